@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times of one cycle of the control loop, of the feedforward alone, and of Pinocchio's rnea, interleaved cycle by cycle.
+//
+//     control_cycle COUNT ROBOT.so
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -10,19 +12,15 @@
 
 #include <pinocchio/multibody.hpp>
 
-#include <eom/control_loop.hpp>
-#include <eom/feedforward.hpp>
+#include <eom/loaded_robot.hpp>
 #include <eom/loop.h>
-#include ROBOT_HEADER
 
 #include "loop_library.hpp"
 
 namespace {
 
-using Robot = ROBOT_TYPE;
+using Robot = eom::LoadedRobot<8, 8, 1>; // the places of the loop
 using Clock = std::chrono::steady_clock;
-
-constexpr std::size_t n = Robot::joints;
 
 pinocchio::Model model()
 {
@@ -31,10 +29,10 @@ pinocchio::Model model()
     return model;
 }
 
-eom::Setpoint<Robot> wave(double t)
+eom::Setpoint<Robot> wave(const Robot &robot, double t)
 {
-    eom::Setpoint<Robot> x;
-    for (std::size_t i = 0; i < n; ++i) {
+    eom::Setpoint<Robot> x = robot.rest();
+    for (std::size_t i = 0; i < robot.joint_count(); ++i) {
         const double w = 1 + 0.1 * static_cast<double>(i), s = std::sin(w * t), c = std::cos(w * t);
         x.q[i] = 0.3 * s;
         x.qd[i] = 0.3 * w * c;
@@ -106,92 +104,66 @@ int main(int, char **arguments)
     const long cycles = std::atol(arguments[1]);
     const pinocchio::Model pinocchio_model = model();
     pinocchio::Data data(pinocchio_model);
-    Eigen::VectorXd q(n), v(n), a(n);
 
-    eom::Feedforward<Robot> feedforward;
-    eom::ControlLoop<Robot> loop, linearized;
-    eom::LoopParameters<Robot> parameters;
-    parameters.limits = eom::LimitPolicy::clip;
-    parameters.motor_kp.fill(100);
-    parameters.motor_kd.fill(1);
-    parameters.link_kp.fill(10);
-    loop.configure(parameters);
     const auto table = eom::load_table(arguments[2], "");
-    eom_loop *const loaded = eom_loop_make(table.get());
+    const Robot::Numbers numbers(*table);
+    const Robot robot(*table, numbers);
+    const auto n = static_cast<Eigen::Index>(robot.joint_count());
+    const auto of_joints = [n](const auto &row) { return Eigen::Map<const Eigen::VectorXd>(row.data(), n); };
+    Eigen::VectorXd q(n), v(n), a(n);
+    eom_loop *const loop = eom_loop_make(table.get());
     const double kp = 100, kd = 1, link_kp = 10, clip = static_cast<double>(eom::LimitPolicy::clip);
     for (const auto &[name, value] : {std::pair{"motor_kp", &kp}, {"motor_kd", &kd}, {"link_kp", &link_kp}, {"limits", &clip}})
-        eom_loop_set(loaded, name, value, 1);
-    eom_loop_configure(loaded);
-    eom_loop_measure(loaded, true, true);
-    parameters.linearize = eom::Linearization<Robot>::available;
-    linearized.configure(parameters);
-    eom::Measurement<Robot> measured;
-    measured.links = measured.motors = true;
-    loop.restart(measured);
-    eom_loop_restart(loaded, 0);
-    linearized.restart(measured);
+        eom_loop_set(loop, name, value, 1);
+    eom_loop_configure(loop);
+    eom_loop_measure(loop, true, true);
+    eom_loop_restart(loop, 0);
 
-    const eom::Setpoint<Robot> first = wave(0);
-    const long equivalent = additions([&, i = 0L]() mutable {
-        loop.refer(first, 0);
-        loop.update(1000000 * i++, 1e-3, measured);
-    });
-    loop.restart(measured);
-    volatile double kept = 0;
-    Times nothing, summed, alone, cycle, of_loaded, full, rnea;
-    for (Times *times : {&nothing, &summed, &alone, &cycle, &of_loaded, &full, &rnea})
-        times->prepare(static_cast<std::size_t>(cycles));
-    double sum = 0, difference = 0;
-    for (long i = 0; i < cycles; ++i) {
-        const eom::Setpoint<Robot> x = wave(1e-3 * static_cast<double>(i));
-        feedforward.setpoint = x;
-        measured.q = x.q;
-        measured.qd = x.qd;
-        measured.motor_position = feedforward.command.motor_position;
-        measured.motor_velocity = feedforward.command.motor_velocity;
-        q = eom::map(x.q);
-        v = eom::map(x.qd);
-        a = eom::map(x.qdd);
-        nothing.measure([] {});
-        summed.measure([&] { kept = add(kept, equivalent); });
-        alone.measure([&] { feedforward.update(); });
-        rnea.measure([&] { pinocchio::rnea(pinocchio_model, data, q, v, a); });
-        loop.setpoints.draft() = {0, x};
-        loop.setpoints.send();
-        cycle.measure([&] {
-            loop.refer_to_mailbox();
-            loop.update(1000000 * i, 1e-3, measured);
-        });
-        const auto copy = [loaded](const auto &from, const char *whose, const char *name) {
-            std::copy(from.begin(), from.end(), eom_loop_vector(loaded, whose, name));
-        };
-        eom_loop_post_rest(loaded, false);
+    const auto copy = [loop](const auto &from, const char *whose, const char *name) {
+        std::copy(from.begin(), from.end(), eom_loop_vector(loop, whose, name));
+    };
+    const auto send = [&](const eom::Setpoint<Robot> &x) {
+        eom_loop_post_rest(loop, false);
         copy(x.q, "posted", "q"), copy(x.qd, "posted", "qd"), copy(x.qdd, "posted", "qdd");
         copy(x.qddd, "posted", "qddd"), copy(x.qdddd, "posted", "qdddd");
-        copy(measured.q, "measured", "q"), copy(measured.qd, "measured", "qd");
-        copy(measured.motor_position, "measured", "motor_position");
-        copy(measured.motor_velocity, "measured", "motor_velocity");
-        eom_loop_post(loaded, 0);
-        of_loaded.measure([&] {
-            eom_loop_act(loaded, "take");
-            eom_loop_run(loaded, 1000000 * i, 1e-3);
-        });
-        const double *const sent = eom_loop_vector(loaded, "sent", "drive_effort");
-        for (std::size_t j = 0; j < Robot::motors; ++j)
-            difference = std::max(difference, std::fabs(sent[j] - loop.output().motor_effort[j]));
-        full.measure([&] {
-            linearized.refer(x, 0);
-            linearized.update(1000000 * i, 1e-3, measured);
-        });
-        sum += loop.output().motor_effort[0] + linearized.output().motor_effort[0];
-        difference = std::max(difference, (data.tau - eom::map(feedforward.command.tau)).cwiseAbs().maxCoeff());
+        eom_loop_post(loop, 0);
+    };
+    const auto run = [loop](long i) {
+        eom_loop_act(loop, "take");
+        eom_loop_run(loop, 1000000 * i, 1e-3);
+    };
+    eom::Setpoint<Robot> x = wave(robot, 0);
+    const long equivalent = additions([&, i = 0L]() mutable {
+        send(x);
+        run(i++);
+    });
+    eom_loop_restart(loop, 0);
+    volatile double kept = 0;
+    Times nothing, summed, alone, cycle, rnea;
+    for (Times *times : {&nothing, &summed, &alone, &cycle, &rnea})
+        times->prepare(static_cast<std::size_t>(cycles));
+    eom::Command<Robot> y;
+    double sum = 0, difference = 0;
+    for (long i = 0; i < cycles; ++i) {
+        x = wave(robot, 1e-3 * static_cast<double>(i));
+        copy(x.q, "measured", "q"), copy(x.qd, "measured", "qd");
+        copy(y.motor_position, "measured", "motor_position"), copy(y.motor_velocity, "measured", "motor_velocity");
+        q = of_joints(x.q);
+        v = of_joints(x.qd);
+        a = of_joints(x.qdd);
+        nothing.measure([] {});
+        summed.measure([&] { kept = add(kept, equivalent); });
+        alone.measure([&] { robot.feedforward(x, y); });
+        rnea.measure([&] { pinocchio::rnea(pinocchio_model, data, q, v, a); });
+        send(x);
+        cycle.measure([&] { run(i); });
+        sum += eom_loop_vector(loop, "sent", "drive_effort")[0];
+        difference = std::max(difference, (data.tau - of_joints(y.tau)).cwiseAbs().maxCoeff());
     }
     nothing.print("clock");
     summed.print("additions");
     alone.print("feedforward");
     cycle.print("cycle");
-    of_loaded.print("loaded");
-    full.print("linearized");
     rnea.print("rnea");
     std::printf("difference %.9g %.9g\n", difference, sum);
 }

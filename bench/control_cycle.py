@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One cycle of the C++ control loop, beside Pinocchio's rnea in C++; and the error of single precision."""
+"""One cycle of the control loop, beside Pinocchio's rnea in C++."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sysconfig
 from pathlib import Path
@@ -15,16 +14,15 @@ from report import Bar, Section, Table, seconds
 from settings import QUICK, Settings
 
 from eom_dynamics import Robot, load_robot
-from eom_dynamics.control.headers import source as header_source
-from eom_dynamics.export import FEEDFORWARD, LANGUAGES, PLANT, Project, loop_library, project, stored_values
-from eom_dynamics.export.cpp_project import type_name
+from eom_dynamics.control.headers import loop_headers, source
+from eom_dynamics.export import loop_library
 from eom_dynamics.export.templates import template
 
 _CYCLES, _QUICK_CYCLES = 1_000_000, 20_000
 _ROUNDING = 1e-9
 
-# The bars: median and 99.99 % of a cycle, and the median over that of rnea, and of a loaded robot over it.
-_MEDIAN, _WORST, _RATIO, _LOADED = 2e-6, 10e-6, 1.5, 1.15
+# The bars: median and 99.99 % of a cycle, and the median over that of rnea.
+_MEDIAN, _WORST, _RATIO = 2e-6, 10e-6, 1.5
 
 # Definitions that Pinocchio needs, which has more kinds of joints than Boost's lists by default.
 _BOOST = (
@@ -34,17 +32,12 @@ _BOOST = (
     "BOOST_FUSION_INVOKE_MAX_ARITY=12",
 )
 
-# Robots in single precision: rigid links, stiff linear springs, hardening ones with losses, antagonistic pairs.
-_SINGLE = ("panda", "iiwa", "sea_planar_2r", "vsa_planar_2r")
-
 _ROWS = {
     "clock": "nothing: the clock alone",
-    "additions": "additions for about as long as `ControlLoop`",
+    "additions": "additions for about as long as the loop",
     "rnea": "Pinocchio `rnea`: τ",
-    "feedforward": "`eom::Feedforward`: τ, τ̇, τ̈, motor motion and efforts",
-    "cycle": "`eom::ControlLoop`: with checks of limits, PD of motors and links",
-    "loaded": "the same of a robot that is loaded, whose sizes are known at run time",
-    "linearized": "the same with feedback linearization",
+    "feedforward": "feedforward: τ, τ̇, τ̈, motor motion and efforts",
+    "cycle": "the loop, `eom_loop_run`: with checks of limits, PD of motors and links",
 }
 
 
@@ -68,14 +61,10 @@ def run(settings: Settings) -> Section:
     clock = rows["clock"][0]
     median, _, _, worst, _ = rows["cycle"]
     ratio = (median - clock) / (rows["rnea"][0] - clock)
-    loaded = (rows["loaded"][0] - clock) / (median - clock)
-    section.tables = [table, _single_precision()]
+    section.tables = [table]
     section.bars = [
         Bar(f"a cycle takes at most {seconds(_MEDIAN)}, median", seconds(median), median <= _MEDIAN),
         Bar(f"99.99 % of the cycles take at most {seconds(_WORST)}", seconds(worst), worst <= _WORST),
-        Bar(
-            f"that of a loaded robot takes at most {_LOADED} ×, without the clock", f"{loaded:.2f} ×", loaded <= _LOADED
-        ),
         Bar(f"a cycle takes at most {_RATIO} × `rnea`, without the clock", f"{ratio:.2f} ×", ratio <= _RATIO),
     ]
     return section
@@ -84,70 +73,19 @@ def run(settings: Settings) -> Section:
 def _built(robot: Robot) -> Path:
     """Path of the program, compiled with the same flags for both libraries."""
     folder = scratch() / "control_cycle"
-    exported = _exported(robot, folder)
-    (folder / "model.inc").write_text(_model(pinocchio_model(robot)))
-    flags = ["-O3", "-DNDEBUG"]
+    texts = {**loop_headers(), "loop.cpp": source("loop.cpp"), "model.inc": _model(pinocchio_model(robot))}
+    for name, text in (texts | {"loop_library.hpp": template("ros2_control/loop_library.hpp")}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
     prefix = Path(pin.__file__).parents[4]
     eigen = [Path("/usr/include/eigen3"), Path(sysconfig.get_path("purelib")) / "casadi/include/eigen3"]
-    includes = [f"-I{folder / 'include'}", f"-I{folder / 'c'}", f"-I{folder}", f"-isystem{prefix / 'include'}"]
+    includes = [f"-I{folder / 'include'}", f"-I{folder}", f"-isystem{prefix / 'include'}"]
     includes += [f"-isystem{path}" for path in eigen if path.exists()][:1]
-    includes += [f"-D{name}" for name in _BOOST]
-    header = f'-DROBOT_HEADER="<eom/robots/{exported.name}.hpp>"'.replace('"', "")
-    (folder / "loop_library.hpp").write_text(template("ros2_control/generic/loop_library.hpp"))
-    (folder / "loop.cpp").write_text(header_source("loop.cpp"))
-    command = ["c++", "-std=c++17", *flags, *includes, header, f"-DROBOT_TYPE=eom::robots::{type_name(exported)}"]
+    command = ["c++", "-std=c++17", "-O3", "-DNDEBUG", *includes, *(f"-D{name}" for name in _BOOST)]
     libraries = [f"-L{prefix / 'lib'}", f"-Wl,-rpath,{prefix / 'lib'}", "-lpinocchio_default", "-lm", "-ldl"]
-    source = Path(__file__).with_suffix(".cpp")
-    subprocess.run(
-        [*command, source, folder / "loop.cpp", *folder.glob("*.o"), "-o", folder / "built", *libraries], check=True
-    )
+    sources = [Path(__file__).with_suffix(".cpp"), folder / "loop.cpp"]
+    subprocess.run([*command, *sources, "-o", folder / "built", *libraries], check=True)
     return folder / "built"
-
-
-def _exported(robot: Robot, folder: Path, precision: str = "double") -> Project:
-    """The robot's C++ in a folder, with objects of its functions for one state."""
-    exported = project(robot, [PLANT], precision=precision)
-    for name, content in LANGUAGES["cpp"].files(exported, stored_values(exported)).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
-    sources = [path for path in (folder / "c").glob("*.c") if not re.search(r"^test_|_batch\.c$", path.name)]
-    subprocess.run(["cc", "-std=c99", "-O3", "-c", *sources], check=True, cwd=folder)
-    return exported
-
-
-def _single_precision() -> Table:
-    """Errors that the exported tests print in single precision: of the feedforward's outputs, and of each function."""
-    title = "Largest error in single precision, of 1 + the largest entry, at the stored states of the exported tests"
-    table, errors = Table(title, ("", *_SINGLE)), {}
-    for name in _SINGLE:
-        folder = scratch() / f"single_{name}"
-        exported = _exported(load_robot(name), folder, "single")
-        errors[name] = _errors_of_outputs(folder) | _errors_of_functions(exported, folder)
-    for quantity in errors[_SINGLE[0]]:
-        table.add(quantity, *(f"{errors[name][quantity]:.1e}" for name in _SINGLE))
-    return table
-
-
-def _errors_of_outputs(folder: Path) -> dict[str, float]:
-    """Error of each output of the feedforward, from the test in C++."""
-    includes = ["-DEOM_EIGEN=0", f"-I{folder / 'include'}", f"-I{folder / 'c'}"]
-    source, built = folder / "test/test_feedforward.cpp", folder / "built"
-    subprocess.run(["c++", "-std=c++17", *includes, source, *folder.glob("*.o"), "-o", built, "-lm"], check=True)
-    output = subprocess.run([built, "10"], check=True, capture_output=True, text=True).stdout
-    return {f"`{name}`": float(error) for name, error in re.findall(r"^ok +(\w+) +error +(\S+)", output, re.MULTILINE)}
-
-
-def _errors_of_functions(exported: Project, folder: Path) -> dict[str, float]:
-    """Largest error of each other function over its outputs, from the test in C."""
-    built = folder / "built_c"
-    subprocess.run(["cc", "-std=c99", "-O3", *(folder / "c").glob("*.c"), "-o", built, "-lm"], check=True)
-    output = subprocess.run([built], check=True, capture_output=True, text=True).stdout
-    errors = {}
-    for name, function in exported.functions.items():
-        if name != FEEDFORWARD:
-            each = re.findall(rf"^ok +{function.name} .* error +(\S+)", output, re.MULTILINE)
-            errors[f"all outputs of `{name}`"] = max(map(float, each))
-    return errors
 
 
 def _model(model: pin.Model) -> str:

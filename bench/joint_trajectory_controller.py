@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Link error of ``joint_trajectory_controller`` alone, and in front of the exported feedforward controller.
+"""Link error of ``joint_trajectory_controller`` alone, and in front of the feedforward controller.
 
-A controller manager runs both on the simulated arm of the exported package, in simulated time. Needs ros2_control and
+A controller manager runs both on the simulated robot of the package, in simulated time. Needs ros2_control and
 this package in a workspace that is sourced. A whole run writes the picture docs/joint_trajectory_controller.png, too.
 """
 
@@ -75,7 +75,7 @@ def _alone(interface: str) -> Callable[[dict[str, Any]], None]:
 
 
 def _behind(**values: object) -> Callable[[dict[str, Any]], None]:
-    """The configuration of the package with other parameters of the feedforward controller."""
+    """The configuration of the robot with other parameters of the feedforward controller."""
 
     def change(parameters: dict[str, Any]) -> None:
         parameters[FEEDFORWARD]["ros__parameters"] |= values
@@ -102,7 +102,7 @@ def run(settings: Settings) -> Section:
     with tempfile.TemporaryDirectory() as folder:
         share = install(ROBOT, Path(folder))
         for (way, (change, controllers)), (name, motion) in product(WAYS.items(), motions.items()):
-            arm = ManagedArm(share, Path(folder, f"{len(errors)}"), change)
+            arm = ManagedArm(share, ROBOT, Path(folder, f"{len(errors)}"), change)
             try:
                 arm.load(*controllers)
                 arm.switch(controllers)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from paths import CONFIG, DOCS, ROOT
 
-from eom_dynamics.export import generic_files
+from eom_dynamics.export.ros2_control import shared_files
 
 EXAMPLES = ROOT / "examples"
 OUTPUTS = {
@@ -127,6 +127,9 @@ JOINTS = {
     "odrive": ["shoulder", "elbow"],
 }
 
+# Of the robots, which files of the exported package begin with.
+NAMES = {"fr3": "fr3", "lbr": "iiwa7", "ur5e": "ur", "odrive": "odrive_arm"}
+
 
 def test_every_driver_has_both_files_and_a_column() -> None:
     files = {f"{name}_{kind}.yaml" for name in JOINTS for kind in ("robot", "controllers")}
@@ -142,8 +145,9 @@ def test_configurations(name: str) -> None:
     # Motors of rigid joints are the joints.
     assert given["motors"] == (JOINTS[name] if name != "odrive" else ["shoulder_motor", "elbow_motor"])
     assert front["command_joints"] == [f"feedforward_controller/{joint}" for joint in JOINTS[name]]
-    (declared,) = yaml.safe_load(generic_files()["src/feedforward_controller_parameters.yaml"]).values()
-    assert given.pop("type").endswith("_control/FeedforwardController")
+    (declared,) = yaml.safe_load(shared_files()["src/feedforward_controller_parameters.yaml"]).values()
+    assert given.pop("type") == "eom_feedforward_controller/FeedforwardController"
+    assert given["robot_file"] == f"package://eom_feedforward_controller/config/{NAMES[name]}.yaml"
     for parameter, value in given.items():
         rules = declared[parameter].get("validation", {})
         assert value in rules.get("one_of<>", [[value]])[0]

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cycles of two controllers by pluginlib, the generated one of a robot and that of every robot, on the simulated arm, each
-// also with an observer of external efforts.
+// Cycles of the controller by pluginlib on the simulated arm, and of one with an observer of external efforts.
 //
 //     cycles KERNEL COUNT RATE    prints sorted quantiles of the time of update(), s, of each
 //
-// All get the same references and measurements in each cycle, in turns of changing order; the arm gets the efforts of
-// the generated one. Cycles begin at times of a clock, as in a controller manager, so that caches have cooled; the first in
+// Both get the same references and measurements in each cycle, in turns of changing order; the arm gets the efforts of
+// the first. Cycles begin at times of a clock, as in a controller manager, so that caches have cooled; the first in
 // turn is timed, since it warms up the code of another one.
 #include <algorithm>
 #include <chrono>
@@ -20,11 +19,10 @@
 #include <pluginlib/class_loader.hpp>
 #include <rclcpp/rclcpp.hpp>
 
-#include ROBOT_HEADER
+#include "loop_library.hpp"
 
 namespace {
 
-using Robot = eom::robots::ROBOT;
 using Controller = controller_interface::ChainableControllerInterface;
 using Clock = std::chrono::steady_clock;
 
@@ -50,9 +48,8 @@ struct Driven {
                  {"motor_kp", std::vector<double>{100.0}},
                  {"motor_kd", std::vector<double>{2.0}},
                  {"link_kp", std::vector<double>{1.0}}};
-        if (!kernel.empty())
-            given.emplace_back("kernel", kernel);
-        if (name.find("observing") != name.npos) {
+        given.emplace_back("kernel", kernel);
+        if (name == "observing") {
             given.emplace_back("external_effort.sensors", "springs");
             given.emplace_back("external_effort.thresholds", std::vector<double>{1e3});
         }
@@ -86,19 +83,19 @@ struct Driven {
     }
 
     /// References of the joints, and positions and velocities of links and motors.
-    void write(const std::array<eom::JointVector<Robot>, 5> &motion, const eom::PlantState<Robot> &state)
+    void write(const std::vector<double> &motion, eom::Plant &plant, std::size_t joints, std::size_t motors)
     {
-        for (std::size_t k = 0; k < 5 * Robot::joints; ++k)
-            (void)references[k]->set_value(motion[k / Robot::joints][k % Robot::joints]);
+        for (std::size_t k = 0; k < motion.size(); ++k)
+            (void)references[k]->set_value(motion[k]);
         auto at = states.begin();
-        const auto each = [&at](const auto &values) {
-            for (const double value : values)
-                (void)(*at++)->set_value(value);
+        const auto each = [&at](const double *values, std::size_t count) {
+            for (std::size_t i = 0; i < count; ++i)
+                (void)(*at++)->set_value(values[i]);
         };
-        each(state.q);
-        each(state.theta);
-        each(state.qd);
-        each(state.thetad);
+        each(plant.q(), joints);
+        each(plant.theta(), motors);
+        each(plant.qd(), joints);
+        each(plant.thetad(), motors);
     }
 
     void update(const rclcpp::Time &now, const rclcpp::Duration &period, bool timed)
@@ -125,16 +122,14 @@ int main(int argc, char **argv)
                                               "controller_interface::ChainableControllerInterface");
     const auto made = [&loader](const std::string &type) { return std::shared_ptr<Controller>(loader.createUniqueInstance(type)); };
     std::vector<std::unique_ptr<Driven>> all;
-    for (const std::string name : {"generated", "generic", "generated_observing", "generic_observing"}) {
-        const bool of_all = name.find("generic") == 0;
-        const auto type = (of_all ? "eom_feedforward_controller" : PACKAGE) + std::string("/FeedforwardController");
-        all.push_back(std::make_unique<Driven>(made(type), name, rate, of_all ? argv[1] : ""));
-    }
-    std::array<std::size_t, 4> turns = {0, 1, 2, 3};
+    for (const std::string name : {"controller", "observing"})
+        all.push_back(std::make_unique<Driven>(made("eom_feedforward_controller/FeedforwardController"), name, rate, argv[1]));
+    std::array<std::size_t, 2> turns = {0, 1};
 
-    eom::Plant<Robot> plant;
-    eom::MotorVector<Robot> effort{};
-    plant.rest_at({}, effort);
+    const auto robot = eom::load_table(argv[1], "");
+    const std::size_t n = robot->joints, m = robot->motors;
+    eom::Plant plant(*robot);
+    plant.rest();
     const double step = 1.0 / rate;
     const rclcpp::Duration period = rclcpp::Duration::from_seconds(step);
     rclcpp::Time now(1'700'000'000, 0, RCL_ROS_TIME);
@@ -143,35 +138,33 @@ int main(int argc, char **argv)
     for (long k = 0; k < cycles; ++k) {
         const double t = static_cast<double>(k) * step, w = 2;
         // a (1 - cos w t)^3 begins with four derivatives zero, but for rounding.
-        std::array<eom::JointVector<Robot>, 5> motion;
-        for (std::size_t i = 0; i < Robot::joints; ++i) {
+        std::vector<double> motion(5 * n);
+        for (std::size_t i = 0; i < n; ++i) {
             const double a = 0.02, s1 = std::sin(w * t), c1 = std::cos(w * t), s2 = std::sin(2 * w * t),
                          c2 = std::cos(2 * w * t), s3 = std::sin(3 * w * t), c3 = std::cos(3 * w * t);
-            motion[0][i] = a * (2.5 - 3.75 * c1 + 1.5 * c2 - 0.25 * c3);
-            motion[1][i] = a * w * (3.75 * s1 - 3 * s2 + 0.75 * s3);
-            motion[2][i] = a * w * w * (3.75 * c1 - 6 * c2 + 2.25 * c3);
-            motion[3][i] = a * w * w * w * (-3.75 * s1 + 12 * s2 - 6.75 * s3);
-            motion[4][i] = a * w * w * w * w * (-3.75 * c1 + 24 * c2 - 20.25 * c3);
+            motion[i] = a * (2.5 - 3.75 * c1 + 1.5 * c2 - 0.25 * c3);
+            motion[n + i] = a * w * (3.75 * s1 - 3 * s2 + 0.75 * s3);
+            motion[2 * n + i] = a * w * w * (3.75 * c1 - 6 * c2 + 2.25 * c3);
+            motion[3 * n + i] = a * w * w * w * (-3.75 * s1 + 12 * s2 - 6.75 * s3);
+            motion[4 * n + i] = a * w * w * w * w * (-3.75 * c1 + 24 * c2 - 20.25 * c3);
         }
         for (const auto &driven : all)
-            driven->write(motion, plant.state);
+            driven->write(motion, plant, n, m);
         std::this_thread::sleep_until(start + std::chrono::duration<double>(t));
         now += period;
         std::next_permutation(turns.begin(), turns.end());
         for (const std::size_t turn : turns)
             all[turn]->update(now, period, turn == turns[0]);
-        for (std::size_t i = 0; i < Robot::motors; ++i) {
-            effort[i] = all[0]->commands[i]->get_optional().value();
-            for (const auto &driven : all)
-                difference = std::max(difference, std::fabs(effort[i] - driven->commands[i]->get_optional().value()));
+        for (std::size_t i = 0; i < m; ++i) {
+            const double effort = plant.commanded.effort[i] = all[0]->commands[i]->get_optional().value();
+            difference = std::max(difference, std::fabs(effort - all[1]->commands[i]->get_optional().value()));
         }
-        plant.advance(effort, step, 1e-4);
-        if (!plant.finite())
+        if (!plant.advance(step, 1e-4))
             return 5;
     }
     double largest = 0;
-    for (const double q : plant.state.q)
-        largest = std::max(largest, std::fabs(q));
+    for (std::size_t i = 0; i < n; ++i)
+        largest = std::max(largest, std::fabs(plant.q()[i]));
     std::printf("difference %.17g %.17g\n", difference, largest);
     for (const auto &driven : all) {
         std::sort(driven->times.begin(), driven->times.end());

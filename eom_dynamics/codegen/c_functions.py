@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection
 from importlib import resources
 from typing import NamedTuple
-
-import numpy as np
 
 from .expressions import ELEMENTARY, Op
 from .program import MonotoneFunction, Program
@@ -37,8 +34,6 @@ class Real(NamedTuple):
         bits: unsigned integers of as many bits; empty if elementary functions are those of the library.
         static: specifiers of functions and tables.
         apart: specifiers of functions that are called, not inlined.
-        function: format of the name of a function of the library.
-        last_step: relative step of a root after which, by third order, only rounding is left of the error.
     """
 
     name: str
@@ -46,8 +41,6 @@ class Real(NamedTuple):
     bits: str = ""
     static: str = "static"
     apart: str = "EOM_APART"
-    function: str = "{name}"
-    last_step: str = "1e-7"
 
     @property
     def fields(self) -> dict[str, str]:
@@ -62,15 +55,6 @@ class Real(NamedTuple):
         return f"((lanes){{0}} + {text})" if self.name == "lanes" else text
 
 
-class _SingleSyntax(Syntax):
-    """Constants rounded to single precision."""
-
-    def constant(self, value: float) -> str:
-        with np.errstate(over="ignore"):
-            rounded = float(np.float32(value))
-        return super().constant(rounded) + ("f" if math.isfinite(rounded) else "")
-
-
 def _syntax(suffix: str, real: str, number: str = "{value}") -> Syntax:
     return Syntax(f"    const {real} {{name}} = {{value}};", function=f"eom_{{name}}_{suffix}", number=number)
 
@@ -80,18 +64,6 @@ REALS = {
     # Adding a zero vector broadcasts a number with both GCC and Clang.
     "lanes": Real("lanes", _syntax("lanes", "lanes", "(lanes){{0}} + {value}"), "lane_words"),
     "device": Real("double", _syntax("device", "double"), static="static __device__", apart="static __device__"),
-    "single": Real(
-        "float",
-        _SingleSyntax(
-            "    const float {name} = {value};",
-            function="eom_{name}_single",
-            nan="(0.0f / 0.0f)",
-            infinity="(1.0f / 0.0f)",
-        ),
-        apart="static",
-        function="{name}f",
-        last_step="1e-3f",
-    ),
 }
 """Types of numbers by the ending of the names of functions over them."""
 
@@ -133,8 +105,7 @@ def functions_source(program: Program, suffix: str, *, packed: bool = False) -> 
     """Functions ``eom_<name>_<suffix>`` and tables that a program uses, but for sines and cosines.
 
     Args:
-        suffix: ``one`` for doubles, or ``lanes``; or, by functions of the library, ``single`` for floats (math.h), or
-            ``device`` for doubles in CUDA.
+        suffix: ``one`` for doubles, or ``lanes``; or, by functions of the library, ``device`` for doubles in CUDA.
         packed: only those that :func:`core_source` takes over doubles if it is packed.
     """
     kind = REALS[suffix]
@@ -187,11 +158,11 @@ def _of_library(names: Collection[str], suffix: str) -> str:
     functions = {
         "select": (real, f"{real} condition, {real} a, {real} b", "condition > 0 ? a : b"),
         "where": (real, f"int mask, {real} a, {real} b", "mask ? a : b"),
-        "size": (real, f"{real} x", f"{kind.function.format(name='fabs')}(x)"),
+        "size": (real, f"{real} x", "fabs(x)"),
         "any": ("int", "int mask", "mask"),
     }
     for name in sorted(names):
-        call = (real, f"{real} x", f"{kind.function.format(name=name)}(x)")
+        call = (real, f"{real} x", f"{name}(x)")
         result, arguments, value = functions.get(name, call)
         text.append(f"{kind.static} inline {result} eom_{name}_{suffix}({arguments}) {{ return {value}; }}")
     return "\n".join(text)
@@ -216,5 +187,4 @@ def _root_source(root: MonotoneFunction, k: int, suffix: str) -> str:
         body="\n".join(body),
         zero=kind.broadcast(kind.syntax.constant(0.0)),
         half=kind.syntax.constant(0.5),
-        last_step=kind.last_step,
     )

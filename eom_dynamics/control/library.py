@@ -18,7 +18,7 @@ SIZES = ((8, 8, 1), (16, 16, 2), (32, 32, 4), tuple(LARGEST_LOADED.values()))
 """Most joints, motors and tools of robots with a library of their own: the fewer places, the shorter the cycle."""
 
 # Without fused operations, so that the loop has the same bits in a controller, which is compiled for any processor.
-_FLAGS = ("-std=gnu++17", "-O2", "-march=native", "-ffp-contract=off", "-fPIC", "-shared", "-DNDEBUG", "-DEOM_EIGEN=0")
+_FLAGS = ("-std=gnu++17", "-O2", "-march=native", "-ffp-contract=off", "-fPIC", "-shared", "-DNDEBUG")
 
 _NUMBERS = {"int": ctypes.c_int, "int64_t": ctypes.c_int64, "size_t": ctypes.c_size_t, "double": ctypes.c_double}
 

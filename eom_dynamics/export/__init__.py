@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Export of a robot's functions as C, C++, CUDA, MATLAB and CasADi code that stands alone, with tests."""
+"""Export of a robot's functions as C, CUDA, MATLAB and CasADi code that stands alone, with tests, and for ROS 2."""
 
-from .compiled_loop import LoopLibrary, loop_library
+from .compiled_loop import LoopLibrary, UnavailableError, loop_library
 from .functions import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, FUNCTIONS, ON_BASE, PLANT, STRAIGHT_LINE
-from .languages import LANGUAGES, Capability, UnavailableError, capabilities, project_files, readme
-from .project import PRECISIONS, Project, project
-from .ros2_control import generic_files
+from .languages import LANGUAGES, Capability, capabilities, project_files, readme
+from .project import Project, project
 from .stored_values import StoredValues, stored_values
 
 __all__ = [
@@ -15,7 +14,6 @@ __all__ = [
     "LANGUAGES",
     "ON_BASE",
     "PLANT",
-    "PRECISIONS",
     "STRAIGHT_LINE",
     "Capability",
     "LoopLibrary",
@@ -23,7 +21,6 @@ __all__ = [
     "StoredValues",
     "UnavailableError",
     "capabilities",
-    "generic_files",
     "loop_library",
     "project",
     "project_files",

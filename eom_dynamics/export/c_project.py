@@ -17,7 +17,7 @@ from ..codegen.program import Program, Sizes
 from ..codegen.straight_line import Syntax, straight_line
 from .functions import Function, Steps
 from .project import SUMMARIES, Project, in_ascii, matrix_size, table
-from .stored_values import StoredValues
+from .stored_values import TOLERANCE, StoredValues
 from .templates import template
 
 WIDTH = 120
@@ -67,24 +67,16 @@ def wrapped(text: str, indent: str) -> str:
     )
 
 
-def real(project: Project) -> str:
-    """C type of floating-point numbers in a project."""
-    return "float" if project.precision == "single" else "double"
-
-
-def sincos_calls(
-    program: Program, inputs: Sequence[str], function: str, syntax: Syntax, number: str = "double"
-) -> list[str]:
+def sincos_calls(program: Program, inputs: Sequence[str], function: str, syntax: Syntax) -> list[str]:
     """Lines that declare and compute the sines s0, s1, ... and cosines c0, c1, ... of a program's angles.
 
     Args:
         inputs: expressions of the entries of all inputs.
         function: name of a function of an angle and pointers to its sine and cosine.
-        number: type of the numbers.
     """
     if not program.angles:
         return []
-    lines = [f"{number} " + ", ".join(f"s{k}, c{k}" for k in range(len(program.angles))) + ";"]
+    lines = ["double " + ", ".join(f"s{k}, c{k}" for k in range(len(program.angles))) + ";"]
     for k, angle in enumerate(program.angles):
         lines.append(f"{function}({syntax.angle(angle, inputs)}, &s{k}, &c{k});")
     return lines
@@ -99,9 +91,9 @@ def checks_head(
         "notice": comment(project.notice()),
         "library": project.library,
         "states": str(stored.count),
-        "tolerance": repr(stored.relative_tolerance),
+        "tolerance": repr(TOLERANCE),
         "stored": constant_arrays(arrays),
-        "comparison": filled(template("test_comparison.c.in"), scalar=real(project)),
+        "comparison": template("test_comparison.c.in"),
         "checks": "\n".join(check(function, names[key]) for key, function in project.functions.items()),
         "calls": "\n".join(f"    check_{function.name}();" for function in project.functions.values()),
     }
@@ -132,17 +124,17 @@ def call(start: str, arguments: Sequence[str], *, indent: int = 0) -> str:
     return wrapped(text, " " * (indent + 4)).replace("\N{NO-BREAK SPACE}", " ")
 
 
-def state_prototype(function: Function, number: str) -> str:
-    """Prototype of a function in C for one state, without semicolon, over a type of numbers."""
-    inputs = [f"const {number} {name}[{size}]" for name, size in function.inputs.items()]
-    outputs = [f"{number} {name}[{size}]" for name, size in function.outputs.items()]
+def state_prototype(function: Function) -> str:
+    """Prototype of a function in C for one state, without semicolon."""
+    inputs = [f"const double {name}[{size}]" for name, size in function.inputs.items()]
+    outputs = [f"double {name}[{size}]" for name, size in function.outputs.items()]
     return call(f"void {function.name}", [*inputs, *outputs])
 
 
-def batch_prototype(function: Function, number: str) -> str:
-    """Prototype of a function in C for a batch, without semicolon, over a type of numbers."""
-    inputs = [f"const {number} *{name}" for name in function.inputs]
-    outputs = [f"{number} *{name}" for name in function.outputs]
+def batch_prototype(function: Function) -> str:
+    """Prototype of a function in C for a batch, without semicolon."""
+    inputs = [f"const double *{name}" for name in function.inputs]
+    outputs = [f"double *{name}" for name in function.outputs]
     return call(f"void {function.name}_batch", ["size_t count", *inputs, *outputs])
 
 
@@ -168,7 +160,7 @@ def c_files(project: Project, stored: StoredValues) -> dict[str, str]:
         libraries=_MATH.format(library=project.library) if _calls_math(project) else "",
     )
     checks = checks_head(project, stored, _check)
-    texts[f"test_{project.library}.c"] = filled(template("test_dynamics.c.in"), scalar=real(project), **checks)
+    texts[f"test_{project.library}.c"] = filled(template("test_dynamics.c.in"), **checks)
     return texts
 
 
@@ -186,9 +178,9 @@ def _header(project: Project) -> str:
     for name, function in project.functions.items():
         declarations += [
             comment(function_comment(project, name)),
-            state_prototype(function, real(project)) + ";\n",
+            state_prototype(function) + ";\n",
             f"/* {function.name} for count states. */",
-            batch_prototype(function, real(project)) + ";\n",
+            batch_prototype(function) + ";\n",
         ]
     return filled(
         template("dynamics.h.in"),
@@ -202,31 +194,24 @@ def _header(project: Project) -> str:
 
 def _properties(project: Project) -> list[str]:
     """Properties of the functions for the header: a text for each paragraph, with empty ones between them."""
-    single = project.precision == "single"
-    lanes = "" if single else " With GCC and Clang, it uses the vector lanes of the processor."
-    if single:
-        calls = "call math.h (link with -lm), so that their time depends on the state."
-    else:
-        library = "no library but sqrt of math.h" if _calls_math(project) else "no library"
-        roots = any(program.uses(Op.ROOT) for program in project.programs.values())
-        exceptions = f"for angles beyond 2^20 rad{' and iterations of springs' if roots else ''}"
-        calls = f"call {library}, and take the same time for every state, except {exceptions}."
+    library = "no library but sqrt of math.h" if _calls_math(project) else "no library"
+    roots = any(program.uses(Op.ROOT) for program in project.programs.values())
+    exceptions = f"for angles beyond 2^20 rad{' and iterations of springs' if roots else ''}"
     return [
-        f"All functions are reentrant, do not allocate memory, and {calls} "
-        "Outputs must not overlap inputs or each other.",
+        f"All functions are reentrant, do not allocate memory, and call {library}, and take the same time for every "
+        f"state, except {exceptions}. Outputs must not overlap inputs or each other.",
         "",
         "Each function has a variant for batches, ..._batch, with packed states: q of state i is at "
-        f"q + i * {project.name.upper()}_JOINTS.{lanes}",
+        f"q + i * {project.name.upper()}_JOINTS. With GCC and Clang, it uses the vector lanes of the processor.",
     ]
 
 
 def _math_header(project: Project) -> str:
-    single = project.precision == "single"
     return filled(
-        template("dynamics_math_single.h.in" if single else "dynamics_math.h.in"),
+        template("dynamics_math.h.in"),
         notice=comment(project.notice()),
         guard=f"{project.library.upper()}_MATH_H",
-        sincos="" if single else scalar_sincos(),
+        sincos=scalar_sincos(),
     )
 
 
@@ -241,7 +226,7 @@ def _math(project: Project, program: Program) -> list[str]:
 
 
 def _state(project: Project, function: Function) -> list[str]:
-    prototype = state_prototype(function, real(project))
+    prototype = state_prototype(function)
     if isinstance(function, Steps):
         return [
             "",
@@ -250,17 +235,16 @@ def _state(project: Project, function: Function) -> list[str]:
             *(call(step.name, [*step.inputs, *step.outputs], indent=4) + ";" for step in function.programs),
             "}",
         ]
-    suffix = "single" if project.precision == "single" else "one"
-    inputs, syntax = expressions(function.inputs), REALS[suffix].syntax
+    inputs, syntax = expressions(function.inputs), REALS["one"].syntax
     lines, results = straight_line(function, inputs, syntax)
     read = {inputs[node.constant].partition("[")[0] for node in function.nodes if node.op is Op.INPUT}
     return [
         *_math(project, function),
-        functions_source(function, suffix),
+        functions_source(function, "one"),
         prototype,
         "{",
         *(f"    (void){name};" for name in function.inputs if name not in read),
-        *(f"    {line}" for line in sincos_calls(function, inputs, "eom_sincos_any", syntax, real(project))),
+        *(f"    {line}" for line in sincos_calls(function, inputs, "eom_sincos_any", syntax)),
         *lines,
         *(f"    {output} = {result};" for output, result in zip(expressions(function.outputs), results, strict=True)),
         "}",
@@ -268,7 +252,7 @@ def _state(project: Project, function: Function) -> list[str]:
 
 
 def _batch(project: Project, function: Function) -> list[str]:
-    prototype = batch_prototype(function, real(project))
+    prototype = batch_prototype(function)
     if isinstance(function, Steps):
         steps = [(f"{x.name}_batch", ["count", *x.inputs, *x.outputs]) for x in function.programs]
         return ["", prototype, "{", *(call(*step, indent=4) + ";" for step in steps), "}"]
@@ -280,8 +264,6 @@ def _batch(project: Project, function: Function) -> list[str]:
         call(function.name, one_state, indent=8) + ";",
         "}",
     ]
-    if project.precision == "single":
-        return ["", *loop]
     return [
         "",
         "/* With GCC and Clang, over the vector lanes of the processor. */",
@@ -303,7 +285,7 @@ def _batch(project: Project, function: Function) -> list[str]:
 
 def _check(function: Function, stored: Mapping[str, str]) -> str:
     arrays = {**function.inputs, **function.outputs}
-    declared = [f"    static scalar {name}[COUNT][{size}];" for name, size in arrays.items()]
+    declared = [f"    static double {name}[COUNT][{size}];" for name, size in arrays.items()]
     copied = [
         f"        take({name}[i], stored_{stored[name]}[i % STATES], {size});" for name, size in function.inputs.items()
     ]
@@ -316,7 +298,7 @@ def _check(function: Function, stored: Mapping[str, str]) -> str:
         for suffix in ("", "_batch")
     )
     batch = [
-        *(f"    clear({name}[0], sizeof {name} / sizeof(scalar));" for name in function.outputs),
+        *(f"    clear({name}[0], sizeof {name} / sizeof(double));" for name in function.outputs),
         f"    {function.name}_batch(COUNT, {starts});",
         *many,
     ]
@@ -337,4 +319,4 @@ def _check(function: Function, stored: Mapping[str, str]) -> str:
 
 
 def _calls_math(project: Project) -> bool:
-    return project.precision == "single" or any("sqrt" in used_functions(x) for x in project.programs.values())
+    return any("sqrt" in used_functions(x) for x in project.programs.values())

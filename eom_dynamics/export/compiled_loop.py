@@ -9,23 +9,21 @@ from typing import NamedTuple
 
 from ..codegen.cache import cache_directory, cached, digest
 from ..codegen.compiler import find_compiler, identity, own_flags, run_compiler, uncached
-from ..control.headers import LARGEST_LOADED
+from ..control.headers import LARGEST_LOADED, loop_headers
+from ..elastic.motor_side import MotorSide
+from ..exceptions import EomDynamicsError
 from ..robot import Robot
-from . import c_project, cpp_project
+from . import c_project
 from .functions import loop_functions
-from .languages import UnavailableError, language_unavailable
 from .project import project
+from .robot_table import allowed_in_cpp, robot_table
 
-# As CMake compiles the exported package, so that both have the same bits; without other symbols than those of its
-# interface, since another library may have a robot of the same name.
-_FLAGS = ("-O3", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-DEOM_EIGEN=0", "-Ic", "-Iinclude")
+# Without other symbols than those of its interface, since another library may have a robot of the same name.
+_FLAGS = ("-O3", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-Ic", "-Iinclude")
 
-_INTERFACE = """\
-#define EOM_EXPORTED extern "C" __attribute__((visibility("default")))
 
-EOM_EXPORTED std::uint32_t eom_robot_abi() noexcept { return eom::ROBOT_ABI; }
-
-EOM_EXPORTED const eom::RobotTable *eom_robot_table() noexcept { return &table; }"""
+class UnavailableError(EomDynamicsError):
+    """A robot, or its functions, cannot be exported in a language."""
 
 
 class LoopLibrary(NamedTuple):
@@ -42,8 +40,20 @@ class LoopLibrary(NamedTuple):
     fingerprint: str
 
 
+def loop_unavailable(robot: Robot) -> str | None:
+    """Reason why a control loop cannot load a robot; None if it can."""
+    for name in (robot.name, *robot.joint_names):
+        if not allowed_in_cpp(name):
+            return f"a library cannot have the name {name!r}: rename it without such characters"
+    sizes = {"joints": robot.n, "motors": len(MotorSide.of(robot).motor_names), "tools": len(robot.tools)}
+    for kind, most in LARGEST_LOADED.items():
+        if sizes[kind] > most:
+            return f"{robot.name}: a loop loads robots with at most {most} {kind}, this one has {sizes[kind]}"
+    return None
+
+
 def loop_library(robot: Robot, *, moving_base: bool = False) -> LoopLibrary:
-    """The library of a robot's kernels for a control loop, compiled or from the cache.
+    """The library of a robot's kernels for a control loop and a simulated robot, compiled or from the cache.
 
     Compilers are ``$CC`` and ``$CXX``, which may compile for another processor.
 
@@ -53,29 +63,20 @@ def loop_library(robot: Robot, *, moving_base: bool = False) -> LoopLibrary:
 
     Raises:
         RobotDescriptionError: the base moves in the complete rotor model.
-        UnavailableError: the robot has no motor feedforward, is too large, or C++ cannot have its names.
+        UnavailableError: the robot is too large, or C++ cannot have its names.
         KernelError: no compiler was found, it failed, or the cache is not usable.
     """
-    exported = project(robot, loop_functions(robot, moving_base=moving_base))
-    if reason := language_unavailable(exported, "cpp"):
+    if reason := loop_unavailable(robot):
         raise UnavailableError(reason)
-    sizes = {"joints": robot.n, "motors": len(exported.side.motor_names), "tools": len(robot.tools)}
-    for name, most in LARGEST_LOADED.items():
-        if sizes[name] > most:
-            raise UnavailableError(
-                f"{robot.name}: a loop loads robots with at most {most} {name}, this one has {sizes[name]}; export a "
-                "package of its own: eom_dynamics codegen ROBOT --language ros2_control"
-            )
+    exported = project(robot, loop_functions(robot, moving_base=moving_base))
     sources = {f"c/{name}": text for name, text in c_project.sources(exported).items()}
-    headers = cpp_project.headers(exported)
-    # Without those of the loop, a change of which leaves the library as it is.
-    for name in (f"robots/{exported.name}", "setpoint", "robot_table"):
-        sources[f"include/eom/{name}.hpp"] = headers[f"include/eom/{name}.hpp"]
+    table = "include/eom/robot_table.hpp"
+    sources[table] = loop_headers()[table]
+    sources["loop.cpp"] = robot_table(exported)
     fingerprint = digest(*(part for file in sources.items() for part in file))
-    sources["loop.cpp"] = cpp_project.robot_table(exported, _INTERFACE, fingerprint)
     c, cpp = find_compiler(), find_compiler("CXX")
     flags = [*_FLAGS, *own_flags()]
-    key = digest("loop", fingerprint, sources["loop.cpp"], *flags, *c, identity(c), *cpp, identity(cpp))
+    key = digest("loop", fingerprint, *flags, *c, identity(c), *cpp, identity(cpp))
 
     def build(output: Path) -> None:
         folder = output.parent
@@ -90,7 +91,8 @@ def loop_library(robot: Robot, *, moving_base: bool = False) -> LoopLibrary:
                 kernel = cached(digest("object", text, *headers, *flags, *c, identity(c)), compiled)
                 (folder / name).with_suffix(".o").write_bytes(kernel)
         objects = sorted(map(str, folder.glob("c/*.o")))
-        run_compiler([*cpp, "-std=gnu++17", *located, "-shared", str(folder / "loop.cpp"), *objects, "-lm"], output)
+        own = ["-std=gnu++17", f'-DEOM_FINGERPRINT="{fingerprint}"', "-shared"]
+        run_compiler([*cpp, *own, *located, str(folder / "loop.cpp"), *objects, "-lm"], output)
 
     try:
         content = cached(key, build)

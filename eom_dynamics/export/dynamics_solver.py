@@ -13,9 +13,9 @@ from ..control.robot_table import matrices_of
 from ..elastic.carried_rotors import SPIN
 from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, SETTLED
 from . import c_project
-from .cpp_project import cpp_comment, literal
 from .functions import FEEDFORWARD, FRICTION, links_of
 from .project import Project
+from .robot_table import cpp_comment, literal
 from .ros_package import ros_package
 from .stored_values import StoredValues
 from .templates import template
@@ -53,12 +53,11 @@ def solver_files(project: Project, stored: StoredValues) -> dict[str, str]:
         friction=_call(project, FRICTION),
         **fields,
     )
-    library = filled(
-        template("ros2_control/robot_library.cmake.in"),
+    build = filled(
+        template("inverse_dynamics_solver/CMakeLists.txt.in"),
         sources="\n".join(f"  {source}" for source in sorted(sources) if source.endswith(".c")),
         **fields,
     )
-    build = filled(template("inverse_dynamics_solver/CMakeLists.txt.in"), robot=library, **fields)
     description = "Plugin of inverse_dynamics_solver for one robot"
     package = ros_package(fields["package"], description, project.notice_as("# "), _DEPENDS, build)
     plugins = filled(template("inverse_dynamics_solver/plugins.xml.in"), **fields)

@@ -27,7 +27,6 @@ from ..recursion.inverse_mass_matrix import solver
 from ..recursion.scalars import minus
 from ..robot import Robot
 from ..robot.inertia import admits_articulated_bodies, joints_without_inertia
-from ..states import STATE_NAMES
 
 ACCELERATIONS = ("link_acceleration", "rotor_acceleration")
 """Outputs of the plant."""
@@ -106,9 +105,9 @@ def plant_unavailable(robot: Robot, side: MotorSide, function: str = "plant") ->
     return None
 
 
-FEEDFORWARD, ON_BASE, PLANT, LINEARIZATION = "feedforward", "feedforward_on_base", "plant", "linearizing_setpoint"
-"""Names of the functions from the motion of the links to motor motion and efforts, the same on a moving base, from
-motor efforts to accelerations, and from measured motors and links to the setpoint of feedback linearization."""
+FEEDFORWARD, ON_BASE, PLANT = "feedforward", "feedforward_on_base", "plant"
+"""Names of the functions from the motion of the links to motor motion and efforts, the same on a moving base, and from
+motor efforts to accelerations."""
 
 FRICTION = "friction"
 """Name of the function from the velocities of the links to the friction of joints and motors."""
@@ -116,8 +115,8 @@ FRICTION = "friction"
 DRIVE_COMMAND, DRIVE_STATE = "drive_command", "drive_state"
 """Names of the functions between commands and what drives are sent, and between what they report and SI units."""
 
-FEEDFORWARD_WITH_PAYLOAD, ON_BASE_WITH_PAYLOAD, LINEARIZATION_WITH_PAYLOAD, DRIVE_COMMAND_WITH_PAYLOAD = (
-    name + WITH_PAYLOAD for name in (FEEDFORWARD, ON_BASE, LINEARIZATION, DRIVE_COMMAND)
+FEEDFORWARD_WITH_PAYLOAD, ON_BASE_WITH_PAYLOAD, DRIVE_COMMAND_WITH_PAYLOAD = (
+    name + WITH_PAYLOAD for name in (FEEDFORWARD, ON_BASE, DRIVE_COMMAND)
 )
 """Names of those that take the parameters of payloads."""
 
@@ -164,10 +163,6 @@ OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = MappingProxyTyp
         ),
         "flat_state": _flat_state,
         "flat_state" + WITH_PAYLOAD: partial(_flat_state, payload=True),
-        # With a gain for each joint and derivative.
-        "linearizing_snap": lambda robot, side: flat_programs.linearizing_snap_program(
-            side, (len(STATE_NAMES) - 1) * len(side.springs)
-        ),
     }
 )
 """Programs of motors."""
@@ -184,7 +179,6 @@ OF_DRIVES: Mapping[str, Callable[[Robot, MotorSide], Program]] = MappingProxyTyp
 FUNCTIONS = (
     *(*STRAIGHT_LINE, *_WITH_ROTORS, *OF_MOTORS, PLANT, *OF_DRIVES),
     *(FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, ON_BASE, ON_BASE_WITH_PAYLOAD),
-    *(LINEARIZATION, LINEARIZATION_WITH_PAYLOAD),
 )
 """Names of the functions that can be exported."""
 
@@ -231,7 +225,7 @@ def function_unavailable(robot: Robot, side: MotorSide, function: str) -> str | 
     reduced = robot.rotor_model == "reduced"
     if function == "tool_kinematics" and not robot.tools:
         return f"{robot.name}: there is no tool, for code of {function}"
-    if function.removesuffix(WITH_PAYLOAD) in (PLANT, LINEARIZATION, "flat_state", "linearizing_snap"):
+    if function.removesuffix(WITH_PAYLOAD) in (PLANT, "flat_state"):
         for name in [] if function == PLANT else np.array(side.joint_names)[side.damped]:
             return f"{name}: is damped; there is no code of {function}"
         return plant_unavailable(robot, side, function)
@@ -250,20 +244,11 @@ def function_unavailable(robot: Robot, side: MotorSide, function: str) -> str | 
     return None
 
 
-def controller_functions(robot: Robot) -> list[str]:
-    """Those of the functions of a control loop that can be exported, and the plant for simulation."""
-    return _available(robot, FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT, "tool_kinematics", *OBSERVER)
-
-
 def loop_functions(robot: Robot, *, moving_base: bool = False) -> list[str]:
-    """Those of the functions of a control loop that can be exported, and on request that on a moving base."""
-    names = (FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, LINEARIZATION, "tool_kinematics", *OBSERVER)
-    return _available(robot, *names) + [ON_BASE] * moving_base
-
-
-def _available(robot: Robot, *names: str) -> list[str]:
+    """Available functions of a control loop and of a simulated robot, and on request that on a moving base."""
     side = MotorSide.of(robot)
-    return [name for name in names if not function_unavailable(robot, side, name)]
+    names = (FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, "tool_kinematics", *OBSERVER, PLANT)
+    return [name for name in names if not function_unavailable(robot, side, name)] + [ON_BASE] * moving_base
 
 
 def functions(robot: Robot, side: MotorSide, wanted: Iterable[str], prefix: str) -> dict[str, Function]:
@@ -297,8 +282,6 @@ _STEPS: Mapping[str, Callable[[Robot], tuple[str, ...]]] = {
     FEEDFORWARD_WITH_PAYLOAD: lambda robot: (links_of(robot) + WITH_PAYLOAD, "motors"),
     ON_BASE: lambda robot: ("efforts_on_base", "motors"),
     ON_BASE_WITH_PAYLOAD: lambda robot: ("efforts_on_base" + WITH_PAYLOAD, "motors"),
-    LINEARIZATION: lambda robot: ("spring_efforts", "flat_state", "linearizing_snap"),
-    LINEARIZATION_WITH_PAYLOAD: lambda robot: ("spring_efforts", "flat_state" + WITH_PAYLOAD, "linearizing_snap"),
 }
 
 
@@ -311,22 +294,13 @@ def traced(robot: Robot, side: MotorSide, name: str) -> Program:
 
 def _needed(robot: Robot, side: MotorSide, function: str) -> tuple[str, ...]:
     """Functions with which another one is exported: those that it calls, and those of a control loop."""
-    if function in (LINEARIZATION, LINEARIZATION_WITH_PAYLOAD):
-        return _STEPS[function](robot)
     if function in _STEPS:
         drives = [DRIVE_COMMAND, DRIVE_STATE] + [DRIVE_COMMAND_WITH_PAYLOAD] * function.endswith(WITH_PAYLOAD)
         others = ["filtered", "presliding", *drives]
         others = [name for name in others if not function_unavailable(robot, side, name)]
-        if function == FEEDFORWARD_WITH_PAYLOAD:
-            others += _feedback(robot, side, LINEARIZATION_WITH_PAYLOAD)
         return (*_STEPS[function](robot), "drive", *others)
     if function in OBSERVER:
         return OBSERVER
     if function == PLANT:
-        feedback = _feedback(robot, side, LINEARIZATION)
-        return (*_needed(robot, side, FEEDFORWARD), FEEDFORWARD, "spring_efforts", *feedback)
+        return (*_needed(robot, side, FEEDFORWARD), FEEDFORWARD)
     return ()
-
-
-def _feedback(robot: Robot, side: MotorSide, name: str) -> tuple[str, ...]:
-    return () if function_unavailable(robot, side, name) else (*_STEPS[name](robot), name)

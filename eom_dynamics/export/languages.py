@@ -15,14 +15,12 @@ from ..codegen.c_functions import filled
 from ..codegen.emit_python import casadi_function
 from ..codegen.program import Program
 from ..elastic.motor_side import MotorSide
-from ..exceptions import EomDynamicsError
 from ..extras import missing
 from ..robot import Robot
-from . import c_project, cpp_project, cuda_project, dynamics_solver, matlab, ros2_control
-from .cpp_project import type_name
+from . import c_project, cuda_project, dynamics_solver, matlab, ros2_control, ros_package
+from .compiled_loop import UnavailableError
 from .functions import FEEDFORWARD, FRICTION, FUNCTIONS, Function, Steps, function_unavailable
-from .project import PRECISIONS, SUMMARIES, Project
-from .ros2_control import package_name
+from .project import SUMMARIES, Project
 from .stored_values import StoredValues, stored_values
 from .templates import template
 
@@ -49,25 +47,19 @@ def _casadi_steps(function: Steps) -> Any:
     return casadi.Function(function.name, list(inputs.values()), list(outputs.values()), list(inputs), list(outputs))
 
 
-class UnavailableError(EomDynamicsError):
-    """The functions of a project are not available in this language."""
-
-
 class Language(NamedTuple):
     """A language of exported code.
 
     Attributes:
         write: function of a project and its stored values that returns the contents of files by name.
-        allows_name: function that says whether the language can have a name; None if it can have all.
+        refusal: function that says why the language cannot express a robot, or returns None.
         required: functions without which there is nothing to export.
-        precisions: those of its numbers.
         extra: extra that installs the library that it takes here, or None.
     """
 
     write: Callable[[Project, StoredValues], Mapping[str, str | bytes]]
-    allows_name: Callable[[str], bool] | None = None
+    refusal: Callable[[Robot], str | None] = lambda _: None
     required: tuple[str, ...] = ()
-    precisions: tuple[str, ...] = PRECISIONS[:1]
     extra: str | None = None
 
     def files(self, project: Project, stored: StoredValues) -> dict[str, bytes]:
@@ -78,14 +70,13 @@ class Language(NamedTuple):
 
 LANGUAGES: Mapping[str, Language] = MappingProxyType(
     {
-        "c": Language(c_project.c_files, precisions=PRECISIONS),
-        "cpp": Language(cpp_project.cpp_files, cpp_project.allowed_in_cpp, (FEEDFORWARD,), PRECISIONS),
+        "c": Language(c_project.c_files),
         "matlab": Language(matlab.matlab_files),
         "casadi": Language(_casadi_files, extra="casadi"),
         "cuda": Language(cuda_project.cuda_files),
-        "ros2_control": Language(ros2_control.package_files, ros2_control.allowed_in_xml, (FEEDFORWARD,)),
+        "ros2_control": Language(ros2_control.package_files, ros2_control.refusal, (FEEDFORWARD,)),
         "inverse_dynamics_solver": Language(
-            dynamics_solver.solver_files, ros2_control.allowed_in_xml, (FEEDFORWARD, FRICTION)
+            dynamics_solver.solver_files, ros_package.refused_names, (FEEDFORWARD, FRICTION)
         ),
     }
 )
@@ -123,7 +114,7 @@ def capabilities(robot: object) -> Mapping[str, Capability]:
     reasons = {function: function_unavailable(robot, side, function) for function in FUNCTIONS}
     found = {}
     for name, language in LANGUAGES.items():
-        of_language = library_missing(name) or _name_unwritable(robot, name)
+        of_language = library_missing(name) or language.refusal(robot)
         of_language = of_language or next((text for x in language.required if (text := reasons[x])), None)
         absent = {function: text for function in FUNCTIONS if (text := of_language or reasons[function])}
         found[name] = Capability(tuple(function for function in FUNCTIONS if function not in absent), absent)
@@ -136,17 +127,7 @@ def language_unavailable(project: Project, language: str) -> str | None:
     for function in known.required:
         if function not in project.functions:
             return f"{language} needs the function {function}; export it too"
-    if project.precision not in known.precisions:
-        return f"{language} has double precision only"
-    return _name_unwritable(project.robot, language)
-
-
-def _name_unwritable(robot: Robot, language: str) -> str | None:
-    allowed = LANGUAGES[language].allows_name
-    for name in (robot.name, *robot.joint_names):
-        if allowed is not None and not allowed(name):
-            return f"{language} cannot have the name {name!r}: rename it without such characters"
-    return None
+    return known.refusal(project.robot)
 
 
 def library_missing(language: str) -> str | None:
@@ -202,9 +183,7 @@ def readme(project: Project, languages: Sequence[str]) -> bytes:
             filled(
                 template(f"readme_{language}.md.in"),
                 library=project.library,
-                name=project.name,
-                type=type_name(project),
-                package=package_name(project),
+                name=ros2_control.file_name(project),
                 solver=dynamics_solver.solver_name(project),
                 option=project.library.upper(),
                 function=first.name,

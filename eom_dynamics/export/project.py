@@ -30,16 +30,12 @@ from .functions import (
     FEEDFORWARD,
     FRICTION,
     FUNCTIONS,
-    LINEARIZATION,
     ON_BASE,
     PLANT,
     Function,
     function_unavailable,
     functions,
 )
-
-PRECISIONS = ("double", "single")
-"""Precisions of exported C and C++."""
 
 # MATLAB truncates names to 63 characters, and suffixes of the robot's name have up to 26.
 _LONGEST_NAME = 37
@@ -56,9 +52,6 @@ _FAMILIES = (
     (("motor_position", "motor_velocity", "motor_acceleration"), "motor positions", "position", 0),
     (("motor_position_before",), "motor positions at the setpoint before", "position", 0),
     (("motor_effort",), "motor efforts", "effort", 0),
-    (tuple(f"{name}_reference" for name in STATE_NAMES), "joint variables of the motion to follow", "position", 0),
-    (("qdd_held", "qddd_held"), "accelerations of rigid joints, states of integrators before motors", "position", 2),
-    (("k_commanded", "kd_commanded", "kdd_commanded"), "stiffness to command", "stiffness", 0),
     (("theta", "thetad"), "motor positions", "position", 0),
     (("tau_m",), "motor efforts", "effort", 0),
     (("joint_friction",), "efforts against the friction of joints that is part of their efforts", "effort", 0),
@@ -92,8 +85,6 @@ _OTHERS = {
     "f": "specific force at the origin of the base in its frame: acceleration less gravity, m/s^2",
     "fd": "its time derivative, m/s^3",
     "fdd": "its second time derivative, m/s^4",
-    "gains": "of the errors of q, then of qd, qdd and qddd, joint by joint; 1/s^4, 1/s^3, 1/s^2, 1/s",
-    "stiffness_gains": "of the errors of k and kd at joints with two motors; 1/s^2, 1/s",
     "p": "momenta of the joint variables, N m s and N s",
     "step": "time of the step, s; zero keeps deflections; negative: those without transient, and friction by velocity",
     FRICTION_STATE: "states of presliding friction, -1 to 1",
@@ -128,8 +119,6 @@ SUMMARIES = {
     "deflections": "Deflections of the springs with two time derivatives, and efforts at motors, from joint efforts.",
     "spring_efforts": "Efforts of the springs from positions and velocities of links and motors.",
     "flat_state": "Joint accelerations and their rates from the efforts of the springs.",
-    "linearizing_snap": "Fourth derivative of q, and stiffness, that make every joint a chain of four integrators.",
-    LINEARIZATION: "Setpoint in the measured state whose feedforward is the motor effort of feedback linearization.",
     PLANT: "Accelerations of links and motors under motor efforts, without tool wrench: a plant to integrate.",
     DRIVE_COMMAND: "What drives are sent for a command: in their units, without efforts that the robot adds itself.",
     DRIVE_STATE: "Motors from numbers of their drives, with a share of the efforts that the robot adds at q and qd.",
@@ -170,7 +159,6 @@ class Project:
         name: the robot's name as an identifier.
         joints: names of the joints as unique identifiers in capitals.
         functions: by function; their names are ``{name}_{function}``.
-        precision: one of :data:`PRECISIONS`, of C and C++.
     """
 
     robot: Robot
@@ -178,7 +166,6 @@ class Project:
     name: str
     joints: tuple[str, ...]
     functions: dict[str, Function]
-    precision: str = PRECISIONS[0]
 
     @cached_property
     def arm(self) -> ElasticArm:
@@ -277,13 +264,12 @@ def matrix_size(vector: str, n: int) -> int:
     return n if vector in _MATRICES else 0
 
 
-def project(robot: Robot, wanted: Iterable[str], *, precision: str = PRECISIONS[0]) -> Project:
+def project(robot: Robot, wanted: Iterable[str]) -> Project:
     """Functions of a robot for export.
 
     Args:
         robot: the robot.
         wanted: names from :data:`.FUNCTIONS`; those that they call are exported, too.
-        precision: one of :data:`PRECISIONS`; languages other than C and C++ have double precision only.
 
     Raises:
         TypeError: ``robot`` is not a Robot, such as one with a floating base or closed loops, or has symbols.
@@ -305,7 +291,6 @@ def project(robot: Robot, wanted: Iterable[str], *, precision: str = PRECISIONS[
         name=name,
         joints=_unique([identifier(joint, "joint").upper() for joint in robot.joint_names]),
         functions=functions(robot, side, wanted, name),
-        precision=precision,
     )
 
 

@@ -5,9 +5,12 @@ from collections.abc import Sequence
 
 from .. import __version__
 from ..codegen.c_functions import filled
+from ..robot import Robot
 from .templates import template
 
 _CMAKE_NAMES = {"eigen": "Eigen3"}
+
+_IN_XML = ((" ", "\ud7ff"), ("\ue000", "\ufffd"), ("\U00010000", "\U0010ffff"))
 
 
 def ros_package(
@@ -29,3 +32,11 @@ def ros_package(
     given |= {"needed": "\n".join(needed), "packages": "\n".join(packages)}
     texts = [filled(template(file), **given) for file in ("package.xml.in", "ros_package.cmake.in")]
     return {"package.xml": texts[0], "CMakeLists.txt": texts[1] + build}
+
+
+def refused_names(robot: Robot) -> str | None:
+    """Reason why XML cannot contain a name of a robot, not even escaped; None if it can."""
+    for name in (robot.name, *robot.joint_names):
+        if not all(x in "\t\n\r" or any(low <= x <= high for low, high in _IN_XML) for x in name):
+            return f"XML cannot have the name {name!r}: rename it without such characters"
+    return None

@@ -12,9 +12,7 @@ from ..arrays import Array
 from ..codegen.emit_python import python_function
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.programs import WITH_PAYLOAD
-from ..elastic import chain_gains
 from ..elastic.drive_programs import DRIVE_NAMES, SHARE
-from ..elastic.flat_programs import HELD, REFERENCE
 from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
 from ..elastic.motor_side import MotorSide
 from ..jet import Jet
@@ -25,15 +23,6 @@ from .project import Project
 
 TOLERANCE = 1e-11
 """Allowed error relative to 1 + the largest entry of an output in a state."""
-
-SINGLE_TOLERANCE = 1e-4
-"""The same in single precision."""
-
-POLES = 2.0
-"""Natural frequency of the linearized joints, rad/s; fast ones multiply errors of rounding by their fourth power."""
-
-STIFFNESS_GAINS = (100.0, 20.0)
-"""Gains of the stiffness of antagonistic pairs."""
 
 # Angles in one of the states, beyond the 2^20 rad from which the argument reduction of sines differs.
 _FAR_TURN = 1e7
@@ -49,12 +38,10 @@ class StoredValues:
     Attributes:
         inputs: inputs of all functions by name, each (states, size); those that are results of other functions, too.
         outputs: results by function and name, each (states, size); matrices in row-major order.
-        relative_tolerance: allowed error of exported code, relative to 1 + the largest entry of an output in a state.
     """
 
     inputs: Values
     outputs: Mapping[str, Values]
-    relative_tolerance: float = TOLERANCE
 
     @property
     def count(self) -> int:
@@ -62,7 +49,7 @@ class StoredValues:
         return len(self.inputs["q"])
 
     def tolerance(self, function: str, output: str) -> Array:
-        """Allowed error of an output (states,) of the traced programs, in double precision."""
+        """Allowed error of an output (states,)."""
         largest = np.nan_to_num(np.abs(self.outputs[function][output])).max(axis=1)
         return np.asarray(TOLERANCE * (1.0 + largest))
 
@@ -85,14 +72,11 @@ class StoredValues:
 def stored_values(project: Project, states: int = 10) -> StoredValues:
     """States, always the same for a robot, with the results of all functions of a project.
 
-    In single precision, inputs are numbers of that precision.
-
     Args:
         project: the functions.
         states: number of states, at least 2.
     """
-    rounded = _rounded_to_single if project.precision == "single" else dict[str, Array]
-    inputs = rounded(_states(project, states))
+    inputs = _states(project, states)
     if set(project.functions) & {*OF_MOTORS, PLANT, *OF_DRIVES}:
         links = links_of(project.robot)
         others = ("efforts_on_base", "efforts_on_base" + WITH_PAYLOAD, links + WITH_PAYLOAD)
@@ -101,35 +85,20 @@ def stored_values(project: Project, states: int = 10) -> StoredValues:
             for name in (links, *others)
             if name == links or name in project.functions
         }
-        inputs |= rounded(efforts[links])
-        inputs |= rounded(_commands(project.side, [x["tau"] for x in efforts.values()]))
-        inputs |= rounded(_motor_states(project.side, inputs) | _feedback(inputs) | _drives(project.side, states))
+        inputs |= efforts[links]
+        inputs |= _commands(project.side, [x["tau"] for x in efforts.values()])
+        inputs |= _motor_states(project.side, inputs) | _drives(project.side, states)
         # Of functions whose results others take.
         for name in ("motors", "spring_efforts", "spring_loads"):
-            inputs |= rounded(program_results(project, name, inputs)) if name in project.functions else {}
-        inputs |= rounded(_motors_before(project.side, inputs[MOTOR_NAMES[0]]))
+            inputs |= program_results(project, name, inputs) if name in project.functions else {}
+        inputs |= _motors_before(project.side, inputs[MOTOR_NAMES[0]])
     outputs: dict[str, Values] = {}
     for key, function in project.functions.items():
         found: dict[str, Array] = {}
         for name in function.keys if isinstance(function, Steps) else (key,):
             found |= program_results(project, name, {**inputs, **found})
         outputs[key] = {name: found[name] for name in function.outputs}
-    return StoredValues(inputs, outputs, _tolerance(project, inputs["q"]))
-
-
-def _tolerance(project: Project, q: Array) -> float:
-    """Allowed error relative to 1 + the largest entry of an output, at configurations (states, n)."""
-    if project.precision != "single":
-        return TOLERANCE
-    if not {"flat_state", "flat_state" + WITH_PAYLOAD} & set(project.functions):
-        return SINGLE_TOLERANCE
-    # They solve equations with the mass matrix, whose condition multiplies errors of rounding.
-    condition = np.linalg.cond(project.arm.dynamics.mass_matrix(q)).max()
-    return max(SINGLE_TOLERANCE, float(np.finfo(np.float32).eps * condition))
-
-
-def _rounded_to_single(arrays: Mapping[str, Array]) -> dict[str, Array]:
-    return {name: values.astype(np.float32).astype(float) for name, values in arrays.items()}
+    return StoredValues(inputs, outputs)
 
 
 def _states(project: Project, count: int) -> dict[str, Array]:
@@ -212,7 +181,7 @@ def _commands(side: MotorSide, efforts: Sequence[Array]) -> dict[str, Array]:
 
 
 def _motors_before(side: MotorSide, position: Array) -> dict[str, Array]:
-    """Motor positions before a step: within presliding, but for distances that single precision does not resolve."""
+    """Motor positions before a step: within presliding, or far beyond its distance."""
     random = np.random.default_rng(2026)
     distance = np.array([side.actuators[joint].friction.presliding_distance for joint in side.motor_joint])
     ways = random.uniform(-2.0, 2.0, position.shape) * np.fmax(distance, 0.1)
@@ -230,18 +199,6 @@ def _motor_states(side: MotorSide, inputs: Values) -> dict[str, Array]:
     effort = random.uniform(-20.0, 20.0, (len(q), len(delta)))
     states = {"theta": np.column_stack(theta), "thetad": np.column_stack(rates), "tau_m": effort}
     return {name: np.round(x, 4 if name == "tau_m" else 6) for name, x in states.items()}
-
-
-def _feedback(inputs: Values) -> dict[str, Array]:
-    """Gains of feedback linearization, and a reference near the state."""
-    count, n = inputs["q"].shape
-    away = zip(REFERENCE, STATE_NAMES, (0.01, -0.1, 0.2, -0.3, 0.0), strict=True)
-    return {
-        **{reference: np.round(inputs[name] + offset, 6) for reference, name, offset in away},
-        **{held: inputs[name] for held, name in zip(HELD, STATE_NAMES[2:], strict=False)},
-        "gains": np.tile(np.repeat(chain_gains(POLES), n), (count, 1)),
-        "stiffness_gains": np.tile(STIFFNESS_GAINS, (count, 1)),
-    }
 
 
 def _drives(side: MotorSide, count: int) -> dict[str, Array]:

@@ -118,7 +118,7 @@ BAD_SETTINGS = {
     "consistency_window": ([4, 1001, -3, 1e300, math.nan], "consistency_window must be 5 to 1000"),
     **{
         name: ([-1.0], rf"{names} must be finite, and not negative")
-        for names in ("motor_kp and motor_kd", "link_kp and link_kd", "stiffness_gains")
+        for names in ("motor_kp and motor_kd", "link_kp and link_kd")
         for name in names.split(" and ")
     },
     "consistency_order": ([0, 5], "consistency_order must be 1 to 4"),

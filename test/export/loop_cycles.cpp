@@ -1,23 +1,128 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cycles of the loop of an exported package, in whose folder of tests this is compiled, and that package's own test.
+// Cycles of the loop in C++, of a robot with places for EOM_JOINTS, EOM_MOTORS and EOM_TOOLS alone.
+//
+//     loop_cycles ROBOT.so COUNT    prints a line of each check; COUNT is the number of cycles of the last one
 #include <cstring>
+#include <limits>
 #include <thread>
+#include <vector>
 
-#include <eom/feedforward.hpp>
+#include <eom/control_loop.hpp>
+#include <eom/loaded_robot.hpp>
 #include <eom/plant.hpp>
 
-#define main main_of_package
-#include "test_control_loop.cpp"
-#undef main
+#include "checks.hpp"
+#include "loop_library.hpp"
 
 namespace {
 
 using eom::Status;
 using eom::test::difference;
 using eom::test::expect;
+using eom::test::failures;
+using Robot = eom::LoadedRobot<EOM_JOINTS, EOM_MOTORS, EOM_TOOLS>;
 
-constexpr std::size_t m = Robot::motors;
-constexpr double inf = std::numeric_limits<double>::infinity();
+constexpr std::size_t n = Robot::joints, m = Robot::motors;
+constexpr std::int64_t MILLISECOND = 1'000'000;
+constexpr double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+
+std::shared_ptr<const eom::RobotTable> table;
+
+const Robot &robot()
+{
+    static const Robot::Numbers numbers(*table);
+    static const Robot loaded(*table, numbers);
+    return loaded;
+}
+
+struct Loop : eom::ControlLoop<Robot> {
+    Loop() : ControlLoop(robot()) {}
+};
+
+/// The command for a setpoint that stands alone: damped springs are without transient, friction is that of velocities.
+void command_for(eom::Setpoint<Robot> &x, eom::Command<Robot> &y)
+{
+    if (robot().filters()) {
+        robot().inverse_dynamics(x, y);
+        eom::DeflectionFilter<Robot>(robot()).at(0, y, x.deflection);
+    }
+    robot().feedforward(x, y);
+}
+
+eom::Measurement<Robot> at_rest()
+{
+    eom::Measurement<Robot> measured;
+    eom::Setpoint<Robot> x = robot().rest();
+    eom::Command<Robot> y;
+    command_for(x, y);
+    measured.motor_position = y.motor_position;
+    measured.links = measured.motors = true;
+    return measured;
+}
+
+/// A reference near 0 that moves smoothly, at a time, s.
+eom::Setpoint<Robot> wave(double t)
+{
+    eom::Setpoint<Robot> x = robot().rest();
+    const double w = 2;
+    for (std::size_t i = 0; i < n; ++i) {
+        const double size = 0.05 * (1 + static_cast<double>(i % 3));
+        x.q[i] = size * (1 - std::cos(w * t));
+        x.qd[i] = size * w * std::sin(w * t);
+        x.qdd[i] = size * w * w * std::cos(w * t);
+        x.qddd[i] = -size * w * w * w * std::sin(w * t);
+        x.qdddd[i] = -size * w * w * w * w * std::cos(w * t);
+    }
+    return x;
+}
+
+Loop &tested()
+{
+    static Loop loop;
+    return loop;
+}
+
+/// Targets of zero in all places of the mailbox.
+void prepare_targets()
+{
+    tested().limit(std::vector<eom::MotionLimits>(n, {-1, 1, 2, 10, 200, 1e4, 0.01, 1e-3}));
+    for (int k = 0; k < 3; ++k) {
+        tested().targets.draft().assign(0, nullptr, 0, std::array<double, n>{}.data(), nullptr, n);
+        tested().targets.send();
+        tested().aim(0);
+    }
+}
+
+/// All that a cycle can do: trajectories, targets, setpoints, refusals, timeouts, feedback.
+bool cycles(long count)
+{
+    Loop &loop = tested();
+    eom::LoopParameters<Robot> parameters;
+    parameters.limits = eom::LimitPolicy::clip;
+    parameters.setpoint_timeout = 0.02;
+    parameters.on_setpoint_loss = eom::LossPolicy::hold;
+    parameters.motor_kp.fill(10);
+    parameters.link_kp.fill(10);
+    parameters.stamp_check = parameters.jump_check = parameters.consistency_check = eom::CheckPolicy::warn;
+    loop.configure(parameters);
+    loop.restart(at_rest());
+    const eom::Measurement<Robot> measured = at_rest();
+    bool good = true;
+    for (std::int64_t i = 0; i < count; ++i) {
+        if (i % 1000 == 0) {
+            loop.trajectories.send();
+        } else if (i % 5000 == 700) {
+            loop.targets.send();
+        } else if (i % 1000 < 500) {
+            eom::Setpoint<Robot> x = wave(static_cast<double>(i) * 1e-3);
+            if (i % 100 == 99)
+                x.q[0] = nan;
+            loop.refer(x, i * MILLISECOND);
+        }
+        good = eom::finite(loop.update(i * MILLISECOND, 1e-3, measured).motor_effort) && good;
+    }
+    return good;
+}
 
 /// A motion of all joints from 0, at rest at both ends, with some delay of its start, s.
 eom::Spline<n> swing(double start = 0, double size = 0.2)
@@ -80,39 +185,15 @@ void payload()
     expect(loop.payload_refusal() || (x.P[0] == 0.1 && y.motor_effort == direct.motor_effort), "a payload is carried");
 }
 
-void a_motion_leaves_the_rest_of_the_setpoint()
-{
-    const eom::Setpoint<Robot> x = wave(0.3);
-    eom::Feedforward<Robot> first, second;
-    first.setpoint = second.setpoint = x;
-    first.update();
-    second.setpoint.q = {};
-    second(x.q, x.qd, x.qdd, x.qddd, x.qdddd);
-    expect(std::memcmp(&first.command, &second.command, sizeof first.command) == 0, "arguments as the setpoint");
-#if EOM_EIGEN
-    eom::Feedforward<Robot>::Vector rows[5];
-    rows[0] = eom::map(x.q);
-    rows[1] = eom::map(x.qd);
-    rows[2] = eom::map(x.qdd);
-    rows[3] = eom::map(x.qddd);
-    rows[4] = eom::map(x.qdddd);
-    second.setpoint.q = {};
-    second(rows[0], rows[1], rows[2], rows[3], rows[4]);
-    expect(std::memcmp(&first.command, &second.command, sizeof first.command) == 0, "vectors of Eigen");
-    eom::map(second.setpoint.q).setZero();
-    eom::map(second.setpoint.q) += rows[0];
-    expect(second.setpoint.q == x.q, "maps of Eigen write through");
-#else
-    std::printf("none Eigen was not found\n");
-#endif
-}
-
 void not_finite_is_seen()
 {
-    eom::Feedforward<Robot> feedforward;
-    expect(eom::finite(feedforward.update()), "finite at rest");
-    feedforward.setpoint.qdd[0] = inf;
-    expect(!eom::finite(feedforward.update()), "an infinite acceleration is seen");
+    eom::Setpoint<Robot> x = robot().rest();
+    eom::Command<Robot> y;
+    robot().feedforward(x, y);
+    expect(eom::finite(y), "finite at rest");
+    x.qdd[0] = inf;
+    robot().feedforward(x, y);
+    expect(!eom::finite(y), "an infinite acceleration is seen");
 }
 
 void splines_that_cannot_be()
@@ -156,23 +237,24 @@ void splines_that_cannot_be()
 
 /// Largest distance of the links of the simulated arm from a motion that is streamed to it for a quarter of a second,
 /// without feedback, rad or m; infinite where the springs are too stiff for a step of the simulation, s.
-template <class Robot>
 double tracking_error(std::int64_t rate, double step)
 {
     Loop loop;
     loop.configure(unlimited());
-    eom::Plant<Robot> plant;
-    eom::MotorVector<Robot> effort;
-    plant.rest_at({}, effort);
+    eom::Plant plant(*table);
+    plant.rest();
     eom::Setpoint<Robot> x = wave(0);
     eom::Command<Robot> y;
     command_for(x, y);
-    plant.state.q = x.q;
-    plant.state.qd = x.qd;
-    plant.state.theta = y.motor_position;
-    plant.state.thetad = y.motor_velocity;
-    if constexpr (Robot::has_presliding)
-        eom::DeflectionFilter<Robot>().slide(0, y, plant.state.friction_state);
+    std::copy(x.q.begin(), x.q.end(), plant.q());
+    std::copy(x.qd.begin(), x.qd.end(), plant.qd());
+    std::copy(y.motor_position.begin(), y.motor_position.end(), plant.theta());
+    std::copy(y.motor_velocity.begin(), y.motor_velocity.end(), plant.thetad());
+    if (robot().slides()) {
+        eom::MotorVector<Robot> states{};
+        eom::DeflectionFilter<Robot>(robot()).slide(0, y, states);
+        std::copy(states.begin(), states.end(), plant.friction_state());
+    }
     double error = 0;
     loop.restart({});
     for (std::int64_t i = 0; i < rate / 4; ++i) {
@@ -181,24 +263,23 @@ double tracking_error(std::int64_t rate, double step)
         const std::int64_t now = (1 + i) * 1'000'000'000 / rate;
         loop.refer(x, now);
         const eom::LoopOutput<Robot> &output = loop.update(now, 1 / static_cast<double>(rate), {});
-        plant.advance_drives(output.sent_motor_effort(), 1 / static_cast<double>(rate), step);
+        std::copy(output.sent.effort.begin(), output.sent.effort.end(), plant.commanded.effort.begin());
+        if (!plant.advance(1 / static_cast<double>(rate), step))
+            return inf;
         x = wave((static_cast<double>(i) + 1) / static_cast<double>(rate));
         for (std::size_t j = 0; j < n; ++j)
-            error = std::fmax(error, std::fabs(plant.state.q[j] - x.q[j]));
-        if (!plant.finite())
-            return inf;
+            error = std::fmax(error, std::fabs(plant.q()[j] - x.q[j]));
     }
     return error;
 }
 
-template <class Robot>
 void simulated_arm()
 {
     double slow = 1, fast = 1;
     bool passed = false;
     for (const double step : {2.5e-4, 2.5e-5, 2.5e-6, 5e-7}) {
-        slow = tracking_error<Robot>(1000, step);
-        fast = tracking_error<Robot>(4000, step);
+        slow = tracking_error(1000, step);
+        fast = tracking_error(4000, step);
         passed = slow < 1e-3 && fast < 0.3 * slow + 1e-9;
         if (passed)
             break;
@@ -206,24 +287,6 @@ void simulated_arm()
     std::printf("%-4s the links of the simulated arm are off by %.1e at 1 kHz, %.1e at 4 kHz\n", passed ? "ok" : "BAD",
                 slow, fast);
     failures += !passed;
-}
-
-/// Feedback linearization after a measurement that is not finite: integrators of rigid joints forget it.
-template <class Robot>
-void linearization_forgets()
-{
-    eom::Setpoint<Robot> reference, x;
-    eom::Measurement<Robot> measured;
-    eom::Linearization<Robot> once, always;
-    for (auto *feedback : {&once, &always}) {
-        feedback->place_poles(20);
-        feedback->restart(reference);
-    }
-    measured.q.fill(nan);
-    once.setpoint(reference, measured, 1e-3);
-    measured.q = {};
-    x = once.setpoint(reference, measured, 1e-3);
-    expect(x.qdddd == always.setpoint(reference, measured, 1e-3).qdddd, "a measurement that is not finite passes");
 }
 
 void mailbox()
@@ -284,7 +347,6 @@ void references()
     const char *reason = loop.restart(lost);
     expect(reason && std::strstr(reason, "no equilibrium at the measured position"), "or why there is none");
     loop.restart(at_rest());
-    expect(eom::LoopParameters<Robot>().command_lead == Robot::command_lead(), "the lead of the robot");
 
     eom::Command<Robot> direct;
     eom::Setpoint<Robot> x = wave(0.3);
@@ -307,14 +369,14 @@ void references()
     loop.refer(x, 0);
     loop.update(2 * MILLISECOND, 1e-3, motors);
     expect(y.status == Status::held && loop.counts().refused == 2 &&
-               loop.refusal() == (Robot::has_moving_base ? eom::Refusal::free_fall : eom::Refusal::moving_base),
+               loop.refusal() == (robot().base_moves() ? eom::Refusal::free_fall : eom::Refusal::moving_base),
            "so is one on a base that falls, or without code for a moving base");
-    if (Robot::has_moving_base) {
+    if (robot().base_moves()) {
         x.base.f = {1, 2, 3};
         eom::Command<Robot> links, on_base;
-        Robot::inverse_dynamics(x, links);
-        Robot::feedforward(x, on_base);
-        Robot::feedforward(wave(0.3), direct);
+        robot().inverse_dynamics(x, links);
+        robot().feedforward(x, on_base);
+        robot().feedforward(wave(0.3), direct);
         expect(links.tau == on_base.tau && difference(on_base.tau, direct.tau) > 0.01, "a base is felt");
     }
 
@@ -405,13 +467,12 @@ void restarts()
 }
 
 /// Motor efforts that are sent for a command.
-template <class R>
-eom::MotorVector<R> sent_effort(const eom::Setpoint<R> &x, const eom::Command<R> &y)
+eom::MotorVector<Robot> sent_effort(const eom::Setpoint<Robot> &x, const eom::Command<Robot> &y)
 {
-    eom::DriveCommand<R> sent;
+    eom::DriveCommand<Robot> sent;
     sent.effort = y.motor_effort;
-    if constexpr (R::has_drives)
-        R::drive_command(x, y, y.motor_effort, y.tau, {1, 0}, sent);
+    if (robot().converts())
+        robot().drive_command(x, y, y.motor_effort, y.tau, {1, 0}, sent);
     return sent.effort;
 }
 
@@ -431,9 +492,9 @@ void switched_off()
         loop.restart(measured);
         loop.refer(wave(0.3), 0);
         loop.update(0, 1e-3, measured);
-        const auto last = y.sent_motor_position();
-        const auto effort = y.sent_motor_effort();
-        eom::Setpoint<Robot> there;
+        const auto last = y.sent.position;
+        const auto effort = y.sent.effort;
+        eom::Setpoint<Robot> there = robot().rest();
         eom::Command<Robot> gravity;
         there.q = measured.q = wave(0.35).q;
         command_for(there, gravity);
@@ -446,7 +507,7 @@ void switched_off()
         measured.q = wave(0.3).q;
         measured.motor_position = y.command.motor_position;
         loop.restart(measured, 1);
-        expect(y.sent_motor_position() == last && y.sent_motor_effort() == effort, "and all of them once it is on again");
+        expect(y.sent.position == last && y.sent.effort == effort, "and all of them once it is on again");
     }
 }
 
@@ -553,7 +614,7 @@ void trajectories_behind_another_controller()
     loop.restart(at_rest());
     const auto sent = [&loop](std::int64_t cycle, bool led) {
         if (led)
-            loop.refer({}, 0, true);
+            loop.refer(robot().rest(), 0, true);
         send(loop, swing(), 0);
         loop.update(cycle * MILLISECOND, 1e-3, at_rest());
         return loop.playing();
@@ -621,11 +682,11 @@ void feedback()
     // Virtual work: what the motors add does the work of what the joints add, at any motor velocities.
     double of_motors = 0, of_joints = 0;
     for (std::size_t i = 0; i < m; ++i) {
-        const std::size_t joint = Robot::motor_joint[i];
+        const std::size_t joint = robot().motor_joint[i];
         double side = 0, motors = 0;
         for (std::size_t j = 0; j < m; ++j) {
-            side += Robot::joint_sides[i * m + j] * static_cast<double>(j + 1);
-            motors += Robot::motor_joint[j] == joint;
+            side += robot().joint_sides[i * m + j] * static_cast<double>(j + 1);
+            motors += robot().motor_joint[j] == joint;
         }
         of_motors += (y.motor_effort[i] - y.command.motor_effort[i]) * static_cast<double>(i + 1);
         of_joints += (y.joint_effort[joint] - y.command.tau[joint]) / motors * side;
@@ -661,10 +722,10 @@ void lead()
 
 } // namespace
 
-int main(int count, char **arguments)
+int main(int, char **arguments)
 {
+    table = eom::load_table(arguments[1], "");
     payload();
-    a_motion_leaves_the_rest_of_the_setpoint();
     not_finite_is_seen();
     splines_that_cannot_be();
     mailbox();
@@ -676,9 +737,10 @@ int main(int count, char **arguments)
     trajectories_that_start_too_late();
     feedback();
     lead();
-    if constexpr (Robot::has_plant)
-        simulated_arm<Robot>();
-    if constexpr (eom::Linearization<Robot>::available)
-        linearization_forgets<Robot>();
-    return main_of_package(count, arguments) + failures != 0;
+    if (table->kernels.plant.call)
+        simulated_arm();
+    prepare_targets();
+    cycles(1);
+    eom::test::no_allocation_and_no_system_call(cycles, std::atol(arguments[2]), 3000);
+    return failures != 0;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only controllers have: their start from motors alone, feedback linearization, payloads, and moving bases."""
+"""What only controllers have: their start from motors alone, payloads, and moving bases."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from springs import with_springs
 
 import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Friction, Gear
-from eom_dynamics.actuators.springs import CubicSpring, LinearSpring, RigidSpring
+from eom_dynamics.actuators.springs import CubicSpring, LinearSpring
 from eom_dynamics.arrays import Array
 
 STICKING = Actuator(Friction(0.8, 0.3, 0.5, 0.3, 0.2, 0.6, 0.2, presliding_distance=0.01), Gear(0.8, 2.0))
@@ -25,62 +25,6 @@ MS, START = 10**6, 1_700_000_000_000_000_000
 @pytest.fixture(scope="module")
 def loop() -> Loop:
     return Loop(ARM)
-
-
-def test_feedback_linearization_takes_the_payload_and_the_state_of_friction(loop: Loop) -> None:
-    elastic, payload = eom.ElasticArm(ARM), eom.Payload(0.5, [0.1, 0.2, 0.0], 0.01 * np.eye(3))
-    loop.configure(linearize=True)
-    reference = [[0.3, -0.4], [0.1, 0.2], [0.5, -1.0], [0.0, 0.0], [0.0, 0.0]]
-    motors, links = ([0.35, -0.40], [0.10, 0.20]), ([0.31, -0.42], [0.12, 0.17])
-    efforts = []
-    for loaded in (False, True):
-        if loaded:
-            loop.carry(0.5, [0.1, 0.2, 0.0], 0.01, 0.0)
-        for k in range(30):  # the bristles bend
-            found = loop.cycle(START + (30 * loaded + k) * MS, reference, links=links, motors=motors)
-        efforts.append(found.motor_effort)
-        given = {"payload": payload} if loaded else {}
-        state = eom.flat_state(elastic, *motors, *links, **given)
-        of_motion = elastic, state, reference, eom.chain_gains(20.0)
-        wanted = eom.linearizing_effort(*of_motion, friction_state=found.friction_state, **given)
-        # Gains of 20⁴ on what differs by some roundings.
-        np.testing.assert_allclose(found.motor_effort, wanted, rtol=1e-9)
-        assert np.max(np.abs(eom.linearizing_effort(*of_motion, **given) - wanted)) > 1e-3
-    assert np.max(np.abs(efforts[1] - efforts[0])) > 0.1 and loop.number("refused_payloads") == 0
-
-
-@pytest.mark.parametrize("name", ["paired", "iiwa", "scissors"])
-def test_feedback_linearization_is_that_of_the_library(name: str) -> None:
-    """With wrenches; with commanded stiffness, and beside it a rigid joint, whose motor has integrators."""
-    vsa = robot("vsa_planar_2r")
-    arm = vsa if name == "paired" else robot(name)
-    if name == "paired":
-        sticking = Actuator(Friction(0.8, 0.3, 0.5, 0.3, 0.2, presliding_distance=0.3))
-        paired, other = (replace(joint, actuator=sticking) for joint in vsa.joints)
-        arm = replace(vsa, joints=(paired, replace(other, spring=RigidSpring())), name="paired")
-    elastic, loop = eom.ElasticArm(arm), Loop(arm)
-    n, random = arm.n, np.random.default_rng(0)
-    loop.configure(linearize=True)
-    loop._loop.configure(stiffness_gains=(100.0, 20.0))
-    reference = random.uniform(-0.3, 0.3, (5, n))
-    links, motors = reference[:2] + 0.01, random.uniform(-0.3, 0.3, (2, len(elastic.motor_names)))
-    wrench = random.uniform(-1.0, 1.0, (3, *arm.wrench_shape))
-    others = dict(zip(("W", "Wd", "Wdd"), wrench, strict=True))
-    stiffness = elastic.side.nominal_stiffness * np.array([[1.01], [0.02], [0.03]])
-    if elastic.variable.any():
-        others |= dict(zip(("k", "kd", "kdd"), stiffness, strict=True))
-    found = loop.cycle(START, reference, links=links, motors=motors, **others)
-    commanded = [*stiffness] if elastic.variable.any() else []
-    rigid = np.zeros((2, n)) if elastic.rigid.any() else ()
-    state = eom.flat_state(elastic, *motors, *links, wrench=wrench[:2], commanded_stiffness=commanded[:2], rigid=rigid)
-    wanted = eom.linearizing_effort(
-        *(elastic, state, reference, eom.chain_gains(20.0)),
-        commanded_stiffness=commanded,
-        stiffness_gains=(100.0, 20.0),
-        wrench=wrench,
-        friction_state=found.friction_state,
-    )
-    np.testing.assert_allclose(found.motor_effort, wanted, rtol=1e-9, atol=1e-9 * np.max(np.abs(wanted)))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +52,7 @@ def test_blend_times_that_cannot_be_are_counted_and_nothing_else_is(loop: Loop) 
     assert loop.number("refused_payloads") == 2
 
 
-def test_on_a_moving_base_gravity_is_that_of_the_base_and_there_is_no_linearization() -> None:
+def test_on_a_moving_base_gravity_is_that_of_the_base() -> None:
     arm = robot("sea_planar_2r")
     elastic, loop = eom.ElasticArm(arm), Loop(arm, moving_base=True)
     base = 0.5 * np.sin(np.arange(21.0).reshape(7, 3))
@@ -119,8 +63,7 @@ def test_on_a_moving_base_gravity_is_that_of_the_base_and_there_is_no_linearizat
     payload = eom.Payload(0.3, [0.1, 0, 0], 0.01 * np.eye(3))
     held = elastic.feedforward(*at_rest, base=eom.BaseMotion(base[:4], base[4:]), payload=payload).motor_effort
     np.testing.assert_allclose(y.released, held, rtol=1e-12)
-    loop.configure(linearize=True)
-    assert loop.cycle(START, motion, base=base).refusal.name == "moving_base"
+    assert Loop(arm).cycle(START, motion, base=base).refusal.name == "moving_base"
 
 
 def relaxed(arm: eom.ElasticArm, theta: Array) -> Array:

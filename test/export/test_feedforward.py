@@ -135,7 +135,9 @@ def test_capabilities() -> None:
             assert not capability.functions
             assert "without loops" in capability.missing[FEEDFORWARD]
     named = capabilities(replace(planar, name="\1"))
-    assert "cannot have the name" in named["ros2_control"].missing[FEEDFORWARD] and not named["c"].missing.get("effort")
+    assert "cannot have the name" in named["inverse_dynamics_solver"].missing[FEEDFORWARD] and not named[
+        "c"
+    ].missing.get("effort")
 
 
 def test_header_describes_motors_and_commands(tmp_path: Path) -> None:

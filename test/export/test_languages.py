@@ -17,11 +17,9 @@ import pytest
 from closed_forms import check_closed_form
 from compilation import COMPILERS, run
 from exported import (
-    CPP_STRICT,
     FUNCTIONS,
     MOTOR_ROBOTS,
     SPRING_ROBOTS,
-    compile_functions,
     passes_c_test,
     replace_in,
     robot,
@@ -29,6 +27,7 @@ from exported import (
     with_values,
     write,
 )
+from exported_loop import cycles_program, passes_cycles
 from springs import EVERY_KIND, with_springs
 
 import eom_dynamics.export as code
@@ -88,22 +87,20 @@ def functions_of(name: str, language: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=2)
-def values(name: str, functions: tuple[str, ...], precision: str) -> tuple[code.Project, code.StoredValues]:
+def values(name: str, functions: tuple[str, ...]) -> tuple[code.Project, code.StoredValues]:
     """Values of the library for some functions of a robot, which agrees with the closed form."""
-    of_robot = code.project(ARMS[name], functions, precision=precision)
+    of_robot = code.project(ARMS[name], functions)
     check_closed_form(of_robot, code.stored_values(of_robot))
     return of_robot, code.stored_values(of_robot, STATES)
 
 
-def exported(
-    case: Case, language: str, folder: Path, precision: str = "double"
-) -> tuple[code.Project, code.StoredValues]:
+def exported(case: Case, language: str, folder: Path) -> tuple[code.Project, code.StoredValues]:
     if case.functions:
-        of_robot, stored = with_values(robot(case.name), case.functions, precision)
+        of_robot, stored = with_values(robot(case.name), case.functions)
     else:
         functions = functions_of(case.name, language)
         assert functions
-        of_robot, stored = values(case.name, functions, precision)
+        of_robot, stored = values(case.name, functions)
     write(code.LANGUAGES[language].files(of_robot, stored), folder)
     return of_robot, stored
 
@@ -125,22 +122,9 @@ def test_c(case: Case, compiler: str, tmp_path: Path) -> None:
     assert len(passes_c_test(tmp_path, "-lm", compiler=compiler)) == 2 * outputs(of_robot)
 
 
-@cases(DRIVES)
-def test_c_in_single_precision(case: Case, tmp_path: Path) -> None:
-    of_robot, _ = exported(case, "c", tmp_path, "single")
-    assert len(passes_c_test(tmp_path, "-lm")) == 2 * outputs(of_robot)
-
-
 @cases()
-def test_cpp(case: Case, tmp_path: Path) -> None:
-    exported(case, "cpp", tmp_path)
-    objects = compile_functions(tmp_path)
-    shutil.copy(Path(__file__).with_name("loop_cycles.cpp"), tmp_path / "test")
-    for test in ("test_feedforward", "loop_cycles"):
-        command = ["c++", "-O1", *CPP_STRICT, "-Iinclude", "-Ic", f"test/{test}.cpp", *objects]
-        succeed([*command, "-o", test, "-pthread", "-lm"], tmp_path)
-        lines = succeed([tmp_path / test, "1000"], tmp_path).splitlines()
-        assert lines and all(line.startswith(("ok", "none")) for line in lines), lines
+def test_loop(case: Case, tmp_path: Path) -> None:
+    passes_cycles(cycles_program(ARMS[case.name], tmp_path), code.loop_library(ARMS[case.name]).path, 1000)
 
 
 @pytest.mark.skipif(not shutil.which("octave-cli"), reason="GNU Octave is not installed (Debian: apt install octave)")

@@ -86,7 +86,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Any:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     (folder / "driver.cpp").write_text(DRIVER)
-    strict = ("-std=c++17", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-DEOM_EIGEN=0")
+    strict = ("-std=c++17", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
     succeed(["c++", *strict, "-Iinclude", "-fPIC", "-shared", "driver.cpp", "-o", "driver.so"], folder)
     library = ctypes.CDLL(str(folder / "driver.so"))
     library.result.restype = ctypes.c_double

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exported package for ros2_control: descriptions, names, configuration, and its build where that can be."""
+"""Package for ros2_control: the same for every robot but for its configuration and description; its build."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from exported import export, renamed, robot, succeed, with_values
 from managed_arm import controllers
 
 import eom_dynamics.export as code
-from eom_dynamics import Dynamics, ElasticArm, Robot
+from eom_dynamics import Dynamics, ElasticArm, Robot, robot_from_parameters
 from eom_dynamics.actuators.drive_units import DriveUnits
 from eom_dynamics.actuators.springs import RigidSpring
 from eom_dynamics.control import headers
@@ -25,7 +25,7 @@ from eom_dynamics.control.headers import source
 from eom_dynamics.control.measured import SAMPLE_REASONS
 from eom_dynamics.control.settings import DEFAULTS, SAID
 from eom_dynamics.elastic.bounds import bounds
-from eom_dynamics.export.ros2_control import GENERIC_PACKAGE, package_name
+from eom_dynamics.export.ros2_control import PACKAGE
 
 ROBOTS = ("dual_arm", "vsa_planar_2r")
 MORE_ROBOTS = [pytest.param(name, marks=pytest.mark.soak) for name in ("iiwa", "sea_planar_2r", "panda", "ur5e")]
@@ -34,54 +34,90 @@ MORE_ROBOTS = [pytest.param(name, marks=pytest.mark.soak) for name in ("iiwa", "
 SPEEDS = dict.fromkeys(("sea_planar_2r", "vsa_planar_2r"), 500.0 / 100.0)
 
 
-def contents(subject: Robot, functions: str = code.PLANT) -> dict[str, bytes]:
-    return code.LANGUAGES["ros2_control"].files(*with_values(subject, (functions,)))
+def contents(subject: Robot) -> dict[str, bytes]:
+    return code.LANGUAGES["ros2_control"].files(*with_values(subject, (code.FEEDFORWARD,)))
+
+
+def configuration(subject: Robot) -> dict[str, Any]:
+    found = {name: text for name, text in contents(subject).items() if name.endswith("_controllers.yaml")}
+    return controllers(next(text for name, text in found.items() if "moveit" not in name))
+
+
+def written(robot_file: bytes) -> Robot:
+    return robot_from_parameters(yaml.safe_load(robot_file)["/**"]["ros__parameters"]["robot"])
 
 
 def joints_of(description: bytes, path: str = "joint") -> list[str]:
     return [str(entry.get("name")) for entry in ElementTree.fromstring(description).findall(path)]
 
 
-@pytest.mark.parametrize("name", [*ROBOTS, *MORE_ROBOTS])
-def test_package(name: str) -> None:
-    """Descriptions, configuration and sources name the same plugins, joints and motors."""
-    subject = robot(name)
-    files = contents(subject)
-    package = f"{name}_control"
+def test_package() -> None:
+    """Manifests, build and sources name the same packages and plugins; texts are those of the node."""
+    files = contents(robot("vsa_planar_2r"))
     manifest = ElementTree.fromstring(files["package.xml"])
-    assert manifest.findtext("name") == package
+    assert manifest.findtext("name") == PACKAGE
     needed = {entry.text for entry in manifest.findall("depend")}
     found = set(re.findall(r"find_package\((\w+)", files["CMakeLists.txt"].decode()))
     assert {"controller_interface", "hardware_interface", "eom_dynamics", "pluginlib"} <= needed <= found
-    for file, plugin in (("controllers.xml", "FeedforwardController"), ("hardware.xml", "PlantSystem")):
+    compiled = set(re.findall(r"src/\w+\.cpp", files["CMakeLists.txt"].decode()))
+    assert compiled == {name for name in files if name.endswith(".cpp")}
+    plugins = {
+        "controllers.xml": ("FeedforwardController", "feedforward_controller"),
+        "hardware.xml": ("SimulatedRobot", "simulated_robot"),
+    }
+    for file, (plugin, written) in plugins.items():
         (entry,) = ElementTree.fromstring(files[file]).findall("class")
-        assert entry.get("name") == f"{package}/{plugin}" and entry.get("type") == f"{package}::{plugin}"
-        source = "feedforward_controller" if plugin == "FeedforwardController" else "plant_system"
-        exported = f"PLUGINLIB_EXPORT_CLASS({package}::{plugin}, {entry.get('base_class_type')})"
-        assert exported in files[f"src/{source}.cpp"].decode()
+        assert entry.get("name") == f"{PACKAGE}/{plugin}" and entry.get("type") == f"{PACKAGE}::{plugin}"
+        exported = f"PLUGINLIB_EXPORT_CLASS({PACKAGE}::{plugin}, {entry.get('base_class_type')})"
+        assert exported in files[f"src/{written}.cpp"].decode()
     messages = files["src/feedforward_controller_messages.cpp"].decode()
     for text in (*SAID.values(), *SAMPLE_REASONS.values()):  # as the node says it
         assert f'{text}"' in messages
-    assert not re.search(r"@\w+@", messages)
     # Two controllers of one manager have topics of their own.
     text = files["src/feedforward_controller_parameters.cpp"].decode()
     topics = re.findall(r'create_subscription<[^>]*>\(\s*"([^"]*)"', text)
     assert topics and all(topic.startswith("~/") for topic in topics)
-    sources = re.findall(r"c/\w+\.c\b", files["CMakeLists.txt"].decode())
-    assert sorted(sources) == sorted(file for file in files if file.startswith("c/") and file.endswith(".c"))
+    assert not any(re.search(rb"@\w+@", content) for content in files.values())
+    compile(files["launch/control.launch.py"], "control.launch.py", "exec")
+    declared = yaml.safe_load(files["src/feedforward_controller_parameters.yaml"])[PACKAGE]
+    settings = re.findall(r"EOM_(?:NUMBER|CHOICE)\((\w+), ", files["include/eom/settings.hpp"].decode())
+    assert "eom::SETTINGS" in text and 'find("safety")' in text
+    gains = re.findall(r'"(\w+)"', text[text.index("GAINS[]") : text.index("number_of")])
+    assert declared.keys() <= {"safety", *settings, *gains, *re.findall(r"\bgiven\.(\w+)", text)}
+    of_robot = {"kernel", "fingerprint", "robot_file", "command", "compile_timeout"}
+    assert all(declared[name]["read_only"] for name in of_robot)
 
-    arm = ElasticArm(subject)
-    configured = controllers(files["config/controllers.yaml"])
+
+def test_all_but_three_folders_is_the_same_for_every_robot() -> None:
+    one, other = contents(robot("vsa_planar_2r")), contents(robot("iiwa"))
+    same = {name for name, text in one.items() if other.get(name) == text}
+    of_robot = {name for name in one.keys() | other.keys() if name.split("/")[0] in ("config", "description")}
+    assert same == one.keys() - of_robot and len(of_robot) == 8 and not any(name.endswith(".c") for name in same)
+
+
+@pytest.mark.parametrize("name", [*ROBOTS, *MORE_ROBOTS])
+def test_files_of_a_robot(name: str) -> None:
+    """Description and configuration name the same joints and motors, and the robot file is the robot."""
+    subject, files = robot(name), contents(robot(name))
+    arm, again = ElasticArm(subject), written(files[f"config/{name}.yaml"])
+    motion = np.full((5, subject.n), 0.1)
+    for got, wanted in zip(ElasticArm(again).feedforward(*motion), arm.feedforward(*motion), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9)
+    configured = controllers(files[f"config/{name}_controllers.yaml"])
     given, *others = (
-        configured[name]["ros__parameters"]
-        for name in ("feedforward_controller", "joint_state_broadcaster", "joint_trajectory_controller")
+        configured[each]["ros__parameters"]
+        for each in ("feedforward_controller", "joint_state_broadcaster", "joint_trajectory_controller")
     )
+    assert given["robot_file"] == f"package://{PACKAGE}/config/{name}.yaml"
     assert tuple(given["joints"]) == subject.joint_names
     # Motors of rigid joints are the joints.
     rigid = arm.side.rigid[arm.side.motor_joint]
     assert [name in given["joints"] for name in given["motors"]] == rigid.tolist()
     parts = list(dict.fromkeys(given["joints"] + given["motors"]))
     assert len(parts) == subject.n + np.sum(~rigid)
+    # As the simulated robot finds them.
+    ends = ["" if each else "_motor" for each in rigid]
+    assert given["motors"] == [f"{motor}{end}" for motor, end in zip(arm.motor_names, ends, strict=True)]
     # Of the hardware alone, not of the feedforward controller.
     assert others[0] == {"joints": parts, "interfaces": ["position", "velocity"]}
     assert others[1]["joints"] == given["joints"]
@@ -94,31 +130,19 @@ def test_package(name: str) -> None:
     assert all(list(row) == ["trajectory", "goal"] for row in tolerances)
     assert constraints == {"goal_time": 0.3, "stopped_velocity_tolerance": pytest.approx(0.05 * limits.min())}
     assert configured.keys() - {"controller_manager"} < configured["controller_manager"]["ros__parameters"].keys()
-    moveit = yaml.safe_load(files["config/moveit_controllers.yaml"])["moveit_simple_controller_manager"]
+    moveit = yaml.safe_load(files[f"config/{name}_moveit_controllers.yaml"])["moveit_simple_controller_manager"]
     assert moveit["joint_trajectory_controller"]["joints"] == given["joints"]
     np.testing.assert_allclose(given["motor_kp"], arm.motor_inertia * 70.0**2, rtol=1e-5)
-    for kind in ("simulated", "mock"):
-        description = files[f"description/{kind}.urdf"]
-        assert joints_of(description) == joints_of(description, "ros2_control/joint") == parts
-    places = re.search(r"MOTOR_AT\{(.*)\}", files["src/plant_system.cpp"].decode())
-    assert places and [parts[int(k)] for k in places[1].split(", ")] == given["motors"]
-    launch = files["launch/control.launch.py"].decode()
-    compile(launch, "control.launch.py", "exec")
-    assert 'choices=["simulated", "mock"]' in launch and f'"{package}"' in launch
-    (hardware,) = ElementTree.fromstring(files["description/simulated.urdf"]).findall("ros2_control/hardware")
-    drives = {str(entry.get("name")): str(entry.text).split(", ") for entry in hardware.findall("param")}
-    assert {name: list(map(float, drives[name])) for name in ("motor_kp", "motor_kd")} == {
-        name: given[name] for name in ("motor_kp", "motor_kd")
-    }
-    every = b"".join(files.values()).decode("ascii")
-    assert not re.search(r"@\w+@", every)
-    declared = yaml.safe_load(files["src/feedforward_controller_parameters.yaml"])[package]
+    description = files[f"description/{name}.urdf"]
+    assert joints_of(description) == joints_of(description, "ros2_control/joint") == parts
+    (hardware,) = ElementTree.fromstring(description).findall("ros2_control/hardware")
+    assert hardware.findtext("plugin") == f"{PACKAGE}/SimulatedRobot"
+    drives = {str(entry.get("name")): str(entry.text) for entry in hardware.findall("param")}
+    assert drives["robot_file"] == given["robot_file"]
+    for gain in ("motor_kp", "motor_kd"):
+        assert list(map(float, drives[gain].split(", "))) == given[gain]
+    declared = yaml.safe_load(files["src/feedforward_controller_parameters.yaml"])[PACKAGE]
     assert given.keys() < declared.keys()
-    source = files["src/feedforward_controller_parameters.cpp"].decode()
-    settings = re.findall(r"EOM_(?:NUMBER|CHOICE)\((\w+), ", files["include/eom/settings.hpp"].decode())
-    assert "eom::SETTINGS" in source and 'find("safety")' in source
-    gains = re.findall(r'"(\w+)"', source[source.index("GAINS[]") : source.index("number_of")])
-    assert declared.keys() <= {"safety", *settings, *gains, *re.findall(r"\bgiven\.(\w+)", source)}
 
 
 def test_motors_that_are_no_joints() -> None:
@@ -126,62 +150,48 @@ def test_motors_that_are_no_joints() -> None:
     first, second = (replace(joint, spring=RigidSpring()) for joint in robot("planar_2r").joints)
     backwards = replace(robot("planar_2r"), joints=(first, replace(second, drive=DriveUnits(sign=-1))))
     for subject, shared in ((robot("shared"), []), (backwards, [first.name])):
-        configured = controllers(contents(subject, code.FEEDFORWARD)["config/controllers.yaml"])
-        given = configured["feedforward_controller"]["ros__parameters"]
+        given = configuration(subject)["feedforward_controller"]["ros__parameters"]
         assert [name for name in given["motors"] if name in given["joints"]] == shared
 
 
 @pytest.mark.parametrize(
-    ("name", "package", "names"),
+    ("name", "file", "names"),
     [
-        (
-            "My <Arm> --2",
-            "my_arm_2_control",
-            ('a "b" <c> & \\ d', "Gelenk_\N{LATIN SMALL LETTER A WITH DIAERESIS}: #1 -- x"),
-        ),
-        ("class", "class_control", ("operator", "null")),
-        ("@name@", "name_control", ("@type@", " @stored@")),
-        ("back\\", "back_control", ("end\\", "\N{GRINNING FACE}")),
-        ("${x}", "x_control", ("$(pwd)", "]]> -->")),
-        ("  ", "robot_control", (" ", '"""\N{LINE SEPARATOR}')),
+        ("My <Arm> --2", "my_arm_2", ('a "b" <c> & \\ d', "Gelenk_\N{LATIN SMALL LETTER A WITH DIAERESIS}: #1 -- x")),
+        ("class", "class", ("operator", "null")),
+        ("@name@", "name", ("@type@", "@stored@")),
+        ("back\\", "back", ("end\\", "\N{GRINNING FACE}")),
+        ("${x}", "x", ("$(pwd)", "]]> -->")),
+        ("-", "robot", ("-", '"""')),
     ],
 )
-def test_names_of_any_robot(name: str, package: str, names: tuple[str, str]) -> None:
-    """Names survive XML, YAML and C++, and stay out of identifiers and of what templates fill in."""
-    subject = renamed(name, *names)
-    files = contents(subject)
-    assert package_name(code.project(subject, ["effort"])) == package
-    for file, content in files.items():
-        content.decode("ascii")
-        if file.endswith((".xml", ".urdf")):
+def test_names_of_any_robot(name: str, file: str, names: tuple[str, str]) -> None:
+    """Names survive XML and YAML, and stay out of what templates fill in."""
+    files = contents(renamed(name, *names))
+    for path, content in files.items():
+        if path.endswith((".xml", ".urdf")):
             ElementTree.fromstring(content)
-        # A backslash at its end continues a comment.
-        assert not re.search(rb"//[^\n]*\\\n", content), file
-    given = controllers(files["config/controllers.yaml"])["feedforward_controller"]["ros__parameters"]
-    assert tuple(given["joints"]) == names
-    assert joints_of(files["description/mock.urdf"])[:2] == list(names)
-
-
-@pytest.mark.parametrize("name", ["planar_2r", "test", "batch"])
-def test_all_functions_for_one_state_and_nothing_else_is_compiled(name: str) -> None:
-    sources = {Path(file).stem for file in contents(renamed(name, "a", "b")) if file.endswith(".c")}
-    functions = ("inverse_dynamics", "motors", "drive", "feedforward", "spring_efforts", "plant")
-    feedback = ("flat_state", "linearizing_snap", "linearizing_setpoint")
-    assert sources == {f"{name}_{function}" for function in (*functions, *feedback)}
+    given = controllers(files[f"config/{file}_controllers.yaml"])["feedforward_controller"]["ros__parameters"]
+    again = written(files[f"config/{file}.yaml"])
+    assert tuple(given["joints"]) == names == again.joint_names and again.name == name
+    assert joints_of(files[f"description/{file}.urdf"])[:2] == list(names)
 
 
 @pytest.mark.parametrize("name", ["a\0b", "\ud800", "\x01", "\uffff"])
 def test_names_that_cannot_be_written(name: str) -> None:
     for subject in (renamed(name, "a", "b"), renamed("arm", "a", name)):
-        with pytest.raises(code.UnavailableError, match=rf"cannot have the name {re.escape(repr(name))}: rename it"):
+        with pytest.raises(code.UnavailableError, match=re.escape(repr(name))):
             code.project_files(code.project(subject, [code.FEEDFORWARD]), ["ros2_control"])
 
 
+def test_names_that_no_robot_file_has() -> None:
+    with pytest.raises(code.UnavailableError, match=r"joint 'a.b': it is no name of a ROS 2 parameter"):
+        code.project_files(code.project(renamed("arm", "a.b", "c"), [code.FEEDFORWARD]), ["ros2_control"])
+
+
 def test_without_a_plant_there_is_no_simulation() -> None:
-    files = contents(robot("sea_planar_2r"), code.FEEDFORWARD)
-    assert not [name for name in files if "plant" in Path(name).name and not name.startswith("include/eom/")]
-    assert "hardware.xml" not in files["CMakeLists.txt"].decode()
-    assert 'default_value="mock", choices=["mock"]' in files["launch/control.launch.py"].decode()
+    description = contents(robot("carried"))["description/carried.urdf"].decode()
+    assert "mock_components/GenericSystem" in description and "SimulatedRobot" not in description
 
 
 def test_parameters_are_described_and_checked() -> None:
@@ -199,7 +209,8 @@ def test_parameters_are_described_and_checked() -> None:
             ((low, high),) = parameter["validation"].values()
             assert type(low) is type(high) is types[parameter["type"]] and low <= parameter["default_value"] <= high
             of_controller = name in {
-                *("warning_period", "command_lead", "reference_lead", "state_publish_rate", "bandwidth")
+                *("warning_period", "command_lead", "reference_lead", "state_publish_rate", "bandwidth"),
+                "compile_timeout",
             }
             loop = re.search(rf"\b{name} = ([\d.]+)[,;]", header)
             assert of_controller or float(loop[1]) == parameter["default_value"]  # type: ignore[index]
@@ -209,9 +220,8 @@ def test_parameters_are_described_and_checked() -> None:
 
 @pytest.mark.parametrize(("period", "rate"), [(0.0, 1000), (0.004, 250), (0.0003, 3333)])
 def test_the_manager_of_the_example_runs_once_in_a_period_of_the_drives(period: float, rate: int) -> None:
-    files = contents(replace(robot("planar_2r"), command_period=period), code.FEEDFORWARD)
-    configured = controllers(files["config/controllers.yaml"])["controller_manager"]["ros__parameters"]
-    assert configured["update_rate"] == rate
+    configured = configuration(replace(robot("planar_2r"), command_period=period))
+    assert configured["controller_manager"]["ros__parameters"]["update_rate"] == rate
 
 
 @pytest.mark.parametrize("name", ["planar_2r", *MORE_ROBOTS])
@@ -219,8 +229,7 @@ def test_the_gains_hold_a_rigid_arm_without_rotors(name: str) -> None:
     """Under a tenth of its weight that the feedforward does not know, at 1 kHz with a delay of a cycle."""
     joints = (replace(joint, spring=RigidSpring(), rotor_inertia=0.0) for joint in robot(name).joints)
     arm = replace(robot(name), name="rigid", joints=tuple(joints))
-    files = code.LANGUAGES["ros2_control"].files(*with_values(arm, (code.FEEDFORWARD,)))
-    text = files["config/controllers.yaml"].decode()
+    text = contents(arm)["config/rigid_controllers.yaml"].decode()
     given = controllers(text)["feedforward_controller"]["ros__parameters"]
     kp, kd = np.array(given["motor_kp"]), np.array(given["motor_kd"])
     assert "70 rad/s (11 Hz), critically damped" in text
@@ -243,37 +252,6 @@ def _parameters(declared: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from _parameters(entry)
 
 
-def test_the_controller_of_every_robot_is_that_of_one() -> None:
-    """But for names, and where its loop comes from."""
-    own, generic = contents(robot("planar_2r")), code.generic_files()
-    assert GENERIC_PACKAGE not in own
-    header = "include/{}/feedforward_controller.hpp"
-    for name in (header, *(f"src/feedforward_controller{part}.cpp" for part in ("", "_parameters", "_messages"))):
-        same = own[name.format("planar_2r_control")].decode().partition("#")[2]
-        renamed = generic[name.format(GENERIC_PACKAGE)].partition("#")[2]
-        same = same.replace("planar_2r_control", GENERIC_PACKAGE).replace("PLANAR_2R_CONTROL", GENERIC_PACKAGE.upper())
-        assert renamed == same
-    assert all(own[name].decode() == text for name, text in generic.items() if name.startswith("include/eom/"))
-    for name, text in generic.items():
-        assert not re.search(r"@\w+@", text), name
-        if name.endswith(".xml"):
-            ElementTree.fromstring(text)
-    parameters = "src/feedforward_controller_parameters.yaml"
-    (of_robot,), (of_all,) = (yaml.safe_load(files[parameters]).values() for files in (own, generic))
-    loop = of_all.keys() - of_robot.keys()
-    assert loop == {"kernel", "fingerprint", "robot_file", "command", "compile_timeout"}
-    assert all(of_all[name]["read_only"] for name in loop)
-    assert loop == set(re.findall(r"\bgiven\.(\w+)", generic["src/robot_loop.cpp"]))
-    given = controllers(generic["config/controllers.yaml"])["feedforward_controller"]["ros__parameters"]
-    assert given.keys() < of_all.keys()
-    example = robot(given["robot_file"])
-    of_example = controllers(contents(example)["config/controllers.yaml"])
-    front = "joint_trajectory_controller"
-    assert controllers(generic["config/controllers.yaml"])[front] == of_example[front]
-    np.testing.assert_allclose(given["motor_kp"], 70.0**2 * example.rotor_inertia)
-    np.testing.assert_allclose(given["motor_kd"], 2 * 70.0 * example.rotor_inertia)
-
-
 def test_the_interface_of_loops_has_a_digest_of_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which another comment leaves alone, and another member does not."""
     written = headers.loop_headers.__wrapped__
@@ -283,11 +261,6 @@ def test_the_interface_of_loops_has_a_digest_of_its_code(monkeypatch: pytest.Mon
         monkeypatch.setattr(headers, "source", lambda name, text=changed: source(name) + text)
         after = abi.search(written()["include/eom/robot_table.hpp"])
         assert (after[1] == before[1]) is same  # type: ignore[index]
-
-
-def test_single_precision_is_refused() -> None:
-    with pytest.raises(code.UnavailableError, match="double precision only"):
-        code.project_files(code.project(robot("planar_2r"), [code.PLANT], precision="single"), ["ros2_control"])
 
 
 def _installed(package: str) -> bool:
@@ -300,11 +273,9 @@ def _installed(package: str) -> bool:
     reason="ros2_control is not installed, or eom_dynamics is not in a workspace",
 )
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("name", ["sea_planar_2r", "vsa_planar_2r"])
-def test_builds_and_passes_its_tests(name: str, tmp_path: Path) -> None:
+def test_builds(tmp_path: Path) -> None:
     package = tmp_path / "package"
     package.mkdir()
-    export(robot(name), "ros2_control", package, [code.PLANT])
+    export(robot("sea_planar_2r"), "ros2_control", package, [code.FEEDFORWARD])
     succeed(["cmake", "-S", package, "-B", "build", f"-DCMAKE_INSTALL_PREFIX={tmp_path / 'installed'}"], tmp_path)
     succeed(["cmake", "--build", "build", "--target", "install"], tmp_path)
-    assert "100% tests passed" in succeed(["ctest", "--test-dir", "build", "--output-on-failure"], tmp_path)

@@ -2,7 +2,6 @@
 """Exported code for tests, written to a folder, compiled and run."""
 
 import re
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -20,7 +19,9 @@ from eom_dynamics import Robot, load_robot, robot_from_parameters
 from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
 from eom_dynamics.actuators.parallel_springs import Anchors, GasLaw, ParallelSpring, TableLaw
 from eom_dynamics.actuators.springs import CoupledSpring
+from eom_dynamics.control.headers import loop_headers, source
 from eom_dynamics.export import LANGUAGES, STRAIGHT_LINE, Project, StoredValues, project, stored_values
+from eom_dynamics.export.templates import template
 from eom_dynamics.robot.model import COMPENSATIONS
 
 FUNCTIONS: Mapping[str, Iterable[str]] = {
@@ -71,9 +72,9 @@ def renamed(name: str, *joints: str) -> Robot:
 
 
 def export(
-    robot: Robot, language: str, folder: Path, functions: Iterable[str] = STRAIGHT_LINE, precision: str = "double"
+    robot: Robot, language: str, folder: Path, functions: Iterable[str] = STRAIGHT_LINE
 ) -> tuple[Project, StoredValues]:
-    exported, stored = with_values(robot, tuple(functions), precision)
+    exported, stored = with_values(robot, tuple(functions))
     write(LANGUAGES[language].files(exported, stored), folder)
     return exported, stored
 
@@ -85,7 +86,13 @@ def write(files: Mapping[str, str | bytes], folder: Path) -> None:
 
 
 C_STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
-CPP_STRICT = ("-std=c++17", *C_STRICT[1:], "-DEOM_EIGEN=0")  # Eigen takes long to compile
+CPP_STRICT = ("-std=c++17", *C_STRICT[1:])
+
+
+def loop_sources() -> dict[str, str]:
+    """Headers of the loop, its source, and the loader of libraries, as they are in the package for ros2_control."""
+    loader = template("ros2_control/loop_library.hpp")
+    return {**loop_headers(), "src/loop.cpp": source("loop.cpp"), "src/loop_library.hpp": loader}
 
 
 def compile_functions(folder: Path, *flags: str) -> list[Path]:
@@ -101,22 +108,6 @@ def passes_c_test(folder: Path, *flags: str, compiler: str = "cc") -> list[str]:
     lines = succeed([folder / "built"], folder).splitlines()
     assert lines and all(line.startswith("ok") for line in lines), lines
     return lines
-
-
-def compiled(arm: Robot, functions: list[str], program: str, folder: Path, *flags: str) -> None:
-    """Compile a C++ program with the exported functions of an arm, as ``probe``.
-
-    The program is compiled next to headers alone, which arms with other springs have, too: once for all of them.
-    """
-    export(arm, "cpp", folder, functions)
-    for file in [*folder.rglob("*.hpp"), *folder.glob("c/*.h")]:
-        copy = folder / "probe" / file.relative_to(folder)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(file, copy)
-    (folder / "probe/probe.cpp").write_text(program)
-    succeed(["c++", *CPP_STRICT, *flags, "-I.", "-Iinclude", "-Ic", "-c", "probe.cpp"], folder / "probe")
-    objects = compile_functions(folder, "-O0", *flags)
-    succeed(["c++", *flags, "probe/probe.o", *objects, "-pthread", "-lm", "-o", "built"], folder)
 
 
 def used_by_cmake(folder: Path, languages: str, target: str, main: str, tests: str = "") -> str:
@@ -139,9 +130,9 @@ def used_by_cmake(folder: Path, languages: str, target: str, main: str, tests: s
 
 
 @cache
-def with_values(robot: Robot, functions: tuple[str, ...], precision: str = "double") -> tuple[Project, StoredValues]:
+def with_values(robot: Robot, functions: tuple[str, ...]) -> tuple[Project, StoredValues]:
     """Functions of a robot and their values, computed once for all languages and tests, which leave them alone."""
-    exported = project(robot, functions, precision=precision)
+    exported = project(robot, functions)
     stored = stored_values(exported)
     check_closed_form(exported, stored)
     return exported, stored

@@ -2,10 +2,12 @@
 """The control loop of a robot's compiled library, as controllers run it."""
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+from exported import CPP_STRICT, loop_sources, succeed, write
 from numpy.typing import ArrayLike
 
 from eom_dynamics import ElasticArm, Robot
@@ -18,6 +20,27 @@ from eom_dynamics.export import loop_library
 from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
 
 NEVER = 2**63 - 1
+
+
+def cycles_program(arm: Robot, folder: Path, *flags: str, changed: Mapping[str, str] | None = None) -> Path:
+    """The program ``loop_cycles.cpp`` for the sizes of an arm, with files that are changed.
+
+    Loops of thousands of cycles run faster with the little optimization of -Og, which takes no time to compile.
+    """
+    own = Path(__file__).parents[1] / "export"
+    of_test = {name: (own / name).read_text() for name in ("loop_cycles.cpp", "checks.hpp")}
+    write({**loop_sources(), **of_test, **(changed or {})}, folder)
+    sizes = {"JOINTS": arm.n, "MOTORS": len(ElasticArm(arm).motor_names), "TOOLS": len(arm.tools)}
+    defined = [f"-DEOM_{name}={size}" for name, size in sizes.items()]
+    command = ["c++", *CPP_STRICT, "-Og", *flags, *defined, "-Iinclude", "-Isrc", "loop_cycles.cpp", "-o", "cycles"]
+    succeed([*command, "-ldl", "-pthread"], folder)
+    return folder / "cycles"
+
+
+def passes_cycles(program: Path, library: Path, cycles: int) -> None:
+    """Assert that the program finds nothing wrong with the loop of a robot."""
+    lines = succeed([program, library, str(cycles)], program.parent).splitlines()
+    assert len(lines) >= 50 and all(line.startswith(("ok", "none")) for line in lines), lines
 
 
 class ExportedTable:
@@ -43,13 +66,11 @@ class Loop:
         self._table = ExportedTable(robot, moving_base=moving_base)
         self.configure()
 
-    def configure(
-        self, kp: ArrayLike = 0.0, kd: ArrayLike = 0.0, *, lead: float = 0.0, linearize: bool = False
-    ) -> None:
+    def configure(self, kp: ArrayLike = 0.0, kd: ArrayLike = 0.0, *, lead: float = 0.0) -> None:
         """Take gains of the motors, and a lead, s."""
         self._loop = loop = ControlLoop(self._table)  # type: ignore[arg-type]
         loop.configure(safety="off", effort_on_deactivate="gravity", command_lead=lead)
-        loop.configure(linearize=linearize, motor_kp=kp, motor_kd=kd)
+        loop.configure(motor_kp=kp, motor_kd=kd)
         n, m = loop.arm.robot.n, len(loop.arm.motor_names)
         sizes = {"q": n, "qd": n, "motor_position": m, "motor_velocity": m}
         self._measured = loop.vectors("measured", sizes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulated arm of an exported package under a controller manager of its own, advanced cycle by cycle.
+"""The simulated robot of the package for ros2_control under a controller manager of its own, advanced cycle by cycle.
 
 The manager runs in simulated time: ``/clock`` begins a cycle after the states of the one before have arrived. So
 results do not depend on how busy the machine is.
@@ -20,7 +20,9 @@ import pytest
 import yaml
 from exported import export, robot, succeed
 
-from eom_dynamics.export.functions import controller_functions
+from eom_dynamics.export import FEEDFORWARD as FUNCTION
+from eom_dynamics.export import loop_library
+from eom_dynamics.export.ros2_control import PACKAGE
 
 FEEDFORWARD, TRAJECTORY = "feedforward_controller", "joint_trajectory_controller"
 BROADCASTERS = ("joint_state_broadcaster", "motor_broadcaster")
@@ -51,14 +53,14 @@ def _installed(name):
 
 
 def install(name, folder):
-    """Export a packaged robot for ros2_control, build it in a folder and install it there; returns its share."""
+    """Build the package with the files of a packaged robot in a folder and install it there; returns its share."""
     package = folder / "package"
     package.mkdir()
-    export(robot(name), "ros2_control", package, controller_functions(robot(name)))
+    export(robot(name), "ros2_control", package, [FUNCTION])
     built = ["-DBUILD_TESTING=OFF", f"-DCMAKE_INSTALL_PREFIX={folder / 'installed'}"]
     succeed(["cmake", "-S", package, "-B", folder / "build", *built], folder)
     succeed(["cmake", "--build", folder / "build", "--target", "install"], folder)
-    return folder / "installed" / "share" / f"{name}_control"
+    return folder / "installed" / "share" / PACKAGE
 
 
 def controllers(text):
@@ -76,23 +78,25 @@ def node_path():
 
 
 class ManagedArm:
-    """A controller manager on the simulated arm of an installed package, with the states of every cycle.
+    """A controller manager on the simulated robot of an installed package, with the states of every cycle.
 
-    ``change(parameters)`` may change the configuration of the package, a dictionary of nodes. All links start at a
+    ``change(parameters)`` may change the configuration of the robot, a dictionary of nodes. All links start at a
     position, rad.
     """
 
-    def __init__(self, share, folder, change=lambda parameters: None, position=0.0):
+    def __init__(self, share, name, folder, change=lambda parameters: None, position=0.0):
         domains.claim_domain()
         import rclpy
         from rclpy.executors import SingleThreadedExecutor
         from rosgraph_msgs.msg import Clock
 
-        self._share, self._folder = Path(share), Path(folder)
+        self._share, self._name, self._folder = Path(share), name, Path(folder)
+        self._kernel = str(loop_library(robot(name)).path)
         self._folder.mkdir(parents=True, exist_ok=True)
-        description = (self._share / "description/simulated.urdf").read_text()
+        description = (self._share / f"description/{name}.urdf").read_text()
         rate = '<param name="rate">'
-        self._description = description.replace(rate, f'<param name="position">{position}</param>\n      {rate}')
+        given = "".join(f'<param name="{x}">{y}</param>' for x, y in (("kernel", self._kernel), ("position", position)))
+        self._description = description.replace(rate, f"{given}\n      {rate}")
         self.parameters = self._configure(change)
         given = self.parameters[FEEDFORWARD]["ros__parameters"]
         self.joints, self.motors = given["joints"], given["motors"]
@@ -109,8 +113,9 @@ class ManagedArm:
         self._start()
 
     def _configure(self, change):
-        """The configuration of the package, in simulated time and with the efforts of the motors."""
-        parameters = controllers(self._share / "config/controllers.yaml")
+        """The configuration of the robot, in simulated time, with its library and the efforts of the motors."""
+        parameters = controllers(self._share / f"config/{self._name}_controllers.yaml")
+        parameters[FEEDFORWARD]["ros__parameters"]["kernel"] = self._kernel
         manager = parameters["controller_manager"]["ros__parameters"]
         manager["use_sim_time"] = True
         manager["motor_broadcaster"] = dict(manager["joint_state_broadcaster"])

@@ -4,7 +4,7 @@
 Blocks of ``python`` share their variables. In blocks of ``console``, lines that begin with ``$`` are commands of a
 shell, and the lines after one are what it prints, with ``…`` for what differs from run to run. Robots of ``yaml`` are
 loaded, and parameters compared with those of their node; blocks of ``cpp`` are compiled, all of a page together, with
-the headers in ``code/cpp/include``; ``xml`` is parsed. HTML comments of the form
+the headers in ``code/ros2_control/include``; ``xml`` is parsed. HTML comments of the form
 ``<!--- invisible-code-block: python`` check results: names that they assign are gone after them, so that a page runs as
 it is rendered. Those of ``cpp`` declare what is the reader's, such as drives.
 
@@ -278,7 +278,14 @@ def _compile(blocks: list[str]) -> None:
     includes = re.findall(r"^#include .*$", source, re.MULTILINE)
     lines = [*includes, re.sub(r"^#include .*$", "", source, flags=re.MULTILINE)]
     Path("blocks.cpp").write_text("\n".join(lines), encoding="utf-8")
-    command = ["g++", "-std=c++17", "-fsyntax-only", "-Icode/cpp/include", "-Icode/cpp/c", "blocks.cpp"]
+    command = [
+        "g++",
+        "-std=c++17",
+        "-fsyntax-only",
+        "-Icode/ros2_control/include",
+        "-Icode/ros2_control/src",
+        "blocks.cpp",
+    ]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 0, done.stderr
 

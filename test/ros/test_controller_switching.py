@@ -36,7 +36,7 @@ def start(share, tmp_path):
     arms = []
 
     def begin(*controllers, **options):
-        arm = ManagedArm(share, tmp_path / str(len(arms)), **options)
+        arm = ManagedArm(share, "sea_planar_2r", tmp_path / str(len(arms)), **options)
         arms.append(arm)
         arm.load(*controllers)
         arm.switch(controllers)

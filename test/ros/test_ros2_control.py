@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bag of setpoints through the node, through ``replay``, and through the exported controller: the same commands."""
+"""A bag of setpoints through the node, through ``replay``, and through the controller: the same commands."""
 
 import os
 import shutil
@@ -18,10 +18,7 @@ from paths import CONFIG
 from eom_dynamics import ElasticArm
 from eom_dynamics.control.fields import STIFFNESS_FIELDS
 from eom_dynamics.control.settings import Status
-from eom_dynamics.export import project
-from eom_dynamics.export.cpp_project import type_name
-from eom_dynamics.export.functions import controller_functions
-from eom_dynamics.export.ros2_control import GENERIC_PACKAGE
+from eom_dynamics.export import FEEDFORWARD, loop_library
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.tools.cli.main import main
 
@@ -71,23 +68,22 @@ def recorded(arm, size, path):
     return write_bag(path, {"/setpoint": (SETPOINT, messages)})
 
 
-def built(name, package, folder, target="install", **definitions):
-    """Folder with the program that plays setpoints to a controller; the robot's own package is in ``own``."""
-    own, build = folder / "own", folder / package
-    if not own.exists():
-        own.mkdir()
-        export(robot(name), "ros2_control", own, controller_functions(robot(name)))
+def built(name, folder, target="play_setpoints", **definitions):
+    """Folder of the build of programs for a robot; the package, with the robot's files, is in ``package``."""
+    package, build = folder / "package", folder / "build"
     if not build.exists():
-        given = {"PACKAGE": package, "PACKAGE_FOLDER": own, "CMAKE_INSTALL_PREFIX": folder / "installed"}
-        given |= {"NAME": name, "ROBOT": type_name(project(robot(name), [])), "ROBOT_FOLDER": own}
-        if package == GENERIC_PACKAGE:
-            generic, kernel = folder / "generic", folder / "arm.so"
-            assert main(["codegen", "--language", "ros2_control", "--generic", "-o", str(generic)]) == 0
-            assert main(["codegen", "--language=loop", name, "-o", str(kernel)]) == 0
-            given |= {"PACKAGE_FOLDER": generic / "ros2_control", "KERNEL": kernel}
+        package.mkdir()
+        export(robot(name), "ros2_control", package, [FEEDFORWARD])
+        sizes = {
+            "JOINTS": robot(name).n,
+            "MOTORS": len(ElasticArm(robot(name)).motor_names),
+            "TOOLS": len(robot(name).tools),
+        }
+        given = {"PACKAGE_FOLDER": package, "CMAKE_INSTALL_PREFIX": folder / "installed", **sizes}
+        given |= {"KERNEL": loop_library(robot(name)).path, "CHECKS_FOLDER": Path(__file__).parents[1] / "export"}
         configured = [f"-D{key}={value}" for key, value in (given | definitions).items()]
         succeed(["cmake", "-S", Path(__file__).with_name("controller_manager"), "-B", build, *configured], folder)
-        succeed(["cmake", "--build", build, "--target", target], folder)
+    succeed(["cmake", "--build", build, "--target", target], folder)
     return build
 
 
@@ -96,8 +92,11 @@ def mock(name, package, described):
 
     Motors of rigid joints are the joints, so that motor efforts have an interface of their own.
     """
-    description = ElementTree.parse(package / "description/mock.urdf").getroot()
+    description = ElementTree.parse(package / f"description/{name}.urdf").getroot()
     hardware = description.find("ros2_control")
+    plugin = hardware.find("hardware")
+    plugin.clear()
+    ElementTree.SubElement(plugin, "plugin").text = "mock_components/GenericSystem"
     for joint in hardware.findall("joint"):
         for kind in ("command_interface", "state_interface"):
             known = [entry.get("name") for entry in joint.findall(kind)]
@@ -109,20 +108,17 @@ def mock(name, package, described):
     return ElementTree.tostring(description, encoding="unicode")
 
 
-def played(name, bag, limits, folder, plugin=None, described=False, **parameters_of_plugin):
+def played(name, bag, limits, folder, described=False, **source):
     """Status, columns of :data:`FIELDS`, and those of the C function, of each setpoint of a bag."""
-    subject, plugin = robot(name), plugin or f"{name}_control"
-    program, package = built(name, plugin, folder) / "play_setpoints", folder / "own"
+    subject = robot(name)
+    program, package = built(name, folder, "install") / "play_setpoints", folder / "package"
     (folder / "mock.urdf").write_text(mock(name, package, described))
-    parameters = controllers(package / "config/controllers.yaml")
+    parameters = controllers(package / f"config/{name}_controllers.yaml")
     given = parameters["feedforward_controller"]["ros__parameters"]
     commands = ["motor_effort", "motor_position", "motor_velocity", "joint_effort"]
     names = {each: given[each] for each in ("joints", "motors")}
-    parameters["controller_manager"]["ros__parameters"]["feedforward_controller"]["type"] = (
-        f"{plugin}/FeedforwardController"
-    )
     parameters["feedforward_controller"]["ros__parameters"] = names | {
-        **parameters_of_plugin,
+        **source,
         "commands": commands,
         "command_interfaces": {"motor_effort": "motor_effort"},
         "safety": "permissive",
@@ -162,7 +158,8 @@ def test_the_node_replay_and_the_controller_give_the_same_commands(name, size, s
         client.publish_serialized(bytes(STORE.serialize_cdr(message, SETPOINT)))
     client.wait(lambda: len(client.feedforward) >= len(replayed), f"{len(replayed)} answers")
 
-    status, *columns = played(name, bag, "clip", tmp_path)
+    kernel = {"kernel": str(loop_library(robot(name)).path)}
+    status, *columns = played(name, bag, "clip", tmp_path, **kernel)
     stamps = [message.header.stamp for _, message in read_bag(bag)["/setpoint"]]
     row_of = {(stamp.sec, stamp.nanosec): row for row, stamp in enumerate(stamps)}
     fresh = set()
@@ -177,28 +174,24 @@ def test_the_node_replay_and_the_controller_give_the_same_commands(name, size, s
     assert {row for row, (each,) in enumerate(status) if each == Status.FRESH.value} == fresh
     assert 3 <= len(stamps) - len(fresh) <= 4
 
-    _, tau, taud, taudd, effort, *motors, a, b, c, x, y, z = played(name, bag, "ignore", tmp_path)
+    _, tau, taud, taudd, effort, *motors, a, b, c, x, y, z = played(name, bag, "ignore", tmp_path, **kernel)
     for got, function in zip((tau, taud, taudd, effort, *motors), (a, b, c, a, x, y, z), strict=True):
         np.testing.assert_array_equal(got, function)
 
-    # The controller of every robot has the same bits, with a library from a file and with one that it compiles.
-    built(name, GENERIC_PACKAGE, tmp_path)
-    for given in ({"kernel": str(tmp_path / "arm.so")}, {"robot_file": name, "command": COMMAND}):
-        _, *generic = played(name, bag, "ignore", tmp_path, GENERIC_PACKAGE, **given)
-        for got, of_robot in zip(generic, (tau, taud, taudd, effort, *motors), strict=False):
-            np.testing.assert_array_equal(got, of_robot)
+    # The same bits with a library that it compiles.
+    _, *compiled = played(name, bag, "ignore", tmp_path, robot_file=name, command=COMMAND)
+    for got, of_robot in zip(compiled, (tau, taud, taudd, effort, *motors), strict=False):
+        np.testing.assert_array_equal(got, of_robot)
     # The description of the manager, which has no springs.
     if arm.rigid.all():
-        _, *described = played(name, bag, "ignore", tmp_path, GENERIC_PACKAGE, described=True, command=COMMAND)
+        _, *described = played(name, bag, "ignore", tmp_path, described=True, command=COMMAND)
         for got, of_robot in zip(described, (tau, taud, taudd, effort, *motors), strict=False):
             assert_same(got, of_robot)
 
 
-@pytest.mark.parametrize(
-    ("name", "package"), [*((name, f"{name}_control") for name in ROBOTS), ("sea_planar_2r", GENERIC_PACKAGE)]
-)
-def test_cases_of_the_controller(name, package, tmp_path):
-    program = built(name, package, tmp_path, "test_controller", CASES="ON") / "test_controller"
+@pytest.mark.parametrize("name", ROBOTS)
+def test_cases_of_the_controller(name, tmp_path):
+    program = built(name, tmp_path, "test_controller") / "test_controller"
     assert "PASSED" in succeed([program], tmp_path)
 
 
@@ -207,7 +200,7 @@ def test_a_robot_with_more_joints_that_is_refused_leaves_no_reports(tmp_path):
     larger = tmp_path / "larger.so"
     assert main(["codegen", "--language=loop", "iiwa", "-o", str(larger)]) == 0
     checked = {"LARGER_KERNEL": larger, "CMAKE_CXX_FLAGS": "-O0 -fsanitize=address"}
-    build = built("sea_planar_2r", GENERIC_PACKAGE, tmp_path, "test_controller", **checked)
+    build = built("sea_planar_2r", tmp_path, "test_controller", **checked)
     # Of ROS 2 itself, which is not compiled for it.
     options = "ASAN_OPTIONS=detect_leaks=0:new_delete_type_mismatch=0:alloc_dealloc_mismatch=0"
     run = ["env", options, build / "test_controller", "--gtest_filter=*ReportsOfAnotherRobot"]

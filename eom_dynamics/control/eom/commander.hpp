@@ -55,9 +55,6 @@ class Commander {
         feedback_.forget();
     }
 
-    /// Feedback begins anew.
-    void restart() noexcept { feedback_.restart(output.setpoint); }
-
     void refuse(Refusal why) noexcept
     {
         ++counts.refused;
@@ -102,12 +99,10 @@ class Commander {
         payload_.keep(stamp, latest);
         if (refusable)
             payload_.resume();
-        if constexpr (Robot::damped || Robot::has_presliding) {
-            if (robot.filters() || robot.slides()) {
-                filter_.keep(stamp, result_, candidate_);
-                if (apart())
-                    present_filter_.keep(stamp, present_, setpoint_);
-            }
+        if (robot.filters() || robot.slides()) {
+            filter_.keep(stamp, result_, candidate_);
+            if (apart())
+                present_filter_.keep(stamp, present_, setpoint_);
         }
         find_deflections();
         feedback_.refer(apart() ? present_ : result_);
@@ -122,9 +117,8 @@ class Commander {
         stamp_ = stamp;
         output.status = Status::fresh;
         output.valid = true;
-        if constexpr (Robot::has_drives)
-            if (robot.converts())
-                sent_for_ = candidate_;
+        if (robot.converts())
+            sent_for_ = candidate_;
         share = {1, 0};
         ++counts.followed;
         return true;
@@ -147,7 +141,7 @@ class Commander {
         if (!x.on_base)
             return Refusal::none;
         const BaseMotion<Scalar> &base = x.base;
-        if (!robot.base_moves() || parameters.linearize)
+        if (!robot.base_moves())
             return Refusal::moving_base;
         if (!finite(base.w, base.wd, base.wdd, base.wddd, base.f, base.fd, base.fdd))
             return Refusal::not_finite;
@@ -204,9 +198,9 @@ class Commander {
     const MotorVector<Robot> &motor_velocity() const noexcept { return result_.motor_velocity; }
 
     /// Adds feedback, and what is sent, to the output. Where the arm complies, the motors are sent to where they are.
-    void complete(double elapsed, const Measurement<Robot> &measured) noexcept
+    void complete(const Measurement<Robot> &measured) noexcept
     {
-        if (!feedback_.add(output, share[0], elapsed, seconds(std::max<std::int64_t>(latest - changed_, 0)), measured))
+        if (!feedback_.add(output, share[0], seconds(std::max<std::int64_t>(latest - changed_, 0)), measured))
             ++counts.unmeasured;
         const Mode mode = feedback_.mode();
         if (mode != Mode::position)
@@ -215,16 +209,14 @@ class Commander {
             output.setpoint.q = feedback_.impedance().links();
             output.command = feedback_.impedance().command();
         }
-        if constexpr (Robot::has_drives) {
-            const Command<Robot> &y = mode == Mode::position ? output.command : feedback_.impedance().command();
-            if (robot.converts()) {
-                robot.drive_command(sent_for_, y, output.motor_effort, output.joint_effort, share, output.sent);
-            } else {
-                output.sent.position = y.motor_position;
-                output.sent.velocity = y.motor_velocity;
-                output.sent.effort = output.motor_effort;
-                output.sent.joint_effort = output.joint_effort;
-            }
+        const Command<Robot> &y = mode == Mode::position ? output.command : feedback_.impedance().command();
+        if (robot.converts()) {
+            robot.drive_command(sent_for_, y, output.motor_effort, output.joint_effort, share, output.sent);
+        } else {
+            output.sent.position = y.motor_position;
+            output.sent.velocity = y.motor_velocity;
+            output.sent.effort = output.motor_effort;
+            output.sent.joint_effort = output.joint_effort;
         }
     }
 
@@ -336,13 +328,13 @@ class Commander {
     /// effort_on_deactivate, unless these have faded. The output stays as it is.
     const DriveCommand<Robot> &release(const Measurement<Robot> &measured, bool faded) noexcept
     {
-        released_ = {output.sent_motor_position(), {}, {}, {}, {}};
+        released_ = {output.sent.position, {}, {}, {}, {}};
         released_command_ = {};
         final_efforts_ = false;
         released_command_.motor_position = output.command.motor_position;
         if (parameters.effort_on_deactivate == EffortOnDeactivate::keep) {
-            released_.effort = output.sent_motor_effort();
-            released_.joint_effort = output.sent_joint_effort();
+            released_.effort = output.sent.effort;
+            released_.joint_effort = output.sent.joint_effort;
             released_command_.tau = output.joint_effort;
             released_command_.motor_effort = output.motor_effort;
         } else if (parameters.effort_on_deactivate == EffortOnDeactivate::gravity && !faded) {
@@ -362,9 +354,8 @@ class Commander {
                     Limits<Robot>::clip_motors(robot, result_.motor_velocity, result_.motor_effort);
                 }
                 DriveCommand<Robot> sent{{}, {}, result_.motor_effort, result_.tau, {}};
-                if constexpr (Robot::has_drives)
-                    if (robot.converts())
-                        robot.drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent);
+                if (robot.converts())
+                    robot.drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent);
                 released_.effort = sent.effort;
                 released_.joint_effort = sent.joint_effort;
                 final_efforts_ = true;
@@ -533,18 +524,14 @@ class Commander {
     /// The feedforward of the candidate, with the states of damped springs and of presliding friction.
     void compute(DeflectionFilter<Robot> &filter, std::int64_t stamp) noexcept
     {
-        if constexpr (Robot::damped) {
-            if (robot.filters()) {
-                robot.inverse_dynamics(candidate_, result_);
-                filter.at(stamp, result_, candidate_.deflection);
-            }
+        if (robot.filters()) {
+            robot.inverse_dynamics(candidate_, result_);
+            filter.at(stamp, result_, candidate_.deflection);
         }
         robot.feedforward(candidate_, result_);
-        if constexpr (Robot::has_presliding) {
-            if (robot.slides()) {
-                filter.slide(stamp, result_, candidate_.friction_state);
-                robot.feedforward(candidate_, result_);
-            }
+        if (robot.slides()) {
+            filter.slide(stamp, result_, candidate_.friction_state);
+            robot.feedforward(candidate_, result_);
         }
     }
 
@@ -566,14 +553,11 @@ class Commander {
     /// Whether the command is finite in the units of the drives.
     bool can_be_sent() const noexcept
     {
-        if constexpr (Robot::has_drives) {
-            if (robot.converts()) {
-                DriveCommand<Robot> sent;
-                robot.drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent);
-                return finite(sent.position, sent.velocity, sent.effort, sent.joint_effort);
-            }
-        }
-        return true;
+        if (!robot.converts())
+            return true;
+        DriveCommand<Robot> sent;
+        robot.drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent);
+        return finite(sent.position, sent.velocity, sent.effort, sent.joint_effort);
     }
 
     // A setpoint with its payload: as given, kept where there is a lead, and at the lead.

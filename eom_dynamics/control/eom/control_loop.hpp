@@ -46,7 +46,7 @@ class ControlLoop {
     /// Who leads the arm: changed without a step of efforts, once what is measured suffices.
     std::atomic<Mode> mode{Mode::position};
 
-    explicit ControlLoop(const Robot &robot = Robot()) noexcept
+    explicit ControlLoop(const Robot &robot) noexcept
         : commander_(robot), player_(trajectories, commander_), motion_(commander_), watchdog_(commander_, player_, motion_),
           checks_(robot)
     {
@@ -118,11 +118,10 @@ class ControlLoop {
         if (now != NEVER)
             commander_.latest = now;
         const char *reason = measured.links || measured.motors ? start(measured) : nullptr;
-        commander_.restart();
         if (!commander_.output.valid)
             return reason;
         checks_.moved(commander_.output.setpoint);
-        commander_.complete(0, measured);
+        commander_.complete(measured);
         return reason;
     }
 
@@ -213,7 +212,7 @@ class ControlLoop {
         }
         received_ = false;
         if (commander_.output.valid) {
-            commander_.complete(period, measured);
+            commander_.complete(measured);
             if (commander_.parameters.on_contact == ContactReaction::retract)
                 past_.record(now, commander_.output.setpoint.q);
         }

@@ -17,7 +17,7 @@ namespace eom {
 template <class Robot>
 class DeflectionFilter {
   public:
-    explicit DeflectionFilter(const Robot &robot = Robot()) noexcept : robot_(robot) {}
+    explicit DeflectionFilter(const Robot &robot) noexcept : robot_(robot) {}
 
     /// Starts again without transient.
     void forget() noexcept { stamp_ = 0; }

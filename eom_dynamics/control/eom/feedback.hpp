@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feedback around the feedforward: PD of motors and links, feedback linearization, or impedance.
+// Feedback around the feedforward: PD of motors and links, or impedance.
 #ifndef EOM_FEEDBACK_HPP
 #define EOM_FEEDBACK_HPP
 
@@ -14,14 +14,12 @@ class Feedback {
     using Scalar = typename Robot::Scalar;
     static constexpr std::size_t n = Robot::joints, m = Robot::motors;
 
-    explicit Feedback(const Robot &robot = Robot()) noexcept : robot_(robot), linearization_(robot), impedance_(robot) {}
+    explicit Feedback(const Robot &robot) noexcept : robot_(robot), impedance_(robot) {}
 
     void configure(const LoopParameters<Robot> &parameters) noexcept
     {
         parameters_ = parameters;
         reads_motors_ = detail::positive(parameters.motor_kp) || detail::positive(parameters.motor_kd);
-        linearization_.place_poles(static_cast<Scalar>(parameters.natural_frequency));
-        linearization_.stiffness_gains = parameters.stiffness_gains;
         impedance_.configure(parameters);
     }
 
@@ -47,8 +45,6 @@ class Feedback {
         return true;
     }
 
-    void restart(const Setpoint<Robot> &setpoint) noexcept { linearization_.restart(setpoint); }
-
     /// Whether there is feedback of the motor motion.
     bool reads_motors() const noexcept { return reads_motors_; }
 
@@ -61,12 +57,11 @@ class Feedback {
 
     /// Efforts of motors and joints with feedback, times a share, for the setpoint and command of an output, a time, s, after
     /// the last change of the mode; returns whether what is measured was usable where it must be.
-    bool add(LoopOutput<Robot> &output, Scalar share, double period, double since,
-             const Measurement<Robot> &measured) noexcept
+    bool add(LoopOutput<Robot> &output, Scalar share, double since, const Measurement<Robot> &measured) noexcept
     {
         bool usable = true;
         if (mode_ == Mode::position)
-            follow(output, share, period, measured);
+            follow(output, share, measured);
         else
             usable = comply(output, share, measured);
         blend(output, since);
@@ -136,23 +131,10 @@ class Feedback {
         sent_ = true;
     }
 
-    void follow(LoopOutput<Robot> &output, Scalar share, double period, const Measurement<Robot> &measured) noexcept
+    void follow(LoopOutput<Robot> &output, Scalar share, const Measurement<Robot> &measured) noexcept
     {
         output.motor_effort = output.command.motor_effort;
         output.joint_effort = output.command.tau;
-        if constexpr (Linearization<Robot>::available) {
-            if (parameters_.linearize && measured.links && measured.motors) {
-                candidate_ = linearization_.setpoint(output.setpoint, measured, static_cast<Scalar>(period));
-                robot_.feedforward(candidate_, result_);
-                // Where a measurement is not finite, the feedforward remains.
-                if (finite(result_)) {
-                    for (std::size_t i = 0; i < m; ++i)
-                        output.motor_effort[i] = share * result_.motor_effort[i];
-                    for (std::size_t i = 0; i < n; ++i)
-                        output.joint_effort[i] = share * result_.tau[i];
-                }
-            }
-        }
         if (measured.motors)
             for (std::size_t i = 0; i < m; ++i) {
                 const Scalar feedback =
@@ -201,15 +183,12 @@ class Feedback {
     LoopParameters<Robot> parameters_;
     bool reads_motors_ = false;
     MotorVector<Robot> motor_position_{}, motor_velocity_{};
-    Linearization<Robot> linearization_;
     Impedance<Robot> impedance_;
     Mode mode_ = Mode::position;
     // Whether the mode has changed since the last cycle; whether there are last efforts, and by which they were larger then.
     bool changes_ = false, sent_ = false;
     MotorVector<Robot> motor_effort_{}, motor_less_{};
     JointVector<Robot> joint_effort_{}, joint_less_{};
-    Setpoint<Robot> candidate_;
-    Command<Robot> result_;
 };
 
 } // namespace eom

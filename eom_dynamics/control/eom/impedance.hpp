@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "equilibrium.hpp"
-#include "linearization.hpp"
 #include "loop_parameters.hpp"
 
 namespace eom {
@@ -50,26 +49,23 @@ class Impedance {
     }
 
     /// Begins at the equilibrium of the measured motors that is nearest to a setpoint; returns whether there is one.
-    bool begin([[maybe_unused]] const Setpoint<Robot> &near, [[maybe_unused]] const Measurement<Robot> &measured) noexcept
+    bool begin(const Setpoint<Robot> &near, const Measurement<Robot> &measured) noexcept
     {
-        if constexpr (Robot::has_impedance) {
-            x_ = near;
-            x_.qd = x_.qdd = x_.qddd = x_.qdddd = {};
-            x_.deflection.fill(Robot::settled);
-            x_.friction_state = Robot::settled_friction;
-            find_inertia();
-            at_ = q_ = near.q;
-            low_.fill(-std::numeric_limits<Scalar>::infinity());
-            high_.fill(std::numeric_limits<Scalar>::infinity());
-            if (!read(measured))
-                return false;
-            at_ = wanted_;
-            travel_ = {};
-            const bool found = find(x_, true, 50) && finite(y_);
-            narrow();
-            return found;
-        }
-        return false;
+        x_ = near;
+        x_.qd = x_.qdd = x_.qddd = x_.qdddd = {};
+        x_.deflection.fill(Robot::settled);
+        x_.friction_state = Robot::settled_friction;
+        find_inertia();
+        at_ = q_ = near.q;
+        low_.fill(-std::numeric_limits<Scalar>::infinity());
+        high_.fill(std::numeric_limits<Scalar>::infinity());
+        if (!read(measured))
+            return false;
+        at_ = wanted_;
+        travel_ = {};
+        const bool found = find(x_, true, 50) && finite(y_);
+        narrow();
+        return found;
     }
 
     /// The command for a cycle, free of the reference or not; without one, because of what is measured, all stays as it was.
@@ -86,8 +82,7 @@ class Impedance {
             travel_[i] = std::clamp<Scalar>(travel_[i] + wanted_[i] - at_[i], -TRAVEL, TRAVEL);
         }
         at_ = wanted_;
-        if constexpr (Robot::has_impedance)
-            find(reference, free, 4);
+        find(reference, free, 4);
         narrow();
         return finite(y_);
     }
@@ -134,17 +129,15 @@ class Impedance {
     {
         constexpr Scalar SHARE = static_cast<Scalar>(0.8), SLOW = static_cast<Scalar>(0.02);
         MotorVector<Robot> effort{};
-        if constexpr (Robot::has_impedance) {
-            Command<Robot> turning = y_;
-            std::swap(x_.qd, rate_);
-            robot_.motors_of(x_, turning);
-            std::swap(x_.qd, rate_);
-            for (std::size_t j = 0; j < robot_.motor_count(); ++j) {
-                const std::size_t joint = robot_.motor_joint[j];
-                const Scalar rate = rate_[joint], way = std::max<Scalar>(rate > 0 ? travel_[joint] : -travel_[joint], 0);
-                const Scalar share = SHARE * (1 - way / (2 * TRAVEL)) * rate * rate / (rate * rate + SLOW * SLOW);
-                effort[j] = share * (turning.motor_effort[j] - y_.motor_effort[j]);
-            }
+        Command<Robot> turning = y_;
+        std::swap(x_.qd, rate_);
+        robot_.motors_of(x_, turning);
+        std::swap(x_.qd, rate_);
+        for (std::size_t j = 0; j < robot_.motor_count(); ++j) {
+            const std::size_t joint = robot_.motor_joint[j];
+            const Scalar rate = rate_[joint], way = std::max<Scalar>(rate > 0 ? travel_[joint] : -travel_[joint], 0);
+            const Scalar share = SHARE * (1 - way / (2 * TRAVEL)) * rate * rate / (rate * rate + SLOW * SLOW);
+            effort[j] = share * (turning.motor_effort[j] - y_.motor_effort[j]);
         }
         return effort;
     }

@@ -20,9 +20,6 @@ class LoadedRobot {
     using Scalar = double;
     static constexpr std::size_t joints = N, motors = M, tools = T;
 
-    // What such a robot may have; functions say whether it has.
-    static constexpr bool commanded_stiffness = true, damped = true, has_presliding = true, has_drives = true;
-    static constexpr bool has_linearization = true, has_impedance = true;
     static constexpr Scalar settled = SETTLED;
     static constexpr std::array<Scalar, N> nominal_stiffness{};
     static constexpr std::array<Scalar, M> settled_friction = [] {
@@ -110,18 +107,7 @@ class LoadedRobot {
             reads(V::k, x.k, V::P, x.P);
         }
 
-        void run(const Kernel &kernel) const noexcept
-        {
-            const double *inputs[MOST_VECTORS];
-            double *outputs[MOST_VECTORS];
-            for (const Kernel *next = &kernel; next; next = next->next) {
-                for (std::size_t i = 0; i < next->inputs.size(); ++i)
-                    inputs[i] = in_[static_cast<std::size_t>(next->inputs[i])];
-                for (std::size_t i = 0; i < next->outputs.size(); ++i)
-                    outputs[i] = out_[static_cast<std::size_t>(next->outputs[i])];
-                next->call(inputs, outputs);
-            }
-        }
+        void run(const Kernel &kernel) const noexcept { eom::run(kernel, in_, out_); }
 
       private:
         using V = Vector;
@@ -154,7 +140,6 @@ class LoadedRobot {
     bool converts() const noexcept { return kernels_.drive_command.call; }
     bool carries() const noexcept { return kernels_.feedforward_with_payload.call; }
     bool base_moves() const noexcept { return kernels_.feedforward_on_base.call; }
-    bool linearizes() const noexcept { return kernels_.linearizing_setpoint.call; }
     bool finds_tools() const noexcept { return kernels_.tool_kinematics.call; }
     bool observes() const noexcept
     {
@@ -162,8 +147,6 @@ class LoadedRobot {
         return k.momentum_balance.call && k.momentum_balance_with_payload.call && k.spring_loads.call && k.motor_loads.call &&
                k.deflections.call;
     }
-
-    static Scalar default_lead() noexcept { return 0; }
 
     Setpoint<LoadedRobot> rest() const noexcept
     {
@@ -272,25 +255,6 @@ class LoadedRobot {
         at.run(kernels_.drive_state);
     }
 
-    template <class Measured>
-    void linearizing_setpoint(const Setpoint<LoadedRobot> &x, const Measured &measured,
-                              const std::array<Scalar, 4 * N> &gains, const std::array<Scalar, 2> &stiffness_gains,
-                              const std::array<Scalar, N> &qdd_held, const std::array<Scalar, N> &qddd_held,
-                              Setpoint<LoadedRobot> &y) const noexcept
-    {
-        Places at;
-        at.take(x);
-        at.reads(V::q, measured.q, V::qd, measured.qd, V::theta, measured.motor_position);
-        at.reads(V::thetad, measured.motor_velocity, V::q_reference, x.q, V::qd_reference, x.qd);
-        at.reads(V::qdd_reference, x.qdd, V::qddd_reference, x.qddd, V::qdddd_reference, x.qdddd);
-        at.reads(V::gains, gains, V::stiffness_gains, stiffness_gains, V::qdd_held, qdd_held, V::qddd_held, qddd_held);
-        std::array<std::array<Scalar, N>, 4> springs;
-        at.writes(V::spring_effort, springs[0], V::spring_effort_rate, springs[1], V::stiffness, springs[2]);
-        at.writes(V::stiffness_rate, springs[3], V::qdd, y.qdd, V::qddd, y.qddd, V::qdddd, y.qdddd);
-        at.writes(V::k_commanded, y.k, V::kd_commanded, y.kd, V::kdd_commanded, y.kdd);
-        at.run(x.loaded ? kernels_.linearizing_setpoint_with_payload : kernels_.linearizing_setpoint);
-    }
-
     /// Momenta M qd, and beta of their rates tau - beta, with the payloads P where it is loaded.
     void momentum_balance(const Sensed<LoadedRobot> &x, std::array<Scalar, N> &p, std::array<Scalar, N> &beta) const noexcept
     {
@@ -326,10 +290,10 @@ class LoadedRobot {
     {
         Places at;
         const std::array<Scalar, N> zero{};
-        std::array<Scalar, N> settled;
-        settled.fill(SETTLED);
+        std::array<Scalar, N> steady;
+        steady.fill(SETTLED);
         std::array<std::array<Scalar, M>, 2> rest;
-        at.reads(V::tau, tau, V::taud, taud, V::taudd, zero, V::k, k, V::kd, zero, V::kdd, zero, V::deflection, settled);
+        at.reads(V::tau, tau, V::taud, taud, V::taudd, zero, V::k, k, V::kd, zero, V::kdd, zero, V::deflection, steady);
         at.writes(V::delta, delta, V::deltad, deltad, V::deltadd, rest[0], V::load, rest[1]);
         at.run(kernels_.deflections);
     }

@@ -3,6 +3,7 @@
 #include <eom/filled_table.hpp>
 #include <eom/hosted_loop.hpp>
 #include <eom/loop.h>
+#include <eom/plant.hpp>
 
 #include <cstring>
 #include <vector>
@@ -24,6 +25,10 @@ std::vector<eom::MotionLimits> limits_of(const double *limits, std::size_t joint
 } // namespace
 
 struct eom_motion : eom::OnlineTrajectory {};
+
+struct eom_plant : eom::Plant {
+    using Plant::Plant;
+};
 
 extern "C" {
 
@@ -75,7 +80,6 @@ const char *eom_loop_set(eom_loop *loop, const char *name, const double *numbers
                      {"motor_kd", {parameters.motor_kd.data(), m}},
                      {"link_kp", {parameters.link_kp.data(), n}},
                      {"link_kd", {parameters.link_kd.data(), n}},
-                     {"stiffness_gains", parameters.stiffness_gains},
                      {"stiffness", {parameters.stiffness.data(), n}},
                      {"tool_stiffness", parameters.tool_stiffness}};
         if (const auto *found = named(gains, name)) {
@@ -422,6 +426,44 @@ const char *eom_loop_post_payload(eom_loop *loop, size_t tool, const double *bod
         return reason;
     });
 }
+
+eom_plant *eom_plant_make(const eom_robot *robot, const double *kp, const double *kd)
+{
+    if (!robot->kernels.plant.call)
+        return nullptr;
+    auto *plant = new eom_plant(*robot);
+    plant->follow(kp, kd);
+    return plant;
+}
+
+void eom_plant_free(eom_plant *plant) { delete plant; }
+
+double *eom_plant_vector(eom_plant *plant, const char *whose, const char *name)
+{
+    eom::DriveMotion &commanded = plant->commanded, &reported = plant->reported;
+    const struct {
+        const char *whose, *name;
+        double *numbers;
+    } vectors[] = {{"state", "q", plant->q()},
+                   {"state", "qd", plant->qd()},
+                   {"state", "theta", plant->theta()},
+                   {"state", "thetad", plant->thetad()},
+                   {"state", "friction_state", plant->friction_state()},
+                   {"commanded", "drive_position", commanded.position.data()},
+                   {"commanded", "drive_velocity", commanded.velocity.data()},
+                   {"commanded", "drive_effort", commanded.effort.data()},
+                   {"reported", "drive_position", reported.position.data()},
+                   {"reported", "drive_velocity", reported.velocity.data()},
+                   {"reported", "drive_effort", reported.effort.data()}};
+    for (const auto &x : vectors)
+        if (std::strcmp(x.whose, whose) == 0 && std::strcmp(x.name, name) == 0)
+            return x.numbers;
+    return nullptr;
+}
+
+void eom_plant_rest(eom_plant *plant) { plant->rest(); }
+
+int eom_plant_advance(eom_plant *plant, double time, double longest_step) { return plant->advance(time, longest_step); }
 
 const char *eom_motion_make(eom_motion **motion, const double *limits, size_t joints, int synchronised, double *delays)
 {

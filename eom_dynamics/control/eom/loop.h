@@ -163,6 +163,25 @@ const char *eom_loop_post_target(eom_loop *loop, int64_t origin, const double *t
 /* Posts what a tool carries from the next setpoint on: mass, centre of mass, inertia about it as in eom::Body. */
 const char *eom_loop_post_payload(eom_loop *loop, size_t tool, const double *body, double blend_time);
 
+/* --- A simulated robot, without a loop: eom/plant.hpp ------------------------------------------------------------- */
+
+typedef struct eom_plant eom_plant;
+
+/* Null where the robot has no code of a plant. Gains of drives whose position is commanded, one of each motor, SI units. */
+eom_plant *eom_plant_make(const eom_robot *robot, const double *kp, const double *kd);
+void eom_plant_free(eom_plant *plant);
+
+/* Memory of a vector: of the "state" "q", "qd", "theta", "thetad" and "friction_state"; and in the units of the drives
+ * "drive_position", "drive_velocity" and "drive_effort" that are "commanded", NaN for none, and "reported". Null if there is
+ * none. */
+double *eom_plant_vector(eom_plant *plant, const char *whose, const char *name);
+
+/* Puts the arm at rest at "q", and commands the efforts that hold it there. */
+void eom_plant_rest(eom_plant *plant);
+
+/* Advances by a time in steps of at most a length, s; returns whether the motion is finite. */
+int eom_plant_advance(eom_plant *plant, double time, double longest_step);
+
 /* --- Online trajectories, without a robot: eom/online_trajectory.hpp ---------------------------------------------- */
 
 typedef struct eom_motion eom_motion;

@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "limits.hpp"
-#include "linearization.hpp"
 #include "settings.hpp"
 #include "spline.hpp"
 
@@ -41,7 +40,7 @@ enum class Refusal {
     suspect_stamp,     ///< its stamp repeats or goes back
     jump,              ///< further from the last command than limits of velocity, acceleration and jerk allow
     inconsistent,      ///< in the last window, a field is not the rate of the one before
-    moving_base,       ///< there is no code for a moving base, or feedback linearization, which is for one at rest
+    moving_base,       ///< there is no code for a moving base
     free_fall,         ///< the specific force of the base is exactly zero, as if it were not set
     unlimited,         ///< a target, while no limits of its motion are set
     from_nothing,      ///< a target, while no position is commanded that it could continue from
@@ -97,13 +96,9 @@ template <class Robot>
 struct LoopParameters : LoopSettings {
     using Scalar = typename Robot::Scalar;
 
-    LoopParameters() noexcept { command_lead = static_cast<double>(Robot::default_lead()); }
-
     /// Gains of a PD around the motor motion, and around the link motion, which acts through the motors.
     MotorVector<Robot> motor_kp{}, motor_kd{};
     JointVector<Robot> link_kp{}, link_kd{};
-    /// Of feedback linearization, on errors of stiffness and of its rate.
-    std::array<Scalar, 2> stiffness_gains{};
     /// Of the mode impedance: stiffness of joints, and of tools along x, y, z and about x, y, z of the base; with that of
     /// tools, the joints have theirs where it moves no tool.
     JointVector<Robot> stiffness{};
@@ -124,23 +119,8 @@ struct LoopOutput {
     Status status = Status::waiting;
     /// Whether there is a command.
     bool valid = false;
-    /// What is sent where that differs from the command, in units or by efforts that the robot adds itself.
+    /// What is sent.
     DriveCommand<Robot> sent;
-
-    /// What is sent, for all robots.
-    const MotorVector<Robot> &sent_motor_position() const noexcept
-    {
-        return Robot::has_drives ? sent.position : command.motor_position;
-    }
-    const MotorVector<Robot> &sent_motor_velocity() const noexcept
-    {
-        return Robot::has_drives ? sent.velocity : command.motor_velocity;
-    }
-    const MotorVector<Robot> &sent_motor_effort() const noexcept { return Robot::has_drives ? sent.effort : motor_effort; }
-    const JointVector<Robot> &sent_joint_effort() const noexcept
-    {
-        return Robot::has_drives ? sent.joint_effort : joint_effort;
-    }
 };
 
 /// Whether an arm moves as an output has commanded it a time ago, s, as far as that is measured: positions, and velocities
@@ -257,8 +237,6 @@ template <class Robot>
 const char *objection(const LoopParameters<Robot> &parameters, const Robot &robot) noexcept
 {
     using namespace detail;
-    if (parameters.linearize && !robot.linearizes())
-        return "feedback linearization needs springs without dampers, and the exported functions of the plant";
     for (const Setting &setting : SETTINGS) {
         const double value = setting.get(parameters);
         if (!(value >= setting.lower && value <= setting.upper))
@@ -268,18 +246,11 @@ const char *objection(const LoopParameters<Robot> &parameters, const Robot &robo
         return "motor_kp and motor_kd must be finite, and not negative";
     if (!gains(parameters.link_kp) || !gains(parameters.link_kd))
         return "link_kp and link_kd must be finite, and not negative";
-    if (!gains(parameters.stiffness_gains))
-        return "stiffness_gains must be finite, and not negative";
     if (!gains(parameters.stiffness) || !gains(parameters.tool_stiffness))
         return "stiffness and tool_stiffness must be finite, and not negative";
-    if constexpr (Robot::has_impedance)
-        if (positive(parameters.tool_stiffness) && robot.tool_count() > 0 && !robot.finds_tools())
-            return "tool_stiffness needs code of tool_kinematics: generate it again";
-    if (const char *reason = mode_objection(parameters.mode, parameters, robot))
-        return reason;
-    if (!Robot::has_impedance && parameters.mode != Mode::position)
-        return "mode must be position: this robot has no code of impedance";
-    return nullptr;
+    if (positive(parameters.tool_stiffness) && robot.tool_count() > 0 && !robot.finds_tools())
+        return "tool_stiffness needs code of tool_kinematics: generate it again";
+    return mode_objection(parameters.mode, parameters, robot);
 }
 
 } // namespace eom

@@ -1,161 +1,227 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulated arm: links and motors coupled by springs, integrated in time.
+// Simulated robot: links and motors coupled by springs, integrated in time.
 #ifndef EOM_PLANT_HPP
 #define EOM_PLANT_HPP
 
-#include "setpoint.hpp"
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "robot_table.hpp"
 
 namespace eom {
 
-/// Motion of links and motors.
-template <class Robot>
-struct PlantState {
-    JointVector<Robot> q{}, qd{};
-    MotorVector<Robot> theta{}, thetad{};
-    /// Stiffness where it is commanded at a joint with one motor.
-    JointVector<Robot> k = Robot::nominal_stiffness;
-    /// Of presliding friction.
-    MotorVector<Robot> friction_state{};
+/// Motors in the units of their drives; of commands, NaN where there is none.
+struct DriveMotion {
+    std::vector<double> position, velocity, effort;
 };
 
-/// The plant under motor efforts, by the classical Runge-Kutta method.
+/// The links and motors of a robot with the kernel "plant", under efforts that are sent to its drives, to which these add
+/// those of the robot itself.
 ///
-/// Stiff springs limit the step: at most about the inverse of their highest natural frequency, rad/s.
-template <class Robot>
+/// A motor with a commanded position follows it by a PD, to which a commanded effort adds; without a commanded velocity, the
+/// velocity of the reference is the slope of the positions. A motor without a command keeps the last effort. Integrated by the
+/// classical Runge-Kutta method: stiff springs limit the step to about the inverse of their highest natural frequency, rad/s.
 class Plant {
   public:
-    using Scalar = typename Robot::Scalar;
-    using State = PlantState<Robot>;
-
-    State state;
-
-    /// Puts the arm at rest, and writes the motor efforts that hold it there.
-    void rest_at(const JointVector<Robot> &q, MotorVector<Robot> &effort) noexcept
+    explicit Plant(const RobotTable &robot)
+        : robot_(robot), n_(robot.joints), m_(robot.motors), size_(std::max({n_, m_, 6 * robot.tools, std::size_t{2}})),
+          memory_(COUNT * size_), friction_state_(m_), half_(m_), sent_(m_), reference_(m_, NONE), kp_(m_), kd_(m_)
     {
-        Setpoint<Robot> x;
-        Command<Robot> y;
-        x.q = q;
-        x.deflection.fill(Robot::settled);
-        Robot::feedforward(x, y);
-        state = {};
-        state.q = q;
-        state.theta = y.motor_position;
-        effort = y.motor_effort;
+        for (std::size_t i = 0; i < COUNT; ++i)
+            places_[i] = memory_.data() + i * size_;
+        std::copy(robot.nominal_stiffness.begin(), robot.nominal_stiffness.end(), at(Vector::k));
+        for (auto *row : {&state_, &start_, &rate_})
+            row->resize(2 * (n_ + m_));
+        for (auto *motion : {&commanded, &reported})
+            motion->position.resize(m_), motion->velocity.resize(m_), motion->effort.resize(m_);
+    }
+    Plant(const Plant &) = delete;
+    Plant &operator=(const Plant &) = delete;
+
+    DriveMotion commanded, reported;
+
+    /// Gains of the PD of each motor, SI units.
+    void follow(const double *kp, const double *kd)
+    {
+        kp_.assign(kp, kp + m_);
+        kd_.assign(kd, kd + m_);
     }
 
-    /// Advances by a time in equal steps of at most a length, s.
-    void advance(const MotorVector<Robot> &effort, double time, double longest_step) noexcept
+    /// The state: positions and velocities of links and motors, and states of presliding friction.
+    double *q() noexcept { return state_.data(); }
+    double *qd() noexcept { return state_.data() + n_; }
+    double *theta() noexcept { return state_.data() + 2 * n_; }
+    double *thetad() noexcept { return state_.data() + 2 * n_ + m_; }
+    double *friction_state() noexcept { return friction_state_.data(); }
+
+    /// Puts the links at rest where they are, and commands the efforts that hold them there.
+    void rest()
     {
+        std::fill_n(qd(), n_, 0.0);
+        load(state_);
+        std::fill_n(at(Vector::deflection), n_, SETTLED);
+        std::fill_n(at(Vector::friction_state), m_, SETTLED);
+        call(robot_.kernels.feedforward);
+        std::copy_n(at(Vector::motor_position), m_, theta());
+        std::fill_n(thetad(), m_, 0.0);
+        std::fill(friction_state_.begin(), friction_state_.end(), 0.0);
+        std::fill(reference_.begin(), reference_.end(), NONE);
+        const std::vector<double> effort(at(Vector::motor_effort), at(Vector::motor_effort) + m_);
+        sent_ = report(effort.data(), 1).effort;
+        commanded.effort = sent_;
+        for (auto *row : {&commanded.position, &commanded.velocity})
+            std::fill(row->begin(), row->end(), NONE);
+        report(effort.data(), 0);
+    }
+
+    /// Advances under what is commanded by a time in equal steps of at most a length, s; returns whether the motion is finite.
+    bool advance(double time, double longest_step)
+    {
+        drive(time);
         const double count = std::ceil(time / longest_step);
-        for (double i = 0; i < count; ++i)
-            step(effort, static_cast<Scalar>(time / count));
-    }
-
-    /// The same under efforts that are sent to the drives, to which those add the robot's own ones in each step.
-    void advance_drives(const MotorVector<Robot> &sent, double time, double longest_step) noexcept
-    {
-        const double count = std::ceil(time / longest_step);
-        for (double i = 0; i < count; ++i)
-            step(effort_of(sent), static_cast<Scalar>(time / count));
-    }
-
-    /// Motor efforts of drives that are sent efforts in their units: with those that the robot adds in this state.
-    MotorVector<Robot> effort_of(const MotorVector<Robot> &sent) const noexcept
-    {
-        MotorVector<Robot> position, velocity, effort = sent;
-        if constexpr (Robot::has_drives)
-            Robot::drive_state(state.q, state.qd, {}, reported({}).velocity, sent, {1, 0}, position, velocity, effort);
-        return effort;
-    }
-
-    /// What drives report in this state, and the efforts that they must be sent for these of the motors; with a share of
-    /// zero whole efforts, as they report them.
-    DriveCommand<Robot> reported(const MotorVector<Robot> &effort, [[maybe_unused]] Scalar share = 1) const noexcept
-    {
-        DriveCommand<Robot> sent;
-        sent.position = state.theta;
-        sent.velocity = state.thetad;
-        sent.effort = effort;
-        if constexpr (Robot::has_drives) {
-            Setpoint<Robot> x;
-            Command<Robot> y;
-            x.q = state.q;
-            x.qd = state.qd;
-            y.motor_position = state.theta;
-            y.motor_velocity = state.thetad;
-            // What is sent is older than the command; drives report what they measure.
-            for (std::size_t i = 0; i < Robot::motors; ++i)
-                y.motor_position[i] += Robot::drive_feedback_delay * state.thetad[i];
-            Robot::drive_command(x, y, effort, {}, {share, 0}, sent);
+        for (double i = 0; i < count; ++i) {
+            find_efforts();
+            step(time / count);
         }
-        return sent;
+        find_efforts();
+        report(at(Vector::tau_m), 0);
+        return std::all_of(state_.begin(), state_.end(), [](double x) { return std::isfinite(x); });
     }
-
-    /// Whether the motion is finite.
-    bool finite() const noexcept { return eom::finite(state.q, state.qd, state.theta, state.thetad); }
 
   private:
-    struct Rate {
-        JointVector<Robot> qd{}, qdd{};
-        MotorVector<Robot> thetad{}, thetadd{};
-    };
+    static constexpr std::size_t COUNT = static_cast<std::size_t>(Vector::count);
+    static constexpr double NONE = std::numeric_limits<double>::quiet_NaN();
 
-    static Rate rate(const State &x, const MotorVector<Robot> &effort) noexcept
-    {
-        Rate y;
-        Robot::plant(x, effort, y.qdd, y.thetadd);
-        y.qd = x.qd;
-        y.thetad = x.thetad;
-        return y;
-    }
+    /// Vectors of kernels, which have one memory each.
+    double *at(Vector name) noexcept { return places_[static_cast<std::size_t>(name)]; }
+    void call(const Kernel &kernel) noexcept { run(kernel, places_, places_); }
 
-    static void add(State &x, const Rate &y, Scalar h) noexcept
+    void load(const std::vector<double> &state) noexcept
     {
-        for (std::size_t i = 0; i < Robot::joints; ++i) {
-            x.q[i] += h * y.qd[i];
-            x.qd[i] += h * y.qdd[i];
-        }
-        for (std::size_t i = 0; i < Robot::motors; ++i) {
-            x.theta[i] += h * y.thetad[i];
-            x.thetad[i] += h * y.thetadd[i];
+        const double *entry = state.data();
+        for (const auto &[name, count] : {std::pair{Vector::q, n_}, {Vector::qd, n_}, {Vector::theta, m_}, {Vector::thetad, m_}}) {
+            std::copy_n(entry, count, at(name));
+            entry += count;
         }
     }
 
-    /// States of presliding friction after a motion of the motors without reversal.
-    static void slide([[maybe_unused]] State &x, [[maybe_unused]] const MotorVector<Robot> &from,
-                      [[maybe_unused]] const MotorVector<Robot> &to) noexcept
+    /// Takes motors from the units of the drives into SI units, with a share of the efforts that the robot adds.
+    void read_drives(const DriveMotion &given, double share) noexcept
     {
-        if constexpr (Robot::has_presliding) {
-            Command<Robot> before, after;
-            before.motor_position = from;
-            after.motor_position = to;
-            Robot::presliding(MotorVector<Robot>(x.friction_state), before, after, {1}, x.friction_state);
+        std::copy(given.position.begin(), given.position.end(), at(Vector::drive_position));
+        std::copy(given.velocity.begin(), given.velocity.end(), at(Vector::drive_velocity));
+        std::copy(given.effort.begin(), given.effort.end(), at(Vector::drive_effort));
+        *at(Vector::share) = share;
+        if (robot_.kernels.drive_state.call) {
+            call(robot_.kernels.drive_state);
+        } else {
+            std::copy_n(at(Vector::drive_position), m_, at(Vector::motor_position));
+            std::copy_n(at(Vector::drive_velocity), m_, at(Vector::motor_velocity));
+            std::copy_n(at(Vector::drive_effort), m_, at(Vector::motor_effort));
         }
     }
 
-    /// A step, in which presliding friction is that of its middle.
-    void step(const MotorVector<Robot> &effort, Scalar h) noexcept
+    /// What drives report in this state, with efforts of the motors, or with a share of one what they must be sent for these.
+    const DriveMotion &report(const double *effort, double share)
     {
-        State start = state, half = state;
-        add(half, {state.qd, {}, state.thetad, {}}, h / 2);
-        slide(start, state.theta, half.theta);
-        const MotorVector<Robot> before = state.theta;
-        const Rate first = rate(start, effort);
-        State at = start;
-        add(at, first, h / 2);
-        const Rate second = rate(at, effort);
-        at = start;
-        add(at, second, h / 2);
-        const Rate third = rate(at, effort);
-        at = start;
-        add(at, third, h);
-        const Rate fourth = rate(at, effort);
-        add(state, first, h / 6);
-        add(state, second, h / 3);
-        add(state, third, h / 3);
-        add(state, fourth, h / 6);
-        slide(state, before, state.theta);
+        load(state_);
+        std::fill_n(at(Vector::tau), n_, 0.0);
+        std::copy_n(effort, m_, at(Vector::motor_effort));
+        std::copy_n(thetad(), m_, at(Vector::motor_velocity));
+        // What is sent is older than the command; drives report what they measure.
+        for (std::size_t i = 0; i < m_; ++i)
+            at(Vector::motor_position)[i] = theta()[i] + robot_.drive_feedback_delay * thetad()[i];
+        *at(Vector::share) = share;
+        const bool converts = robot_.kernels.drive_command.call;
+        if (converts)
+            call(robot_.kernels.drive_command);
+        const auto copy = [this](std::vector<double> &row, const double *entries) { row.assign(entries, entries + m_); };
+        copy(reported.position, converts ? at(Vector::drive_position) : theta());
+        copy(reported.velocity, converts ? at(Vector::drive_velocity) : thetad());
+        copy(reported.effort, converts ? at(Vector::drive_effort) : at(Vector::motor_effort));
+        return reported;
     }
+
+    /// Efforts to send for a time, s, by the commands.
+    void drive(double time)
+    {
+        // References in SI units, as the gains; efforts are those that are sent.
+        read_drives({commanded.position, commanded.velocity, std::vector<double>(m_)}, 0);
+        const std::vector<double> position(at(Vector::motor_position), at(Vector::motor_position) + m_),
+            velocity(at(Vector::motor_velocity), at(Vector::motor_velocity) + m_), zero(m_), one(m_, 1.0);
+        const std::vector<double> with = report(one.data(), 1).effort, without = report(zero.data(), 1).effort;
+        for (std::size_t i = 0; i < m_; ++i) {
+            double effort = commanded.effort[i];
+            if (!std::isnan(position[i])) {
+                const double slope = (position[i] - reference_[i]) / time;
+                const double rate = std::isfinite(velocity[i]) ? velocity[i] : std::isfinite(slope) ? slope : 0;
+                effort += (with[i] - without[i]) * (kp_[i] * (position[i] - theta()[i]) + kd_[i] * (rate - thetad()[i]));
+            }
+            reference_[i] = position[i];
+            if (std::isfinite(effort))
+                sent_[i] = effort;
+        }
+    }
+
+    /// Efforts of the motors by those that are sent, with what the robot adds in this state.
+    void find_efforts()
+    {
+        const std::vector<double> none(m_);
+        read_drives({none, report(none.data(), 1).velocity, sent_}, 1);
+        std::copy_n(at(Vector::motor_effort), m_, at(Vector::tau_m));
+    }
+
+    /// States of presliding friction after a motion of the motors without reversal, from those of this state.
+    void slide(const double *from, const double *to) noexcept
+    {
+        std::copy(friction_state_.begin(), friction_state_.end(), at(Vector::friction_state));
+        if (!robot_.kernels.presliding.call)
+            return;
+        std::copy_n(from, m_, at(Vector::motor_position_before));
+        std::copy_n(to, m_, at(Vector::motor_position));
+        std::fill_n(at(Vector::motor_velocity), m_, 0.0);
+        *at(Vector::step) = 1;
+        call(robot_.kernels.presliding);
+        std::copy_n(at(Vector::friction_state_now), m_, at(Vector::friction_state));
+    }
+
+    /// A step under the motor efforts tau_m, in which presliding friction is that of its middle.
+    void step(double h) noexcept
+    {
+        start_ = state_;
+        for (std::size_t i = 0; i < m_; ++i)
+            half_[i] = theta()[i] + h / 2 * thetad()[i];
+        slide(theta(), half_.data());
+        constexpr double AHEAD[] = {0, 0.5, 0.5, 1}, WEIGHT[] = {1.0 / 6, 1.0 / 3, 1.0 / 3, 1.0 / 6};
+        std::fill(rate_.begin(), rate_.end(), 0.0);
+        for (std::size_t k = 0; k < 4; ++k) {
+            for (std::size_t i = 0; i < rate_.size(); ++i)
+                rate_[i] = start_[i] + AHEAD[k] * h * rate_[i];
+            load(rate_);
+            call(robot_.kernels.plant);
+            double *entry = rate_.data();
+            for (const auto &[name, count] : {std::pair{Vector::qd, n_}, {Vector::link_acceleration, n_}, {Vector::thetad, m_},
+                                              {Vector::rotor_acceleration, m_}})
+                entry = std::copy_n(at(name), count, entry);
+            for (std::size_t i = 0; i < rate_.size(); ++i)
+                state_[i] += WEIGHT[k] * h * rate_[i];
+        }
+        slide(start_.data() + 2 * n_, theta());
+        friction_state_.assign(at(Vector::friction_state), at(Vector::friction_state) + m_);
+    }
+
+    const RobotTable &robot_;
+    const std::size_t n_, m_, size_;
+    std::vector<double> memory_;
+    double *places_[COUNT];
+    // State q, qd, theta, thetad, that at the start of a step, and its rate.
+    std::vector<double> state_, start_, rate_;
+    std::vector<double> friction_state_, half_, sent_;
+    // Motor positions that were commanded last, or NaN.
+    std::vector<double> reference_;
+    std::vector<double> kp_, kd_;
 };
 
 } // namespace eom

@@ -177,7 +177,7 @@ class PlausibilityChecks {
   public:
     static constexpr std::size_t n = Robot::joints;
 
-    explicit PlausibilityChecks(const Robot &robot = Robot()) noexcept : robot_(robot) {}
+    explicit PlausibilityChecks(const Robot &robot) noexcept : robot_(robot) {}
 
     void configure(const LoopSettings &settings) noexcept
     {

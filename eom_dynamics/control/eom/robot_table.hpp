@@ -55,11 +55,9 @@ struct RobotFacts {
     X(Pdd) X(tau) X(taud) X(taudd) X(motor_position) X(motor_velocity) X(motor_acceleration) X(motor_effort) X(spin) \
     X(torque) X(speed) X(current) X(voltage) X(clipped_effort) X(step) X(tau_before) X(taud_before) X(taudd_before) \
     X(deflection_now) X(motor_position_before) X(friction_state_now) X(drive_position) X(drive_velocity) \
-    X(drive_effort) X(sent_effort) X(sent_effort_rate) X(share) X(theta) X(thetad) X(q_reference) X(qd_reference) \
-    X(qdd_reference) X(qddd_reference) X(qdddd_reference) X(gains) X(stiffness_gains) X(qdd_held) X(qddd_held) \
-    X(k_commanded) X(kd_commanded) X(kdd_commanded) X(spring_effort) X(spring_effort_rate) X(stiffness) \
-    X(stiffness_rate) X(w) X(wd) X(wdd) X(wddd) X(f) X(fd) X(fdd) X(p) X(beta) X(load) X(on_links) X(effort) X(delta) \
-    X(deltad) X(deltadd) X(tool_poses) X(tool_jacobians)
+    X(drive_effort) X(sent_effort) X(sent_effort_rate) X(share) X(theta) X(thetad) X(tau_m) X(link_acceleration) \
+    X(rotor_acceleration) X(w) X(wd) X(wdd) X(wddd) X(f) X(fd) X(fdd) X(p) X(beta) X(load) X(on_links) X(effort) \
+    X(delta) X(deltad) X(deltadd) X(tool_poses) X(tool_jacobians)
 #define EOM_LISTED(name) name,
 enum class Vector : std::uint8_t { EOM_VECTORS(EOM_LISTED) count };
 
@@ -74,19 +72,33 @@ struct Kernel {
     const Kernel *next = nullptr;
 };
 
-/// The functions that a loop calls; the second of a pair takes payloads.
+/// The functions that a loop and a plant call; the second of a pair takes payloads.
 #define EOM_FUNCTIONS(X) \
     X(inverse_dynamics) X(inverse_dynamics_with_payload) X(feedforward) X(feedforward_with_payload) X(drive) \
-    X(filtered) X(presliding) X(drive_command) X(drive_command_with_payload) X(drive_state) X(linearizing_setpoint) \
-    X(linearizing_setpoint_with_payload) X(inverse_dynamics_on_base) X(inverse_dynamics_on_base_with_payload) \
-    X(feedforward_on_base) X(feedforward_on_base_with_payload) X(motors) X(tool_kinematics) X(momentum_balance) \
-    X(momentum_balance_with_payload) X(spring_loads) X(motor_loads) X(deflections)
+    X(filtered) X(presliding) X(drive_command) X(drive_command_with_payload) X(drive_state) \
+    X(inverse_dynamics_on_base) X(inverse_dynamics_on_base_with_payload) X(feedforward_on_base) \
+    X(feedforward_on_base_with_payload) X(motors) X(tool_kinematics) X(momentum_balance) \
+    X(momentum_balance_with_payload) X(spring_loads) X(motor_loads) X(deflections) X(plant)
 struct Kernels {
 #define EOM_ONE_KERNEL(name) Kernel name{};
     EOM_FUNCTIONS(EOM_ONE_KERNEL)
 };
 
-/// Limits on one side, as those of a robot's type.
+/// Calls a kernel, and those after it, with each vector where it is read and written.
+inline void run(const Kernel &kernel, const double *const *read, double *const *written) noexcept
+{
+    const double *inputs[MOST_VECTORS];
+    double *outputs[MOST_VECTORS];
+    for (const Kernel *next = &kernel; next; next = next->next) {
+        for (std::size_t i = 0; i < next->inputs.size(); ++i)
+            inputs[i] = read[static_cast<std::size_t>(next->inputs[i])];
+        for (std::size_t i = 0; i < next->outputs.size(); ++i)
+            outputs[i] = written[static_cast<std::size_t>(next->outputs[i])];
+        next->call(inputs, outputs);
+    }
+}
+
+/// Limits on one side.
 #define EOM_LIMITED(X) X(q) X(qd) X(qdd) X(qddd) X(tau) X(taud) X(motor_velocity) X(motor_effort)
 struct TableEnds {
 #define EOM_NUMBERS(name) Span<const double> name;
@@ -95,15 +107,16 @@ struct TableEnds {
 
 #define EOM_OF_TABLE(X) X(nominal_stiffness) X(largest_effort) X(turn) X(voltage_limit) X(joint_sides) X(load_weights) \
     X(to_springs) X(motor_inertia)
-/// A robot: what its type in C++ has, for a type of any robot.
+/// A robot: its names, numbers and code.
 struct RobotTable {
     RobotFacts facts;
     std::size_t joints = 0, motors = 0, tools = 0;
     EOM_OF_TABLE(EOM_NUMBERS)
     TableEnds lower, upper;
     bool transmission = false;
-    /// Period of the drives, 0 where it is unknown; mean age of commands when they act, in periods, without the delay, s.
-    double command_period = 0, mean_age = 0, drive_delay = 0;
+    /// Period of the drives, 0 where it is unknown; mean age of commands when they act, in periods, without the delay, s; and
+    /// mean age of the motor positions that the drives compare with their references, s.
+    double command_period = 0, mean_age = 0, drive_delay = 0, drive_feedback_delay = 0;
     /// Lower, upper, velocity, acceleration and jerk of each joint, infinite where it has no limit; largest magnitudes of the
     /// mass matrix; and the longest time in which the acceleration of targets rises by default, s.
     Span<const double> motion, inertia;
@@ -115,21 +128,6 @@ struct RobotTable {
     }
     Kernels kernels;
 };
-
-/// Table of a robot's type.
-template <class Robot>
-constexpr RobotTable table_of(const char *fingerprint, const Kernels &kernels) noexcept
-{
-    const auto ends = [](const auto &x) {
-        return TableEnds{x.q, x.qd, x.qdd, x.qddd, x.tau, x.taud, x.motor_velocity, x.motor_effort};
-    };
-    const RobotFacts facts{Robot::name,        fingerprint,  Robot::joint_names,        Robot::motor_names, Robot::tool_names,
-                           Robot::motor_joint, Robot::rigid, Robot::commanded_stiffness};
-    return {facts, Robot::joints, Robot::motors, Robot::tools, Robot::nominal_stiffness, Robot::largest_effort, Robot::turn,
-            Robot::voltage_limit, Robot::joint_sides, Robot::load_weights, Robot::to_springs, Robot::motor_inertia,
-            ends(Robot::lower), ends(Robot::upper), Robot::transmission, Robot::command_period, Robot::mean_age,
-            Robot::drive_delay, Robot::motion, Robot::inertia, Robot::ramp, kernels};
-}
 
 } // namespace eom
 

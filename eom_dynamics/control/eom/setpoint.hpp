@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Setpoint of a robot's links and command of its motors, as plain arrays, and Eigen maps of them.
+// Setpoint of a robot's links, command of its motors, and measured motion of both, as plain arrays.
 #ifndef EOM_SETPOINT_HPP
 #define EOM_SETPOINT_HPP
 
@@ -8,19 +8,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-
-// Eigen is optional: define EOM_EIGEN as 0 to leave it out where it is installed.
-#if !defined(EOM_EIGEN)
-#if __has_include(<Eigen/Core>)
-#define EOM_EIGEN 1
-#else
-#define EOM_EIGEN 0
-#endif
-#endif
-
-#if EOM_EIGEN
-#include <Eigen/Core>
-#endif
 
 namespace eom {
 
@@ -118,6 +105,26 @@ struct DriveCommand {
     JointVector<Robot> joint_effort{}, joint_effort_rate{};
 };
 
+/// Measured motion and efforts of links and motors, on the link side of the gears.
+template <class Robot>
+struct Measurement {
+    JointVector<Robot> q{}, qd{}, tau{};
+    MotorVector<Robot> motor_position{}, motor_velocity{}, motor_effort{};
+    /// Which of them are measured: motions, and efforts of joints and of motors.
+    bool links = false, motors = false, torque = false, efforts = false;
+};
+
+/// Takes motors that are measured in the units of their drives into SI units.
+template <class Robot>
+void read_drives(Measurement<Robot> &measured, const Robot &robot) noexcept
+{
+    if (!robot.converts())
+        return;
+    const Measurement<Robot> given = measured;
+    robot.drive_state({}, {}, given.motor_position, given.motor_velocity, given.motor_effort, {}, measured.motor_position,
+                      measured.motor_velocity, measured.motor_effort);
+}
+
 /// Whether all numbers are finite.
 template <class Scalar, std::size_t n>
 bool finite(const std::array<Scalar, n> &values) noexcept
@@ -171,9 +178,9 @@ void advance(Setpoint<Robot> &x, typename Robot::Scalar lead) noexcept
     if (x.loaded)
         advance(std::array<Payloads *, 3>{&x.P, &x.Pd, &x.Pdd}, lead);
     if (x.on_base) {
-        using Vector = std::array<typename Robot::Scalar, 3>;
-        advance(std::array<Vector *, 4>{&x.base.w, &x.base.wd, &x.base.wdd, &x.base.wddd}, lead);
-        advance(std::array<Vector *, 3>{&x.base.f, &x.base.fd, &x.base.fdd}, lead);
+        using Axes = std::array<typename Robot::Scalar, 3>;
+        advance(std::array<Axes *, 4>{&x.base.w, &x.base.wd, &x.base.wdd, &x.base.wddd}, lead);
+        advance(std::array<Axes *, 3>{&x.base.f, &x.base.fd, &x.base.fdd}, lead);
     }
 }
 
@@ -192,21 +199,6 @@ JointVector<Robot> sides_of(const Robot &robot, const MotorVector<Robot> &values
         mean[i] /= count[i];
     return mean;
 }
-
-#if EOM_EIGEN
-/// A vector of a setpoint or command as a vector of Eigen, without a copy.
-template <class Scalar, std::size_t n>
-Eigen::Map<Eigen::Matrix<Scalar, static_cast<int>(n), 1>> map(std::array<Scalar, n> &values) noexcept
-{
-    return Eigen::Map<Eigen::Matrix<Scalar, static_cast<int>(n), 1>>(values.data());
-}
-
-template <class Scalar, std::size_t n>
-Eigen::Map<const Eigen::Matrix<Scalar, static_cast<int>(n), 1>> map(const std::array<Scalar, n> &values) noexcept
-{
-    return Eigen::Map<const Eigen::Matrix<Scalar, static_cast<int>(n), 1>>(values.data());
-}
-#endif
 
 } // namespace eom
 

@@ -69,7 +69,7 @@ struct LoopSettings {
     ContactReaction on_contact = ContactReaction::@on_contact@;
     JumpPolicy on_clock_jump = JumpPolicy::stop;
     /// Mean age of a command when it acts, s. Feedforward is for the motion so much later, exact for trajectories, by the
-    /// Taylor polynomial for setpoints; feedback is not. By default that of the robot.
+    /// Taylor polynomial for setpoints; feedback is not.
     double command_lead = 0;
     /// Plausibility checks; those of consistency with the largest relative difference, the number of setpoints over which
     /// fields are compared, and the highest derivative.
@@ -77,9 +77,6 @@ struct LoopSettings {
     CheckPolicy consistency_check = CheckPolicy::@consistency_check@;
     double consistency_tolerance = @consistency_tolerance@;
     int consistency_window = @consistency_window@, consistency_order = @consistency_order@;
-    /// Whether motor efforts are those of feedback linearization, and its poles, rad/s.
-    bool linearize = false;
-    double natural_frequency = 20;
     /// Mode until another one is posted, and damping of impedance and gravity compensation.
     Mode mode = Mode::position;
     double damping_ratio = 0.7;
@@ -123,9 +120,6 @@ constexpr Setting SETTINGS[] = {
     EOM_NUMBER(consistency_tolerance, 1e-6, 1, "1e-6 to 1"),
     EOM_NUMBER(consistency_window, 5, 1000, "5 to 1000"),
     EOM_NUMBER(consistency_order, 1, 4, "1 to 4"),
-    EOM_NUMBER(linearize, 0, 1, "true or false"),
-    // The fourth power is a gain, in single precision, too.
-    EOM_NUMBER(natural_frequency, 1e-3, 1e4, "0.001 to 10000 rad/s"),
     EOM_CHOICE(mode, 2, "position", "impedance", "gravity_compensation"),
     EOM_NUMBER(damping_ratio, 0, 10, "0 to 10"),
 };

@@ -40,14 +40,14 @@ def robot_as_parameters(robot: Robot, lost: list[str]) -> dict[str, Any]:
     """Return the section; adds a line to ``lost`` for each property that a parameter file cannot express."""
     names = [joint.name for joint in robot.joints]
     for name in names:
-        if reason := _bad_name(name):
+        if reason := bad_name(name):
             raise RobotDescriptionError(f"{robot.name}: joint {name!r}: {reason}; rename it")
     joints = {joint.name: _joint(robot, joint, lost) for joint in robot.joints}
     for frame in robot.frames:
         if frame.name in joints or (frame.name == BASE and frame.joint < 0):
             if not _is_body(robot, frame.name, frame.joint, frame.pose):
                 lost.append(f"frame {frame.name} is left out: a joint has its name")
-        elif reason := _bad_name(frame.name):
+        elif reason := bad_name(frame.name):
             lost.append(f"frame {frame.name} is left out: {reason}")
         else:
             parent = robot.joints[frame.joint].name if frame.joint >= 0 else BASE
@@ -168,7 +168,8 @@ def _is_body(robot: Robot, name: str, joint: int, pose: Array) -> bool:
     return body == name and np.array_equal(pose, np.eye(4))
 
 
-def _bad_name(name: str) -> str | None:
+def bad_name(name: str) -> str | None:
+    """Reason why a joint cannot have a name in a parameter file, or None."""
     if name == BASE:
         return f"{BASE!r} is reserved for the base"
     if "." in name or "/" in name or not name or name != name.strip() or not name.isprintable():

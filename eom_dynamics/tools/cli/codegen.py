@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write a robot's dynamics as C, C++, MATLAB, CasADi and CUDA code or a ros2_control package, with stored tests.
+"""Write a robot's dynamics as C, MATLAB, CasADi and CUDA code with stored tests, and as packages for ROS 2.
 
-With --language loop, compile its kernels to a library for the ros2_control controller of every robot, and print
-the path. Without -o, it is in the cache: a robot that has not changed is not compiled again.
+With --language loop, compile its kernels to a library for the ros2_control controller and its simulated robot, and
+print the path. Without -o, it is in the cache: a robot that has not changed is not compiled again.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ from ...export import (
     LANGUAGES,
     ON_BASE,
     PLANT,
-    PRECISIONS,
     Project,
     capabilities,
-    generic_files,
     loop_library,
     project,
     project_files,
 )
-from ...export.functions import OBSERVER, controller_functions
+from ...export.functions import OBSERVER
 from ...robot import Robot
 from ..results import Result, ResultSection, TextTable, operation_counts
 from ..writing import check_folder, write_file, write_folder
@@ -38,56 +36,34 @@ _ON_REQUEST = tuple(name for name in FUNCTIONS if "on_base" in name or name in O
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_robot_arguments(parser, note="; none with --generic", nargs="?")
+    add_robot_arguments(parser)
     what = (
         f"folder to write; with --language {LOOP} optional, a library, .so, such as for a computer without a compiler"
     )
     add_output_file(parser, "OUT", path, what, required=False)
     what = f"may be repeated, but for {LOOP}; default: all others, without CasADi where it is not installed"
     parser.add_argument("--language", action="append", choices=(*LANGUAGES, LOOP), help=what)
-    parser.add_argument(
-        "--generic",
-        action="store_true",
-        help="with --language ros2_control: one controller for every robot, whose loop it compiles or loads when it is "
-        f"configured, as --language {LOOP} does",
-    )
     what = f"with --language {LOOP}: setpoints may have a motion of the base, for which code is compiled, too"
     parser.add_argument("--moving-base", action="store_true", help=what)
     parser.add_argument(
         "--functions",
         type=comma_separated(one_of(FUNCTIONS)),
         metavar="NAME,…",
-        help=f"some of {','.join(FUNCTIONS)}; default: all of the robot except those on a moving base "
-        "and of observers, for "
-        f"ros2_control alone those that it calls. {FEEDFORWARD}, motion and efforts of the motors of elastic joints, "
-        f"{ON_BASE}, and {PLANT}, for simulation and feedback, are written with the functions that they call",
-    )
-    languages = ", ".join(name for name, language in LANGUAGES.items() if "single" in language.precisions)
-    parser.add_argument(
-        "--precision",
-        choices=PRECISIONS,
-        default=PRECISIONS[0],
-        help=f"precision of the numbers in the languages {languages}, the only ones that may be requested with single; "
-        "default: %(default)s",
+        help=f"some of {','.join(FUNCTIONS)}; default: all of the robot except those on a moving base and of "
+        f"observers. {FEEDFORWARD}, motion and efforts of the motors of elastic joints, {ON_BASE}, and {PLANT}, for "
+        "simulation, are written with the functions that they call",
     )
 
 
 def run(options: argparse.Namespace) -> Result:
     is_loop = LOOP in (options.language or ())
-    if options.generic and (options.language != ["ros2_control"] or options.robot is not None):
-        options.refuse("--generic is for --language ros2_control alone, and for every robot: leave out ROBOT")
-    for name, value in (("ROBOT", options.robot or options.generic), ("-o/--output", options.output or is_loop)):
-        if not value:
-            options.refuse(f"the following arguments are required: {name}")
+    if not (options.output or is_loop):
+        options.refuse("the following arguments are required: -o/--output")
     if options.moving_base and not is_loop:
         options.refuse(f"--moving-base is for --language {LOOP}; others have --functions {ON_BASE}")
     if is_loop:
         return _compile_loop(options)
     check_folder(options.output, force=options.force)
-    if options.generic:
-        files = {f"ros2_control/{name}": text.encode("ascii") for name, text in generic_files().items()}
-        write_folder(options.output, files, force=options.force)
-        return Result(sections=[ResultSection(tables=[_sizes(files, options.output)])])
     exported, missing = _project(options, load(options))
     files, skipped = project_files(exported, options.language)
     write_folder(options.output, files, force=options.force)
@@ -104,8 +80,8 @@ def run(options: argparse.Namespace) -> Result:
 def _compile_loop(options: argparse.Namespace) -> Result:
     """Compile the kernels for a control loop; the result has robot, fingerprint and path."""
     output: Path | None = options.output
-    if options.language != [LOOP] or options.functions or options.precision != PRECISIONS[0]:
-        options.refuse(f"--language {LOOP} is for itself, without --functions and --precision")
+    if options.language != [LOOP] or options.functions:
+        options.refuse(f"--language {LOOP} is for itself, without --functions")
     if output is not None and output.suffix != ".so":
         options.refuse(f"argument -o/--output: must end in .so with --language {LOOP}, is {str(output)!r}")
     robot = load(options)
@@ -121,17 +97,13 @@ def _project(options: argparse.Namespace, robot: Robot) -> tuple[Project, dict[s
     wanted, missing = options.functions, {}
     if wanted is None:
         able = capabilities(robot)["c"]
-        # These packages call no others, and stored values of all of them take long for a robot of many joints.
-        alone = ",".join(dict.fromkeys(options.language or ()))
-        if alone == "ros2_control":
-            default = controller_functions(robot)
-        elif alone == "inverse_dynamics_solver":
-            default = [*LANGUAGES[alone].required]
-        else:
-            default = [name for name in FUNCTIONS if name not in _ON_REQUEST]
+        # Packages for ROS 2 need no others, and stored values of all of them take long for a robot of many joints.
+        required = [LANGUAGES[language].required for language in dict.fromkeys(options.language or ())]
+        alone = required[0] if len(required) == 1 else ()
+        default = alone or (name for name in FUNCTIONS if name not in _ON_REQUEST)
         wanted = [name for name in default if name in able.functions]
         missing = {name: reason for name, reason in able.missing.items() if name == PLANT}
-    return project(robot, list(dict.fromkeys(wanted)), precision=options.precision), missing
+    return project(robot, list(dict.fromkeys(wanted))), missing
 
 
 def _sizes(files: dict[str, bytes], folder: Path) -> TextTable:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The controller of a robot, or of every robot with a library of its loop, through its interfaces.
+// The controller through its interfaces.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,25 +11,24 @@
 #include <thread>
 #include <vector>
 
-#include <eom/feedforward.hpp>
+#include <eom_feedforward_controller/feedforward_controller.hpp>
 #include <eom_dynamics/msg/feedforward_command.hpp>
 #include <rclcpp/rclcpp.hpp>
 
-#include CONTROLLER
-#include ROBOT_HEADER
-
 #include "checks.hpp"
+#include "robot.hpp"
 
 namespace {
 
-using NAMESPACE::FeedforwardController;
-using Robot = eom::robots::ROBOT;
+using eom_feedforward_controller::FeedforwardController;
 using controller_interface::return_type;
 using eom_dynamics::msg::JointTrajectorySetpoint;
 
 constexpr std::size_t STATES = 20;
 
 std::vector<double> filled(double value) { return std::vector<double>(Robot::joints, value); }
+
+std::vector<std::string> joint_names() { return {table().facts.joint_names.begin(), table().facts.joint_names.end()}; }
 
 std::vector<double> of_joints(const double *entries) { return {entries, entries + Robot::joints}; }
 
@@ -40,12 +39,10 @@ class ControllerTest : public testing::Test {
 
     static return_type init(FeedforwardController &controller, std::vector<rclcpp::Parameter> parameters)
     {
-#ifdef EOM_KERNEL
         const bool compiles = std::any_of(parameters.begin(), parameters.end(),
                                           [](const auto &parameter) { return parameter.get_name() == "robot_file"; });
         if (!compiles)
             parameters.emplace_back("kernel", EOM_KERNEL);
-#endif
         const auto is_safety = [](const auto &parameter) { return parameter.get_name() == "safety"; };
         if (std::none_of(parameters.begin(), parameters.end(), is_safety))
             parameters.emplace_back("safety", "permissive");
@@ -100,7 +97,7 @@ class ControllerTest : public testing::Test {
     /// A setpoint with all that a message can have, near q = 0.
     static eom::Setpoint<Robot> setpoint_of(std::size_t state)
     {
-        eom::Setpoint<Robot> x;
+        eom::Setpoint<Robot> x = robot().rest();
         double phase = static_cast<double>(state);
         for (auto *row : {&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd})
             for (double &value : *row)
@@ -108,7 +105,7 @@ class ControllerTest : public testing::Test {
         for (auto *row : {&x.W, &x.Wd, &x.Wdd})
             for (double &value : *row)
                 value = std::sin(phase += 0.7);
-        for (std::size_t i = 0; i < Robot::joints && Robot::commanded_stiffness; ++i) {
+        for (std::size_t i = 0; i < Robot::joints && table().facts.commanded_stiffness; ++i) {
             x.k[i] *= 1 + 0.01 * std::sin(phase += 0.7);
             x.kd[i] = 0.01 * x.k[i];
             x.kdd[i] = 0.01 * x.k[i];
@@ -122,13 +119,14 @@ class ControllerTest : public testing::Test {
         const eom::Setpoint<Robot> x = setpoint_of(state);
         const auto reversed = [](const auto &row) { return std::vector<double>(row.rbegin(), row.rend()); };
         JointTrajectorySetpoint message;
-        message.joint_names.assign(Robot::joint_names.rbegin(), Robot::joint_names.rend());
+        message.joint_names = joint_names();
+        std::reverse(message.joint_names.begin(), message.joint_names.end());
         message.position = reversed(x.q);
         message.velocity = reversed(x.qd);
         message.acceleration = reversed(x.qdd);
         message.jerk = reversed(x.qddd);
         message.snap = reversed(x.qdddd);
-        if (Robot::commanded_stiffness) {
+        if (table().facts.commanded_stiffness) {
             message.stiffness = reversed(x.k);
             message.stiffness_rate = reversed(x.kd);
             message.stiffness_acceleration = reversed(x.kdd);
@@ -156,13 +154,14 @@ class ControllerTest : public testing::Test {
     /// Of the function for a setpoint, with the states of dampers and of presliding friction that the loop has.
     void expect_bits(const eom::Setpoint<Robot> &x) const
     {
-        eom::Feedforward<Robot> feedforward;
-        feedforward.setpoint = x;
-        std::copy_n(controller_.vector("setpoint", "deflection"), Robot::joints, feedforward.setpoint.deflection.begin());
-        std::copy_n(controller_.vector("setpoint", "friction_state"), Robot::motors,
-                    feedforward.setpoint.friction_state.begin());
-        const eom::Command<Robot> &y = feedforward.update();
-        const eom::DriveCommand<Robot> sent = feedforward.sent();
+        eom::Setpoint<Robot> present = x;
+        std::copy_n(controller_.vector("setpoint", "deflection"), Robot::joints, present.deflection.begin());
+        std::copy_n(controller_.vector("setpoint", "friction_state"), Robot::motors, present.friction_state.begin());
+        eom::Command<Robot> y;
+        robot().feedforward(present, y);
+        eom::DriveCommand<Robot> sent{y.motor_position, y.motor_velocity, y.motor_effort, y.tau, y.taud};
+        if (robot().converts())
+            robot().drive_command(present, y, y.motor_effort, y.tau, {1, 0}, sent);
         const auto exported = [this](std::size_t index) { return states_[index]->get_optional().value(); };
         for (std::size_t i = 0; i < Robot::joints; ++i) {
             EXPECT_EQ(exported(i), y.tau[i]);
@@ -213,7 +212,7 @@ TEST_F(ControllerTest, BitsOfTheFunctionByReferences)
         eom::Setpoint<Robot> x = setpoint_of(state);
         x.W = x.Wd = x.Wdd = {}; // references have none
         std::vector<eom::JointVector<Robot> *> rows = {&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd};
-        if (Robot::commanded_stiffness)
+        if (table().facts.commanded_stiffness)
             rows.insert(rows.end(), {&x.k, &x.kd, &x.kdd});
         for (std::size_t row = 0; row < rows.size(); ++row)
             for (std::size_t i = 0; i < Robot::joints; ++i)
@@ -273,7 +272,7 @@ TEST_P(TargetTest, IsReached)
     chunk.points[1].positions = target;
     chunk.points[1].time_from_start.nanosec = 200'000'000;
     for (std::size_t i = 0; i < Robot::joints && way != "target_trajectory"; ++i) {
-        one.name = {Robot::joint_names[i]};
+        one.name = {table().facts.joint_names[i]};
         one.position = {target[i]};
         if (way == "in front")
             ASSERT_TRUE(references_[i]->set_value(target[i]));
@@ -313,7 +312,7 @@ TEST_F(ControllerTest, TargetsThatCannotBeUsed)
                   {"target_limits.acceleration", std::vector<double>{5.0}}});
     const auto message_of_target = [] {
         sensor_msgs::msg::JointState message;
-        message.name = {Robot::joint_names[0]};
+        message.name = {table().facts.joint_names[0]};
         message.position = {0.1};
         return message;
     };
@@ -336,7 +335,7 @@ TEST_F(ControllerTest, TargetsThatCannotBeUsed)
     message = message_of_target();
     message.name = {"elsewhere"};
     EXPECT_FALSE(controller_.receive(message));
-    message.name = {Robot::joint_names[0], Robot::joint_names[0]};
+    message.name = {table().facts.joint_names[0], table().facts.joint_names[0]};
     message.position = {0.1, 0.1};
     EXPECT_FALSE(controller_.receive(message));
     trajectory_msgs::msg::JointTrajectory chunk;
@@ -355,8 +354,8 @@ TEST_F(ControllerTest, ReferencesThatStop)
     start(true, {{"limits", "ignore"}, {"setpoint_timeout", 0.01}, {"on_setpoint_loss", "deactivate"}});
     for (auto &reference : references_)
         ASSERT_TRUE(reference->set_value(0.0));
-    for (std::size_t i = 0; i < Robot::joints && Robot::commanded_stiffness; ++i)
-        ASSERT_TRUE(references_[5 * Robot::joints + i]->set_value(Robot::nominal_stiffness[i]));
+    for (std::size_t i = 0; i < Robot::joints && table().facts.commanded_stiffness; ++i)
+        ASSERT_TRUE(references_[5 * Robot::joints + i]->set_value(table().nominal_stiffness[i]));
     for (int i = 0; i < 10; ++i)
         EXPECT_EQ(cycle(), return_type::OK);
     EXPECT_EQ(status(), 0);
@@ -479,7 +478,7 @@ TEST_F(ControllerTest, ReferencesWithoutJerkAndSnap)
     const auto followed = [this](const char *name) { return of_joints(controller_.vector("setpoint", name)); };
     EXPECT_EQ(followed("qdd"), filled(0.1));
     EXPECT_EQ(followed("qddd"), filled(0));
-    EXPECT_EQ(followed("k"), of_joints(Robot::nominal_stiffness.data()));
+    EXPECT_EQ(followed("k"), of_joints(table().nominal_stiffness.data()));
     write(0.2, 2);
     EXPECT_EQ(followed("q"), filled(0.1));
 }
@@ -527,9 +526,7 @@ TEST_F(ControllerTest, ParametersThatCannotBe)
         {"start_latency", -1.0},
         {"on_clock_jump", "delay"},
         {"command_lead", 0.2},
-        {"natural_frequency", -20.0},
         {"link_kd", std::vector<double>{-1.0}},
-        {"linearize", true},
         {"on_contact", "stop"},
         {"external_effort.sensors", "torque"}, // without links
         {"external_effort.bandwidth", 0.0},
@@ -673,7 +670,7 @@ TEST_F(ControllerTest, ReportsOfAnotherRobot)
                  {"warning_period", 0.01},
                  {"robot_file", robot},
                  {"command", std::vector<std::string>{"cat"}},
-                 {"motors", std::vector<std::string>(Robot::motor_names.begin(), Robot::motor_names.end())}});
+                 {"motors", std::vector<std::string>(table().facts.motor_names.begin(), table().facts.motor_names.end())}});
     // Without references, of which a report is waiting.
     for (int i = 0; i < 50; ++i)
         ASSERT_EQ(cycle(), return_type::OK);
@@ -694,7 +691,7 @@ TEST_F(ControllerTest, NamesOfInterfaces)
 {
     using Names = std::vector<std::string>;
     // An overlay that takes positions and efforts of the joints, and two encoders at each joint.
-    const Names joints(Robot::joint_names.begin(), Robot::joint_names.end());
+    const Names joints = joint_names();
     if (Robot::motors == Robot::joints) {
         FeedforwardController overlay;
         ASSERT_EQ(init(overlay, {{"motors", joints},
@@ -714,7 +711,8 @@ TEST_F(ControllerTest, NamesOfInterfaces)
 
         FeedforwardController once;
         ASSERT_EQ(init(once, {{"motors", joints}, {"measurements", Names{"links", "motors"}}}), return_type::OK);
-        const bool rigid = std::find(Robot::rigid.begin(), Robot::rigid.end(), false) == Robot::rigid.end();
+        const auto &rigid_ones = table().facts.rigid;
+        const bool rigid = std::find(rigid_ones.begin(), rigid_ones.end(), false) == rigid_ones.end();
         ASSERT_EQ(once.configure().label(), rigid ? "inactive" : "unconfigured");
         if (rigid) {
             EXPECT_EQ(once.state_interface_configuration().names.size(), 2 * Robot::joints);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plays serialised setpoints to an exported controller, or that of every robot, in a controller manager, and writes what arrives at the hardware.
+// Plays serialised setpoints to the controller in a controller manager, and writes what arrives at the hardware.
 //
 //     play_setpoints DESCRIPTION PARAMETERS SETPOINTS COMMANDS
 //
@@ -13,16 +13,14 @@
 #include <sstream>
 
 #include <controller_manager/controller_manager.hpp>
-#include <eom/feedforward.hpp>
+#include <eom_feedforward_controller/feedforward_controller.hpp>
 #include <hardware_interface/resource_manager.hpp>
 #include <rclcpp/rclcpp.hpp>
 #include <rclcpp/serialization.hpp>
 
-#include CONTROLLER
-#include ROBOT_HEADER
+#include "robot.hpp"
 
-using NAMESPACE::FeedforwardController;
-using Robot = eom::robots::ROBOT;
+using eom_feedforward_controller::FeedforwardController;
 using eom_dynamics::msg::JointTrajectorySetpoint;
 
 namespace {
@@ -108,21 +106,21 @@ int main(int argc, char **argv)
         claim(motors, interface);
 
     std::FILE *out = std::fopen(argv[4], "wb");
-    eom::Feedforward<Robot> feedforward;
+    eom::Setpoint<Robot> x;
+    eom::Command<Robot> y;
     for (const JointTrajectorySetpoint &message : setpoints_of(argv[3])) {
         if (!controller->receive(message) || !cycle())
             return 4;
         std::vector<double> row;
         for (const auto &state : states)
             row.push_back(state.get_optional().value());
-        auto &x = feedforward.setpoint;
         const auto copy = [&](const char *name, auto &to) {
             std::copy_n(controller->vector("setpoint", name), to.size(), to.begin());
         };
         copy("q", x.q), copy("qd", x.qd), copy("qdd", x.qdd), copy("qddd", x.qddd), copy("qdddd", x.qdddd);
         copy("W", x.W), copy("Wd", x.Wd), copy("Wdd", x.Wdd);
         copy("k", x.k), copy("kd", x.kd), copy("kdd", x.kdd), copy("deflection", x.deflection);
-        const auto &y = feedforward.update();
+        robot().feedforward(x, y);
         for (const auto *values : {&y.tau, &y.taud, &y.taudd})
             row.insert(row.end(), values->begin(), values->end());
         for (const auto *values : {&y.motor_position, &y.motor_velocity, &y.motor_effort})

@@ -13,7 +13,7 @@ from eom_dynamics.export import LANGUAGES, STRAIGHT_LINE
 from eom_dynamics.robot import formats
 from eom_dynamics.tools.cli.main import main
 
-HEADINGS = {"cpp": "C++", "ros2_control": "ROS 2 control"}
+HEADINGS = {"ros2_control": "ROS 2 control"}
 
 WITHOUT_CASADI = [f"--language={name}" for name in LANGUAGES if name != "casadi"]
 
@@ -45,6 +45,7 @@ def test_writes_every_language_and_lists_it(tmp_path: Path, run) -> None:
         assert counts == [x for x in program(load_robot("planar_2r")).costs().values() if x]
     feedforward = {name for name in written if "feedforward" in name}
     assert {name.partition("/")[0] for name in feedforward} == set(LANGUAGES)
+    assert "ros2_control/config/planar_2r.yaml" in written
     assert not [name for name in written if "on_base" in name]
     for language in LANGUAGES:
         (line,) = [line for line in output.out.splitlines() if line.startswith(f"{tmp_path / 'code' / language} ")]
@@ -59,17 +60,9 @@ def test_only_the_requested_languages_and_functions(tmp_path: Path, refused) -> 
     assert {name.partition("/")[0] for name in written} == {"README.md", "c"}
     assert "c/planar_2r_effort.c" in written and "c/planar_2r_inverse_dynamics.c" not in written
     assert b"inverse_dynamics" not in b"".join(written.values())
-    for language in ("cpp", "ros2_control"):
+    for language in ("ros2_control", "inverse_dynamics_solver"):
         other = ["--functions=effort", f"--language={language}", "-o", tmp_path / "none"]
         assert "needs the function feedforward; export" in refused("codegen", "planar_2r", *other)
-
-
-def test_single_precision_is_of_c_and_cpp(tmp_path: Path) -> None:
-    assert main(["codegen", "planar_2r", "--precision=single", "-o", str(tmp_path / "code")]) == 0
-    written = contents(tmp_path / "code")
-    assert {name.partition("/")[0] for name in written} == {"README.md", "c", "cpp"}
-    assert b"const float q[2]" in written["c/planar_2r_dynamics.h"]
-    assert b"double" not in written["c/planar_2r_effort.c"]
 
 
 @pytest.mark.parametrize("requested", [False, True])
@@ -92,12 +85,14 @@ def test_for_a_singular_mass_matrix_the_other_functions_are_named(tmp_path: Path
     assert "massless_inverse_dynamics" in output.out and "plant" not in output.out
 
 
-def test_one_controller_for_every_robot(tmp_path: Path, run) -> None:
-    command = ["codegen", "--language", "ros2_control", "--generic", "-o", str(tmp_path / "code")]
-    assert run(*command).out.splitlines()[-1].startswith(f"{tmp_path}/code/ros2_control ")
+def test_the_package_for_ros2_control_has_the_robot(tmp_path: Path, run) -> None:
+    output = run("codegen", "sea_planar_2r", "--language", "ros2_control", "-o", str(tmp_path / "code"))
+    assert output.out.splitlines()[-1].startswith(f"{tmp_path}/code/ros2_control ") and not output.err
     written = contents(tmp_path / "code")
     assert {"ros2_control/package.xml", "ros2_control/src/loop_library.hpp"} <= written.keys()
-    assert not [name for name in written if "/robots/" in name or name.endswith(".c")]
+    again = load_robot(tmp_path / "code/ros2_control/config/sea_planar_2r.yaml")
+    assert again.joint_names == load_robot("sea_planar_2r").joint_names
+    assert b"config/sea_planar_2r.yaml" in written["README.md"]
 
 
 def test_a_robot_becomes_a_urdf_and_a_parameter_file(tmp_path: Path, run) -> None:

@@ -190,6 +190,20 @@ inline std::shared_ptr<const RobotTable> compiled_table(std::vector<std::string>
     return load_table(path, "");
 }
 
+/// Where the code of a robot is from: parameters of the controller, and of the simulated robot.
+struct RobotSource {
+    std::string kernel, fingerprint, robot_file;
+    std::vector<std::string> command = {"eom_dynamics", "codegen", "--language", "loop"};
+    double compile_timeout = 120;
+};
+
+/// The robot of a library, or if there is none the one that is compiled; throws std::runtime_error, with what to do.
+inline std::shared_ptr<const RobotTable> loaded_robot(const RobotSource &from, const std::string &description)
+{
+    return from.kernel.empty() ? compiled_table(from.command, from.robot_file, description, from.compile_timeout)
+                               : load_table(from.kernel, from.fingerprint);
+}
+
 } // namespace eom
 
 #endif

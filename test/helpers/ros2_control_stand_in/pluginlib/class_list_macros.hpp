@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stand-in for pluginlib: a class of a plugin is one that can be made.
+#pragma once
+
+#define PLUGINLIB_EXPORT_CLASS(derived, base) \
+    std::unique_ptr<base> make_plugin() { return std::make_unique<derived>(); }
