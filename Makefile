@@ -2,7 +2,7 @@
 # A fresh machine needs Python 3.10 to 3.14 with its headers, make, and a C and a C++ compiler.
 
 PYTHON ?= python3
-EXTRAS ?= simulate replay report xacro
+EXTRAS ?= demo retime replay report xacro
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 SECONDS ?=

@@ -39,7 +39,6 @@ SECTIONS = {
     "identification_cases": "identification_measured",
     "error_bars": "identification_measured",
     "random_circle": "closed_circle",
-    "learning": "learning",
     "drive_timing": "command_timing",
     "minimum_time": "minimum_time",
     "fastest_tracking": "minimum_time",

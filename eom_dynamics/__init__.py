@@ -102,7 +102,6 @@ __all__ = [
     "identification",
     "inverse_kinematics",
     "kinematics",
-    "learning",
     "lie",
     "linearizing_effort",
     "linearizing_snap",
@@ -118,7 +117,7 @@ __all__ = [
 
 # Imported at first access, since they import SciPy or SymPy, or parts of it do. SymPy is optional, so that lagrange is
 # not in __all__: a star import works without it.
-_LAZY = ("contacts", "identification", "lagrange", "learning", "loops", "simulation", "trajectory")
+_LAZY = ("contacts", "identification", "lagrange", "loops", "simulation", "trajectory")
 _LAZY_NAMES = {
     "ContactThresholds": ".control.contact_thresholds",
     "ExternalEffortObserver": ".control.external_effort",

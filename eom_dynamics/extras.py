@@ -20,9 +20,8 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "parquet": ("pyarrow",),
         "replay": ("rich", "rosbags"),
         "report": ("plotly", "rich", "rosbags"),
-        "simulate": ("matplotlib", "plotly", "rich"),
+        "retime": ("plotly", "rich"),
         "symbolic": ("sympy",),
-        "view": ("collada", "rich", "rosbags", "viser", "yourdfpy"),
         "xacro": ("xacro",),
     }
 )

@@ -17,7 +17,6 @@ from scipy.signal import StateSpace, chirp, lsim
 import eom_dynamics as eom
 from eom_dynamics.bags import BagWriter, Storage
 from eom_dynamics.bags.types import serialized
-from eom_dynamics.learning import LearningSettings, learn, read_correction
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.trajectory import Fourier, rest_to_rest
@@ -63,10 +62,10 @@ keys = ("q", "qd", "qdd", "qddd", "qdddd")
 np.savez("motion.npz", allow_pickle=False, t=t, joint_names=np.array(names), **dict(zip(keys, states, strict=True)))
 measured = states[0] - 1e-3 * states[2]
 np.save("measured.npy", measured)
-second = np.asarray(learn(arm, read_correction(Path("motion.npz")), measured, LearningSettings(bandwidth=2.0)).motion)
+effort = arm.dynamics.effort(*states[:3])
 for folder in (Path(), Path("archive")):
-    write_run(folder / "run1", names, t, states, measured, arm.dynamics.effort(*states[:3]))
-    write_run(folder / "run2", names, t, second, states[0] - 1e-4 * states[2], arm.dynamics.effort(*second[:3]))
+    write_run(folder / "run1", names, t, states, measured, effort)
+    write_run(folder / "run2", names, t, states, states[0] - 1e-4 * states[2], effort)
 
 sine, cosine = 0.5 * NOISE.standard_normal((2, 2, 8))
 motion = Fourier(0.1, sine, cosine, np.zeros(2), periods=2)

@@ -22,7 +22,6 @@ OUTPUTS = {
     "elastic_feedforward": r"deflection \[mrad\].*fer_joint7",
     "load_urdf": r"two_links: 2 joints: shoulder, elbow\n.*transpose: \S+e-1[4-9]",
     "minimum_time": r"velocity and effort: 0\.4\d+ s.*all limits: 0\.6\d+ s.*acceleration of .*within the limits",
-    "nominal_torque": r"run 1: error 2\d\.\d+ mrad, nominal torque 5\d.*run 6: error +0\.\d+ mrad, .* 1\.\d+ % off",
     "singularities": r"exact: joint rates up to 1\d\d rad/s\ndamped: joint rates up to 8\.\d+ rad/s\n"
     r".*knee, ankle \[-0\.3333  0\.6667 -0\.3333\].*inverse of J: joint angles off by .*e\+.*inverse: .* 0\.14 rad",
     "tool_path": r"solved after \d steps, .*pose: off by \S+e-1[3-9].*within the limits",
@@ -111,6 +110,7 @@ def test_every_example_is_tested() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {
         *OUTPUTS,
         "example_data",  # test/test_pages.py
+        "learning",  # test/examples/test_learning.py
         "motor_setpoint_bridge",  # test/ros/test_own_drives.py
         "paper",  # test/examples/test_paper.py
         "retime_planned",

@@ -77,7 +77,7 @@ ROOMS = (
     *("exceptions", "extras", "spelling", "terminal", "arrays", "number_rules", "units", "states", "arguments"),
     *("jet", "elementary", "lie", "jet_functions", "actuators", "robot", "recursion", "codegen", "kinematics"),
     *("equations", "lagrange", "constraints", "floating_base", "dynamics", "contacts", "loops", "elastic"),
-    *("trajectory", "recordings", "simulation", "learning", "identification", "control", "export", "bags"),
+    *("trajectory", "recordings", "simulation", "identification", "control", "export", "bags"),
     *("ros", "tools", "__main__"),
 )
 
@@ -159,7 +159,7 @@ def test_documented_names_are_public(module: str) -> None:
     assert {name for other, name in DOCUMENTED if other == module} <= public
 
 
-DISTRIBUTIONS = {"collada": "pycollada", "distributed": "dask[distributed]"}
+DISTRIBUTIONS = {"distributed": "dask[distributed]"}
 """Names of distributions that differ from the name of the module."""
 
 
@@ -242,5 +242,5 @@ def test_the_docs_name_the_libraries_that_pip_installs() -> None:
     text = (DOCS / "node.md").read_text(encoding="utf-8")
     (paragraph,) = (part for part in text.split("\n\n") if "rosdep install" in part)
     commands = [command.partition("`")[0] for command in paragraph.split("`pip install ")[1:]]
-    libraries = {"rosbags", "rich", "plotly", "viser", "pycollada", "casadi"}
+    libraries = {"rosbags", "rich", "plotly", "casadi"}
     assert {name for command in commands for name in command.split()} == libraries

@@ -33,14 +33,14 @@ STARTS_NODES = [page for page in sorted(PAGES) if "\nrclpy.init()" in text_of(pa
 PATIENCE = 240.0  # time that such a page may take, s: the longest identifies an arm of seven joints
 
 NEEDS = {
+    "elastic_joints": EXTRAS["replay"],
     "lagrange": ("sympy",),
-    "learning": (*EXTRAS["replay"], *EXTRAS["simulate"]),
+    "learning": EXTRAS["replay"],
     "replay": (*EXTRAS["parquet"], *EXTRAS["replay"]),
     "report": EXTRAS["report"],
     "robots": ("mujoco", "xacro"),
     "tutorials/identify": ("matplotlib", "plotly", "rosbags"),
     "tutorials/mujoco": ("matplotlib", "mujoco"),
-    "tutorials/sea_arm": ("matplotlib", "plotly"),
     "worked_examples": ("sympy",),
     **dict.fromkeys(STARTS_NODES, ("rclpy", "eom_dynamics.msg", "matplotlib")),
 }

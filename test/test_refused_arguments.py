@@ -15,7 +15,7 @@ from refusals import refusals
 from springs import EVERY_KIND, with_springs
 
 import eom_dynamics as eom
-from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, identification, lagrange, learning
+from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, identification, lagrange
 from eom_dynamics.actuators.springs import LinearSpring
 from eom_dynamics.control.spatial import force_is_unset, read_base_motion
 from eom_dynamics.elastic import (
@@ -331,7 +331,7 @@ M = sp.Symbol("m", positive=True)
 TALL = eom.load_robot("panda")
 PUBLIC = {
     name: getattr(package, name)
-    for package in (eom, eom.elastic, eom.simulation, eom.trajectory, identification, learning)
+    for package in (eom, eom.elastic, eom.simulation, eom.trajectory, identification)
     for name in package.__all__
 }
 

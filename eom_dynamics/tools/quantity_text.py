@@ -77,13 +77,6 @@ def effort_units(robot: Robot) -> tuple[str, ...]:
     return tuple(unit("effort", joint.type) for joint in robot.independent_joints)
 
 
-def compared(ratio: float) -> str:
-    """Compare an error with another in words, by the other's ratio to it: below 1, the error is larger."""
-    if ratio < 1:
-        return f"{number(1 / ratio)} × larger"
-    return f"{number(ratio)} × smaller"
-
-
 def milli(units: Sequence[str]) -> tuple[str, ...]:
     """Return a thousandth of each unit of position."""
     return tuple(_MILLI[unit] for unit in units)

@@ -59,7 +59,7 @@ _PLAIN = re.compile(r"eom_dynamics [^|&;<>$`*]*|python examples/\w+\.py")
 # These build, or run until someone ends them.
 _CHECKED = re.compile(r"(ros2|make|colcon|rosdep|\w+_nodes?|(\S+/)?python -m eom_dynamics\.ros\.\w+_nodes?) ")
 
-_ENDLESS = re.compile(r"eom_dynamics view|dask|(\S+/)?python -m eom_dynamics\.ros\.\w+_nodes?")
+_ENDLESS = re.compile(r"dask|(\S+/)?python -m eom_dynamics\.ros\.\w+_nodes?")
 
 _BLOCK = re.compile(
     r"^(?P<fence>`{3,})(?P<language>.*)\n(?:.*\n)*?(?P=fence)$"

@@ -26,10 +26,7 @@ from .console import complain, show, warnings_as_lines
 from .parser import Parser
 
 # Modules of this folder.
-_COMMANDS = (
-    *("codegen", "convert", "demo", "excite", "identify", "inspect", "learn", "replay", "report", "retime"),
-    "view",
-)
+_COMMANDS = ("codegen", "convert", "demo", "excite", "identify", "inspect", "replay", "report", "retime")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

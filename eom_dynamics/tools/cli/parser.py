@@ -22,10 +22,8 @@ _SHOWN = {
     "excite": "output force json tip period periods share velocity acceleration spheres",
     "identify": "robot output force page validate hold_out side terms payload topic",
     "inspect": "json tip tool xacro template pose gains uncertainty",
-    "learn": "robot motion output force json topic bandwidth gain stiffness_error mass_error",
     "replay": "robot output force json page topic limits compare against tolerance",
     "report": "output force robot tip tool xacro rename effort_scale",
-    "view": "host port no_browser tip xacro cutoff rate rename effort_scale",
 }
 
 # As argparse writes it: the value, and what it may be.

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> Result:
-    require("simulate")  # a bag with waypoints asks for its own
+    require("retime")  # a bag with waypoints asks for its own
     from ...control.trajectories import trajectory_fields
     from ...elastic import ElasticArm
     from ...recordings.number_files import write_states

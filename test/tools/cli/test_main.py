@@ -23,7 +23,7 @@ from eom_dynamics.tools.robot_options import RobotOptions
 
 def test_version_and_help(run) -> None:
     assert run("--version").out.strip() == f"eom_dynamics {eom_dynamics.__version__}"
-    assert "usage: eom_dynamics " in run("--help").out and len(_COMMANDS) <= 12
+    assert "usage: eom_dynamics " in run("--help").out and len(_COMMANDS) <= 9
     for name in _COMMANDS:
         text, option = run(name, "--help").out, re.compile(r"^  -", re.MULTILINE)
         shown, rare = len(option.findall(text)), re.search(r"\n(\d+) more options: .* --help-all\n$", text)
@@ -113,7 +113,7 @@ def test_a_broken_pipe_is_141(arguments: list[str], monkeypatch, capsys) -> None
 
 
 COMPLETIONS = {
-    "eom_dynamics ins": {"inspect "},
+    "eom_dynamics ret": {"retime "},
     "eom_dynamics replay --format s": {"sqlite3 "},
     "eom_dynamics inspect ii": {"iiwa "},
     f"eom_dynamics inspect {CONFIG}/ur5e.": {f"{CONFIG}/ur5e.yaml "},
@@ -262,13 +262,11 @@ def test_an_output_that_exists_is_kept_without_force(command: str, refused) -> N
     assert [path for path in Path().rglob("*") if path.is_file()] == [mine] and mine.read_text() == "mine"
 
 
-@pytest.mark.parametrize(
-    ("command", "module"), [("report", "plotly"), ("report", "rosbags"), ("report", "rich"), ("view", "viser")]
-)
-def test_a_missing_library_is_named_with_its_extra(command: str, module: str, monkeypatch, refused) -> None:
+@pytest.mark.parametrize("module", ["plotly", "rosbags", "rich"])
+def test_a_missing_library_is_named_with_its_extra(module: str, monkeypatch, refused) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    line = refused(command, "iiwa", *(["-o", "page.html"] if command == "report" else []))
-    assert line.startswith(f"eom_dynamics {command}: {module} is not installed; run: make build EXTRAS={command}, or ")
+    line = refused("report", "iiwa", "-o", "page.html")
+    assert line.startswith(f"eom_dynamics report: {module} is not installed; run: make build EXTRAS=report, or ")
 
 
 def test_a_warning_is_one_line_on_stderr(tmp_path: Path, run) -> None:
