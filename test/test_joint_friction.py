@@ -2,7 +2,6 @@
 """Joint damping and dry friction of a description as part of the efforts."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.robot.inertia import Inertial
 from eom_dynamics.robot.model import Mimic
 from eom_dynamics.simulation import ElasticPlant, energy_audit, simulate
-from eom_dynamics.tools.inspect.facts import facts_result, robot_facts
+from eom_dynamics.tools.inspect.facts import facts_result
 
 WIDTH = 0.01  # smoothing velocity, rad/s
 
@@ -125,11 +124,9 @@ def test_simulated_friction_is_heat() -> None:
 @pytest.mark.parametrize(("included", "words"), [(False, "not part of the efforts"), (True, "part of the efforts")])
 def test_inspect_says_so(included: bool, words: str) -> None:
     robot = replace(rubbing(load_robot("planar_2r")), joint_friction=included)
-    facts: dict[str, Any] = robot_facts(robot)
-    assert facts["joint_friction"] is included
-    text = facts_result(facts).as_text()
+    text = facts_result(robot).as_text()
     (line,) = (line for line in text.splitlines() if line.startswith("joint damping and friction: "))
     assert line.split("; ")[1].startswith(words) and "all joints" in line
     for joint in robot.joints:
-        assert f"  {joint.name}: damping {joint.damping:g} N m s/rad, friction {joint.friction:g} N m" in text
-    assert "joint damping and friction" not in facts_result(robot_facts(load_robot("planar_2r"))).as_text()
+        assert f"\n{joint.name}: damping {joint.damping:g} N m s/rad, friction {joint.friction:g} N m" in text
+    assert "joint damping and friction" not in facts_result(load_robot("planar_2r")).as_text()

@@ -21,7 +21,6 @@ _SHOWN = {
     "demo": "robot rate duration output force json tip tool xacro",
     "excite": "output force json tip period periods share velocity acceleration spheres",
     "identify": "robot output force page validate hold_out side terms payload topic",
-    "inspect": "json tip tool xacro template pose gains uncertainty",
     "replay": "robot output force json page topic limits compare against tolerance",
     "report": "output force robot tip tool xacro rename effort_scale",
 }

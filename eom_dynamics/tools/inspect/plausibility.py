@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from ...recursion import inverse_dynamics, link_tree
 from ...recursion.composite import composite_inertias
 from ...robot import Joint, Robot
 from ...robot.task_space import poses_within_limits
-from ..quantity_text import for_json
 
 _POSES = 200  # poses at which gravity is evaluated, besides zero
 
@@ -33,36 +32,38 @@ _LARGEST_ANGLE, _LARGEST_VELOCITY, _NO_LIMIT = 20.0, 60.0, 1000.0
 
 # Length, m, mass, kg, and mass over length cubed, kg/m³, of an arm in mm or g.
 _LONGEST, _HEAVIEST, _DENSEST = 50.0, 200.0, 500.0
-_DATA_SHEET = ("torque_constant", "speed_limit", "torque_limit", "current_limit", "voltage_limit")
 
-USUAL_PERIOD = 1e-3
-"""Of commands, s, where the robot's file names none."""
+USED = ("speed", "torque", "current", "voltage")
+"""Quantities of motors that have limits."""
+
+_USUAL_RATE = 1000.0  # of commands, Hz, where the robot's file names no period
 
 
-def elastic_joints(robot: Robot) -> list[dict[str, Any]]:
-    """Frequencies and static deflection of each elastic joint with springs and motors of its own.
+class ElasticJoint(NamedTuple):
+    """Joint with a spring and a motor of its own: stiffness, N m/rad or N/m, resonances, Hz, and sag, rad or m.
 
-    Returns:
-        Dictionaries with ``joint``; ``link_frequency``, of the links on the spring with the motor at rest, and
-        ``motor_frequency``, of the motor against the links, Hz, each alone, at q = 0 and unloaded stiffness; and
-        ``sag``, the largest deflection under the arm's own weight within its limits, rad or m.
+    Frequencies are those of the links on the spring with the motor at rest, and of the motor against the links, each
+    joint alone, at q = 0 and unloaded; the sag is the largest deflection under the arm's own weight within its limits.
     """
+
+    joint: Joint
+    stiffness: float
+    link_frequency: float
+    motor_frequency: float
+    sag: float
+
+
+def elastic_joints(robot: Robot) -> list[ElasticJoint]:
+    """Resonances and sag of each elastic joint with a motor of its own."""
     side = MotorSide.of(robot)
     # Of a pair, both motors turn against the link.
-    K, rotors = side.rest_stiffness, np.where(side.paired, 2.0, 1.0) * side.rotor_inertia
-    elastic = np.flatnonzero(np.isfinite(K) & (rotors > 0)).tolist()
-    if not elastic:
-        return []
-    links, weight = _link_inertias(robot), np.abs(_gravity(robot, poses(robot))).max(axis=0)
-    return [
-        {
-            "joint": robot.joint_names[i],
-            "link_frequency": float(np.sqrt(K[i] / links[i]) / (2 * np.pi)),
-            "motor_frequency": float(np.sqrt(K[i] * (1 / links[i] + 1 / rotors[i])) / (2 * np.pi)),
-            "sag": float(weight[i] / K[i]),
-        }
-        for i in elastic
-    ]
+    rotors = np.where(side.paired, 2.0, 1.0) * side.rotor_inertia
+    elastic = np.flatnonzero(np.isfinite(side.rest_stiffness) & (rotors > 0))
+    weight = np.abs(_gravity(robot, _poses(robot))).max(axis=0)
+    K, B, links, weight = (x[elastic] for x in (side.rest_stiffness, rotors, _link_inertias(robot), weight))
+    columns = (K, np.sqrt(K / links) / (2 * np.pi), np.sqrt(K / links + K / B) / (2 * np.pi), weight / K)
+    joints = [robot.independent_joints[i] for i in elastic]
+    return [ElasticJoint(*row) for row in zip(joints, *(x.tolist() for x in columns), strict=True)]
 
 
 # By recursions on numbers, since to compile the kernels of a long chain for one look takes a minute.
@@ -78,34 +79,31 @@ def _gravity(robot: Robot, poses: Array) -> Array:
     return np.stack([np.broadcast_to(effort, len(poses)) for effort in efforts], axis=1)
 
 
-def motor_facts(robot: Robot, poses: Array) -> list[dict[str, Any]]:
-    """Numbers of each motor at poses (N, n), ready for JSON; empty if the robot's description has no motors.
+def motor_loads(robot: Robot) -> dict[str, dict[str, float]]:
+    """Numbers of each motor by name; empty if the robot's description has no motors.
 
-    Returns:
-        Dictionaries with ``motor``; ``gear_ratio``; ``rotor_inertia`` on the link side of the gear, kg m² or kg, and
-        ``shaft_inertia`` before it, kg m²; ``speed`` at the joint's velocity limit, rad/s; ``torque``, ``current`` and
-        ``voltage`` that hold the arm's weight in the worst of the poses, N m, A, V; the ``torque_constant``, N m/A; and
-        the limits of speed, torque, current and voltage. None for infinite or unknown numbers.
+    Gear ratio; rotor inertia on the link side of the gear, kg m² or kg; torque constant, N m/A; speed at the joint's
+    velocity limit, rad/s; torque, N m, current, A, and voltage, V, that hold the arm's weight in the worst pose; and
+    the motor's limits of these four. Infinite or NaN if unknown.
     """
-    side = MotorSide.of(robot)
+    side, q = MotorSide.of(robot), _poses(robot)
     joints = [robot.independent_joints[i] for i in side.motor_joint]
     motor = stacked([joint.actuator.motor for joint in joints])
     inertia, ratio = (np.array(x)[side.motor_joint] for x in (side.rotor_inertia, side.gear_ratio))
-    limited = [np.isfinite(x).any() for x in (motor.speed_limit, motor.torque_limit, motor.torque_constant)]
-    if not (inertia.any() or (ratio != 1).any() or any(limited)):
-        return []
-    held = dict(zip(SHAFT, _at_rest(side, poses, _gravity(robot, poses)), strict=True))
+    known = np.isfinite([motor.speed_limit, motor.torque_limit, motor.torque_constant]).any()
+    if not (inertia.any() or (ratio != 1).any() or known):
+        return {}
+    held = dict(zip(SHAFT, _at_rest(side, q, _gravity(robot, q)), strict=True))
     columns = {
         "gear_ratio": ratio,
         "rotor_inertia": inertia,
-        "shaft_inertia": inertia / ratio**2,
+        "torque_constant": motor.torque_constant,
         "speed": np.abs(ratio) * [joint.limits.velocity for joint in joints],
         **{name: np.abs(held[name]).max(axis=0) for name in ("torque", "current", "voltage")},
-        **{name: getattr(motor, name) for name in _DATA_SHEET},
+        **{f"{name}_limit": getattr(motor, f"{name}_limit") for name in USED},
     }
-    values = np.stack([np.broadcast_to(x, ratio.shape) for x in columns.values()], axis=1)
-    rows = zip(side.motor_names, for_json(values), strict=True)
-    return [{"motor": name, **dict(zip(columns, row, strict=True))} for name, row in rows]
+    rows = zip(*(np.broadcast_to(x, ratio.shape).tolist() for x in columns.values()), strict=True)
+    return {name: dict(zip(columns, row, strict=True)) for name, row in zip(side.motor_names, rows, strict=True)}
 
 
 def _at_rest(side: MotorSide, q: Array, tau: Array) -> tuple[Array, ...]:
@@ -123,22 +121,20 @@ def _at_rest(side: MotorSide, q: Array, tau: Array) -> tuple[Array, ...]:
     return functions("drive", motors[1], motors[3])
 
 
-def warnings(robot: Robot, elastic: list[dict[str, Any]], motors: list[dict[str, Any]]) -> list[str]:
+def implausible(robot: Robot, elastic: Sequence[ElasticJoint], motors: Mapping[str, dict[str, float]]) -> list[str]:
     """Warnings about parameters that look as if in another unit or contradict each other, one sentence each."""
     stiffness, joints = MotorSide.of(robot).rest_stiffness.tolist(), robot.independent_joints
-    links = _link_inertias(robot).tolist()
     limits = [line for joint in joints for line in _limits(joint)]
     # With weight and inertia in another unit, springs and rotors cannot be judged.
     if size := list(_size(robot)):
         return [*size, *limits]
-    rate = 1 / (robot.command_period or USUAL_PERIOD)
+    rate = 1 / robot.command_period if robot.command_period else _USUAL_RATE
+    links = _link_inertias(robot).tolist()
     lines = [line for joint, inertia in zip(joints, links, strict=True) for line in _rotor(joint, inertia)]
     light = [x.name for x, K in zip(joints, stiffness, strict=True) if np.isfinite(K) and not x.rotor_inertia]
     lines += [f"{name}: rotor_inertia is 0, so the motor behind the spring has no inertia: set it" for name in light]
-    for row in elastic:
-        i = robot.joint_names.index(row["joint"])
-        lines += _spring(row, joints[i], stiffness[i], rate)
-    return [*limits, *lines, *(line for row in motors for line in _held(row))]
+    lines += [line for x in elastic for line in _spring(x, rate)]
+    return [*limits, *lines, *(line for name, motor in motors.items() for line in _held(name, motor))]
 
 
 def _size(robot: Robot) -> Iterator[str]:
@@ -181,32 +177,33 @@ def _rotor(joint: Joint, links: float) -> Iterator[str]:
         )
 
 
-def _spring(row: dict[str, Any], joint: Joint, K: float, rate: float) -> Iterator[str]:
-    for effort, what in ((row["sag"] * K, "the arm's own weight"), (joint.limits.effort, "the effort limit")):
+def _spring(x: ElasticJoint, rate: float) -> Iterator[str]:
+    joint, K = x.joint, x.stiffness
+    for effort, what in ((x.sag * K, "the arm's own weight"), (joint.limits.effort, "the effort limit")):
         if joint.type != "prismatic" and _LARGEST_DEFLECTION < effort / K < np.inf:
             yield (
                 f"{joint.name}: {what} deflects the spring by {effort / K:.3g} rad; stiffness {K:g} may be per "
                 f"degree: in N m/rad that is {K * 180 / np.pi:.4g}"
             )
             break
-    if row["motor_frequency"] > rate:
+    if x.motor_frequency > rate:
         yield (
-            f"{joint.name}: the motor swings against the link at {row['motor_frequency']:.4g} Hz, above the "
+            f"{joint.name}: the motor swings against the link at {x.motor_frequency:.4g} Hz, above the "
             f"{rate:g} commands a second; check stiffness and rotor inertia"
         )
 
 
-def _held(row: dict[str, Any]) -> Iterator[str]:
+def _held(name: str, motor: Mapping[str, float]) -> Iterator[str]:
     over = [
-        f"{name} {row[name]:.3g} {unit} (limit {row[f'{name}_limit']:.3g})"
-        for name, unit in (("torque", "N m"), ("current", "A"), ("voltage", "V"))
-        if None not in (row[name], row[f"{name}_limit"]) and row[name] > row[f"{name}_limit"]
+        f"{used} {motor[used]:.3g} {unit} (limit {motor[f'{used}_limit']:.3g})"
+        for used, unit in (("torque", "N m"), ("current", "A"), ("voltage", "V"))
+        if np.inf > motor[used] > motor[f"{used}_limit"]
     ]
     if over:
-        taken, ratio = ", ".join(over), f"{row['gear_ratio']:g}"
-        yield f"{row['motor']}: holding the arm's weight takes {taken}; check gear_ratio {ratio}, masses and limits"
+        taken, ratio = ", ".join(over), f"{motor['gear_ratio']:g}"
+        yield f"{name}: holding the arm's weight takes {taken}; check gear_ratio {ratio}, masses and limits"
 
 
-def poses(robot: Robot) -> Array:
+def _poses(robot: Robot) -> Array:
     """Zero, and poses within the limits, up to half a turn or a metre from zero."""
     return np.concatenate([np.zeros((1, robot.n)), poses_within_limits(robot, _POSES)])

@@ -178,8 +178,8 @@ def descriptions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_names_are_robots(capsys: pytest.CaptureFixture[str]) -> None:
     assert load_robot("arm_description").joint_names == ("a",)
     assert capsys.readouterr().out == ""  # what robot_descriptions prints is no result of a command
-    assert main(["inspect", "arm_description", "--json"]) == 0
-    assert capsys.readouterr().out.startswith("{")
+    assert main(["inspect", "arm_description"]) == 0
+    assert ": 1 joints, " in capsys.readouterr().out.partition("\n")[0]
 
 
 @pytest.mark.usefixtures("descriptions")
