@@ -41,12 +41,7 @@ from eom_dynamics.ros.launch_arguments import (
     typed,
 )
 
-COMMAND_TOPICS = {
-    "motor_setpoint": "motor_setpoint",
-    "feedforward": "feedforward",
-    "motor_effort": "effort_command",
-    "joint_effort": "effort_command",
-}
+COMMAND_TOPICS = {"motor_setpoint": "motor_setpoint", "feedforward": "feedforward", "motor_effort": "effort_command"}
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -82,7 +77,6 @@ def start_nodes(context: LaunchContext) -> list[Node]:
     """Start the nodes."""
     command = given(context, "command")
     topic = COMMAND_TOPICS[command]
-    effort_command = {"effort_command": "joint" if command == "joint_effort" else "motor"}
     parameters = [
         *robot(context),
         # After the robot, whose file must not overrule the arguments; the last value counts.
@@ -95,7 +89,7 @@ def start_nodes(context: LaunchContext) -> list[Node]:
         Node(
             executable="dynamics_node",
             name="eom_dynamics",
-            parameters=[effort_command, *parameters],
+            parameters=parameters,
             on_exit=[end_of_launch("dynamics_node")],
             **common,
         ),

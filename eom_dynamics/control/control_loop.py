@@ -66,6 +66,14 @@ class LoopHandle:
         return vectors
 
 
+def _state_of(vectors: dict[str, Array]) -> Array:
+    """View q … qdddd (5, n) of the vectors of a motion, which follow one another."""
+    first, second = (vectors[name] for name in STATE_NAMES[:2])
+    shape, strides = (len(STATE_NAMES), len(first)), (second.ctypes.data - first.ctypes.data, first.itemsize)
+    view: Array = np.lib.stride_tricks.as_strided(first, shape, strides, writeable=False)
+    return view
+
+
 class ControlLoop:
     """The control loop of an arm.
 
@@ -79,7 +87,8 @@ class ControlLoop:
         address, size: of the loop in memory, for compiled calls; the size in bytes.
         given_address: of the setpoint in memory that is to be written.
         given: vectors of the setpoint to be referred to, by name: STATE_NAMES, WRENCH_NAMES, STIFFNESS_NAMES.
-        setpoint: of the setpoint that is followed, likewise; of it, ``state`` is q … qdddd (5, n).
+        setpoint: of the setpoint that is followed, likewise.
+        given_state, state: q … qdddd (5, n) of both.
         plan_from, plan_to, plan_later: states at both ends of the transition of a plan, by STATE_NAMES, and what would
             be commanded where its trajectory starts.
         settings: their defaults, and those that have been set.
@@ -108,11 +117,7 @@ class ControlLoop:
         self.released = self.vectors("released", command)
         sent = dict.fromkeys(DRIVE_NAMES, m) | dict.fromkeys(SENT_NAMES, n)
         self.sent, self.sent_last = self.vectors("sent", sent), self.vectors("released", sent)
-        # Vectors of the motion follow one another.
-        first, second = (self.setpoint[name] for name in STATE_NAMES[:2])
-        places = second.ctypes.data - first.ctypes.data
-        shape, strides = (len(STATE_NAMES), n), (places, first.itemsize)
-        self.state: Array = np.lib.stride_tricks.as_strided(first, shape, strides, writeable=False)
+        self.given_state, self.state = _state_of(self.given), _state_of(self.setpoint)
         ends = dict.fromkeys(STATE_NAMES, n)
         self.plan_from, self.plan_to = self.vectors("from", ends), self.vectors("to", ends)
         self.plan_later = self.vectors("later", ends)

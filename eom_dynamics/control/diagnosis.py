@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Array
 from .fields import STATE_FIELDS
+from .settings import CONSISTENCY_TOLERANCE
 
 _DEGREES = 180.0 / np.pi
 
@@ -51,7 +52,7 @@ def away_text(name: str, kind: str, step: float, allowed: float) -> str:
 
 
 def inconsistency_text(
-    names: Sequence[str], times: NDArray[np.int64], states: Array, field: int, joint: int, joints: int, tolerance: float
+    names: Sequence[str], times: NDArray[np.int64], states: Array, field: int, joint: int, joints: int
 ) -> str:
     """What is wrong with a window of setpoints.
 
@@ -61,24 +62,21 @@ def inconsistency_text(
         states: q … qdddd (N, 5, n).
         field, joint: which field of which joint is not the rate of the field before.
         joints: how many joints are wrong.
-        tolerance: relative difference up to which fields are consistent.
     """
     # In a unit in which no number is larger than 1, so that no square overflows.
     x, dt = states / max(1.0, float(np.max(np.abs(states)))), np.diff(times) * 1e-9
     change = np.diff(x[:, field - 1, joint])
     integral = 0.5 * dt[:, None, None] * (x[1:] + x[:-1])
     others = f" (and {joints - 1} more joint{'s' if joints > 2 else ''})" if joints > 1 else ""
-    cause = _cause(names, field, joint, dt, change, integral, tolerance)
+    cause = _cause(names, field, joint, dt, change, integral)
     return f"{STATE_FIELDS[field]} of {names[joint]}{others} {cause}, over {len(dt)} setpoints"
 
 
-def _cause(
-    names: Sequence[str], field: int, joint: int, dt: Array, change: Array, integral: Array, tolerance: float
-) -> str:
+def _cause(names: Sequence[str], field: int, joint: int, dt: Array, change: Array, integral: Array) -> str:
     """In which way a field of a joint is wrong."""
 
     def fits(x: Array, y: Array) -> bool:
-        return float(np.sum((x - y) ** 2)) <= tolerance**2 * max(float(x @ x), float(y @ y))
+        return float(np.sum((x - y) ** 2)) <= CONSISTENCY_TOLERANCE**2 * max(float(x @ x), float(y @ y))
 
     rate, before = integral[:, field, joint], STATE_FIELDS[field - 1]
     for other, name in enumerate(names):

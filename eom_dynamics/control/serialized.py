@@ -18,7 +18,7 @@ import numpy as np
 from ..arrays import Array
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.native import extension
-from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
+from ..elastic.drive_programs import DRIVE_NAMES
 from ..elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ..exceptions import KernelError
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
@@ -73,9 +73,7 @@ class ShapeCall:
             is not finite. See ``codegen/csrc/stream_call.c``.
     """
 
-    def __init__(
-        self, loop: ControlLoop, shape: Shape, order: JointOrder, message: bytes, lead: float, *, commands_motors: bool
-    ) -> None:
+    def __init__(self, loop: ControlLoop, shape: Shape, order: JointOrder, message: bytes, lead: float) -> None:
         """Prepare a call.
 
         Args:
@@ -83,7 +81,6 @@ class ShapeCall:
             shape, order: of the messages.
             message: one of them.
             lead: of the commands, s.
-            commands_motors: whether the effort command is that of the motors, and not that of the joints.
 
         Raises:
             KernelError: the call cannot be compiled, or a message has another layout than the shape says.
@@ -102,7 +99,7 @@ class ShapeCall:
             initial=loop.rest(on_base=shape.on_base),
             constants=_pairs((at, len(same)) for at, same in layout.constants),
             input=(message, layout.stamp, _pairs(self._inputs(layout, order))),
-            outputs=self._outputs(shape, order, lead, commands_motors=commands_motors),
+            outputs=self._outputs(shape, order, lead),
         )
 
     def _inputs(self, layout: MessageLayout, order: JointOrder) -> Iterator[tuple[int, int]]:
@@ -128,7 +125,7 @@ class ShapeCall:
             for row, name in enumerate((*IMU_NAMES[0], *IMU_NAMES[1])):
                 yield from ((at + 24 * row + 8 * k, offsets[name] + k) for k in range(3))
 
-    def _outputs(self, shape: Shape, order: JointOrder, lead: float, *, commands_motors: bool) -> tuple[Any, ...]:
+    def _outputs(self, shape: Shape, order: JointOrder, lead: float) -> tuple[Any, ...]:
         loop = self._loop
         joints, motors = _order(order.robot_index), _order(order.motor_index)
 
@@ -142,7 +139,7 @@ class ShapeCall:
         for name in DRIVE_NAMES:
             setpoint.doubles(len(loop.sent[name]))
         # In the robot's order.
-        sent = row(loop.sent, DRIVE_NAMES[2] if commands_motors else SENT_NAMES[0], None)
+        sent = row(loop.sent, DRIVE_NAMES[2], None)
         return (
             _output(command, rows),
             _output(setpoint, [row(loop.sent, name, motors) for name in DRIVE_NAMES]),

@@ -26,10 +26,10 @@ from .online_trajectory import limits_of_joints
 from .robot_table import RobotTable
 from .serialized import Shape, ShapeCall
 from .setpoint_to_command import SetpointEvaluator
-from .settings import LONGEST_BLEND, SAID, settings_at
+from .settings import CONSISTENCY_WINDOW, LONGEST_BLEND, SAID, settings_at
 from .spatial import read_base_motion
 
-_IN_DOUBT = ("suspect_stamp", "jump", "inconsistent")
+_IN_DOUBT = ("suspect_stamp", "jump")
 
 # Counts of the loop.
 _COUNTS = {
@@ -51,7 +51,6 @@ class SetpointLoop:
         arm: the arm.
         loop: the loop.
         order: joint order of the last message that was read.
-        checks_consistency: whether setpoints are to be passed to :meth:`remember`.
     """
 
     def __init__(self, evaluator: SetpointEvaluator, table: RobotTable | None = None) -> None:
@@ -65,9 +64,8 @@ class SetpointLoop:
         self.loop = ControlLoop(table or RobotTable(evaluator.arm, moving_base=evaluator.moving_base))
         self.order = evaluator.own_order
         self._limits = LimitCheck(self.arm)
-        self.checks_consistency = False
-        # Of stamps, ns, and states (5, n); and what the last complete one was.
-        self._window: deque[tuple[int, Array]] = deque()
+        # Sliding window of stamps, ns, and states (5, n), by which the last inconsistency is explained.
+        self._window: deque[tuple[int, Array]] = deque(maxlen=CONSISTENCY_WINDOW + 1)
         self._text = ""
 
     def renewed(self) -> SetpointLoop:
@@ -92,9 +90,6 @@ class SetpointLoop:
         present, settings = self.loop.settings, (settings_at(safety) if safety else {}) | settings
         if changed := {name: value for name, value in settings.items() if present.get(name) != value}:
             self.loop.configure(**changed)
-        if {"consistency_check", "consistency_window"} & changed.keys():
-            self.checks_consistency = self.loop.settings["consistency_check"] != "ignore"
-            self._window = deque(maxlen=self.loop.settings["consistency_window"] + 1)
 
     @property
     def lead(self) -> float:
@@ -139,10 +134,10 @@ class SetpointLoop:
         for name, row in zip(names, values, strict=True):
             self.loop.given[name][:] = row.ravel()
 
-    def call_for(self, setpoint: Any, message: bytes, shape: Shape, *, commands_motors: bool) -> ShapeCall:
+    def call_for(self, setpoint: Any, message: bytes, shape: Shape) -> ShapeCall:
         """Compiled call for messages like a valid one; arguments and errors as of :class:`.ShapeCall`."""
         order = self.evaluator.order_of(setpoint)
-        return ShapeCall(self.loop, shape, order, message, self.lead, commands_motors=commands_motors)
+        return ShapeCall(self.loop, shape, order, message, self.lead)
 
     # --- What the loop says -------------------------------------------------------------
 
@@ -199,16 +194,15 @@ class SetpointLoop:
         if check == "consistency":
             if len(self._window) == self._window.maxlen:
                 times, states = (np.array(rows) for rows in zip(*self._window, strict=True))
-                tolerance, joints = self.loop.settings["consistency_tolerance"], int(number("finding_joints"))
-                self._text = diagnosis.inconsistency_text(names, times, states, field, joint, joints, tolerance)
+                joints = int(number("finding_joints"))
+                self._text = diagnosis.inconsistency_text(names, times, states, field, joint, joints)
                 self._window.clear()  # a verdict holds until the next window is complete
             return self._text
         return ""
 
-    def remember(self, stamp: int, state: Array | None = None) -> None:
-        """Keep a state (5, n), by default the given one, and its stamp, ns, for :meth:`suspicion` of consistency."""
-        if self.checks_consistency:
-            self._window.append((stamp, rows(self.loop.given, STATE_NAMES) if state is None else state))
+    def remember(self, stamp: int) -> None:
+        """Keep the given state and its stamp, ns, by which :meth:`suspicion` explains an inconsistency."""
+        self._window.append((stamp, self.loop.given_state.copy()))
 
     def refusal(self, why: Refusal) -> EomDynamicsError:
         """The error of a refused reference, which is what is given to the loop."""

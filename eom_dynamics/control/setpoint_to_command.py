@@ -13,22 +13,12 @@ from ..elastic import BaseMotion, DriveCommand, ElasticArm, Feedforward, LimitCh
 from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from ..elastic.limit_violations import summary
 from ..equations import EquationsOfMotion, equations_of_motion
-from ..exceptions import EomDynamicsError, StateError, StiffnessError
+from ..exceptions import EomDynamicsError, StateError
 from ..robot.payload import payload_shape, with_parameters
 from ..states import all_finite, refuse_overflow
 from .fields import COMMAND_FIELDS, EFFORT_FIELDS, MOTOR_FIELDS, WRENCH_FIELDS, read_samples, read_stiffness
 from .joint_order import JointOrder
 from .spatial import read_base_motion, read_wrenches
-
-_HELD: dict[str, tuple[type[StateError], ...]] = {"stiffness": (StiffnessError,), "always": (StateError,), "never": ()}
-
-
-def is_held(error: Exception, hold_last_command: str) -> bool:
-    """Whether a setpoint refused by an error is answered with the last valid command, by the node's parameter.
-
-    Never after an internal error, or while a trajectory is played: then the setpoint is not what is wrong.
-    """
-    return isinstance(error, _HELD[hold_last_command])
 
 
 def refusal_reason(error: Exception) -> str:

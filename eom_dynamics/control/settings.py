@@ -34,6 +34,12 @@ LATEST_CHUNK = 500_000_000
 """Time after the end of a chunk of targets in which it is still taken, ns: the arm comes to rest at its last position.
 A busy computer delivers it that late; later ones have stamps of another clock."""
 
+LONGEST_START_DELAY = 60.0
+"""Largest time until the start of a trajectory, s: one that starts later has a wrong stamp, or the clock is wrong."""
+
+START_LATENCY = 0.1
+"""The start tolerance grows by the velocity of a joint times this, s, as its measured position is late."""
+
 LONGEST_BLEND = 60.0
 """Longest time in which the payload changes, s."""
 
@@ -42,6 +48,10 @@ LARGEST_CORRECTION = 100_000_000
 
 JUMP_PERIODS, SHORTEST_JUMP = 10, 100_000_000
 """Smallest jump forward of the clock: this many periods of the commands, and this time, ns."""
+
+CONSISTENCY_TOLERANCE, CONSISTENCY_WINDOW = 0.1, 50
+"""Largest relative difference of a field from the rate of the one before, and setpoints over which both are compared:
+more are a warning."""
 
 FIELD_AT_REST = 1e-6
 """Mean change from setpoint to setpoint below which a field rests, relative to its size or 1: single precision resolves
@@ -121,7 +131,7 @@ CHOICES = {
     "effort_on_deactivate": EFFORTS_ON_DEACTIVATE,
     "mode": MODES,
     "on_contact": CONTACT_REACTIONS,
-    **dict.fromkeys(("stamp_check", "jump_check", "consistency_check"), CHECK_POLICIES),
+    **dict.fromkeys(("stamp_check", "jump_check"), CHECK_POLICIES),
 }
 """Choices of settings in the order of their enumerators."""
 
@@ -177,12 +187,7 @@ class Settings(NamedTuple):
     jump_check: str
     stop_duration: float = 0.3
     ramp_duration: float = 1.0
-    consistency_check: str = "ignore"
-    consistency_tolerance: float = 0.1
-    consistency_window: int = 50
-    consistency_order: int = 4
     start_tolerance: float = 0.01
-    start_latency: float = 0.1
     on_contact: str = "ignore"
 
 
@@ -196,7 +201,8 @@ def settings_at(safety: str) -> dict[str, Any]:
 SAID = {
     "released": "efforts are ramped down since setpoints were lost: deactivate and activate again",
     "ended": "it has ended: check its time stamp",
-    "too_far_ahead": "it starts more than max_start_delay from now: check its time stamp and first time, and the clock",
+    "too_far_ahead": f"it starts more than {LONGEST_START_DELAY:g} s from now: check its time stamp and first time, "
+    "and the clock",
     "from_nothing": "no position is commanded yet that the motion to a target could continue from: measure links or "
     "motors, or send a setpoint",
     "busy": "a trajectory is being played; an empty one stops it",
@@ -204,7 +210,7 @@ SAID = {
     "older": "its stamp is before that of the last one",
     "paused": "the arm is paused: call ~/resume",
     "until_rest": "until it has ended and the arm rests, or call ~/resume",
-    "unstamped": "setpoints without stamps, whose jumps and consistency are not known",
+    "unstamped": "setpoints without stamps, whose jumps are not known",
     "standstill": "limits do not allow the rest of the path: take a lighter payload, or stop it",
 }
 """What all hosts of the loop say alike: why references are refused, by eom::Refusal, and the rest; the controller is

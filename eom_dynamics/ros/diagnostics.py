@@ -55,12 +55,7 @@ class Diagnostics:
         self._name = f"{node.get_fully_qualified_name().removeprefix('/')}: {name}"
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._last = time.monotonic()
-        self._timer = steady_timer(node, period, self._publish)
-
-    def set_period(self, period: float) -> None:
-        """Change the time between messages, s."""
-        self._timer.timer_period_ns = round(period * 1e9)
-        self._timer.reset()
+        steady_timer(node, period, self._publish)
 
     def _publish(self) -> None:
         now = time.monotonic()

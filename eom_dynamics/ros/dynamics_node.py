@@ -125,7 +125,7 @@ PROGRAM = Executable(
     """\
 examples:
   dynamics_node --ros-args --params-file my_arm.yaml                  robot and parameters from a file
-  dynamics_node --ros-args -r __ns:=/left -p effort_command:=joint    namespace and a parameter
+  dynamics_node --ros-args -r __ns:=/left -p limits:=warn             namespace and a parameter
   dynamics_node --ros-args -p robot_source_node:=/robot_state_publisher
 
 topics and services (relative to the namespace):
@@ -421,8 +421,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._trajectories.stop(reason)
 
     def _schedule(self) -> None:
-        """Apply priority, processors and locked memory; only after loading, which would block a core."""
-        asked = (self.get_parameter(name).value for name in ("cpu_affinity", "realtime_priority", "lock_memory"))
+        """Apply priority and locked memory; only after loading, which would block a core."""
+        asked = (self.get_parameter(name).value for name in ("realtime_priority", "lock_memory"))
         problems = [printable(text) for text in schedule(*asked)]
         for problem in problems:
             self.get_logger().warning(problem)

@@ -34,8 +34,7 @@ def make_executor(*, events: bool) -> Executor:
             return EventsExecutor()
         except ImportError:
             get_logger("eom_dynamics").warning(
-                "executor: this rclpy has no events executor, single_threaded is used; install rclpy 7.1.4 or later, "
-                "or set the parameter executor to single_threaded"
+                "this rclpy has no events executor, the one of one thread is used: install rclpy 7.1.4 or later"
             )
     return SingleThreadedExecutor()
 

@@ -100,16 +100,7 @@ COMMON: Table = {
         "put before the names of the robot's joints, motors and tools, such as left_; if empty, that of "
         "robot_source_node; read-only while a robot is loaded",
     ),
-    "robot_timeout": Definition(
-        5.0, "time to wait for a robot from another node or the topic before an error, in s", (0.1, 3600.0)
-    ),
-    "diagnostic_period": Definition(1.0, "time between messages on /diagnostics, in s", (0.1, 3600.0)),
-    "warning_period": Definition(1.0, "minimum time between warnings of the same kind, in s", (0.0, 3600.0)),
 }
-
-EXECUTOR = fixed(
-    "events", "rclpy executor; events takes less CPU time per message", choices=("events", "single_threaded")
-)
 
 
 def declare(node: Node, table: Table) -> None:

@@ -19,7 +19,7 @@ from ..control.settings import (
     SAFETY,
 )
 from ..robot.model import DRIVE_INTERPOLATIONS
-from .node_parameters import COMMON, EXECUTOR, Definition, Table, fixed, while_inactive
+from .node_parameters import COMMON, Definition, Table, fixed, while_inactive
 from .scheduling import HIGHEST
 
 _TRAJECTORIES: Table = {
@@ -28,14 +28,10 @@ _TRAJECTORIES: Table = {
         "what a refused trajectory or goal does to the one under way: nothing, or bring the arm to rest",
         choices=("continue", "stop"),
     ),
-    "start_latency": Definition(
-        DEFAULTS.start_latency,
-        "start_tolerance grows by the velocity of a joint times this, as its measured position is late, in s",
-        (0.0, 10.0),
-    ),
     "start_tolerance": Definition(
         DEFAULTS.start_tolerance,
-        "largest distance of the start of a trajectory from the position of a joint, in rad or m",
+        "largest distance of the start of a trajectory from the position of a joint, in rad or m; for a moving joint, "
+        "its velocity times 0.1 s more",
         (1e-6, 1000.0),
     ),
     "trajectory_limits": Definition(
@@ -113,14 +109,6 @@ _PARAMETERS: Table = {
         "what to do with a setpoint that limits of velocity, acceleration and jerk do not allow so soon after the last",
         choices=CHECK_POLICIES,
     ),
-    "consistency_check": while_inactive(
-        "ignore",
-        "what to do with setpoints with a field that is not the rate of the one before",
-        choices=CHECK_POLICIES,
-    ),
-    "consistency_tolerance": while_inactive(0.1, "largest relative difference of consistent fields", (1e-6, 1.0)),
-    "consistency_window": while_inactive(50, "setpoints over which fields are compared", (5, 1000)),
-    "consistency_order": while_inactive(4, "highest derivative compared: 1 for velocity, 4 for snap", (1, 4)),
     "external_effort.sensors": fixed(
         "none",
         "sensors of external efforts on joint_states and motor_states: joint torques (torque), motor and link encoders "
@@ -154,13 +142,7 @@ _PARAMETERS: Table = {
     "realtime_priority": fixed(
         0, "SCHED_FIFO priority of the stream, 1 to 99, from activation on, if permitted; 0 for none", (0, HIGHEST)
     ),
-    "cpu_affinity": fixed("", "processors of the stream, such as 2 or 0,2-3, from activation on; empty for all"),
     "lock_memory": fixed(False, "keep the memory of the node in place (mlockall), from activation on, if permitted"),
-    "effort_command": while_inactive(
-        "motor",
-        "content of the topic effort_command: effort of the motors (motor), or of the joints at the link side (joint)",
-        choices=("motor", "joint"),
-    ),
     "limits": while_inactive(
         "warn",
         "what to do if a setpoint or its command exceeds limits of joints or motors: report it (warn), refuse it "
@@ -168,21 +150,6 @@ _PARAMETERS: Table = {
         choices=LIMIT_POLICIES,
     ),
     **_TRAJECTORIES,
-    "hold_last_command": Definition(
-        "stiffness",
-        "refused setpoints that are answered with the last valid command: of an invalid stiffness, all, or none",
-        choices=("stiffness", "always", "never"),
-    ),
-    "max_start_delay": Definition(
-        60.0, "time until the start of a trajectory beyond which it is refused, in s", (0.0, 1e9)
-    ),
-    "on_clock_jump": Definition(
-        "stop",
-        "what a jump forward of the clock does to a trajectory being played: end it, or delay the rest of it. A jump "
-        "back by more than 0.1 s always ends it",
-        choices=("stop", "hold"),
-    ),
-    "executor": EXECUTOR,
     **COMMON,
 }
 
@@ -203,11 +170,6 @@ PLANNING: Table = {
         1.0,
         "time after the end of a goal of follow_joint_trajectory to meet its goal_tolerance, unless it gives one, in s",
         (0.0, 3600.0),
-    ),
-    "niceness": fixed(10, "nice value of all threads of the process; 0 leaves it unchanged", (0, 19)),
-    "reserved_cores": fixed(1, "CPU cores left to other processes; the process uses at least one", (0, 1024)),
-    "kept_memory": fixed(
-        256, "freed memory kept for later answers, in MiB; 0 for the default of the C library", (0, 2047)
     ),
     "limits": Definition(
         "warn",
@@ -234,9 +196,9 @@ _GAIN = "gain of the drives, SI units of the joint; one entry, such as [100.0], 
 SIMULATED_ROBOT: Table = {
     "command": fixed(
         "motor_setpoint",
-        "input of the drives: motor_setpoint or feedforward, tracked by a PD controller; or from the topic "
-        "effort_command the effort of the motors (motor_effort) or of the joints (joint_effort, ideal torque control)",
-        choices=("motor_setpoint", "feedforward", "motor_effort", "joint_effort"),
+        "input of the drives: motor_setpoint or feedforward, tracked by a PD controller; or the effort of the motors "
+        "from the topic effort_command (motor_effort)",
+        choices=("motor_setpoint", "feedforward", "motor_effort"),
     ),
     "rate": fixed(1000.0, "simulation steps per second", (10.0, 20000.0)),
     "publish_rate": fixed(500.0, "joint_states and motor_states per second, at most rate", (0.1, 20000.0)),
@@ -268,6 +230,5 @@ SIMULATED_ROBOT: Table = {
     "on_timeout": fixed(
         "hold", "action on a command timeout: hold the position, or apply no effort", choices=("hold", "zero_effort")
     ),
-    "executor": EXECUTOR,
     **COMMON,
 }

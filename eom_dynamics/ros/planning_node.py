@@ -81,6 +81,9 @@ _DEPTH = 10
 # Time from the start of the node within which it discovers the node that plays its trajectories, s.
 _DISCOVERY = 3.0
 
+# Freed memory that is kept for later answers, MiB.
+_KEPT_MEMORY = 256
+
 _Message = TypeVar("_Message", JointTrajectory, MultiDOFJointTrajectory)
 
 # Names of the joints, and their motion.
@@ -90,11 +93,13 @@ _Planned: TypeAlias = tuple[Sequence[str], Spline]
 class PlanningNode(RobotNode):
     """Planning node; see docs/services.md for its services, topics and parameters."""
 
+    takes_events = False  # as it has actions
+
     def __init__(self, stop: StopSignals) -> None:
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True)
         self.declare(PLANNING)
-        give_way(self.get_parameter("niceness").value, self.get_parameter("reserved_cores").value)
-        keep_memory(self.get_parameter("kept_memory").value)
+        give_way()
+        keep_memory(_KEPT_MEMORY)
         self._measured, self._carried = MeasuredJoints(self), CarriedPayloads(self)
         self._requests = PlanningServices(self, self._arm, self._measured)
         self._splines = self.create_publisher(SplineTrajectory, "spline_trajectory", **stream_qos(_DEPTH))

@@ -25,6 +25,9 @@ from .diagnostics import Diagnostics, Level, StatusReport, present
 from .executors import PunctualTimers, StopSignals
 from .robot_sources import LoadedRobot, RobotSupply
 
+DIAGNOSTIC_PERIOD, WARNING_PERIOD = 1.0, 1.0
+"""Time between messages on /diagnostics, and least time between warnings of the same kind and reason, s."""
+
 _MOST_REASONS = 10  # a publisher may send new ones without end
 
 
@@ -36,9 +39,11 @@ class RobotNode(Node):
         supply: supply of robots.
         failure: why the described robot cannot be used.
         refused_robot: why a replacement of the robot was refused.
-        warning_period: minimum time between warnings of the same kind and reason, s.
         punctual: timers that go on in a flood of messages.
     """
+
+    takes_events = True
+    """Whether the process has the events executor, which takes less processor time per message."""
 
     read_only_while = "there is a robot: restart the node to change it"
     """Condition that makes the robot's parameters read-only, and how to end it; completes a message."""
@@ -52,12 +57,11 @@ class RobotNode(Node):
         self._warning, self._refusals = "", dict[str, str]()
         node_parameters.declare(self, table)
         self.failure = self.refused_robot = ""
-        self.warning_period = self.get_parameter("warning_period").value
 
     def complete(self, status: str, stop: StopSignals) -> None:
         """Start diagnostics of a status, robot supply and parameter callbacks; call last in ``__init__``."""
         self.stop = stop
-        self._diagnostics = Diagnostics(self, status, self.get_parameter("diagnostic_period").value, self._report)
+        self._diagnostics = Diagnostics(self, status, DIAGNOSTIC_PERIOD, self._report)
         self._unknown_parameters = node_parameters.unknown(self, self._table)
         for name, hint in self._unknown_parameters.items():
             self.get_logger().warning(f"unknown parameter {printable(name)} has no effect: {hint}")
@@ -129,11 +133,6 @@ class RobotNode(Node):
 
     def on_parameter(self, name: str, value: Any) -> None:
         """Apply a changed parameter."""
-        if name == "warning_period":
-            self.warning_period = value
-            self._logged.clear()
-        elif name == "diagnostic_period":
-            self._diagnostics.set_period(value)
 
     def warn(self, kind: str, text: str, *, always: bool = False) -> None:
         """Report a warning ``kind: text``, in the log always, or by :meth:`is_due`; in any thread."""
@@ -147,11 +146,11 @@ class RobotNode(Node):
         self.warn(f"{what} refused", reason.removeprefix(f"{what}: ") + detail, always=always)
 
     def is_due(self, kind: str, reason: str = "") -> bool:
-        """Whether to log a message of a kind now: each reason, of some, once per ``warning_period``."""
+        """Whether to log a message of a kind now: each reason, of some, once per WARNING_PERIOD."""
         now, key = time.monotonic(), (kind, reason)
-        if now < self._logged.get(key, -math.inf) + self.warning_period:
+        if now < self._logged.get(key, -math.inf) + WARNING_PERIOD:
             return False
-        recent = {logged: at for logged, at in self._logged.copy().items() if now < at + self.warning_period}
+        recent = {logged: at for logged, at in self._logged.copy().items() if now < at + WARNING_PERIOD}
         if sum(logged[0] == kind for logged in recent) >= _MOST_REASONS:
             return False
         self._logged = recent | {key: now}

@@ -216,7 +216,7 @@ class _RemoteParameters(_Source):
         return replace(answer, additions=own.additions or answer.additions, prefix=own.prefix or answer.prefix)
 
     def refresh(self) -> None:
-        """Request the parameters; waits up to ``robot_timeout`` for each of two answers."""
+        """Request the parameters; waits up to ROBOT_TIMEOUT for each of two answers."""
         try:
             self._answer = self._asked()
         except _NoRobotError as error:
@@ -270,8 +270,7 @@ class _RemoteParameters(_Source):
     def _call(self, client: Client, request: Any) -> Any:
         try:
             ready = client.service_is_ready()
-            timeout = self._node.get_parameter("robot_timeout").value
-            answer = client.call(request, timeout_sec=timeout) if ready else None
+            answer = client.call(request, timeout_sec=ROBOT_TIMEOUT) if ready else None
         except Exception as error:  # the client has been destroyed
             raise _NoRobotError(f"it cannot be asked: {error}") from None
         if not ready:
@@ -296,6 +295,9 @@ def _chosen_source(node: Node) -> tuple[str, str]:
     key = next(iter(_given_parameters(node)), "")
     return key, node.get_parameter(key).value if key in (FILE, SOURCE_NODE) else ""
 
+
+ROBOT_TIMEOUT = 5.0
+"""Time to wait for a robot from another node or the topic before an error, s."""
 
 # Between requests to another node until a robot is in use, s; and parameters robot.* that a message names.
 _ASK_PERIOD, _FEW = 0.2, 8
@@ -350,8 +352,8 @@ class RobotSupply:
 
     @property
     def overdue(self) -> bool:
-        """Whether the robot has been missing for longer than ``robot_timeout``."""
-        return time.monotonic() - self._since > self._node.get_parameter("robot_timeout").value
+        """Whether the robot has been missing for longer than ROBOT_TIMEOUT."""
+        return time.monotonic() - self._since > ROBOT_TIMEOUT
 
     def load(self) -> LoadedRobot | None:
         """Load the current robot, unless it is loaded already; None if there is none."""

@@ -126,8 +126,7 @@ def run(program: Executable, make: Callable[[StopSignals], RobotNode], args: lis
     except _CANNOT_START as error:
         print(f"{program.node}: {printable(_reason(error))}", file=sys.stderr)
         return 1
-    events = node.has_parameter("executor") and node.get_parameter("executor").value == "events"
-    executor = make_executor(events=events)
+    executor = make_executor(events=node.takes_events)
     executor.add_node(node)
     node.start_up()
     _spin(executor, node, lambda: stop.came)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scheduling, processors and memory of the nodes' processes, and the transport of large answers.
+"""Scheduling and memory of the nodes' processes, and the transport of large answers.
 
 Under the normal policy, a thread that becomes ready may wait for the scheduler's next tick, up to 4 ms at 250 Hz, while
 a thread of lower priority computes. Under SCHED_FIFO it runs at once.
@@ -11,7 +11,6 @@ import contextlib
 import ctypes
 import gc
 import os
-import re
 import resource
 import sys
 import threading
@@ -25,16 +24,13 @@ _MCL_CURRENT, _MCL_FUTURE = 1, 2
 # Bit of the capability to lock memory without limit, in /proc/self/status.
 _CAP_IPC_LOCK = 14
 
-# Processors as taskset takes them, such as 0,2-3.
-_CPU_LIST = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
 
-
-def schedule(processors: str, priority: int, locks_memory: bool) -> list[str]:
-    """Apply CPU affinity, priority and locked memory where permitted; return the reasons for failures."""
+def schedule(priority: int, locks_memory: bool) -> list[str]:
+    """Apply priority and locked memory where permitted; return the reasons for failures."""
     if sys.platform != "linux":
-        asked = processors or priority or locks_memory
-        return ["cpu_affinity, realtime_priority and lock_memory are possible on Linux only"] if asked else []
-    reasons = stream_on_processors(processors), stream_in_real_time(priority), lock_memory() if locks_memory else ""
+        asked = priority or locks_memory
+        return ["realtime_priority and lock_memory are possible on Linux only"] if asked else []
+    reasons = stream_in_real_time(priority), lock_memory() if locks_memory else ""
     return [reason for reason in reasons if reason]
 
 
@@ -54,33 +50,6 @@ def stream_in_real_time(priority: int) -> str:
             f"realtime_priority {priority} is not permitted ({error.strerror}), scheduling stays normal: raise the "
             f"limit rtprio to {priority} (limits.conf; LimitRTPRIO= of systemd; docker --ulimit rtprio={priority} "
             "--cap-add SYS_NICE)"
-        )
-    return ""
-
-
-def stream_on_processors(processors: str) -> str:
-    """Set the CPU affinity of the calling thread and those of the middleware; return why not, or an empty text.
-
-    Threads that are started later by these inherit it; other Python threads keep the processors they have. Processors
-    are numbers and ranges, such as ``2`` or ``0,2-3``; an empty text changes nothing.
-    """
-    if not processors:
-        return ""
-    parts = [part.partition("-") for part in processors.split(",")] if _CPU_LIST.fullmatch(processors) else []
-    wanted = {number for first, _, last in parts for number in range(int(first), int(last or first) + 1)}
-    if not all(int(first) <= int(last or first) for first, _, last in parts) or not wanted:
-        return f"cpu_affinity must be numbers and ranges of processors such as 2 or 0,2-3, is {processors!r:.60}"
-    try:
-        for thread in _threads():
-            with contextlib.suppress(ProcessLookupError):  # it has ended
-                os.sched_setaffinity(thread, wanted)
-        refused = wanted - os.sched_getaffinity(0)  # the system ignores processors that are not there
-    except (OSError, ValueError, OverflowError):
-        refused = wanted
-    if refused:
-        return (
-            f"cpu_affinity {processors} is not possible: there is no processor {min(refused)} for this process (nproc; "
-            "AllowedCPUs= of systemd; docker --cpuset-cpus)"
         )
     return ""
 
@@ -123,26 +92,30 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _LARGEST_MMAP_THRESHOLD = 32 * 2**20
 
 
-def give_way(niceness: int, reserved_cores: int) -> None:
-    """Lower the priority of all threads and leave cores to other processes; Linux only.
+NICENESS, RESERVED_CORES = 10, 1
+"""Nice value of a process that gives way, and CPU cores that it leaves to others, if there are more."""
+
+
+def give_way() -> None:
+    """Lower the priority of all threads and leave a core to other processes; Linux only.
 
     Threads that linear algebra libraries have started are included, since Linux sets both per thread.
     """
     if sys.platform != "linux":
         return
     cores = sorted(os.sched_getaffinity(0))
-    used = cores[min(reserved_cores, len(cores) - 1) :]
+    used = cores[min(RESERVED_CORES, len(cores) - 1) :]
     for thread in map(int, os.listdir("/proc/self/task")):
         with contextlib.suppress(ProcessLookupError):  # it has ended
-            if os.getpriority(os.PRIO_PROCESS, thread) < niceness:
-                os.setpriority(os.PRIO_PROCESS, thread, niceness)
+            if os.getpriority(os.PRIO_PROCESS, thread) < NICENESS:
+                os.setpriority(os.PRIO_PROCESS, thread, NICENESS)
             os.sched_setaffinity(thread, used)
 
 
 def keep_memory(megabytes: int) -> None:
     """Keep freed memory in the process, which saves mapping and clearing pages again."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # of glibc
-    if megabytes and mallopt:
+    if mallopt:
         mallopt(_M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)
         mallopt(_M_TRIM_THRESHOLD, megabytes * 2**20)
 

@@ -29,7 +29,7 @@ from ..control.spatial import moment_first
 from ..elastic import DriveState, ElasticArm
 from ..exceptions import EomDynamicsError, StateError
 from ..simulation import SimulatedDrives, SimulatedRobot, SimulationError
-from ..simulation.simulated_robot import SensorNoise, torque_controlled
+from ..simulation.simulated_robot import SensorNoise
 from ..terminal import printable
 from .diagnostics import Level, StatusReport
 from .executors import StopSignals, steady_timer
@@ -205,7 +205,7 @@ examples:
 topics (relative to the namespace):
   motor_setpoint      in     sensor_msgs/msg/JointState, with command:=motor_setpoint
   feedforward         in     eom_dynamics/msg/FeedforwardCommand, with command:=feedforward
-  effort_command      in     std_msgs/msg/Float64MultiArray, with command:=motor_effort or joint_effort
+  effort_command      in     std_msgs/msg/Float64MultiArray, with command:=motor_effort
   applied_wrench      in     geometry_msgs/msg/WrenchStamped, by which a frame is pushed while messages come
   robot_description   in     std_msgs/msg/String, if no parameter gives the robot
   joint_states        out    sensor_msgs/msg/JointState, link side, with the efforts of the springs
@@ -229,7 +229,6 @@ _COMMANDS: dict[str, tuple[type, str, str, tuple[str, ...]]] = {
     "motor_setpoint": (JointState, "motor_setpoint", "name", tuple(MOTOR_SETPOINT_FIELDS)),
     "feedforward": (FeedforwardCommand, "feedforward", "motor_names", tuple(MOTOR_SETPOINT_FIELDS.values())),
     "motor_effort": (Float64MultiArray, "effort_command", "", ("data",)),
-    "joint_effort": (Float64MultiArray, "effort_command", "", ("data",)),
 }
 
 
@@ -280,8 +279,6 @@ class SimulatedRobotNode(RobotNode):
             self.reject(loaded)
 
     def _take_robot(self, loaded: LoadedRobot, arm: ElasticArm) -> None:
-        if self._command == "joint_effort":
-            arm = ElasticArm(torque_controlled(arm.robot))
         given = {name: self.get_parameter_or(name).value for name in ARRAYS}
         period, delay = (self.get_parameter(name).value for name in ("command_period", "drive_delay"))
         interpolation = self.get_parameter("drive_interpolation").value

@@ -12,9 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..actuators import parameters as checks
-from ..actuators.actuator import IDEAL_ACTUATOR
 from ..actuators.drive_units import SI_UNITS
-from ..actuators.springs import RIGID
 from ..arguments import choice, count, not_negative
 from ..arrays import Array
 from ..elastic import ElasticArm
@@ -316,15 +314,3 @@ def _scales(noise: SensorNoise, arm: ElasticArm) -> Readings:
         for name, values in noise._asdict().items()
     ]
     return Readings(*links, *(values[arm.motor_joint] for values in links))
-
-
-def torque_controlled(robot: Robot) -> Robot:
-    """The robot with ideal torque control at the link side: links alone, moved by joint efforts (n,).
-
-    The drives compensate springs, rotors, gears and friction.
-    """
-    joints = (
-        replace(joint, spring=RIGID, rotor_inertia=0.0, gear_ratio=1.0, actuator=IDEAL_ACTUATOR, drive=SI_UNITS)
-        for joint in robot.joints
-    )
-    return replace(robot, joints=tuple(joints), coupled_stiffness=None, transmission=None, rotor_model="reduced")

@@ -184,18 +184,13 @@ class CommandOptions:
     """Parameters of the node, by their names there.
 
     Attributes:
-        effort_command: entries of the topic effort_command: motor or joint.
         limits: what to do with setpoints that exceed limits of joints or motors: report them, refuse them, clip efforts
             and report it, do not check, or (not in the node) report them and exit with code 1.
-        hold_last_command: which refused setpoints are answered with the last valid command: those with an unusable
-            stiffness, always, or never.
         command_lead: time by which commands are ahead of setpoints, s; default: that of the recording, or else that of
             the robot's file; measured and planned motions: 0.
         parameters: another parameter of the node on which commands depend, such as stop_duration.
     """
 
-    effort_command: str = "motor"
     limits: str = option("warn", choices=(*LIMIT_POLICIES, "fail"))
-    hold_last_command: str = "stiffness"
     command_lead: float | None = option(rule="not negative", metavar="S")
     parameters: tuple[tuple[str, Any], ...] = option((), flag="--parameter", metavar="NAME=VALUE", parse=node_parameter)

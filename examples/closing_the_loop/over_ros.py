@@ -87,7 +87,6 @@ def _write_inputs(folder: Path, task: IdentificationTask | LeadTask, robot: Robo
         "natural_frequency": NATURAL_FREQUENCY,
         # Steps may take long between two times of /clock.
         "command_timeout": 0.0,
-        "diagnostic_period": 0.2,
         **_noise(task.noise),
     }
     document = {"/**": {"ros__parameters": parameters}}

@@ -107,21 +107,15 @@ BAD_SETTINGS = {
     "stop_duration": ([0.0, 61.0], "stop_duration must be 0.01 to 60 s"),
     "ramp_duration": ([0.0, 601.0], "ramp_duration must be 0.01 to 600 s"),
     "resume_distance": ([-0.1, 1e10], "resume_distance must be 0 to 1e9 rad or m"),
-    "max_start_delay": ([-1.0, 1e10], "max_start_delay must be 0 to 1e9 s"),
     "start_tolerance": ([0.0, 1001.0], "start_tolerance must be 1e-6 to 1000 rad or m"),
-    "start_latency": ([-0.1, 11.0], "start_latency must be 0 to 10 s"),
     "command_lead": ([-1e-3, 0.11], "command_lead must be 0 to 0.1 s"),
     "stamp_check": (["maybe"], "stamp_check is none of its choices"),
     "jump_check": (["maybe"], "jump_check is none of its choices"),
-    "consistency_check": (["maybe"], "consistency_check is none of its choices"),
-    "consistency_tolerance": ([0.0, 1.1], "consistency_tolerance must be 1e-6 to 1"),
-    "consistency_window": ([4, 1001, -3, 1e300, math.nan], "consistency_window must be 5 to 1000"),
     **{
         name: ([-1.0], rf"{names} must be finite, and not negative")
         for names in ("motor_kp and motor_kd", "link_kp and link_kd")
         for name in names.split(" and ")
     },
-    "consistency_order": ([0, 5], "consistency_order must be 1 to 4"),
 }
 
 

@@ -31,7 +31,7 @@ from eom_dynamics.control.setpoint_loop import SetpointLoop
 from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.control.settings import LIMIT_POLICIES
 from eom_dynamics.control.spatial import wrench_messages
-from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
+from eom_dynamics.elastic.drive_programs import DRIVE_NAMES
 from eom_dynamics.elastic.motor_programs import MOTOR_NAMES
 from eom_dynamics.states import EFFORT_NAMES
 
@@ -56,7 +56,7 @@ class Setup:
         for loop in (self.loop, self.host):
             loop.configure(safety="permissive")
         self.limits("warn")
-        self.commands_motors, self.now = True, 0
+        self.now = 0
         self.rng = np.random.default_rng(seed)
         self.setpoint = JointTrajectorySetpoint()
 
@@ -77,7 +77,7 @@ class Setup:
 
     def call(self):
         shape, message = message_shape(self.setpoint), self.serialize(self.setpoint)
-        return self.loop.call_for(self.setpoint, message, shape, commands_motors=self.commands_motors).call
+        return self.loop.call_for(self.setpoint, message, shape).call
 
     def answer(self, call, message=...):
         """What a call returns, a millisecond after the last one."""
@@ -118,13 +118,13 @@ class Setup:
         for field, name in zip(("position", "velocity", "effort"), DRIVE_NAMES, strict=True):
             assert getattr(setpoint, field) == doubles(order.motors_to_message(loop.sent[name])), field
         effort = self.deserialize(call.written(EFFORT_COMMAND), self.kinds[EFFORT_COMMAND])
-        assert effort.data == doubles(loop.sent[DRIVE_NAMES[2] if self.commands_motors else SENT_NAMES[0]])
+        assert effort.data == doubles(loop.sent[DRIVE_NAMES[2]])
 
 
 def test_zeros_keep_their_sign_and_tiny_numbers_their_bits():
-    """Also with names in another order, and efforts of the joints as effort command."""
+    """Also with names in another order."""
     setup = Setup("iiwa")
-    setup.commands_motors, setup.setpoint.header.frame_id = False, "bäse"
+    setup.setpoint.header.frame_id = "bäse"
     setup.setpoint.joint_names = list(setup.rng.permutation(setup.robot.joint_names))
     setup.draw()
     call = setup.call()
@@ -225,7 +225,7 @@ def test_shapes_are_learned_from_two_messages_in_a_row_and_the_latest_four_are_k
     def learn(frames, call_for=setup.loop.call_for):
         for frame in frames:
             message = heard(frame)
-            shapes.learn(setup.setpoint, message, partial(call_for, setup.setpoint, message, commands_motors=True))
+            shapes.learn(setup.setpoint, message, partial(call_for, setup.setpoint, message))
 
     def takes(frame):
         """Whether a call takes a message of a frame, which is the latest one then."""

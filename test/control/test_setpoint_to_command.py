@@ -13,14 +13,8 @@ import eom_dynamics as eom
 from eom_dynamics.actuators.springs import ExponentialPair
 from eom_dynamics.control.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS, write
 from eom_dynamics.control.joint_order import JointOrder
-from eom_dynamics.control.setpoint_to_command import (
-    EvaluatedCommand,
-    SetpointEvaluator,
-    is_held,
-    matrices,
-    refusal_reason,
-)
-from eom_dynamics.exceptions import StateError, StiffnessError, TrajectoryError
+from eom_dynamics.control.setpoint_to_command import EvaluatedCommand, SetpointEvaluator, matrices, refusal_reason
+from eom_dynamics.exceptions import StateError
 
 ROBOT = eom.load_robot("planar_2r")
 
@@ -84,19 +78,6 @@ def test_each_tool_has_its_own_wrench():
     setpoint.wrench = wrench[0, :1]
     with pytest.raises(eom.StateError, match=r"^wrench has 1 entries, must have 2 \(one for each tool\) or none"):
         SetpointEvaluator(eom.ElasticArm(robot)).evaluate(setpoint)
-
-
-@pytest.mark.parametrize(
-    ("error", "held"),
-    [
-        (StiffnessError("stiffness"), {"stiffness", "always"}),
-        (StateError("position"), {"always"}),
-        (TrajectoryError("a trajectory is being played"), set()),
-        (ZeroDivisionError("division by zero"), set()),
-    ],
-)
-def test_which_refusals_are_held(error, held):
-    assert {policy for policy in ("stiffness", "always", "never") if is_held(error, policy)} == held
 
 
 def test_internal_errors_are_named():

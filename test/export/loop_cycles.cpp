@@ -641,10 +641,6 @@ void trajectories_that_start_too_late()
                !starts(swing(60.001), 0) && !starts(swing(31), now + 30'000 * MILLISECOND) &&
                starts(swing(-3600), now + 3'600'000 * MILLISECOND),
            "one that starts later is refused");
-    eom::LoopParameters<Robot> parameters = unlimited();
-    parameters.max_start_delay = 5;
-    loop.configure(parameters);
-    expect(starts(swing(5), 0) && !starts(swing(6), 0), "by max_start_delay");
 }
 
 void feedback()

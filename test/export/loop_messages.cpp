@@ -115,7 +115,7 @@ void configure(eom_loop &loop, std::size_t way)
     set("stop_duration", 0.05);
     set("ramp_duration", 0.05);
     set("command_lead", way % 2 ? 2e-3 : 0);
-    for (const char *name : {"stamp_check", "jump_check", "consistency_check"})
+    for (const char *name : {"stamp_check", "jump_check"})
         set(name, static_cast<double>(way / 2 % 3));
     set("motor_kp", 1);
     set("link_kd", 1);

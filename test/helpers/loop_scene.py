@@ -70,7 +70,7 @@ class Scene:
     """Cycles for a robot.
 
     Attributes:
-        limits, lead, loss, jumps: parameters of the node: limits, command_lead, on_setpoint_loss, on_clock_jump.
+        limits, lead, loss: parameters of the node: limits, command_lead, on_setpoint_loss.
         checks: plausibility checks of the stream.
         reverse: whether messages have the joints in reverse order.
         rounding: by which numbers of the reference may differ, and of hosts whose polynomials are compiled otherwise.
@@ -85,7 +85,6 @@ class Scene:
     limits: str = "ignore"
     lead: float = 0.0
     loss: str = "none"
-    jumps: str = "stop"
     checks: Settings = NO_CHECKS
     reverse: bool = False
     rounding: float = 0.0

@@ -23,18 +23,33 @@ PATIENCE = 60.0
 
 fork_server = cache(ForkServer)  # one for all
 
+EACH_WARNING, FEW_WARNINGS = ({"robot_node.WARNING_PERIOD": period} for period in (0.0, 60.0))
+"""Constants of nodes that log each warning, or one of its kind."""
+
+NOT_NICED = {"scheduling.NICENESS": 0}
+"""Constants of planning nodes that the workers of a test run do not keep from running."""
+
+OFTEN = {"robot_node.DIAGNOSTIC_PERIOD": 0.1}
+"""Constants of nodes that publish diagnostics ten times a second."""
+
 
 class NodeProcess:
     """``dynamics_node`` or another as a process; ``log`` is its output.
 
     It is a fork of a prepared process (:mod:`forks`), where a ``patch``, Python code, runs before the node; or with a
     ``prefix`` to its command a process of its own from the start. It has its own namespace, ``{namespace}`` in its
-    arguments, unless ``beside`` another node.
+    arguments, unless ``beside`` another node. A dict among the arguments has other values of constants of
+    :mod:`eom_dynamics.ros`, such as EACH_WARNING, in a fork.
     """
 
     _numbers = itertools.count(1)
 
     def __init__(self, folder, *ros_arguments, name=None, prefix=(), patch="", module="dynamics_node", beside=None):
+        constants = [item for x in ros_arguments if isinstance(x, dict) for item in x.items()]
+        ros_arguments = [x for x in ros_arguments if not isinstance(x, dict)]
+        for constant, value in reversed(constants):
+            owner, _, constant_name = constant.rpartition(".")
+            patch = f"import eom_dynamics.ros.{owner} as owner\nowner.{constant_name} = {value!r}\n{patch}"
         self.name = name or f"{module.removesuffix('_node')}_{next(self._numbers)}"
         self.namespace = beside.namespace if beside else f"/{self.name}"
         self._log = (folder / f"{self.name}.log").open("a+b")  # reading moves the place of a process that shares it
@@ -378,22 +393,20 @@ class Starter:
         Arms are stopped and trajectories played at a low rate, unless another one is given.
         """
         topics = ["feedforward", *(("motor_setpoint", "effort_command") if issubclass(client, StreamClient) else ())]
-        arguments = ["diagnostic_period:=0.1"]
+        arguments = []
         if options.get("module", "dynamics_node") == "dynamics_node":
             arguments += ["stream_rate:=250.0"]
             arguments += [f"qos_overrides.{{namespace}}/{x}.publisher.depth:={depth}" for x in topics if depth]
-        process = NodeProcess(
-            self._folder, *(word for value in arguments for word in ("-p", value)), *ros_arguments, **options
-        )
+        words = [word for value in arguments for word in ("-p", value)]
+        process = NodeProcess(self._folder, OFTEN, *words, *ros_arguments, **options)
         self._clients.append(client(self._rclpy, process))
         if discovered:
             self._clients[-1].wait_for_node()
         return self._clients[-1]
 
     def planning(self, *ros_arguments, **options):
-        """Start a ``planning_node``, by default not niced: the workers of a test run would keep it from running."""
-        arguments = ("-p", "niceness:=0", *ros_arguments)
-        return self(*arguments, module="planning_node", client=Client, **options)
+        """Start a ``planning_node``, by default not niced."""
+        return self(NOT_NICED, *ros_arguments, module="planning_node", client=Client, **options)
 
     def close(self):
         processes.end(*(client.process.process for client in self._clients))

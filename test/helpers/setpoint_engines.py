@@ -28,7 +28,7 @@ from eom_dynamics.codegen.floating_programs import IMU_NAMES
 from eom_dynamics.control.contact_thresholds import ContactThresholds
 from eom_dynamics.control.control_loop import ControlLoop
 from eom_dynamics.control.external_effort import ExternalEffortObserver
-from eom_dynamics.control.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from eom_dynamics.control.fields import BASE_FIELD, EFFORT_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.serialized import LearnedShapes
@@ -87,9 +87,11 @@ def row_of(scene: Scene, feedforward: Any, motor_setpoint: Any, effort_command: 
     motors = [list(y.name).index(name) for name in feedforward.motor_names] if not scene.reverse else None
     if motors is None:
         motors = list(range(len(y.name)))[::-1]
-    rates = [np.asarray(x)[joints] for x in (feedforward.effort_rate, feedforward.effort_acceleration)]
+    efforts = [np.asarray(getattr(feedforward, field))[joints] for field in EFFORT_FIELDS]
     sent = [np.asarray(x)[motors] for x in (y.position, y.velocity, y.effort)]
-    return np.concatenate([[feedforward.status], *rates, *sent, effort_command.data])
+    np.testing.assert_array_equal(effort_command.data, sent[2])
+    of_joints = np.full(robot.n, np.nan)  # of what is sent, which messages do not have
+    return np.concatenate([[feedforward.status], *efforts, *sent, of_joints])
 
 
 # --- The node -------------------------------------------------------------------------------
@@ -153,7 +155,6 @@ class NodeEngine:
         commands = self.stream._commands
         commands._publishers = [RowPublisher(type(message), self.sent) for message in commands._messages]
         commands._publishers[-1].complete = self._complete
-        commands.commands_motors = False
         commands.count_listeners()
 
     def _complete(self) -> None:
@@ -190,6 +191,7 @@ class NodeEngine:
             steady = time_of(k)
             clock.set_ros_time_override(Time(nanoseconds=now))
             self.rows.clear()
+            refused = stream.statistics.refused
             if cycle.sensed:
                 self.stream.measured._receive("joint_states", state_message(scene.robot, cycle.sensed, now))
             if cycle.payload:
@@ -217,24 +219,23 @@ class NodeEngine:
             # The last command that does not repeat another one.
             fresh = [row for row in self.rows if row[0] != Status.HELD] or self.rows
             before = fresh[-1] if fresh else before
+            if before is not None and not fresh and stream.statistics.refused > refused:
+                before = held(before)  # the last command stays in effect
             rows.append(None if before is None else np.append(before, host.suspicions.total()))
         return filled(rows)
 
     def _set_parameters(self, scene: Scene) -> None:
         from rclpy.parameter import Parameter
 
-        values = settings_of(scene) | {"on_clock_jump": scene.jumps}
-        results = self.node.set_parameters([Parameter(name, value=value) for name, value in values.items()])
+        values = settings_of(scene).items()
+        results = self.node.set_parameters([Parameter(name, value=value) for name, value in values])
         assert all(result.successful for result in results), results
 
 
 def settings_of(scene: Scene) -> dict[str, Any]:
-    names = [f"{name}_check" for name in ("stamp", "jump", "consistency")]
-    names += [f"consistency_{name}" for name in ("tolerance", "window", "order")]
-    names.append("resume_distance")
     return (
         settings_at("permissive")
-        | dict(zip(names, scene.checks, strict=True))
+        | dict(zip(("stamp_check", "jump_check", "resume_distance"), scene.checks, strict=True))
         | {
             **{"limits": scene.limits, "command_lead": scene.lead, "on_setpoint_loss": scene.loss},
             **{"setpoint_timeout": TIMEOUT if scene.loss != "none" else 0.0, "stop_duration": STOP},
@@ -250,6 +251,11 @@ def gains_of(scene: Scene) -> dict[str, Any]:
 def carry(host: Any, carried: Carried) -> None:
     with suppress(EomDynamicsError):  # a refused payload is not carried
         host.carry(read_payload(payload_message(carried)), carried.blend_time)
+
+
+def held(row: Array) -> Array:
+    """The row of a command that a refused setpoint leaves in effect."""
+    return np.append(float(Status.HELD), row[1:])
 
 
 class NoShapes(LearnedShapes):
@@ -417,7 +423,7 @@ def vectors_of(fields: Mapping[str, Array]) -> dict[str, Array]:
 
 def row_of_loop(loop: ControlLoop) -> Array | None:
     counts = ("suspect_stamps", "jumps", "inconsistent", "without_stamp")
-    sent = [loop.command[name] for name in EFFORT_NAMES[1:]]
+    sent = [loop.command[name] for name in EFFORT_NAMES]
     sent += [loop.sent[name] for name in (*DRIVE_NAMES, SENT_NAMES[0])]
     row = [[loop.number("status")], *sent, [sum(map(loop.number, counts))]]
     return np.concatenate(row) if loop.number("valid") else None
@@ -428,7 +434,7 @@ def row_of_loop(loop: ControlLoop) -> Array | None:
 
 def referred(scene: Scene) -> Array:
     timeout = TIMEOUT if scene.loss != "none" else 0.0
-    options = (scene.limits, scene.lead, scene.loss, timeout, STOP, RAMP, scene.jumps, scene.checks, PERIOD)
+    options = (scene.limits, scene.lead, scene.loss, timeout, STOP, RAMP, scene.checks, PERIOD)
     options = (*options, MOTION if aims(scene) else None, scene.on_contact)
     in_contact = touched(scene)
     reference = ReferenceLoop(arm_of(scene.robot), Options(*options))
@@ -455,7 +461,7 @@ def referred(scene: Scene) -> Array:
         drives = [*sent[:4]] if sent else [motors[0], motors[1], motors[3], efforts[0]]
         if modes is not None and cycle.motors is not None:
             drives = modes.sent(now, cycle.mode, command.state, drives, cycle.motors)
-        rows.append(np.concatenate([[reference.status], *efforts[1:], *drives, [found]]))
+        rows.append(np.concatenate([[reference.status], *efforts, *drives, [found]]))
     return filled(rows)
 
 
@@ -467,17 +473,18 @@ def replayed(scene: Scene, file: Path, folder: Path) -> Array:
     setpoints = [(time_of(k), setpoint_message(scene, k)) for k, cycle in cycles if cycle.fields is not None]
     payloads = [(time_of(k) - 1, payload_message(cycle.payload)) for k, cycle in cycles if cycle.payload]
     topics = {"/setpoint": (SETPOINT, setpoints), "/payload": (PAYLOAD, payloads)}
-    options = CommandOptions(
-        effort_command="joint", limits=scene.limits, hold_last_command="always", command_lead=scene.lead
-    )
+    options = CommandOptions(limits=scene.limits, command_lead=scene.lead)
     replay_bag(Job(write_bag(folder / "in", topics), folder / "out", str(file), options=options))
     found = read_bag(folder / "out")
     by_time = {}
     for (time, *_), *messages in zip(found["/feedforward"], *found.values(), strict=True):
-        by_time[time] = np.append(row_of(scene, *(message for _, message in messages)), 0)
+        by_time[time] = np.append(row_of(scene, *(message for _, message in messages)), np.nan)  # bags have no counts
     rows: list[Array | None] = []
-    for k, _ in cycles:
-        rows.append(by_time.get(time_of(k), rows[-1] if rows else None))
+    for k, cycle in cycles:
+        before = rows[-1] if rows else None
+        if before is not None and cycle.fields is not None:
+            before = held(before)  # it was refused
+        rows.append(by_time.get(time_of(k), before))
     return filled(rows)
 
 
@@ -492,7 +499,7 @@ def looped(scene: Scene, *, in_front: bool = False) -> Array:
     robot, on_base = scene.robot, any(BASE_FIELD in (cycle.fields or ()) for cycle in scene.cycles)
     table: Any = exported(robot, on_base)
     loop = ControlLoop(table)
-    loop.configure(**settings_of(scene), **gains_of(scene), on_clock_jump=("stop", "hold").index(scene.jumps))
+    loop.configure(**settings_of(scene), **gains_of(scene))
     limit_motion(scene, loop)
 
     def call(name: str, *given: Any) -> None:

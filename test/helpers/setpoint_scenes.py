@@ -218,23 +218,18 @@ def return_far_from_the_stop(arm: Robot) -> Scene:
     for k in range(250, 290):
         given[k].fields["position"] += motion(arm.n, 19, 0.1)["position"]
         given[k].fields["position"][0] += -0.06 if k < 270 else 0.02
-    checks = Settings(jumps="refuse", consistency="warn", window=5)
+    checks = Settings(jumps="refuse")
     return Scene(arm, given, loss="hold", checks=checks, rounding=STOPS, lacks=REPLAYS_SETPOINTS)
 
 
-def inconsistent(policy: str) -> Any:
+def inconsistent(arm: Robot) -> Scene:
     """In degrees per second over three windows, consistent again, and without jerk and snap for a while."""
-
-    def scene(arm: Robot) -> Scene:
-        given = cycles(arm, count=140)
-        for k in range(20, 65):
-            given[k].fields["velocity"] = np.degrees(given[k].fields["velocity"])
-        for k in range(90, 120):
-            given[k].fields["jerk"][1] = 0.0
-        checks = Settings(consistency=policy, window=12, order=3)
-        return Scene(arm, given, checks=checks, lacks=REPLAYS_SETPOINTS)
-
-    return scene
+    given = cycles(arm, count=500)
+    for k in range(70, 240):
+        given[k].fields["velocity"] = np.degrees(given[k].fields["velocity"])
+    for k in range(320, 440):
+        given[k].fields["jerk"][1] = 0.0
+    return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
 
 
 def other_order(arm: Robot) -> Scene:
@@ -335,8 +330,7 @@ SETPOINTS: dict[str, tuple[str, Any]] = {
     "jumps, warn": ("limited rates", jumps("warn")),
     "jumps, refuse": ("limited rates", jumps("refuse")),
     "return far from the stop": ("limited rates", return_far_from_the_stop),
-    "inconsistent, warn": ("soft", inconsistent("warn")),
-    "inconsistent, refuse": ("soft", inconsistent("refuse")),
+    "inconsistent": ("soft", inconsistent),
     "other order": ("soft", other_order),
     "impedance": ("soft", impedance(Gains(stiffness=40.0))),
     "impedance, two motors": ("variable", impedance(Gains(stiffness=40.0))),

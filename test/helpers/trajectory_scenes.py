@@ -54,7 +54,7 @@ def checked_trajectory(arm: Robot) -> Scene:
     """Setpoints that jump from the end of a trajectory are followed, as nothing was expected any more."""
     scene = trajectory(arm)
     given = [*scene.cycles, *(Cycle() for _ in range(326 - len(scene.cycles))), *cycles(arm, 0.05, 20)]
-    checks = Settings("refuse", "refuse", "refuse", window=5)
+    checks = Settings("refuse", "refuse")
     return replace(scene, cycles=given, checks=checks)
 
 
@@ -231,7 +231,7 @@ def led(scene: Any) -> Any:
     return lambda arm: replace(scene(arm), lead=2.5e-3, rounding=LED)
 
 
-def clock_jumps(policy: str, jump: float) -> Any:
+def clock_jumps(jump: float) -> Any:
     """Of the clock, s, amid a trajectory, and again later."""
 
     def scene(arm: Robot) -> Scene:
@@ -239,7 +239,7 @@ def clock_jumps(policy: str, jump: float) -> Any:
         given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.3]))
         for k in (50, 120):
             given[k] = Cycle(jump=round(1e9 * jump))
-        return Scene(arm, given, jumps=policy, rounding=STOPS, lacks=STOPPED_BY_A_CLOCK)
+        return Scene(arm, given, rounding=STOPS, lacks=STOPPED_BY_A_CLOCK)
 
     return scene
 
@@ -266,13 +266,12 @@ TRAJECTORIES: dict[str, tuple[str, Any]] = {
     "trajectory, too late": ("soft", late_starts(0.12)),
     "trajectories, waiting": ("soft", waiting_starts),
     "trajectory, from nothing, stopped": ("soft", waiting_for_nothing),
-    "clock ahead, stop": ("soft", clock_jumps("stop", 0.3)),
-    "clock ahead, hold": ("soft", clock_jumps("hold", 0.3)),
-    "clock ahead, a little": ("soft", clock_jumps("stop", 0.05)),
-    "clock back": ("soft", clock_jumps("hold", -0.3)),
-    "clock back, a little": ("soft", clock_jumps("stop", -0.05)),
+    "clock ahead": ("soft", clock_jumps(0.3)),
+    "clock ahead, a little": ("soft", clock_jumps(0.05)),
+    "clock back": ("soft", clock_jumps(-0.3)),
+    "clock back, a little": ("soft", clock_jumps(-0.05)),
     "clock back, replaced meanwhile": ("soft", replaced_in_a_pause),
-    "clock back, twice a little": ("soft", clock_jumps("stop", -0.09)),
+    "clock back, twice a little": ("soft", clock_jumps(-0.09)),
     "override, limited": ("slow", override),
     "override, damped": ("damped, coupled, sticking", override),
     "override, lead": ("soft", led(override)),

@@ -55,7 +55,7 @@ def test_the_robot_may_come_from_another_node_or_a_topic(observer: Node) -> None
 
 def test_arguments_reach_the_nodes(observer: Node, tmp_path: Path) -> None:
     params = tmp_path / "params.yaml"
-    params.write_text("/**: {ros__parameters: {diagnostic_period: 2.0}}")
+    params.write_text("/**: {ros__parameters: {start_tolerance: 2.0}}")
     topics = {"feedforward": "a", "motor_setpoint": "b", "effort_command": "/c"}
     topics |= {"setpoint": "planner/setpoint", "joint_trajectory": "/moveit/trajectory"}
     with launched(
@@ -75,7 +75,7 @@ def test_arguments_reach_the_nodes(observer: Node, tmp_path: Path) -> None:
         for publisher in ("/left/a", "/left/b", "/c"):
             wait_for(lambda topic=publisher: observer.count_publishers(topic) == 1)
         assert state(observer, "/left/eom_dynamics") == "unconfigured"
-        names = ("use_sim_time", "diagnostic_period", "robot.name", "joint_prefix")
+        names = ("use_sim_time", "start_tolerance", "robot.name", "joint_prefix")
         for node in ("/left/eom_dynamics", "/left/eom_dynamics_planning"):
             assert parameters(observer, node, *names) == [True, 2.0, "sea_planar_2r", "left_"]
         assert parameters(observer, "/left/eom_dynamics", "autostart") == [False]
@@ -88,9 +88,11 @@ def test_the_robot_s_file_does_not_overrule_the_arguments(observer: Node, tmp_pa
     file = tmp_path / "arm.yaml"
     text = (CONFIG / "sea_planar_2r.yaml").read_text(encoding="utf-8")
     head = "  ros__parameters:\n"
-    file.write_text(text.replace(head, f"{head}    use_sim_time: true\n    autostart: true\n    warning_period: 3.0\n"))
+    file.write_text(
+        text.replace(head, f"{head}    use_sim_time: true\n    autostart: true\n    start_tolerance: 3.0\n")
+    )
     with launched(FILE, nodes=2, robot_file=file, autostart="false"):
-        names = ("use_sim_time", "autostart", "warning_period", "robot.name")
+        names = ("use_sim_time", "autostart", "start_tolerance", "robot.name")
         assert parameters(observer, "/eom_dynamics", *names) == [False, False, 3.0, "sea_planar_2r"]
         assert parameters(observer, "/eom_dynamics_planning", "use_sim_time") == [False]
 

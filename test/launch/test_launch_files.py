@@ -43,7 +43,7 @@ def test_a_missing_file_is_refused(file: str, argument: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("file", FILES)
 def test_a_parameter_file_without_a_robot_is_refused(file: str, tmp_path: Path) -> None:
     arm = tmp_path / "arm.yaml"
-    arm.write_text("/**: {ros__parameters: {diagnostic_period: 2.0}}")
+    arm.write_text("/**: {ros__parameters: {start_tolerance: 2.0}}")
     error = error_line(refusal(file, robot_file=arm, **bag(file, tmp_path)))
     assert error == f"{arm}: no ros__parameters section has an entry robot"
 

@@ -43,7 +43,7 @@ def test_what_is_recorded_live_is_what_the_offline_replay_gives(tmp_path: Path) 
 def test_arguments_reach_player_node_and_recorder(tmp_path: Path) -> None:
     pytest.importorskip("ros2bag", reason="ros2bag comes with a ROS 2 installation only, not from PyPI")
     params = tmp_path / "params.yaml"
-    params.write_text("/**: {ros__parameters: {effort_command: joint}}")
+    params.write_text("/**: {ros__parameters: {limits: clip}}")
     states = np.full((5, 100, 2), 0.1)
     recorded = setpoints(["joint_1", "joint_2"], states)
     # A command in the bag must not mix with those of the node; its bytes are never read.
@@ -60,7 +60,7 @@ def test_arguments_reach_player_node_and_recorder(tmp_path: Path) -> None:
     assert [len(messages[f"/left/{topic}"]) for topic in ("feedforward", "motor_setpoint")] == [100, 100]
     for command, efforts in zip(messages["/left/feedforward"], messages["/left/effort_command"], strict=True):
         assert list(command.joint_names) == ["joint_1", "joint_2"]
-        np.testing.assert_array_equal(efforts.data, command.effort)
+        np.testing.assert_array_equal(efforts.data, command.motor_effort)
 
 
 def test_a_robot_that_cannot_be_used_ends_the_launch(tmp_path: Path) -> None:

@@ -26,13 +26,12 @@ def test_without_arguments_the_nodes_are_connected(observer: Node) -> None:
 
 def test_arguments_reach_the_nodes(observer: Node, tmp_path: Path) -> None:
     params, simulated = tmp_path / "params.yaml", tmp_path / "simulated_robot.yaml"
-    params.write_text("/**: {ros__parameters: {diagnostic_period: 2.0}}")
+    params.write_text("/**: {ros__parameters: {joint_prefix: left_}}")
     simulated.write_text("/**: {ros__parameters: {publish_rate: 100.0}}")
     with launched(
         FILE,
         nodes=3,
         namespace="left",
-        joint_prefix="left_",
         robot_file=CONFIG / "sea_planar_2r.yaml",
         params_file=params,
         simulated_robot_params_file=simulated,
@@ -45,23 +44,19 @@ def test_arguments_reach_the_nodes(observer: Node, tmp_path: Path) -> None:
         wait_for(lambda: observer.count_subscribers("/left/controller/commands") == 1)
         wait_for(lambda: observer.count_publishers("/left/effort_command") == 1)
         wait_for(lambda: observer.count_publishers("/arm_states") == 1)
-        names = ("use_sim_time", "diagnostic_period", "robot.name", "joint_prefix")
+        names = ("use_sim_time", "robot.name", "joint_prefix")
         for node in ("eom_dynamics", "eom_dynamics_planning", "simulated_robot"):
-            assert parameters(observer, f"/left/{node}", *names) == [True, 2.0, "sea_planar_2r", "left_"]
+            assert parameters(observer, f"/left/{node}", *names) == [True, "sea_planar_2r", "left_"]
         assert parameters(observer, "/left/simulated_robot", "publish_rate", "command") == [100.0, "motor_effort"]
         for executable in ("dynamics_node", "planning_node", "simulated_robot_node"):
             assert "warn" in command_line(node_process(launch, executable))
 
 
-@pytest.mark.parametrize(
-    ("command", "topic", "effort_command"),
-    [("feedforward", "feedforward", "motor"), ("joint_effort", "effort_command", "joint")],
-)
-def test_the_simulated_robot_follows_the_command(observer: Node, command: str, topic: str, effort_command: str) -> None:
+@pytest.mark.parametrize(("command", "topic"), [("feedforward", "feedforward"), ("motor_effort", "effort_command")])
+def test_the_simulated_robot_follows_the_command(observer: Node, command: str, topic: str) -> None:
     with launched(FILE, nodes=2, command=command, planning="false"):
         wait_for(lambda: observer.count_publishers(f"/{topic}") == 1)
         wait_for(lambda: observer.count_subscribers(f"/{topic}") == 1)
-        assert parameters(observer, "/eom_dynamics", "effort_command") == [effort_command]
         assert observer.count_subscribers("/joint_trajectory") == 0
 
 

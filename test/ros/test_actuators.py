@@ -88,7 +88,8 @@ def test_a_stiffness_that_cannot_be_used_holds_the_last_good_command(vsa, fields
     assert vsa.next_diagnostics()[2]["last refusal"].startswith(reason)
 
 
-def test_what_is_held_is_a_parameter(vsa):
+def test_what_is_held(vsa):
+    """Setpoints of an invalid stiffness, once there is a command to hold."""
     bad, wrong = {"stiffness": np.ones(2)}, {"position": np.zeros(1)}
 
     def held(*setpoints):
@@ -102,13 +103,5 @@ def test_what_is_held_is_a_parameter(vsa):
     assert vsa.transition("deactivate") and vsa.transition("activate")
     assert held(bad, wrong) == [False, False]  # there is nothing to hold yet
     assert held(bad, wrong) == [True, False]
-    assert vsa.set_parameter("hold_last_command", "always") == ""
-    assert held(bad, wrong) == [True, True]
-    assert vsa.set_parameter("hold_last_command", "never") == ""
-    assert held(bad, wrong) == [False, False]
-    reason = vsa.set_parameter("hold_last_command", "sometimes")
-    assert reason == "hold_last_command must be one of stiffness, always, never, is 'sometimes'"
-    assert vsa.set_parameter("hold_last_command", "stiffness") == ""
-    assert held(bad) == [True]
     assert vsa.transition("deactivate") and vsa.transition("activate")
     assert held(bad) == [False]  # a command of the last time is none of this one

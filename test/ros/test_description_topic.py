@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
+from node_client import EACH_WARNING
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 from tool_messages import spline_message
@@ -22,9 +23,7 @@ FRESH = 0
 @pytest.fixture(scope="module")
 def shared(start_shared, ros):
     """A node that takes its robot from a topic, and a function that publishes there."""
-    client = start_shared(
-        "-r", "robot_description:=description", "-p", "warning_period:=0.0", "-p", "stream_rate:=200.0"
-    )
+    client = start_shared("-r", "robot_description:=description", EACH_WARNING, "-p", "stream_rate:=200.0")
     quality = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     publisher = client.node.create_publisher(String, "description", quality)
     return client, lambda text: publisher.publish(String(data=text))

@@ -95,7 +95,7 @@ def test_a_signal_ends_a_node_that_compiles(start, tmp_path, monkeypatch):
 def test_without_the_events_executor_the_node_warns_and_runs_until_signals_end_it_once(start):
     client = start(*IIWA, patch="import sys\nsys.modules['rclpy.experimental.events_executor'] = None\n")
     assert client.state == "active"
-    assert client.process.log.count("this rclpy has no events executor, single_threaded is used") == 1
+    assert client.process.log.count("this rclpy has no events executor, the one of one thread is used") == 1
     process, deadline = client.process.process, time.monotonic() + 30
     while process.poll() is None and time.monotonic() < deadline:
         process.send_signal(signal.SIGINT)
@@ -151,8 +151,8 @@ def test_interfaces_that_are_not_built_are_an_error_that_says_what_to_do(ros, mo
 
 
 NODES = {
-    "dynamics_node": ("~/inverse_dynamics", "spline_trajectory", "hold_last_command"),
-    "planning_node": ("~/trajectory_feedforward", "joint_trajectory", "niceness"),
+    "dynamics_node": ("~/inverse_dynamics", "spline_trajectory", "setpoint_lifespan"),
+    "planning_node": ("~/trajectory_feedforward", "joint_trajectory", "goal_time_tolerance"),
     "simulated_robot_node": ("motor_setpoint", "joint_states", "natural_frequency"),
 }
 
@@ -228,6 +228,6 @@ def test_a_signal_leaves_nothing_in_shared_memory(ros, tmp_path, node):
 
 
 def test_values_of_another_type_are_taken_as_they_are_meant(start):
-    given = {"stream_rate:=500": 500.0, "cpu_affinity:=0": "0", "safety:=off": "off"}
+    given = {"stream_rate:=500": 500.0, "joint_prefix:=0": "0", "safety:=off": "off"}
     node = start(*IIWA, *(word for each in given for word in ("-p", each)))
     assert [node.get_parameter(each.partition(":")[0]) for each in given] == list(given.values())

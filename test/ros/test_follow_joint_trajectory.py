@@ -9,7 +9,7 @@ import pytest
 from control_msgs.action import FollowJointTrajectory
 from control_msgs.msg import JointTolerance
 from eom_dynamics.msg import TrajectoryStatus
-from node_client import StreamClient, assert_no_step, joint_trajectory
+from node_client import FEW_WARNINGS, StreamClient, assert_no_step, joint_trajectory
 from paths import CONFIG
 from rclpy.action import ActionClient
 from rclpy.qos import QoSProfile
@@ -36,7 +36,7 @@ class Arm:
     """The nodes of an arm, a client of the action, and joint states that follow the commands."""
 
     def __init__(self, start):
-        arguments = ("--params-file", CONFIG / "panda.yaml", "-p", "warning_period:=60.0")
+        arguments = ("--params-file", CONFIG / "panda.yaml", FEW_WARNINGS)
         self.node = start(*arguments, client=ActingClient)
         self.planning = start.planning(*arguments, beside=self.node.process)
         name = f"{self.planning.process.name}/follow_joint_trajectory"
@@ -245,7 +245,7 @@ def test_a_new_goal_from_the_measured_state_replaces_the_current_one(at_home):
     """As MoveIt replans on the move: at once, from where the moving arm was measured."""
     handles, node = [at_home.send([0.0, 2.0], [HOME, TARGET])], at_home.node
     for each in (node, at_home.planning):  # on a busy machine, states and goals take long
-        assert each.set_parameter("start_latency", 1.0) == ""
+        assert each.set_parameter("start_tolerance", 0.5) == ""
     for _ in range(3):
         node.wait(lambda: np.max(np.abs(node.feedforward[-1].motor_velocity)) > 0.2, "motion")
         node.spin(0.1)
@@ -257,7 +257,7 @@ def test_a_new_goal_from_the_measured_state_replaces_the_current_one(at_home):
     assert at_home.result(handles[-1]) == (SUCCEEDED, 0, "")
     assert_no_step(node.feedforward[1:])
     for each in (node, at_home.planning):
-        assert each.set_parameter("start_latency", 0.1) == ""
+        assert each.set_parameter("start_tolerance", 0.01) == ""
 
 
 def test_a_new_goal_that_is_refused_stops_the_current_one_on_request(at_home):

@@ -69,7 +69,7 @@ class FollowedArm(StreamClient):
 @pytest.mark.timeout(300)
 def test_planning_node_answers_as_jtc(start):
     # On a busy machine goals and states take long; but points that come in 0.5 s must not be due.
-    given = ("--params-file", CONFIG / "panda.yaml", "-p", "start_latency:=0.4")
+    given = ("--params-file", CONFIG / "panda.yaml", {"planning.follow_trajectory.START_LATENCY": 0.4})
     arm = start(*given, "-p", "safety:=strict", client=FollowedArm)
     planning = start.planning(*given, beside=arm.process)
     follower = Follower(arm.node, arm._executor, f"{planning.process.name}/follow_joint_trajectory")

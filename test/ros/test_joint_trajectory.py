@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 from eom_dynamics.msg import FeedforwardCommand, TrajectoryStatus
-from node_client import PATIENCE, joint_trajectory, stamp_of
+from node_client import FEW_WARNINGS, PATIENCE, joint_trajectory, stamp_of
 from paths import CONFIG
 from rosgraph_msgs.msg import Clock
 from trajectory_msgs.msg import JointTrajectory
@@ -37,7 +37,7 @@ class Stack:
 
     def __init__(self, start):
         arguments = (
-            *("--params-file", CONFIG / "planar_2r.yaml", "-p", f"stream_rate:={RATE}.0", "-p", "warning_period:=60.0"),
+            *("--params-file", CONFIG / "planar_2r.yaml", "-p", f"stream_rate:={RATE}.0", FEW_WARNINGS),
             *("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock"),
         )
         self.node = start(*arguments, discovered=False)
@@ -274,23 +274,6 @@ def test_a_jump_of_the_clock_ends_it_at_rest_where_the_next_one_starts(stack):
     assert "trajectory stopped: the clock went back by " in node.process.log
 
 
-def test_a_jump_forward_of_the_clock_delays_it_on_request(stack):
-    node, begin, jump = stack.node, stack.now, 15 * 10**8
-    assert node.set_parameter("on_clock_jump", "hold") == ""
-    stack.send(TIMES)
-    stack.wait_until_playing()
-    stack.play(begin + 10 * PERIOD)
-    stack.tick(begin + 10 * PERIOD + jump)
-    stack.play(begin + 40 * PERIOD + jump)
-    count = sum(stamp_of(answer) < begin + jump for answer in node.feedforward)
-    assert_commands(node.feedforward[:count], begin, through(TIMES, POSITIONS))
-    after = assert_commands(node.feedforward[count:], begin + jump, through(TIMES, POSITIONS))
-    # The last command is repeated after the jump.
-    np.testing.assert_allclose(after, np.arange(10, 41) / RATE, rtol=0, atol=1e-8)
-    assert "trajectory delayed: the clock jumped forward by 1.5 s" in node.process.log
-    assert node.set_parameter("on_clock_jump", "stop") == ""
-
-
 def test_what_cannot_be_played_is_refused_and_the_stream_goes_on(stack):
     def refused(*texts):
         stack.node.wait(lambda: any(text in stack.refusals() for text in texts), texts[0])
@@ -323,8 +306,7 @@ def test_a_check_that_takes_long_is_no_jump_of_the_clock(ros):
     second = through([0.0, 0.5], [motion.derivatives(0.8, 0)[0], [0.0, 0.5]])
     node, executor = ros.create_node("player_of_a_trajectory"), make_executor(events=False)
     executor.add_node(node)
-    for item in {"stream_rate": RATE, "on_clock_jump": "stop"}.items():
-        node.declare_parameter(*item)
+    node.declare_parameter("stream_rate", RATE)
     node.punctual = PunctualTimers()
     clock = WatchedClock(lambda: node.get_clock().now().nanoseconds)
     player = TrajectoryPlayer(node, clock, lambda *_: True)

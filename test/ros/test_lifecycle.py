@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from chains import packaged_parameters
-from node_client import refusals_at_start
+from node_client import EACH_WARNING, refusals_at_start
 from paths import CONFIG
 from reference.stop import rest_after
 
@@ -26,9 +26,8 @@ FRESH, HELD, STOPPING = range(3)
 @pytest.fixture(scope="module")
 def managed(start_shared):
     """A node with the iiwa that was left to a lifecycle manager."""
-    given = ("autostart:=false", "diagnostic_perod:=5.0", "colour:=blue", "warning_period:=0.0")
-    parameters = (word for parameter in (*given, "robot_source_node:=/rsp") for word in ("-p", parameter))
-    return start_shared(*IIWA, *parameters)
+    given = ("autostart:=false", "stop_duraton:=5.0", "colour:=blue", "robot_source_node:=/rsp")
+    return start_shared(*IIWA, EACH_WARNING, *(word for parameter in given for word in ("-p", parameter)))
 
 
 @pytest.fixture
@@ -95,12 +94,12 @@ def test_the_node_outlives_requests_that_rclpy_cannot_read(active):
 
     # Deep enough for all answers, which may arrive before one is read.
     service = active.client(SetParameters, "set_parameters", depth=100)
-    no_such_type = Parameter(name="diagnostic_period", value=ParameterValue(type=99))
+    no_such_type = Parameter(name="target_delay", value=ParameterValue(type=99))
     futures = [service.call_async(SetParameters.Request(parameters=[no_such_type])) for _ in range(20)]
     active.wait(lambda: all(future.done() for future in futures), "20 answers")
     assert futures[0].result().results == []
     active.answers_to(active.publish(SETPOINT))
-    assert active.set_parameter("diagnostic_period", 0.1) == ""
+    assert active.set_parameter("target_delay", 0.1) == ""
     assert 1 <= active.process.log.count("request cannot be read: 99 is not a valid Parameter.Type") < 20
     assert "Traceback" not in active.process.log
 
@@ -151,8 +150,8 @@ SETPOINT_QUALITY, OUTPUT_QUALITY = (
     f"qos_overrides.{{namespace}}/{topic}" for topic in ("setpoint.subscription", "feedforward.publisher")
 )
 REFUSED_AT_START = [
-    (("-p", "diagnostic_period:=.nan"), "diagnostic_period"),
-    (("-p", "executor:=fast"), "executor must be one of events, single_threaded, is 'fast'"),
+    (("-p", "target_delay:=.nan"), "target_delay"),
+    (("-p", "limits:=fast"), "limits must be one of ignore, warn, refuse, clip, is 'fast'"),
     (("--params-file", "a.yaml"), "--params-file a.yaml: no such file in {folder}: give the path of a parameter file"),
     (("limits:=clip",), "unknown arguments: 'limits:=clip'; write -p before a parameter"),
     (("-p", "robot_source_node:=/a//b"), "must be the name of a node such as /robot_state_publisher, is '/a//b'"),
@@ -172,28 +171,27 @@ def test_values_that_are_not_allowed_are_refused_at_the_start(ros, tmp_path):
 def test_misspelt_parameters_and_those_without_effect_are_reported(active):
     log = active.process.log
     assert "the robot is from parameters robot.*; without effect: robot_source_node" in log
-    assert "unknown parameter diagnostic_perod has no effect: did you mean diagnostic_period?" in log
+    assert "unknown parameter stop_duraton has no effect: did you mean stop_duration?" in log
     (known,) = re.findall(r"unknown parameter colour has no effect: known are ([\w.]+(?:, [\w.]+)*)", log)
     assert known.split(", ") == sorted(known.split(", "))
-    assert {"autostart", "limits", "diagnostic_period", "robot", "urdf"} <= set(known.split(", "))
+    assert {"autostart", "limits", "stop_duration", "robot", "urdf"} <= set(known.split(", "))
     values = active.next_diagnostics()[2]
-    assert sorted(values["parameters without effect"].split(", ")) == ["colour", "diagnostic_perod"]
+    assert sorted(values["parameters without effect"].split(", ")) == ["colour", "stop_duraton"]
     assert values["robot source"] == "parameters robot.*"
 
 
 CHANGES = [
-    ("diagnostic_period", 0.15, ""),
-    ("diagnostic_period", 0.01, "Parameter diagnostic_period out of range"),
+    ("target_delay", 0.15, ""),
+    ("target_delay", 61.0, "Parameter target_delay out of range"),
     ("autostart", True, "Trying to set a read-only parameter: autostart."),
-    ("effort_command", "joint", "effort_command is read-only while the node is active"),
-    ("effort_command", "tau", "effort_command must be one of motor, joint, is 'tau'"),
+    ("jump_check", "warn", "jump_check is read-only while the node is active"),
+    ("jump_check", "tau", "jump_check must be one of ignore, warn, refuse, is 'tau'"),
     ("use_sim_time", True, "use_sim_time is read-only while the node is active"),
     ("setpoint_timeout", 1.0, "setpoint_timeout is read-only while the node is active, since a change is a step"),
     ("setpoint_timeout", -1.0, "Parameter setpoint_timeout out of range"),
     ("on_setpoint_loss", "stop", "on_setpoint_loss must be one of none, hold, ramp, deactivate, is 'stop'"),
     ("stop_duration", 0.0, "Parameter stop_duration out of range"),
     ("resume_distance", np.nan, "Parameter resume_distance out of range"),
-    ("consistency_window", 4, "Parameter consistency_window out of range"),
     ("colour", "blue", "colour is not a parameter of this node"),
     ("robot.name", "other", "robot.name is read-only while the node is configured"),
     ("robot.colour", "blue", "robot.colour is read-only while the node is configured"),
@@ -211,7 +209,7 @@ def test_a_change_of_a_parameter_is_accepted_or_refused(active, name, value, rea
 
 # --- Switched off in motion, or at the end -------------------------------------------------------------
 
-PANDA = ("--params-file", CONFIG / "panda.yaml", "-p", "warning_period:=0.0")
+PANDA = ("--params-file", CONFIG / "panda.yaml", EACH_WARNING)
 ARM = eom.ElasticArm(eom.load_robot("panda"))
 MOVING = np.zeros((5, 7))
 MOVING[0] = 0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0
@@ -235,14 +233,14 @@ def last_commands(client):
 
 
 SWITCHES = {
-    "shutdown": (lambda client: client.transition("active_shutdown"), "single_threaded"),
-    "SIGHUP": (lambda client: client.process.stop(signal.SIGHUP) == 0, "events"),
+    "shutdown": lambda client: client.transition("active_shutdown"),
+    "SIGHUP": lambda client: client.process.stop(signal.SIGHUP) == 0,
 }
 
 
-@pytest.mark.parametrize(("switch", "executor"), SWITCHES.values(), ids=SWITCHES)
-def test_an_arm_that_moves_is_stopped_before_the_node_is_switched_off(start, switch, executor):
-    client = start(*PANDA, "-p", f"executor:={executor}", depth=0)  # as drives have it
+@pytest.mark.parametrize("switch", SWITCHES.values(), ids=SWITCHES)
+def test_an_arm_that_moves_is_stopped_before_the_node_is_switched_off(start, switch):
+    client = start(*PANDA, depth=0)  # as drives have it
     in_motion(client)
     over = threading.Event()
 
@@ -354,7 +352,7 @@ def test_the_node_answers_while_its_arm_is_stopped(activated):
     assert client.inverse_dynamics(MOVING).success
     ignored = client.publish(MOVING)
     client.wait_for_diagnostics(lambda *s: s[2]["ignored while not active"] == str(count + 1), "the setpoint")
-    assert "read-only while the node is active" in client.set_parameter("effort_command", "joint")
+    assert "read-only while the node is active" in client.set_parameter("jump_check", "warn")
     assert not first.done()
     client.wait(lambda: first.done() and second.done(), "the answers")
     assert (first.result().success, second.result().success) == (True, False)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
 from eom_dynamics.srv import ComputeInverseDynamicsBatch
-from node_client import joint_trajectory, message_fields, status_of
+from node_client import EACH_WARNING, joint_trajectory, message_fields, status_of
 from paths import CONFIG
 from tool_messages import spline_message
 from trajectory_msgs.msg import JointTrajectory
@@ -25,7 +25,7 @@ HOME = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0])
 INSIDE = dict(zip(STATE_FIELDS, [HOME, *np.zeros((4, 7))], strict=True))
 OUTSIDE = {**INSIDE, "position": HOME + 9.0 * np.eye(7)[0], "velocity": 50.0 * np.eye(7)[5]}
 
-ARGUMENTS = ("--params-file", CONFIG / "panda.yaml", "-p", "warning_period:=0.0")
+ARGUMENTS = ("--params-file", CONFIG / "panda.yaml", EACH_WARNING)
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ def test_names_quality_of_service_priority_and_end(start):
     client = start.planning(
         *IIWA,
         *("-r", "~/forward_dynamics:=accelerations", "-r", "~/equations_of_motion:={namespace}_terms"),
-        *("-p", "use_sim_time:=true", "-p", "niceness:=7"),
+        *("-p", "use_sim_time:=true", {"scheduling.NICENESS": 7}),
         *("-p", f"{override}.reliability:=best_effort", "-p", f"{override}.depth:=3"),
     )
     space = client.process.namespace
@@ -62,7 +62,6 @@ def test_names_quality_of_service_priority_and_end(start):
     assert (status[2]["robot"], status[2]["requests answered"], status[2]["requests refused"]) == ("iiwa", "1", "1")
     assert (status[2]["last refusal"], status[2]["robot source"]) == (bad.message, "parameters robot.*")
     assert client.diagnostics[-1].status[0].name == f"{space[1:]}/{client.process.name}: planning"
-    assert client.set_parameter("niceness", 0).startswith("Trying to set a read-only parameter")
     assert client.set_parameter("robot.name", "x").startswith("robot.name is read-only while there is a robot")
     (subscription,) = client.node.get_subscriptions_info_by_topic(f"{space}/joint_trajectory")
     assert subscription.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
@@ -97,13 +96,10 @@ def test_it_waits_for_a_robot_and_follows_a_new_one(start, describe):
     assert terms(client, n=3).success
 
 
-def test_it_gives_way_by_its_parameters_alone_and_ends_while_it_computes(start):
+def test_it_ends_while_it_computes(start):
     from eom_dynamics.srv import ComputeInverseDynamicsBatch
 
-    client = start.planning(*IIWA, "-p", "niceness:=0", "-p", "reserved_cores:=0", "-p", "kept_memory:=0")
-    pid = client.process.process.pid
-    assert nice_values(pid) == {os.getpriority(os.PRIO_PROCESS, os.getpid())}
-    assert cores(pid) == {frozenset(os.sched_getaffinity(0))}
+    client = start.planning(*IIWA)
     service = client.client(ComputeInverseDynamicsBatch, "inverse_dynamics_batch")
     zeros = array("d", bytes(8 * 7 * 100_000))
     request = ComputeInverseDynamicsBatch.Request(position=zeros, velocity=zeros, acceleration=zeros)

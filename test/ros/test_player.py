@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from node_client import NodeProcess, ended
+from node_client import OFTEN, NodeProcess, ended
 from paths import CONFIG
 from played import Play
 
@@ -41,8 +41,7 @@ RECORDED = ("-p", "qos_overrides.{namespace}/feedforward.publisher.depth:=1000")
 @pytest.fixture(scope="module")
 def iiwa_process(ros, tmp_path_factory):
     """One node with the iiwa, and no client in this process, which would be a third one of the stream."""
-    often = ("-p", "diagnostic_period:=0.1")  # which say what has computed the answers
-    process = NodeProcess(tmp_path_factory.mktemp("iiwa"), *RECORDED, *often, "--params-file", CONFIG / "iiwa.yaml")
+    process = NodeProcess(tmp_path_factory.mktemp("iiwa"), OFTEN, *RECORDED, "--params-file", CONFIG / "iiwa.yaml")
     yield process
     process.end()
 

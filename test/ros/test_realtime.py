@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real-time scheduling of the stream, its processors and locked memory: what they do, and warnings where they fail."""
+"""Real-time scheduling of the stream, and locked memory: what they do, and warnings where they fail."""
 
 import os
 import shutil
@@ -12,7 +12,6 @@ import pytest
 from paths import CONFIG
 
 from eom_dynamics.control.fields import STATE_FIELDS
-from eom_dynamics.ros.scheduling import stream_on_processors
 
 PRIORITY = 7
 ARGUMENTS = ("--params-file", CONFIG / "iiwa.yaml")
@@ -44,10 +43,9 @@ def answers(client):
 
 
 @pytest.mark.skipif(not permitted(), reason="real-time scheduling is not permitted here")
-def test_from_activation_on_stream_and_middleware_are_in_real_time_on_their_processors(start):
+def test_from_activation_on_stream_and_middleware_are_in_real_time(start):
     """And memory is locked where that is permitted."""
-    allowed = sorted(os.sched_getaffinity(0))
-    asked = f"realtime_priority:={PRIORITY}", f"cpu_affinity:='{allowed[-1]}'", "lock_memory:=true", "autostart:=false"
+    asked = f"realtime_priority:={PRIORITY}", "lock_memory:=true", "autostart:=false"
     client = start(*ARGUMENTS, *(word for x in asked for word in ("-p", x)))
     node = client.process.process.pid
     assert client.transition("configure")
@@ -56,8 +54,7 @@ def test_from_activation_on_stream_and_middleware_are_in_real_time_on_their_proc
     assert len(answers(client)) == 7
     found = threads(node)
     middleware = [thread for thread, entry in found.items() if entry[0].startswith("dds.")]
-    assert {found[thread][1:] for thread in (node, *middleware)} == {(os.SCHED_FIFO, PRIORITY)}
-    assert {tuple(os.sched_getaffinity(thread)) for thread in (node, *middleware)} == {(allowed[-1],)} and middleware
+    assert {found[thread][1:] for thread in (node, *middleware)} == {(os.SCHED_FIFO, PRIORITY)} and middleware
     locked = int(Path(f"/proc/{node}/status").read_text().partition("VmLck:")[2].split()[0])  # kB
     assert locked == 0 if "lock_memory is not permitted" in client.process.log else locked > 10_000
 
@@ -86,25 +83,16 @@ print(os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK, *policies, child.stdou
     assert printed.split() == [str(policy) for policy in (os.SCHED_FIFO, *[os.SCHED_OTHER] * 3)]
 
 
-@pytest.mark.parametrize("processors", ["x", "0,", "-1", "3-1", "1 2", "0x1", "99999"])
-def test_lists_of_processors_that_are_none_are_refused(processors):
-    assert stream_on_processors(processors).startswith("cpu_affinity must be numbers and ranges of processors such as")
-
-
 def test_where_they_are_not_possible_the_node_warns_and_streams(start):
     prefix = ("prlimit", "--memlock=65536", "--rtprio=0")
     if os.geteuid() == 0 or permitted():
         if not shutil.which("setpriv"):
             pytest.skip("setpriv, which takes the permission away, is not installed")
         prefix = (*prefix, "setpriv", "--bounding-set=-sys_nice,-ipc_lock", "--inh-caps=-sys_nice,-ipc_lock")
-    asked = (f"realtime_priority:={PRIORITY}", "cpu_affinity:='4999'", "lock_memory:=true")
+    asked = (f"realtime_priority:={PRIORITY}", "lock_memory:=true")
     client = start(*ARGUMENTS, *(word for parameter in asked for word in ("-p", parameter)), prefix=prefix)
     assert len(answers(client)) == 7
-    reasons = (
-        f"realtime_priority {PRIORITY} is not permitted",
-        "cpu_affinity 4999 is not possible: there is no processor 4999",
-        "lock_memory is not permitted (limit 64 kB)",
-    )
+    reasons = (f"realtime_priority {PRIORITY} is not permitted", "lock_memory is not permitted (limit 64 kB)")
     client.wait_for_diagnostics(lambda *s: s[0] == 1 and all(reason in s[1] for reason in reasons), "the warning")
     for remedy in ("raise the limit rtprio to 7", "raise the limit memlock to unlimited"):
         assert remedy in client.process.log

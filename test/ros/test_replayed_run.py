@@ -67,7 +67,7 @@ def by_stamp(messages):
 @pytest.mark.parametrize(("policy", "robot"), [("hold", "sea_planar_2r"), ("ramp", "vsa_planar_2r")])
 def test_all_commands_of_a_run_are_replayed_to_the_last_bit(start, tmp_path, policy, robot):
     arguments = {"robot_file": robot, "on_setpoint_loss": policy, "setpoint_timeout": 1.0, **SETTINGS}
-    arguments |= {"hold_last_command": "always", "limits": "warn"}
+    arguments |= {"limits": "warn"}
     node = start(*(word for name, value in arguments.items() for word in ("-p", f"{name}:={value}")))
     node.frame = "base"
     run = Recording(node)
@@ -106,7 +106,7 @@ def test_all_commands_of_a_run_are_replayed_to_the_last_bit(start, tmp_path, pol
         node.wait(lambda: run.statuses()[-5:] == [HELD] * 5, "the end of the second stop")
     node.process.stop(9)
     node.spin(0.2)
-    options = CommandOptions(hold_last_command="always", parameters=tuple(SETTINGS.items()))
+    options = CommandOptions(parameters=tuple(SETTINGS.items()))
     report = replay_bag(Job(run.write(tmp_path / "run"), tmp_path / "out", robot, options=options))
     found = read_bag(tmp_path / "out")
     assert report.refusals.total == refused

@@ -24,7 +24,7 @@ def test_a_robot_is_given_by_its_path_and_other_parameters_of_its_file_in_a_file
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("/**: {ros__parameters: {diagnostic_period: 2.0}}", "no ros__parameters section has an entry robot"),
+        ("/**: {ros__parameters: {target_delay: 2.0}}", "no ros__parameters section has an entry robot"),
         ("/**: {ros__parameters: {robot: 1}}", "robot: must be a section, is 1"),
         ("a: {ros__parameters: {robot: {}}}\nb: {ros__parameters: {robot: {}}}", "2 robots; a file must describe one"),
     ],

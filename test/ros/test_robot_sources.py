@@ -22,6 +22,7 @@ from rclpy.experimental.events_executor import EventsExecutor
 from rclpy.parameter import Parameter
 from robot_probe import RobotProbe
 
+from eom_dynamics.ros import robot_sources
 from eom_dynamics.ros.node_parameters import nested
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
@@ -225,9 +226,10 @@ def test_the_source_can_be_chosen_anew(probe, other, describe):
         ("parameters", {"robot_description": ""}, "its robot_description is empty; if it has its robot from a topic,"),
     ],
 )
-def test_another_node_without_a_robot_is_asked_until_it_has_one(probe, other, mode, parameters, reason):
+def test_another_node_without_a_robot_is_asked_until_it_has_one(probe, other, monkeypatch, mode, parameters, reason):
+    monkeypatch.setattr(robot_sources, "ROBOT_TIMEOUT", 0.5)
     _, end = other("rsp", mode, **parameters)
-    node = probe("-p", "robot_source_node:=/rsp", "-p", "robot_timeout:=0.5")
+    node = probe("-p", "robot_source_node:=/rsp")
     node.spin_until(lambda: node.supply.problem.startswith(reason))
     assert node.supply.load() is None
     end()
@@ -337,10 +339,9 @@ def assert_computes(client, robot):
 
 
 def test_the_node_waits_for_the_topic_and_brings_itself_up(start, describe):
-    client = start("-r", f"robot_description:={describe.topic}", "-p", "robot_timeout:=3600.0")
+    client = start("-r", f"robot_description:={describe.topic}", {"robot_sources.ROBOT_TIMEOUT": 2.0})
     wanted = f"waiting for the robot from topic {describe.topic}: nothing has been published on it yet"
     client.wait_for_diagnostics(lambda level, message, _: level == 1 and message == wanted, "a warning at first")
-    assert client.set_parameter("robot_timeout", 0.1) == ""
     client.wait_for_diagnostics(lambda level, message, _: level == 2 and message == wanted, "an error when overdue")
     answer = client.inverse_dynamics(position=np.zeros(2), velocity=np.zeros(2), acceleration=np.zeros(2))
     assert (answer.success, answer.message) == (False, "the node is unconfigured; it answers only when active")

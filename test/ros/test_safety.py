@@ -19,7 +19,7 @@ from eom_dynamics.trajectory import through
 @pytest.fixture(scope="module")
 def node(start_shared: Any) -> Any:
     # This process may be held up for longer than the timeout of strict.
-    options = ("safety:=strict", "hold_last_command:=always", "setpoint_timeout:=2")
+    options = ("safety:=strict", "setpoint_timeout:=2")
     return start_shared("-p", "robot_file:=panda", *(word for option in options for word in ("-p", option)))
 
 

@@ -8,14 +8,14 @@ import time
 import numpy as np
 import pytest
 import yaml
-from node_client import refusals_at_start, stamp_of
+from node_client import EACH_WARNING, refusals_at_start, stamp_of
 from paths import CONFIG
 from robot_client import BY_CLOCK, RobotClient
 
 import eom_dynamics as eom
 from eom_dynamics.ros.simulated_robot_node import CommandPhase, CommandWatchdog, Pace
 
-IIWA = ("--params-file", CONFIG / "iiwa.yaml", "-p", "warning_period:=0.0", "-p", "rate:=500.0")
+IIWA = ("--params-file", CONFIG / "iiwa.yaml", EACH_WARNING, "-p", "rate:=500.0")
 # For commands that a test sends once: on a busy machine, the next one may be late.
 PATIENT = ("-p", "command_timeout:=0.0")
 ROBOT = eom.load_robot("iiwa")
@@ -149,7 +149,7 @@ def test_when_commands_stop_the_position_is_held(simulate):
 
 
 REFUSED_AT_START = [
-    (("-p", "command:=voltage"), "command must be one of motor_setpoint, feedforward, motor_effort, joint"),
+    (("-p", "command:=voltage"), "command must be one of motor_setpoint, feedforward, motor_effort, is"),
     (("--", "--colour"), "--colour"),
 ]
 
@@ -163,11 +163,8 @@ def test_values_that_are_not_allowed_are_refused_at_the_start(ros, tmp_path):
 # --- Shared robots, last since each takes a quarter of a core until the module ends ---------
 
 
-def test_efforts_move_motors_and_joint_efforts_the_links(simulate, by_effort):
+def test_efforts_move_motors(by_effort):
     tau = ARM.dynamics.effort(Q, ZERO, ZERO)
-    links = simulate(*IIWA, *AT_Q, *PATIENT, "-p", "command:=joint_effort")
-    links.send("effort_command", data=tau)
-    links.settle(lambda joints, _: close(joints.effort, tau, 1e-12), "the effort")
     by_effort.send("effort_command", data=tau + np.eye(7)[0])
     by_effort.settle(lambda joints, state: close(state.effort, tau + np.eye(7)[0], 1e-12), "the effort")
     by_effort.settle(lambda joints, state: joints.position[0] > Q[0] + 0.01, "the first joint to turn")

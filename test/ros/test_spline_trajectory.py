@@ -7,7 +7,7 @@ from array import array
 import numpy as np
 import pytest
 from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
-from node_client import stamp_of
+from node_client import FEW_WARNINGS, stamp_of
 from paths import CONFIG
 from played import Play
 from rclpy.serialization import serialize_message
@@ -32,7 +32,7 @@ START, DISTANCE = np.array([0.1, -0.2]), np.array([0.5, -0.3])
 
 @pytest.fixture(scope="module")
 def node(start_shared):
-    arguments = ("-p", "warning_period:=60.0", "-p", f"stream_rate:={RATE}")
+    arguments = (FEW_WARNINGS, "-p", f"stream_rate:={RATE}")
     return start_shared("--params-file", CONFIG / "planar_2r.yaml", *arguments)
 
 

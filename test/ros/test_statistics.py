@@ -32,7 +32,7 @@ class Stream(StreamStatistics):
 
 @pytest.fixture
 def stream():
-    return Stream(MagicMock(warning_period=1.0))
+    return Stream(MagicMock())
 
 
 def test_figures_are_those_of_the_period(stream):

@@ -6,7 +6,7 @@ import pytest
 from differences import deviation
 from eom_dynamics.msg import SplineTrajectory
 from geometry_msgs.msg import Quaternion, Transform, Vector3
-from node_client import joint_trajectory
+from node_client import EACH_WARNING, joint_trajectory
 from paths import CONFIG
 from sensor_msgs.msg import JointState
 from tool_messages import orientation, vector
@@ -30,7 +30,7 @@ TIMES = (0.0, 1.0, 2.0)
 
 @pytest.fixture(scope="module")
 def node(start_shared):
-    return start_shared.planning("--params-file", CONFIG / "ur5e.yaml", "-p", "warning_period:=0.0")
+    return start_shared.planning("--params-file", CONFIG / "ur5e.yaml", EACH_WARNING)
 
 
 def poses(given=POSES, times=TIMES):

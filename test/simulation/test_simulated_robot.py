@@ -12,13 +12,12 @@ from refusals import refusals
 from springs import with_springs
 
 from eom_dynamics import ElasticArm, RobotDescriptionError, load_robot
-from eom_dynamics.actuators import Actuator, Friction
 from eom_dynamics.actuators.springs import ExponentialPair, LinearSpring, RigidSpring
 from eom_dynamics.arrays import Array
 from eom_dynamics.exceptions import RobotDescriptionWarning, StateError
 from eom_dynamics.robot import Robot
 from eom_dynamics.simulation import SimulatedDrives, SimulatedRobot, SimulationError
-from eom_dynamics.simulation.simulated_robot import SensorNoise, torque_controlled
+from eom_dynamics.simulation.simulated_robot import SensorNoise
 from eom_dynamics.trajectory import Cosine
 
 IIWA = load_robot("iiwa")
@@ -86,19 +85,6 @@ def test_after_a_motion_out_of_bounds_it_rests_where_it_was() -> None:
     readings = advanced(simulated, 300).readings()
     np.testing.assert_allclose(readings.q, before.q, rtol=0, atol=1e-6)
     assert np.max(np.abs(readings.qd)) < 1e-3
-
-
-def test_torque_controlled_effort_is_that_of_the_links() -> None:
-    lossy = with_springs(IIWA, LinearSpring(2e3), actuator=Actuator(friction=Friction(coulomb=3.0, static=3.0)))
-    simulated = SimulatedRobot(ElasticArm(torque_controlled(lossy)), position=Q)
-    zero = np.zeros(7)
-    qdd = np.linspace(2, -2, 7)
-    tau = simulated.arm.dynamics.effort(Q, zero, qdd)
-    simulated.apply(tau)
-    simulated.advance()
-    readings = simulated.readings()
-    np.testing.assert_allclose(readings.qd, 1e-3 * qdd, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(readings.tau, tau, rtol=1e-12)
 
 
 test_what_is_refused = refusals(

@@ -385,7 +385,7 @@ class ControlLoop {
     /// Why the plausibility checks refuse the reference, if they do; accept() refuses what they cannot judge.
     Refusal judged() noexcept
     {
-        if (!checks_.on() || commander_.objection(reference_.setpoint) != Refusal::none)
+        if (commander_.objection(reference_.setpoint) != Refusal::none)
             return Refusal::none;
         const bool is_near = watchdog_.holds() || aiming(); // it was checked before
         return checks_.judge(reference_.stamp, reference_.setpoint, is_near, commander_.counts, finding_);
@@ -535,7 +535,7 @@ class ControlLoop {
                       : !commander_.output.valid                             ? Refusal::from_nothing
                       : x.origin != 0 && x.origin < newest                   ? Refusal::older
                       : x.times.empty()                                      ? bar
-                      : at(x.times.front()) > commander_.parameters.max_start_delay ? Refusal::too_far_ahead
+                      : at(x.times.front()) > LONGEST_START_DELAY            ? Refusal::too_far_ahead
                       : at(x.times.back()) < -seconds(LATEST_CHUNK)            ? Refusal::ended
                                                                              : bar;
         // One that moves on is slowed down by the governor.

@@ -34,12 +34,11 @@ enum class Refusal {
     far_from_hold,
     released,
     under_way,         ///< has left its first knot, while no position is commanded
-    too_far_ahead,     ///< starts later than max_start_delay
+    too_far_ahead,     ///< starts later than LONGEST_START_DELAY
     far_beyond_limits, ///< an angle more than a turn beyond its limit: in degrees
     led,               ///< a trajectory or target, while a controller in front writes references
     suspect_stamp,     ///< its stamp repeats or goes back
     jump,              ///< further from the last command than limits of velocity, acceleration and jerk allow
-    inconsistent,      ///< in the last window, a field is not the rate of the one before
     moving_base,       ///< there is no code for a moving base
     free_fall,         ///< the specific force of the base is exactly zero, as if it were not set
     unlimited,         ///< a target, while no limits of its motion are set
@@ -57,7 +56,7 @@ enum class Check {
     stamps,
     jumps,
     consistency,
-    without_stamp, ///< so that jumps and consistency are not known
+    without_stamp, ///< so that jumps are not known
     away,          ///< further than resume_distance from where the arm is, while the time since is not known
 };
 

@@ -31,9 +31,6 @@ class PaceKeeper {
         want(1);
     }
 
-    /// Delays what is sought, ns.
-    void delay(std::int64_t step) noexcept { sought_.begin += step; }
-
     /// Whether the pace that is wanted is not reached, for lack of limits.
     bool limited() const noexcept { return limited_; }
 

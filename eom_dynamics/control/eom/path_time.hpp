@@ -153,13 +153,6 @@ class PathTime {
         changes_[0] = {change, begin};
     }
 
-    /// Delays it, ns.
-    void delay(std::int64_t step) noexcept
-    {
-        for (auto &change : changes_)
-            change.begin += step;
-    }
-
     /// At a time, ns, and some time later, s.
     PathState at(std::int64_t now, double later = 0) const noexcept
     {

@@ -41,14 +41,12 @@ class StampCheck {
 };
 
 /// Compares the changes D of each field with the integrals S of the next one by the trapezoidal rule, over windows of
-/// setpoints: a joint is inconsistent if sum (D - S)^2 > tolerance^2 max(sum D^2, sum S^2).
+/// setpoints: a joint is inconsistent if sum (D - S)^2 > CONSISTENCY_TOLERANCE^2 max(sum D^2, sum S^2).
 ///
 /// The sums grow with each setpoint, so that no cycle has a window to sum.
 template <std::size_t n>
 class ConsistencyCheck {
   public:
-    static constexpr std::size_t ORDERS = 4;
-
     /// The next setpoint is the first one of a window.
     void restart() noexcept
     {
@@ -57,18 +55,18 @@ class ConsistencyCheck {
     }
 
     /// The verdict on the last window, which a setpoint with a stamp, ns, may complete.
-    const Finding &judge(std::int64_t stamp, const State<n> &x, std::size_t joints, const LoopSettings &settings) noexcept
+    const Finding &judge(std::int64_t stamp, const State<n> &x, std::size_t joints) noexcept
     {
-        if (!completes(stamp, settings))
+        if (!completes(stamp))
             return doubt_;
-        verdict_ = verdict(seconds(stamp - stamp_), x, joints, settings);
+        verdict_ = verdict(seconds(stamp - stamp_), x, joints);
         return verdict_;
     }
 
     /// Adds what was judged last; a new window begins where stamps jump or do not advance.
-    void add(std::int64_t stamp, const State<n> &x, const LoopSettings &settings) noexcept
+    void add(std::int64_t stamp, const State<n> &x) noexcept
     {
-        const bool complete = completes(stamp, settings);
+        const bool complete = completes(stamp);
         if (complete)
             doubt_ = verdict_;
         if (complete || !follows(stamp)) {
@@ -79,7 +77,7 @@ class ConsistencyCheck {
             ++steps_;
         }
         const double scale = scale_with(x), dt = seconds(stamp - stamp_);
-        for (std::size_t k = 0; k < ORDERS; ++k)
+        for (std::size_t k = 0; k < sums_.size(); ++k)
             for (std::size_t i = 0; i < n; ++i) {
                 if (steps_ > 0)
                     sums_[k][i] = sums_with(k, i, dt, x, scale);
@@ -94,6 +92,8 @@ class ConsistencyCheck {
   private:
     // Where numbers exceed the first, all are scaled by the second, so that no square overflows.
     static constexpr double HUGE_NUMBER = 0x1p500, SMALL_SCALE = 0x1p-600;
+    static constexpr double CONSISTENCY_TOLERANCE = @consistency_tolerance@;
+    static constexpr int CONSISTENCY_WINDOW = @consistency_window@;
 
     struct Sums {
         double change = 0, integral = 0, difference = 0, largest = 0;
@@ -104,10 +104,7 @@ class ConsistencyCheck {
         return stamp_ != 0 && stamp > stamp_ && stamp - stamp_ <= LONGEST_GAP;
     }
 
-    bool completes(std::int64_t stamp, const LoopSettings &settings) const noexcept
-    {
-        return steps_ + 1 >= settings.consistency_window && follows(stamp);
-    }
+    bool completes(std::int64_t stamp) const noexcept { return steps_ + 1 >= CONSISTENCY_WINDOW && follows(stamp); }
 
     double scale_with(const State<n> &x) const noexcept
     {
@@ -133,19 +130,19 @@ class ConsistencyCheck {
     }
 
     /// The worst joint of the lowest derivative that is wrong, since that spoils the next ones.
-    Finding verdict(double dt, const State<n> &x, std::size_t joints, const LoopSettings &settings) const noexcept
+    Finding verdict(double dt, const State<n> &x, std::size_t joints) const noexcept
     {
-        const double allowed = settings.consistency_tolerance * settings.consistency_tolerance, scale = scale_with(x);
+        const double allowed = CONSISTENCY_TOLERANCE * CONSISTENCY_TOLERANCE, scale = scale_with(x);
         Finding found;
         std::array<bool, n> wrong{};
         double worst = 0;
-        for (std::size_t k = 0; k < static_cast<std::size_t>(settings.consistency_order); ++k)
+        for (std::size_t k = 0; k < sums_.size(); ++k)
             for (std::size_t i = 0; i < joints; ++i) {
                 const Sums sums = sums_with(k, i, dt, x, scale);
                 const double size = std::max(sums.change, sums.integral);
                 // A field rests that changes by less than single precision resolves.
                 const double rest = @field_at_rest@ * scale * std::max(1.0, sums.largest);
-                if (!(sums.difference > allowed * size && size > settings.consistency_window * rest * rest))
+                if (!(sums.difference > allowed * size && size > CONSISTENCY_WINDOW * rest * rest))
                     continue;
                 if (!wrong[i])
                     ++found.joints;
@@ -167,7 +164,8 @@ class ConsistencyCheck {
     int steps_ = 0;
     double scale_ = 1;
     State<n> last_{};
-    std::array<std::array<Sums, n>, ORDERS> sums_{};
+    // Of velocity to snap.
+    std::array<std::array<Sums, n>, 4> sums_{};
     Finding doubt_, verdict_;
 };
 
@@ -179,13 +177,7 @@ class PlausibilityChecks {
 
     explicit PlausibilityChecks(const Robot &robot) noexcept : robot_(robot) {}
 
-    void configure(const LoopSettings &settings) noexcept
-    {
-        if (!on_) // of what came meanwhile, nothing is known
-            restart();
-        settings_ = settings;
-        on_ = checks(settings.stamp_check) || checks(settings.jump_check) || checks(settings.consistency_check);
-    }
+    void configure(const LoopSettings &settings) noexcept { settings_ = settings; }
 
     /// Forgets all setpoints: a new stream begins.
     void restart() noexcept
@@ -195,9 +187,6 @@ class PlausibilityChecks {
         answered_ = jumped_ = 0;
         begun_ = rests_ = false;
     }
-
-    /// Whether there are any.
-    bool on() const noexcept { return on_; }
 
     /// Judges a finite setpoint with a stamp, ns, 0 for none, whose position is known to be near, or not: counts what is
     /// found, and says why it is refused, if it is.
@@ -212,7 +201,7 @@ class PlausibilityChecks {
         if (checks(settings_.stamp_check) && stamps_.finds(stamp, found) &&
             refuses(counts.suspect_stamps, settings_.stamp_check))
             return Refusal::suspect_stamp;
-        if (stamp == 0 && (checks(settings_.jump_check) || checks(settings_.consistency_check))) {
+        if (stamp == 0 && checks(settings_.jump_check)) {
             ++counts.without_stamp;
             found = {Check::without_stamp};
         }
@@ -226,24 +215,18 @@ class PlausibilityChecks {
             if ((beyond || follows_jump(stamp, state, found)) && refuses(counts.jumps, settings_.jump_check))
                 return Refusal::jump;
         }
-        if (stamp == 0 || !checks(settings_.consistency_check))
+        if (stamp == 0)
             return Refusal::none;
-        const Finding &verdict = consistency_.judge(stamp, state, robot_.joint_count(), settings_);
-        if (verdict.check == Check::none)
-            return Refusal::none;
-        found = verdict;
-        if (!refuses(counts.inconsistent, settings_.consistency_check))
-            return Refusal::none;
-        // Until a window is consistent again.
-        consistency_.add(stamp, state, settings_);
-        return Refusal::inconsistent;
+        if (const Finding &verdict = consistency_.judge(stamp, state, robot_.joint_count()); verdict.check != Check::none) {
+            found = verdict;
+            ++counts.inconsistent;
+        }
+        return Refusal::none;
     }
 
     /// Records a setpoint that is followed, with which the next ones are compared.
     void answered(std::int64_t stamp, const Setpoint<Robot> &x) noexcept
     {
-        if (!on_)
-            return;
         answered_ = stamp;
         jumped_ = 0;
         give(x, before_);
@@ -252,15 +235,12 @@ class PlausibilityChecks {
         if (stamp == 0)
             return;
         stamps_.answered(stamp);
-        if (checks(settings_.consistency_check))
-            consistency_.add(stamp, before_, settings_);
+        consistency_.add(stamp, before_);
     }
 
     /// Records a command without a setpoint, from which the next setpoint must not jump.
     void moved(const Setpoint<Robot> &x) noexcept
     {
-        if (!on_)
-            return;
         jumped_ = 0;
         give(x, before_);
         begun_ = rests_ = true;
@@ -345,7 +325,6 @@ class PlausibilityChecks {
 
     Robot robot_;
     LoopSettings settings_;
-    bool on_ = false;
     StampCheck stamps_;
     ConsistencyCheck<n> consistency_;
     // Stamp of the last setpoint that is followed, ns, 0 for none; what has been commanded last, or where the arm is, whether

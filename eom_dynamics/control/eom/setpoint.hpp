@@ -17,6 +17,9 @@ constexpr std::int64_t LONGEST_GAP = @longest_gap@;
 /// Time after the end of a chunk of targets in which it is still taken, ns.
 constexpr std::int64_t LATEST_CHUNK = @latest_chunk@;
 
+/// Largest time until the start of a trajectory, s: one that starts later has a wrong stamp, or the clock is wrong.
+constexpr double LONGEST_START_DELAY = @longest_start_delay@;
+
 /// Longest step of time of a response and of a payload's change, ns: a stall, a gap of the stream or a jump of the clock
 /// makes no step of the command.
 constexpr std::int64_t LONGEST_RESPONSE_STEP = @longest_response_step@;

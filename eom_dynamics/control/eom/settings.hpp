@@ -28,13 +28,6 @@ enum class EffortOnDeactivate {
 /// What to do with a setpoint that is valid, but not plausible after those before it: no check; count it; refuse it.
 enum class CheckPolicy { ignore, warn, refuse };
 
-/// What a jump forward of the clock does to a trajectory, as the parameter on_clock_jump of the node: a jump is as far as
-/// the loop can tell, which has no other clock. A jump back by more than LARGEST_CORRECTION always ends it.
-enum class JumpPolicy {
-    stop, ///< end it, and bring the arm to rest
-    hold, ///< delay the rest of it
-};
-
 /// What contact does, as the parameter on_contact of the node. After it, references are refused until the arm rests and
 /// contact has ended, or until resume().
 enum class ContactReaction {
@@ -61,22 +54,15 @@ struct LoopSettings {
     double resume_distance = @resume_distance@;
     /// Largest age of a setpoint by its stamp, s; 0 for any. An older one is counted as refused, and otherwise as none.
     double setpoint_lifespan = @setpoint_lifespan@;
-    /// Largest time until the start of a trajectory, s: one that starts later has a wrong stamp, or the clock is wrong.
-    double max_start_delay = 60;
-    /// Largest distance of the start of a trajectory from the commanded position, rad or m, and the time by which it may be
-    /// late besides, s: for a moving joint, its velocity times that is allowed.
-    double start_tolerance = @start_tolerance@, start_latency = @start_latency@;
+    /// Largest distance of the start of a trajectory from the commanded position, rad or m; for a moving joint, its velocity
+    /// times START_LATENCY more.
+    double start_tolerance = @start_tolerance@;
     ContactReaction on_contact = ContactReaction::@on_contact@;
-    JumpPolicy on_clock_jump = JumpPolicy::stop;
     /// Mean age of a command when it acts, s. Feedforward is for the motion so much later, exact for trajectories, by the
     /// Taylor polynomial for setpoints; feedback is not.
     double command_lead = 0;
-    /// Plausibility checks; those of consistency with the largest relative difference, the number of setpoints over which
-    /// fields are compared, and the highest derivative.
+    /// Plausibility checks; setpoints with a field that is not the rate of the one before are always counted.
     CheckPolicy stamp_check = CheckPolicy::@stamp_check@, jump_check = CheckPolicy::@jump_check@;
-    CheckPolicy consistency_check = CheckPolicy::@consistency_check@;
-    double consistency_tolerance = @consistency_tolerance@;
-    int consistency_window = @consistency_window@, consistency_order = @consistency_order@;
     /// Mode until another one is posted, and damping of impedance and gravity compensation.
     Mode mode = Mode::position;
     double damping_ratio = 0.7;
@@ -108,18 +94,11 @@ constexpr Setting SETTINGS[] = {
     EOM_CHOICE(effort_on_deactivate, 2, "zero", "gravity", "keep"),
     EOM_NUMBER(resume_distance, 0, 1e9, "0 to 1e9 rad or m"),
     EOM_NUMBER(setpoint_lifespan, 0, 3600, "0 to 3600 s"),
-    EOM_NUMBER(max_start_delay, 0, 1e9, "0 to 1e9 s"),
     EOM_NUMBER(start_tolerance, 1e-6, 1000, "1e-6 to 1000 rad or m"),
-    EOM_NUMBER(start_latency, 0, 10, "0 to 10 s"),
-    EOM_CHOICE(on_clock_jump, 1, "stop", "hold"),
     EOM_CHOICE(on_contact, 4, "ignore", "hold", "stop", "retract", "deactivate"),
     EOM_NUMBER(command_lead, 0, 0.1, "0 to 0.1 s"),
     EOM_CHOICE(stamp_check, 2, "ignore", "warn", "refuse"),
     EOM_CHOICE(jump_check, 2, "ignore", "warn", "refuse"),
-    EOM_CHOICE(consistency_check, 2, "ignore", "warn", "refuse"),
-    EOM_NUMBER(consistency_tolerance, 1e-6, 1, "1e-6 to 1"),
-    EOM_NUMBER(consistency_window, 5, 1000, "5 to 1000"),
-    EOM_NUMBER(consistency_order, 1, 4, "1 to 4"),
     EOM_CHOICE(mode, 2, "position", "impedance", "gravity_compensation"),
     EOM_NUMBER(damping_ratio, 0, 10, "0 to 10"),
 };

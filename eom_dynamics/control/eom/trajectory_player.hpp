@@ -25,6 +25,8 @@ constexpr double SMALL_STEP = @small_step@;
 /// and in ns.
 constexpr std::int64_t LARGEST_CORRECTION = @largest_correction@, SHORTEST_JUMP = @shortest_jump@;
 constexpr int JUMP_PERIODS = @jump_periods@;
+/// The start tolerance grows by the velocity of a joint times this, s, as its measured position is late.
+constexpr double START_LATENCY = @start_latency@;
 
 /// How a trajectory takes over. Its times, s, count from its origin, ns, since a float cannot resolve the time of day.
 template <std::size_t n>
@@ -157,22 +159,14 @@ class TrajectoryPlayer {
             waiting_ = false;
     }
 
-    /// Delays what is played and what waits where the clock has jumped; returns whether that ends it instead.
-    bool ends_by_jump(std::int64_t now, double period) noexcept
+    /// Whether a jump of the clock ends what is played or waits: one forward as far as the loop can tell, which has no other
+    /// clock, or one back by more than LARGEST_CORRECTION.
+    bool ends_by_jump(std::int64_t now, double period) const noexcept
     {
         const std::int64_t latest = commander_.latest, step = now - latest, expected = std::llround(period * 1e9);
         const bool back = now < std::max(latest, playing_ ? played_ : latest) - LARGEST_CORRECTION;
-        if (!back && (step - expected <= std::max(JUMP_PERIODS * expected, SHORTEST_JUMP) ||
-                      (!playing_ && now < next_.begin)))
-            return false;
-        if (back || commander_.parameters.on_clock_jump == JumpPolicy::stop)
-            return true;
-        // The rest would be a step.
-        time_.delay(step);
-        pace_.delay(step);
-        next_.origin += step;
-        next_.begin += step;
-        return false;
+        const bool forward = step - expected > std::max(JUMP_PERIODS * expected, SHORTEST_JUMP);
+        return back || (forward && (playing_ || now >= next_.begin));
     }
 
     /// Writes the state that is played at a time, and that at the lead of commands; returns false for a pause, where the
@@ -266,7 +260,7 @@ class TrajectoryPlayer {
         plan_.origin = origin;
         plan_.begin = std::max(origin, now);
         // Allow for rounding of the time.
-        if (next.start() - t > commander_.parameters.max_start_delay + 1e-9)
+        if (next.start() - t > LONGEST_START_DELAY + 1e-9)
             return Refusal::too_far_ahead;
         if (t > next.end())
             return Refusal::ended;
@@ -323,8 +317,7 @@ class TrajectoryPlayer {
         plan_.start = at;
         plan_.from = from;
         plan_.later = later;
-        const LoopSettings &settings = commander_.parameters;
-        const bool near = is_near(first, later, settings.start_tolerance, settings.start_latency);
+        const bool near = is_near(first, later, commander_.parameters.start_tolerance, START_LATENCY);
         if (!near && at + period >= next.start())
             return Refusal::starts_away;
         const double knot = next.knot_after(at), shortest = knot > at ? knot : at + period;

@@ -20,7 +20,7 @@ from ...control.joint_order import JointOrder
 from ...control.serialized import FEEDFORWARD, ShapeCall
 from ...control.setpoint_loop import SetpointLoop
 from ...control.settings import Status
-from ...elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
+from ...elastic.drive_programs import DRIVE_NAMES
 from ...elastic.motor_programs import MOTOR_NAMES
 from ...spelling import listed
 from ...states import EFFORT_NAMES
@@ -38,7 +38,6 @@ class CommandTopics:
     """Publishers of feedforward, motor setpoint and effort command.
 
     Attributes:
-        commands_motors: whether the effort command is that of the motors, and not that of the joints.
         sent_of: loop of the last command since :meth:`forget`; None without one.
         order, frame_id: of the last command for a setpoint.
         first: index of the first topic with subscribers; a compiled call returns its message.
@@ -46,7 +45,6 @@ class CommandTopics:
 
     def __init__(self, node: LifecycleNode) -> None:
         self._node = node
-        self.commands_motors = True
         # In the order of a compiled call's messages; they are reused, since publishing copies them.
         self._messages = FeedforwardCommand(), JointState(), Float64MultiArray()
         self._publishers = [
@@ -135,7 +133,7 @@ class CommandTopics:
             setattr(feedforward, field, doubles(order.motors_to_message(command[name])))
         for field, name in zip(MOTOR_SETPOINT_FIELDS, DRIVE_NAMES, strict=True):
             setattr(motor_setpoint, field, doubles(order.motors_to_message(sent[name])))
-        effort_command.data = doubles(sent[DRIVE_NAMES[2] if self.commands_motors else SENT_NAMES[0]])
+        effort_command.data = doubles(sent[DRIVE_NAMES[2]])
         for which in self._heard:
             self._publishers[which].publish(self._messages[which])
 

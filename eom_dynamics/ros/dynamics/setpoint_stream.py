@@ -18,10 +18,10 @@ from ...control.cdr import stamp_of
 from ...control.control_loop import EXCEEDS, SUSPECT, Refusal, overload
 from ...control.serialized import LearnedShapes
 from ...control.setpoint_loop import SetpointLoop
-from ...control.setpoint_to_command import is_held, refusal_reason
+from ...control.setpoint_to_command import refusal_reason
 from ...control.settings import MODES, SAID, Status
 from ...elastic import LimitViolation
-from ...exceptions import EomDynamicsError, StateError
+from ...exceptions import EomDynamicsError, StateError, StiffnessError
 from ...terminal import printable
 from ..diagnostics import Level, StatusReport
 from ..interfaces import JointTrajectorySetpoint, nanoseconds, stream_qos
@@ -32,14 +32,14 @@ from .measured_input import MeasuredInput
 from .modes import Modes
 from .start_positions import StartPositions
 from .statistics import WAITING, StreamStatistics
-from .supervision import TRAJECTORY_SETTINGS, Phase, Supervision
+from .supervision import Phase, Supervision
 from .target_topics import TargetTopics
 from .trajectory_player import TrajectoryPlayer
 
 # One second of setpoints at 1 kHz, so that none is lost when the node stalls.
 _INPUT_DEPTH = 1000
 
-_PARAMETERS = ("effort_command", "limits", "setpoint_lifespan", "command_lead")
+_PARAMETERS = ("limits", "setpoint_lifespan", "command_lead")
 
 
 class SetpointStream:
@@ -93,18 +93,15 @@ class SetpointStream:
 
     def on_parameter(self, name: str, value: Any) -> None:
         """Apply a changed parameter of the node, if it concerns the stream."""
-        if name == "effort_command":
-            self._commands.commands_motors = value == "motor"
-            self._shapes.forget()
-        elif name == "limits":
+        if name == "limits":
             self.limit_policy: str = value
             self._limit(value)
         elif name == "command_lead":
             self._take_lead()
         elif name == "setpoint_lifespan":
             self._lifespan = round(value * 1e9)
-        elif name in TRAJECTORY_SETTINGS and self.loop is not None:
-            self.loop.configure(**{name: value})
+        elif name == "start_tolerance" and self.loop is not None:
+            self.loop.configure(start_tolerance=value)
 
     def take(self, loop: SetpointLoop) -> None:
         """Begin a stream for the robot of a loop, which holds the arm where that of the loop before rests."""
@@ -277,8 +274,7 @@ class SetpointStream:
             self._answer_serialised(message)
             return
         (call, command), statistics = answer, self.statistics
-        if loop.checks_consistency:
-            loop.remember(call.call.stamp)
+        loop.remember(call.call.stamp)
         statistics.received += 1
         try:
             if isinstance(command, int):
@@ -296,8 +292,7 @@ class SetpointStream:
     def _answered(self, loop: SetpointLoop) -> None:
         """Record a setpoint whose command has been sent."""
         self.start.stop()
-        if self.supervision.on:
-            self.supervision.answered(loop)
+        self.supervision.answered(loop)
 
     def _remark(self, loop: SetpointLoop, remarks: int, state: Any = None) -> None:
         """Log warnings about an accepted setpoint, in bits: EXCEEDS, SUSPECT."""
@@ -315,8 +310,7 @@ class SetpointStream:
             self.statistics.refuse(f"the message cannot be read: {error}")
             return
         if self._accept(setpoint) and self.answer(setpoint) and self.loop:
-            call_for = partial(self.loop.call_for, setpoint, message, commands_motors=self._commands.commands_motors)
-            self._shapes.learn(setpoint, message, call_for)
+            self._shapes.learn(setpoint, message, partial(self.loop.call_for, setpoint, message))
 
     def _accept(self, setpoint: JointTrajectorySetpoint) -> bool:
         """Refuse a setpoint that is too old or comes during a trajectory; return whether to answer it."""
@@ -391,14 +385,14 @@ class SetpointStream:
             statistics.add_time(time.perf_counter_ns() - started)
 
     def _refuse(self, header: Header, error: Exception) -> None:
-        """Report a refused setpoint, while its error is handled, and repeat the last command if it is to be held."""
+        """Report a refused setpoint, while its error is handled; for an invalid stiffness, repeat the last command."""
         detail = "" if isinstance(error, EomDynamicsError) else traceback.format_exc()
         if detail and not self._node.context.ok():  # at shutdown the publishers are gone
             return
         self.supervision.notice_loss()
-        held = is_held(error, self._node.get_parameter("hold_last_command").value)
-        if held and self._commands.sent_of is not None and not self.supervision.responding:
-            self._commands.publish(header, self._commands.sent_of, Status.HELD)
+        last = self._commands.sent_of
+        if isinstance(error, StiffnessError) and last is not None and not self.supervision.responding:
+            self._commands.publish(header, last, Status.HELD)
             self.statistics.held += 1
         self.statistics.refuse(refusal_reason(error), detail)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ...control.setpoint_to_command import refusal_reason
+from ...control.settings import LONGEST_START_DELAY
 from ...control.trajectories import RequestNames, check_size, duration, read_spline
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, TrajectoryError
@@ -111,12 +112,11 @@ class SplineTopic:
     def _require_start(self, motion: Spline, stamp: int) -> None:
         """Refuse a motion that would be under way for a long time before it starts; its time 0 is at ``stamp``, ns."""
         now = self._node.get_clock().now().nanoseconds
-        longest = self._node.get_parameter("max_start_delay").value
         delay = motion.start + ((stamp - now) / 10**9 if stamp and now else 0.0)
-        if delay > longest:
+        if delay > LONGEST_START_DELAY:
             raise TrajectoryError(
-                f"it starts {delay:.3g} s from now, must be at most {longest:g} (parameter max_start_delay): "
-                "check its time stamp and first time, and the clock"
+                f"it starts {delay:.3g} s from now, must be at most {LONGEST_START_DELAY:g}: check its time stamp and "
+                "first time, and the clock"
             )
 
     def _refuse(self, error: Exception, status: TrajectoryStatus) -> None:

@@ -70,7 +70,6 @@ class Supervision:
 
     Attributes:
         clock: the node's clock, which may stand still.
-        on: whether answered setpoints are to be passed to :meth:`answered`.
         losses: how often setpoints were lost.
         last_loss: the cause of the last loss.
     """
@@ -87,13 +86,11 @@ class Supervision:
         self._publishers, self._playing = publishers, playing
         clock = node.get_clock().handle
         self.clock = WatchedClock(lambda: clock.get_now().nanoseconds)  # in a quarter of the time of Clock.now()
-        self.on = False
         self.losses, self.last_loss = 0, ""
         # That which is watched; None while nothing is.
         self._loop: SetpointLoop | None = None
         # Why the arm is brought to rest, or held; empty while setpoints are answered.
         self._cause = ""
-        self._supervises = self._checks = False
         self._events: list[str] = []
         self._ticks, self._count_every = 0, 1
         self._lost_and_inactive = self._responds = False
@@ -141,9 +138,6 @@ class Supervision:
         holds, cause = self._responds, self._cause
         self.end()
         self._loop = loop
-        checks = [settings[name] for name in ("stamp_check", "jump_check", "consistency_check")]
-        self._checks = checks != ["ignore"] * len(checks)
-        self.on = self._supervises = watches or self._checks
         self._lost_and_inactive = False
         self._announce(policy, timeout)
         if settings["jump_check"] != "ignore" and not loop.limits_rates:
@@ -158,8 +152,7 @@ class Supervision:
             self._observations.reset()
         if holds:
             loop.loop.act("stop")
-            self._cause, self._responded = cause, -1
-            self.on = self._responds = True
+            self._cause, self._responds, self._responded = cause, True, -1
             self._responses.reset()
 
     def end(self) -> None:
@@ -168,7 +161,7 @@ class Supervision:
         self._responses.cancel()
         self._loop = self._done = None
         self._cause = ""
-        self.on = self._responds = False
+        self._responds = False
 
     def come_to_rest(self, loop: SetpointLoop, cause: str, done: Callable[[], None] | None = None) -> None:
         """Bring the arm of a loop to rest, whatever the policy.
@@ -195,7 +188,7 @@ class Supervision:
                     done()
                 return
             self._loop, self._cause = loop, cause
-            self.on, self._responds, self._responded = True, True, -1
+            self._responds, self._responded = True, -1
             self._node.get_logger().info(f"{cause}: {_description_of_stop(loop)}")
         elif done and self._at_rest:
             done()
@@ -216,7 +209,7 @@ class Supervision:
             self._responses.cancel()
             if not (self._playing() or loop.loop.number("aiming")):
                 self._node.get_logger().info("setpoints are back")
-        self._loop, self._cause, self.on = loop, "", self._supervises
+        self._loop, self._cause = loop, ""
         self._fed = True
         self._last_was_of_trajectory = self._playing()
 
@@ -247,10 +240,10 @@ class Supervision:
         if self._loop is not None and (self._watches or self._responds):
             values["watchdog"] = phase.value
         values |= present({"setpoints lost": self.losses, "last loss": self.last_loss})
-        if self._checks and self._loop is not None:
+        if self._loop is not None:
             counts = self._loop.suspicions
             values |= {f"in doubt: {check}": str(count) for check, count in sorted(counts.items())}
-        if self._clock_stands_still and self.on and level <= Level.WARN:
+        if self._clock_stands_still and level <= Level.WARN:
             level, message = Level.WARN, _CLOCK_STANDS_STILL
         if self._loop is not None and self._loop.loop.number("ended_at_rest"):
             message = f"{_ENDED_AT_REST}: {self._cause}"
@@ -373,8 +366,5 @@ def _description_of_stop(loop: SetpointLoop) -> str:
     return f"the arm stops within {duration:.3g} s{beyond}" if isfinite(duration) else "the arm stops on its path"
 
 
-TRAJECTORY_SETTINGS = ("start_tolerance", "start_latency", "max_start_delay")
-"""Settings of the loop that are parameters of the node, and may be set at any time."""
-
-# All of them.
-_SETTINGS = {*Settings._fields, *TRAJECTORY_SETTINGS} - {"limits", "setpoint_lifespan"}
+# Settings of the loop that are parameters of the node, but for those of the stream.
+_SETTINGS = {*Settings._fields} - {"limits", "setpoint_lifespan"}

@@ -24,6 +24,7 @@ from ...control.settings import (
     LONGEST_GAP,
     SAID,
     SHORTEST_JUMP,
+    START_LATENCY,
     TRANSITION_SAMPLES,
 )
 from ...exceptions import StateError, TrajectoryError
@@ -73,8 +74,7 @@ class _Planned(NamedTuple):
 class TrajectoryPlayer:
     """Player of trajectories, each from its own start time, by the control loop, which plans how one takes over.
 
-    Where the clock jumps, the next command would be a step: the motion ends, or after a jump forward, with the
-    parameter ``on_clock_jump`` set to ``hold``, continues from the last command. All methods are called by the node's
+    Where the clock jumps, the next command would be a step: the motion ends. All methods are called by the node's
     executor.
 
     Args:
@@ -110,7 +110,7 @@ class TrajectoryPlayer:
         self.judge: Callable[[Verdict], None] = lambda verdict: None
         self.on_end: Callable[[bool, str], None] = lambda finished, reason: None
         self.on_break: Callable[[str], None] = lambda reason: None
-        # Number of the next command; None before the first one of a trajectory, or after a jump of the clock.
+        # Number of the next command; None before the first one of a trajectory.
         self._due: int | None = None
         # Whether what is played keeps its own speed, so that its end is known, and the speed wanted.
         self._even, self._scaling, self._reported = True, 1.0, 0
@@ -444,7 +444,7 @@ class TrajectoryPlayer:
             self._follow_clock(self._node.get_clock().now().nanoseconds)
 
     def _follow_clock(self, now: int) -> bool:
-        """Stop or delay the motion if the clock has jumped; return whether it continues."""
+        """Stop the motion if the clock has jumped; return whether it continues."""
         jump = self._watch.jump(now, self._clock.steady())
         begin = self._host.loop.number("plan_begin") + self._ahead if self._host else 0
         if now < self._latest - LARGEST_CORRECTION:
@@ -455,12 +455,6 @@ class TrajectoryPlayer:
         else:
             self._latest = now
             reason = f"jumped forward by {jump / _SECOND:.3g} s"
-            if self._node.get_parameter("on_clock_jump").value == "hold":
-                self._node.warn("trajectory delayed", f"the clock {reason}", always=True)
-                self._ahead += jump
-                self._ends += jump
-                self._due = None  # nothing is left out
-                return True
         reason = f"the clock {reason}"
         self._node.warn("trajectory stopped", reason, always=True)
         self.stop(reason)
@@ -470,13 +464,13 @@ class TrajectoryPlayer:
 
 def _starts_away(host: SetpointLoop, motion: Spline, start: float, q: Array, qd: Array) -> TrajectoryError | None:
     """The error of a motion, at its start, s, away from a position (n,) with a velocity; None where it is near."""
-    tolerance, latency = (host.loop.settings[name] for name in ("start_tolerance", "start_latency"))
-    away, most = np.abs(motion.derivatives(start, 0)[0] - q), tolerance + latency * np.abs(qd)
+    away = np.abs(motion.derivatives(start, 0)[0] - q)
+    most = host.loop.settings["start_tolerance"] + START_LATENCY * np.abs(qd)
     joint = int(np.argmax(away - most))
     if away[joint] <= most[joint]:
         return None
     return TrajectoryError(
         f"{host.arm.robot.joint_names[joint]} starts {away[joint]:.3g} rad or m from its commanded position at that "
-        f"time, or where it is measured before any command, must be at most {most[joint]:.3g} (parameters "
-        "start_tolerance and start_latency): start there"
+        f"time, or where it is measured before any command, must be at most {most[joint]:.3g} (parameter "
+        "start_tolerance): start there"
     )

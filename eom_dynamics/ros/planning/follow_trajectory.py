@@ -28,7 +28,7 @@ from ...control.fields import doubles
 from ...control.joint_order import shown_name
 from ...control.measured import JointTolerances, MeasuredJoint
 from ...control.setpoint_to_command import refusal_reason
-from ...control.settings import FASTEST_PACE
+from ...control.settings import FASTEST_PACE, START_LATENCY
 from ...control.trajectories import RequestNames, duration
 from ...exceptions import StateError, TrajectoryError
 from ...terminal import printable
@@ -263,39 +263,33 @@ class FollowTrajectory:
         """
         if under_way or not self._measured.published:
             return {}
-        tolerance, latency = self._start_tolerance
+        tolerance = self._node.get_parameter("start_tolerance").value
 
         def rests(recent: Mapping[str, MeasuredJoint]) -> bool:
             """Whether no joint of the goal will have left its measured position when the motion starts."""
-            return not any(latency * abs(recent[name].velocity) > tolerance for name in joints if name in recent)
+            return not any(START_LATENCY * abs(recent[name].velocity) > tolerance for name in joints if name in recent)
 
         state = self._measured.wait(joints, rests if at_rest else bool)
         return state if rests(state) or not at_rest else {}
-
-    @property
-    def _start_tolerance(self) -> tuple[float, float]:
-        """Parameters start_tolerance and start_latency."""
-        tolerance, latency = (self._node.get_parameter(f"start_{x}").value for x in ("tolerance", "latency"))
-        return tolerance, latency
 
     def _start_time(self, trajectory: JointTrajectory) -> float | None:
         """Time from which a goal starts whose first point comes later, or is over, s; None for the first point."""
         stamp = nanoseconds(trajectory.header.stamp)
         since = max(self._node.get_clock().now().nanoseconds - stamp, 0) / _SECOND if stamp else 0.0
         first = nanoseconds(trajectory.points[0].time_from_start) / _SECOND
-        return since if abs(since - first) > self._node.get_parameter("start_latency").value else None
+        return since if abs(since - first) > START_LATENCY else None
 
     def _require_start(self, names: Sequence[str], motion: Spline, measured: Mapping[str, MeasuredJoint]) -> None:
         """Raise TrajectoryError for a motion that starts away from the measured positions."""
-        tolerance, latency = self._start_tolerance
+        tolerance = self._node.get_parameter("start_tolerance").value
         for name, start in zip(names, motion.states[0, 0].tolist(), strict=True):
             if (joint := measured.get(name)) is None:
                 continue
-            away, largest = abs(start - joint.position), tolerance + latency * abs(np.nan_to_num(joint.velocity))
+            away, largest = abs(start - joint.position), tolerance + START_LATENCY * abs(np.nan_to_num(joint.velocity))
             if away > largest:
                 raise TrajectoryError(
                     f"{name} is {away:.3g} rad or m from the start of the trajectory, must be at most {largest:.3g} "
-                    "(parameters start_tolerance and start_latency): plan from the present position"
+                    "(parameter start_tolerance): plan from the present position"
                 )
 
     def _on_path_time(self, message: TimeReference) -> None:

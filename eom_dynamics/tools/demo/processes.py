@@ -133,11 +133,11 @@ def play(plan: Plan, report: Callable[[int, int], None]) -> dict[str, Array]:
     with Run() as run:
         (run.folder / "robot.yaml").write_text(robot_as_yaml(plan.robot).text, encoding="utf-8")
         np.savez(run.folder / "setpoints.npz", **plan.arrays())
-        # Diagnostics name the backend; the default period is too long for a short run. Every command is recorded, and a
-        # busy computer that is late makes no loss of setpoints. In a domain of its own, it waits for no other node.
+        # Every command is recorded, and a busy computer that is late makes no loss of setpoints. In a domain of its
+        # own, it waits for no other node.
         settings = (
-            *("diagnostic_period:=0.2", "qos_overrides./feedforward.publisher.depth:=1000", "setpoint_lifespan:=0.0"),
-            *("setpoint_timeout:=0.0", "on_setpoint_loss:=none", "allow_other_publishers:=true"),
+            *("qos_overrides./feedforward.publisher.depth:=1000", "setpoint_lifespan:=0.0", "setpoint_timeout:=0.0"),
+            *("on_setpoint_loss:=none", "allow_other_publishers:=true"),
         )
         arguments = " -p ".join(["--ros-args --params-file robot.yaml", *settings])
         run.start("the node", "eom_dynamics.ros.dynamics_node", arguments)

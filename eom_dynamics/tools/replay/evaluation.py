@@ -27,13 +27,13 @@ from ...control.fields import (
 from ...control.joint_order import JointOrder
 from ...control.robot_table import RobotTable
 from ...control.setpoint_loop import SetpointLoop
-from ...control.setpoint_to_command import SetpointEvaluator, is_held, refusal_reason
+from ...control.setpoint_to_command import SetpointEvaluator, refusal_reason
 from ...control.settings import LONGEST_GAP, Status, settings_at
 from ...control.spatial import force_is_unset, read_payload
 from ...elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
-from ...elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
+from ...elastic.drive_programs import DRIVE_NAMES
 from ...elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
-from ...exceptions import LimitError, StateError
+from ...exceptions import LimitError, StateError, StiffnessError
 from ...states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from ..recording_options import CommandOptions, Sampling, renaming_to
 from .batch import Batch, Refusals
@@ -53,7 +53,7 @@ class Commands:
         joint_names, motor_names: n and m of them, in the setpoints' order.
         values: by COMMAND_FIELDS, each (N, n) or (N, m), in that order.
         motor_setpoint: by MOTOR_SETPOINT_FIELDS, each (N, m), in that order, in the units of the drives.
-        effort_command: (N, n) or (N, m), in the robot's order.
+        effort_command: (N, m), in the robot's order.
         status: (N,) of :class:`.Status`; HELD for those that repeat an earlier one for a refused setpoint.
         lead: time after the setpoint of the motion that the commands are for, s.
         measured: (N, n) recorded efforts, or None.
@@ -123,7 +123,7 @@ class Evaluation:
         # What is read after each cycle: the command, what is sent for it, and the command beyond limits.
         names = (*EFFORT_NAMES, *MOTOR_NAMES)
         self._vectors = [loop.command[name] for name in names]
-        self._vectors += [loop.sent[name] for name in (*DRIVE_NAMES, *SENT_NAMES)]
+        self._vectors += [loop.sent[name] for name in DRIVE_NAMES]
         self._vectors += [loop.exceeded[name] for name in names]
         self._ends = np.cumsum([len(vector) for vector in self._vectors])
         self._payloads: list[tuple[int, Any]] = []
@@ -196,8 +196,6 @@ class Evaluation:
                 codes = self._loop.answer(times[:, rows], names, rows_of_setpoints[rows], self._vectors, results[rows])
                 end = start + len(codes)
                 good[start:end] = codes <= 0
-                for k in range(start, end) if self._host.checks_consistency else ():
-                    self._host.remember(int(stamps[k]), self._states(rows_of_setpoints[k]))
                 self._exceed(rows_of_setpoints[start:end], results[start:end], (codes < 0) & (-codes & EXCEEDS > 0))
                 error = self._host.refusal(Refusal(codes[-1])) if codes[-1] > 0 else None
             if error is not None:
@@ -206,7 +204,7 @@ class Evaluation:
                 self.refusals.add(reason, int(recorded[end - 1]), detail=remedy)
                 # During a stop, its commands are sent.
                 stops = self._loop.number("stopping")
-                held[end - 1] = is_held(error, self._options.hold_last_command) and not stops
+                held[end - 1] = isinstance(error, StiffnessError) and not stops
             start = end
         # The last good command up to each row.
         sources = np.maximum.accumulate(np.where(good, np.arange(count), -1))
@@ -312,7 +310,7 @@ class Evaluation:
     def _commands(self, batch: Batch, order: JointOrder, results: Array, status: NDArray[Any]) -> Commands:
         """The commands for setpoints, in an order of joints; a status is that of those that are held, too."""
         vectors = np.split(results, self._ends[:-1], axis=1)
-        efforts, motors, drives, sent = vectors[:3], vectors[3:7], vectors[7:10], vectors[10]
+        efforts, motors, drives = vectors[:3], vectors[3:7], vectors[7:10]
         values = (*map(order.to_message, efforts), *map(order.motors_to_message, motors))
         return Commands(
             batch.stamps,
@@ -321,7 +319,7 @@ class Evaluation:
             tuple(order.motor_names),
             dict(zip(COMMAND_FIELDS, values, strict=True)),
             dict(zip(MOTOR_SETPOINT_FIELDS, map(order.motors_to_message, drives), strict=True)),
-            drives[-1] if self._options.effort_command == "motor" else sent,
+            drives[-1],
             status.astype(np.uint8),
             self._host.lead,
             batch.measured,

@@ -28,8 +28,7 @@ _MOST_SETPOINTS = 12
 def check(data: bytes) -> None:
     values = ByteValues(data)
     host = _host(values.choice(ROBOTS))
-    names = ("stamp_check", "jump_check", "consistency_check")
-    policies = {name: values.choice(CHECK_POLICIES) for name in names}
+    policies = {name: values.choice(CHECK_POLICIES) for name in ("stamp_check", "jump_check")}
     host.configure(on_setpoint_loss=values.choice(LOSS_POLICIES), **policies)
     host.configure(limits=values.choice(LIMIT_POLICIES))
     host.loop.restart()
@@ -61,7 +60,7 @@ def _check_finite(host: SetpointLoop) -> None:
 @cache
 def _host(name: str) -> SetpointLoop:
     host = SetpointLoop(SetpointEvaluator(ElasticArm(load_robot(name))))
-    host.configure(consistency_window=5, setpoint_timeout=0.05, stop_duration=0.05, ramp_duration=0.1)
+    host.configure(setpoint_timeout=0.05, stop_duration=0.05, ramp_duration=0.1)
     return host
 
 

@@ -9,16 +9,15 @@ import numpy as np
 from eom_dynamics.arrays import Array
 from eom_dynamics.control.settings import FIELD_AT_REST, LONGEST_GAP, RESUMING, STAMP_JITTER
 
+# Of consistency: relative difference, setpoints, and derivatives compared.
+TOLERANCE, WINDOW, ORDERS = 0.1, 50, 4
+
 
 class Settings(NamedTuple):
-    """What to do with a suspect setpoint: ignore, warn or refuse; of consistency; the distance at unknown times."""
+    """What to do with a suspect setpoint: ignore, warn or refuse; and the distance at unknown times."""
 
     stamps: str = "ignore"
     jumps: str = "ignore"
-    consistency: str = "ignore"
-    tolerance: float = 0.1
-    window: int = 50
-    order: int = 4
     distance: float = 0.1
 
 
@@ -67,7 +66,7 @@ class Checks:
         found = self._back_in_time(stamp) if settings.stamps != "ignore" else None
         if found and self._count("stamps", settings.stamps, found):
             return "stamps"
-        if not stamp and (settings.jumps, settings.consistency) != ("ignore", "ignore"):
+        if not stamp and settings.jumps != "ignore":
             self._count("without stamp", "warn", Finding(4))
         found = None
         if settings.jumps != "ignore" and self._state is not None:
@@ -76,11 +75,10 @@ class Checks:
             found = found or self._on_from_a_jump(stamp, state)
         if found and self._count("jumps", settings.jumps, found):
             return "jumps"
-        if stamp and settings.consistency != "ignore":
+        if stamp:
             found = self._inconsistent(stamp, state) if self._completes(stamp) else self._verdict
-            if found.check and self._count("consistency", settings.consistency, found):
-                self._add(stamp, state)  # until a window is consistent again
-                return "consistency"
+            if found.check:
+                self._count("consistency", "warn", found)
         return ""
 
     def answered(self, stamp: int, state: Array) -> None:
@@ -88,8 +86,7 @@ class Checks:
         self._answered, self._state, self._rests, self._jumped = stamp, state, False, None
         if stamp:
             self._stamp, self._back = stamp, 0
-            if self.settings.consistency != "ignore":
-                self._add(stamp, state)
+            self._add(stamp, state)
 
     def moved(self, state: Array) -> None:
         """Record a command without a setpoint, or where the arm is."""
@@ -154,7 +151,7 @@ class Checks:
         return bool(self._window) and 0 < stamp - self._window[-1][0] <= LONGEST_GAP
 
     def _completes(self, stamp: int) -> bool:
-        return len(self._window) == self.settings.window and self._follows(stamp)
+        return len(self._window) == WINDOW and self._follows(stamp)
 
     def _add(self, stamp: int, state: Array) -> None:
         """Add to the window; the last setpoint of one is the first of the next."""
@@ -171,14 +168,13 @@ class Checks:
         Wrong is sum (D - S)² > tolerance² max(sum D², sum S²).
         """
         stamps, states = zip(*self._window, (stamp, state), strict=True)
-        dt, x, allowed = 1e-9 * np.diff(stamps)[:, np.newaxis, np.newaxis], np.array(states), self.settings.tolerance**2
+        dt, x, allowed = 1e-9 * np.diff(stamps)[:, np.newaxis, np.newaxis], np.array(states), TOLERANCE**2
         unit = max(1.0, float(np.max(np.abs(x))))
         x /= unit  # so that no square overflows
-        orders = self.settings.order
-        D, S = np.diff(x[:, :orders], axis=0), 0.5 * dt * (x[1:, 1:] + x[:-1, 1:])[:, :orders]
+        D, S = np.diff(x[:, :ORDERS], axis=0), 0.5 * dt * (x[1:, 1:] + x[:-1, 1:])[:, :ORDERS]
         changes, integrals, differences = (np.sum(y**2, axis=0) for y in (D, S, D - S))
         size = np.maximum(changes, integrals)
-        rest = FIELD_AT_REST * np.maximum(1.0 / unit, np.max(np.abs(x[:, :orders]), axis=0))
+        rest = FIELD_AT_REST * np.maximum(1.0 / unit, np.max(np.abs(x[:, :ORDERS]), axis=0))
         wrong = (differences > allowed * size) & (size > len(dt) * rest**2)
         if not wrong.any():
             return Finding()

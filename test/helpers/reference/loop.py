@@ -39,7 +39,6 @@ class Options(NamedTuple):
     timeout: float = 0.0
     stop_duration: float = law.DEFAULTS.stop_duration
     ramp_duration: float = law.DEFAULTS.ramp_duration
-    on_clock_jump: str = "stop"
     checks: Settings = Settings()
     period: int = 1_000_000
     motion: Mapping[str, float] | None = None
@@ -585,21 +584,13 @@ class ReferenceLoop:
         self._played = None
 
     def _follow_clock(self, now: int) -> None:
-        """End or delay a trajectory where the clock has jumped."""
+        """End a trajectory where the clock has jumped."""
         step, period = now - self._now, self.options.period
         latest = max(self._now, self._last_played) if self._played else self._now
         back = now < latest - law.LARGEST_CORRECTION
         starts_later = not self._played and self._waiting is not None and now < self._waiting.begin
-        if not back and (step - period <= max(law.JUMP_PERIODS * period, law.SHORTEST_JUMP) or starts_later):
-            return
-        if back or self.options.on_clock_jump == "stop":
+        if back or not (step - period <= max(law.JUMP_PERIODS * period, law.SHORTEST_JUMP) or starts_later):
             self._end_trajectory()
-            return
-        self._path.delay(step)
-        self._played, self._waiting = (
-            plan and plan._replace(origin=plan.origin + step, begin=plan.begin + step)
-            for plan in (self._played, self._waiting)
-        )
 
 
 class _FarError(EomDynamicsError):

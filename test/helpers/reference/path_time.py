@@ -125,9 +125,6 @@ class PathTime:
     def last(self) -> tuple[int, Change]:
         return self.changes[-1]
 
-    def delay(self, step: int) -> None:
-        self.changes = [(begin + step, change) for begin, change in self.changes]
-
     def at(self, now: int, later: float = 0.0) -> Array:
         """At a time, ns, and some time later, s."""
         times = [(1e-9 * (now - begin) + later, change) for begin, change in self.changes]

@@ -91,7 +91,7 @@ def test_hands_lead_by_samples_of_the_motors_until_these_are_lost(
     robot = replace(arm.robot, joints=(replace(arm.robot.joints[0], limits=Limits(-1.0, 0.4)), arm.robot.joints[1]))
     file = tmp_path / "arm.yaml"
     file.write_text(robot_as_yaml(robot).text, encoding="utf-8")
-    with unspun_node("/modes", robot_file=str(file), use_sim_time="true", effort_command="motor") as node:
+    with unspun_node("/modes", robot_file=str(file), use_sim_time="true") as node:
         motors, sent, infos, errors = expected.motor_position, kept_commands(node), [], []
         monkeypatch.setattr(node.get_logger(), "info", infos.append)
         monkeypatch.setattr(node.get_logger(), "error", errors.append)

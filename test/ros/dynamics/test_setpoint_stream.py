@@ -30,7 +30,7 @@ PAYLOAD = eom.Payload(10.0, [0.02, 0.0, 0.1], [0.02, 0.001, 0.002, 0.03, 0.001, 
 Q = np.array([0.1, 0.5, 0.2, -1.2, 0.3, 0.8, 0.1])
 PARAMETERS = {
     **{"setpoint_timeout": 0.5, "on_setpoint_loss": "hold", "stamp_check": "refuse", "jump_check": "refuse"},
-    **{"hold_last_command": "always", "limits": "refuse", "use_sim_time": "true"},
+    **{"limits": "refuse", "use_sim_time": "true"},
 }
 
 
@@ -121,7 +121,7 @@ class Scene:
             self.set_time(self.k)
         later, sent = self.k, self.sent
         sent.clear()
-        invalid = partial(setpoint, jerk=np.full(7, np.nan))  # the last command is held, but during a response
+        invalid = partial(setpoint, jerk=np.full(7, np.nan))
         self.say(invalid(self.k))
         self.go_on(20)
         self.say(invalid(self.k))
@@ -130,7 +130,7 @@ class Scene:
             self.set_time(self.k)
             self.stream.supervision._tick_response()
             self.k += 1
-        assert len(sent) == 3 * (1 + 20 + 1 + 21)
+        assert len(sent) == 3 * (20 + 21)
         return sent, later
 
     @property
