@@ -25,8 +25,8 @@ TEXT = (
     "are 10 % less than in the file, torque constants 3 % off, springs have 1 % of critical damping that files lack, "
     "motors a `frictionloss` of 0, 10 or 30 % of the rms effort. Commands at 1 kHz, a delay of 0 to 2 ms; a PD of "
     "70 rad/s at 1 or 4 kHz with exact, differenced or filtered velocity. Noise: 1e-5 rad of encoders, of the drives, "
-    "too, and 0.5 % of efforts. *Used*: with a standard deviation s of at most 0.05 ms. *Said*: by `--motor-delay`; "
-    "with that timing in their files, arms track the same motion, with friction that is known."
+    "too, and 0.5 % of efforts. *Used*: with a standard deviation s of at most 0.05 ms. With the timing of means in "
+    "their files, arms track the same motion, with friction that is known."
 )
 
 PERIOD, STEP, SECONDS = 1e-3, 2.5e-4, 10.0
@@ -79,29 +79,24 @@ class DriveRecording:
     """A recording at the times of the commands, with the true timing.
 
     Attributes:
-        arm: of the file.
         t: (N,) s.
-        q, theta: positions of links and motors (N, n).
+        theta: positions of the motors (N, n).
         effort: mean of the last period, (N, n).
         sampled: the effort that a drive begins to apply, (N, n).
-        tau: of the springs, (N, n).
         sent: effort, position and velocity.
         true: delay and ages of position and velocity, s.
     """
 
-    arm: ElasticArm
     t: Array
-    q: Array
     theta: Array
     effort: Array
     sampled: Array
-    tau: Array
     sent: tuple[Array, Array, Array]
     true: Array
 
-    def identified(self, **known: Any) -> DriveDelay:
-        """The timing."""
-        return drive_delay(self.arm, self.t, self.q, self.theta, self.effort, self.sent, **known)
+    def identified(self, early: float) -> DriveDelay:
+        """The timing, with the time by which efforts are recorded before they act, s."""
+        return drive_delay(self.t, self.theta, self.effort, self.sent, early=early)
 
 
 def parameters(name: str, seed: int) -> dict[str, Any]:
@@ -128,33 +123,23 @@ def recording(
     sent = y.motor_effort, y.motor_position, y.motor_velocity
     rms = np.sqrt(np.mean(y.motor_effort**2, axis=0))
     plant = MujocoArm(given, step=STEP, mass=MASS, stiction=friction * rms, damping_ratio=DAMPING)
-    _, q, theta = plant.run(held(PERIOD, *sent), motion, duration=seconds, period=PERIOD, delay=delay, drive=drive)
+    _, q, _ = plant.run(held(PERIOD, *sent), motion, duration=seconds, period=PERIOD, delay=delay, drive=drive)
     hold, k = round(PERIOD / STEP), np.arange(len(q))
     acting = np.maximum((k - round(delay / STEP)) // hold, 0)
     now = k // round(drive.period / STEP)
     measured, rate = (np.array(x) for x in zip(*drive.samples, strict=True))
     applied = sent[0][acting] + plant.kp * (sent[1][acting] - measured[now]) + plant.kd * (sent[2][acting] - rate[now])
-    deflection = np.vstack([sent[1][:1], theta])[:-1] - np.vstack([motion.derivatives(0.0)[0], q])[:-1]
-    damping = (
-        2 * DAMPING * np.sqrt(robot.rotor_inertia * [float(x.spring.tangent(np.zeros(1))[0]) for x in robot.joints])
-    )
-    springs = arm.efforts_of_deflections(deflection, 0 * deflection).tau
-    tau = (springs + damping * np.gradient(deflection, STEP, axis=0))[::hold]
     mean = np.vstack([applied[:1], applied.reshape(len(t), hold, -1).mean(axis=1)[:-1]])
     draw = np.random.default_rng(seed)
 
     def noisy(effort: Array) -> Array:
         return np.asarray(effort + EFFORTS * rms * draw.standard_normal(effort.shape))
 
-    links = np.vstack([motion.derivatives(0.0)[0], q])[:-1][::hold]
     return DriveRecording(
-        arm,
         t,
-        links + ENCODERS * draw.standard_normal(links.shape),
         measured[now[::hold]],
         TORQUE_CONSTANT * noisy(mean),
         TORQUE_CONSTANT * noisy(applied[::hold]),
-        noisy(tau),
         sent,
         np.array([delay + PERIOD / 2, *drive.delay]),
     )
@@ -219,10 +204,10 @@ class Result(NamedTuple):
     used: tuple[bool, bool, bool]
 
 
-def judged(record: DriveRecording, **known: Any) -> Result | None:
+def judged(record: DriveRecording, early: float) -> Result | None:
     """Identify the timing; None if that is refused."""
     try:
-        found = record.identified(**known)
+        found = record.identified(early)
     except IdentificationError:
         return None
     assert found.position_age is not None and found.velocity_age is not None
@@ -232,12 +217,10 @@ def judged(record: DriveRecording, **known: Any) -> Result | None:
 
 
 WAYS = {
-    "means of the last period, said": lambda x: (x, {"early": -PERIOD / 2}),
-    "means of the last period, and efforts of springs": lambda x: (x, {"spring_effort": x.tau}),
-    "sampled, and efforts of springs": lambda x: (replace(x, effort=x.sampled), {"spring_effort": x.tau}),
-    "means of the last period": lambda x: (x, {}),
+    "means of the last period": lambda x: (x, -PERIOD / 2),
+    "what drives begin to apply": lambda x: (replace(x, effort=x.sampled), PERIOD / 2),
 }
-"""Recorded efforts, and what is known of them."""
+"""Recorded efforts, and the time by which they are recorded before they act, s."""
 
 
 def run(settings: Settings) -> Section:
@@ -249,12 +232,11 @@ def run(settings: Settings) -> Section:
     for seed in seeds:
         name, friction, delay, drive = case(seed)
         record = recording(name, seed, friction=friction, delay=delay, drive=drive)
-        for way, with_known in WAYS.items():
-            changed, known = with_known(record)
-            results[way].append(judged(changed, **known))
+        for way, recorded in WAYS.items():
+            results[way].append(judged(*recorded(record)))
         CONSOLE.print(seed, name, friction, *(_line(each[-1]) for each in results.values()))
         if len(tracked) < CIRCLES and friction:
-            found = record.identified(early=-PERIOD / 2)
+            found = record.identified(-PERIOD / 2)
             default, now = (
                 tracking_error(name, seed, friction, delay, case(seed).drive, timing) for timing in (None, found)
             )

@@ -147,8 +147,6 @@ def _scores_of_joints(plant: Plant, found: Elasticity) -> Iterator[Score]:
         spring, motor = found.springs.get(joint.name), found.motors.get(joint.name)
         for name, pair in {} if spring is None else spring.parameters.items():
             yield _score("spring, " + name, pair, truth[name])
-        if spring is not None and np.isfinite(spring.hysteresis[1]):
-            yield _score("spring, hysteresis", spring.hysteresis, 0.0)
         truth = {"rotor_inertia": float(joint.rotor_inertia), "viscous": float(law.viscous), "offset": 0.0}
         truth |= {"coulomb": float(law.coulomb)}
         truth |= {"smoothing_velocity": float(law.smoothing_velocity)} if plant.law == "tanh" else {}

@@ -26,7 +26,7 @@ from settings import QUICK, Settings
 
 from eom_dynamics import load_robot
 from eom_dynamics.arrays import Array
-from eom_dynamics.identification import Fit, MotorModel, Options, Recording, fit, fit_motors, fit_springs
+from eom_dynamics.identification import Fit, Options, Recording, fit, identify_elasticity
 from eom_dynamics.identification.links.consistent import pseudo_inertia
 
 DEVIATIONS, SHARE = 3.0, 0.95
@@ -37,8 +37,6 @@ PROMISES = {"stiffness": 0.01, "rotor_inertia": 0.02, "viscous": 0.03, "coulomb"
 
 HONEST = (0.8, 1.25)
 """Range of the RMS of errors over their standard deviations."""
-
-_LAWS = {"tabulated": "table"}
 
 # Limits of the long recording: processor time, s, and memory, MB.
 _LONGEST, _MOST = 10.0, 2048.0
@@ -159,14 +157,10 @@ def _identified(truth: Truth, seed: int, options: Options) -> Run:
 
 def _both_sides(truth: Truth, seed: int) -> dict[str, Array]:
     """Relative errors of springs and motors, by name, of each joint."""
-    data, joints = elastic_recording(truth, seed), truth.true.independent_joints
-    laws = tuple(_LAWS.get(joint.spring.kind, joint.spring.kind) for joint in joints)
-    springs = fit_springs(data.t, data.theta, data.q, data.tau, laws)
-    lossy = any(joint.actuator.gear.efficiency < 1 for joint in joints)
-    terms = ("viscous", "coulomb", "offset", "efficiency")[: 4 if lossy else 3]
-    motors = fit_motors(data.t, data.theta, tau=data.tau, effort=data.motor_effort, model=MotorModel(terms))
+    elasticity = identify_elasticity(truth.robot, [elastic_recording(truth, seed)])
     errors: dict[str, list[float]] = {name: [] for name in PROMISES}
-    for joint, spring, motor in zip(joints, springs, motors, strict=True):
+    for joint in truth.true.independent_joints:
+        spring, motor = elasticity.springs[joint.name], elasticity.motors[joint.name]
         # Without load, where springs of all laws have a stiffness.
         true = {"stiffness": float(np.asarray(joint.spring.tangent(0.0))), "rotor_inertia": joint.rotor_inertia}
         law = joint.actuator.friction

@@ -3,7 +3,7 @@
 
 For each case and seed an arm is drawn, moved and recorded with noise, identified by what the command runs, and the
 written file is judged by what it predicts of another motion of that arm, without noise. A run is as it should be if the
-file predicts that motion, or if the first lines name what is wrong and the exit code is 1.
+file predicts that motion, or if an error names what is wrong and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Case:
         arm: changes the arm.
         efforts: changes what was recorded of the efforts (N, n).
         options: of the identification.
-        named: words of the first lines that name what is wrong; empty if the file should be good.
+        named: words of an error that name what is wrong; empty if the file should be good.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Outcome:
         good: whether it is as it should be.
         worse: whether the file is worse than the given one without saying so.
         code: exit code.
-        line: the first line, or the notes.
+        line: the errors, or the notes.
         error, before: of the written and the given file (n,), relative to the efforts.
         chosen: the cut-off and the weight of the prior.
     """
@@ -139,8 +139,8 @@ def run(settings: Settings) -> Section:
         f"{DURATION:g} s of a motion of five harmonics of 0.1 Hz at {RATE:g} Hz, noise as above, and the command's "
         "defaults but for `--offset sensor` of the bias; cut-off and weight of the prior are those of the first seed. "
         "*Recovered*: of another motion, without noise, the written file predicts the efforts of all joints to "
-        f"{RECOVERED:.0%} of their RMS, or to the noise of the sensor. *Named*: the first line, with "
-        "exit code 1, or of springs a note, says what is wrong. *Then recovered*: with the terms of that note. "
+        f"{RECOVERED:.0%} of their RMS, or to the noise of the sensor. *Named*: an error, with "
+        "exit code 1, says what is wrong. "
         f"*Worse files*: one of a joint that predicts worse than the given one by more than {WORSE - 1:.0%}, with exit "
         f"code 0. {runs} runs took {took / runs:.2g} s of the processor each, compilers included."
     ]
@@ -202,13 +202,13 @@ def outcome(case: Case, name: str, seed: int, chosen: dict[str, float] | None = 
     failed = found.failures
     worse = bool(np.any((error > WORSE * before) & (error > RECOVERED * TORQUE)))
     recovered = bool(np.all(error < RECOVERED)) and not failed
-    good = bool(failed) and case.named in failed[0] if case.named else recovered
+    good = any(case.named in line for line in failed) if case.named else recovered
     assert found.link_fit is not None
     return Outcome(
         good,
         worse and not failed,
         int(bool(failed)),
-        failed[0] if failed else "; ".join(found.notes),
+        "; ".join(failed or found.notes),
         error.round(3),
         before.round(3),
         {"cutoff": found.link_fit.filter.cutoff, "prior_weight": found.link_fit.prior_weight or 1.0},

@@ -102,8 +102,7 @@ def _judged(title: str, source: Source, scratch: Path, ratios: dict[str, list[fl
     robot, motor = load_robot(source.robot), source.side == "motor"
     terms = ("viscous", "coulomb", "offset", *(("rotor_inertia",) if motor else ()))
     using = replace(
-        default_filter(robot, results["cutoff"], motor_side=motor),
-        measured_velocity=results["velocity"].startswith("measured"),
+        default_filter(robot, results["cutoff"], motor_side=motor), measured_velocity=results["measured_velocity"]
     )
     train = filter_recording(training, terms, using)
     judge = filter_recording(validation, terms, replace(using, decimate=False))

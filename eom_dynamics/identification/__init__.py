@@ -3,11 +3,11 @@
 
 from .elastic.arm import ArmFit, ElasticOptions, identify_arm, identify_elasticity
 from .elastic.delay import drive_delay, period_of
-from .elastic.motor import MotorFit, MotorModel, fit_gear_ratio, fit_motor, fit_motors, with_motors
+from .elastic.motor import MotorFit, MotorModel, fit_motor
 from .elastic.resonance import ResonanceFit, fit_resonance, frequency_response, identify_resonance, with_resonance
-from .elastic.springs import SpringFit, fit_coupled_spring, fit_spring, fit_springs, with_coupled_spring, with_springs
+from .elastic.springs import SpringFit, fit_spring
 from .excitation.excitation import Excitation, ExcitationOptions, OptimalExcitation
-from .links.fit import Fit, fit, identified_robot, not_in_file, verified
+from .links.fit import Fit, fit, identified_robot, verified
 from .links.parameters import Options
 from .links.regressor import BaseParameters, Regressor, base_parameters, parameter_names
 from .links.terms import TERMS, Motion, Term
@@ -38,24 +38,16 @@ __all__ = [
     "base_parameters",
     "drive_delay",
     "fit",
-    "fit_coupled_spring",
-    "fit_gear_ratio",
     "fit_motor",
-    "fit_motors",
     "fit_resonance",
     "fit_spring",
-    "fit_springs",
     "frequency_response",
     "identified_robot",
     "identify_arm",
     "identify_elasticity",
     "identify_resonance",
-    "not_in_file",
     "parameter_names",
     "period_of",
     "verified",
-    "with_coupled_spring",
-    "with_motors",
     "with_resonance",
-    "with_springs",
 ]

@@ -26,6 +26,7 @@ from .quantity_text import number
 from .results import Result, ResultSection, TextTable
 from .writing import whole_folder
 
+_WAYPOINTS = 100.0  # rate of the points of the JointTrajectory, Hz
 _START = 1_000_000_000  # stamp of the first message, ns; a stamp of zero would stand for the present
 
 
@@ -97,34 +98,26 @@ def _used(optimum: OptimalExcitation) -> TextTable:
 
 
 def write_outputs(
-    folder: Path,
-    task: Excitation,
-    optimum: OptimalExcitation,
-    *,
-    rate: float,
-    waypoints: float,
-    storage: Storage = Storage.MCAP,
-    force: bool = False,
+    folder: Path, task: Excitation, optimum: OptimalExcitation, *, rate: float, force: bool = False
 ) -> None:
     """Write the bags ``setpoint`` and ``joint_trajectory``, and the motion as JSON, CSV and NumPy arrays.
 
-    The rates are those of setpoints and states, and of the points of the JointTrajectory, Hz.
+    The rate is that of setpoints and states, Hz.
     """
     names, motion = task.robot.joint_names, optimum.trajectory
     with whole_folder(folder, force=force) as aside:
-        for name, write, hz in (("setpoint", write_setpoints, rate), ("joint_trajectory", write_trajectory, waypoints)):
+        bags = {"setpoint": (write_setpoints, rate), "joint_trajectory": (write_trajectory, _WAYPOINTS)}
+        for name, (write, hz) in bags.items():
             (aside / name).mkdir()
-            write(aside / name, motion, names, hz, storage)
-        fields = trajectory_fields(motion, names, waypoints)
+            write(aside / name, motion, names, hz)
+        fields = trajectory_fields(motion, names, _WAYPOINTS)
         (aside / "joint_trajectory.json").write_text(f"{json.dumps(fields)}\n", encoding="utf-8")
         text = json.dumps(motion_as_json(task, optimum), indent=2)
         (aside / "excitation.json").write_text(f"{text}\n", encoding="utf-8")
         write_states(aside, sample(motion, rate), names)
 
 
-def write_setpoints(
-    folder: Path, motion: Trajectory, joint_names: Sequence[str], rate: float, storage: Storage = Storage.MCAP
-) -> None:
+def write_setpoints(folder: Path, motion: Trajectory, joint_names: Sequence[str], rate: float) -> None:
     """Write a bag with the topic ``setpoint`` at a rate, Hz, into an empty folder, whose name is that of its file."""
     samples = sample(motion, rate)
     since = np.round((samples.t - motion.start) * 1e9).astype(np.int64)
@@ -134,17 +127,15 @@ def write_setpoints(
     layout.set_stamps(rows, _START + since)
     for field, values in zip(STATE_FIELDS, samples[1:], strict=True):
         layout.set_numbers(rows, field, values)
-    with BagWriter(folder, folder.name, storage, {"/setpoint": SETPOINT}) as writer:
+    with BagWriter(folder, folder.name, Storage.MCAP, {"/setpoint": SETPOINT}) as writer:
         writer.write(_START + since, [rows])
 
 
-def write_trajectory(
-    folder: Path, motion: Trajectory, joint_names: Sequence[str], rate: float, storage: Storage = Storage.MCAP
-) -> None:
+def write_trajectory(folder: Path, motion: Trajectory, joint_names: Sequence[str], rate: float) -> None:
     """Write a bag with one message on the topic ``joint_trajectory``; arguments as for :func:`write_setpoints`."""
     header = {"stamp": {"sec": _START // 10**9}}
     message = serialized(JOINT_TRAJECTORY, header=header, **trajectory_fields(motion, joint_names, rate))
-    with BagWriter(folder, folder.name, storage, {"/joint_trajectory": JOINT_TRAJECTORY}) as writer:
+    with BagWriter(folder, folder.name, Storage.MCAP, {"/joint_trajectory": JOINT_TRAJECTORY}) as writer:
         writer.write(np.array([_START]), [np.frombuffer(message, np.uint8)[np.newaxis]])
 
 

@@ -12,31 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refusals
 
-from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics import load_robot
 from eom_dynamics.actuators.actuator import Actuator, Gear
 from eom_dynamics.actuators.friction import Friction
-from eom_dynamics.actuators.springs import (
-    CoupledSpring,
-    CubicSpring,
-    DampedSpring,
-    DeadZoneSpring,
-    ExponentialSpring,
-    TabulatedSpring,
-)
+from eom_dynamics.actuators.springs import CubicSpring, DampedSpring, DeadZoneSpring, ExponentialSpring, TabulatedSpring
 from eom_dynamics.identification import (
+    ArmRecording,
+    ElasticOptions,
     IdentificationError,
     MotorFit,
     MotorModel,
-    fit_coupled_spring,
-    fit_gear_ratio,
     fit_motor,
-    fit_motors,
     fit_spring,
-    fit_springs,
-    with_coupled_spring,
-    with_motors,
-    with_springs,
+    identify_elasticity,
 )
+from eom_dynamics.identification.elastic.springs import spring_of_joint, with_springs
 from eom_dynamics.robot import robot_from_parameters
 from eom_dynamics.robot.writers.parameters import robot_as_parameters
 from eom_dynamics.trajectory import Cosine
@@ -58,7 +48,6 @@ def test_exact_data_give_the_spring(K: float, hardening: float, width: float, of
     assert found.parameters["stiffness"][0] == pytest.approx(K, rel=1e-6)
     assert found.parameters["cubic"][0] * reach**2 == pytest.approx(hardening * K, abs=1e-6 * K)
     assert found.parameters["damping"][0] == pytest.approx(D, rel=1e-4)
-    assert found.hysteresis[0] == pytest.approx(width * unit, abs=1e-6 * unit)
     assert found.parameters["offset"][0] == pytest.approx(offset * unit, abs=1e-6 * unit)
 
 
@@ -69,7 +58,7 @@ def _noisy(effort: np.ndarray, seed: int = 0) -> np.ndarray:
 def test_linear_fit_is_that_of_the_covariance_formula() -> None:
     """Against NumPy's polynomial fit with its covariance: white noise, so that nothing is correlated."""
     effort = _noisy(400 * DELTA)
-    found = fit_spring(DELTA, DELTAD, effort, damping=False, hysteresis=False)
+    found = fit_spring(DELTA, 0 * DELTAD, effort)
     (K, o), covariance = np.polyfit(DELTA, effort, 1, cov=True)
     assert found.parameters["stiffness"][0] == pytest.approx(K, rel=1e-8)
     assert found.parameters["offset"][0] == pytest.approx(o, abs=1e-8)
@@ -95,7 +84,7 @@ def test_errors_in_the_deflection_do_not_make_the_spring_softer() -> None:
 
 def test_tables_are_within_a_percent() -> None:
     true = CubicSpring(400.0, 1e5)
-    found = fit_spring(DELTA, DELTAD, _noisy(true.load(DELTA)), "table", points=9)
+    found = fit_spring(DELTA, DELTAD, _noisy(true.load(DELTA)), "table")
     assert isinstance(found.spring, TabulatedSpring)
     x = np.linspace(-0.05, 0.05, 101)
     assert np.max(np.abs(found.spring.load(x) - true.load(x))) < 0.01 * true.load(0.05)
@@ -107,11 +96,11 @@ def test_tables_are_within_a_percent() -> None:
 
 def test_tables_of_one_side_are_mirrored_and_noisy_ones_are_monotone() -> None:
     delta = 0.025 + 0.5 * DELTA
-    found = fit_spring(delta, 0.5 * DELTAD, 400 * delta, "table", offset=False)
+    found = fit_spring(delta, 0.5 * DELTAD, 400 * delta, "table")
     x = np.linspace(-0.05, 0.05, 11)
     assert found.spring.load(x) == pytest.approx(400 * x, abs=1e-4)
     effort = np.tanh(DELTA / 0.01) + 0.2 * np.random.default_rng(0).normal(size=DELTA.shape)
-    found = fit_spring(DELTA, DELTAD, effort, "table", points=31)
+    found = fit_spring(DELTA, DELTAD, effort, "table")
     assert np.min(found.spring.tangent(np.linspace(-0.06, 0.06, 1001))) > 0
 
 
@@ -132,48 +121,18 @@ def test_other_laws(law: str, spring: Any, share: float) -> None:
         assert abs(value - true) < 3 * std < 0.2 * true
 
 
-def test_antagonistic_pairs() -> None:
-    robot = load_robot("vsa_planar_2r")
-    arm, exact = ElasticArm(robot), recording(robot, 10.0, speed=0.2)
-    noisy = exact.noisy(0)
-    fits = {}
-    for j, (name, spring) in enumerate(zip(robot.joint_names, arm.springs, strict=True)):
-        delta = (noisy.theta - noisy.q[:, arm.motor_joint])[:, arm.motor_joint == j]
-        # At one stiffness both springs are always stretched about alike; the recording's goes up and down.
-        fits[name] = fit_spring(delta, 0 * delta, noisy.tau[:, j], spring.kind)
-        stiffness = [
-            fit.tangent(exact.theta[:, 2 * j : 2 * j + 2] - exact.q[:, [j]]) for fit in (fits[name].spring, spring)
-        ]
-        assert np.max(np.abs(stiffness[0] / stiffness[1] - 1)) < 0.01
-    changed = with_springs(robot, fits)
-    assert [s.nominal for s in ElasticArm(changed).springs] == [s.nominal for s in arm.springs]
-
-
-def test_coupled_springs() -> None:
-    K = np.array([[300.0, 40.0], [40.0, 200.0]])
-    delta = np.stack([DELTA, 0.03 * np.sin(2 * np.pi * 0.9 * TIMES + 1)], axis=1)
-    tau = delta @ K
-    noisy = tau + 0.005 * np.ptp(tau, axis=0) * np.random.default_rng(0).normal(size=tau.shape)
-    found = fit_coupled_spring(delta, noisy)
-    assert found.spring.matrix == pytest.approx(K, rel=0.01)
-    assert np.all(np.abs(found.spring.matrix - K) < 3 * found.std)
-    robot = replace(load_robot("planar_2r"), coupled_stiffness=((0, 1), CoupledSpring(np.eye(2))))
-    assert with_coupled_spring(robot, found).coupled_stiffness[1].matrix == pytest.approx(found.spring.matrix)
-    with pytest.raises(IdentificationError, match="no coupled spring of 2 joints"):
-        with_coupled_spring(load_robot("planar_2r"), found)
-
-
 def test_springs_of_a_recorded_arm_and_its_robot_file() -> None:
     robot = load_robot("sea_planar_2r")
-    noisy = recording(robot, 10.0).noisy(0)
-    fits = fit_springs(noisy.t, noisy.theta, noisy.q, noisy.tau, ("cubic", "linear"))
-    for fit, true in zip(fits, (400.0, 300.0), strict=True):
-        value, std = fit.stiffness
+    x = recording(robot, 10.0).noisy(0)
+    arm = ArmRecording(x.t, x.q, None, x.tau, x.theta, x.motor_effort)
+    found = identify_elasticity(robot, [arm], ElasticOptions(laws={"joint_1": "cubic", "joint_2": "linear"}))
+    for name, true in {"joint_1": 400.0, "joint_2": 300.0}.items():
+        value, std = found.springs[name].stiffness
         assert value == pytest.approx(true, rel=0.01) and abs(value - true) < 3 * std
-    changed = with_springs(robot, dict(zip(robot.joint_names, fits, strict=True)))
+    changed = found.applied_to(robot)
     springs = [joint.spring for joint in robot_from_parameters(robot_as_parameters(changed, [])).joints]
     assert [spring.kind for spring in springs] == ["cubic", "linear"]
-    assert springs[1].constant == pytest.approx(fits[1].stiffness[0])
+    assert springs[1].constant == pytest.approx(found.springs["joint_2"].stiffness[0])
 
 
 @pytest.mark.parametrize(
@@ -181,11 +140,24 @@ def test_springs_of_a_recorded_arm_and_its_robot_file() -> None:
     [
         (DELTA, 400 * DELTA - 2e4 * DELTA**3, "cubic", "a softening spring is a table"),
         (0.06 + DELTA, 400 * (0.06 + DELTA), "linear", "depend on the assumed law"),
-        (DELTA, 400 * DELTA, "linear", r"^(hysteresis|damping)"),
+        (DELTA, 400 * DELTA, "linear", r"^damping"),
     ],
 )
 def test_what_the_data_do_not_tell(delta: np.ndarray, effort: np.ndarray, law: str, line: str) -> None:
     assert any(re.search(line, said) for said in fit_spring(delta, DELTAD, _noisy(effort), law).undetermined)
+
+
+def test_hysteresis_is_said_where_it_explains_the_residual() -> None:
+    """A loop of 5 % of the range of efforts; without one, none of twenty recordings has it. Stiffness is the same."""
+    loop = 0.5 * np.tanh(DELTAD / (0.05 * np.sqrt(np.mean(DELTAD**2))))
+    found = fit_spring(DELTA, DELTAD, _noisy(400 * DELTA + 2.0 * loop))
+    (line,) = [said for said in found.undetermined if "hysteresis" in said]
+    (share,) = re.findall(r"([\d.]+)% of the range", line)
+    assert float(share) == pytest.approx(100 * 2.0 / np.ptp(400 * DELTA + 2.0 * loop), abs=0.5)
+    assert found.parameters["stiffness"][0] == pytest.approx(400.0, rel=5e-3) and "hysteresis" not in found.parameters
+    for seed in range(20):
+        said = fit_spring(DELTA, DELTAD, _noisy(400 * DELTA, seed)).undetermined
+        assert not any("hysteresis" in line for line in said)
 
 
 EVEN = 1e-3 * np.arange(1000)
@@ -200,10 +172,10 @@ test_what_is_refused_of_springs = refusals(
     (lambda: fit_spring(np.full(1000, np.nan), DELTAD, DELTA), "deflection must be finite"),
     (lambda: fit_spring(DELTA, DELTAD, 400 * DELTA, "dead_zone"), "next to impossible ones; choose a simpler law"),
     (lambda: fit_spring(DELTA[:3], DELTAD[:3], DELTA[:3]), "3 samples do not determine 4 parameters"),
-    (lambda: fit_spring(DELTA, DELTAD, DELTA, "antagonistic_exponential"), r"takes deflections \(N, 2\)"),
-    (lambda: fit_springs(EVEN**2, DELTA, DELTA, DELTA), "even steps"),
-    (lambda: fit_springs(EVEN, DELTA, DELTA, DELTA), "joint 0: the spring does not deflect"),
-    (lambda: fit_springs(EVEN, DELTA, DELTA[:-1], DELTA), r"q must have shape \(1000,\)"),
+    (lambda: fit_spring(DELTA, DELTAD, DELTA, "antagonistic_exponential"), "law must be one of linear"),
+    (lambda: spring_of_joint(EVEN**2, DELTA, DELTA, DELTA), "even steps"),
+    (lambda: spring_of_joint(EVEN, DELTA, DELTA, DELTA), "the spring does not deflect"),
+    (lambda: spring_of_joint(EVEN, DELTA, DELTA[:-1], DELTA), r"q must have shape \(1000,\)"),
     (
         lambda: with_springs(load_robot("planar_2r"), {"elbow": fit_spring(DELTA, DELTAD, 400 * DELTA)}),
         "has no joint elbow; known are joint_1",
@@ -268,30 +240,20 @@ def test_torque_constant_from_currents() -> None:
     assert any("only k_t N" in line for line in fit.undetermined)
 
 
-def test_gear_ratio_and_compliance_from_both_sides_of_the_gear() -> None:
-    rng = np.random.default_rng(3)
-    shaft = -80.0 * (THETA + TAU / 400) + 0.7 + 1e-3 * rng.normal(size=T.shape)
-    fit = fit_gear_ratio(shaft, THETA + 1e-5 * rng.normal(size=T.shape), TAU + 0.05 * rng.normal(size=T.shape))
-    assert fit.ratio[0] == pytest.approx(-80.0, rel=1e-4)
-    assert fit.compliance[0] == pytest.approx(1 / 400, rel=1e-3)
-    assert abs(fit.ratio[0] + 80) < 4 * fit.ratio[1]
-    assert fit_gear_ratio(-80 * THETA, THETA).ratio[0] == pytest.approx(-80.0)
-
-
 def test_motors_of_a_recorded_arm_and_its_robot_file() -> None:
     """Inertia within 2 %, friction within 3 %."""
     robot = load_robot("sea_planar_2r")
     exact = recording(robot, 20.0)
-    noisy = exact.noisy(0)
-    terms = ("viscous", "coulomb", "efficiency", "offset")
-    fits = fit_motors(noisy.t, noisy.theta, tau=noisy.tau, effort=noisy.motor_effort, model=MotorModel(terms))
+    x = exact.noisy(0)
+    found = identify_elasticity(robot, [ArmRecording(x.t, x.q, None, x.tau, x.theta, x.motor_effort)])
+    fits = list(found.motors.values())
     for fit, joint in zip(fits, robot.joints, strict=True):
         friction = joint.actuator.friction
         within(fit, "rotor_inertia", joint.rotor_inertia, 0.02)
         within(fit, "viscous", friction.viscous, 0.03)
         within(fit, "coulomb", friction.coulomb, 0.03)
         within(fit, "efficiency", joint.actuator.gear.efficiency, 0.01)
-    changed = with_motors(robot, dict(zip(robot.joint_names, fits, strict=True)))
+    changed = replace(found, springs={}).applied_to(robot)
     again = robot_from_parameters(robot_as_parameters(changed, []))
     assert again.joints[0].rotor_inertia == pytest.approx(fits[0].rotor_inertia[0])
     assert again.joints[0].actuator.friction.coulomb == pytest.approx(fits[0].friction.coulomb)
@@ -316,8 +278,5 @@ test_what_is_refused_of_motors = refusals(
     (lambda: fit_motor(T, THETA, tau=TAU, current=-TAU), "current falls as the effort of the spring rises"),
     (lambda: fit_motor(T, THETA, tau=TAU, effort=TAU, cutoff=600.0), "cutoff must be between 0 and"),
     (lambda: fit_motor(T, THETA, tau=TAU, effort=TAU, cutoff=0.5), "8000 samples are too few|too few for a cut-off"),
-    (lambda: fit_motor(T, BOTH["tau"], **BOTH), "fit_motors"),
-    (lambda: fit_motors(T, np.stack([THETA, 0 * THETA], axis=1), **BOTH), "motor 1: the motor does not move"),
-    (lambda: fit_motors(T, THETA, tau=TAU, effort=TAU), r"theta must have shape \(N, m\)"),
-    (lambda: fit_gear_ratio(THETA, 0 * THETA), "the joint does not move"),
+    (lambda: fit_motor(T, BOTH["tau"], **BOTH), r"theta must be of one joint, \(N,\)"),
 )

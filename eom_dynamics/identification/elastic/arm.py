@@ -27,18 +27,14 @@ from ..links.verification import EffortErrors
 from ..recording import ArmRecording, IdentificationError, Recording, joined_motions
 from ..sampling import LowPass, cutoff_of, rate_of
 from .curve_fit import SIGNIFICANT
-from .motor import MOTOR_TERMS, GearFit, MotorFit, MotorModel, fit_gear_ratio, fit_motor, with_motors
-from .springs import SpringFit, fit_springs, laws, with_joints, with_springs
+from .motor import MOTOR_TERMS, MotorFit, MotorModel, fit_motor, with_motors
+from .springs import SpringFit, laws, spring_of_joint, with_springs
 
 KEEP = "keep"  # in place of a law: the spring of the file stays
-SPRING_TERMS = ("damping", "hysteresis", "offset")  # of :func:`.fit_spring`
-ACTUATOR_TERMS = ("rotor_inertia", *MOTOR_TERMS, "torque_constant", "gear_ratio")
-"""Rotor inertia, terms of :func:`.fit_motor`, torque constant where currents were recorded, and gear ratio by
-:func:`.fit_gear_ratio`, the positions of the shafts being those of the motors times the ratio of the file."""
+ACTUATOR_TERMS = ("rotor_inertia", *MOTOR_TERMS, "torque_constant")
+"""Rotor inertia, terms of :func:`.fit_motor`, and torque constant where currents were recorded."""
 
 _DEFAULT_TERMS = ("rotor_inertia", "viscous", "coulomb", "offset", "torque_constant")
-
-_LINES = ("linear", "damped")  # laws of linear springs
 
 # Laws that :func:`.fit_motor` finds from deflections and motor efforts alone.
 _WITHOUT_SENSOR = {"linear": False, "cubic": True}
@@ -49,29 +45,20 @@ _REST = 1e-3  # motion of a motor, rad or m, that is attributed to encoder noise
 _UNEXPLAINED = 0.9
 
 
-def joint_laws() -> tuple[str, ...]:
-    """Names of identifiable spring laws with one motor."""
-    return tuple(law for law, kind in laws().items() if len(kind.motors) == 1)
-
-
 @dataclass(frozen=True)
 class ElasticOptions:
     """Identification of springs and motors, of joints with a spring and a motor each.
 
     Attributes:
         laws: law of the spring, or keep for the spring of the file, of all joints or of one; default: that of the file.
-        spring_terms: terms besides the law, or none; default: all.
         motor_terms: terms of the motors, or none; omitted friction is zero; default: rotor_inertia, viscous, coulomb,
             offset, torque_constant, and efficiency if the file has gear loss.
-        points: number of points of a table.
     """
 
     laws: Mapping[str | None, str] = option(
-        {}, flag="--spring-law", choices=lambda: (*joint_laws(), KEEP), metavar="[JOINT=]LAW"
+        {}, flag="--spring-law", choices=lambda: (*laws(), KEEP), metavar="[JOINT=]LAW"
     )
-    spring_terms: tuple[str, ...] = option(SPRING_TERMS, choices=SPRING_TERMS, metavar="NAME,…")
     motor_terms: tuple[str, ...] | None = option(choices=ACTUATOR_TERMS, metavar="NAME,…")
-    points: int = option(9, flag="--spring-points", rule="[1, 10000]", metavar="N")
 
     def __post_init__(self) -> None:
         """Check names and numbers; raises IdentificationError."""
@@ -104,36 +91,32 @@ def check_elastic(robot: Robot, options: ElasticOptions | None = None) -> None:
     options.check(robot)
     for joint in robot.independent_joints:
         law = options.law(joint)
-        if len(joint.spring.motors) != 1 or law not in (*joint_laws(), KEEP):
+        if len(joint.spring.motors) != 1 or law not in (*laws(), KEEP):
             raise RobotDescriptionError(
                 f"{joint.name}: has a spring of type {joint.spring.kind}; each joint needs one motor behind one of the "
-                f"types {', '.join(sorted(joint_laws()))}"
+                f"types {', '.join(sorted(laws()))}"
             )
 
 
 @dataclass(frozen=True, eq=False)
 class Elasticity:
-    """Identified springs and motors, and gears whose ratio was to be identified, by joint name.
+    """Identified springs and motors, by joint name.
 
     Joints that are not identifiable are absent; notes say what is not identifiable from the data, a line each.
     """
 
     springs: dict[str, SpringFit]
     motors: dict[str, MotorFit]
-    gears: dict[str, GearFit]
     notes: tuple[str, ...]
 
     def without(self, springs: Collection[str], motors: Collection[str]) -> Elasticity:
-        """These results without the springs, and without the motors and gears, of the named joints."""
+        """These results without the springs, and without the motors, of the named joints."""
         left = {name: fit for name, fit in self.springs.items() if name not in springs}
-        kept = [name for name in self.motors if name not in motors]
-        gears = {name: gear for name, gear in self.gears.items() if name not in motors}
-        return Elasticity(left, {name: self.motors[name] for name in kept}, gears, self.notes)
+        return Elasticity(left, {name: fit for name, fit in self.motors.items() if name not in motors}, self.notes)
 
     def applied_to(self, robot: Robot) -> Robot:
-        """The robot with these springs, motors and gears."""
-        geared = with_joints(robot, self.gears, lambda joint, gear: replace(joint, gear_ratio=gear.ratio[0]))
-        return with_motors(with_springs(geared, self.springs), self.motors)
+        """The robot with these springs and motors."""
+        return with_motors(with_springs(robot, self.springs), self.motors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,15 +200,11 @@ def identify_elasticity(
     terms = options.terms(robot)
     springs: dict[str, SpringFit] = {}
     motors: dict[str, MotorFit] = {}
-    gears: dict[str, GearFit] = {}
     notes: list[str] = []
     for k, joint in enumerate(robot.independent_joints):
         report("springs and motors", k / robot.n)
         columns = _Columns.of(whole, k)
         try:
-            if "gear_ratio" in terms:
-                gears[joint.name], columns = _gear(joint, columns, options.law(joint))
-                joint = replace(joint, gear_ratio=gears[joint.name].ratio[0])
             spring, motor, doubt = _identify_joint(joint, columns, options, terms)
         except IdentificationError as error:
             notes.append(f"{joint.name}: {error}")
@@ -233,12 +212,11 @@ def identify_elasticity(
         notes += [f"{joint.name}: {doubt}"] if doubt else []
         springs |= {} if spring is None else {joint.name: spring}
         motors |= {} if motor is None else {joint.name: motor}
-        for part, part_fit in (("spring", spring), ("motor", motor), ("gear", gears.get(joint.name))):
+        for part, part_fit in (("spring", spring), ("motor", motor)):
             notes += [f"{joint.name}, {part}: {line}" for line in (() if part_fit is None else part_fit.undetermined)]
     if not (springs or motors):
         raise IdentificationError(notes[0])
-    gears = {name: gear for name, gear in gears.items() if name in springs or name in motors}
-    return Elasticity(springs, motors, gears, tuple(notes))
+    return Elasticity(springs, motors, tuple(notes))
 
 
 def with_spring_efforts(robot: Robot, elasticity: Elasticity, recording: ArmRecording) -> ArmRecording:
@@ -279,17 +257,6 @@ class _Columns:
         return cls(whole.t, whole.q[:, k], whole.theta[:, k], tau, effort, current, whole.starts)
 
 
-def _gear(joint: Joint, x: _Columns, law: str) -> tuple[GearFit, _Columns]:
-    """Gear ratio, and the signals with it in place of that of the file."""
-    if x.tau is None:
-        raise IdentificationError("gear_ratio: not identifiable, since the effort of the spring was not recorded")
-    gear = fit_gear_ratio(joint.gear_ratio * x.theta, x.q, x.tau, hardening=law not in _LINES)
-    factor = gear.ratio[0] / joint.gear_ratio
-    if not factor > 0:
-        raise IdentificationError(f"gear_ratio: {gear.ratio[0]:.4g} and that of the file differ in sign; check signs")
-    return gear, replace(x, theta=x.theta / factor, effort=None if x.effort is None else factor * x.effort)
-
-
 def _identify_joint(
     joint: Joint, x: _Columns, options: ElasticOptions, terms: tuple[str, ...]
 ) -> tuple[SpringFit | None, MotorFit | None, str]:
@@ -326,11 +293,7 @@ def _identify_joint(
         tau = spring.spring.load(x.theta - x.q, np.zeros_like(x.q))
     else:
         if law != KEEP:
-            switches = {term: term in options.spring_terms for term in SPRING_TERMS}
-            try:
-                (spring,) = fit_springs(x.t, x.theta, x.q, tau, law, starts=x.starts, points=options.points, **switches)
-            except IdentificationError as error:
-                raise IdentificationError(str(error).removeprefix("joint 0: ")) from None
+            spring = spring_of_joint(x.t, x.theta, x.q, tau, law, starts=x.starts)
         motor = motor_fit(tau=tau, **({"current": current} if x.effort is None else {"effort": x.effort}))
     if motor.relative > _UNEXPLAINED:
         doubt = (
@@ -371,11 +334,9 @@ def _spring_of(motor: MotorFit, law: str) -> SpringFit:
     if not stiffness > 0:
         raise IdentificationError("motor efforts do not rise with the deflection; check signs and units")
     spring = LinearSpring(stiffness) if law == "linear" else CubicSpring(stiffness, parameters["cubic"][0])
-    lines = (
-        "damping and hysteresis: the effort of the spring was not recorded; they are part of the motor's friction",
-    )
+    lines = ("damping: the effort of the spring was not recorded; it is part of the motor's friction",)
     figures = motor.residual, motor.relative, motor.samples
-    return SpringFit(spring, law, parameters, (0.0, np.inf), None, *figures, lines, motor.spring_covariance)
+    return SpringFit(spring, law, parameters, None, *figures, lines, motor.spring_covariance)
 
 
 @dataclass(frozen=True, eq=False)

@@ -131,13 +131,6 @@ def curve_fit(
     return CurveEstimate(names, values, covariance, solution.fun, time, at_bound)
 
 
-def linear_fit(columns: Mapping[str, Array], target: Array) -> CurveEstimate:
-    """Least squares of a target (N,) by columns (N,), as by :func:`curve_fit`."""
-    A = np.stack(list(columns.values()), axis=-1)
-    start = np.linalg.lstsq(A, target, rcond=None)[0]
-    return curve_fit(lambda p: target - A @ p, dict(zip(columns, start, strict=True)), {})
-
-
 def _covariance(J: Array, residual: Array, stopped: NDArray[np.bool_], independent: bool) -> tuple[Array, float]:
     """Covariance (p, p) of the solution, and the correlation time of the residuals."""
     count, p = J.shape

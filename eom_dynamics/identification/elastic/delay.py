@@ -6,14 +6,9 @@ A drive with the effort u, the references p and v and a PD applies
     tau(t) = g u(t - D) + kp (p(t - D) - theta(t - a)) + kd (v(t - D) - thetad(t - b)) + constant
            = g u(t - D) + kp e + kd ed + kp a thetad + (kd b - kp a²/2) thetadd + constant,   e = p(t - D) - theta(t),
 
-whatever friction and masses are. D, a and b count from the times at which efforts are recorded. Recorded efforts may be
-early by l: half a period of the commands where a drive reports what it begins to apply, minus that where it reports the
-mean of the last period. That is said, or else is in the motion away from reversals, where friction has its sign,
-
-    tau(t - l) = B thetadd + viscous thetad + coulomb sign(thetad) + effort of the spring + constant,
-
-and D + l, a + l and b + l count from the motion. If the effort of the spring was not measured, that of its law is late
-by its damping over its stiffness, which the motion does not tell from l.
+whatever friction and masses are. D, a and b count from the times at which efforts are recorded, which may be early by
+l: half a period of the commands where a drive reports what it begins to apply, minus that where it reports the mean of
+the last period. D + l, a + l and b + l count from the motion.
 
 A drive that holds commands for a period T adds T/2 to D: it is the lead that undoes both.
 
@@ -34,21 +29,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
-from scipy.ndimage import gaussian_filter1d, minimum_filter1d
+from scipy.ndimage import gaussian_filter1d
 
 from ...arrays import Array
-from ...elastic import ElasticArm
-from ...elastic.elastic_arm import require_arm
+from ...exceptions import StateError
 from ...states import real_array
 from ..recording import IdentificationError
 from ..sampling import column_lengths, least_squares
 
 _BANDWIDTH = 12.0  # bandwidth of motions, Hz
-_LAWS, _RATE = 5.0, 40.0  # bandwidth of derivatives and laws of springs, and least sample rate, over that
+_RATE = 40.0  # least sample rate, over that
 _DENSE, _MARGIN = 10.0, 2.0  # samples that are fitted per period of the bandwidth, and periods left out at both ends
-_SLOW = 0.02  # least velocity over its rms at which friction is that of its sign
-_DAMPING = 2.5e-4  # deviation of springs' damping over their stiffness, s: 1 % of a motor's critical one at 80 rad/s
-_CONTRADICTED, _SEEN = 3.0, 2.0  # standard deviations at which the motion contradicts ``early``, and a time is seen
+_SEEN = 2.0  # standard deviations at which an age is seen
 _NOISE = 2.0  # residual over that of white noise beyond which a drive has no PD
 _FINEST = 1e-4  # least noise over the effort
 
@@ -56,7 +48,6 @@ Design = Callable[[float], tuple[Array, Array]]
 """From a delay, s, to what is fitted, y (N,), and the columns (N, k)."""
 
 LONGEST = 0.02  # longest delay, and least negative one, s
-REACH = 0.48  # time within which a sample counts after the low-pass, over the period of its bandwidth
 _CANDIDATES = 41  # candidates over the range of delays, before the best one is refined
 
 _DEPENDENT = 1e-10  # singular values of columns of length one below which they depend on each other
@@ -82,9 +73,9 @@ class Delay(NamedTuple):
             return ""
         return f"its deviation of {1e3 * self.standard_deviation:.2g} ms exceeds {1e3 * LARGEST_DEVIATION:g} ms"
 
-    def after(self, other: Delay) -> Delay:
-        """The sum with an independent one."""
-        return Delay(self.value + other.value, float(np.hypot(self.standard_deviation, other.standard_deviation)))
+    def later(self, time: float) -> Delay:
+        """The sum with a time that is known, s."""
+        return Delay(self.value + time, self.standard_deviation)
 
 
 class DriveDelay(NamedTuple):
@@ -93,14 +84,14 @@ class DriveDelay(NamedTuple):
     Attributes:
         delay: from commands to the motion that they cause.
         position_age, velocity_age: of what the PD measures; None if commands have no references.
-        early: by which efforts are recorded before they act.
+        early: time by which efforts are recorded before they act, s.
         noise: largest residual of the drives' equations over that of white noise; about 1 if drives have a PD.
     """
 
     delay: Delay
     position_age: Delay | None
     velocity_age: Delay | None
-    early: Delay
+    early: float
     noise: float
 
     @property
@@ -115,7 +106,7 @@ class DriveDelay(NamedTuple):
             return "commands have no references of position and velocity"
         if self.noise > _NOISE:
             return "efforts are not those of a PD"
-        if self.early.value > _SEEN * self.early.standard_deviation:
+        if self.early > 0:
             return "efforts are recorded before they act, so that their age and the delay are not told apart"
         if self.position_age.value < _SEEN * self.position_age.standard_deviation:
             return "the position has no age that is seen"
@@ -126,77 +117,52 @@ class DriveDelay(NamedTuple):
         """The timing of several recordings, at least one."""
         first, *ages, early, noise = zip(*several, strict=True)
         position, velocity = (None if None in age else combined(age) for age in ages)
-        return cls(combined(first), position, velocity, combined(early), max(noise))
+        return cls(combined(first), position, velocity, max(early), max(noise))
 
 
 def drive_delay(
-    arm: ElasticArm,
     t: ArrayLike,
-    q: ArrayLike,
     motor_position: ArrayLike,
     motor_effort: ArrayLike,
     command: Sequence[ArrayLike],
     *,
-    spring_effort: ArrayLike | None = None,
-    early: float | None = None,
+    early: float = 0.0,
 ) -> DriveDelay:
-    """Delay from the commands of an arm to its motion, drive delay plus half the hold period, and ages of the feedback.
+    """Delay from the commands of motors to their motion, drive delay plus half the hold period, and ages of feedback.
 
-    Gains of the PD, torque constants, inertia and friction are fitted with it. All is measured by one clock.
+    Gains of the PD and torque constants are fitted with it. All is measured by one clock.
 
     Args:
-        arm: the arm, without a transmission; of its file the shapes of the springs' laws count where efforts of springs
-            were not measured, and at rigid joints the inverse dynamics.
         t: (N,) s, in equal steps.
-        q: measured positions (N, n) of the links, rad or m.
         motor_position: measured positions (N, m) of the motors on the link side of their gears, rad or m.
         motor_effort: efforts (N, m) that the motors apply, as recorded, N m or N.
         command: commanded effort, and position and velocity where the drives have a PD, of the motors, each (N, m).
-        spring_effort: measured efforts (N, n) of the springs, N m or N; NaN, or None, where they were not measured.
-        early: time by which efforts are recorded before they act, s, by default from the motion: half a period of the
-            commands where a drive reports the effort that it begins to apply, minus that for the last period's mean.
+        early: time by which efforts are recorded before they act, s: half a period of the commands where a drive
+            reports the effort that it begins to apply, minus that for the last period's mean.
 
     Raises:
-        IdentificationError: there are too few samples, the signals do not determine the delay, or the motion
-            contradicts ``early``.
+        IdentificationError: there are too few samples, or the signals do not determine the delay.
         StateError: an array has the wrong shape or is not finite.
     """
-    require_arm(arm)
-    times = real_array(t, "t")
-    n, m = arm.robot.n, len(arm.motor_joint)
-    links = real_array(q, "q", (len(times), n))
-    motors = real_array(motor_position, "motor_position", (len(times), m))
-    efforts = real_array(motor_effort, "motor_effort", (len(times), m))
-    sent = [real_array(values, "command", (len(times), m)) for values in command]
-    tau = np.full((len(times), n), np.nan) if spring_effort is None else np.asarray(spring_effort, dtype=float)
+    times, efforts = real_array(t, "t"), real_array(motor_effort, "motor_effort")
+    positions = real_array(motor_position, "motor_position", efforts.shape)
+    sent = [real_array(values, "command", efforts.shape) for values in command]
+    if efforts.ndim != 2 or len(efforts) != len(times):
+        raise StateError(f"motor_effort must have shape ({len(times)}, m), has {efforts.shape}")
     band = min(_BANDWIDTH, 1 / (_RATE * float(np.median(np.diff(times)))))
-    causes = [_instruments(times, motors[:, i], [x[:, i] for x in sent], band) for i in range(m)]
     drives = []
-    for i in range(m):
+    for i in range(efforts.shape[1]):
         with suppress(IdentificationError):
-            drives.append(_of_drive(times, efforts[:, i], motors[:, i], [x[:, i] for x in sent], causes[i], band))
+            drives.append(_of_drive(times, efforts[:, i], positions[:, i], [x[:, i] for x in sent], band))
     if not drives:
         raise IdentificationError("efforts of no motor follow its commands and references; record a longer motion")
-    motion, reason = _of_motion(arm, times, links, motors, tau, efforts, causes, band)
-    if early is not None:
-        if motion is not None and abs(motion.value - early) > _CONTRADICTED * motion.standard_deviation:
-            raise IdentificationError(
-                f"by the motion, recorded motor efforts act {1e3 * motion.value:.2g} ms later (standard deviation "
-                f"{1e3 * motion.standard_deviation:.1g}), not {1e3 * early:.2g} ms"
-            )
-        motion = Delay(early, 0.0)
-    if motion is None:
-        raise IdentificationError(
-            f"the time at which recorded motor efforts act is not determined away from reversals: {reason}, or give "
-            "that time, --motor-delay (--effort-delay of rigid joints)"
-        )
-    delay, *ages = (combined(x).after(motion) for x in zip(*(delays for delays, _ in drives), strict=True))
+    delay, *ages = (combined(x).later(early) for x in zip(*(delays for delays, _ in drives), strict=True))
     position, velocity = ages or (None, None)
-    return DriveDelay(delay, position, velocity, motion, max(noise for _, noise in drives))
+    return DriveDelay(delay, position, velocity, early, max(noise for _, noise in drives))
 
 
 def _of_drive(
-    t: Array, effort: Array, position: Array, sent: Sequence[Array], causes: Array, band: float
+    t: Array, effort: Array, position: Array, sent: Sequence[Array], band: float
 ) -> tuple[tuple[Delay, ...], float]:
     """Delay, and ages where commands have references, from the equation of a drive; and its residual."""
     rows = _inner(t, band)
@@ -215,7 +181,8 @@ def _of_drive(
 
         return columns
 
-    fit = fit_delay(design(band), causes[rows], len(at) * _spacing(t, band) * (t[1] - t[0]), band)
+    causes = _instruments(t, position, sent, band)[rows]
+    fit = fit_delay(design(band), causes, len(at) * _spacing(t, band) * (t[1] - t[0]), band)
     # White noise has twice the power in twice the band.
     y, columns = design(2 * band)(fit.x[-1])
     wider, inner = np.sum(np.square(y - columns @ fit.x[:-1])), np.sum(np.square(fit.residual))
@@ -244,41 +211,6 @@ def _ages(fit: DelayFit) -> tuple[Delay, Delay]:
     gradients[1, :4] = -(a**2) / (2 * kd), -b / kd, a / kd, 1 / kd
     deviations = np.sqrt(np.einsum("ij,jk,ik->i", gradients, fit.covariance, gradients))
     return Delay(float(a), float(deviations[0])), Delay(float(b), float(deviations[1]))
-
-
-def _of_motion(
-    arm: ElasticArm, t: Array, q: Array, theta: Array, tau: Array, effort: Array, causes: Sequence[Array], band: float
-) -> tuple[Delay | None, str]:
-    """Time by which recorded efforts are before those that move the motors; or None, and why it is not determined."""
-    n, m = arm.robot.n, len(arm.motor_joint)
-    measured = np.asarray(np.isfinite(tau).all(axis=0))
-    x, xd, xdd = (smooth(t, np.column_stack([q, theta]), _LAWS * band)(t, k) for k in range(3))
-    deflection = x[:, n:] - x[:, arm.motor_joint]
-    law = np.nan_to_num(arm.efforts_of_deflections(deflection, 0 * deflection, rigid_too=True).tau)
-    modelled = arm.dynamics.effort(x[:, :n], xd[:, :n], xdd[:, :n])
-    load = np.where(measured, tau, np.where(arm.rigid, modelled, law))[:, arm.motor_joint]
-    efficiency = np.broadcast_to(arm.gear.efficiency, (m,))
-    step = t[1] - t[0]
-    reach, delays, reason = 2 * round(REACH / band / step) + 1, [], ""
-    for i in range(m):
-        v = smooth(t, theta[:, i], band)(t, 1)
-        steady = (np.abs(v) > _SLOW * np.sqrt(np.mean(v**2))).astype(int)
-        rows = _inner(t, band) & (minimum_filter1d(steady, reach) > 0)
-        sign, at = np.sign(v), t[rows]
-        columns = [load[:, i], xd[:, n + i], xdd[:, n + i], *([np.abs(load[:, i]) * sign] if efficiency[i] < 1 else [])]
-        columns = [smooth(t, np.column_stack(columns), band)(at), sign[rows], np.ones_like(at)]
-        design = _advanced(smooth(t, effort[:, i], band), at, np.column_stack(columns))
-        try:
-            delays.append(fit_delay(design, causes[i][rows], len(at) * _spacing(t, band) * step, band).delay)
-        except IdentificationError as error:
-            reason = reason or str(error)
-    if not delays:
-        return None, reason
-    return combined(delays).after(Delay(0.0, 0.0 if measured[arm.motor_joint].all() else _DAMPING)), ""
-
-
-def _advanced(effort: CubicSpline, at: Array, columns: Array) -> Design:
-    return lambda delay: (effort(at - delay), columns)
 
 
 def _inner(t: Array, band: float) -> NDArray[np.bool_]:

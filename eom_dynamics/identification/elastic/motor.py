@@ -17,7 +17,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,7 +28,7 @@ from ...arrays import Array
 from ...robot import Robot
 from ..recording import IdentificationError
 from ..sampling import LowPass, cutoff_of, even_signals, longest, of_one_motion, rate_of
-from .curve_fit import CurveEstimate, curve_fit, linear_fit
+from .curve_fit import CurveEstimate, curve_fit
 from .springs import with_joints
 
 MOTOR_TERMS = ("viscous", "asymmetric", "coulomb", "stribeck", "efficiency", "offset")
@@ -147,86 +146,11 @@ def fit_motor(
     recorded = {"theta": theta, "tau": tau, "deflection": deflection, "effort": effort, "current": current}
     period, signals = even_signals(t, {name: x for name, x in recorded.items() if x is not None})
     if signals["theta"].ndim != 1:
-        raise IdentificationError(f"theta must be of one joint, (N,), has {signals['theta'].shape}; see fit_motors")
+        raise IdentificationError(f"theta must be of one joint, (N,), has {signals['theta'].shape}")
     part = longest(len(signals["theta"]), starts)
     low_pass = LowPass(period, cutoff_of(period, signals["theta"][part], 2) if cutoff is None else cutoff)
     equation = _Equation(low_pass, signals, model, starts)
     return _result(equation.fit(), equation, low_pass.cutoff, gear_ratio)
-
-
-def fit_motors(
-    t: ArrayLike,
-    theta: ArrayLike,
-    *,
-    gear_ratio: ArrayLike = 1.0,
-    tau: ArrayLike | None = None,
-    deflection: ArrayLike | None = None,
-    effort: ArrayLike | None = None,
-    current: ArrayLike | None = None,
-    **options: Any,
-) -> tuple[MotorFit, ...]:
-    """:func:`fit_motor` of the m motors of a recording, all arrays (N, m); errors have the number of the motor."""
-    recorded = {"theta": theta, "tau": tau, "deflection": deflection, "effort": effort, "current": current}
-    _, signals = even_signals(t, {name: x for name, x in recorded.items() if x is not None})
-    if signals["theta"].ndim != 2:
-        raise IdentificationError(f"theta must have shape (N, m), has {signals['theta'].shape}")
-    m = signals["theta"].shape[1]
-    ratios = np.broadcast_to(np.asarray(gear_ratio, dtype=float), (m,))
-    fits = []
-    for k in range(m):
-        columns: dict[str, Any] = {name: x[:, k] for name, x in signals.items()}
-        try:
-            fits.append(fit_motor(t, columns.pop("theta"), gear_ratio=float(ratios[k]), **columns, **options))
-        except IdentificationError as error:
-            raise IdentificationError(f"motor {k}: {error}") from None
-    return tuple(fits)
-
-
-@dataclass(frozen=True, eq=False)
-class GearFit:
-    """Gear ratio identified from both sides of the gear, with standard deviations.
-
-    Attributes:
-        ratio: turns of the motor for one turn of the joint; negative where it turns the other way.
-        compliance: 1/K of the spring behind the gear, rad/(N m) or m/N.
-        undetermined: what is not identifiable from the data, a line each.
-    """
-
-    ratio: tuple[float, float]
-    compliance: tuple[float, float]
-    undetermined: tuple[str, ...]
-
-
-def fit_gear_ratio(
-    shaft_position: ArrayLike, q: ArrayLike, tau: ArrayLike | None = None, *, hardening: bool = False
-) -> GearFit:
-    """Fit phi = N (q + tau/K) + o to positions of a motor's shaft and of its link.
-
-    Args:
-        shaft_position: phi, before the gear (N,), rad.
-        q: link position (N,), rad or m.
-        tau: effort of the spring (N,), N m or N; by default the joint counts as rigid.
-        hardening: whether the compliance depends on the effort, by terms in tau³ and tau⁵ beside tau/K. Gravity makes
-            efforts a function of the position, so that what a line does not explain would pass for a part of N.
-
-    Raises:
-        IdentificationError: shapes differ, a number is not finite, or the joint does not move.
-    """
-    recorded = {"shaft_position": shaft_position, "q": q} | ({} if tau is None else {"tau": tau})
-    _, signals = even_signals(np.arange(np.shape(q)[0]), recorded)
-    phi, link = signals["shaft_position"], signals["q"]
-    if not np.ptp(link) > 0:
-        raise IdentificationError("the joint does not move in this recording")
-    columns = {"ratio": link}
-    if tau is not None:
-        unit = float(np.max(np.abs(signals["tau"]))) or 1.0
-        columns["bend"] = signals["tau"]
-        columns |= {f"bend {k}": (signals["tau"] / unit) ** k for k in (3, 5) if hardening}
-    estimate = linear_fit(columns | {"offset": np.ones(len(phi))}, phi)
-    parameters = estimate.by_name()
-    ratio, (bend, std) = parameters["ratio"], parameters.get("bend", (0.0, 0.0))
-    compliance = bend / ratio[0], abs(std / ratio[0])
-    return GearFit(ratio, compliance, tuple(x for x in estimate.undetermined if x.startswith("ratio")))
 
 
 class _Equation:

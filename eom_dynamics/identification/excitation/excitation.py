@@ -94,13 +94,15 @@ class ExcitationOptions:
     share: float = option(0.9, rule="(0, 1]", metavar="X")
     spheres: Mapping[str, ArrayLike] | None = None
     clearance: float = option(0.0, rule="not negative", metavar="M")
-    terms: Sequence[str] = option((), flag="--term", metavar="NAME")
+    terms: Sequence[str] = ()
     noise: ArrayLike | None = None
-    condition_weight: float = option(2.0, rule="not negative", metavar="C")
+    condition_weight: float = 2.0
 
     def __post_init__(self) -> None:
         """Raise TrajectoryError if a number is out of its range."""
         check_options(self, TrajectoryError)
+        if not self.condition_weight >= 0:
+            raise TrajectoryError(f"condition_weight must not be negative, is {self.condition_weight:g}")
 
 
 class Excitation:

@@ -18,7 +18,7 @@ from ...arrays import Array
 from ..recording import IdentificationError, Recording
 from ..sampling import EDGE, HIGHEST, cutoff_bounds, cutoff_of, decimation, root_mean_square
 from .equations import FOLDS, blocks, filter_recordings, others, predictions, training_data, weighted
-from .filtering import Filter, FilteredSamples, default_filter, noise_of_motion, power, uniform
+from .filtering import Filter, FilteredSamples, default_filter, power, uniform, velocity_noise
 from .parameters import Options
 from .regressor import Regressor
 from .solutions import held_out_vectors
@@ -88,24 +88,22 @@ def choose_filter(
     if not excerpts:
         raise recordings[0].no_motion
     has_velocity = all(recording.qd is not None for recording in recordings)
-    if options.measured_velocity and not has_velocity:
-        raise IdentificationError("velocities were not recorded; choose differences of positions")
-    velocities = [False, True][: 1 + has_velocity] if options.measured_velocity is None else [options.measured_velocity]
+    velocities = [False, True][: 1 + has_velocity]
     cutoffs = candidates(excerpts) if options.cutoff is None else [options.cutoff]
     trials: list[Trial] = []
     using = default_filter(regressor.robot, cutoffs[0], motor_side=options.side == "motor")
-    using = replace(using, measured_velocity=velocities[0])
     if len(cutoffs) * len(velocities) > 1:
 
-        def compared(candidates: Sequence[tuple[float, bool]], prior: str | None, before: float) -> list[Trial]:
+        def compared(candidates: Sequence[tuple[float, bool]], before: float, *, consistent: bool) -> list[Trial]:
             trials = []
             for k, (f, v) in enumerate(candidates):
                 progress(before + 0.5 * k / len(candidates))
                 parts = [_without_ends(part, f, cutoffs[0]) for part in excerpts]
-                trials.append(_trial(regressor, parts, replace(using, cutoff=f, measured_velocity=v), file, prior))
+                candidate = replace(using, cutoff=f, measured_velocity=v)
+                trials.append(_trial(regressor, parts, candidate, file, consistent=consistent))
             return trials
 
-        coarse = compared([(f, v) for f in cutoffs[::2] for v in velocities], None, 0.0)
+        coarse = compared([(f, v) for f in cutoffs[::2] for v in velocities], 0.0, consistent=False)
         least = min(coarse, key=lambda trial: trial.error)
         if not np.isfinite(least.error):
             raise IdentificationError(
@@ -116,12 +114,10 @@ def choose_filter(
         fine = [f for f in cutoffs if min(near) / RATIO < 1.01 * f < 1.02 * max(near) * RATIO]
         fine = fine[:: 1 + (len(fine) > _CLOSE_LOOKS)]  # neighbours tell nothing more of a flat curve
         # Physically consistent inertias decide where all bodies are identified.
-        prior = options.prior if options.inertia and options.payload is None else None
-        trials = compared([(f, least.measured_velocity) for f in fine], prior, 0.5)
+        trials = compared([(f, least.measured_velocity) for f in fine], 0.5, consistent=options.payload is None)
         best = _parsimonious(trials)
         using = replace(using, cutoff=best.cutoff, measured_velocity=best.measured_velocity)
-    qd, _ = noise_of_motion(excerpts, using)
-    return replace(using, velocity_noise=qd), tuple(trials)
+    return replace(using, velocity_noise=velocity_noise(excerpts, using)), tuple(trials)
 
 
 def _parsimonious(trials: Sequence[Trial]) -> Trial:
@@ -150,9 +146,9 @@ def _without_ends(motion: Recording, cutoff: float, lowest: float) -> Recording:
 
 
 def _trial(
-    regressor: Regressor, recordings: Sequence[Recording], using: Filter, file: Array, prior: str | None
+    regressor: Regressor, recordings: Sequence[Recording], using: Filter, file: Array, *, consistent: bool
 ) -> Trial:
-    """A candidate, judged by least squares or, with a prior, by physically consistent inertias."""
+    """A candidate, judged by least squares or by physically consistent inertias."""
     nothing = Trial(using.cutoff, using.measured_velocity, np.inf)
     try:
         whole = filter_recordings(recordings, regressor, replace(using, decimate=False))
@@ -163,10 +159,10 @@ def _trial(
         return nothing
     if len(data.folds) < FOLDS or data.system.counts.sum() < _LEAST_EQUATIONS * data.system.parameters:
         return nothing
-    if prior is None:
-        vectors = [weighted(others(data.systems, k), file, _ROUGH).x for k in range(FOLDS)]
+    if consistent:
+        vectors = held_out_vectors(data, weighted(data.system, file, _ROUGH), _WEIGHT)
     else:
-        vectors = held_out_vectors(data, weighted(data.system, file, _ROUGH), prior, _WEIGHT)
+        vectors = [weighted(others(data.systems, k), file, _ROUGH).x for k in range(FOLDS)]
     # Of all candidates the same samples, and more than those that a low cut-off leaves.
     step = max(1, sum(map(len, whole)) // _JUDGING)
     held_out = [FilteredSamples.joined(fold) for fold in blocks([part[::step] for part in whole])]
@@ -177,7 +173,7 @@ def _trial(
 
 def unfiltered_errors(regressor: Regressor, part: FilteredSamples, using: Filter, x: Array) -> Array:
     """Errors (N, n) of efforts as recorded, predicted as by a feedforward, whose dry friction is not filtered."""
-    state = using.motion((part.q, part.qd, part.qdd), np.nan_to_num(part.tau))
+    state = using.motion((part.q, part.qd, part.qdd))
     bases = dict(zip(regressor.terms, regressor.bases(state), strict=True))
     return predictions(regressor, replace(part, bases=bases), x) - part.measured
 

@@ -7,13 +7,12 @@ S = tr(I)/2 1 - I, and a rigid body can have the ten numbers exactly if the pseu
     P = [[S, h], [h^T, m]]   (4, 4)
 
 is positive semidefinite (P. Wensing, S. Kim, J.-J. Slotine, IEEE RA-L 3, 2018). With the pseudo-inertia P0 = L L^T of
-the file and P = L X L^T, the eigenvalues x of X are those of P0^-1 P, and
+the file and P = L X L^T, the eigenvalues x of X are those of P0^-1 P, and the entropic distance from the file is
 
-    entropic distance   tr X - log det X - 4 = sum of (x - 1 - log x)
-    geodesic distance   half of the sum of (log x)²
+    tr X - log det X - 4 = sum of (x - 1 - log x)
 
 (T. Lee, P. Wensing, F. Park, "Geometric robot dynamic identification: a convex programming approach", IEEE T-RO 36,
-2020). Neither depends on units or on the choice of the body's frame.
+2020). It does not depend on units, nor on the choice of the body's frame.
 """
 
 from __future__ import annotations
@@ -28,8 +27,6 @@ from numpy.typing import NDArray
 from ...arrays import Array
 from ...recursion import PARAMETERS
 from ..sampling import column_lengths, least_squares
-
-KINDS = ("entropic", "geodesic")
 
 _LOWER = np.tril_indices(4)
 
@@ -78,35 +75,28 @@ def consistent(parameters: Array, smallest: float) -> Array:
 
 
 class Prior:
-    """Distance from the inertia of a body in the file.
+    """Entropic distance from the inertia of a body in the file.
 
     Attributes:
         factor: lower triangular L (4, 4) of the file's pseudo-inertia.
     """
 
-    def __init__(self, parameters: Array, kind: str = "entropic") -> None:
+    def __init__(self, parameters: Array) -> None:
         """Take the inertial parameters (10,) of the file, whose pseudo-inertia must be positive definite."""
         self.factor: Array = np.asarray(np.linalg.cholesky(pseudo_inertia(parameters)))
-        self._entropic = kind == "entropic"
 
     def of_relative(self, X: Array) -> float:
         """Distance of P = L X L^T, with positive definite X (4, 4)."""
         x = np.linalg.eigvalsh(X)
         with np.errstate(divide="ignore", invalid="ignore"):
-            logarithm = np.log(x)
-            terms = x - 1 - logarithm if self._entropic else 0.5 * np.square(logarithm)
-        return float(np.sum(terms)) if x[0] > 0 else np.inf
+            return float(np.sum(x - 1 - np.log(x))) if x[0] > 0 else np.inf
 
     def gradient(self, C: Array) -> Array:
         """Derivatives (10,) at Y = 1 of the distance of X = C Y C^T for the entries of Y, see :func:`packed`.
 
-        The entropic distance has the unit matrix as its second derivatives.
+        The second derivatives are the unit matrix.
         """
-        W = C.T @ C
-        if self._entropic:
-            return packed(W - np.eye(4))
-        w, V = np.linalg.eigh(W)
-        return packed((V * np.log(np.maximum(w, np.finfo(float).tiny))) @ V.T)
+        return packed(C.T @ C - np.eye(4))
 
 
 def packed(symmetric: Array) -> Array:
@@ -138,11 +128,11 @@ class Bodies:
         return [parameters_of(prior.factor @ _UNITS @ prior.factor.T).T for prior in self.priors]
 
 
-def free_bodies(parameters: Array, kind: str = "entropic", bodies: Sequence[int] | None = None) -> Bodies:
+def free_bodies(parameters: Array, bodies: Sequence[int] | None = None) -> Bodies:
     """Bodies with the file's parameters (10 B,) as the prior; by default all with mass are free."""
     table = np.array(parameters, dtype=float).reshape(-1, PARAMETERS)
     free = [i for i in range(len(table)) if table[i, 0] > 0 and (bodies is None or i in bodies)]
-    return Bodies(table.ravel(), tuple(free), tuple(Prior(consistent(table[i], SMALLEST), kind) for i in free))
+    return Bodies(table.ravel(), tuple(free), tuple(Prior(consistent(table[i], SMALLEST)) for i in free))
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,11 +171,11 @@ def consistent_solution(
 ) -> ConsistentSolution:
     """Minimise |R (K pi; x) - b|²/2 + weight (sum of the distances of the free bodies and of the terms from the file).
 
-    The distance of a term is ((x - expected)/spread)²/2. With the entropic distance, the problem is convex in the
-    entries of X = L^-1 P L^-T, and its barrier keeps these positive definite. Terms, which are linear, are eliminated;
-    those that would pass their bounds stay at them. R (rows, b + k) and b (rows,) are in units of the standard
-    deviation; the weight is 1 if inertias are known to a factor of e. The start is X (bodies, 4, 4), by default that of
-    the file; a draft stops early, without standard deviations.
+    The distance of a term is ((x - expected)/spread)²/2. The problem is convex in the entries of X = L^-1 P L^-T, and
+    its barrier keeps these positive definite. Terms, which are linear, are eliminated; those that would pass their
+    bounds stay at them. R (rows, b + k) and b (rows,) are in units of the standard deviation; the weight is 1 if
+    inertias are known to a factor of e. The start is X (bodies, 4, 4), by default that of the file; a draft stops
+    early, without standard deviations.
     """
     bodies, K, b = unknowns.bodies, unknowns.combinations, len(unknowns.combinations)
     table = bodies.parameters.reshape(-1, PARAMETERS).copy()

@@ -88,7 +88,6 @@ class Filter:
     Attributes:
         cutoff: Hz.
         smoothing_velocity: v_0 of dry friction (n,), rad/s or m/s.
-        stribeck_velocity: v_s (n,), rad/s or m/s.
         effort_limits: (n,) N m or N; infinite where unknown.
         velocity_noise: (n,) standard deviation of filtered velocities, rad/s or m/s.
         springs: parallel springs of the file (n,).
@@ -99,7 +98,6 @@ class Filter:
 
     cutoff: float
     smoothing_velocity: Array
-    stribeck_velocity: Array
     effort_limits: Array
     velocity_noise: Array
     springs: tuple[ParallelSpring | None, ...]
@@ -111,12 +109,12 @@ class Filter:
         """Joint rates (N, n), or motor rates behind a transmission, on which friction and rotors act."""
         return x if self.transmission is None else x @ np.linalg.inv(self.transmission).T
 
-    def motion(self, states: Sequence[Array], tau: Array) -> Motion:
-        """Motion as the joint terms take it, from q, qd, qdd and efforts, each (N, n)."""
+    def motion(self, states: Sequence[Array]) -> Motion:
+        """Motion as the joint terms take it, from q, qd and qdd, each (N, n)."""
         q, qd, qdd = states[:3]
         among = False if self.transmission is None else coupled(self.transmission)
         rates = self.rates(qd), self.rates(qdd)
-        return Motion(*rates, tau, self.smoothing_velocity, self.stribeck_velocity, q, self.springs, among)
+        return Motion(*rates, self.smoothing_velocity, q, self.springs, among)
 
 
 def default_filter(robot: Robot, cutoff: float, *, motor_side: bool = False) -> Filter:
@@ -126,7 +124,6 @@ def default_filter(robot: Robot, cutoff: float, *, motor_side: bool = False) -> 
     return Filter(
         cutoff,
         np.array([float(law.smoothing_velocity) for law in laws]),
-        np.array([float(law.stribeck_velocity) for law in laws]),
         np.array([joint.limits.effort for joint in joints]),
         np.zeros(robot.n),
         tuple(joint.parallel_spring for joint in joints),
@@ -220,7 +217,7 @@ def _filter_motion(motion: Recording, terms: Sequence[str], using: Filter) -> Fi
     filtered = filtered_motion(motion, using)
     samples, low_pass = filtered.recorded, filtered.low_pass
     q, tau = filtered.states[0], filtered.smooth(samples.tau)
-    state = using.motion(filtered.states, np.nan_to_num(tau))
+    state = using.motion(filtered.states)
     # What is filtered already, or constant, stays.
     done = ("viscous", "rotor_inertia", LINE, "offset")
     bases = {name: TERMS[name].basis(state) for name in terms}
@@ -286,18 +283,16 @@ def power(recording: Recording, values: Array) -> tuple[Array, Array]:
     return welch(values, fs=1 / recording.period, nperseg=min(_SEGMENT, len(values)), axis=0, detrend="linear")
 
 
-def noise_of_motion(recordings: Sequence[Recording], using: Filter) -> tuple[Array, Array]:
-    """Standard deviations (n,) of the noise of filtered velocities and accelerations, by the spectrum of the data.
+def velocity_noise(recordings: Sequence[Recording], using: Filter) -> Array:
+    """Standard deviations (n,) of the noise of filtered velocities, by the spectrum of the data.
 
-    With the power spectral density S of the noise far above the cut-off, the variance of the k-th derivative is the
-    integral of (2 pi f)^(2 k) S from 0 to the cut-off.
+    With the power spectral density S of the noise of positions far above the cut-off, the variance of their rates is
+    the integral of (2 pi f)² S from 0 to the cut-off; that of measured velocities is the integral of their own S.
     """
     variances, cutoff = [], using.cutoff
     for recording in recordings:
         qd = recording.qd if using.measured_velocity else None
         f, density = power(recording, recording.q if qd is None else qd)
         S = np.median(density[f > max(_NOISE_FROM * f[-1], min(1.5 * cutoff, 0.8 * f[-1]))], axis=0)
-        orders = (1, 2) if qd is None else (0, 1)
-        variances.append([(2 * np.pi) ** (2 * k) * S * cutoff ** (2 * k + 1) / (2 * k + 1) for k in orders])
-    qd_noise, qdd_noise = np.sqrt(np.mean(variances, axis=0))
-    return qd_noise, qdd_noise
+        variances.append(S * cutoff * ((2 * np.pi * cutoff) ** 2 / 3 if qd is None else 1.0))
+    return np.sqrt(np.mean(variances, axis=0))

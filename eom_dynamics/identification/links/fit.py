@@ -38,8 +38,7 @@ from .parameters import (
     Options,
     by_term,
     parameter_vector,
-    terms_not_in_file,
-    values_not_in_file,
+    sensor_bias,
     vector_of_file,
     with_link_parameters,
     without_known_efforts,
@@ -97,7 +96,7 @@ class Fit:
         options: what was identified.
         regressor: of base parameters and terms.
         filter: of the samples.
-        estimate: of base parameters and terms by the linear estimator, without a prior.
+        estimate: of base parameters and terms by weighted least squares, without a prior.
         base_deviations: standard deviations (P,) of that estimate, infinite where a parameter is not identifiable.
         parameters: inertial parameters of all bodies (10 B,), physically consistent; kg, kg m, kg m².
         parameter_deviations: (10 B,) of a payload; NaN for all others, which the file decides, too.
@@ -157,7 +156,7 @@ class Fit:
     @property
     def sensor_bias(self) -> Array:
         """Sensor bias (n,), removed before efforts are compared; zero where offsets belong to the arm."""
-        return values_not_in_file(self.regressor, self.options, self.terms).get("offset", np.zeros(self.robot.n))
+        return sensor_bias(self.regressor, self.options, self.terms)
 
     @property
     def term_identifiable(self) -> dict[str, NDArray[np.bool_]]:
@@ -199,13 +198,13 @@ def fit(
     file = vector_of_file(regressor, options.side)
     using, trials = choose_filter(regressor, reduced, file, options, lambda done: progress("choose the cut-off", done))
     progress("filter", 0.0)
-    data = training_data(regressor, file, reduced, using, inertia=options.inertia)
+    data = training_data(regressor, file, reduced, using)
     progress("compare with the file", 0.0)
     wrong = contradictions(regressor, data.samples, file) or too_short(training, validation)
     late, lines = ([], []) if wrong else lag_notes(*lag(regressor, reduced, data.filter))
     wrong += late
     progress("estimate", 0.0)
-    linear = linear_estimate(data, options)
+    linear = linear_estimate(data)
     progress("physically consistent inertias", 0.0)
     kept = np.full(robot.n, bool(wrong) and options.suspect == "keep")
     scoring = _scoring_data(robot, options, data.filter, training, validation)
@@ -224,7 +223,7 @@ def _notes(links: Fit) -> list[str]:
     if links.rejected is not None and not links.rejected.surely_worse.any():
         lines.insert(0, f"{', '.join(links.kept)}: as in the file, whose predictions are as good; record more to tell")
     if links.options.payload is None and not links.refused:
-        lines += base_parameters_without_data(links.regressor, links.base_deviations) if links.options.inertia else []
+        lines += base_parameters_without_data(links.regressor, links.base_deviations)
         lines += doubtful_terms(links.robot, links.terms, links.term_deviations, links.term_of_file)
     return lines
 
@@ -252,15 +251,15 @@ def _best(
         progress("verify", 0.0)
         names = tuple(compress(robot.joint_names, kept))
         found = with_link_parameters(robot, options, data.filter, solution.parameters, terms, names)
-        scored, besides = robot if kept.all() else found, values_not_in_file(regressor, options, terms)
-        scores = [part.score(scored, besides) for part in scoring]
+        scored, bias = robot if kept.all() else found, sensor_bias(regressor, options, terms)
+        scores = [part.score(scored, bias) for part in scoring]
         judged = scores[-1]
         if not judged.worse.any() or kept.all():
             break
         rejected = rejected or judged
         # A payload is one body, and the efforts of all joints before it are those of the same numbers. Nor does it help
         # to keep a joint that is worse by the bodies of others.
-        everything = options.keep == "file" or options.payload is not None or not np.any(judged.worse & ~kept)
+        everything = options.payload is not None or not np.any(judged.worse & ~kept)
         kept = np.ones_like(kept) if everything else kept | judged.worse
         if (T := regressor.transmission) is not None and kept[coupled(T)].any():
             kept = kept | coupled(T)  # the efforts of its motors are those of all of its joints
@@ -294,11 +293,10 @@ def verified(found: Fit, robot: Robot, training: Sequence[Recording], validation
     count as kept, and the caller must write the given robot instead.
     """
     scoring = _scoring_data(found.robot, found.options, found.filter, training, validation)
-    besides = values_not_in_file(found.regressor, found.options, found.terms)
-    scores = [part.score(robot, besides) for part in scoring]
+    scores = [part.score(robot, found.sensor_bias) for part in scoring]
     if scores[-1].worse.any():
         found = replace(found, kept=found.robot.joint_names, rejected=scores[-1])
-        scores = [part.score(found.robot, {}) for part in scoring]
+        scores = [part.score(found.robot, np.zeros(robot.n)) for part in scoring]
     return replace(found, training=scores[0], validation=scores[1] if len(scores) > 1 else None)
 
 
@@ -322,16 +320,3 @@ def identified_robot(fit: Fit) -> Robot:
         spread = scores[int(np.argmax(sizes))].spreads[k]
         joints[i] = replace(joints[i], effort_spread=spread or joints[i].effort_spread)
     return replace(robot, joints=tuple(joints))
-
-
-def not_in_file(fit: Fit) -> list[str]:
-    """Identified terms that a robot file cannot express, one line each."""
-    lines = []
-    for term in fit.regressor.terms:
-        values = zip(fit.robot.joint_names, fit.terms[term], fit.term_of_file[term], strict=True)
-        listed = ", ".join(f"{name} {value:.4g}" for name, value, of_file in values if not of_file)
-        if listed and term in terms_not_in_file(fit.options):
-            lines.append(f"{term}: {listed}")
-        elif listed and term == "stribeck" and fit.options.side == "joint":
-            lines.append(f"stribeck: {listed}; joint friction has none, only that of actuators does")
-    return lines

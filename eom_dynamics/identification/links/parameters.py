@@ -22,8 +22,6 @@ from ...recursion import PARAMETERS
 from ...robot import Joint, Robot
 from ...robot.inertia import symmetric
 from ..recording import IdentificationError, Recording
-from .consistent import KINDS
-from .equations import ESTIMATORS
 from .filtering import Filter
 from .regressor import Regressor, transmission_matrix
 from .terms import (
@@ -40,15 +38,13 @@ from .terms import (
 
 _COMMON_TERMS = ("viscous", "coulomb", "offset")
 
-# The others are entries of the law of a parallel spring, which follow from the robot's file.
-_ELECTIVE_TERMS = tuple(name for name in TERMS if not name.startswith("spring_"))
+# That of other parallel springs follows from the robot's file.
+_ELECTIVE_TERMS = tuple(name for name in TERMS if name != SCALE)
 
 # Terms whose parameters a robot cannot have negative.
-_NOT_NEGATIVE = ("viscous", "coulomb", "stribeck", "load", "rotor_inertia", SCALE)
+_NOT_NEGATIVE = ("viscous", "coulomb", "rotor_inertia", SCALE)
 
-_FRICTION = ("viscous", "coulomb", "stribeck")
-
-_WITHOUT_PLACE = ("asymmetric", "load")
+_FRICTION = ("viscous", "coulomb")
 
 
 @dataclass(frozen=True)
@@ -60,18 +56,11 @@ class Options:
             default: joint if the robot's joints have springs, else motor.
         terms: terms besides inertias, or none; default: viscous, coulomb and offset, rotor_inertia on the motor side,
             and parallel springs of the file; offset where springs and motors are identified, too.
-        inertia: if False, keep the inertias of the file, and identify terms alone.
-        estimator: linear estimator; huber is weighted where only terms are identified.
-        prior: distance from the file.
-        prior_weight: weight of that distance: 1 if inertias of the file are known to a factor of e; default: chosen by
-            held-out blocks of the training data.
+        prior_weight: weight of the distance from the file: 1 if its inertias are known to a factor of e; default:
+            chosen by held-out blocks of the training data.
         cutoff: cut-off frequency of the filter, Hz; default: chosen in the same way.
-        measured_velocity: recorded velocities, or differences of positions; default: whichever predicts held-out
-            efforts better.
         offset: whether offsets are constant efforts of the arm, such as a counterbalance, written to its file, or
             sensor biases; one recording cannot distinguish them.
-        keep: if the identified parameters predict a joint worse than those of the file, the exit code is 1, and those
-            of the file are kept for that joint, or for the whole file.
         suspect: if a recording contradicts the robot's file in signs, units, joint order or time, the exit code is 1
             and the parameters of the file are kept, or it is used nevertheless.
         payload: identify only a payload on the body of this joint, and offsets; all else as in the file.
@@ -79,16 +68,9 @@ class Options:
 
     side: str | None = option(choices=("joint", "motor"))
     terms: tuple[str, ...] | None = option(choices=_ELECTIVE_TERMS, metavar="NAME,…")
-    inertia: bool = option(True)
-    estimator: str = option("huber", choices=ESTIMATORS)
-    prior: str = option("entropic", choices=KINDS)
-    prior_weight: float | None = option(rule="positive", metavar="W")
+    prior_weight: float | None = None
     cutoff: float | None = option(rule="positive", metavar="HZ")
-    measured_velocity: bool | None = option(
-        flag="--velocity", choices={"auto": None, "measured": True, "position": False}
-    )
     offset: str = option("arm", choices=("arm", "sensor"))
-    keep: str = option("joint", choices=("joint", "file"))
     suspect: str = option("keep", choices=("keep", "use"))
     payload: str | None = option(metavar="JOINT")
 
@@ -122,7 +104,7 @@ def vector_of_file(regressor: Regressor, side: str | None) -> Array:
     joints = regressor.robot.independent_joints
     laws = [joint.actuator.friction if side == "motor" else joint.friction_law for joint in joints]
     terms: dict[str, Array] = {name: np.zeros(len(joints)) for name in TERMS}
-    friction = [(law.viscous, law.coulomb, float(law.static) - float(law.coulomb)) for law in laws]
+    friction = [(law.viscous, law.coulomb) for law in laws]
     terms |= dict(zip(_FRICTION, np.array(friction, dtype=float).T, strict=True))
     for k, joint in enumerate(joints):
         for name, value in spring_values(joint.parallel_spring).items():
@@ -152,15 +134,12 @@ def lower_bounds(regressor: Regressor) -> Array:
     return np.repeat([0.0 if name in _NOT_NEGATIVE else -np.inf for name in regressor.terms], regressor.robot.n)
 
 
-def terms_not_in_file(options: Options) -> tuple[str, ...]:
-    """Terms that a robot file cannot hold."""
-    return _WITHOUT_PLACE if options.offset == "arm" else (*_WITHOUT_PLACE, "offset")
-
-
-def values_not_in_file(regressor: Regressor, options: Options, terms: Mapping[str, Array]) -> dict[str, Array]:
-    """Terms (n,) by name as far as the robot's file does not have them."""
+def sensor_bias(regressor: Regressor, options: Options, terms: Mapping[str, Array]) -> Array:
+    """Bias (n,) of the sensors of efforts, N m or N: the offsets among the terms, unless they are of the arm."""
+    if options.offset == "arm" or "offset" not in terms:
+        return np.zeros(regressor.robot.n)
     file = by_term(regressor, vector_of_file(regressor, options.side)[regressor.inertial :])
-    return {name: terms[name] - file[name] for name in terms_not_in_file(options) if name in terms}
+    return np.asarray(terms["offset"] - file["offset"])
 
 
 def with_link_parameters(
@@ -176,14 +155,14 @@ def with_link_parameters(
     Friction on the joint side becomes ``damping`` and ``friction`` of the joints, and part of their efforts by
     ``joint_friction``. On the motor side it becomes the friction of the actuators, which the feedforward adds to motor
     efforts, and includes gear losses and friction of the joints. Joint friction of the file that is no part of the
-    efforts, nor of what was recorded then, is gone. The filter has the velocities of dry friction; joints that are
+    efforts, nor of what was recorded then, is gone. The filter has the velocity of dry friction; joints that are
     ``kept`` stay as they are otherwise.
     """
     joints, on_joints = list(robot.joints), options.side == "joint"
     T = None if on_joints else transmission_matrix(robot)
     if T is not None and "offset" in terms:  # of the motors, T' times those of the joints
         terms = {**terms, "offset": np.linalg.solve(T.T, terms["offset"])}
-    for i, (mass, *rest) in enumerate(parameters.reshape(-1, PARAMETERS).tolist() if options.inertia else ()):
+    for i, (mass, *rest) in enumerate(parameters.reshape(-1, PARAMETERS).tolist()):
         if mass:
             center, inertia = np.array(rest[:3]) / mass, symmetric(*rest[3:])
             joints[i] = replace(joints[i], mass=mass, center_of_mass=center, inertia_about_origin=inertia)
@@ -193,12 +172,11 @@ def with_link_parameters(
             joints[i] = robot.joints[i]
             continue
         of_joint = {name: float(x[k]) for name, x in terms.items()}
-        velocities = float(using.smoothing_velocity[k]), float(using.stribeck_velocity[k])
         joint = joints[i]
         if options.payload is None:
-            joint = _with_terms(joint, of_joint, velocities, on_joints=on_joints)
+            joint = _with_terms(joint, of_joint, float(using.smoothing_velocity[k]), on_joints=on_joints)
         # A constant effort, and a spring with the rest position of the file.
-        passive = {name: x for name, x in of_joint.items() if name not in terms_not_in_file(options)}
+        passive = {name: x for name, x in of_joint.items() if name != "offset" or options.offset == "arm"}
         spring = with_spring_values(joint.parallel_spring, passive)
         offset = passive.get("offset", joint.constant_effort + constant_part(joint.parallel_spring))
         joints[i] = replace(joint, parallel_spring=spring, constant_effort=offset - constant_part(spring))
@@ -208,7 +186,7 @@ def with_link_parameters(
     return replace(robot, joints=tuple(joints), joint_friction=rubbing or robot.joint_friction)
 
 
-def _with_terms(joint: Joint, terms: Mapping[str, float], velocities: tuple[float, float], *, on_joints: bool) -> Joint:
+def _with_terms(joint: Joint, terms: Mapping[str, float], smoothing_velocity: float, *, on_joints: bool) -> Joint:
     """The joint with rotor and friction; what was not identified stays as in the file."""
     joint = replace(joint, rotor_inertia=terms.get("rotor_inertia", joint.rotor_inertia))
     if on_joints:
@@ -221,9 +199,9 @@ def _with_terms(joint: Joint, terms: Mapping[str, float], velocities: tuple[floa
     law = Friction(
         viscous=terms.get("viscous", float(old.viscous)),
         coulomb=coulomb,
-        static=coulomb + terms.get("stribeck", max(0.0, float(old.static) - float(old.coulomb))),
-        smoothing_velocity=velocities[0],
-        stribeck_velocity=velocities[1],
+        static=coulomb + max(0.0, float(old.static) - float(old.coulomb)),
+        smoothing_velocity=smoothing_velocity,
+        stribeck_velocity=float(old.stribeck_velocity),
         presliding_distance=old.presliding_distance,
     )
     actuator = replace(joint.actuator, friction=law, gear=LOSSLESS)

@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -77,11 +76,6 @@ class BaseParameters:
         """Each base parameter as a sum, such as ``Izz1 + Iyy2 + 0.0625 m3``; lengths in m."""
         pairs = zip(self.independent.tolist(), self.combinations, strict=True)
         return tuple(_sum(self.names, row, first) for first, row in pairs)
-
-    @cached_property
-    def without_effect(self) -> tuple[str, ...]:
-        """Names of the inertial parameters without effect on any joint effort."""
-        return tuple(compress(self.names, ~np.any(self.combinations, axis=0)))
 
 
 def base_parameters(robot: Robot, *, dynamics: Dynamics | None = None) -> BaseParameters:
@@ -190,14 +184,9 @@ class Regressor:
         self.names = (*self.base.words, *(f"{term} {joint}" for term in self.terms for joint in robot.joint_names))
 
     def __call__(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, **others: Any) -> Array:
-        """Regressor (n, P), or (N, n, P) of a batch.
+        """Regressor (n, P), or (N, n, P) of a batch, at q, qd, qdd, each (n,) or (N, n).
 
-        Args:
-            q, qd, qdd: joint variables, velocities and accelerations, each (n,) or (N, n).
-            others: what else terms depend on, see :class:`.terms.Motion`.
-
-        Raises:
-            StateError: an argument has the wrong shape or is not finite.
+        ``others`` is what else terms depend on, see :class:`.terms.Motion`. Raises StateError for wrong arguments.
         """
         Y = self.inertial_columns(q, qd, qdd)
         positions, rates, accelerations = (np.asarray(x, dtype=float) for x in (q, qd, qdd))

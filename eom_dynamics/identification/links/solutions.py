@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters from training data: the linear estimate, then inertias that are physically consistent.
 
-The linear estimate of base parameters and terms is that of the chosen estimator, with the weights that residuals give.
-Consistent inertias are those of all bodies, of a payload, or none.
+The linear estimate of base parameters and terms has the weights that residuals give. Consistent inertias are those of
+all bodies, or of a payload.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,19 +24,15 @@ from .equations import (
     Equations,
     Estimate,
     TrainingData,
-    huber,
-    ordinary,
     others,
     predictions,
     scale_sensitivity,
-    total,
     weighted,
 )
-from .filtering import FilteredSamples, noise_of_motion
+from .filtering import FilteredSamples
 from .parameters import Options, lower_bounds, terms_in_effect
 
 _FINEST = 1e-6  # residuals below this share of the efforts are of rounding, and count as this
-_STATES = 500  # states of a mean over a motion
 
 WEIGHTS = tuple(float(10.0**k) for k in range(-1, 4))
 """Weights of the prior that are tried; with 1, the file's inertias are known to a factor of e."""
@@ -52,17 +46,16 @@ _PAYLOAD_WEIGHT = 0.1
 
 @dataclass(frozen=True, eq=False)
 class WeightedEstimate:
-    """A linear estimate of x (P,), and the equations of each block with the weights that Huber's estimator gave them.
+    """A linear estimate of x (P,), and the weights of the joints (n,).
 
-    Weights of the joints (n,) are 1/(sigma_j sqrt(mean of T)), see :func:`linear_estimate`; 0 without equations.
+    Weights are 1/(sigma_j sqrt(mean of T)), see :func:`linear_estimate`; 0 without equations.
     """
 
     estimate: Estimate
-    systems: Sequence[Equations]
     weights: Array
 
 
-def linear_estimate(data: TrainingData, options: Options) -> WeightedEstimate:
+def linear_estimate(data: TrainingData) -> WeightedEstimate:
     """Estimate all parameters, without a prior.
 
     Standard deviations are those of equations with the weight 1 / (sigma_j sqrt(T_j)), with the standard deviation
@@ -70,55 +63,19 @@ def linear_estimate(data: TrainingData, options: Options) -> WeightedEstimate:
     the mean of T_j stands for all: of a joint whose residual is slow, that is what the model lacks rather than noise.
     Errors of the scales of the efforts add to them.
     """
-    regressor, file, system, systems = data.regressor, data.file, data.system, data.systems
-    if options.estimator == "huber" and options.inertia:
-        estimate, systems = huber(regressor, data.folds, systems, file)
-    elif options.estimator == "ordinary":
-        estimate = ordinary(system, file)
-    else:
-        estimate = weighted(system, file)
-        if options.estimator == "total":
-            estimate = total(system, estimate, _regressor_errors(data))
-    errors = [predictions(regressor, part, estimate.x) - part.tau for part in data.samples]
+    system = data.system
+    estimate = weighted(system, data.file)
+    errors = [predictions(data.regressor, part, estimate.x) - part.tau for part in data.samples]
     times = correlation_time([np.where(part.used, x, 0.0) for part, x in zip(data.samples, errors, strict=True)])
     with np.errstate(invalid="ignore"):
         finest = _FINEST * np.sqrt(system.squares(np.zeros(system.parameters)) / system.counts)
     weights = np.nan_to_num(1 / np.maximum(estimate.sigma, finest))
-    R = reduce(add, systems).weighted(weights / np.sqrt(times))[0]
+    R = system.weighted(weights / np.sqrt(times))[0]
     mean = np.mean(times[weights > 0]) if weights.any() else 1.0
     scales = [recording.scale_deviation for recording in data.recordings if recording.scale_deviation is not None]
     if np.any(scales):
-        relative_weights = np.sign(weights) if options.estimator == "ordinary" else weights
-        common = scale_sensitivity(reduce(add, systems), relative_weights) * np.max(scales, axis=0)
-        # Without inertias, the efforts in the equations are not those that were recorded.
-        estimate = replace(estimate, common=common if options.inertia else np.full_like(common, np.nan))
-    return WeightedEstimate(replace(estimate, R=R), systems, weights / np.sqrt(mean))
-
-
-def _regressor_errors(data: TrainingData) -> list[Array]:
-    """Mean covariance (P, P) of the errors of the rows of each joint, by the noise of accelerations.
-
-    Rows are linear in qdd: with the variance s_k² of qdd_k, the covariance is the sum of s_k² dY/dqdd_k' dY/dqdd_k.
-    """
-    regressor = data.regressor
-    motions = [motion for recording in data.recordings for motion in recording.cleaned().motions()]
-    _, qdd = noise_of_motion(motions, data.filter)
-    n, P = regressor.robot.n, len(regressor.names)
-    errors: list[Array] = [np.zeros((P, P)) for _ in range(n)]
-    part = max(data.samples, key=len)[:: max(1, max(map(len, data.samples)) // _STATES)]
-    q, zero = part.q, np.zeros_like(part.q)
-    at_rest = regressor.inertial_columns(q, zero, zero)
-    ratio = np.eye(n) if regressor.transmission is None else np.linalg.inv(regressor.transmission)
-    for k in range(n):
-        unit = zero + np.eye(n)[k]
-        columns = regressor.inertial_columns(q, zero, unit) - at_rest
-        for j in range(n):
-            rows = np.zeros((len(at_rest), P))
-            rows[:, : regressor.inertial] = columns[:, j]
-            if "rotor_inertia" in regressor.terms:
-                rows[:, regressor.column("rotor_inertia", j)] = ratio[j, k]
-            errors[j] += qdd[k] ** 2 * rows.T @ rows / len(rows)
-    return errors
+        estimate = replace(estimate, common=scale_sensitivity(system, weights) * np.max(scales, axis=0))
+    return WeightedEstimate(replace(estimate, R=R), weights / np.sqrt(mean))
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +104,7 @@ def find_solution(
     held: NDArray[np.bool_],
     progress: Callable[[float], None],
 ) -> Solution:
-    """Identify a payload, friction or all inertias, by the options; ``held`` joints (n,) stay as in the file.
+    """Identify a payload, or all inertias and terms, by the options; ``held`` joints (n,) stay as in the file.
 
     Inertias of all bodies with mass, and terms, minimise |W (A (K pi; x_t) - b)|²/2 + prior_weight (sum of the
     distances from the file) over consistent pi and terms x_t within their bounds. Terms have a distance where they are
@@ -161,12 +118,10 @@ def find_solution(
         return _as_in_file(data)
     if options.payload is not None:
         return _payload_alone(data, options.payload)
-    if not options.inertia:
-        return _terms_alone(data, linear, options, held)
     regressor, k = data.regressor, data.regressor.inertial
     robot = regressor.robot
     free = set(range(len(robot.joints))) - {robot.independent[j] for j in np.flatnonzero(held).tolist()}
-    bodies = free_bodies(regressor.dynamics.inertial_parameters, options.prior, sorted(free))
+    bodies = free_bodies(regressor.dynamics.inertial_parameters, sorted(free))
     if not bodies.free:
         if held.any():
             return _as_in_file(data)
@@ -175,10 +130,8 @@ def find_solution(
     spread, of_file = _spread(data, linear.estimate)
     unknowns = Unknowns(bodies, regressor.base.combinations, lower_bounds(regressor), file, spread)
     weight = options.prior_weight
-    weight = _prior_weight(linear, unknowns, progress) if weight is None else weight
-    R, right = reduce(add, linear.systems).weighted(linear.weights)
-    if options.estimator == "total":
-        right = R @ linear.estimate.x
+    weight = _prior_weight(data, linear.weights, unknowns, progress) if weight is None else weight
+    R, right = data.system.weighted(linear.weights)
     fixed = np.tile(held, len(regressor.terms))
     file = np.where(fixed, terms_in_effect(regressor, data.file, options.side), file)
     right = right - R[:, k:][:, fixed] @ file[fixed]
@@ -194,11 +147,11 @@ def find_solution(
     return Solution(solution.parameters, unknown, terms, deviations, of_file, weight, notes)
 
 
-def held_out_vectors(data: TrainingData, estimate: Estimate, prior: str, weight: float) -> list[Array]:
+def held_out_vectors(data: TrainingData, estimate: Estimate, weight: float) -> list[Array]:
     """Cross-validated parameters x (P,): for each block, consistent inertias fitted to all others."""
     regressor, start, found_x = data.regressor, None, []
     K, file = regressor.base.combinations, data.file[regressor.inertial :]
-    bodies = free_bodies(regressor.dynamics.inertial_parameters, prior)
+    bodies = free_bodies(regressor.dynamics.inertial_parameters)
     unknowns = Unknowns(bodies, K, lower_bounds(regressor), file, _spread(data, estimate)[0])
     weights = np.nan_to_num(1 / estimate.sigma)
     for fold in range(len(data.folds)):
@@ -252,35 +205,23 @@ def _of_file(estimate: Estimate, inertial: int) -> NDArray[np.bool_]:
     return np.asarray(unknown[inertial:])
 
 
-def _prior_weight(linear: WeightedEstimate, unknowns: Unknowns, progress: Callable[[float], None]) -> float:
-    """The weight of WEIGHTS with which blocks of data are predicted best by a fit of the others."""
-    systems = linear.systems
+def _prior_weight(data: TrainingData, weights: Array, unknowns: Unknowns, progress: Callable[[float], None]) -> float:
+    """The weight of WEIGHTS with which blocks of data are predicted best by a fit of the others.
+
+    ``weights`` (n,) are those of the joints.
+    """
+    systems = data.systems
     errors = np.zeros(len(WEIGHTS))
     for fold, held_out in enumerate(systems if len(systems) > 1 else ()):
-        R, right = others(systems, fold).weighted(linear.weights)
+        R, right = others(systems, fold).weighted(weights)
         start = None
         for w in reversed(range(len(WEIGHTS))):  # from the file to the data, each step from the last solution
             solution = consistent_solution(unknowns, R, right, WEIGHTS[w], start, draft=True)
             start = solution.relative
             x = np.append(unknowns.combinations @ solution.parameters, solution.terms)
-            errors[w] += float(np.sum(np.square(linear.weights) * held_out.squares(x)))
+            errors[w] += float(np.sum(np.square(weights) * held_out.squares(x)))
             progress((fold * len(WEIGHTS) + len(WEIGHTS) - w) / (FOLDS * len(WEIGHTS) + 1))
     return WEIGHTS[int(np.argmin(errors))] if errors.any() else 1.0
-
-
-def _terms_alone(data: TrainingData, linear: WeightedEstimate, options: Options, held: NDArray[np.bool_]) -> Solution:
-    """Terms of the linear estimate within their bounds, and the inertias and held joints (n,) of the file."""
-    k, estimate = data.regressor.inertial, linear.estimate
-    parameters = data.regressor.dynamics.inertial_parameters
-    fixed = np.tile(held, len(data.regressor.terms))
-    of_file = _of_file(estimate, k) | fixed
-    terms = np.where(fixed, terms_in_effect(data.regressor, data.file, options.side), data.file[k:])
-    # Columns of inertias are zero here, and those of the terms that are left are independent.
-    R = estimate.R[:, k:][:, ~of_file]
-    rest = estimate.R[:, k:][:, of_file] @ (estimate.x[k:] - terms)[of_file]
-    terms[~of_file] = estimate.x[k:][~of_file] + np.linalg.lstsq(R, rest, rcond=None)[0]
-    terms = np.where(of_file, terms, np.maximum(terms, lower_bounds(data.regressor)))
-    return Solution(parameters, np.full_like(parameters, np.nan), terms, estimate.deviations()[k:], of_file)
 
 
 def _as_in_file(data: TrainingData) -> Solution:

@@ -7,54 +7,40 @@ C. Canudas de Wit, Automatica 30 (1994). The terms of a parallel spring depend o
 | spring | terms | its constant part, which the term ``offset`` has |
 |---|---|---|
 | none, or linear without anchors | ``parallel_spring``: stiffness K of K q | effort at q = 0 |
-| table without anchors | ``spring_table_1`` …: efforts at its points less that at the last one | their mean |
-| table with anchors | ``spring_table_1`` …: efforts at its points | none |
 | any other | ``spring_scale``: its effort over that of the file | none |
 
-So the bias of a sensor cannot be told from the mean of a table without anchors, nor from the rest position of a line.
+So the bias of a sensor cannot be told from the rest position of a line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...actuators.friction import FRICTIONLESS
-from ...actuators.parallel_springs import ParallelSpring, SignedLinearLaw, TableLaw
+from ...actuators.parallel_springs import ParallelSpring, SignedLinearLaw
 from ...arrays import Array
 from ...exceptions import StateError
 from ...jet import Jet
 from ...robot import Robot
 from ...spelling import hint
-from ..recording import IdentificationError
 
 LINE, SCALE = "parallel_spring", "spring_scale"
-TABLE = tuple(f"spring_table_{k}" for k in range(1, 16))
 
 
 def spring_terms(robot: Robot) -> tuple[str, ...]:
-    """Terms of the parallel springs of a robot's file; raises IdentificationError for a table that is too long."""
-    springs = {x.name: x.parallel_spring for x in robot.independent_joints if x.parallel_spring is not None}
-    for name, spring in springs.items():
-        if isinstance(spring.law, TableLaw) and len(spring.law.tau) > len(TABLE):
-            raise IdentificationError(
-                f"{name}: parallel_spring has {len(spring.law.tau)} points, of which at most {len(TABLE)} are "
-                "identified; thin the table, or name terms without parallel_spring"
-            )
-    return tuple(dict.fromkeys(term for spring in springs.values() for term in spring_values(spring)))
+    """Terms of the parallel springs of a robot's file."""
+    springs = [x.parallel_spring for x in robot.independent_joints if x.parallel_spring is not None]
+    return tuple(dict.fromkeys(term for spring in springs for term in spring_values(spring)))
 
 
 def spring_values(spring: ParallelSpring | None) -> dict[str, float]:
     """Parameters of a spring by term."""
     if spring is None:
         return {LINE: 0.0}
-    if isinstance(spring.law, TableLaw):
-        tau = spring.law.tau if spring.anchors else spring.law.tau[:-1] - spring.law.tau[-1]
-        return dict(zip(TABLE, tau.tolist(), strict=False))
     if isinstance(spring.law, SignedLinearLaw) and spring.anchors is None:
         return {LINE: spring.law.constant}
     return {SCALE: 1.0}
@@ -67,10 +53,6 @@ def _spring_basis(spring: ParallelSpring | None, term: str, q: Array) -> Array:
     if term == LINE:
         return q
     assert spring is not None
-    if isinstance(spring.law, TableLaw):
-        points = len(spring.law.tau)
-        unit = np.eye(points)[TABLE.index(term)] - (0.0 if spring.anchors else 1.0 / points)
-        spring = replace(spring, law=replace(spring.law, tau=unit))
     return spring_effort(spring, q)
 
 
@@ -78,8 +60,6 @@ def constant_part(spring: ParallelSpring | None) -> float:
     """Constant part of a spring's effort, which counts as an offset, N m or N."""
     if spring is None or spring.anchors is not None:
         return 0.0
-    if isinstance(spring.law, TableLaw):
-        return float(np.mean(spring.law.tau))
     return float(spring_effort(spring, np.zeros(1))[0]) if isinstance(spring.law, SignedLinearLaw) else 0.0
 
 
@@ -94,12 +74,6 @@ def with_spring_values(spring: ParallelSpring | None, found: Mapping[str, float]
         return ParallelSpring(SignedLinearLaw(found[LINE])) if found[LINE] else None
     if LINE in spring_values(spring):
         return replace(spring, law=SignedLinearLaw(found[LINE]))
-    if isinstance(spring.law, TableLaw):
-        tau = np.array([found[term] for term in spring_values(spring)])
-        if spring.anchors is None:
-            tau = np.append(tau, 0.0)
-            tau += np.mean(spring.law.tau) - np.mean(tau)
-        return replace(spring, law=replace(spring.law, tau=tau))
     return replace(spring, law=spring.law.scaled(found[SCALE])) if found[SCALE] > 0 else None
 
 
@@ -115,13 +89,11 @@ def coupled(transmission: Array) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class Motion:
-    """Motion and load on which the terms depend.
+    """Motion on which the terms depend.
 
     Attributes:
         qd, qdd: joint velocities and accelerations (N, n), rad/s and rad/s² (m/s and m/s²).
-        load: joint efforts (N, n) that the gears transmit, N m or N.
         smoothing_velocity: v_0, one number or (n,), rad/s or m/s.
-        stribeck_velocity: v_s, one number or (n,), rad/s or m/s.
         q: joint positions (N, n), rad or m.
         springs: parallel springs of the file, one a joint; none by default.
         coupled: (n,) whether a transmission drives the joint with others; qd and qdd are then those of its motor, and
@@ -130,9 +102,7 @@ class Motion:
 
     qd: Array
     qdd: Array
-    load: Array | float = 0.0
     smoothing_velocity: float | Array = float(FRICTIONLESS.smoothing_velocity)
-    stribeck_velocity: float | Array = float(FRICTIONLESS.stribeck_velocity)
     q: Array | float = 0.0
     springs: Sequence[ParallelSpring | None] = ()
     coupled: NDArray[np.bool_] | bool = False
@@ -143,11 +113,6 @@ class Motion:
         springs = self.springs or [None] * q.shape[-1]
         bases = [_spring_basis(spring, term, x) for spring, x in zip(springs, np.moveaxis(q, -1, 0), strict=True)]
         return np.where(self.coupled, 0.0, np.stack(bases, axis=-1))
-
-    @property
-    def sign(self) -> Array:
-        """Smooth sign of the velocities, tanh(v/v_0)."""
-        return np.asarray(np.tanh(self.qd / self.smoothing_velocity))
 
 
 @dataclass(frozen=True)
@@ -171,19 +136,10 @@ TERMS = {
     term.name: term
     for term in (
         Term("viscous", "N m s/rad", lambda motion: motion.qd, "D v"),
-        Term("coulomb", "N m", lambda motion: motion.sign, "c tanh(v/v_0)"),
-        Term(
-            "stribeck",
-            "N m",
-            lambda motion: np.exp(-np.square(motion.qd / motion.stribeck_velocity)) * motion.sign,
-            "s exp(-(v/v_s)²) tanh(v/v_0), s = breakaway effort - c",
-        ),
-        Term("asymmetric", "N m s/rad", lambda motion: np.abs(motion.qd), "A |v|"),
-        Term("load", "", lambda motion: np.abs(motion.load) * motion.sign, "mu |load| tanh(v/v_0)"),
+        Term("coulomb", "N m", lambda motion: np.tanh(motion.qd / motion.smoothing_velocity), "c tanh(v/v_0)"),
         Term("rotor_inertia", "kg m²", lambda motion: motion.qdd, "B qdd"),
         Term(LINE, "N m/rad", lambda motion: motion.of_springs(LINE), "K q"),
         Term(SCALE, "", lambda motion: motion.of_springs(SCALE), "r times the parallel spring of the file"),
-        *(Term(name, "N m", partial(Motion.of_springs, term=name), "point of a parallel spring") for name in TABLE),
         Term("offset", "N m", lambda motion: np.ones_like(motion.qd), "o"),
     )
 }

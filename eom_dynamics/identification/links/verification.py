@@ -7,7 +7,7 @@ who loads its file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,6 @@ from ...robot.model import EffortSpread
 from ..recording import IdentificationError, Recording
 from ..sampling import PER_PERIOD, LowPass, correlation_time, mean_of_known, root_mean_square, whiteness
 from .filtering import Filter, FilteredMotion, filtered_motion
-from .terms import TERMS
 
 _SURE = 3.0  # standard deviations by which a prediction is worse than another one
 _WORSE, _NOTHING = 0.02, 1e-3  # parts of an RMS by which a prediction is worse, and that are nothing
@@ -64,7 +63,7 @@ class Score(EffortErrors):
 
     Attributes:
         before_unfiltered, unfiltered: as ``before`` and ``after``, but of the efforts as they were recorded, N m or N.
-        of_fit: RMS residual of the fit, with filtered dry friction and terms that no robot file has; N m or N.
+        of_fit: RMS residual of the fit, with filtered dry friction; N m or N.
         noise: standard deviation of the difference of the squares of ``after`` and ``before``, (N m)² or N².
         whiteness: fraction of that residual's autocorrelations within the band of white noise; 0.95 for white noise,
             0.65 to 0.95 for white noise that passed the filter.
@@ -162,20 +161,17 @@ class ScoringData:
             found.append(EffortSpread((*rows,), (*rows.values(),), T, *noises) if usable else None)
         return tuple(found)
 
-    def score(self, robot: Robot, not_in_file: Mapping[str, Array]) -> Score:
+    def score(self, robot: Robot, bias: Array) -> Score:
         """Compare predictions of the robot that was given, and of an identified one, with recorded efforts.
 
-        They are predictions for filtered motion, beside efforts that are filtered in the same way, and unfiltered ones.
-        An offset among terms (n,) that are not in a file, by name, is a sensor bias, which is removed.
+        They are predictions for filtered motion, beside efforts that are filtered in the same way, and unfiltered ones;
+        the ``bias`` (n,) of the sensors is taken away.
         """
-        terms = dict(not_in_file)
-        bias, parts = terms.pop("offset", np.zeros(robot.n)), []
+        parts = []
         for motion, before, after in zip(self._motions, self._given, self._efforts(robot), strict=True):
             raw = motion.recorded.tau - bias
             measured = motion.smooth(raw)
-            state = self._using.motion(motion.states, np.nan_to_num(motion.smooth(motion.recorded.tau)))
-            besides = [values * TERMS[name].basis(state) for name, values in terms.items()]
-            of_fit = motion.smooth(after - raw + sum(besides, np.zeros_like(state.qd)))
+            of_fit = motion.smooth(after - raw)
             errors = (before - measured, after - measured, before - raw, after - raw, of_fit)
             parts.append([x[motion.inner] for x in (measured, *errors)])
         joined = [np.concatenate(x) for x in zip(*parts, strict=True)]

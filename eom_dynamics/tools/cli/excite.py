@@ -55,23 +55,13 @@ class _Options:
     Attributes:
         spheres: spheres on links that must not overlap: those of the collision elements of a .urdf file, or a YAML file
             with lists LINK: [[x, y, z, radius], …] in m; default: no collision check.
-        noise: standard deviation of measured efforts, up to a factor; default: proportional to the limits of effort.
         candidates: number of random motions, the best of which is the start.
-        iterations: largest number of iterations.
-        seed: seed of the random motions.
         rate: rate of setpoints, Hz.
-        waypoints: rate of the points of the JointTrajectory, Hz.
-        format: format of the bag.
     """
 
     spheres: Path | None = option(metavar="FILE")
-    noise: _Values = option((), metavar="[JOINT=]X,…")
     candidates: int = option(100, rule="[1, 10000]", metavar="N")
-    iterations: int = option(300, rule="[1, 10000]", metavar="N")
-    seed: int = option(0, rule="not negative", metavar="N")
     rate: float = option(1000.0, rule="positive", metavar="HZ")
-    waypoints: float = option(100.0, rule="positive", metavar="HZ")
-    format: str = option("mcap", choices=("mcap", "sqlite3"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,7 +77,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Result:
     """Optimise, and write the motion; it fails if it exceeds a limit."""
     require("replay")
-    from ...bags import Storage
     from ...identification import Excitation, ExcitationOptions
     from ..excite import excitation_result, read_spheres, write_outputs
 
@@ -97,25 +86,17 @@ def run(options: argparse.Namespace) -> Result:
     for quantity, values in vars(options_of(_Limits, options)).items():
         for name, value in _by_joint(robot, f"--{quantity.replace('_', '-')}", values).items():
             limits[name][quantity] = value
-    noise = _by_joint(robot, "--noise", options.noise)
-    if noise and len(noise) != robot.n:
-        lacking = ", ".join(name for name in robot.joint_names if name not in noise)
-        raise EomDynamicsError(f"--noise: no number for {lacking}; give one for each joint")
     spheres = read_spheres(options.spheres) if options.spheres else None
-    deviations = [noise[name] for name in robot.joint_names] if noise else None
-    settings = options_of(ExcitationOptions, options, limits=limits, spheres=spheres, noise=deviations)
+    settings = options_of(ExcitationOptions, options, limits=limits, spheres=spheres)
     task = Excitation(robot, settings)
     with progress_bars("{task.fields[state]}") as bars:
         bar = bars.add_task(robot.name, total=1.0, state="random motions")
         optimum = task.optimize(
             candidates=options.candidates,
-            iterations=options.iterations,
-            seed=options.seed,
             progress=lambda done, cost: bars.update(bar, completed=done, state=f"{done:4.0%}, cost {cost:.4f}"),
         )
         bars.update(bar, completed=1.0)
-    rates = {"rate": options.rate, "waypoints": options.waypoints}
-    write_outputs(options.output, task, optimum, **rates, storage=Storage(options.format), force=options.force)
+    write_outputs(options.output, task, optimum, rate=options.rate, force=options.force)
     return excitation_result(task, optimum, options.output)
 
 

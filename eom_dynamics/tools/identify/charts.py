@@ -26,7 +26,7 @@ Charts = dict[str, go.Figure]
 _DOTS, _CURVE = 1500, 201  # dots of a chart: more hide each other. Points of a curve.
 _LONG = 20_000  # samples beyond which curves show those alone that the cut-off needs
 _MEASURED, _PREDICTED = color(0), color(1)  # apart on light and on dark ground, in all charts alike
-_FRICTION = ("viscous", "coulomb", "stribeck", "asymmetric")
+_FRICTION = ("viscous", "coulomb")
 
 
 def link_sections(fit: Fit, training: Sequence[Recording], validation: Sequence[Recording]) -> list[ResultSection]:
@@ -91,8 +91,7 @@ def _friction(fit: Fit, training: Sequence[Recording]) -> Charts:
         _add_dots(figure, v, effort, _MEASURED)
         u = np.linspace(-1, 1, 401)
         grid = u * np.abs(u) * np.where(u < 0, max(0.0, -np.min(v)), max(0.0, np.max(v)))  # denser around zero
-        smoothing, stribeck = float(fit.filter.smoothing_velocity[j]), float(fit.filter.stribeck_velocity[j])
-        motion = Motion(grid, np.zeros_like(grid), smoothing_velocity=smoothing, stribeck_velocity=stribeck)
+        motion = Motion(grid, np.zeros_like(grid), smoothing_velocity=float(fit.filter.smoothing_velocity[j]))
         law = np.sum([fit.terms[name][j] * TERMS[name].basis(motion) for name in laws], axis=0)
         add_line(figure, grid, law, "identified", {"color": _PREDICTED})
         figures[f"friction_{j}"] = figure

@@ -13,7 +13,6 @@ from scipy.interpolate import CubicSpline
 
 from ...arrays import Array
 from ...control.fields import MEASURED_FIELDS
-from ...elastic import ElasticArm
 from ...identification import IdentificationError
 from ...identification.elastic.delay import Delay, DriveDelay, combined, drive_delay, period_of
 from ...identification.recording import both_sides
@@ -31,46 +30,53 @@ class CommandTiming:
     """When commands act.
 
     Attributes:
-        found: mean age of the command that acts, and ages of what the drives measure.
+        found: mean age of the command that acts, and ages of what the drives measure; None if it is not known when
+            recorded efforts act.
         period: of the commands, s.
         interpolation: of the drives, one of :data:`.DRIVE_INTERPOLATIONS`.
     """
 
-    found: DriveDelay
+    found: DriveDelay | None
     period: Delay
     interpolation: str = "none"
 
     @property
-    def drive_delay(self) -> float:
-        """Delay of the drives, s; zero where it is not positive."""
+    def drive_delay(self) -> float | None:
+        """Delay of the drives, s; zero where it is not positive; None where it is not certain."""
+        if self.found is None or self.found.uncertain:
+            return None
         held = DRIVE_INTERPOLATIONS[self.interpolation] * self.period.value
         return max(round(self.found.delay.value - held, _DIGITS), 0.0)
 
     @property
     def ages(self) -> FeedbackDelay | None:
         """Ages of what the drives measure; None where they are not certain."""
-        position, velocity = self.found.position_age, self.found.velocity_age
-        if self.found.ages_unknown or position is None or velocity is None:
+        if self.found is None or self.drive_delay is None or self.found.ages_unknown:
             return None
+        position, velocity = self.found.position_age, self.found.velocity_age
+        assert position is not None and velocity is not None
         return FeedbackDelay(round(position.value, _DIGITS), max(round(velocity.value, _DIGITS), 0.0))
 
     def applied_to(self, robot: Robot) -> Robot:
         """The robot with what is certain of this timing."""
         robot = replace(robot, command_period=round(self.period.value, _DIGITS))
-        if self.found.uncertain:
+        if self.drive_delay is None:
             return robot
         ages = robot.drive_feedback_delay if self.ages is None else self.ages
         return replace(robot, drive_delay=self.drive_delay, drive_feedback_delay=ages)
 
     def as_text(self) -> list[str]:
         """Lines for the notes."""
-        timing = self.found
-        line = f"commands act after {_in_ms(timing.delay)} and come every {_in_ms(self.period)}"
-        if timing.uncertain:
+        if (timing := self.found) is None:
             return [
-                f"{line}: drive_delay is not written: {timing.uncertain}; tell when recorded motor efforts act, "
-                "--motor-delay (--effort-delay of rigid joints), or record efforts of springs, or a longer motion"
+                f"commands come every {_in_ms(self.period)}; drive_delay is not written: it counts from the time at "
+                "which recorded motor efforts act, --motor-delay (--effort-delay of rigid joints): half a period of "
+                "the commands if drives report means of the last one, minus that if they report what they begin to "
+                "apply"
             ]
+        line = f"commands act after {_in_ms(timing.delay)} and come every {_in_ms(self.period)}"
+        if self.drive_delay is None:
+            return [f"{line}: drive_delay is not written: {timing.uncertain}; record a longer motion"]
         held = 100 * DRIVE_INTERPOLATIONS[self.interpolation]
         lines = [f"{line}: drive_delay, without {held:g} % of the period, is {1e3 * self.drive_delay:.3f} ms"]
         if self.ages is None:
@@ -80,12 +86,11 @@ class CommandTiming:
 
     def as_json(self) -> dict[str, Any]:
         """Values and standard deviations, s; ages that are unknown are null."""
-        timing = self.found
         return {
-            "delay": timing.delay._asdict(),
+            "delay": None if self.found is None else self.found.delay._asdict(),
             "period": self.period._asdict(),
-            "drive_delay": None if timing.uncertain else self.drive_delay,
-            "drive_feedback_delay": None if timing.uncertain or self.ages is None else self.ages._asdict(),
+            "drive_delay": self.drive_delay,
+            "drive_feedback_delay": None if self.ages is None else self.ages._asdict(),
         }
 
 
@@ -96,22 +101,21 @@ def _in_ms(delay: Delay) -> str:
 def command_timing(
     robot: Robot, recordings: Sequence[TwoSidedRecording], source: Source, motors: MotorSource
 ) -> tuple[CommandTiming | None, list[str]]:
-    """Timing of the commands in recordings, and notes; None where there are none.
-
-    Of the identified robot, only the shapes of the laws of its springs count.
-    """
+    """Timing of the commands in recordings, and notes; None where there are none."""
     timings, notes = [], []
     for recording in recordings:
         try:
             commands = _commands(recording, robot, source)
             if commands is not None:
-                timings.append(_of_one(ElasticArm(robot), recording, source, motors, commands))
+                timings.append(_of_one(robot, recording, source, motors, commands))
         except IdentificationError as error:
             notes.append(f"{recording.name}: the delay of its commands is not identified: {error}")
     if not timings:
         return None, notes
-    delays, periods = zip(*timings, strict=True)
-    return CommandTiming(DriveDelay.of_all(delays), combined(periods), robot.drive_interpolation), notes
+    found, periods = zip(*timings, strict=True)
+    delays = [x for x in found if x is not None]
+    timing = DriveDelay.of_all(delays) if delays else None
+    return CommandTiming(timing, combined(periods), robot.drive_interpolation), notes
 
 
 # Stamps (N,), ns, and fields (N, n).
@@ -137,24 +141,26 @@ def _commands(recording: TwoSidedRecording, robot: Robot, source: Source) -> _Co
 
 
 def _of_one(
-    arm: ElasticArm, recording: TwoSidedRecording, source: Source, motors: MotorSource, commands: _Commands
-) -> tuple[DriveDelay, Delay]:
+    robot: Robot, recording: TwoSidedRecording, source: Source, motors: MotorSource, commands: _Commands
+) -> tuple[DriveDelay | None, Delay]:
     stamps, fields = commands
-    if len(arm.motor_joint) != arm.robot.n or arm.transmission:
+    if robot.transmission is not None or any(len(joint.spring.motors) != 1 for joint in robot.independent_joints):
         raise IdentificationError("it needs a motor at each joint")
-    if arm.robot.compensated_by_robot:
+    if robot.compensated_by_robot:
         raise IdentificationError("drives add efforts of the robot, which have no delay")
-    if recording.links is None or (recording.motors is None and not arm.rigid.all()):
+    rigid = all(joint.spring.is_rigid for joint in robot.independent_joints)
+    if recording.links is None or (recording.motors is None and not rigid):
         raise IdentificationError("positions of links or of motors were not recorded")
     if recording.motors is None:
-        links = recording.links
-        parts = [replace(x, tau=np.full_like(x.tau, np.nan)) for x in both_sides(links, links, period=links.period)]
-        late = source.effort_delay or None
+        links, late = recording.links, source.effort_delay or None
+        parts = both_sides(links, links, period=links.period)
     else:
-        parts, _ = arm_recordings([recording], arm.robot, motors)
+        parts, _ = arm_recordings([recording], robot, motors)
         late = motors.delay
     times = (stamps - recording.origin) * 1e-9
     period = period_of(times)
+    if late is None:
+        return None, period
     # The longest time of one motion with commands.
     lost = np.flatnonzero(np.diff(times) > _LOST * period.value) + 1
     spans = [(run[0], run[-1]) for run in np.split(times, lost)]
@@ -166,9 +172,7 @@ def _of_one(
         raise IdentificationError("the efforts that motors apply were not recorded")
     t = part.t[now]
     # Drives were sent references for the times at which they measure, by this file.
-    ages = (0.0, *arm.robot.drive_feedback_delay)
+    ages = (0.0, *robot.drive_feedback_delay)
     references = [CubicSpline(times, x)(t - age) for x, age in zip(fields, ages, strict=False)]
-    motion = part.q[now], part.theta[now], part.motor_effort[now]
-    # Efforts are at the times at which they act, if those are known.
-    early = None if late is None else 0.0
-    return drive_delay(arm, t, *motion, references, spring_effort=part.tau[now], early=early), period
+    # Efforts were moved to the times at which they act.
+    return drive_delay(t, part.theta[now], part.motor_effort[now], references)._replace(early=-late), period

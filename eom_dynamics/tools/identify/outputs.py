@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...exceptions import RobotDescriptionError, RobotDescriptionWarning
-from ...identification import not_in_file
-from ...identification.links.terms import LINE, SCALE, TABLE
+from ...identification.links.terms import LINE, SCALE
 from ...robot import Robot
 from ...robot.formats import PARAMETER_FILE, URDF, written_format
 from ...robot.writers.urdf import add_inertia, add_losses, friction_in_urdf
@@ -38,7 +37,6 @@ def write_and_verify(
     # A URDF has no gravity and does not say that friction is part of the efforts: the one that loads it does.
     rubbing = written_format(path.name) is URDF or again.joint_friction
     result = result.verified(replace(again, gravity=result.robot.gravity, joint_friction=rubbing))
-    fit = result.link_fit
     lines = [
         "Identified by eom_dynamics identify; values ± one standard deviation.",
         *(f"{name}: {value}" for name, value in about.items()),
@@ -46,7 +44,6 @@ def write_and_verify(
         f"software: {software()}",
         *(f"Failed: {line}" for line in result.failures),
         *identification_result(result, about).as_text(whole=True).splitlines(),
-        *(f"Not part of this file: {line}" for line in (not_in_file(fit) if fit else ())),
     ]
     text, lost = robot_file(path, source, result, "".join(f"# {printable(line)}".rstrip() + "\n" for line in lines))
     path.write_text(text, encoding="utf-8")
@@ -81,7 +78,7 @@ def _patched(output: Path, source: str) -> bool:
 
 def _left_out(result: IdentificationResult) -> list[str]:
     fit, lines = result.link_fit, []
-    passive = {"offset", LINE, SCALE, TABLE[0]} & set(() if fit is None else fit.regressor.terms)
+    passive = {"offset", LINE, SCALE} & set(() if fit is None else fit.regressor.terms)
     if fit is not None and passive and fit.options.offset == "arm":
         lines.append("constant efforts and parallel springs are left out: a URDF has none; write .yaml")
     if result.elastic is not None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...arrays import Array
-from ...identification import TERMS, Fit, Score, not_in_file, parameter_names
+from ...identification import TERMS, Fit, Score
 from ...identification.elastic.arm import ElasticScore
 from ...identification.links.verification import EffortErrors
 from ...recursion import PARAMETERS
@@ -38,8 +38,7 @@ _RESIDUALS = (
     "of each file gives for the filtered motion, beside efforts that are filtered in the same way, and as recorded "
     "(unfiltered); relative to the standard deviation of the measured effort; whiteness: share of the first "
     "autocorrelations of what the fit leaves that are those of white noise, 65 to 95 % if there is nothing left to "
-    "explain; fit, not file: the same with what only the fit knows, dry friction that is filtered like the efforts, "
-    "and terms that no file has."
+    "explain; fit, not file: the same with dry friction that is filtered like the efforts."
 )
 
 _PARAMETERS = (
@@ -76,7 +75,6 @@ def identification_result(result: IdentificationResult, about: Mapping[str, str]
         failures=result.failures,
         files={} if page is None else {"page": page},
         json={
-            "robot": result.robot.name,
             "joints": list(result.robot.joint_names),
             **({} if fit is None else _links_as_json(fit)),
             "elastic": None if elastic is None else elastic_as_json(elastic),
@@ -91,7 +89,7 @@ def _lead(fit: Fit) -> list[str]:
     lines = [
         f"{fit.robot.name}: {len(fit.regressor.base)} base parameters of {len(fit.robot.joints)} bodies; efforts of "
         f"the {fit.options.side} side; cut-off {number(fit.filter.cutoff)} Hz, {velocities}",
-        f"estimator {fit.options.estimator}; {fit.options.prior} distance from the file, weight {fit.prior_weight:g}",
+        f"weight of the distance from the file {fit.prior_weight:g}",
     ]
     return lines[: 1 if fit.refused else 2]
 
@@ -146,7 +144,7 @@ def _parameters(fit: Fit) -> ResultSection:
     if terms:
         rows = [(name, *(_term_cell(fit, term, j) for term in terms)) for j, name in enumerate(fit.robot.joint_names)]
         tables.append(TextTable(("joint", *(_with_unit(fit, term) for term in terms)), rows))
-    if fit.options.inertia and not fit.refused:
+    if not fit.refused:
         file, identified = fit.regressor.parameters_of_file, fit.vector
         rows = [
             (words, number(file[k]), _if_known(fit.estimate.x[k], fit.base_deviations[k]), number(identified[k]))
@@ -201,36 +199,21 @@ def _if_known(value: float, deviation: float) -> str:
 
 
 def _links_as_json(fit: Fit) -> dict[str, Any]:
-    inertial = fit.regressor.inertial
     return {
-        "side": fit.options.side,
-        "estimator": fit.options.estimator,
-        "prior": {"distance": fit.options.prior, "weight": fit.prior_weight},
         "cutoff": fit.filter.cutoff,
-        "velocity": "measured" if fit.filter.measured_velocity else "position differences",
+        "measured_velocity": fit.filter.measured_velocity,
+        "prior_weight": fit.prior_weight,
         "training": _figures(fit.training),
         "validation": None if fit.validation is None else _figures(fit.validation),
         "sensor_bias": for_json(fit.sensor_bias),
         "kept": list(fit.kept),
-        "left_out": fit.counts,
-        "terms": {
-            name: {"values": for_json(fit.terms[name]), "deviations": for_json(fit.term_deviations[name])}
-            for name in fit.regressor.terms
-        },
-        "base_parameters": []
-        if fit.refused
-        else _listed(fit.regressor.base.words, fit.estimate.x[:inertial], fit.base_deviations[:inertial]),
-        "parameters": []
-        if fit.refused
-        else _listed(parameter_names(fit.robot), fit.parameters, fit.parameter_deviations),
-        "not_in_file": not_in_file(fit),
-        "notes": list(fit.notes),
+        "terms": {name: _pair(fit.terms[name], fit.term_deviations[name]) for name in fit.regressor.terms},
+        "parameters": None if fit.refused else _pair(fit.parameters, fit.parameter_deviations),
     }
 
 
-def _listed(names: Sequence[str], values: Array, deviations: Array) -> list[dict[str, Any]]:
-    rows = zip(names, for_json(values), for_json(deviations), strict=True)
-    return [{"name": name, "value": value, "deviation": deviation} for name, value, deviation in rows]
+def _pair(values: Array, deviations: Array) -> dict[str, Any]:
+    return {"values": for_json(values), "deviations": for_json(deviations)}
 
 
 def failures(fit: Fit, tolerance: float) -> list[str]:
@@ -254,7 +237,7 @@ def _figures(score: Score) -> dict[str, Any]:
         **error_figures(score),
         "rms_before_unfiltered": for_json(score.before_unfiltered),
         "rms_after_unfiltered": for_json(score.unfiltered),
-        "rms_of_fit_not_in_file": for_json(score.of_fit),
+        "rms_of_fit": for_json(score.of_fit),
         "whiteness": for_json(score.whiteness),
     }
 
@@ -278,7 +261,6 @@ _UNITS = {name.replace("_", " "): term.unit for name, term in TERMS.items()} | {
     "cubic": "N m/rad³",
     "growth": "1/rad",
     "damping": "N m s/rad",
-    "hysteresis width": "N m",
     "asymmetry": "N m s/rad",
     "stribeck velocity": "rad/s",
     "smoothing velocity": "rad/s",
@@ -354,12 +336,11 @@ def elastic_as_json(elastic: ElasticFit | ResonanceResult) -> dict[str, Any]:
         # A parameter at its bound has no deviation.
         file, value, deviation = for_json([x.file, x.value, x.deviation or np.nan])
         part = joints[x.joint].setdefault(x.part, {})
-        part[x.name.replace(" ", "_")] = {"unit": x.unit, "file": file, "value": value, "deviation": deviation}
-    result: dict[str, Any] = {"method": elastic.method, "joints": joints, "notes": list(elastic.notes)}
+        part[x.name.replace(" ", "_")] = {"file": file, "value": value, "deviation": deviation}
+    result: dict[str, Any] = {"joints": joints}
     if isinstance(elastic, ResonanceResult):
         return result | {"band": list(elastic.fit.band), "misfit": elastic.fit.misfit}
     for name, fit in elastic.elasticity.springs.items():
-        joints[name]["spring"]["law"] = fit.law
         if fit.table is not None:
             rows = zip(("deflections", "efforts", "deviations"), fit.table, strict=True)
             joints[name]["spring"]["table"] = {key: for_json(values) for key, values in rows}
@@ -399,8 +380,6 @@ def _from_both_sides(joint: Joint, elastic: ElasticFit) -> Iterator[Number]:
                     before = float(joint.spring.load(np.array([delta]), np.zeros(1))[0])
                 at = f"effort at {number(float(delta))} {at_joint('rad', joint.type)}"
                 yield row("spring", at, before, (float(effort), float(deviation)), "N m")
-        if np.isfinite(spring.hysteresis[1]) and spring.hysteresis != (0.0, 0.0):
-            yield row("spring", "hysteresis width", np.nan, spring.hysteresis)
     if motor is not None:
         friction = joint.actuator.friction
         motor_of_file = {
@@ -419,9 +398,6 @@ def _from_both_sides(joint: Joint, elastic: ElasticFit) -> Iterator[Number]:
             gain = motor.parameters["torque_per_current"]
             yield row("motor", "torque per current", file * abs(joint.gear_ratio), gain)
             yield row("motor", "torque constant", file, motor.torque_constant)
-    gear = elastic.elasticity.gears.get(joint.name)
-    if gear is not None:
-        yield row("gear", "ratio", float(joint.gear_ratio), gear.ratio)
 
 
 def _from_resonance(joint: Joint, elastic: ResonanceResult, k: int) -> Iterator[Number]:

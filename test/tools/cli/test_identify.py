@@ -26,7 +26,7 @@ from eom_dynamics.robot.writers.mjcf import robot_as_mjcf
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.tools.identify.outputs import patched_urdf
 
-QUICK = ["--cutoff", "8", "--prior-weight", "1"]
+QUICK = ["--cutoff", "8"]
 
 HEADER = "t,position.joint_1,position.joint_2,effort.joint_1,effort.joint_2"
 
@@ -61,7 +61,7 @@ def test_tables_and_robot_file(table: Path, tmp_path: Path, identify) -> None:
     assert err == ""
     assert "cut-off 8.00 Hz, differences of positions" in out
     assert f"note: {table.name}: links: positions of position.NAME, efforts of effort.NAME" in out
-    assert out.count("joint_1") == 3  # training, validation, terms
+    assert out.count("joint_1") == 4  # training, validation, terms, and a note on offsets
     text = output.read_text()
     assert text.startswith("# Identified by eom_dynamics identify") and "convert" not in text
     assert "# validation: 0.3 of each, in blocks" in text
@@ -82,16 +82,20 @@ def test_held_out_by_default(table: Path, tmp_path: Path, identify) -> None:
     found = json.loads(out)
     count = {part: found[part]["samples"] for part in ("training", "validation")}
     assert 0.15 < count["validation"] / sum(count.values()) < 0.25
-    assert not any("motions" in note for note in found["notes"])
+    assert "motions" not in err
     assert found["joints"] == ["joint_1", "joint_2"]
     for part in count:
         assert np.all(np.less(found[part]["rms_after"], np.multiply(0.1, found[part]["rms_before"])))
-    assert found["base_parameters"][0]["name"] == "mx1 + 0.5 m2"
     assert found["terms"]["viscous"]["deviations"][0] > 0
+    assert set(found) == {
+        *("joints", "cutoff", "measured_velocity", "prior_weight", "training", "validation", "sensor_bias", "kept"),
+        *("terms", "parameters", "elastic", "timing"),
+    }
+    assert len(found["parameters"]["values"]) == 20
     assert identify(table, tmp_path / "b.yaml", "--hold-out", "0", "--json").json["validation"] is None
     short = rewritten(table, tmp_path / "short.csv", lambda rows: rows[:700])
-    found = identify(short, tmp_path / "c.yaml", "--json").json
-    assert found["validation"] is None and any("too short to hold out" in note for note in found["notes"])
+    out, err = identify(short, tmp_path / "c.yaml", "--json")
+    assert json.loads(out)["validation"] is None and "too short to hold out" in err
 
 
 def efforts_of(robot: Path | str) -> np.ndarray:
@@ -102,12 +106,12 @@ def test_urdf(table: Path, tmp_path: Path, identify) -> None:
     assert "springs (elasticity) are left out" in identify(table, tmp_path / "arm.urdf").err
     assert load_robot(tmp_path / "arm.urdf").joints[0].damping > 0.4
     # Friction of motors is that of the joints in a URDF.
-    err = identify(table, tmp_path / "motors.urdf", "--side", "motor", "--no-inertia").err
+    err = identify(table, tmp_path / "motors.urdf", "--side", "motor").err
     assert "load the URDF with joint_friction: included" in err
     assert load_robot(tmp_path / "motors.urdf").joints[0].damping > 1
     # Without its constant efforts the URDF predicts worse than the robot that was given.
     identify(table, tmp_path / "arm.yaml")
-    options = ("--terms", "offset", "--no-inertia")
+    options = ("--terms", "offset")
     err = identify(table, tmp_path / "worse.urdf", "--robot", str(tmp_path / "arm.yaml"), *options, code=1).err
     assert "failed: nothing was identified" in err
     assert "identified parameters predict validation efforts worse than the given ones of joint_" in err
@@ -209,7 +213,7 @@ def test_recordings_that_contradict_the_file(change: Change, words: str, table: 
     first, second = (line for line in err.splitlines() if "failed" in line)
     assert "failed: nothing was identified" in first and f"failed: {words}" in second
     found = json.loads(out)
-    assert found["kept"] == ["joint_1", "joint_2"] and found["base_parameters"] == found["parameters"] == []
+    assert found["kept"] == ["joint_1", "joint_2"] and found["parameters"] is None
     assert "inf" not in out and "NaN" not in out
     text = (tmp_path / "arm.yaml").read_text()
     assert "# Failed: nothing was identified" in text and "linear estimate" not in text
@@ -245,12 +249,12 @@ def test_counts_of_saturated_efforts(table: Path, tmp_path: Path, identify) -> N
 
 
 def test_options_without_effect(table: Path, tmp_path: Path, identify) -> None:
-    arguments = ["--topic", "a", "--effort-topic", "b", "--spring-law", "cubic", "--no-inertia"]
+    arguments = ["--topic", "a", "--effort-topic", "b", "--spring-law", "cubic"]
     out = identify(table, tmp_path / "arm.yaml", *arguments).out
     for option in ("--topic", "--effort-topic"):
         assert out.count(f"note: {option} has no effect: a table has no topics") == 1
     assert out.count("note: --spring-law has no effect: no springs are identified") == 1
-    assert "no effect" not in identify(table, tmp_path / "other.yaml", "--no-inertia").out
+    assert "no effect" not in identify(table, tmp_path / "other.yaml").out
 
 
 def test_page_of_a_joint_that_was_not_recorded(table: Path, tmp_path: Path, identify) -> None:
