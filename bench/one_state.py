@@ -36,7 +36,6 @@ def run(settings: Settings) -> Section:
         "Pinocchio: `computeRNEADerivatives`": Way(pinocchio.tau_taud, [state[:4] for state in each]),
         DIFFERENCES: Way(pinocchio.with_differences(2), stacked),
         "the same over 4 points": Way(pinocchio.with_differences(4), stacked),
-        '`Dynamics(robot, backend="casadi")`': ours["casadi"],
         '`Dynamics(robot, backend="numpy")`': ours["numpy"],
         "closed form, NumPy": closed_form(robot, states),
     }

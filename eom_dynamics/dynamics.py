@@ -73,7 +73,7 @@ class Dynamics(CompiledMethods):
     Attributes:
         robot: the robot.
         order: highest time derivative of the efforts of :meth:`inverse_dynamics`.
-        backend: ``native`` (compiled C), ``casadi`` or ``numpy``.
+        backend: ``native`` (compiled C) or ``numpy``.
     """
 
     def __init__(
@@ -96,8 +96,8 @@ class Dynamics(CompiledMethods):
                 on the link side of a gear n: I + m d² + n² I_m of one link, A. De Luca, Robotics 2, slide "Dynamics of
                 an actuated pendulum". By default they are left out, and part of the motor efforts of
                 :class:`.ElasticArm` alone. Rotors of elastic joints move on their own. The regressor has links only.
-            backend: ``native``, ``casadi`` or ``numpy``; by default the first of these that is available. A
-                :class:`KernelWarning` gives the reason if that is not ``native``.
+            backend: ``native`` or ``numpy``; by default ``native``, or if that is not available ``numpy``, with a
+                :class:`KernelWarning` that gives the reason.
 
         Raises:
             KernelError: the requested backend is unavailable.

@@ -83,7 +83,7 @@ class FloatingBase(FloatingKinematics):
 
     Attributes:
         robot: the robot.
-        backend: ``native`` (compiled C), ``casadi`` or ``numpy``.
+        backend: ``native`` (compiled C) or ``numpy``.
     """
 
     def __init__(self, robot: Robot, *, friction: bool | None = None, backend: str | None = None) -> None:

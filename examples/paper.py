@@ -89,10 +89,10 @@ def seconds_by_route(robot: eom.Robot, rounds: int) -> dict[str, float]:
             route(*state)
 
     routes: dict[str, Callable[..., Any]] = {"closed form, NumPy": closed_form}
-    for backend, name in (("numpy", "Python"), ("casadi", "CasADi's virtual machine"), ("native", "compiled")):
+    for backend, name in (("numpy", "Python"), ("native", "compiled")):
         try:
             routes[f"recursion, {name}"] = eom.Dynamics(robot, backend=backend).inverse_dynamics
-        except KernelError as error:  # without CasADi or a compiler
+        except KernelError as error:  # without a compiler
             print(f"no time of the {backend} backend: {error}", file=sys.stderr)
     found = {name: seconds(partial(one_by_one, f), rounds) / len(each) for name, f in routes.items()}
     many = [np.resize(x, (BATCH, robot.n)) for x in states]

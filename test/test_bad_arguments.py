@@ -77,9 +77,6 @@ def shifted() -> list[np.ndarray]:
 @pytest.mark.parametrize("wrench", [W.astype(object), NONE], ids=["objects", "none"])
 @pytest.mark.parametrize("count", [None, 3])
 def test_wrenches_that_are_no_numbers(backend: str, wrench: Any, count: int | None) -> None:
-    if backend == "casadi":
-        pytest.importorskip("casadi", reason="CasADi is not installed")
-
     def states(*one: np.ndarray) -> list[Any]:
         return list(one) if count is None else [[x] * count for x in one]
 

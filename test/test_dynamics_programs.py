@@ -63,8 +63,6 @@ def test_random_trees(tree: MovingTree) -> None:
 
 @pytest.mark.parametrize("backend", KERNELS)
 def test_each_backend(backend: str) -> None:
-    if backend == "casadi":
-        pytest.importorskip("casadi")
     case = fixed_case("planar_2r", 4)
     dynamics, expected = eom.Dynamics(case.robot, backend=backend), numpy_dynamics(case.robot)
     q, qd, qdd, qddd, qdddd = case.motion

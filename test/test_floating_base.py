@@ -264,8 +264,6 @@ def test_center_of_mass_coordinates_decouple_the_inertia() -> None:
 
 @pytest.mark.parametrize("backend", KERNELS)
 def test_states_and_batches_on_each_backend(backend: str) -> None:
-    if backend == "casadi":
-        pytest.importorskip("casadi")
     robot = on_base("planar_2r")
     floating, expected = FloatingBase(robot, backend=backend), numpy_base(robot)
     pose, q, (nu, nud, nudd, nuddd) = state(2, 4)

@@ -58,11 +58,9 @@ def law_jet(robot: Robot, states: Array, k: int) -> Array:
     return slope
 
 
-@pytest.mark.parametrize("backend", ["native", "casadi", "numpy"])
+@pytest.mark.parametrize("backend", ["native", "numpy"])
 def test_all_programs(backend: str) -> None:
     """Friction is in the efforts, bias, partial derivatives and accelerations, and in nothing else."""
-    if backend == "casadi":
-        pytest.importorskip("casadi")
     robot = rubbing(load_robot("planar_2r"))
     rough, smooth = both(robot, backend)
     q, qd, qdd, tau = np.array([[0.3, -0.8], [0.004, -1.2], [0.5, 0.7], [3.0, -2.0]])

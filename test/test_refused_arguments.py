@@ -16,19 +16,8 @@ from springs import EVERY_KIND, with_springs
 
 import eom_dynamics as eom
 from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, identification, lagrange
-from eom_dynamics.actuators.springs import LinearSpring
 from eom_dynamics.control.spatial import force_is_unset, read_base_motion
-from eom_dynamics.elastic import (
-    SpringChain,
-    SpringStage,
-    base_motion,
-    chain_gains,
-    chain_motor_jet,
-    flat_state,
-    linearizing_effort,
-    motor_jet,
-    motor_pd_effort,
-)
+from eom_dynamics.elastic import base_motion, flat_state, linearizing_effort, motor_jet, motor_pd_effort
 from eom_dynamics.equations import RigidBody
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.export import capabilities, project
@@ -54,8 +43,6 @@ INF, NAN, ZERO = float("inf"), float("nan"), np.zeros(2)
 ROBOT = eom.load_robot("planar_2r")
 MOTION = Cosine([0.5, -0.4], [1.1, 0.9], [0.3, 0.2]).derivatives(0.0)
 ROWS: Any = np.zeros((9, 2))
-STAGE = SpringStage(LinearSpring(60.0), 0.1)
-CHAIN = SpringChain([STAGE] * 2)
 AT_REST = eom.FlatState(*np.zeros((6, 2)))
 EFFORTS = [np.zeros((3, 2))] * 3
 
@@ -92,7 +79,7 @@ def sensed(*kinds: str, **given: Any) -> eom.FlatState:
 
 
 def linearized(*kinds: str, model: str = "reduced", **given: Any) -> Any:
-    return linearizing_effort(arm(*kinds, model=model), AT_REST, MOTION, chain_gains(20.0), **given)
+    return linearizing_effort(arm(*kinds, model=model), AT_REST, MOTION, [1.6e5, 3.2e4, 2400.0, 80.0], **given)
 
 
 def commanded(*stiffness: Any) -> Any:
@@ -144,8 +131,6 @@ STATES: Rows = (
     (lambda: linearized(model="complete"), "planar_2r: in the complete rotor model"),
     (lambda: linearized("cubic", "damped"), "joint_2: is damped; feedback linearization"),
     (lambda: linearized("variable", commanded_stiffness=[np.array([400.0, 1e5])]), "joint_2: stiffness 100000 is"),
-    *((lambda w=w: chain_gains(w), "natural_frequency must be") for w in (-20.0, 0.0, NAN)),
-    *((lambda k=k: chain_gains(20.0, k), "order must be") for k in (0, -1, 1.5)),
     (lambda: motor_jet(arm(model="complete"), MOTION), r"q and 6 time derivatives, has 4"),
     (lambda: motor_jet(arm(), ROWS, -1), "order must be an integer from 0"),
     (lambda: motor_jet(arm("linear", "variable"), MOTION, commanded_stiffness=[[1.0, 1.0]]), "joint_2: stiffness 1 is"),
@@ -163,15 +148,6 @@ STATES: Rows = (
     (lambda: pairs()[0].efforts_of_deflections([0.0, NAN], np.zeros(4)), "delta must be finite"),
     (lambda: pairs()[0].friction_states([0.0, 1.0], [0.0, 1.0]), "position must have shape"),
     (lambda: pairs()[0].friction_states(np.zeros((3, 1)), np.zeros((2, 4))), "position must have shape"),
-    (lambda: CHAIN.jet([0.0] * 5, [0.0] * 5, 1), "q must have 5 time derivatives, two for each of the 2 springs and 1"),
-    (lambda: CHAIN.jet([0.0] * 5, [NAN] * 5), "tau and its derivatives must be finite"),
-    (lambda: CHAIN.jet([0.0, [0.0, 1.0], 0.0, 0.0, 0.0], [0.0] * 5), r"q and its derivatives must be numbers or all"),
-    (lambda: CHAIN.jet(ROWS[:, 0], ROWS[:, 0], -1), "order must be an integer from 0, is -1"),
-    (lambda: CHAIN.jet(None, ROWS[:, 0]), "q must be a sequence of a quantity and its time derivatives, is None"),
-    (lambda: CHAIN.derivatives_needed("a"), "order must be an integer from 0"),
-    (lambda: chain_motor_jet(ROBOT, [CHAIN, CHAIN], MOTION), "motion must have q and 6 time derivatives, two for"),
-    (lambda: chain_motor_jet(ROBOT, [CHAIN, CHAIN], 5), "motion must be a sequence of q and"),
-    (lambda: chain_motor_jet(ROBOT, None, ROWS), "chains must be a sequence of SpringChain"),
 )
 
 ROBOTS: Rows = (
@@ -187,16 +163,6 @@ ROBOTS: Rows = (
     (lambda: ElasticArm(ROBOT, rotor_inertia=[0.2, 0.1, 0.1]), "rotor_inertia: must have 1 or 2 entries, has 3"),
     (lambda: ElasticArm(ROBOT, rotor_model="full"), "rotor_model must be one of reduced, complete, is 'full'"),
     (lambda: motor_jet(own_rotor(), MOTION), "planar_2r: the rotors of joint_1 act on each other's links"),
-    (lambda: SpringStage(None, 1.0), "spring: must be a spring"),
-    (lambda: SpringStage(EVERY_KIND["damped"], 0.1), "spring: must not be damped, since its deflection is a state"),
-    (lambda: SpringStage(EVERY_KIND["antagonistic_quadratic"], 0.1), "spring: must have one motor; one of .* has 2"),
-    (lambda: SpringStage(LinearSpring(60.0), -1.0), "inertia: must not be negative, is -1"),
-    (lambda: SpringStage(LinearSpring(3.0), [0.1, 0.2]), "inertia: must be one number"),
-    (lambda: SpringStage(LinearSpring(3.0), 1.0, None), "friction: must be a Friction, is None; leave it out"),
-    (lambda: SpringChain("ab"), "stages: must be a list of SpringStage, is 'ab'"),
-    (lambda: SpringChain([LinearSpring(3.0)]), r"stages\[0\]: must be a SpringStage, of spring and inertia"),
-    (lambda: chain_motor_jet(ROBOT, [CHAIN], MOTION), "planar_2r: chains must be 2, one for each joint, are 1"),
-    (lambda: chain_motor_jet(ROBOT, CHAIN, ROWS), "chains must be a list of SpringChain, one for each joint"),
 )
 
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels by backend: compiled C, CasADi's virtual machine, or NumPy."""
+"""Kernels by backend: compiled C, or NumPy."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -17,7 +16,7 @@ from ..exceptions import KernelError, RobotDescriptionError, StateError, warn_of
 from ..robot import Robot
 from ..states import SYMBOLIC, all_finite, is_symbolic
 from .cache import digest
-from .emit_python import casadi_function, python_function
+from .emit_python import python_function
 from .native import NativeKernel
 from .program import Program
 from .recipe import Recipe
@@ -62,36 +61,8 @@ class NumpyKernel:
         return True
 
 
-class CasadiKernel:
-    """A program on CasADi's virtual machine."""
-
-    def __init__(self, robot: Robot | None, recipe: Recipe) -> None:
-        self._function = casadi_function(recipe(robot))
-        self._buffer, self._evaluate = self._function.buffer()
-        self._buffer_in_use = threading.Lock()
-
-    def __call__(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> bool:
-        """Compute ``count`` states; see :class:`Kernel`."""
-        if not all_finite(inputs):
-            return False
-        if count == 1:
-            # CasADi's buffer takes a fifth of the time of a call of the function.
-            with self._buffer_in_use:
-                for k, array in enumerate(inputs):
-                    self._buffer.set_arg(k, array.data)
-                for k, array in enumerate(outputs):
-                    self._buffer.set_res(k, array.data)
-                self._evaluate()
-            return True
-        # Called with matrices, CasADi evaluates the function for each column.
-        results = self._function.call([np.broadcast_to(x, (count, x.shape[1])).T for x in inputs])
-        for output, result in zip(outputs, results, strict=True):
-            output[:] = np.asarray(result).T
-        return True
-
-
 KERNELS: Mapping[str, Callable[[Robot | None, Recipe], Kernel]] = MappingProxyType(
-    {"native": NativeKernel, "casadi": CasadiKernel, "numpy": NumpyKernel}
+    {"native": NativeKernel, "numpy": NumpyKernel}
 )
 """Kernel classes by backend, the fastest first; each takes a robot and a recipe."""
 
@@ -145,21 +116,15 @@ def working_kernel(robot: Robot, recipe: Recipe, backend: str | None) -> tuple[s
     """Kernel of a program, and the name of its backend.
 
     Args:
-        backend: one of KERNELS; None for the first that is available. A :class:`KernelWarning` gives the reason if that
-            is not ``native``.
+        backend: one of KERNELS; None for ``native``, or if that is not available for ``numpy``, with a
+            :class:`KernelWarning` that gives the reason.
     """
     require_robot(robot)
     if backend is not None:
         choice(backend, "backend", KERNELS)
         return backend, KERNELS[backend](robot, recipe)
-    reasons = []
-    for name, kernel in KERNELS.items():
-        try:
-            working = kernel(robot, recipe)
-        except KernelError as error:
-            reasons.append(str(error))
-            continue
-        if reasons:
-            warn_of_kernel(f"{robot.name}: using the slower {name} backend: {'; '.join(reasons)}")
-        return name, working
-    raise KernelError("; ".join(reasons))
+    try:
+        return "native", NativeKernel(robot, recipe)
+    except KernelError as error:
+        warn_of_kernel(f"{robot.name}: using the slower numpy backend: {error}")
+        return "numpy", NumpyKernel(robot, recipe)

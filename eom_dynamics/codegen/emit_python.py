@@ -9,8 +9,7 @@ from functools import partial
 from typing import Any
 
 from .. import elementary
-from ..exceptions import KernelError
-from ..extras import MissingLibraryError, require
+from ..extras import require
 from ..jet import Jet
 from ..lie import sincos
 from .expressions import Op
@@ -54,10 +53,7 @@ def _root(function: MonotoneFunction) -> Callable[..., Any]:
 
 def casadi_function(program: Program) -> Any:
     """The program as a ``casadi.Function`` with named inputs and outputs, which are columns."""
-    try:
-        require("casadi")
-    except MissingLibraryError as error:
-        raise KernelError(str(error)) from None
+    require("casadi")
     casadi: Any = importlib.import_module("casadi")
     symbols = [casadi.SX.sym(key, size) for key, size in program.inputs.items()]
     results = iter(python_function(program)([x for symbol in symbols for x in casadi.vertsplit(symbol)]))

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import count, positive
 from ..arrays import Array
 from ..codegen.functions import (
     CompiledFunction,
@@ -40,7 +39,7 @@ from ..codegen.functions import (
 )
 from ..exceptions import KernelError, StateError
 from ..robot.payload import PayloadLike
-from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states, real_array
+from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, real_array
 from . import flat_programs
 from .elastic_arm import ElasticArm, require_arm
 from .feedforward import Feedforward
@@ -125,22 +124,6 @@ def flat_state(
     return call(q, qd, *measured, **keywords)
 
 
-def chain_gains(natural_frequency: float, order: int = 4) -> Array:
-    """Gains (order,) on the error and its rates that put all poles of a chain of integrators at -natural_frequency.
-
-    They are the coefficients of (s + w)^order, lowest first, without the highest.
-
-    Args:
-        natural_frequency: w > 0, rad/s.
-        order: number of integrators.
-
-    Raises:
-        StateError: the frequency is not positive, for which the error would grow, or there is no integrator.
-    """
-    w = positive(natural_frequency, "natural_frequency")
-    return np.ascontiguousarray(np.poly(np.full(count(order, "order", 1), -w))[:0:-1], dtype=float)
-
-
 def linearizing_effort(
     arm: ElasticArm,
     state: FlatState,
@@ -158,13 +141,13 @@ def linearizing_effort(
     The error e = q_ref - q obeys e'''' + g3 e''' + g2 e'' + g1 e' + g0 e = 0 where the model is exact: M. W. Spong
     (1987), equation (20) and after. Where two motors move a joint, its stiffness is a chain of two integrators: Palli
     et al. (2008). Damped springs are not supported, since their deflection is not in the flat state. At rigid joints
-    the state has that of the integrators; :func:`linearizing_snap` is their input.
+    the state has that of the integrators, whose input is the snap of the reference plus the errors times the gains.
 
     Args:
         arm: the arm.
         state: result of :func:`flat_state`.
         reference: q, qd, qdd, qddd, qdddd to follow, each (n,) or (N, n).
-        gains: g0 … g3, (4,) such as :func:`chain_gains`, or (4, n) joint by joint.
+        gains: g0 … g3, (4,), such as the coefficients of (s + w)⁴, w⁴, 4 w³, 6 w² and 4 w; or (4, n) joint by joint.
         commanded_stiffness: (k, kd, kdd) to follow, each (n,) or (N, n); by default nominal.
         stiffness_gains: (2,) gains on errors of k and kd at joints with two motors.
         wrench: tool wrench with time derivatives (W, Wd, Wdd).
@@ -191,14 +174,6 @@ def linearizing_effort(
     if loaded:
         options["payload"] = payload
     return call(*state, *_reference(reference), gains, **options)[-1]
-
-
-def linearizing_snap(state: FlatState, reference: Sequence[ArrayLike], gains: ArrayLike) -> Array:
-    """Fourth derivative of q (n,) or (N, n) under :func:`linearizing_effort`; same arguments and errors."""
-    *wanted, snap = joint_states(state.q.shape[-1], *_reference(reference))
-    for gain, value, measured in zip(np.asarray(gains, dtype=float), wanted, state[:4], strict=True):
-        snap = snap + gain * (value - measured)
-    return snap
 
 
 def motor_pd_effort(

@@ -58,7 +58,7 @@ class Kinematics(CompiledMethods):
 
     Attributes:
         robot: the robot.
-        backend: ``native`` (compiled C), ``casadi`` or ``numpy``.
+        backend: ``native`` (compiled C) or ``numpy``.
     """
 
     def __init__(self, robot: Robot, *, backend: str | None = None) -> None:

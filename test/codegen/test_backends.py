@@ -47,8 +47,6 @@ def reference(name: str) -> Reference:
 
 @cache
 def dynamics(name: str, backend: str) -> Dynamics:
-    if backend == "casadi":
-        pytest.importorskip("casadi", reason="CasADi is not installed")
     return Dynamics(reference(name).robot, backend=backend)
 
 
@@ -79,9 +77,7 @@ LAYOUTS: dict[str, Callable[[Array], Any]] = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize(
-    ("name", "backend"), [("iiwa", "native"), ("mixed_chain", "casadi"), ("mixed_chain", "numpy")], ids=str
-)
+@pytest.mark.parametrize(("name", "backend"), [("iiwa", "native"), ("mixed_chain", "numpy")], ids=str)
 def test_memory_layouts(name: str, backend: str, layout: str) -> None:
     x, convert = reference(name), LAYOUTS[layout]
     run = dynamics(name, backend).inverse_dynamics

@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import shutil
 import signal
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -298,7 +297,7 @@ class TestFallback:
         with pytest.warns(KernelWarning, match=reason) as caught:
             dynamics = Dynamics(CASE.robot)
         assert [x.filename for x in caught] == [__file__]
-        assert dynamics.backend in ("casadi", "numpy")
+        assert dynamics.backend == "numpy"
         assert_right(dynamics)
         return dynamics
 
@@ -324,11 +323,6 @@ class TestFallback:
     def test_no_compiler(self, name: str, value: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
         self.fallback(reason)
-
-    def test_neither_a_compiler_nor_casadi(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("CC", "/nonexistent")
-        monkeypatch.setitem(sys.modules, "casadi", None)
-        assert self.fallback("slower numpy backend: no C compiler.*casadi is not installed").backend == "numpy"
 
     @pytest.mark.parametrize(
         ("script", "reason"),

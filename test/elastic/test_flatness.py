@@ -16,7 +16,7 @@ from springs import EVERY_KIND, with_springs
 from eom_dynamics import ElasticArm, Payload, StateError, load_robot
 from eom_dynamics.actuators import Transmission
 from eom_dynamics.actuators.springs import AntagonisticPair, ExponentialPair, QuadraticPair
-from eom_dynamics.elastic import chain_gains, flat_state, linearizing_effort, linearizing_snap, motor_pd_effort
+from eom_dynamics.elastic import flat_state, linearizing_effort, motor_pd_effort
 from eom_dynamics.jet import Jet
 from eom_dynamics.robot.payload import with_payload
 
@@ -25,6 +25,11 @@ MIX = [
     ELASTIC[name] for name in ("antagonistic_exponential", "cubic", "variable", "tabulated", "antagonistic_quadratic")
 ]
 MOTION = fixed_case("planar_2r", 4).motion
+
+
+def poles(w: float) -> list[float]:
+    """Gains of four integrators with all poles at -w, the coefficients of (s + w)⁴."""
+    return [w**4, 4 * w**3, 6 * w**2, 4 * w]
 
 
 def stiffness_of(arm: ElasticArm, rng: np.random.Generator, samples: tuple[int, ...]) -> list[np.ndarray]:
@@ -117,12 +122,7 @@ def test_flat_state_from_measured_efforts_alone(kind: str) -> None:
     state = flat_state(arm, *command[3:5], *MOTION[:2], efforts=command[:2])
     assert deviation(state[:4], MOTION[:4]) < 1e-9
     if kind == "rigid":
-        assert deviation(linearizing_effort(arm, state, MOTION, chain_gains(20.0)), command.motor_effort) < 1e-6
-
-
-def test_gains_of_a_chain_of_integrators() -> None:
-    np.testing.assert_allclose(chain_gains(3.0), [81, 108, 54, 12])
-    np.testing.assert_allclose(chain_gains(3.0, 2), [9, 6])
+        assert deviation(linearizing_effort(arm, state, MOTION, poles(20.0)), command.motor_effort) < 1e-6
 
 
 REFERENCE = np.array([[0.3, -0.4], [0.5, 0.2], [-0.6, 0.4], [0.3, 0.1], [0.2, -0.3]])
@@ -148,8 +148,9 @@ def test_linearized_error_decays_with_its_poles(springs: tuple[str, ...]) -> Non
     def rate(t: float, x: np.ndarray) -> np.ndarray:
         q, theta, qd, thetad, held, heldd = x.reshape(6, 2)
         state = flat_state(arm, theta, thetad, q, qd, rigid=(held, heldd) if arm.rigid.any() else ())
-        effort = linearizing_effort(arm, state, motion(t), chain_gains(w))
-        snap = linearizing_snap(state, motion(t), chain_gains(w))
+        effort = linearizing_effort(arm, state, motion(t), poles(w))
+        *wanted, snap = motion(t)
+        snap = snap + sum(g * (x - now) for g, x, now in zip(poles(w), wanted, state, strict=False))
         loads = zip(laws, theta - q, effort, strict=True)
         tau = np.array([u if law.is_rigid else float(law.load(delta)) for law, delta, u in loads])
         M = arm.dynamics.mass_matrix(q) + np.diag(np.where(arm.rigid, arm.rotor_inertia, 0.0))
@@ -172,14 +173,14 @@ def test_linearizing_effort_on_the_reference_is_the_feedforward() -> None:
     command = arm.feedforward(*motion, commanded_stiffness=stiffness)
     state = flat_state(arm, *command[3:5], *motion[:2], commanded_stiffness=stiffness[:2])
     effort = linearizing_effort(
-        arm, state, motion, chain_gains(30.0), commanded_stiffness=stiffness, stiffness_gains=chain_gains(30.0, 2)
+        arm, state, motion, poles(30.0), commanded_stiffness=stiffness, stiffness_gains=(900.0, 60.0)
     )
     assert deviation(effort, command.motor_effort) < 1e-6  # gains of 30⁴ on errors of rounding
     # The stiffness of pairs is a chain of two integrators; that of one motor is commanded.
     k, kd, kdd = stiffness
     wanted = [k + 3.0, kd - 20.0, kdd]
     effort = linearizing_effort(
-        arm, state, motion, chain_gains(30.0), commanded_stiffness=wanted, stiffness_gains=[50.0, 7.0]
+        arm, state, motion, poles(30.0), commanded_stiffness=wanted, stiffness_gains=[50.0, 7.0]
     )
     fed_back = [np.where(arm.paired, x, y) for x, y in zip((k, kd, kdd + 50.0 * 3.0 - 7.0 * 20.0), wanted, strict=True)]
     command = arm.feedforward(*motion, commanded_stiffness=fed_back)
@@ -194,7 +195,7 @@ def test_feedback_linearization_takes_a_payload(source: str, rigid: bool) -> Non
     payload = Payload(0.4, [0.1, 0.02, 0.0], [0.01, 0.0, 0.0, 0.01, 0.0, 0.01])
     loaded = ElasticArm(with_payload(robot, payload), stiffness=stiffness)
     motion = np.random.default_rng(5).uniform(-1, 1, (5, 2))
-    gains, off = chain_gains(10.0), motion + 0.01
+    gains, off = poles(10.0), motion + 0.01
 
     def answer(arm: ElasticArm, P: Any, **given: Any) -> tuple[Any, np.ndarray]:
         command = arm.feedforward(*motion, payload=P)

@@ -92,7 +92,7 @@ def test_the_effort_of_feedback_linearization_is_that_of_the_state() -> None:
     flat = eom.flat_state(ARM, *measured, *motion[:2])
 
     def effort(arm: eom.ElasticArm, **given: Any) -> Any:
-        return eom.linearizing_effort(arm, flat, motion + 0.01, eom.chain_gains(10.0), **given)
+        return eom.linearizing_effort(arm, flat, motion + 0.01, [1e4, 4e3, 600.0, 40.0], **given)
 
     thetad = measured[1]
     wanted = 0.4 * thetad + (2 + np.exp(-((thetad / 0.5) ** 2))) * z
@@ -180,4 +180,4 @@ def test_a_state_beyond_its_range_is_refused(z: Any) -> None:
     with pytest.raises(eom.StateError, match=r"friction_state (must|is not)"):
         ARM.feedforward(*STATES[:, 0], friction_state=z)
     with pytest.raises(eom.StateError, match=r"friction_state (must|is not)"):
-        eom.linearizing_effort(ARM, REST, STATES[:, 0], eom.chain_gains(10.0), friction_state=z)
+        eom.linearizing_effort(ARM, REST, STATES[:, 0], [1e4, 4e3, 600.0, 40.0], friction_state=z)
