@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recordings import recorded
 from reference.stream_evaluator import StreamEvaluator
 from scipy.integrate import solve_ivp
 from springs import EVERY_KIND, with_springs
@@ -18,7 +17,6 @@ from eom_dynamics.control.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_F
 from eom_dynamics.control.settings import LONGEST_GAP
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation import SimulatedRobot
-from eom_dynamics.tools.demo.evaluate import Plan, evaluate
 from eom_dynamics.trajectory import paper_motion
 from eom_dynamics.trajectory.feedforward import trajectory_feedforward
 
@@ -149,13 +147,6 @@ def test_stiction_stays_at_rest_and_a_refused_setpoint_leaves_it() -> None:
     # After a gap, and in a new stream, the motion before is not known.
     late = evaluator.evaluate(message(rest), stamp=10**18 + 2 * 10**8 + LONGEST_GAP).motors[3]
     np.testing.assert_array_equal(late, second.motors[3] - held)
-
-
-def test_the_demo_compares_states() -> None:
-    plan = Plan(arm_with(LAW, "cubic").robot, 200.0, 0.5)
-    assert np.abs(plan.friction_state).max() < 1 and not evaluate(plan, recorded(plan)).failures
-    plan.friction_state = plan.friction_state + 1e-6
-    assert "closed form" in evaluate(plan, recorded(plan)).failures[0]
 
 
 def test_only_dry_friction_has_a_state() -> None:

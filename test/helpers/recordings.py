@@ -3,16 +3,13 @@
 
 import numpy as np
 
-from eom_dynamics.control.fields import COMMAND_FIELDS
-from eom_dynamics.tools.demo.evaluate import Plan
+from eom_dynamics.tools.demo.plan import Plan
 
 
 def recorded(plan: Plan, lost: int = 0, lateness: float = 3e-4) -> dict[str, np.ndarray]:
     """Return the answers of a node without faults, except the first ``lost``, ``lateness`` s after each setpoint."""
-    answers = {field: np.array(x) for field, x in zip(COMMAND_FIELDS, plan.command, strict=True)}
+    answers = {field: np.array(x) for field, x in plan.feedforward.items()}
     answers["round_trip"] = np.full(len(plan.t), lateness)
     for values in answers.values():
         values[:lost] = np.nan
-    sent, names = 12.5 + plan.t, np.array(plan.arm.motor_names)
-    received = sent + answers["round_trip"]
-    return {**answers, "sent": sent, "received": received, "motor_names": names, "backend": np.array("numpy")}
+    return {**answers, "sent": 12.5 + plan.t}

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 # Options that `--help` of a command shows, beside --help itself; of commands that are not listed, all.
 _SHOWN = {
-    "codegen": "output force language generic functions precision tip tool xacro",
-    "demo": "robot rate duration output force json tip tool xacro",
+    "codegen": "output force language generic functions tip tool xacro",
     "excite": "output force json tip period periods share velocity acceleration spheres",
     "identify": "robot output force page validate hold_out side terms payload topic",
     "replay": "robot output force json page topic limits compare against tolerance",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules run as processes in a free ROS 2 domain on this machine only; node and player of the demo."""
+"""Nodes and a player as processes in a free ROS 2 domain on this machine only."""
 
 from __future__ import annotations
 
@@ -19,13 +19,8 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
-from ...arrays import Array
 from ...exceptions import EomDynamicsError
-from ...robot.writers.parameters import robot_as_yaml
 from ...terminal import printable
-from .evaluate import Plan
 
 _PATIENCE, _REPORT_PERIOD = 15.0, 0.1  # time that a process may take to end, and between two reports, s
 
@@ -44,7 +39,7 @@ class RunError(EomDynamicsError):
 
 
 class Run(ExitStack):
-    """Nodes and a player as processes, which end with the context or with this process.
+    """Processes that end with the context, or with this process.
 
     SIGTERM and SIGHUP leave the context as SIGINT does; while a process is being started, they wait.
 
@@ -121,31 +116,7 @@ class Run(ExitStack):
             raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
     def _last_words(self, name: str) -> str:
-        text = (self.folder / f"{name}.err").read_text(encoding="utf-8", errors="replace")
-        return printable(telling_line(text))
-
-
-def play(plan: Plan, report: Callable[[int, int], None]) -> dict[str, Array]:
-    """Play a plan to a node; returns the arrays that the player writes.
-
-    ``report`` is called ten times per second with the numbers of setpoints sent and answered.
-    """
-    with Run() as run:
-        (run.folder / "robot.yaml").write_text(robot_as_yaml(plan.robot).text, encoding="utf-8")
-        np.savez(run.folder / "setpoints.npz", **plan.arrays())
-        # Every command is recorded, and a busy computer that is late makes no loss of setpoints. In a domain of its
-        # own, it waits for no other node.
-        settings = (
-            *("qos_overrides./feedforward.publisher.depth:=1000", "setpoint_lifespan:=0.0", "setpoint_timeout:=0.0"),
-            *("on_setpoint_loss:=none", "allow_other_publishers:=true"),
-        )
-        arguments = " -p ".join(["--ros-args --params-file robot.yaml", *settings])
-        run.start("the node", "eom_dynamics.ros.dynamics_node", arguments)
-        # The node may compile before the first answer.
-        arguments = f"setpoints.npz answers.npz --rate {plan.rate} --timeout 60 --grace 5"
-        run.play(report, "eom_dynamics.ros.player", arguments)
-        with np.load(run.folder / "answers.npz") as file:
-            return dict(file)
+        return printable(telling_line((self.folder / f"{name}.err").read_text(encoding="utf-8", errors="replace")))
 
 
 def telling_line(text: str) -> str:

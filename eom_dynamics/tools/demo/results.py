@@ -1,167 +1,100 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result of the demo: numbers as JSON and as a table, and a picture."""
+"""Checks of the node's answers, with a picture: counts, times, and deviations from two computations."""
 
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from ...arrays import Array
-from ...control.fields import COMMAND_FIELDS, EFFORT_FIELDS
-from ...exceptions import EomDynamicsError
-from ...terminal import printable
-from ..pages.charts import CURVE_POINTS, INK, MARKERS, color, frame
-from ..pages.page import html_page
-from ..provenance import machine
-from ..quantity_text import effort_units, for_json, microseconds, milli, number, position_units, relative, together
+from ...control.fields import EFFORT_FIELDS
+from ..pages.charts import color, frame
+from ..quantity_text import microseconds, relative
 from ..results import Result, ResultSection, TextTable
-from ..writing import whole_folder
-from .drawn_stream import drawn_stream, stream_picture
-from .evaluate import CLOSED_FORM_SAMPLES, REMEDY, TOLERANCE, Plan, RunChecks
+from .plan import Plan
 
+_TOLERANCE = 1e-10  # largest relative deviation that passes: some hundred operations, in different orders
+_REMEDY = "run again while the machine is idle, or with a lower --rate"
 _ABOUT = (
     "Each answer holds joint efforts τ, τ̇, τ̈, which the node computes from the setpoint alone, and motion and effort "
     "of the motors: one behind a spring needs τ̇ for its velocity, τ̈ for its acceleration. Circles are the closed form "
-    f"of the equations of motion, evaluated outside the node at {CLOSED_FORM_SAMPLES} setpoints at most. Motor motion "
-    "must reproduce its efforts by the laws of the springs; motor efforts are those of springs, rotors, friction and "
-    "gears in this motion. Deviations are relative to the largest value."
-)
-
-_STREAM = (
-    "Positions as of a policy or a hand, with jitter and a gap, for the arm of the demo, in a simulation whose drives "
-    "hold commands for 1 ms. Segments between them, as joint_trajectory_controller makes them, step in acceleration, "
-    "and links swing on their springs. OnlineTrajectory makes of them a motion that is four times differentiable, "
-    "which motors can follow: topic target of the node. It lags by some 0.1 s more, for limits of acceleration, jerk "
-    "and snap. The joint that moves most, and the largest error of all."
+    "of the equations of motion, evaluated outside the node. Motion and tool wrench are those of A. Müller and "
+    "S. Kumar, Multibody System Dynamics 53 (2021). Deviations are relative to the largest value."
 )
 
 
-def demo_result(plan: Plan, checks: RunChecks, png: bytes, page: Path) -> Result:
-    """Make the result, whose page shows a picture, and one of a stream of positions on a simulated arm."""
-    robot, (streamed, without) = plan.robot.name, stream_section(plan)
-    warnings = [each for each in (note(plan, checks), without) if each]
-    notes = {"p50": "median", "p99": "99 % of the answers are faster", "max": "slowest answer"}
+def demo_result(plan: Plan, answers: Mapping[str, Array], page: Path) -> Result:
+    """Check the answers of a run, arrays of the player; rows without an answer are NaN."""
+    sent, trips = answers["sent"], answers["round_trip"]
+    arrived, count, wanted = np.isfinite(trips), len(sent), f"{plan.rate:,.0f} Hz"
+    lost, late = int(np.sum(~arrived)), int(np.sum(sent - sent[0] - plan.t > 1 / plan.rate))
+    rate = (count - 1) / (sent[-1] - sent[0])
+    median, slow, slowest = np.percentile(trips[arrived] if arrived.any() else [np.nan], (50, 99, 100))
     rows = [
-        ("setpoints sent", f"{checks.sent:,}", f"{checks.rate:,.1f} Hz, requested {plan.rate:,.0f} Hz"),
-        ("sent late", f"{checks.late:,}", "by more than one period"),
-        ("commands received", f"{checks.received:,}", ""),
-        ("lost", f"{checks.lost:,}", "tolerance 0"),
-        *((f"round trip {name}", microseconds(x), notes[name]) for name, x in checks.round_trip.items()),
-        *((name, relative(x), f"tolerance {TOLERANCE:.0e}") for name, x in checks.deviations.items()),
-        ("backend", checks.backend, "of the dynamics, in the node"),
+        ("setpoints sent", f"{count:,}", f"{rate:,.1f} Hz, requested {wanted}"),
+        ("sent late", f"{late:,}", "by more than one period"),
+        ("lost", f"{lost:,}", "tolerance 0"),
+        ("round trip", microseconds(median), f"median; 99 %: {microseconds(slow)}, slowest: {microseconds(slowest)}"),
     ]
+    failures = [f"{lost} of {count} setpoints were not answered: {_REMEDY}"] if lost else []
+    for name, expected, compared in (
+        ("every answer against feedforward", plan.feedforward, np.arange(count)),
+        ("all quantities against closed form", plan.closed_form, plan.rows),
+    ):
+        off = _largest(answers, expected, compared, arrived[compared])
+        rows.append((name, relative(off), f"tolerance {_TOLERANCE:.0e}"))
+        if not off <= _TOLERANCE:
+            found = f"off by {off:.1e}, tolerance {_TOLERANCE:.1e}"
+            failures.append(f"{name}: {'no answers to compare' if np.isnan(off) else found}")
+    notes = []
+    if late > count // 100:
+        notes = [f"this machine did not hold {wanted}: {late:,} of {count:,} setpoints were sent late: {_REMEDY}"]
+    elif median > 1 / plan.rate:
+        notes = [f"the node does not keep up with {wanted}: the median round trip exceeds the period: {_REMEDY}"]
     return Result(
-        title=f"Motor feedforward of {robot} at {plan.rate:,.0f} Hz",
+        title=f"Motor feedforward of {plan.robot.name} at {wanted}",
         passed="Passed: no answer lost, every number confirmed.",
         sections=[
-            ResultSection("Answers of the node", caption=_ABOUT, picture=png),
+            ResultSection("Answers of the node", caption=_ABOUT, picture=_picture(plan, answers)),
             ResultSection("Results", tables=[TextTable(("quantity", "value", "note"), rows, text_columns=3)]),
-            *streamed,
         ],
-        notes=warnings,
-        failures=checks.failures,
+        notes=notes,
+        failures=failures,
         files={"page": page},
-        json={
-            "passed": not checks.failures,
-            "failures": checks.failures,
-            **{name: getattr(checks, name) for name in ("sent", "received", "lost", "late", "rate", "backend")},
-            "round_trip": {name: for_json(x) for name, x in checks.round_trip.items()},
-            "deviations": [
-                {"name": name, "value": for_json(value), "tolerance": TOLERANCE, "passed": value <= TOLERANCE}
-                for name, value in checks.deviations.items()
-            ],
-        },
-        about={
-            "machine": machine(),
-            "robot": f"{robot}, {plan.robot.n} joints",
-            "motion": "that of the iiwa in A. Müller and S. Kumar, Closed form time derivatives of the equations of "
-            "motion of rigid body systems, Multibody System Dynamics 53 (2021)",
-            "tool wrench": f"{10 * plan.share:g} sin(π t) in all six components at each tool, N m and N",
-        },
     )
 
 
-def stream_section(plan: Plan) -> tuple[list[ResultSection], str]:
-    """Section of a stream of positions; none, with the reason, for an arm that cannot follow one."""
-    try:
-        stream = drawn_stream(plan.arm)
-    except EomDynamicsError as error:
-        return [], f"without a stream of positions: {error}"
-    units = position_units(plan.robot)
-    rows = [(name, f"{number(1e3 * x)} {together(milli(units))}") for name, x in stream.errors.items()]
-    return [
-        ResultSection(
-            "A stream of positions at 10 Hz",
-            caption=_STREAM,
-            picture=stream_picture(stream, together(units)),
-            tables=[TextTable(("stream of positions at 10 Hz, simulated arm", "rms error of links"), rows)],
-        )
-    ], ""
+def _largest(
+    answers: Mapping[str, Array], expected: Mapping[str, Array], rows: NDArray[Any], known: NDArray[Any]
+) -> float:
+    """Largest deviation of the known answers at some rows, relative to the largest value; NaN without any."""
+    if not known.any():
+        return np.nan
+    off = [np.abs(answers[name][rows] - x)[known].max() / np.abs(x).max() for name, x in expected.items()]
+    return float(np.max(np.nan_to_num(off, nan=np.inf)))
 
 
-def note(plan: Plan, checks: RunChecks) -> str:
-    """Return a warning if setpoints were sent or answered more slowly than requested, else an empty text."""
-    if checks.late > checks.sent // 100:
-        late = f"{checks.late:,} of {checks.sent:,} setpoints were sent late"
-        return f"this machine did not hold {plan.rate:,.0f} Hz: {late}: {REMEDY}"
-    if checks.round_trip["p50"] > 1 / plan.rate:
-        return f"the node does not keep up with {plan.rate:,.0f} Hz: the median round trip exceeds the period: {REMEDY}"
-    return ""
-
-
-def write_demo(folder: Path, plan: Plan, answers: Mapping[str, Array], checks: RunChecks, *, force: bool) -> Result:
-    """Write index.html, demo.png, results.json and data.npz; returns the result."""
-    result = demo_result(plan, checks, picture(plan, answers, checks), folder / "index.html")
-    with whole_folder(folder, force=force) as aside:
-        kept: dict[str, Any] = {name: answers[name] for name in ("sent", "received", "motor_names", *COMMAND_FIELDS)}
-        np.savez_compressed(aside / "data.npz", **kept, **plan.arrays())
-        (aside / "results.json").write_text(json.dumps(result.json, indent=2), encoding="utf-8")
-        (aside / "demo.png").write_bytes(result.sections[0].picture)
-        (aside / "index.html").write_text(html_page("demo", result), encoding="utf-8")
-    return result
-
-
-def picture(plan: Plan, answers: Mapping[str, Array], checks: RunChecks) -> bytes:
-    """Return a picture as PNG: efforts with two derivatives, motors and links, round trips."""
+def _picture(plan: Plan, answers: Mapping[str, Array]) -> bytes:
+    """PNG of efforts with two derivatives, and of round trips."""
     figure = Figure(figsize=(15, 7.6), layout="constrained")
-    axes = figure.subplots(2, 3).flat
-    effort, units = together(effort_units(plan.robot)), position_units(plan.robot)
-    q, theta = plan.states[0], answers["motor_position"]
-    off = 1e3 * (theta - plan.arm.motors_following(q))
-    rows, *circles = checks.closed_form
-    titles = (
-        f"joint effort  τ  [{effort}]",
-        f"τ̇  [{effort}/s]",
-        f"τ̈  [{effort}/s²]   circles: closed form",
-        f"link  q  (lines), motor  θ  (circles)  [{together(units)}]",
-        f"spring deflection  θ − q  [{together(milli(units))}]",
-    )
-    curves, points = (*(answers[field] for field in EFFORT_FIELDS), q, off), (*circles, theta[rows], off[:0])
-    for axis, title, curve, markers in zip(axes, titles, curves, points, strict=False):
+    *axes, last = figure.subplots(2, 2).flat
+    for axis, title, field in zip(axes, ("τ  [N m]", "τ̇  [N m/s]", "τ̈  [N m/s²]"), EFFORT_FIELDS, strict=True):
         frame(axis, title)
-        for x, y, most, style in ((plan.t, curve, CURVE_POINTS, "-"), (plan.t[rows], markers, MARKERS, "o")):
-            step = max(1, len(y) // most)
-            joints = range(plan.robot.n) if y.shape[1] == plan.robot.n else plan.arm.motor_joint
-            for joint, values in zip(joints, y.T, strict=True):
-                axis.plot(x[: len(y) : step], values[::step], style, color=color(int(joint)), fillstyle="none")
-    trips = axes[5]
-    frame(trips, "round trip of a setpoint  [µs]", "share of slower answers")
-    slower = 1 - np.arange(checks.sent) / max(1, checks.received)
-    trips.loglog(slower[: checks.received], 1e6 * np.sort(answers["round_trip"])[: checks.received], color=color(0))
-    trips.invert_xaxis()
-    figure.suptitle(f"{printable(plan.robot.name)} over ROS 2", fontsize=15, color=INK, parse_math=False)
-    n = plan.robot.n
-    legend = figure.legend(axes[0].get_lines()[:n], ["joint"] * n, loc="outside lower center", ncols=7, frameon=False)
-    # Matplotlib drops labels that begin with an underscore and parses those with $ as formulas.
-    for text, name in zip(legend.get_texts(), plan.robot.joint_names, strict=True):
-        text.set_parse_math(False)
-        text.set_text(printable(name))
+        for joint, name in enumerate(plan.robot.joint_names):
+            axis.plot(plan.t, answers[field][:, joint], color=color(joint), label=name)
+            known = plan.closed_form[field][::4, joint]
+            axis.plot(plan.t[plan.rows[::4]], known, "o", color=color(joint), fillstyle="none")
+    frame(last, "round trip of a setpoint  [µs]", "share of slower answers")
+    trips = np.sort(answers["round_trip"][np.isfinite(answers["round_trip"])])
+    last.loglog(1 - np.arange(len(trips)) / max(1, len(trips)), 1e6 * trips, color=color(0))
+    last.invert_xaxis()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=7, frameon=False)
     file = io.BytesIO()
     figure.savefig(file, dpi=120, format="png")
     return file.getvalue()

@@ -15,7 +15,7 @@ from ...robot import Joint, Robot
 from ...robot.task_space import reach
 from ...simulation import feedforward_advice
 from ..results import Result, ResultSection, TextTable
-from .plausibility import USED, ElasticJoint, elastic_joints, implausible, motor_loads
+from .plausibility import USED, ElasticJoint, elastic_joints, implausible, motors_at_rest
 
 _NATURAL_FREQUENCIES = (20.0, 70.0, 280.0)  # of soft, usual and stiff drives, rad/s
 
@@ -27,7 +27,7 @@ def facts_result(robot: Robot) -> Result:
     mass = f"{sum(joint.mass for joint in robot.joints):g} kg"
     if robot.base.mass:
         mass += f" on a base of {robot.base.mass:g} kg"
-    elastic, motors = elastic_joints(robot), motor_loads(robot)
+    elastic, motors = elastic_joints(robot), motors_at_rest(robot)
     tools = [(tool.name, robot.joints[tool.joint].name, reach(robot, tool)) for tool in robot.tools]
     rest = [
         *_friction(robot),

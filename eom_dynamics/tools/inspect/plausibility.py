@@ -79,7 +79,7 @@ def _gravity(robot: Robot, poses: Array) -> Array:
     return np.stack([np.broadcast_to(effort, len(poses)) for effort in efforts], axis=1)
 
 
-def motor_loads(robot: Robot) -> dict[str, dict[str, float]]:
+def motors_at_rest(robot: Robot) -> dict[str, dict[str, float]]:
     """Numbers of each motor by name; empty if the robot's description has no motors.
 
     Gear ratio; rotor inertia on the link side of the gear, kg m² or kg; torque constant, N m/A; speed at the joint's

@@ -2,8 +2,8 @@
 """``eom_dynamics demo`` with the real node over DDS."""
 
 import importlib.util
-import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,58 +12,48 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import eom_dynamics as eom
 from eom_dynamics.tools.cli.main import main
-from eom_dynamics.tools.demo import processes
-from eom_dynamics.tools.demo.evaluate import Plan
+from eom_dynamics.tools.demo.processes import Run
 
 MISSING = [name for name in ("rclpy", "eom_dynamics.msg", "plotly", "rich") if importlib.util.find_spec(name) is None]
 pytestmark = [pytest.mark.ros, pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build")]
 
 MARK = "EOM_DYNAMICS_TEST"  # variable in the environment of processes of a test
-SHORT = ["--rate", "100", "--duration", "1"]
 
 
-def test_every_setpoint_is_answered_with_the_right_numbers(tmp_path: Path, monkeypatch, run) -> None:
+@pytest.mark.parametrize("stalls", [False, True])
+def test_every_setpoint_is_answered_with_the_right_numbers(stalls: bool, tmp_path: Path, monkeypatch, run) -> None:
     """Also where the player stands still amid the motion, as on a busy computer."""
-    monkeypatch.setattr("eom_dynamics.tools.demo.drawn_stream.SECONDS", 1.0)
-    started, start, play = [], subprocess.Popen, processes.play
+    play, stalled = Run.play, []
 
-    def stall(sent: int, _: int) -> None:
-        if sent > 20 and started:
-            player = started.pop()
-            player.send_signal(signal.SIGSTOP)
-            time.sleep(0.3)
-            player.send_signal(signal.SIGCONT)
-            started.clear()
+    def playing(processes: Run, _: object, module: str, arguments: str) -> None:
+        def stall(sent: int, __: int) -> None:
+            if stalls and sent > 20 and not stalled:
+                (player,) = children("eom_dynamics.ros.player")
+                stalled.append(player)
+                os.kill(player, signal.SIGSTOP)
+                time.sleep(0.3)
+                os.kill(player, signal.SIGCONT)
 
-    monkeypatch.setattr(
-        subprocess, "Popen", lambda *given, **options: started.append(start(*given, **options)) or started[-1]
-    )
-    monkeypatch.setattr(processes, "play", lambda plan, _: play(plan, stall))
-    results = run("demo", *SHORT, "--robot", "planar_2r", "--json", "-o", str(tmp_path / "new" / "folder")).json
-    assert results["passed"] is True and results["failures"] == []
-    assert (results["sent"], results["received"], results["lost"]) == (100, 100, 0)
-    assert 0 < results["round_trip"]["p50"] <= results["round_trip"]["p99"] <= results["round_trip"]["max"]
-    assert len(results["deviations"]) == 2 and all(d["value"] <= d["tolerance"] for d in results["deviations"])
-    assert results["backend"] in ("native", "numpy")
+        play(processes, stall, module, arguments)
 
-    page = Path(results["page"])
-    assert page.is_file() and (page.parent / "demo.png").is_file()
-    assert json.loads((page.parent / "results.json").read_text()).items() <= results.items()
-    plan = Plan(eom.load_robot("planar_2r"), rate=100.0, duration=1.0)
-    with np.load(page.parent / "data.npz") as data:
-        np.testing.assert_array_equal(data["t"], plan.t)
-        efforts = [plan.closed_form(i)[0] for i in range(len(plan.t))]
-        np.testing.assert_allclose(data["effort"], efforts, rtol=1e-10, atol=1e-9)
+    monkeypatch.setattr(Run, "play", playing)
+    monkeypatch.setattr("eom_dynamics.tools.cli.demo._DURATION", 1.0)
+    folder = tmp_path / "new" / "folder"
+    output = run("demo", "--rate", "100", "-o", folder)
+    assert "Passed: no answer lost, every number confirmed." in output.out and len(stalled) == stalls
+    rows = dict(re.findall(r"^(setpoints sent|lost|every answer \S+ \S+|all \S+ \S+ \S+ \S+) +(\S+)", output.out, re.M))
+    assert (rows["setpoints sent"], rows["lost"]) == ("100", "0")
+    assert float(rows["every answer against feedforward"]) < 1e-10
+    assert float(rows["all quantities against closed form"]) < 1e-10
+    assert sorted(path.name for path in folder.iterdir()) == ["demo.png", "index.html"]
 
 
 def test_a_node_that_does_not_start_is_reported_by_its_own_words(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setenv("RMW_IMPLEMENTATION", "rmw_of_nobody")
-    assert main(["demo", *SHORT, "--force", "-o", str(tmp_path)]) == 1
+    assert main(["demo", "--rate", "100", "--force", "-o", str(tmp_path)]) == 1
     (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("eom_dynamics")]
     assert "rmw_of_nobody" in line
 
@@ -74,7 +64,7 @@ def test_a_signal_ends_node_and_player_too(sent: signal.Signals, code: int, tmp_
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     mark = str(uuid.uuid4())
-    arguments = ["demo", "--robot", "planar_2r", "--force", "-o", str(tmp_path)]
+    arguments = ["demo", "--force", "-o", str(tmp_path)]
     with subprocess.Popen(
         [sys.executable, "-m", "eom_dynamics.tools.cli.main", *arguments],
         env={**os.environ, MARK: mark, "TMPDIR": str(scratch)},
@@ -118,6 +108,13 @@ def wait_for(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def children(module: str) -> list[int]:
+    """Return the processes of this one that run a module."""
+    parents = {int(path.parent.name): path.read_text() for path in Path("/proc").glob("[0-9]*/stat") if path.exists()}
+    own = [pid for pid, text in parents.items() if int(text.rpartition(")")[2].split()[1]) == os.getpid()]
+    return [pid for pid in own if module.encode() in (Path("/proc") / str(pid) / "cmdline").read_bytes()]
 
 
 def running(mark: str) -> list[int]:

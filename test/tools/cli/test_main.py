@@ -197,7 +197,6 @@ def test_an_interrupt_during_start_up_ends_without_a_traceback(command: str, mod
 COMMANDS = {
     "codegen": ["codegen", "ROBOT", "-o", "out"],
     "convert": ["convert", "ROBOT", "-o", "out.yaml"],
-    "demo": ["demo", "--robot", "ROBOT", "-o", "out"],
     "excite": ["excite", "ROBOT", "-o", "out"],
     "identify": ["identify", "bag", "--robot", "ROBOT", "-o", "out.yaml"],
     "inspect": ["inspect", "ROBOT"],
@@ -208,7 +207,6 @@ COMMANDS = {
 """Each command that takes a robot."""
 
 NEEDS = {
-    "demo": ["rclpy", "plotly"],
     "retime": ["plotly"],
     **dict.fromkeys(("excite", "identify", "replay"), ("rosbags",)),
     "report": ["rosbags", "plotly"],

@@ -23,7 +23,7 @@ from eom_dynamics.robot.model import Limits
 from eom_dynamics.robot.task_space import reach
 from eom_dynamics.tools.inspect import facts
 from eom_dynamics.tools.inspect.facts import facts_result
-from eom_dynamics.tools.inspect.plausibility import elastic_joints, implausible, motor_loads
+from eom_dynamics.tools.inspect.plausibility import elastic_joints, implausible, motors_at_rest
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def changed(**changes: Any) -> Robot:
 
 
 def lines(robot: Robot) -> list[str]:
-    return implausible(robot, elastic_joints(robot), motor_loads(robot))
+    return implausible(robot, elastic_joints(robot), motors_at_rest(robot))
 
 
 def test_frequencies_and_sag_of_a_pendulum() -> None:
@@ -246,7 +246,7 @@ def test_a_file_with_a_fault_is_told(name: str, pattern: str, wrong: str, count:
 def test_motor_numbers_on_both_sides_of_the_gear() -> None:
     """By hand: shaft inertia B/N², and torque, current and voltage that hold the weight of both links."""
     robot = load_robot("sea_planar_2r")
-    first, second = motor_loads(robot).values()
+    first, second = motors_at_rest(robot).values()
     # Bodies of 2 kg at 0.5 m and of 1 kg at 0.9 m, stretched out; at rest an efficiency of 0.9 takes nothing.
     weight = (2.0 * 0.5 + 1.0 * 0.9) * 9.80665
     assert first["torque"] == pytest.approx(weight / 100, rel=1e-9)
@@ -256,9 +256,9 @@ def test_motor_numbers_on_both_sides_of_the_gear() -> None:
     assert (first["speed_limit"], first["torque_limit"], second["current_limit"]) == (500.0, 0.9, 12.0)
     assert first["speed"] == np.inf and second["torque_constant"] == 0.05
     assert any(re.match(r"joint_1 +100 +2e-05 +0.2 ", line) for line in shown(robot))
-    (limited,) = motor_loads(changed(gear_ratio=50.0, limits=Limits(velocity=2.0))).values()
+    (limited,) = motors_at_rest(changed(gear_ratio=50.0, limits=Limits(velocity=2.0))).values()
     assert limited["speed"] == 100.0
-    assert motor_loads(changed(gear_ratio=1.0, rotor_inertia=0.0, spring=RIGID)) == {}
+    assert motors_at_rest(changed(gear_ratio=1.0, rotor_inertia=0.0, spring=RIGID)) == {}
 
 
 def test_a_pair_swings_with_both_motors() -> None:
