@@ -130,11 +130,6 @@ def fastest_motion_result(
             ResultSection("Active limits", lines=[", ".join(used) or "none"], tables=[active]),
         ],
         files={"page": page},
-        json={
-            "duration": motion.duration,
-            "computing_time": motion.computing_time,
-            "active": [limit._asdict() for limit in motion.active],
-        },
         about=about,
     )
 

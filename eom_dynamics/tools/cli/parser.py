@@ -15,7 +15,7 @@ from ...terminal import printable
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-# Options that `--help` of a command shows, beside --help itself; of commands that are not listed, all.
+# Options that `--help` of a command shows, beside --help itself, if it has more than twelve.
 _SHOWN = {
     "codegen": "output force language generic functions tip tool xacro",
     "excite": "output force json tip period periods share velocity acceleration spheres",
@@ -34,9 +34,8 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, command: str = "", **keywords: Any) -> None:
         super().__init__(**keywords)
         self._shown = {"help", "help_all", *_SHOWN[command].split()} if command in _SHOWN else None
-        if command:
-            text = "show all options and exit" if self._shown else argparse.SUPPRESS
-            self.add_argument("--help-all", action=_HelpOnAll, help=text)
+        if self._shown:
+            self.add_argument("--help-all", action=_HelpOnAll, help="show all options and exit")
 
     def format_help(self) -> str:
         """Help on the shown options."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Find the fastest motion along a path through waypoints within all limits of a robot, and write it.
 
-DIR gets index.html, trajectory.csv, setpoints.npz for the player, and joint_trajectory.json.
+DIR gets index.html, trajectory.csv and setpoints.npz for the player, of 1000 samples a second, and
+joint_trajectory.json, of 100.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from ...exceptions import TrajectoryError
 from ...extras import require
 from ..results import Result
 from ..writing import check_folder, whole_folder
-from .arguments import add_json, add_number, add_output_folder, add_robot_arguments, load
+from .arguments import add_output_folder, add_robot_arguments, load
 from .console import progress_bars
 from .options import path
 
+_RATE, _POINTS = 1000.0, 100.0  # of samples, and of the points of the JointTrajectory, Hz
 _MOST_SAMPLES = 1_000_000  # largest number of samples in a file
 
 
@@ -28,9 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("path", metavar="PATH", type=path, help=what)
     add_output_folder(parser)
-    add_number(parser, "--rate", "HZ", 1000.0, "rate of the samples")
-    add_number(parser, "--waypoints", "HZ", 100.0, "rate of the points of the JointTrajectory")
-    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> Result:
@@ -49,17 +48,16 @@ def run(options: argparse.Namespace) -> Result:
     with progress_bars("{task.completed:4.0%}") as bars:
         bar = bars.add_task(robot.name, total=1.0)
         motion = minimum_time(arm, waypoints, progress=lambda done: bars.update(bar, completed=done))
-    for name, rate in (("--rate", options.rate), ("--waypoints", options.waypoints)):
-        if motion.duration * rate > _MOST_SAMPLES:
-            raise TrajectoryError(
-                f"the motion takes {motion.duration:.6g} s, at {rate:g} Hz more than {_MOST_SAMPLES} samples; lower "
-                f"{name}, or check the limits"
-            )
+    if motion.duration * _RATE > _MOST_SAMPLES:
+        raise TrajectoryError(
+            f"the motion takes {motion.duration:.6g} s, at {_RATE:g} Hz more than {_MOST_SAMPLES} samples; check the "
+            "limits"
+        )
     about = {"robot": f"{options.robot:.200}", "path": str(options.path), "waypoints": str(len(waypoints))}
     result = fastest_motion_result(arm, motion, waypoints, options.output / "index.html", about)
     with whole_folder(options.output, force=options.force) as aside:
-        write_states(aside, sample(motion, options.rate), robot.joint_names)
-        fields = trajectory_fields(motion, robot.joint_names, options.waypoints)
+        write_states(aside, sample(motion, _RATE), robot.joint_names)
+        fields = trajectory_fields(motion, robot.joint_names, _POINTS)
         (aside / "joint_trajectory.json").write_text(f"{json.dumps(fields)}\n", encoding="utf-8")
         (aside / "index.html").write_text(html_page("retime", result), encoding="utf-8")
     return result
