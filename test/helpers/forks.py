@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 
 _LONGEST_REQUEST = 2**17
 
@@ -121,7 +122,25 @@ def _main():
     os.chdir(folder)
     sys.argv[1:] = arguments
     exec(patch, {})
-    sys.exit(importlib.import_module(module).main())
+    try:
+        sys.exit(importlib.import_module(module).main())
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+        _end(end.code if isinstance(end.code, int) else end.code is not None)
+
+
+def _end(code):
+    """End as Python does, but without the destructors of libraries.
+
+    That of lttng-ust, which rclpy loads, cancels its threads. A fork does not have them, and once it has freed their
+    stacks, this is a segmentation fault.
+    """
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":
