@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arguments import count, positive
+from ..arguments import count
 from ..arrays import Array
 from ..codegen.functions import payload_keyword
 from ..elastic import ElasticArm
@@ -60,7 +60,8 @@ class ExternalEffortObserver:
     beta = Q_grav - C' qd; the change of p over a sample less that by tau - beta is the external effort, behind a filter
     of bandwidth w: w/(s + w), or of order 2 (2 w s + w²)/(s + w)², which follows a ramp without lag. A step is there
     within 1 % after 5/w, or 6.64/w; white noise passes by the bandwidth w/4, or 5 w/8, Hz. Samples may be uneven or
-    missing. (A. De Luca, R. Mattone, ICRA 2005; S. Haddadin, A. De Luca, A. Albu-Schäffer, T-RO 33, 2017.)
+    missing; after more than 0.1 s without one the observer starts again. (A. De Luca, R. Mattone, ICRA 2005;
+    S. Haddadin, A. De Luca, A. Albu-Schäffer, T-RO 33, 2017.)
 
     tau comes from ``torque`` sensors behind the springs; from ``springs``, by motor and link encoders and the spring
     laws; or from ``motor`` encoders and efforts, less rotors, friction and gear loss; where links are not measured,
@@ -77,7 +78,6 @@ class ExternalEffortObserver:
         sensors: one of :data:`SENSORS` for each joint.
         bandwidth: (n,) rad/s.
         order: of the filters.
-        longest_gap: between samples, s.
         settling: time after which a step before the start has no effect of more than 1 %, s.
         external: (n,) external efforts after the last sample, N m or N; of surroundings on the robot.
         motor_residual: (m,) of motors, on the link side of the gears, NaN where it is not observed.
@@ -91,7 +91,6 @@ class ExternalEffortObserver:
         sensors: str | Sequence[str] = "torque",
         *,
         order: int = 1,
-        longest_gap: float = 0.1,
         loop: ControlLoop | None = None,
     ) -> None:
         """Make an observer, which starts with its first sample.
@@ -101,7 +100,6 @@ class ExternalEffortObserver:
             bandwidth: rad/s, one number or (n,).
             sensors: one of :data:`SENSORS`, or one for each joint.
             order: 1 or 2.
-            longest_gap: between samples, s; after a longer one the observer starts again.
             loop: of the arm, whose observer this is: :meth:`watch` has it observe what the loop is given, and
                 :meth:`read` tells the last sample.
 
@@ -134,13 +132,11 @@ class ExternalEffortObserver:
         table = loop.table if loop else RobotTable(arm)
         table.prepare_observer()
         self._loop, self._handle = loop, loop.handle if loop else LoopHandle(table)
-        self.longest_gap = positive(longest_gap, "longest_gap")
         by_motor = np.array([self.sensors[i] == "motor" for i in arm.motor_joint])
         numbers = {
             "bandwidth": self.bandwidth,
             "order": np.full(n, self.order),
             "source": [[*SENSORS].index(own) for own in self.sensors],
-            "longest_gap": self.longest_gap,
         }
         self._set(numbers)
         self._unobserved, self._to_springs = by_motor, matrices_of(arm)["to_springs"]

@@ -19,6 +19,7 @@ from ..robot import Payload
 from ..spelling import hint
 from .contact_thresholds import ContactThresholds
 from .external_effort import ExternalEffortObserver
+from .settings import LONGEST_GAP
 
 # Duration of a block, s, motion of a joint that ends one pose, rad or m, and poses that are computed at a time.
 _BLOCK, _POSE, _CHUNK = 0.02, 0.02, 1000
@@ -69,7 +70,6 @@ class EffortBlocks:
 
     def __init__(self, observer: ExternalEffortObserver) -> None:
         self._late, self._n = (observer.order == 1) / observer.bandwidth, observer.arm.robot.n
-        self._longest_gap = observer.longest_gap
         self._closed: deque[Array] = deque(maxlen=round(LONGEST_TIME / _BLOCK))
         self.clear()
 
@@ -81,7 +81,7 @@ class EffortBlocks:
     def add(self, t: float, q: Array, qd: Array, external: Array) -> None:
         """Add a sample: time, s, motion of the links and external efforts, (n,)."""
         row, n = np.concatenate([[1.0, t], q, qd, external]), self._n
-        if not 0 < t - self._last <= self._longest_gap:
+        if not 0 < t - self._last <= LONGEST_GAP / 1e9:
             self._first, self._sum = row, row.copy()
         elif t - self._first[1] < _BLOCK:
             self._sum += row
@@ -194,7 +194,7 @@ def _poses(observer: ExternalEffortObserver, blocks: Sequence[Array]) -> tuple[A
     """Number of samples (K,), q, qd, external efforts and qdd (K, n), of blocks near one pose together."""
     if not blocks:
         raise StateError(
-            f"no external efforts in this time: samples must be at most {observer.longest_gap:g} s apart, for more "
+            f"no external efforts in this time: samples must be at most {LONGEST_GAP / 1e9:g} s apart, for more "
             f"than {observer.settling:.2g} s without a change of the payload"
         )
     rows = np.array(blocks)

@@ -28,7 +28,8 @@ LONGEST_RESPONSE_STEP = 20_000_000
 """Longest time between two commands of a response that counts, ns: a stall or a jump of the clock makes no step."""
 
 LONGEST_GAP = 100_000_000
-"""Longest time between two setpoints of one stream, ns: those at its ends do not determine the motion over more."""
+"""Longest time between two setpoints of one stream, or two samples of sensors, ns: those at its ends do not determine
+the motion over more."""
 
 LATEST_CHUNK = 500_000_000
 """Time after the end of a chunk of targets in which it is still taken, ns: the arm comes to rest at its last position.

@@ -197,7 +197,7 @@ class ElasticArm(FeedforwardMethods):
         m, samples = len(self.motor_joint), q.shape[:-1]
         motors = [shared_array(x, "motor state", (m,), samples) for x in (motor_position, motor_velocity)]
         commanded = self._commanded(commanded_stiffness, samples)
-        return self.spring_set.efforts(q, qd, *motors, stiffness=commanded, rigid_too=rigid_too, motors=MOTOR_NAMES[:2])
+        return self.spring_set.efforts(q, qd, *motors, stiffness=commanded, rigid_too=rigid_too)
 
     def deflections(
         self,
@@ -222,25 +222,6 @@ class ElasticArm(FeedforwardMethods):
         return self.spring_set.deflections(
             efforts, self._commanded(commanded_stiffness, samples), self._given_deflection(deflection, samples)
         )
-
-    def efforts_of_deflections(
-        self,
-        delta: ArrayLike,
-        deltad: ArrayLike,
-        *,
-        commanded_stiffness: Sequence[ArrayLike] = (),
-        rigid_too: bool = False,
-    ) -> SpringEfforts:
-        """Efforts of the springs on the links from measured deflections and their rates, each (m,) or (N, m).
-
-        Other arguments and errors are those of :meth:`spring_efforts`.
-        """
-        m = len(self.motor_joint)
-        delta, deltad = real_array(delta, "delta"), real_array(deltad, "deltad")
-        if delta.shape != deltad.shape or delta.shape[-1:] != (m,) or delta.ndim > 2:
-            raise StateError(f"deflections must both have shape ({m},) or (N, {m}), have {delta.shape}, {deltad.shape}")
-        commanded = self._commanded(commanded_stiffness, delta.shape[:-1])
-        return self.spring_set.efforts(delta, deltad, stiffness=commanded, rigid_too=rigid_too)
 
     def motors_following(self, x: Array) -> Array:
         """Motor positions (…, m), or rates, from those of links (…, n), without deflection of any spring."""

@@ -82,7 +82,7 @@ def motor_jet(
     """
     groups, robot = _elimination(arm), arm.robot
     needed = count(order, "order") + 2 + 2 * _depth(arm, groups)
-    states, tau = motion_and_efforts(robot, motion, wrench, needed)
+    states, tau = _motion_and_efforts(robot, motion, wrench, needed)
     rotors = None if arm.rotors is None else _rotor_tree(arm)
     rows = sequence(commanded_stiffness, "commanded_stiffness", "k, kd, …")[: needed + 1]
     commanded = arm.stiffness_command(rows, states[0].shape, needed + 1)
@@ -115,19 +115,18 @@ def motor_jet(
     return MotorJet(arrays_of(tau, order + 3), arrays_of(position, order + 3), arrays_of(motor_effort, order + 1))
 
 
-def motion_and_efforts(
-    robot: Robot, motion: Sequence[ArrayLike], wrench: Sequence[ArrayLike], needed: int, why: str = ", "
+def _motion_and_efforts(
+    robot: Robot, motion: Sequence[ArrayLike], wrench: Sequence[ArrayLike], needed: int
 ) -> tuple[list[Array], list[Jet]]:
     """Checked motion with ``needed`` time derivatives, and a jet of the effort, numbers or (N,), for each joint.
 
     Args:
         motion, wrench: as of :func:`motor_jet`, whose errors it raises.
         needed: m + 2, for m time derivatives of the efforts.
-        why: reason that follows it in errors.
     """
     motion = sequence(motion, "motion", "q and its time derivatives")
     if len(motion) <= needed:
-        raise StateError(f"motion must have q and {needed} time derivatives{why}has {max(len(motion) - 1, 0)}")
+        raise StateError(f"motion must have q and {needed} time derivatives, has {max(len(motion) - 1, 0)}")
     states = joint_states(robot.n, *motion[: needed + 1])
     samples = states[0].shape[:-1]
     levels = wrench_sequence(wrench)

@@ -167,24 +167,22 @@ class SpringSet:
                     )
                 raise StiffnessError(f"{name}: stiffness {k0:g} is outside the actuator's range {least:g} … {most:g}")
 
-    def efforts(
-        self, *motion: Array, stiffness: Sequence[Array], rigid_too: bool = False, motors: Sequence[str] = ()
-    ) -> SpringEfforts:
+    def efforts(self, *motion: Array, stiffness: Sequence[Array], rigid_too: bool) -> SpringEfforts:
         """Efforts on the links and their rates.
 
         Args:
-            motion: deflections at the motors and their rates, each (m,) or (N, m); or q, qd, and motor positions and
-                velocities.
+            motion: q, qd, each (n,) or (N, n), and motor positions and velocities, each (m,) or (N, m).
             stiffness: k, kd where it is commanded at a joint with one motor, each (n,) or (N, n); by default nominal.
             rigid_too: whether joints may be rigid; their efforts are then NaN.
-            motors: names of motor positions and velocities, if these are given.
 
         Raises:
             StateError: a joint is rigid or damped, so that its deflection does not determine the effort and its rate.
         """
         self.require_efforts(rigid_too=rigid_too)
         commands = self.commanded(stiffness, motion[0].shape[:-1], 2) if self._any_variable else []
-        return SpringEfforts._make(self.functions("spring_efforts", *motion, *commands, motors=tuple(motors)))
+        return SpringEfforts._make(
+            self.functions("spring_efforts", *motion, *commands, motors=programs.MOTOR_NAMES[:2])
+        )
 
     def require_efforts(self, *, rigid_too: bool) -> None:
         """Raise an error if deflections do not determine the efforts and their rates; see :meth:`efforts`."""

@@ -26,7 +26,7 @@ from ..spelling import shown
 from ..states import STATE_NAMES, by_unit_rates, is_sequence, real_array, with_unit_rates
 from .frames import named_frame, signature_of
 
-_POSE, _TWIST, _POINT = (4, 4), (6,), (3,)
+_TWIST, _POINT = (6,), (3,)
 
 # Robots of which the kinematics are kept for functions that take a robot.
 _KEPT = 16

@@ -28,13 +28,11 @@ class Stream:
     """N messages of one topic, or rows of a table.
 
     Attributes:
-        topic: its name; of computed samples a description.
+        topic: its name.
         stamp: (N,) times of the headers, ns; those of recording if no message has a stamp.
         recorded: (N,) times of recording, ns.
         names: of the joints or motors (n,).
         values: (N, n) by field of the message, SI units; NaN where a message lacks it.
-        is_recorded: False if the samples were computed from other messages.
-        is_fitted: whether they are a fit to measured positions.
         unreadable: number of messages or rows that could not be read, and are left out.
     """
 
@@ -43,8 +41,6 @@ class Stream:
     recorded: NDArray[np.int64]
     names: tuple[str, ...]
     values: Mapping[str, Array]
-    is_recorded: bool = True
-    is_fitted: bool = False
     unreadable: int = 0
 
     def __len__(self) -> int:

@@ -196,9 +196,6 @@ def _peaks(arm: ElasticArm, motion: Fourier) -> tuple[Array, Array]:
 Run = Callable[[str, Robot, Fourier], Readings]
 """Let the true robot follow a motion with the feedforward of a model; the first argument says what for."""
 
-STEPS = ("excite", "before", "after")
-"""Names of the three runs."""
-
 
 @dataclass(frozen=True, eq=False)
 class Tracking:

@@ -97,7 +97,7 @@ def test_deflection_of_a_rigid_joint_does_not_determine_its_effort() -> None:
     assert np.all(np.isnan(list(link))) and list(motor) == [0.0, 0.0] and stiffness is None
     arm = ElasticArm(with_springs(load_robot("pendulum"), kinds.RigidSpring()))
     with pytest.raises(StateError, match="a rigid joint does not determine the effort"):
-        arm.efforts_of_deflections([0.0], [0.0])
+        arm.spring_efforts(*[[0.0]] * 4)
 
 
 # Damped springs.

@@ -103,7 +103,7 @@ bool cycles(long count)
     parameters.on_setpoint_loss = eom::LossPolicy::hold;
     parameters.motor_kp.fill(10);
     parameters.link_kp.fill(10);
-    parameters.stamp_check = parameters.jump_check = parameters.consistency_check = eom::CheckPolicy::warn;
+    parameters.stamp_check = parameters.jump_check = eom::CheckPolicy::warn;
     loop.configure(parameters);
     loop.restart(at_rest());
     const eom::Measurement<Robot> measured = at_rest();

@@ -78,7 +78,6 @@ class ExternalEffort {
     ResidualFilter<n> links;
     ResidualFilter<m> motors;
     std::array<EffortSource, n> source{};
-    double longest_gap = 0.1; ///< s, after which the observer starts again
 
     explicit ExternalEffort(const Robot &robot) noexcept : robot_(robot) {}
 
@@ -196,7 +195,7 @@ class ExternalEffort {
         const double step = sensed.time - last_.sensed.time;
         if (running_ && !(step > 0))
             return Sample::stale;
-        if (!running_ || step > longest_gap)
+        if (!running_ || step > LONGEST_GAP * 1e-9)
             return Sample::started;
         drift = drift_;
         return consistent(sensed, step, drift) ? Sample::taken : Sample::inconsistent;

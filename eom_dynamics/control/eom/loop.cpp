@@ -310,8 +310,6 @@ const char *eom_observer_set(eom_loop *loop, const char *name, const double *num
         else if (std::strcmp(name, "source") == 0)
             for (std::size_t i = 0; i < count; ++i)
                 observer.source[i] = static_cast<eom::EffortSource>(numbers[i]);
-        else if (std::strcmp(name, "longest_gap") == 0)
-            observer.longest_gap = *numbers;
         else if (std::strcmp(name, "restart") != 0)
             return UNKNOWN;
         return nullptr;

@@ -122,9 +122,9 @@ size_t eom_loop_answer(eom_loop *loop, size_t count, const int64_t *stamps, cons
                        size_t read_count, const double *given, const eom_vector *written, size_t written_count,
                        double *results, int *codes);
 
-/* Sets a member of eom::ExternalEffort, which starts again: "bandwidth", "order", "source" of each joint, "longest_gap";
- * "restart" sets nothing. Or of eom::ContactWatch "speeds", "errors", "noise", with which eom_loop_sense() observes, and
- * contact has the reaction of on_contact. */
+/* Sets a member of eom::ExternalEffort, which starts again: "bandwidth", "order", "source" of each joint; "restart" sets
+ * nothing. Or of eom::ContactWatch "speeds", "errors", "noise", with which eom_loop_sense() observes, and contact has the
+ * reaction of on_contact. */
 const char *eom_observer_set(eom_loop *loop, const char *name, const double *numbers, size_t count);
 
 /* Takes samples of sensors, of links 1 + motors 2 + torque 4 + motor efforts 8, with payloads 16: reads a row of numbers into

@@ -181,7 +181,6 @@ class Excitation:
         start: Array | None = None,
         candidates: int = 100,
         iterations: int = 300,
-        seed: int = 0,
         progress: Callable[[float, float], Any] = lambda fraction, cost: None,
     ) -> OptimalExcitation:
         """Find the motion with the least :meth:`cost`; the result is never worse than the start.
@@ -190,7 +189,6 @@ class Excitation:
             start: parameters z of a motion within the limits; by default the best of ``candidates`` random ones.
             candidates: number of random motions.
             iterations: largest number of iterations of the optimiser.
-            seed: of the random motions.
             progress: called with the fraction that is done, at least, and the present cost.
 
         Raises:
@@ -201,7 +199,7 @@ class Excitation:
         def cost_of(z: Array) -> float:
             return self.cost(self.model.information(self.series.states(z, self._coarse)[:3]))
 
-        draw = np.random.default_rng(seed)
+        draw = np.random.default_rng(0)
         if start is None:
             motions = [self.random(draw) for _ in range(candidates + 1)]
             start = min(motions[1:], key=cost_of, default=motions[0])

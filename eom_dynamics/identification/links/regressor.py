@@ -167,17 +167,14 @@ class Regressor:
         transmission: T (n, n) where efforts are those of motors behind a transmission, else None.
     """
 
-    def __init__(
-        self, robot: Robot, terms: Sequence[str] = (), *, motor_side: bool = False, backend: str | None = None
-    ) -> None:
+    def __init__(self, robot: Robot, terms: Sequence[str] = (), *, motor_side: bool = False) -> None:
         """Compile the regressor, or load it from the cache; raises StateError for unknown terms.
 
-        On the ``motor_side``, efforts are those of motors, behind the robot's transmission. The backend is as for
-        :class:`eom_dynamics.Dynamics`.
+        On the ``motor_side``, efforts are those of motors, behind the robot's transmission.
         """
         self.robot = robot
         self.transmission = transmission_matrix(robot) if motor_side else None
-        self.dynamics = Dynamics(robot, order=0, backend=backend)
+        self.dynamics = Dynamics(robot, order=0)
         self.base: BaseParameters = base_parameters(robot, dynamics=self.dynamics)
         self.terms = check_terms(terms)
         self.inertial = len(self.base)

@@ -187,7 +187,7 @@ def read_description(
     return robot_format.read(DescriptionFile(label, path, content, inertia_reference, xacro_arguments, expand))
 
 
-def urdf_of(source: str, xacro_arguments: Mapping[str, str] = MappingProxyType({})) -> tuple[str, Path] | None:
+def urdf_of(source: str) -> tuple[str, Path] | None:
     """Text of the URDF that a file is or names, expanded if it is a xacro file, and its path; None for other robots."""
     expanded: list[tuple[str, Path]] = []
 
@@ -196,7 +196,7 @@ def urdf_of(source: str, xacro_arguments: Mapping[str, str] = MappingProxyType({
         expanded.append((text, path))
         return text
 
-    description = read_description(source, xacro_arguments=xacro_arguments, expand=expand)
+    description = read_description(source, expand=expand)
     path = Path(source if source.endswith(".urdf") else description.source)
     if path.suffix == ".urdf":
         expanded.append((read_text(path, MAX_CHARACTERS), path))

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 # Options that `--help` of a command shows, beside --help itself, if it has more than twelve.
 _SHOWN = {
-    "codegen": "output force language generic functions tip tool xacro",
     "excite": "output force json tip period periods share velocity acceleration spheres",
     "identify": "robot output force page validate hold_out side terms payload topic",
     "replay": "robot output force json page topic limits compare against tolerance",

@@ -132,12 +132,11 @@ def add_line(
     style: Mapping[str, Any],
     *,
     unit: str | None = None,
-    mode: str = "lines",
 ) -> None:
     """Draw a curve of a name that is markup; with a unit, a text beside the pointer shows name, value and unit."""
     text = None if unit is None else f"{name}: %{{y:.4~g}} {unit}<extra></extra>"
     x, y = drawn(np.asarray(x)), drawn(y)
-    figure.add_scatter(x=x, y=short(y), name=name, mode=mode, line={"width": 2, **style}, hovertemplate=text)
+    figure.add_scatter(x=x, y=short(y), name=name, mode="lines", line={"width": 2, **style}, hovertemplate=text)
 
 
 def plain(text: str) -> str:

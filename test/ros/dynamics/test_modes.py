@@ -48,7 +48,7 @@ def test_on_springs_an_arm_gets_the_efforts_of_its_weight_also_when_motors_are_l
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """At rest; and when lost amid a push, efforts fade to those, and go on to be sent, until the mode is asked for."""
-    q, given = np.array([0.5, -0.2]), {"stiffness": "[300.0]", "effort_command": "motor", "use_sim_time": "true"}
+    q, given = np.array([0.5, -0.2]), {"stiffness": "[300.0]", "use_sim_time": "true"}
     with unspun_node("/pushed", robot_file="sea_planar_2r", mode="impedance", **given) as node:
         expected, sent, errors = node.arm.feedforward(q, 0 * q, 0 * q), kept_commands(node), []
         monkeypatch.setattr(node.get_logger(), "error", errors.append)
