@@ -19,7 +19,7 @@ STICKING = Actuator(Friction(0.8, 0.3, 0.5, 0.3, 0.2, 0.6, 0.2, presliding_dista
 ARM = replace(
     with_springs(robot("planar_2r"), LinearSpring(100.0), LinearSpring(80.0), actuator=STICKING), name="sticking"
 )
-MS, START = 10**6, 1_700_000_000_000_000_000
+START = 1_700_000_000_000_000_000
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inertia of solids: against Pinocchio, numeric integration, and meshes against sums of tetrahedra."""
+"""Inertia of solids: against Pinocchio, and hollow ones as differences of solid ones."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,6 @@ from differences import deviation
 from refusals import refusals
 
 from eom_dynamics import RobotDescriptionError
-from eom_dynamics.arrays import Array
 from eom_dynamics.robot import solids
 from eom_dynamics.robot.inertia import body_violation
 
@@ -61,13 +60,3 @@ test_impossible_solids = refusals(
     (lambda: solids.sphere(1, density=0), "density: must be a number other than zero"),
     (lambda: solids.hollow_cylinder(0.2, 0.2, 1, mass=1), "inner_radius: must be below outer_radius, 0.2, is 0.2"),
 )
-
-
-def stl(points: Array, triangles: Array) -> str:
-    facets = [
-        "facet normal 0 0 0\nouter loop\n"
-        + "".join(f"vertex {x!r} {y!r} {z!r}\n" for x, y, z in points[list(triangle)].tolist())
-        + "endloop\nendfacet\n"
-        for triangle in triangles
-    ]
-    return f"solid part\n{''.join(facets)}endsolid part\n"

@@ -15,8 +15,6 @@ from eom_dynamics.tools.cli.main import main
 
 HEADINGS = {"ros2_control": "ROS 2 control"}
 
-WITHOUT_CASADI = [f"--language={name}" for name in LANGUAGES if name != "casadi"]
-
 
 def test_units_of_drives_are_no_operations(tmp_path: Path, run) -> None:
     """But factors of results, which are not counted: no function has 0 operations."""
