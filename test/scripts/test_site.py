@@ -6,6 +6,7 @@ import importlib
 import json
 import re
 import runpy
+import warnings
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -126,10 +127,12 @@ def search_index(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "myst_enable_extensions": ["dollarmath"],
         "root_doc": "texts",
     }
-    site = Sphinx(
-        str(DOCS), None, str(folder / "html"), str(folder / "trees"), "html", settings, status=None, warning=None
-    )
-    site.build()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # MyST uses parts of Sphinx that are deprecated
+        site = Sphinx(
+            str(DOCS), None, str(folder / "html"), str(folder / "trees"), "html", settings, status=None, warning=None
+        )
+        site.build()
     text = (folder / "html" / "searchindex.js").read_text(encoding="utf-8")
     return json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
 

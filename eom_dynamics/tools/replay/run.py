@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
@@ -59,11 +60,26 @@ def replay_bags(
 ) -> list[Outcome]:
     """Replay bags in parallel; arguments as of :func:`replay`. Returns an outcome for each job, in their order."""
     with _executor(scheduler) as executor:
-        futures = [executor.submit(attempt, job) for job in jobs]
+        futures = [executor.submit(attempt if scheduler else _attempt_in_pool, job) for job in jobs]
         for done, _ in enumerate(as_completed(futures), 1):
             if progress:
                 progress(done, len(jobs))
         return [_outcome(job, future) for job, future in zip(jobs, futures, strict=True)]
+
+
+def _attempt_in_pool(job: Job) -> Outcome:
+    """Replay a bag, leaving no temporary folder where the pool ends this process after the death of another."""
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        return attempt(job)
+    except SystemExit as ended:
+        os._exit(int(ended.code or 0))  # the pool would wait for another job
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _outcome(job: Job, future: Future[Outcome]) -> Outcome:
