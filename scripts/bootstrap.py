@@ -101,7 +101,8 @@ def steps(extras):
     built = [ROOT / name for name in ("CMakeLists.txt", "package.xml", "scripts/entry_point.in")]
     built += [path for kind in ("msg", "srv", "action") for path in sorted(ROOT.glob(f"{kind}/*.{kind}"))]
     install = [
-        (cmake, "-E", "rm", "-rf", INTERFACES, VENV / "lib/eom_dynamics", VENV / "share/eom_dynamics"),
+        # With what was built before: CMake does not see that a message is gone, whose type support would be missing.
+        (cmake, "-E", "rm", "-rf", BUILD, INTERFACES, VENV / "lib/eom_dynamics", VENV / "share/eom_dynamics"),
         configure,
         (cmake, "--build", BUILD, "--target", "install"),
     ]
