@@ -14,59 +14,88 @@ import sys
 import time
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import NamedTuple
 
-from compiled import scratch
-from machine_facts import machine
-from report import CONSOLE, DOCS, Section, bars_markdown, facts_markdown, write_between_marks, write_json, write_section
-from settings import FULL, QUICK
+from harness import (
+    CONSOLE,
+    DOCS,
+    FULL,
+    QUICK,
+    Section,
+    bars_markdown,
+    facts_markdown,
+    machine,
+    scratch,
+    show_bars,
+    write_between_marks,
+    write_json,
+    write_section,
+)
+
+
+class Entry(NamedTuple):
+    """Module of a section, whose function has the section's name; the page that quotes it; its title."""
+
+    module: str
+    page: str
+    title: str
+
 
 SECTIONS = {
-    "one_state": "performance",
-    "equations": "dynamics",
-    "motors": "actuators",
-    "batch": "performance",
-    "first_use": "performance",
-    "scaling": "performance",
-    "closed_form": "recursion",
-    "kinematics": "kinematics",
-    "open_loop": "elastic_models",
-    "benefit": "elastic_joints",
-    "differences": "elastic_joints",
-    "drives": "command_lead",
-    "replay": "replay",
-    "control_cycle": "exported_code",
-    "identification": "identification_measured",
-    "identification_cases": "identification_measured",
-    "error_bars": "identification_measured",
-    "random_circle": "closed_circle",
-    "drive_timing": "command_timing",
-    "minimum_time": "minimum_time",
-    "fastest_tracking": "minimum_time",
+    "one_state": Entry("performance", "performance", "One state, called from Python"),
+    "equations": Entry("equations", "dynamics", "Terms of the equations of motion"),
+    "motors": Entry("motors", "actuators", "Feedforward with every kind of spring"),
+    "batch": Entry("performance", "performance", "A batch of states"),
+    "first_use": Entry("performance", "performance", "First use"),
+    "scaling": Entry("performance", "performance", "Cost against the number of joints"),
+    "closed_form": Entry("closed_form", "recursion", "Closed form against recursion"),
+    "kinematics": Entry("kinematics", "kinematics", "Kinematics"),
+    "open_loop": Entry("open_loop", "elastic_models", "Open loop, springs of every kind"),
+    "benefit": Entry("benefit", "elastic_joints", "Benefit of the feedforward"),
+    "differences": Entry("exact_derivatives", "elastic_joints", "Exact derivatives against differences"),
+    "drives": Entry("drives", "command_lead", "Drives that sample, and Coulomb friction"),
+    "replay": Entry("replay", "replay", "Offline replay"),
+    "control_cycle": Entry("control_cycle", "exported_code", "Control cycle"),
+    "identification": Entry("identification", "identification_measured", "Identification of simulated arms"),
+    "identification_cases": Entry(
+        "identification_cases",
+        "identification_measured",
+        "Identification of arms that files cannot describe, and wrong recordings",
+    ),
+    "error_bars": Entry("error_bars", "identification_measured", "Coverage of standard deviations"),
+    "random_circle": Entry("random_circle", "closed_circle", "Closed circle on random arms in MuJoCo"),
+    "drive_timing": Entry("drive_timing", "command_timing", "Timing of drives with Coulomb friction"),
+    "minimum_time": Entry("fastest_motions", "minimum_time", "Fastest motions"),
+    "fastest_tracking": Entry("fastest_motions", "minimum_time", "Tracking of fastest motions"),
 }
-"""Documents of the figures of sections."""
+"""Sections of a whole run."""
 
 RECORDINGS, MODELS = "public_recordings", "mjcf_models"
 
-JTC = "joint_trajectory_controller"
+IN_WORKSPACE = {
+    "joint_trajectory_controller": Entry(
+        "joint_trajectory_controller", "bringup", "joint_trajectory_controller alone, and with feedforward"
+    ),
+    "ros2_controller": Entry("control_cycle", "control_loop", "Controller of ros2_control"),
+}
+"""Sections that need ros2_control in a workspace, with which the ROS 2 of ``make bench`` does not mix."""
 
-ON_REQUEST = {
-    "round_trip": "node_operation",
-    JTC: "bringup",
-    "ros2_controller": "control_loop",
-    "online_motion": "online_trajectories",
-    "path_time": "online_trajectories",
-    "external_effort": "external_efforts",
-    "impedance": "impedance",
-    RECORDINGS: "identification_measured",
-    MODELS: "mjcf",
+ON_REQUEST = IN_WORKSPACE | {
+    "round_trip": Entry("round_trip", "node_operation", "Round trip of a setpoint beside a node that echoes"),
+    "online_motion": Entry("online_motion", "online_trajectories", "Streams of targets on elastic arms"),
+    "impedance": Entry("impedance", "impedance", "Impedance and hands"),
+    RECORDINGS: Entry(RECORDINGS, "identification_measured", "Identification from public recordings"),
+    MODELS: Entry(MODELS, "mjcf", "MJCF models"),
 }
 """Sections that need ROS 2, ros2_control, Ruckig, an hour, or data that are not part of a checkout."""
 
 # Of what sections simulate.
 sys.path += [str(DOCS.parent / "test" / "helpers"), str(DOCS.parent / "examples")]
 
-# Those of performance.md share the machine and the date of one run.
-DOCUMENTS = {name: DOCS / f"{document}.md" for name, document in (SECTIONS | ON_REQUEST).items()}
+ENTRIES = SECTIONS | ON_REQUEST
+DOCUMENTS = {name: DOCS / f"{entry.page}.md" for name, entry in ENTRIES.items()}
+
+# Sections of this page share the machine and the date of one run.
 PERFORMANCE = DOCS / "performance.md"
 
 PACKAGES = ("numpy", "scipy", "pin")
@@ -79,16 +108,15 @@ def main() -> int:
     parser.add_argument(
         "--only",
         nargs="+",
-        choices=DOCUMENTS,
+        choices=ENTRIES,
         default=list(SECTIONS),
         metavar="SECTION",
-        help=f"run only some of {', '.join(DOCUMENTS)}; performance.md is written by its four together",
+        help=f"run only some of {', '.join(ENTRIES)}; performance.md is written by its four together",
     )
     parser.add_argument(
         "--recordings", metavar="FOLDER", type=Path, help=f"checkouts of public recordings, for {RECORDINGS}"
     )
     parser.add_argument("--models", metavar="FOLDER", type=Path, help=f"folders of MJCF models, for {MODELS}")
-    parser.add_argument("--hours", type=float, default=0.5, help="that external_effort simulates for each arm")
     parser.add_argument(
         "--robot",
         metavar="ROBOT",
@@ -99,10 +127,9 @@ def main() -> int:
         parser.error(f"{RECORDINGS} takes --recordings FOLDER")
     if MODELS in options.only and options.models is None:
         parser.error(f"{MODELS} takes --models FOLDER")
-    # One of the two objects, since sections ask which.
     settings = QUICK if options.quick else FULL
     settings.recordings, settings.models = options.recordings, options.models
-    settings.robot, settings.hours = options.robot or settings.robot, options.hours
+    settings.robot = options.robot or settings.robot
     # A separate cache, so that first uses compile and the user's cache does not change.
     os.environ["EOM_DYNAMICS_CACHE"] = str(scratch() / "cache")
     facts = machine(PACKAGES)
@@ -112,16 +139,16 @@ def main() -> int:
     CONSOLE.print(f"load before the run: {busy:.1f}")
     start = time.perf_counter()
     sections = []
-    for name in DOCUMENTS:
+    for name, entry in ENTRIES.items():
         if name in options.only:
             CONSOLE.print(f"\n{name} …", style="dim")
-            sections.append(importlib.import_module(name).run(settings))
+            sections.append(Section(name, entry.title))
+            getattr(importlib.import_module(entry.module), name)(sections[-1], settings)
             sections[-1].show()
     bars = [bar for section in sections for bar in section.bars]
     minutes = (time.perf_counter() - start) / 60
     CONSOLE.rule("all promises")
-    for bar in bars:
-        CONSOLE.print(f"{'met   ' if bar.kept else 'MISSED'}  {bar.promise}: {bar.measured}")
+    show_bars(bars)
     CONSOLE.print(f"{minutes:.1f} minutes")
     facts |= {"load before the run": f"{busy:.1f}", "date": datetime.now(timezone.utc).date().isoformat()}
     CONSOLE.print(f"all figures in {write_json(sections, facts)}")
@@ -138,11 +165,10 @@ def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
         if (path := DOCUMENTS[section.name]) != PERFORMANCE:
             machine = f"{facts['date']}, on {facts['processor']}, load {facts['load before the run']}"
             options = f"--only {section.name}"
-            # make bench has a ROS 2 of its own, which does not mix with a workspace.
-            in_workspace = section.name in (JTC, "ros2_controller")
-            command = f"python3 bench {options}" if in_workspace else f'make bench BENCH_ARGS="{options}"'
-            source = f"`{command}`, {machine}."
-            write_section(path, section, source)
+            command = (
+                f"python3 bench {options}" if section.name in IN_WORKSPACE else f'make bench BENCH_ARGS="{options}"'
+            )
+            write_section(path, section, f"`{command}`, {machine}.")
             written.add(path)
     shared = [section for section in sections if DOCUMENTS[section.name] == PERFORMANCE]
     if len(shared) == list(DOCUMENTS.values()).count(PERFORMANCE):

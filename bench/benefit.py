@@ -20,14 +20,14 @@ velocity of the reference are part of all. Commands are ahead by their mean age,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from mujoco_arms import DriveLoop, MujocoArm
-from report import CONSOLE, DOCS, Bar, Section, Table
-from settings import QUICK, Settings
-from tip_picture import write_tip_picture
+from harness import DOCS, Section, Settings, rms
+from mujoco_arms import DriveLoop, MujocoArm, held, sent
+from plants import angles_of, link_errors, tip
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.arrays import Array
@@ -35,16 +35,16 @@ from eom_dynamics.robot.model import NO_FEEDBACK_DELAY, FeedbackDelay
 from eom_dynamics.simulation import outer_loop
 from eom_dynamics.simulation.elastic_plant import ElasticPlant
 from eom_dynamics.simulation.feedforward_comparison import motor_references
-from eom_dynamics.trajectory import Trajectory, paper_motion
+from eom_dynamics.trajectory import Trajectory, paper_motion, rest_to_rest, through
 
-WAYS = ("rigid", "tau", "taud", "taudd")
+WAYS = ("rigid", "τ/K", "τ/K, τ̇/K", "flatness: τ, τ̇, τ̈")
 """Feedforwards, in the order of all results."""
 
 NATURAL_FREQUENCY = 70.0
 """Of the motors' PD, rad/s."""
 
-RATE = 4e3
-"""Of its samples, Hz."""
+ROBOTS = ("sea_planar_2r", "panda", "iiwa")
+PERIOD, DELAY = 1e-3, 2e-3
 
 
 class ModelError(NamedTuple):
@@ -61,8 +61,29 @@ class ModelError(NamedTuple):
     friction: float = 0.0
     delay: float = 0.0
 
+    def __str__(self) -> str:
+        named = [
+            f"{name.replace('_', ' ')} {f'{1e3 * x:+g} ms' if name == 'delay' else f'{100 * x:+g} %'}"
+            for name, x in self._asdict().items()
+            if x
+        ]
+        return ", ".join(named) or "exact"
+
 
 EXACT = ModelError()
+
+SINGLE = tuple(ModelError(**{name: x}) for name in ("stiffness", "mass") for x in (-0.05, 0.05))
+
+GRID = (-0.2, -0.1, 0.0, 0.1, 0.2)
+"""Relative errors of stiffness and mass, all pairs of which are in the picture."""
+
+SHOWN = (
+    *(EXACT, *SINGLE),
+    *(ModelError(stiffness=s, mass=m) for s in (-0.2, 0.2) for m in (-0.2, 0.2)),
+    *(ModelError(rotor_inertia=r) for r in (-0.2, 0.2)),
+    *(ModelError(friction=f) for f in (-0.5, 0.5)),
+    *(ModelError(delay=d) for d in (-1e-3, 1e-3)),
+)
 
 
 class Sweep(NamedTuple):
@@ -82,33 +103,19 @@ class Sweep(NamedTuple):
         return row
 
 
-ERRORS = (ModelError(), *(ModelError(**{name: sign * 0.05}) for name in ("stiffness", "mass") for sign in (-1, 1)))
-"""Model errors with feedback of the links."""
-
-LABELS = ("rigid", "τ/K", "τ/K, τ̇/K", "flatness: τ, τ̇, τ̈")
-"""Names of the feedforwards, in the order of :data:`WAYS`."""
-
-GRID = (-0.2, -0.1, 0.0, 0.1, 0.2)
-"""Relative errors of stiffness and mass, all pairs."""
-
-ROBOTS = ("sea_planar_2r", "panda", "iiwa")
-PERIOD, DELAY = 1e-3, 2e-3
-
-
 class Timing(NamedTuple):
     """Timing of commands and drives.
 
     Attributes:
-        period, delay: of the commands, s.
+        delay: of the commands, s.
         lead: of the feedforward, s.
         rate: of the samples of the PD, Hz.
         aged: whether references are for the ages of what the drives measure.
     """
 
-    period: float = PERIOD
     delay: float = 0.0
     lead: float = PERIOD / 2
-    rate: float = RATE
+    rate: float = 4e3
     aged: bool = True
 
 
@@ -122,31 +129,19 @@ CASES = {
     "late by 2 ms, both ahead": Timing(delay=DELAY, lead=PERIOD / 2 + DELAY),
 }
 
-SHOWN = (
-    ModelError(),
-    *(ModelError(stiffness=s) for s in (-0.05, 0.05)),
-    *(ModelError(mass=m) for m in (-0.05, 0.05)),
-    *(ModelError(stiffness=s, mass=m) for s in (-0.2, 0.2) for m in (-0.2, 0.2)),
-    *(ModelError(rotor_inertia=r) for r in (-0.2, 0.2)),
-    *(ModelError(friction=f) for f in (-0.5, 0.5)),
-    *(ModelError(delay=d) for d in (-1e-3, 1e-3)),
-)
 
-
-def run(settings: Settings) -> Section:
+def benefit(section: Section, settings: Settings) -> None:
     """Run plants with an exact model, and simulations over model errors."""
-    duration = 0.1 if settings is QUICK else 1.0
+    duration = 0.1 if settings.quick else 1.0
     title = "exact model, plants of MuJoCo, held for 1 ms, drives at 4 kHz, rms errors of the links, mrad"
-    held = Table(title, ["arm", *LABELS])
-    ratios = []
+    exact = section.table(title, "arm", *WAYS)
+    ratio = 0.0
     for name in ROBOTS:
         errors = {case: _errors(name, timing, duration) for case, timing in CASES.items()}
         for case, row in errors.items():
-            held.add(f"{name}, {case}", *(f"{1e3 * x:.2g}" for x in row))
-        CONSOLE.print(f"{name}: exact model")
+            exact.add(f"{name}, {case}", *(f"{1e3 * x:.2g}" for x in row))
         before, after = (errors[case][-1] for case in list(CASES)[:2])
-        ratios.append(after / before)
-    wrong = Table("model errors, held for 1 ms, half a period ahead: rigid / τ/K / τ̇/K / flatness, mrad", ["", *ROBOTS])
+        ratio = max(ratio, after / before)
     sweeps, fed_sweeps = [], []
     for name in ROBOTS:
         arm = ElasticArm(load_robot(name))
@@ -155,21 +150,21 @@ def run(settings: Settings) -> Section:
         pairs = [ModelError(s, m) for s in GRID for m in GRID]
         known = [error for error in (*pairs, *SHOWN) if not error.friction or not arm.friction.is_none]
         sweeps.append(sweep(name, list(dict.fromkeys(known)), duration))
-        fed_sweeps.append(sweep(name, ERRORS, duration, outer=loop.F))
-        CONSOLE.print(f"{name}: model errors")
+        fed_sweeps.append(sweep(name, (EXACT, *SINGLE), duration, outer=loop.F))
+    title = "model errors, held for 1 ms, half a period ahead: rigid / τ/K / τ̇/K / flatness, mrad"
+    wrong = section.table(title, "", *ROBOTS)
     for error in SHOWN:
         # An arm without friction has no error of it.
-        wrong.add(_named(error), *(_cell(x.of(error)) if error in x.errors else "–" for x in sweeps))
-    fed = Table("flatness without / with feedback of the links around the PD, mrad", ["", *ROBOTS])
-    for error in ERRORS:
-        pairs = [[x.of(error)[-1] for x in both] for both in zip(sweeps, fed_sweeps, strict=True)]
-        fed.add(_named(error), *(f"{1e3 * without:.2g} / {1e3 * with_it:.2g}" for without, with_it in pairs))
-    text = [f"{duration:g} s of the paper's motion."]
-    bar = Bar("half a period ahead: at most 1/10 of the error without", f"{max(ratios):.2g}", max(ratios) < 0.1)
-    if settings is not QUICK:
+        wrong.add(str(error), *(_cell(x.of(error)) if error in x.errors else "–" for x in sweeps))
+    fed = section.table("flatness without / with feedback of the links around the PD, mrad", "", *ROBOTS)
+    for error in (EXACT, *SINGLE):
+        both = [[1e3 * x.of(error)[-1] for x in each] for each in zip(sweeps, fed_sweeps, strict=True)]
+        fed.add(str(error), *(f"{without:.2g} / {with_it:.2g}" for without, with_it in both))
+    section.text.append(f"{duration:g} s of the paper's motion.")
+    section.promise("half a period ahead: at most 1/10 of the error without", f"{ratio:.2g}", ratio < 0.1)
+    if not settings.quick:
         write_picture(DOCS / "benefit.png", sweeps)
         write_tip_picture(DOCS / "tip.png")
-    return Section("benefit", "benefit of the feedforward", text, [held, wrong, fed], [bar])
 
 
 def sweep(name: str, errors: Sequence[ModelError], duration: float, *, outer: Array | None = None) -> Sweep:
@@ -181,8 +176,8 @@ def sweep(name: str, errors: Sequence[ModelError], duration: float, *, outer: Ar
         duration: s.
         outer: F of :func:`.outer_loop`, feedback of the links; without, there is none.
     """
-    rms = [_errors(name, Timing(lead=PERIOD / 2 - error.delay), duration, error, outer) for error in errors]
-    return Sweep(tuple(errors), np.array(rms))
+    found = [_errors(name, Timing(lead=PERIOD / 2 - error.delay), duration, error, outer) for error in errors]
+    return Sweep(tuple(errors), np.array(found))
 
 
 def _errors(
@@ -190,7 +185,6 @@ def _errors(
 ) -> list[float]:
     """Root mean square errors of the links under :data:`WAYS`, rad, from the exact state of the real arm."""
     factors = {each: 1 + getattr(error, each) for each in ("stiffness", "mass", "rotor_inertia", "friction")}
-    period, delay = timing.period, timing.delay
     drive = DriveLoop(1 / timing.rate, 0.0)
     plant = MujocoArm(name, step=min(2.5e-4, drive.period), natural_frequency=NATURAL_FREQUENCY, **factors)
     arm = ElasticArm(load_robot(name))
@@ -198,25 +192,22 @@ def _errors(
     first = motion.derivatives(0.0)
     tau = np.stack(arm.dynamics.inverse_dynamics(*first)) * factors["mass"] / factors["stiffness"]
     at = arm.deflections(*tau)
-    start = first[0] + at.delta, first[1] + at.deltad
-    late = round(delay / period)
-    t = period * np.arange(-late, round(duration / period) + 1)
+    late = round(timing.delay / PERIOD)
+    t = PERIOD * np.arange(-late, round(duration / PERIOD) + 1)
     commands = _commands(known, motion, t + timing.lead, drive.delay if timing.aged else NO_FEEDBACK_DELAY)
-    every = round(period / plant.step)
+    every = round(PERIOD / plant.step)
+    options = {"duration": duration, "period": PERIOD, "delay": timing.delay, "drive": drive}
     errors = []
     for way in range(len(WAYS)):
         feedback = None if outer is None else _LinkFeedback(known, motion, t, outer)
 
         def command(now: float, way: int = way, feedback: _LinkFeedback | None = feedback) -> tuple[Array, ...]:
-            k = round(now / period)
+            k = round(now / PERIOD)
             effort, position, velocity = (part[k + late, way] for part in commands)
             return effort + (0.0 if feedback is None else feedback.effort(k, plant.state)), position, velocity
 
-        found, q, _ = plant.run(
-            command, motion, duration=duration, period=period, delay=delay, drive=drive, start=start
-        )
-        found, q = found[every - 1 :: every], q[every - 1 :: every]
-        errors.append(float(np.sqrt(np.mean((q - motion.derivatives(found, 0)[0]) ** 2))))
+        start = first[0] + at.delta, first[1] + at.deltad
+        errors.append(rms(link_errors(plant, command, motion, start=start, **options)[1][every - 1 :: every]))
     return errors
 
 
@@ -248,18 +239,12 @@ def _commands(known: ElasticPlant, motion: Trajectory, t: Array, age: FeedbackDe
     return np.stack(efforts, axis=1), np.stack(positions, axis=1), np.stack(velocities, axis=1)
 
 
-def _named(error: ModelError) -> str:
-    named = [
-        f"{name.replace('_', ' ')} {f'{1e3 * x:+g} ms' if name == 'delay' else f'{100 * x:+g} %'}"
-        for name, x in error._asdict().items()
-        if x
-    ]
-    return ", ".join(named) or "exact"
+def _factor(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.2g}"
 
 
-def _cell(rms: Array) -> str:
-    ratio = rms[0] / rms[-1]
-    return f"{' / '.join(f'{1e3 * x:.2g}' for x in rms)} ({f'{ratio:,.0f}' if ratio >= 100 else f'{ratio:.2g}'} ×)"
+def _cell(errors: Array) -> str:
+    return f"{' / '.join(f'{1e3 * x:.2g}' for x in errors)} ({_factor(errors[0] / errors[-1])} ×)"
 
 
 def write_picture(path: Path, sweeps: list[Sweep]) -> None:
@@ -277,13 +262,68 @@ def write_picture(path: Path, sweeps: list[Sweep]) -> None:
         ratios = np.array([[r[0] / r[-1] for r in (found.of(ModelError(s, m)) for s in GRID)] for m in GRID])
         axes.imshow(np.log10(ratios), origin="lower", cmap="RdBu", vmin=-1.3, vmax=1.3, aspect="auto")
         for i, j in np.ndindex(*ratios.shape):
-            value = ratios[i, j]
-            dark = abs(np.log10(value)) > 0.9
-            text = f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
-            axes.text(j, i, text, ha="center", va="center", fontsize=13, color="white" if dark else "black")
+            color = "white" if abs(np.log10(ratios[i, j])) > 0.9 else "black"
+            axes.text(j, i, _factor(ratios[i, j]), ha="center", va="center", fontsize=13, color=color)
         axes.set_xticks(range(len(GRID)), percent)
         axes.set_yticks(range(len(GRID)), percent)
         axes.set_title(name, fontsize=14)
         axes.set_xlabel("springs against the model [%]", fontsize=12)
     figure.axes[0].set_ylabel("masses against the model [%]", fontsize=12)
+    figure.savefig(path, dpi=110)
+
+
+# --- The first picture of the README ----------------------------------------------------
+
+TURNS, SECONDS = 2, 3.0
+
+
+def circles() -> Trajectory:
+    """Two circles of the tip in three seconds, from rest to rest."""
+    t = np.linspace(0.0, SECONDS, 121)
+    angle = rest_to_rest([0.0], [2 * np.pi * TURNS], duration=SECONDS).derivatives(t, 0)[0][:, 0]
+    points = np.array([0.55, -0.1]) + 0.15 * np.column_stack([np.cos(angle), np.sin(angle)])
+    return through(t, angles_of(points))
+
+
+def write_tip_picture(path: Path) -> None:
+    """Draw the tip of an elastic arm, commanded and with two feedforwards, and its distances from the command.
+
+    The plant has springs 10 % softer and links 5 % heavier than its model, Coulomb friction that stops motors, of 10 %
+    of their rms effort, and drives with filtered differences.
+    """
+    from matplotlib.figure import Figure
+
+    drive = DriveLoop(2.5e-4, 1e-3)
+    robot = replace(load_robot("sea_planar_2r"), drive_feedback_delay=drive.delay)
+    arm, motion = ElasticArm(robot), circles()
+    exact = arm.feedforward(*motion.derivatives(np.linspace(0.0, SECONDS, 500)))
+    stiction = 0.1 * np.sqrt(np.mean(exact.motor_effort**2, axis=0))
+    ways = {
+        "feedforward for a rigid arm": ("#EE6677", ElasticArm(robot, stiffness=np.inf)),
+        "eom_dynamics": ("#228833", arm),
+    }
+    figure = Figure(figsize=(12, 4.8), layout="constrained")
+    figure.suptitle(
+        "Tip of an elastic arm: model 10 % off in stiffness, 5 % in mass; stiction; sampled drives", fontsize=14
+    )
+    left, right = figure.subplots(1, 2, width_ratios=[1, 1.5])
+    for name, (color, feedforward) in ways.items():
+        plant = MujocoArm("sea_planar_2r", stiffness=0.9, mass=1.05, stiction=stiction)
+        y = sent(feedforward, motion, PERIOD * (np.arange(round(SECONDS / PERIOD) + 2) + 0.5))
+        command = held(PERIOD, y.effort, y.position, y.velocity)
+        t, q, _ = plant.run(command, motion, duration=SECONDS, period=PERIOD, drive=drive)
+        wanted, found = tip(motion.derivatives(t, 0)[0]), tip(q)
+        away = 1e3 * np.linalg.norm(found - wanted, axis=1)
+        if feedforward is not arm:
+            left.plot(*wanted.T, color="0.75", lw=5, label="commanded")
+        left.plot(*found.T, color=color, lw=1.8, label=name)
+        right.plot(t, away, color=color, lw=1.8)
+        highest = away[-700:].max() + 2
+        right.text(SECONDS, highest, f"rms {rms(away):.2g} mm", color=color, fontsize=13, ha="right")
+    left.set_aspect("equal")
+    left.set_xlabel("[m]", fontsize=12)
+    right.set_xlabel("time [s]", fontsize=12)
+    right.set_title("distance of the tip from the command [mm]", fontsize=12)
+    right.set_ylim(0.0, 80.0)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=12)
     figure.savefig(path, dpi=110)

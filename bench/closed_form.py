@@ -5,19 +5,13 @@ A. Müller and S. Kumar (Multibody System Dynamics 53, 2021) compare the closed 
 programs in different languages, and leave open the closed form in spatial twists. Here each is traced by the library.
 """
 
-from __future__ import annotations
-
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
-from batch import on_one_core
-from random_states import RandomStates, one_by_one
-from report import Section, Table, error, seconds
-from settings import FULL, Settings
-from timing import TimedTask, interleaved
+from harness import Section, Settings, TimedTask, error, interleaved, on_one_core, one_by_one, seconds, timed
+from peers import RandomStates
 
 from eom_dynamics import Robot, equations_of_motion, load_robot, recursion
 from eom_dynamics.codegen.backends import kernel_of
@@ -45,8 +39,8 @@ def vectors(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
     """The same product from its right end: J' (M_b dV/dt - b' M_b V + M_b U G), in which no M and C is formed."""
     body = system_matrices(robot, *states)
     M_b = inertia_matrix(robot)
-    lift = np.concatenate([np.zeros(3, dtype=int), -robot.gravity])
-    return tuple(body.J.T @ (M_b @ (body.V.rate + body.U @ lift) - body.b.T @ (M_b @ body.V)))
+    up = np.concatenate([np.zeros(3, dtype=int), -robot.gravity])
+    return tuple(body.J.T @ (M_b @ (body.V.rate + body.U @ up) - body.b.T @ (M_b @ body.V)))
 
 
 def spatial_matrices(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
@@ -77,65 +71,46 @@ WAYS: dict[str, Efforts] = {
 
 def traced(robot: Robot, efforts: Efforts) -> Program:
     """Program of the efforts, without a tool wrench."""
-    return trace(
-        "efforts",
-        dict.fromkeys(STATE_NAMES, robot.n),
-        lambda x: dict(
-            zip(
-                EFFORT_NAMES,
-                map(list, efforts(robot, [np.array(x[q], dtype=object) for q in STATE_NAMES])),
-                strict=True,
-            )
-        ),
-    )
+
+    def results(x: Any) -> dict[str, list[Any]]:
+        found = efforts(robot, [np.array(x[q], dtype=object) for q in STATE_NAMES])
+        return dict(zip(EFFORT_NAMES, map(list, found), strict=True))
+
+    return trace("efforts", dict.fromkeys(STATE_NAMES, robot.n), results)
 
 
-def run(settings: Settings) -> Section:
+def closed_form(section: Section, settings: Settings) -> None:
     """Compare results with the closed form in NumPy, count operations, and measure interleaved times."""
-    section = Section("closed_form", "Closed form against recursion")
-    robot = load_robot("iiwa" if settings is FULL else "planar_2r")
+    robot = load_robot("planar_2r" if settings.quick else "iiwa")
     states = RandomStates(robot, _STATES)
     programs = {name: traced(robot, efforts) for name, efforts in WAYS.items()}
     many = [np.resize(x, (_BATCH, robot.n)) for x in states.states]
     tasks, errors, compile_times = {}, {}, {}
     for name, program in programs.items():
-        start = time.perf_counter()
-        function = _compiled(robot, program)
-        compile_times[name] = time.perf_counter() - start
+        function, compile_times[name] = timed(partial(_compiled, robot, program))
         errors[name] = max(states.errors(function(*states.states)))
         assert errors[name] < _ROUNDING, f"{name} is off by {errors[name]}"
         tasks[f"one {name}"] = one_by_one(function.state_call(), states.each)
         tasks[f"batch {name}"] = on_one_core(TimedTask(partial(function, *many), _BATCH))
     times = interleaved(tasks, settings.rounds)
-    table = Table(
+    table = section.table(
         f"{robot.name}: tau, taud, taudd, without tool wrench",
-        (
-            "form",
-            "operations",
-            "× recursion",
-            "compile",
-            "one state",
-            "× recursion",
-            "in a batch",
-            "× recursion",
-            "error",
-        ),
+        *("form", "operations", "× recursion", "compile", "one state", "× recursion", "in a batch", "× recursion"),
+        "error",
     )
     least = programs["recursion"].operations
     for name, program in programs.items():
         cells = [f"{program.operations:,}", f"{program.operations / least:.1f}", seconds(compile_times[name])]
         for what in ("one", "batch"):
             key = f"{what} {name}"
-            cells += [seconds(times.median(key)), f"{times.ratio(key, f'{what} recursion'):.1f}"]
+            cells += [times.cell(key), f"{times.ratio(key, f'{what} recursion'):.1f}"]
         table.add(name, *cells, error(errors[name]))
-    section.tables = [table]
-    section.text = [
+    section.text.append(
         "All are written over scalars, traced by the library, which drops zeros and ones and shares equal "
         "subexpressions, and compiled with the same flags. One state: called from Python. In a batch: "
         f"{_BATCH:,} states on one core, a state. Errors are largest differences from the closed form in NumPy, "
         "relative to the largest effort."
-    ]
-    return section
+    )
 
 
 def _compiled(robot: Robot, program: Program) -> CompiledFunction:

@@ -1,24 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One cycle of the control loop, beside Pinocchio's rnea in C++."""
+"""One cycle of the control loop, beside Pinocchio's rnea in C++, and of the controller for ros2_control."""
 
-from __future__ import annotations
-
+import os
 import subprocess
 import sysconfig
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-import pinocchio as pin
-from compiled import scratch
-from pinocchio_model import pinocchio_model
-from report import Bar, Section, Table, seconds
-from settings import QUICK, Settings
+from harness import Section, Settings, scratch, seconds, write_files
 
 from eom_dynamics import Robot, load_robot
 from eom_dynamics.control.headers import loop_headers, source
-from eom_dynamics.export import loop_library
+from eom_dynamics.export import FEEDFORWARD, LANGUAGES, loop_library, project, stored_values
 from eom_dynamics.export.templates import template
 
-_CYCLES, _QUICK_CYCLES = 1_000_000, 20_000
 _ROUNDING = 1e-9
 
 # The bars: median and 99.99 % of a cycle, and the median over that of rnea.
@@ -41,42 +37,44 @@ _ROWS = {
 }
 
 
-def run(settings: Settings) -> Section:
+def control_cycle(section: Section, settings: Settings) -> None:
     """Compile for the robot, compare efforts, then measure interleaved cycles."""
-    section = Section("control_cycle", "Control cycle")
     robot = load_robot("iiwa")
     program, library = _built(robot), scratch() / "robot.so"
     library.write_bytes(loop_library(robot).content)
-    cycles = _QUICK_CYCLES if settings is QUICK else _CYCLES
-    output = subprocess.run([program, str(cycles), library], check=True, capture_output=True, text=True).stdout
-    rows = {name: [float(x) for x in values] for name, *values in map(str.split, output.splitlines())}
+    cycles = 20_000 if settings.quick else 1_000_000
+    rows = _rows(program, cycles, library)
     difference = rows.pop("difference")[0]
     assert difference < _ROUNDING, f"tau differs from Pinocchio's by {difference}"
-    table = Table(
+    table = section.table(
         f"iiwa with springs, {cycles:,} cycles, the calls of each in turn",
-        ("", "median", "99 %", "99.9 %", "99.99 %", "longest"),
+        *("", "median", "99 %", "99.9 %", "99.99 %", "longest"),
     )
     for name, title in _ROWS.items():
         table.add(title, *map(seconds, rows[name]))
     clock = rows["clock"][0]
     median, _, _, worst, _ = rows["cycle"]
     ratio = (median - clock) / (rows["rnea"][0] - clock)
-    section.tables = [table]
-    section.bars = [
-        Bar(f"a cycle takes at most {seconds(_MEDIAN)}, median", seconds(median), median <= _MEDIAN),
-        Bar(f"99.99 % of the cycles take at most {seconds(_WORST)}", seconds(worst), worst <= _WORST),
-        Bar(f"a cycle takes at most {_RATIO} × `rnea`, without the clock", f"{ratio:.2f} ×", ratio <= _RATIO),
-    ]
-    return section
+    section.promise(f"a cycle takes at most {seconds(_MEDIAN)}, median", seconds(median), median <= _MEDIAN)
+    section.promise(f"99.99 % of the cycles take at most {seconds(_WORST)}", seconds(worst), worst <= _WORST)
+    section.promise(f"a cycle takes at most {_RATIO} × `rnea`, without the clock", f"{ratio:.2f} ×", ratio <= _RATIO)
+
+
+def _rows(program: Path, *arguments: object, environment: Mapping[str, str] | None = None) -> dict[str, list[float]]:
+    """Lines of a program: a name, and numbers."""
+    command = [str(program), *map(str, arguments)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+    return {name: [float(x) for x in values] for name, *values in map(str.split, output.splitlines())}
 
 
 def _built(robot: Robot) -> Path:
     """Path of the program, compiled with the same flags for both libraries."""
-    folder = scratch() / "control_cycle"
-    texts = {**loop_headers(), "loop.cpp": source("loop.cpp"), "model.inc": _model(pinocchio_model(robot))}
-    for name, text in (texts | {"loop_library.hpp": template("ros2_control/loop_library.hpp")}).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
+    import pinocchio as pin
+    from pinocchio_model import pinocchio_model
+
+    texts = {"loop.cpp": source("loop.cpp"), "loop_library.hpp": template("ros2_control/loop_library.hpp")}
+    model = _model(pinocchio_model(robot))
+    folder = write_files(scratch() / "control_cycle", {**loop_headers(), **texts, "model.inc": model})
     prefix = Path(pin.__file__).parents[4]
     eigen = [Path("/usr/include/eigen3"), Path(sysconfig.get_path("purelib")) / "casadi/include/eigen3"]
     includes = [f"-I{folder / 'include'}", f"-I{folder}", f"-isystem{prefix / 'include'}"]
@@ -88,7 +86,7 @@ def _built(robot: Robot) -> Path:
     return folder / "built"
 
 
-def _model(model: pin.Model) -> str:
+def _model(model: Any) -> str:
     """Statements that build a model of Pinocchio in C++."""
     lines = [f"model.gravity.linear({_vector(model.gravity.linear)});"]
     for k in range(1, model.njoints):
@@ -103,10 +101,57 @@ def _model(model: pin.Model) -> str:
     return "\n".join(lines)
 
 
-def _vector(values: object) -> str:
-    return f"Eigen::Vector3d({', '.join(repr(float(x)) for x in values)})"  # type: ignore[attr-defined]
+def _vector(values: Any) -> str:
+    return f"Eigen::Vector3d({', '.join(repr(float(x)) for x in values)})"
 
 
-def _matrix(values: object) -> str:
-    entries = ", ".join(repr(float(x)) for row in values for x in row)  # type: ignore[attr-defined]
+def _matrix(values: Any) -> str:
+    entries = ", ".join(repr(float(x)) for row in values for x in row)
     return f"(Eigen::Matrix3d() << {entries}).finished()"
+
+
+# --- The controller of ros2_control -----------------------------------------------------
+
+# The bar: the median with an observer by that without.
+_OBSERVING = 1.3
+
+
+def ros2_controller(section: Section, settings: Settings) -> None:
+    """Build the package, then measure cycles in turns; needs a workspace with ros2_control."""
+    duration = 1 if settings.quick else 20
+    table = section.table(
+        f"`update()` of the controller, without and with an observer in turns, {duration} s of the simulated arm",
+        *("", "median", "99 %", "99.9 %", "longest"),
+    )
+    program, environment = _built_in_workspace(scratch() / "ros2_controller")
+    for name in ("sea_planar_2r", "iiwa"):
+        kernel = loop_library(load_robot(name)).path
+        for rate in (1000, 4000):
+            rows = _rows(program, kernel, duration * rate, rate, environment=environment)
+            difference, _ = rows.pop("difference")
+            assert difference == 0, f"efforts differ by {difference}"
+            for title, row in rows.items():
+                table.add(f"{name}, {rate} Hz, {title}", *map(seconds, row))
+            ratio = rows["observing"][0] / rows["controller"][0]
+            promise = f"{name}, {rate} Hz: the cycle with an observer takes at most {_OBSERVING} × as long"
+            section.promise(promise, f"{ratio:.2f} ×", ratio <= _OBSERVING)
+
+
+def _built_in_workspace(folder: Path) -> tuple[Path, dict[str, str]]:
+    """Program with the simulated arm, and environment with the package installed."""
+    exported = project(load_robot("sea_planar_2r"), [FEEDFORWARD])
+    files = LANGUAGES["ros2_control"].files(exported, stored_values(exported))
+    package = write_files(folder / "package", {str(path): content for path, content in files.items()})
+    given = {"CMAKE_INSTALL_PREFIX": folder / "installed", "BUILD_TESTING": "OFF"}
+    _cmake(package, folder / "build_package", given, "--target", "install")
+    cycles = Path(__file__).with_name("ros2_controller_cycles")
+    _cmake(cycles, folder / "build_cycles", {"PACKAGE_FOLDER": package})
+    paths = {"AMENT_PREFIX_PATH": folder / "installed", "LD_LIBRARY_PATH": folder / "installed/lib"}
+    environment = {key: f"{path}{os.pathsep}{os.environ.get(key, '')}" for key, path in paths.items()}
+    return folder / "build_cycles/cycles", {**os.environ, **environment}
+
+
+def _cmake(source: Path, build: Path, given: Mapping[str, object], *target: str) -> None:
+    defined = [f"-D{key}={value}" for key, value in given.items()]
+    subprocess.run(["cmake", "-S", source, "-B", build, *defined], check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", build, *target], check=True, capture_output=True)

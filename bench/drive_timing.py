@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Delay of drives and ages of their feedback, identified from arms with Coulomb friction in MuJoCo."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from chains import packaged_parameters
+from harness import Section, Settings, rms
 from mujoco_arms import DriveLoop, MujocoArm, held
-from random_arms import random_arm
-from report import CONSOLE, Bar, Section, Table
-from settings import QUICK, Settings
+from plants import link_errors, random_arm
 
 from eom_dynamics import ElasticArm, Robot, load_robot, robot_from_parameters
 from eom_dynamics.arrays import Array
@@ -63,9 +60,9 @@ class Sines:
 class RecordedDrive(DriveLoop):
     """A drive that keeps what it measures."""
 
-    def __init__(self, *given: Any, **options: Any) -> None:
+    def restart(self) -> None:
         """Keep no samples yet."""
-        super().__init__(*given, **options)
+        super().restart()
         self.samples: list[tuple[Array, Array]] = []
 
     def measured(self, theta: Array, thetad: Array) -> tuple[Array, Array]:
@@ -165,15 +162,9 @@ def tracking_error(
     of_file = np.array([float(joint.actuator.friction.coulomb) for joint in robot.independent_joints])
     effort = sent.effort + (dry - of_file) * np.tanh(y.motor_velocity / 0.01)
     plant = MujocoArm(given, step=STEP, stiction=dry)
-    times, q, _ = plant.run(
-        held(PERIOD, effort, sent.position, sent.velocity),
-        motion,
-        duration=SECONDS / 2,
-        period=PERIOD,
-        delay=delay,
-        drive=drive,
-    )
-    return float(np.sqrt(np.mean((q - motion.derivatives(times, 0)[0])[round(1 / STEP) :] ** 2)))
+    options = {"duration": SECONDS / 2, "period": PERIOD, "delay": delay, "drive": drive}
+    _, errors = link_errors(plant, held(PERIOD, effort, sent.position, sent.velocity), motion, **options)
+    return rms(errors[round(1 / STEP) :])
 
 
 def applied(found: DriveDelay, robot: Robot) -> Robot:
@@ -223,89 +214,51 @@ WAYS = {
 """Recorded efforts, and the time by which they are recorded before they act, s."""
 
 
-def run(settings: Settings) -> Section:
+def drive_timing(section: Section, settings: Settings) -> None:
     """Identify the timing of forty arms, and track with it."""
-    quick = settings is QUICK
-    seeds = range(1000, 1003 if quick else 1040)
     results: dict[str, list[Result | None]] = {way: [] for way in WAYS}
     tracked: list[tuple[str, float, float]] = []
-    for seed in seeds:
+    for seed in range(1000, 1003 if settings.quick else 1040):
         name, friction, delay, drive = case(seed)
         record = recording(name, seed, friction=friction, delay=delay, drive=drive)
         for way, recorded in WAYS.items():
             results[way].append(judged(*recorded(record)))
-        CONSOLE.print(seed, name, friction, *(_line(each[-1]) for each in results.values()))
         if len(tracked) < CIRCLES and friction:
             found = record.identified(-PERIOD / 2)
             default, now = (
                 tracking_error(name, seed, friction, delay, case(seed).drive, timing) for timing in (None, found)
             )
             tracked.append((f"{name}, {friction:.0%}, {1e3 * delay:g} ms", default, now))
-            CONSOLE.print(tracked[-1])
-    return summary(results, tracked)
-
-
-def summary(results: Mapping[str, Sequence[Result | None]], tracked: Sequence[tuple[str, float, float]]) -> Section:
-    """Tables and promises, from results by :data:`WAYS`, and tracking errors by default and with the timing."""
     count = len(next(iter(results.values())))
-    table = Table(
+    table = section.table(
         f"Drives' timing from {count} recordings of {SECONDS:g} s at 1 kHz: delay; ages",
-        ("recorded efforts", "used", "within 2 s", "RMS of error / s", "largest error, ms", "median s, ms"),
+        *("recorded efforts", "used", "within 2 s", "RMS of error / s", "largest error, ms", "median s, ms"),
     )
-    bars = []
     for way, found in results.items():
-        of_delay, of_ages = _figures(found, slice(0, 1)), _figures(found, slice(1, 3))
-        table.add(way, *(f"{a}; {b}" for a, b in zip(of_delay.cells(), of_ages.cells(), strict=True)))
-        bars.append(_bar(way, of_delay, of_ages))
-    circles = Table("RMS error of the links, mrad, mm", ("arm, friction, delay", "default", "identified"))
+        figures = [_figures(found, which) for which in (slice(0, 1), slice(1, 3))]
+        table.add(way, *("; ".join(both) for both in zip(*(cells for cells, _, _ in figures), strict=True)))
+        worst, covered = max(x for _, x, _ in figures), min(x for _, _, x in figures)
+        section.promise(
+            f"drive timing, {way}: what is used within 0.1 ms",
+            f"{1e3 * worst:.3f} ms; {covered:.0%} within {DEVIATIONS:g} s",
+            worst <= LARGEST_ERROR and covered >= LEAST_COVERAGE,
+        )
+    circles = section.table("RMS error of the links, mrad, mm", "arm, friction, delay", "default", "identified")
     for label, *errors in tracked:
         circles.add(label, *(f"{1e3 * x:.2g}" for x in errors))
     worst = max(now / default for _, default, now in tracked)
     promise = "drive timing: links never track worse with the identified one than with the default"
-    bars.append(Bar(promise, f"{worst:.2f} of the default's error at most", worst <= 1))
-    return Section("drive_timing", "Timing of drives with Coulomb friction", [TEXT], [table, circles], bars)
+    section.promise(promise, f"{worst:.2f} of the default's error at most", worst <= 1)
+    section.text.append(TEXT)
 
 
-class Figures(NamedTuple):
-    """Of the times that are used: their number, and errors over deviations, errors and deviations, s."""
-
-    count: int
-    score: Array
-    error: Array
-    deviation: Array
-
-    def cells(self) -> list[str]:
-        """Cells of a table."""
-        if not self.count:
-            return ["0", *["–"] * 4]
-        return [
-            str(self.count),
-            f"{np.mean(np.abs(self.score) < DEVIATIONS):.0%}",
-            f"{np.sqrt(np.mean(self.score**2)):.2f}",
-            f"{1e3 * np.max(np.abs(self.error)):.3f}",
-            f"{1e3 * np.median(self.deviation):.3f}",
-        ]
-
-
-def _figures(found: Sequence[Result | None], which: slice) -> Figures:
+def _figures(found: Sequence[Result | None], which: slice) -> tuple[list[str], float, float]:
+    """Of the times that are used: cells of the table, the largest error, s, and the share within deviations."""
     used = [x for x in found if x is not None and all(x.used[which])]
-    errors = np.array([x.error[which] for x in used])
-    deviations = np.array([x.deviation[which] for x in used]).reshape(errors.shape)
-    return Figures(len(used), errors / deviations, errors, deviations)
-
-
-def _bar(way: str, *figures: Figures) -> Bar:
-    known = [x for x in figures if x.count]
-    worst = max((float(np.max(np.abs(x.error))) for x in known), default=0.0)
-    covered = min((float(np.mean(np.abs(x.score) < DEVIATIONS)) for x in known), default=1.0)
-    return Bar(
-        f"drive timing, {way}: what is used within 0.1 ms",
-        f"{1e3 * worst:.3f} ms; {covered:.0%} within {DEVIATIONS:g} s",
-        worst <= LARGEST_ERROR and covered >= LEAST_COVERAGE,
-    )
-
-
-def _line(result: Result | None) -> str:
-    if result is None:
-        return "refused"
-    return " ".join(f"{1e3 * e:.3f}±{1e3 * s:.3f}{'' if u else '?'}" for e, s, u in zip(*result, strict=True))
+    if not used:
+        return ["0", *["–"] * 4], 0.0, 1.0
+    errors, deviations = (np.array([getattr(x, what)[which] for x in used]) for what in ("error", "deviation"))
+    scores = errors / deviations
+    worst, covered = float(np.max(np.abs(errors))), float(np.mean(np.abs(scores) < DEVIATIONS))
+    cells = [str(len(used)), f"{covered:.0%}", f"{rms(scores):.2f}", f"{1e3 * worst:.3f}"]
+    return [*cells, f"{1e3 * np.median(deviations):.3f}"], worst, covered

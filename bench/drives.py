@@ -5,21 +5,17 @@ Plants are MuJoCo's (test/helpers/mujoco_arms.py), with commands that are held, 
 own. Models are exact, but for the law of Coulomb friction.
 """
 
-from __future__ import annotations
-
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import product, repeat
-from typing import Any, NamedTuple
+from itertools import product
+from typing import Any
 
 import numpy as np
 from chains import packaged_parameters
+from harness import Section, Settings, in_parallel, rms
 from mujoco_arms import DriveLoop, MujocoArm, commands
-from random_arms import random_arm
-from report import CONSOLE, Bar, Section, Table
-from settings import QUICK, Settings
+from plants import link_errors, random_arm
 
 from eom_dynamics import ElasticArm, robot_from_parameters
 from eom_dynamics.arrays import Array
@@ -30,6 +26,9 @@ Parameters = Mapping[str, Any]
 
 Measure = Callable[[Parameters, float, bool], Array]
 """Errors of one arm: of its parameters, the damping of its springs, and whether few are enough."""
+
+Families = Mapping[str, tuple[list[Parameters], float]]
+"""Arms of one kind, and the damping of their springs."""
 
 PERIOD = 1e-3
 """Of the commands, s."""
@@ -71,91 +70,72 @@ STEP = 1.25e-4
 SETTLING = 0.1
 
 
-class Family(NamedTuple):
-    """Arms of one kind.
-
-    Attributes:
-        arms: their parameters.
-        damping: of their springs.
-    """
-
-    arms: Sequence[Parameters]
-    damping: float
-
-
-def run(settings: Settings) -> Section:
-    """Measure both kinds of errors."""
-    quick = settings is QUICK
-    families = {
-        "random 6R": _random(2 if quick else 20),
-        "random, second joint prismatic": _random(1 if quick else 10, prismatic=True),
-        "panda, iiwa, sea_planar_2r": Family(
-            [packaged_parameters(name) for name in ("panda", "iiwa", "sea_planar_2r")[: 1 if quick else 3]], 0.0
-        ),
+def drives(section: Section, settings: Settings) -> None:
+    """Measure errors without and with Coulomb friction."""
+    quick = settings.quick
+    revolute = [random_arm(seed) for seed in range(1, 3 if quick else 21)]
+    sliding = [random_arm(seed, prismatic=True) for seed in range(1, 2 if quick else 11)]
+    packaged = [packaged_parameters(name) for name in ("panda", "iiwa", "sea_planar_2r")[: 1 if quick else 3]]
+    families: Families = {
+        "random 6R": (revolute, DAMPING),
+        "random, second joint prismatic": (sliding, DAMPING),
+        "panda, iiwa, sea_planar_2r": (packaged, 0.0),
     }
-    section = Section("drives", "drives that sample, and Coulomb friction")
+    _without_friction(section, _of_arms(_of_rates, families, quick))
+    _with_friction(section, _of_arms(_of_laws, families, quick))
     section.text = [
-        f"{len(families['random 6R'].arms)} random arms 6R and {len(families['random, second joint prismatic'].arms)} "
-        "with a prismatic joint have the seeds from 1 on (`bench/random_arms.py`), and springs with "
+        f"{len(revolute)} random arms 6R and {len(sliding)} "
+        "with a prismatic joint have the seeds from 1 on (`bench/plants.py`), and springs with "
         f"{100 * DAMPING:g} % of damping that their models lack. Commands are held for {1e3 * PERIOD:g} ms, half a "
         "period ahead. Rms over time and joints, rad and m alike, from "
-        f"{1e3 * SETTLING:g} ms after the start on; median / worst of the arms."
-    ]
-    for part in (_without_friction, _with_friction):
-        table, bars = part(families, quick)
-        section.tables.append(table)
-        section.bars += bars
-    section.text.append(
+        f"{1e3 * SETTLING:g} ms after the start on; median / worst of the arms.",
         f"Coulomb friction is {100 * COULOMB:g} % of the rms effort of each motor and known to all laws but none; the "
         f"drives run at {RATES[1] / 1e3:g} kHz with a low-pass of 1 ms, encoders have noise of {1e3 * NOISE:g} mrad. "
         "*Hard* friction stops a motor within 0.2 ms, *soft* friction, MuJoCo's default, lets it creep. Moves are two "
-        "of 0.8 s between random positions, with rests of 0.2 s."
-    )
-    return section
+        "of 0.8 s between random positions, with rests of 0.2 s.",
+    ]
 
 
-def _without_friction(families: Mapping[str, Family], quick: bool) -> tuple[Table, list[Bar]]:
+def _without_friction(section: Section, families: Mapping[str, Array]) -> None:
     """Errors of arms without Coulomb friction, without and with ages of the drives' feedback."""
-    table = Table(
+    table = section.table(
         f"exact model, PD of {GAINS[0]:g} rad/s: without → with `drive_feedback_delay`, mrad",
-        ["arms, velocity of the drive", *(f"sampled at {rate / 1e3:g} kHz" for rate in RATES)],
+        *("arms, velocity of the drive", *(f"sampled at {rate / 1e3:g} kHz" for rate in RATES)),
     )
     worst = 0.0
-    for name, errors in _of_arms(_of_rates, families, quick):
+    for name, errors in families.items():
         worst = max(worst, float(np.max(errors[..., 1])))
         for velocity, of_rates in zip(VELOCITIES, errors.transpose(1, 2, 3, 0), strict=True):
             table.add(f"{name}, {velocity}", *(" → ".join(_spread(x) for x in pair) for pair in of_rates))
     promise = f"exact model, with ages: at most {LARGEST:g} mrad at every rate, worst arm"
-    return table, [Bar(promise, f"{worst:.2g}", worst <= LARGEST)]
+    section.promise(promise, f"{worst:.2g}", worst <= LARGEST)
 
 
-def _with_friction(families: Mapping[str, Family], quick: bool) -> tuple[Table, list[Bar]]:
+def _with_friction(section: Section, families: Mapping[str, Array]) -> None:
     """Errors of arms with Coulomb friction under its laws."""
-    found = dict(_of_arms(_of_laws, families, quick))
-    table = Table(
-        "Coulomb friction, mrad",
-        ["friction, motion: law", *(f"{name}, {gain:g} rad/s" for name, gain in product(families, GAINS))],
-    )
+    columns = [f"{name}, {gain:g} rad/s" for name, gain in product(families, GAINS)]
+    table = section.table("Coulomb friction, mrad", "friction, motion: law", *columns)
     for (i, (hard, rests)), (j, law) in product(enumerate(KINDS), enumerate(LAWS)):
         label = f"{'hard' if hard else 'soft'}, {'moves with rests' if rests else 'motion of the paper'}: {law}"
-        table.add(label, *(_spread(errors[:, k, i, j]) for errors in found.values() for k in range(len(GAINS))))
-    bars, laws = [], list(LAWS)
-    for worst, gain, most in zip(np.max(next(iter(found.values())), axis=(0, 2)), GAINS, RUBBING, strict=True):
+        table.add(label, *(_spread(errors[:, k, i, j]) for errors in families.values() for k in range(len(GAINS))))
+    laws = list(LAWS)
+    for worst, gain, most in zip(np.max(families["random 6R"], axis=(0, 2)), GAINS, RUBBING, strict=True):
         best = int(np.argmin(worst))
         promise = f"Coulomb friction, random 6R, PD of {gain:g} rad/s: at most {most:g} mrad, worst arm, best law"
-        bars.append(Bar(promise, f"{worst[best]:.2g}: {laws[best]}", bool(worst[best] <= most)))
-    return table, bars
+        section.promise(promise, f"{worst[best]:.2g}: {laws[best]}", worst[best] <= most)
 
 
-def _of_arms(measure: Measure, families: Mapping[str, Family], quick: bool) -> Iterator[tuple[str, Array]]:
-    """Families, and errors of their arms, which are measured side by side."""
-    with ProcessPoolExecutor() as pool:
-        for name, family in families.items():
-            errors = []
-            for each in pool.map(measure, family.arms, repeat(family.damping), repeat(quick)):
-                errors.append(each)
-                CONSOLE.print(f"{name}: {len(errors)} of {len(family.arms)}", style="dim")
-            yield name, np.array(errors)
+def _of_arms(measure: Measure, families: Families, quick: bool) -> dict[str, Array]:
+    """Errors of all arms of each family, which are measured side by side."""
+    cases = [(name, measure, arm, damping, quick) for name, (arms, damping) in families.items() for arm in arms]
+    found: dict[str, list[Array]] = {name: [] for name in families}
+    for (name, *_), errors in in_parallel(_of_arm, cases):
+        found[name].append(errors)
+    return {name: np.array(errors) for name, errors in found.items()}
+
+
+def _of_arm(_: str, measure: Measure, parameters: Parameters, damping: float, quick: bool) -> Array:
+    return measure(parameters, damping, quick)
 
 
 def _of_rates(parameters: Parameters, damping: float, quick: bool) -> Array:
@@ -205,34 +185,21 @@ def _error(
     """Root mean square error of the links, mrad.
 
     Args:
-        parameters: of the plant.
+        parameters, plant: of the plant, and further arguments of :class:`.MujocoArm`.
         motion: of the links.
         drive: how the drives measure.
         duration: s.
         model: parameters of the feedforward; by default those of the plant.
         aged: whether the model knows the ages of the drives' feedback.
-        plant: further arguments of :class:`.MujocoArm`.
     """
     robot = robot_from_parameters(parameters if model is None else model)
     robot = replace(robot, drive_feedback_delay=drive.delay if aged else NO_FEEDBACK_DELAY)
     arm = ElasticArm(robot, backend="numpy")
     y = arm.feedforward(*motion.derivatives(0.0))
     real = MujocoArm(parameters, step=min(STEP, drive.period), **plant)
-    t, q, _ = real.run(
-        commands(arm, motion, duration, PERIOD),
-        motion,
-        duration=duration,
-        period=PERIOD,
-        drive=drive,
-        start=(y.motor_position, y.motor_velocity),
-    )
-    error = (q - motion.derivatives(t, 0)[0])[t > SETTLING]
-    return 1e3 * float(np.sqrt(np.mean(error**2)))
-
-
-def _random(count: int, *, prismatic: bool = False) -> Family:
-    """Random arms with the first seeds."""
-    return Family([random_arm(seed, prismatic=prismatic) for seed in range(1, count + 1)], DAMPING)
+    options = {"duration": duration, "period": PERIOD, "drive": drive, "start": (y.motor_position, y.motor_velocity)}
+    t, errors = link_errors(real, commands(arm, motion, duration, PERIOD), motion, **options)
+    return 1e3 * rms(errors[t > SETTLING])
 
 
 def _moves(n: int) -> Spline:

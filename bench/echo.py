@@ -5,8 +5,6 @@ It is what a stream through rclpy costs without any dynamics: the same types and
 and quality of service as the dynamics node, and one subscription and one publisher.
 """
 
-from __future__ import annotations
-
 import gc
 
 import rclpy

@@ -1,31 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Terms of the equations of motion in one state, called from Python, and in batches, beside Pinocchio's functions."""
+"""Terms of the equations of motion, of fixed and floating bases and in batches, beside Pinocchio's functions."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
-from floating_base import beside, floating_base
-from pinocchio_model import pinocchio_model
-from random_states import RandomStates, one_by_one
-from report import Bar, Section, Table, seconds
-from settings import BATCH, Settings
-from timing import TimedTask, interleaved
+from harness import BATCH, Section, Settings, TimedTask, error, interleaved, largest_difference, one_by_one
+from peers import RandomStates
+from pinocchio_model import PinocchioFloating, pinocchio_model
 
-from eom_dynamics import Dynamics, Robot, load_robot
+from eom_dynamics import Dynamics, FloatingBase, Robot, lie, load_robot
 from eom_dynamics.arrays import Array
+from eom_dynamics.robot.inertia import Inertial
+from eom_dynamics.states import STATE_NAMES
 
 _STATES = 64
 
+_ROUNDING = 1e-10
 
-@dataclass(frozen=True)
-class _Pair:
-    """A method of :class:`Dynamics` and the function of Pinocchio that gives the same.
+
+class _Pair(NamedTuple):
+    """A method and the function of Pinocchio that gives the same.
 
     Attributes:
         arguments: names of the vectors that both take.
@@ -34,79 +32,140 @@ class _Pair:
         results: of its result and its data, what a loop stores for each state.
     """
 
-    arguments: tuple[str, ...]
+    arguments: str
     function: Callable[..., Any]
     read: Callable[[Any, Any], Any] = lambda result, data: result
     results: Callable[[Any, Any], tuple[Any, ...]] = lambda result, data: (result,)
 
 
-_STATE = ("q", "qd", "qdd")
 _PAIRS = {
-    "effort": _Pair(_STATE, pin.rnea),
-    "bias": _Pair(_STATE[:2], pin.nonLinearEffects),
-    "gravity": _Pair(_STATE[:1], pin.computeGeneralizedGravity),
-    "mass_matrix": _Pair(_STATE[:1], pin.crba, lambda result, data: np.triu(result) + np.triu(result, 1).T),
-    "coriolis_matrix": _Pair(_STATE[:2], pin.computeCoriolisMatrix),
-    "forward_dynamics": _Pair(("q", "qd", "tau"), pin.aba),
+    "effort": _Pair("q qd qdd", pin.rnea),
+    "bias": _Pair("q qd", pin.nonLinearEffects),
+    "gravity": _Pair("q", pin.computeGeneralizedGravity),
+    "mass_matrix": _Pair("q", pin.crba, lambda result, data: np.triu(result) + np.triu(result, 1).T),
+    "coriolis_matrix": _Pair("q qd", pin.computeCoriolisMatrix),
+    "forward_dynamics": _Pair("q qd tau", pin.aba),
     "inverse_dynamics_derivatives": _Pair(
-        _STATE,
+        "q qd qdd",
         pin.computeRNEADerivatives,
         lambda result, data: np.array([data.dtau_dq, data.dtau_dv]),
         lambda result, data: (data.dtau_dq, data.dtau_dv, data.M),
     ),
     "forward_dynamics_derivatives": _Pair(
-        ("q", "qd", "tau"),
+        "q qd tau",
         pin.computeABADerivatives,
         lambda result, data: np.array([data.ddq_dq, data.ddq_dv]),
         lambda result, data: (data.ddq_dq, data.ddq_dv, data.Minv),
     ),
-    "regressor": _Pair(_STATE, pin.computeJointTorqueRegressor),
-    "kinetic_energy": _Pair(_STATE[:2], pin.computeKineticEnergy),
-    "potential_energy": _Pair(_STATE[:1], pin.computePotentialEnergy),
+    "regressor": _Pair("q qd qdd", pin.computeJointTorqueRegressor),
+    "kinetic_energy": _Pair("q qd", pin.computeKineticEnergy),
+    "potential_energy": _Pair("q", pin.computePotentialEnergy),
 }
 
+_OF_BASE = {
+    "effort": _Pair("pose q nu nud", pin.rnea),
+    "bias": _Pair("pose q nu", pin.nonLinearEffects),
+    "gravity": _Pair("pose q", pin.computeGeneralizedGravity),
+    "mass_matrix": _Pair("q", pin.crba),
+    "forward_dynamics": _Pair("pose q nu tau", pin.aba),
+    "kinetic_energy": _Pair("q nu", pin.computeKineticEnergy),
+    "potential_energy": _Pair("pose q", pin.computePotentialEnergy),
+    "center_of_mass": _Pair("pose q", pin.centerOfMass),
+}
+"""Methods of :class:`FloatingBase`."""
 
-def run(settings: Settings) -> Section:
+
+def equations(section: Section, settings: Settings) -> None:
     """Compare results with Pinocchio's, then measure times."""
-    section = Section("equations", "Terms of the equations of motion")
     robot = load_robot("iiwa")
     model = pinocchio_model(robot)
     data = model.createData()
     dynamics = Dynamics(robot)
     vectors = _vectors(robot, BATCH)
     each = [{name: x[i].copy() for name, x in vectors.items()} for i in range(_STATES)]
-    errors = {name: _error(robot, dynamics, model, name, pair, each) for name, pair in _PAIRS.items()}
+    errors = {name: _error(dynamics, model, name, pair, each) for name, pair in _PAIRS.items()}
     tasks = {}
     for name, pair in _PAIRS.items():
-        states = [tuple(state[key] for key in pair.arguments) for state in each]
+        states = [tuple(state[key] for key in pair.arguments.split()) for state in each]
         tasks[name] = one_by_one(getattr(dynamics, name), states)
         tasks[f"pin {name}"] = one_by_one(pair.function, [(model, data, *state) for state in states])
-    functions = {name: pair.function for name, pair in _PAIRS.items()}
-    table, ratios = beside("iiwa", "Dynamics", functions, tasks, errors, settings)
-    of_base, more = floating_base(settings)
-    section.tables = [table, of_base, batches(dynamics, model, vectors, settings, section)]
-    ratios |= {f"FloatingBase.{name}": ratio for name, ratio in more.items()}
+    ratios = _beside(section, "iiwa", "Dynamics", _PAIRS, tasks, errors, settings)
+    ratios |= {f"FloatingBase.{name}": ratio for name, ratio in _floating_base(section, settings).items()}
     worst = max(ratios, key=lambda name: ratios[name])
-    section.bars.insert(
-        0,
-        Bar("each call at most 1.0 × Pinocchio's", f"at most {ratios[worst]:.2f} × (`{worst}`)", ratios[worst] <= 1.0),
+    section.promise(
+        "each call at most 1.0 × Pinocchio's", f"at most {ratios[worst]:.2f} × (`{worst}`)", ratios[worst] <= 1.0
     )
-    section.text = [
+    _batches(section, dynamics, model, vectors, settings)
+    section.text.append(
         "Differences are relative to the largest entry of all states. Pinocchio's functions are called with vectors "
         "that are ready; its regressor is of other parameters: compared are efforts. Results of batches are new "
         "arrays, whose memory the system clears: for those with many entries, that and writing them take most of the "
         "time, unless arrays are given as `out`. "
         "Loops go over the rows of arrays of states and fill arrays of results by the function for one state."
-    ]
-    return section
+    )
 
 
-def batches(dynamics: Dynamics, model: Any, vectors: dict[str, Array], settings: Settings, section: Section) -> Table:
+def _floating_base(section: Section, settings: Settings) -> dict[str, float]:
+    """Times of calls of a robot on a floating base beside Pinocchio's with a free flyer, and their ratios."""
+    base = Inertial.about_center(10.0, np.zeros(3), np.eye(3))
+    robot = replace(load_robot("dual_arm"), base=base)
+    peer, floating = PinocchioFloating(pinocchio_model(robot, floating=True), robot), FloatingBase(robot)
+    rng = np.random.default_rng(0)
+    tasks, errors, states = {}, {}, []
+    for _ in range(_STATES):
+        states.append({name: rng.normal(size=6 + robot.n) for name in ("nu", "nud", "tau")})
+        states[-1] |= {"pose": lie.exp(rng.normal(size=6)), "q": rng.uniform(-1.0, 1.0, robot.n)}
+    for name, pair in _OF_BASE.items():
+        names, method = pair.arguments.split(), getattr(floating, name)
+        ours = [tuple(state[key] for key in names) for state in states]
+        # Pinocchio takes the configuration as one vector, and the linear part of the base's rates first.
+        rates = [[peer.rates(state[key]) for key in names if key not in ("pose", "q")] for state in states]
+        theirs = [
+            (peer.model, peer.data, peer.configuration(state["pose"], state["q"]), *vectors)
+            for state, vectors in zip(states, rates, strict=True)
+        ]
+        own, found = [method(*x) for x in ours], [np.array(pair.function(*x)) for x in theirs]
+        if name == "mass_matrix":
+            found = [peer.both(x) for x in found]
+        elif np.ndim(own[0]) and len(own[0]) > 3:
+            found = [peer.back(x) for x in found]
+        errors[name] = largest_difference(own, found)
+        tasks[name], tasks[f"pin {name}"] = one_by_one(method, ours), one_by_one(pair.function, theirs)
+    return _beside(section, "dual_arm on a free base of 10 kg", "FloatingBase", _OF_BASE, tasks, errors, settings)
+
+
+def _beside(
+    section: Section,
+    robot: str,
+    kind: str,
+    pairs: Mapping[str, _Pair],
+    tasks: Mapping[str, TimedTask],
+    errors: Mapping[str, float],
+    settings: Settings,
+) -> dict[str, float]:
+    """Times of methods of a class and of Pinocchio's functions, whose tasks begin with ``pin``, and their ratios."""
+    for name, off in errors.items():
+        assert off < _ROUNDING, f"{name} is off by {off}"
+    times = interleaved(tasks, settings.rounds)
+    ratios = {name: times.ratio(name, f"pin {name}") for name in pairs}
+    table = section.table(
+        f"{robot}, one state, called from Python",
+        *(f"`{kind}`", "Pinocchio", "ours, median", "Pinocchio's", "ratio", "largest difference"),
+    )
+    for name, pair in pairs.items():
+        medians = times.cell(name), times.cell(f"pin {name}")
+        table.add(f"`{name}`", f"`{pair.function.__name__}`", *medians, f"{ratios[name]:.2f}", error(errors[name]))
+    return ratios
+
+
+def _batches(
+    section: Section, dynamics: Dynamics, model: Any, vectors: Mapping[str, Array], settings: Settings
+) -> None:
     """Times a state of batches, beside loops over both functions for one state that fill the same arrays."""
     tasks = {}
     data = model.createData()
     for name, pair in _PAIRS.items():
-        states = [vectors[key] for key in pair.arguments]
+        states = [vectors[key] for key in pair.arguments.split()]
         method = getattr(dynamics, name)
         tasks[f"batch {name}"] = TimedTask(partial(method, *states), BATCH)
         few = [x[:_STATES] for x in states]
@@ -115,30 +174,24 @@ def batches(dynamics: Dynamics, model: Any, vectors: dict[str, Array], settings:
         tasks[name] = _loop(method, few, out)
         tasks[f"pin {name}"] = _loop(function, few, out, results)
     kept = np.empty((BATCH, dynamics.robot.n, len(dynamics.inertial_parameters)))
-    reused = partial(dynamics.regressor, *(vectors[key] for key in _STATE), out=[kept])
+    reused = partial(dynamics.regressor, *(vectors[key] for key in ("q", "qd", "qdd")), out=[kept])
     tasks["batch into old arrays"] = TimedTask(reused, BATCH)
     times = interleaved(tasks, settings.slow_rounds, at_least=0.02)
-    table = Table(
+    table = section.table(
         f"iiwa, batches of {BATCH:,} states, all cores",
-        ("`Dynamics`", "median a state", "× loop over the same method", "× loop over Pinocchio's"),
+        *("`Dynamics`", "median a state", "× loop over the same method", "× loop over Pinocchio's"),
     )
 
     def add(title: str, batch: str, name: str) -> float:
         own, theirs = times.ratio(name, batch), times.ratio(f"pin {name}", batch)
-        table.add(title, seconds(times.median(batch)), f"{own:.1f}", f"{theirs:.1f}")
+        table.add(title, times.cell(batch), f"{own:.1f}", f"{theirs:.1f}")
         return theirs
 
     faster = {name: add(f"`{name}`", f"batch {name}", name) for name in _PAIRS}
     add("`regressor`, with `out`", "batch into old arrays", "regressor")
     worst = min(faster, key=lambda name: faster[name])
-    section.bars.append(
-        Bar(
-            "a batch at least 15 × faster than a loop over Pinocchio's function",
-            f"at least {faster[worst]:.1f} × (`{worst}`)",
-            faster[worst] >= 15,
-        )
-    )
-    return table
+    promise = "a batch at least 15 × faster than a loop over Pinocchio's function"
+    section.promise(promise, f"at least {faster[worst]:.1f} × (`{worst}`)", faster[worst] >= 15)
 
 
 def _tuple(result: Any) -> tuple[Any, ...]:
@@ -168,16 +221,15 @@ def _loop(
 
 def _vectors(robot: Robot, count: int) -> dict[str, Array]:
     few = RandomStates(robot, _STATES)
-    names = ("q", "qd", "qdd", "qddd", "qdddd")
-    vectors = {name: np.resize(x, (count, robot.n)) for name, x in zip(names, few.states, strict=True)}
+    vectors = {name: np.resize(x, (count, robot.n)) for name, x in zip(STATE_NAMES, few.states, strict=True)}
     return vectors | {"tau": np.resize(few.efforts[0], (count, robot.n))}
 
 
-def _error(robot: Robot, dynamics: Dynamics, model: Any, name: str, pair: _Pair, each: list[dict[str, Array]]) -> float:
+def _error(dynamics: Dynamics, model: Any, name: str, pair: _Pair, each: list[dict[str, Array]]) -> float:
     """Largest difference from Pinocchio, relative to its largest entry."""
     data, ours, theirs = model.createData(), [], []
     for state in each:
-        arguments = [state[key] for key in pair.arguments]
+        arguments = [state[key] for key in pair.arguments.split()]
         mine = getattr(dynamics, name)(*arguments)
         found = pair.read(pair.function(model, data, *arguments), data)
         if name == "regressor":
@@ -190,4 +242,4 @@ def _error(robot: Robot, dynamics: Dynamics, model: Any, name: str, pair: _Pair,
     a, b = np.array(ours), np.array(theirs)
     if name == "potential_energy":  # the same up to a constant
         a, b = a - a[0], b - b[0]
-    return float(np.max(np.abs(a - b)) / np.max(np.abs(b)))
+    return largest_difference(a, b)

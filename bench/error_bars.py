@@ -6,12 +6,7 @@ its motion is the closed form's. With Coulomb's, it is that of MuJoCo, whose ``f
 feedforward knows the file alone. A standard deviation is honest if the truth is within 1.96 of it 19 times in 20.
 """
 
-from __future__ import annotations
-
-import os
-import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
@@ -19,8 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from excited import ENCODER, TORQUE, pseudo_inertia, with_pseudo_inertia
-from report import CONSOLE, Bar, Section, Table
-from settings import QUICK, Settings
+from harness import Section, Settings, in_parallel, rms
 
 from eom_dynamics import ElasticArm, Robot, robot_from_parameters
 from eom_dynamics.actuators.friction import Friction
@@ -76,36 +70,28 @@ class Score(NamedTuple):
     relative: float
 
 
-def run(settings: Settings) -> Section:
+def error_bars(section: Section, settings: Settings) -> None:
     """Identify all arms and count."""
-    arms = 8 if settings is QUICK else 40
-    section = Section("error_bars", "Coverage of standard deviations")
+    arms = 8 if settings.quick else 40
     found: dict[tuple[str, bool], list[Score]] = {key: [] for key in product(LAWS, SENSORS)}
-    start = time.perf_counter()
-    with ProcessPoolExecutor(initializer=_compile_quickly) as pool:
-        tasks = {pool.submit(scores, seed, law): (seed, law) for seed in range(1, arms + 1) for law in LAWS}
-        for done, task in enumerate(as_completed(tasks), start=1):
-            seed, law = tasks[task]
-            for sensors, rows in task.result().items():
-                found[law, sensors] += rows
-            CONSOLE.print(f"{done} of {len(tasks)}, {(time.perf_counter() - start) / 60:.1f} min: arm {seed}, {law}")
+    for (_, law), of_arm in in_parallel(scores, product(range(1, arms + 1), LAWS), optimised=False):
+        for sensors, rows in of_arm.items():
+            found[law, sensors] += rows
     for key, rows in found.items():
-        table, bars = _coverage(*key, rows, arms)
-        section.tables.append(table)
-        section.bars += bars
-    section.text = [
+        _coverage(section, *key, rows, arms)
+    section.text.append(
         f"Arms of the seeds 1 to {arms}: six joints, {10 * PERIODS} s of five harmonics of 0.1 Hz at {RATE:g} Hz, "
         f"{RECORDINGS} recordings each, of which links are identified from the first; "
         f"noise of {ENCODER:g} rad, and of {TORQUE:.1%} of the largest effort. *Inside*: share of the truths within "
         f"{INSIDE} standard deviations. *RMS*: of errors in standard deviations, 1 if these are exact. *Bias*: mean of "
         "these. *Error*: median of relative errors. *Without*: numbers printed without a standard deviation."
-    ]
-    return section
+    )
 
 
-def _coverage(law: str, sensors: bool, rows: list[Score], arms: int) -> tuple[Table, list[Bar]]:
+def _coverage(section: Section, law: str, sensors: bool, rows: list[Score], arms: int) -> None:
     what = f"{law} friction, {'with' if sensors else 'without'} efforts of the springs"
-    table = Table(f"{what}, {arms} arms", ("quantity", "numbers", "without", "inside 95 %", "RMS", "bias", "error"))
+    columns = ("quantity", "numbers", "without", "inside 95 %", "RMS", "bias", "error")
+    table = section.table(f"{what}, {arms} arms", *columns)
     shares = {}
     for name in dict.fromkeys(row.quantity for row in rows):
         z, relative = np.array([(row.z, row.relative) for row in rows if row.quantity == name]).T
@@ -113,19 +99,13 @@ def _coverage(law: str, sensors: bool, rows: list[Score], arms: int) -> tuple[Ta
         cells = [str(len(z)), str(int(np.sum(~known)))]
         if known.any():
             shares[name] = float(np.mean(np.abs(z[known]) < INSIDE))
-            rms, bias = np.sqrt(np.mean(z[known] ** 2)), np.mean(z[known])
-            cells += [f"{shares[name]:.1%}", f"{rms:.2f}", f"{bias:+.2f}"]
+            cells += [f"{shares[name]:.1%}", f"{rms(z[known]):.2f}", f"{np.mean(z[known]):+.2f}"]
         else:
             cells += ["", "", ""]
         table.add(name, *cells, "" if np.isnan(relative).all() else f"{np.nanmedian(np.abs(relative)):.2%}")
     wrong = {name: share for name, share in shares.items() if not HONEST[0] <= share <= HONEST[1]}
     measured = f"{min(shares.values()):.1%} to {max(shares.values()):.1%}; outside: {', '.join(wrong) or 'none'}"
-    return table, [Bar(f"error bars: {what}: {HONEST[0]:.0%} to {HONEST[1]:.0%} inside", measured, not wrong)]
-
-
-def _compile_quickly() -> None:
-    """Compile without optimization: each arm is a robot of its own, evaluated a few times."""
-    os.environ["EOM_DYNAMICS_CFLAGS"] = "-O0"
+    section.promise(f"error bars: {what}: {HONEST[0]:.0%} to {HONEST[1]:.0%} inside", measured, not wrong)
 
 
 def scores(seed: int, law: str) -> dict[bool, list[Score]]:

@@ -7,8 +7,6 @@ writes the figures to docs/dynamics.md, and needs an NVIDIA GPU and nvcc. The ex
 is exported with it.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import shutil
@@ -18,7 +16,7 @@ import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
 
-from report import DOCS, Section, Table, write_section
+from harness import DOCS, Section, write_files, write_section
 
 from eom_dynamics import Robot, load_robot
 from eom_dynamics.export import project, project_files
@@ -35,17 +33,12 @@ def main() -> int:
             return 1
     device = _output(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]).strip()
     section = Section("gpu", f"{robot.name} on {device}")
-    table = Table(
-        "states a second, data on the device", ("way", "gives", "precision", "million states a second", "error")
-    )
-    for function, gives in (
-        ("feedforward", "motor effort"),
-        ("inverse_dynamics", "tau, taud, taudd"),
-        ("effort", "tau"),
-    ):
+    columns = ("way", "gives", "precision", "million states a second", "error")
+    table = section.table("states a second, data on the device", *columns)
+    results = {"feedforward": "motor effort", "inverse_dynamics": "tau, taud, taudd", "effort": "tau"}
+    for function, gives in results.items():
         rate, worst = _exported(robot, function)
         table.add(f"exported CUDA: `{function}`", gives, "double", f"{1e-6 * rate:,.0f}", worst)
-    section.tables = [table]
     section.show()
     source = f"`bench/gpu.py {robot.name}`, {datetime.now(timezone.utc).date().isoformat()}, on one {device}."
     write_section(DOCS / "dynamics.md", section, source)
@@ -56,11 +49,7 @@ def _exported(robot: Robot, function: str) -> tuple[float, str]:
     """States a second of an exported function, and its largest error, by the test that is exported with it."""
     files, _ = project_files(project(robot, [function]), ["cuda"])
     with tempfile.TemporaryDirectory() as folder:
-        for name, contents in files.items():
-            path = Path(folder) / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(contents)
-        code = Path(folder) / "cuda"
+        code = write_files(Path(folder), files) / "cuda"
         _output(["nvcc", "-O3", "-arch=native", *map(str, code.glob("*.cu")), "-o", str(code / "test")])
         report = _output([str(code / "test")])
     print(report)

@@ -5,29 +5,184 @@ Each arm carries a tool, moves on its optimal excitation for 100 s, and differs 
 rotors and friction. Noise: 1e-5 rad of encoders, and efforts of 0.5 % of their limit.
 """
 
-from __future__ import annotations
-
-import json
-import os
-import re
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
-from excited import recording, true_robot
-from excited_arms import PERIODS, RATE, ROBOTS, Truth, arm, elastic_recording, rigid_recording
-from report import CONSOLE, Bar, Section, Table, seconds
-from settings import QUICK, Settings
+from excited import ENCODER, TORQUE, efforts, recording, true_robot, with_pseudo_inertia
+from excited import pseudo_inertia as of_joint
+from harness import PEAK_MEMORY, Section, Settings, in_fresh_process, scratch, seconds
 
-from eom_dynamics import load_robot
+from eom_dynamics import ElasticArm, Robot, load_robot
+from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.arrays import Array
-from eom_dynamics.identification import Fit, Options, Recording, fit, identify_elasticity
+from eom_dynamics.identification import Excitation, ExcitationOptions, Fit, Options, Recording, fit, identify_elasticity
 from eom_dynamics.identification.links.consistent import pseudo_inertia
+from eom_dynamics.identification.recording import ArmRecording
+from eom_dynamics.trajectory import Fourier
+
+# --- Arms and recordings ----------------------------------------------------------------
+
+ROBOTS = ("iiwa", "ur5e", "dual_arm", "sea_planar_2r")
+
+RATE = 500.0
+"""Of the recordings, Hz."""
+
+PERIODS = 10
+"""Of 10 s."""
+
+TOOL_MASS, TOOL_PLACE, TOOL_RADIUS = 3.0, (0.1, 0.0, 0.1), 0.05
+"""Tool at each tip: kg, m in the frame of the last body, radius of gyration, m."""
+
+# Errors of the files: stiffness and rotor inertia, at most.
+_SPREAD = 0.2
+
+# Friction, viscous at the highest speed, and Coulomb: of the limit of effort, or of the largest effort where
+# there is none; at least and at most. A gear of an arm has some hundredths.
+_FRICTION = 0.02, 0.05
+
+# Of the search for the motion: it gains little after these.
+_CANDIDATES, _ITERATIONS = 10, 15
+
+_TURN = np.pi / 180
+
+
+def limits(robot: Robot) -> dict[str, dict[str, float]]:
+    """Limits that the robots' files lack. Those of the iiwa 14: the manufacturer's data sheet; others are plausible."""
+    if robot.name == "iiwa":
+        position = _TURN * np.array([170, 120, 170, 120, 170, 120, 175])
+        velocity = _TURN * np.array([85, 85, 100, 75, 130, 135, 135])
+        effort = [320, 320, 176, 176, 110, 40, 40]
+        return _each(
+            robot, lower=-position, upper=position, velocity=velocity, acceleration=10, effort=effort, effort_rate=1500
+        )
+    if robot.name == "sea_planar_2r":
+        return _each(robot, lower=-np.pi / 2, upper=np.pi / 2, velocity=4)
+    if robot.name in ("ur5e", "dual_arm"):
+        return _each(robot, acceleration=10, effort_rate=1500)
+    return {}
+
+
+def with_tools(robot: Robot) -> Robot:
+    """The robot with a tool on each last body, whose weight loads the springs of the wrist."""
+    parents = {joint.parent for joint in robot.joints}
+    place = np.append(TOOL_PLACE, 1.0)
+    tool = TOOL_MASS * (np.outer(place, place) + np.diag([TOOL_RADIUS**2] * 3 + [0.0]))
+    joints = [
+        joint if i in parents else with_pseudo_inertia(joint, of_joint(joint) + tool)
+        for i, joint in enumerate(robot.joints)
+    ]
+    return replace(robot, joints=tuple(joints))
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """A robot as its file describes it, as it is, and a motion that is optimal for the former.
+
+    Attributes:
+        robot: as described, with limits.
+        true: as it is.
+        motion: the excitation.
+        side: of the joints on which efforts are measured: joint, motor, or elastic for both.
+    """
+
+    robot: Robot
+    true: Robot
+    motion: Fourier
+    side: str
+
+    @property
+    def inertias(self) -> Array:
+        """True inertial parameters (10 B,)."""
+        return np.concatenate([joint.inertial.parameters for joint in self.true.joints])
+
+    @property
+    def t(self) -> Array:
+        """Times of the samples (N,), s."""
+        return np.arange(self.motion.start, self.motion.end, 1 / RATE)
+
+
+def arm(name: str, side: str) -> Truth:
+    """An arm with other inertias, springs, rotors and friction than its file, the latter of joints or their motors."""
+    robot, motion = _described(name)
+    draw = np.random.default_rng(3)
+    q, qd, qdd = motion.derivatives(np.linspace(motion.start, motion.end, 1000), 2)
+    speeds = np.max(np.abs(qd), axis=0)
+    range_of_effort = effort_noise(robot, efforts(robot, q, qd, qdd)) / TORQUE
+    joints = list(true_robot(robot, "joint").joints)
+    for i, effort, speed in zip(robot.independent, range_of_effort, speeds, strict=True):
+        old = robot.joints[i]
+        viscous, dry = effort * draw.uniform(*_FRICTION, 2) / [speed, 1.0]
+        stiffer, heavier = 1 + draw.uniform(-_SPREAD, _SPREAD, 2)
+        law = Friction(viscous, dry, dry, smoothing_velocity=old.actuator.friction.smoothing_velocity)
+        on_link = side == "joint"
+        joints[i] = replace(
+            joints[i],
+            damping=viscous if on_link else old.damping,
+            friction=dry if on_link else old.friction,
+            spring=old.spring.scaled(stiffer),
+            rotor_inertia=old.rotor_inertia * heavier,
+            actuator=old.actuator if on_link else replace(old.actuator, friction=law),
+        )
+    return Truth(robot, replace(robot, joints=tuple(joints)), motion, side)
+
+
+def rigid_recording(truth: Truth, seed: int) -> Recording:
+    """Positions and efforts with noise."""
+    q = truth.motion.derivatives(truth.t, 0)[0]
+    tau = _rigid_efforts(truth)
+    draw = np.random.default_rng(seed)
+    noise = effort_noise(truth.robot, tau) * draw.standard_normal(tau.shape)
+    return Recording(truth.robot.joint_names, truth.t, q + ENCODER * draw.standard_normal(q.shape), tau + noise)
+
+
+def elastic_recording(truth: Truth, seed: int) -> ArmRecording:
+    """Both sides of the springs with noise; velocities of the links as drives compute them from positions."""
+    exact = _elastic_signals(truth)
+    draw = np.random.default_rng(seed)
+    q, theta = (x + ENCODER * draw.standard_normal(x.shape) for x in (exact.q, exact.theta))
+    tau, effort = (
+        x + effort_noise(truth.robot, x) * draw.standard_normal(x.shape) for x in (exact.tau, exact.motor_effort)
+    )
+    return replace(exact, q=q, theta=theta, tau=tau, motor_effort=effort)
+
+
+def effort_noise(robot: Robot, tau: Array) -> Array:
+    """Standard deviations (n,): 0.5 % of the limits of effort, or of the largest effort where there is no limit."""
+    limit = np.array([joint.limits.effort for joint in robot.independent_joints])
+    return np.asarray(TORQUE * np.where(np.isfinite(limit), limit, np.max(np.abs(tau), axis=0)))
+
+
+@cache
+def _described(name: str) -> tuple[Robot, Fourier]:
+    """A robot with limits and tools, and its optimal excitation."""
+    options = ExcitationOptions(periods=PERIODS, limits=limits(load_robot(name)))
+    task = Excitation(with_tools(load_robot(name)), options)
+    return task.robot, task.optimize(candidates=_CANDIDATES, iterations=_ITERATIONS).trajectory
+
+
+@lru_cache(maxsize=1)
+def _rigid_efforts(truth: Truth) -> Array:
+    return efforts(truth.true, *truth.motion.derivatives(truth.t, 2), truth.side)
+
+
+@lru_cache(maxsize=1)
+def _elastic_signals(truth: Truth) -> ArmRecording:
+    states = truth.motion.derivatives(truth.t, 4)
+    command = ElasticArm(truth.true).feedforward(*states)
+    return ArmRecording(truth.t, states[0], states[1], command.tau, command.motor_position, command.motor_effort)
+
+
+def _each(robot: Robot, **values: Any) -> dict[str, dict[str, float]]:
+    """Limits of all joints: numbers, or lists with one for each."""
+    shaped = {name: np.broadcast_to(x, robot.n) for name, x in values.items()}
+    return {joint: {name: float(x[k]) for name, x in shaped.items()} for k, joint in enumerate(robot.joint_names)}
+
+
+# --- What is found ----------------------------------------------------------------------
 
 DEVIATIONS, SHARE = 3.0, 0.95
 """Base parameters are within as many standard deviations, in this share of the runs."""
@@ -57,26 +212,16 @@ class Run:
     possible: bool
 
 
-def run(settings: Settings) -> Section:
+def identification(section: Section, settings: Settings) -> None:
     """Identify the arms, bad recordings, and a long one."""
-    quick = settings is QUICK
-    runs, robots = (3, ROBOTS[-1:]) if quick else (20, ROBOTS)
-    section = Section("identification", "Identification of simulated arms")
-    bases = Table(
+    runs, robots = (3, ROBOTS[-1:]) if settings.quick else (20, ROBOTS)
+    bases = section.table(
         f"Base parameters, {runs} recordings of {10 * PERIODS} s each",
-        (
-            "arm, efforts of",
-            "identifiable",
-            "within 3 s, of all",
-            "least of a parameter",
-            "RMS of error / s",
-            "consistent",
-            "time of a run",
-        ),
+        *("arm, efforts of", "identifiable", "within 3 s, of all", "least of a parameter"),
+        *("RMS of error / s", "consistent", "time of a run"),
     )
-    errors = Table(
-        "Largest relative error of any joint in any run", ("arm, efforts of", *(x.replace("_", " ") for x in PROMISES))
-    )
+    names = [x.replace("_", " ") for x in PROMISES]
+    errors = section.table("Largest relative error of any joint in any run", "arm, efforts of", *names)
     covered, possible, largest = list[Array](), [], []
     for name in robots:
         for side in ("joint", "motor"):
@@ -98,26 +243,37 @@ def run(settings: Settings) -> Section:
             )
             largest.append(_largest([each.errors for each in found]))
             errors.add(bases.rows[-1][0], *_cells(largest[-1]))
-            CONSOLE.print(bases.rows[-1], errors.rows[-1])
         truth = arm(name, "elastic")
         largest.append(_largest([_both_sides(truth, seed) for seed in range(runs)]))
         errors.add(f"{name}, both sides of springs", *_cells(largest[-1]))
-        CONSOLE.print(errors.rows[-1])
     bad = _bad_recordings(arm(robots[-1], "motor"))
     possible += [_is_possible(found) for found in bad.values()]
-    section.tables = [bases, errors]
-    section.text = [
+    section.text.append(
         "*Within 3 s*: errors of the linear estimate of at most three of its standard deviations: the share of all "
         f"base parameters of all {runs} runs, and that of the runs of the parameter with the least. Base parameters "
         "and rotors of which only the sum is identifiable do not count. Friction and rotors of rigid joints are those "
         "of the fit with physically consistent inertias. Cut-off and weight of the file are chosen by the first "
         "recording of each arm. *Time*: of the processor, with that choice. "
         f"*Consistent*: all pseudo-inertias are positive definite; so are those of bad recordings: {', '.join(bad)}."
-    ]
-    section.bars = _bars(covered, largest, possible)
-    duration = 60.0 if quick else 600.0
-    section.bars.append(_long(duration))
-    return section
+    )
+    of_all, of_one, rms = np.transpose(covered)
+    section.promise(
+        f"identification: each base parameter within {DEVIATIONS:g} standard deviations in {SHARE:.0%} of the runs",
+        f"{of_one.min():.0%} of the worst; {of_all.min():.1%} of all",
+        of_one.min() >= SHARE,
+    )
+    section.promise(
+        f"identification: RMS of errors over standard deviations from {HONEST[0]} to {HONEST[1]}",
+        f"{min(rms):.2f} to {max(rms):.2f}",
+        HONEST[0] <= min(rms) and max(rms) <= HONEST[1],
+    )
+    for name, most in PROMISES.items():
+        worst = max(each.get(name, 0.0) for each in largest)
+        promise = f"identification: {name.replace('_', ' ')} within {most:.0%}"
+        section.promise(promise, f"{worst:.2%}", worst <= most)
+    measured = f"{sum(possible)} of {len(possible)} fits"
+    section.promise("identification: inertias always physically consistent", measured, all(possible))
+    _long(section, 60.0 if settings.quick else 600.0)
 
 
 def coverage(scores: Sequence[Array]) -> Array:
@@ -210,65 +366,30 @@ def _cells(largest: dict[str, float]) -> list[str]:
     return [f"{100 * largest[name]:.2f} %" if name in largest else "" for name in PROMISES]
 
 
-def _bars(covered: Sequence[Array], largest: Sequence[dict[str, float]], possible: Sequence[bool]) -> list[Bar]:
-    of_all, of_one, rms = np.transpose(covered)
-    least = of_one.min()
-    bars = [
-        Bar(
-            f"identification: each base parameter within {DEVIATIONS:g} standard deviations in {SHARE:.0%} of the runs",
-            f"{least:.0%} of the worst; {of_all.min():.1%} of all",
-            bool(least >= SHARE),
-        ),
-        Bar(
-            f"identification: RMS of errors over standard deviations from {HONEST[0]} to {HONEST[1]}",
-            f"{min(rms):.2f} to {max(rms):.2f}",
-            bool(HONEST[0] <= min(rms) and max(rms) <= HONEST[1]),
-        ),
-    ]
-    for name, most in PROMISES.items():
-        worst = max(each.get(name, 0.0) for each in largest)
-        bars.append(Bar(f"identification: {name.replace('_', ' ')} within {most:.0%}", f"{worst:.2%}", worst <= most))
-    count = sum(possible)
-    bars.append(
-        Bar(
-            "identification: inertias always physically consistent",
-            f"{count} of {len(possible)} fits",
-            count == len(possible),
-        )
-    )
-    return bars
-
-
-def _long(duration: float) -> Bar:
+def _long(section: Section, duration: float) -> None:
     """Time and memory of the identification of a recording of seven joints at 1 kHz, in a process of its own."""
     robot = load_robot("panda")
     source = recording(robot, true_robot(robot), rate=1000.0, duration=duration, velocity=True)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "recording.npz"
-        np.savez(path, t=source.t, q=source.q, tau=source.tau, qd=source.qd)
-        command = [sys.executable, __file__, str(path)]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
-        took, peak = json.loads(done.stdout)
-    return Bar(
+    path = scratch() / "recording.npz"
+    np.savez(path, t=source.t, q=source.q, tau=source.tau, qd=source.qd)
+    took, peak = in_fresh_process(_IDENTIFY_LONG, path)
+    section.promise(
         f"identification: {duration:g} s of seven joints at 1 kHz in {_LONGEST:g} s and {_MOST / 1024:g} GB",
-        f"{took:.1f} s of the processor, {peak:.0f} MB",
-        took <= _LONGEST and peak <= _MOST,
+        f"{took:.1f} s of the processor, {peak / 2**20:.0f} MB",
+        took <= _LONGEST and peak <= _MOST * 2**20,
     )
 
 
-def _identify_long(path: Path) -> tuple[float, float]:
-    """Processor time, s, and peak of the memory of this process, MB."""
-    robot = load_robot("panda")
-    with np.load(path) as arrays:
-        source = Recording(robot.joint_names, **arrays)
-    start = time.process_time()
-    fit(robot, *source.split(0.3))
-    took = time.process_time() - start
-    # Not of getrusage, whose peak is that of the process that started this one, if larger.
-    (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    return took, int(peak) / 1024
-
-
-if __name__ == "__main__":
-    print(json.dumps(_identify_long(Path(sys.argv[1]))))
+_IDENTIFY_LONG = f"""
+import json, sys, time
+import numpy as np
+from eom_dynamics import load_robot
+from eom_dynamics.identification import Recording, fit
+{PEAK_MEMORY}
+robot = load_robot("panda")
+with np.load(sys.argv[1]) as arrays:
+    source = Recording(robot.joint_names, **arrays)
+start = time.process_time()
+fit(robot, *source.split(0.3))
+print(json.dumps([time.process_time() - start, peak_memory()]))
+"""

@@ -6,21 +6,16 @@ written file is judged by what it predicts of another motion of that arm, withou
 file predicts that motion, or if an error names what is wrong and the exit code is 1.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
-import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 from excited import ENCODER, TORQUE, true_robot
-from report import CONSOLE, Bar, Section, Table
-from settings import QUICK, Settings
+from harness import CONSOLE, Section, Settings, in_parallel
 
 from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
 from eom_dynamics.actuators.actuator import LOSSLESS
@@ -72,11 +67,6 @@ class Case:
     options: Options = field(default_factory=Options)
     named: str = ""
 
-    @property
-    def expected(self) -> str:
-        """What is as it should be."""
-        return "named" if self.named else "recovered"
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -85,56 +75,46 @@ class Outcome:
     Attributes:
         good: whether it is as it should be.
         worse: whether the file is worse than the given one without saying so.
-        code: exit code.
-        line: the errors, or the notes.
+        failures, notes: lines of the command.
         error, before: of the written and the given file (n,), relative to the efforts.
         chosen: the cut-off and the weight of the prior.
     """
 
     good: bool
     worse: bool
-    code: int
-    line: str
+    failures: Sequence[str]
+    notes: Sequence[str]
     error: Array
     before: Array
     chosen: dict[str, float]
 
 
-def run(settings: Settings) -> Section:
+def identification_cases(section: Section, settings: Settings) -> None:
     """Identify all cases."""
-    quick = settings is QUICK
-    arms, seeds = (ARMS[:1], 2) if quick else (ARMS, 20)
-    section = Section("identification_cases", "Identification of arms that files cannot describe, and wrong recordings")
-    table = Table(
+    arms, seeds = (ARMS[:1], 2) if settings.quick else (ARMS, 20)
+    table = section.table(
         f"Arms that differ from their files: runs of {seeds} that are as they should be, and files that are worse than "
         "the given one with exit code 0",
-        ("case", "should be", *(f"{name}" for name in arms), "worse files"),
+        *("case", "should be", *arms, "worse files"),
     )
     found: dict[tuple[str, int], list[Outcome]] = {}
-    took, start = 0.0, time.perf_counter()
-    with ProcessPoolExecutor(initializer=_compile_quickly) as pool:
-        keys = list(product(arms, range(len(CASES))))
-        tasks = {pool.submit(_outcomes, name, k, seeds): (name, k) for name, k in keys}
-        for done, task in enumerate(as_completed(tasks), start=1):
-            (name, k), (outcomes, spent) = tasks[task], task.result()
-            found[name, k] = outcomes
-            took += spent
-            good, wrong = (sum(getattr(each, what) for each in outcomes) for what in ("good", "worse"))
-            minutes = (time.perf_counter() - start) / 60
-            CONSOLE.print(f"{done} of {len(tasks)}, {minutes:.1f} min: {name}, {CASES[k].name}: {good}, worse {wrong}")
-            for seed, each in enumerate(outcomes):
-                if each.worse or not each.good:
-                    CONSOLE.print(f"  seed {seed}: exit {each.code}, {each.line}", each.before, each.error)
+    keys, took = list(product(arms, range(len(CASES)))), 0.0
+    for (name, k, _), (outcomes, spent) in in_parallel(_outcomes, [(*key, seeds) for key in keys], optimised=False):
+        found[name, k] = outcomes
+        took += spent
+        for seed, each in enumerate(outcomes):
+            if each.worse or not each.good:
+                what = f"{name}, {CASES[k].name}, seed {seed}: {each.failures or each.notes}"
+                CONSOLE.print(what, each.before, each.error)
     shares = [np.mean([each.good for each in found[key]]) for key in keys]
     worse_files = 0
     for k, case in enumerate(CASES):
         good = [f"{sum(each.good for each in found[name, k])} of {seeds}" for name in arms]
         worse = sum(each.worse for name in arms for each in found[name, k])
-        table.add(case.name, case.expected, *good, str(worse))
+        table.add(case.name, "named" if case.named else "recovered", *good, str(worse))
         worse_files += worse
     runs = len(keys) * seeds
-    section.tables = [table]
-    section.text = [
+    section.text.append(
         "Each run: an arm whose bodies differ from the file by some 4 % in each direction, with friction; "
         f"{DURATION:g} s of a motion of five harmonics of 0.1 Hz at {RATE:g} Hz, noise as above, and the command's "
         "defaults but for `--offset sensor` of the bias; cut-off and weight of the prior are those of the first seed. "
@@ -143,21 +123,14 @@ def run(settings: Settings) -> Section:
         "exit code 1, says what is wrong. "
         f"*Worse files*: one of a joint that predicts worse than the given one by more than {WORSE - 1:.0%}, with exit "
         f"code 0. {runs} runs took {took / runs:.2g} s of the processor each, compilers included."
-    ]
-    section.bars = [
-        Bar(
-            f"identification of arms that differ: as it should be in {SHARE:.0%} of the runs of each case",
-            f"{min(shares):.0%} of the worst, {np.mean(shares):.1%} of all",
-            min(shares) >= SHARE,
-        ),
-        Bar("identification of arms that differ: no worse file with exit code 0", f"{worse_files}", not worse_files),
-    ]
-    return section
-
-
-def _compile_quickly() -> None:
-    """Compile without optimization: each arm and each written file is a robot of its own, evaluated a few times."""
-    os.environ["EOM_DYNAMICS_CFLAGS"] = "-O0"
+    )
+    section.promise(
+        f"identification of arms that differ: as it should be in {SHARE:.0%} of the runs of each case",
+        f"{min(shares):.0%} of the worst, {np.mean(shares):.1%} of all",
+        min(shares) >= SHARE,
+    )
+    promise = "identification of arms that differ: no worse file with exit code 0"
+    section.promise(promise, f"{worse_files}", not worse_files)
 
 
 def _outcomes(name: str, k: int, seeds: int) -> tuple[list[Outcome], float]:
@@ -204,15 +177,8 @@ def outcome(case: Case, name: str, seed: int, chosen: dict[str, float] | None = 
     recovered = bool(np.all(error < RECOVERED)) and not failed
     good = any(case.named in line for line in failed) if case.named else recovered
     assert found.link_fit is not None
-    return Outcome(
-        good,
-        worse and not failed,
-        int(bool(failed)),
-        "; ".join(failed or found.notes),
-        error.round(3),
-        before.round(3),
-        {"cutoff": found.link_fit.filter.cutoff, "prior_weight": found.link_fit.prior_weight or 1.0},
-    )
+    chosen = {"cutoff": found.link_fit.filter.cutoff, "prior_weight": found.link_fit.prior_weight or 1.0}
+    return Outcome(good, worse and not failed, failed, found.notes, error.round(3), before.round(3), chosen)
 
 
 def _identified(

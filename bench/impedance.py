@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """An elastic arm in MuJoCo on springs, and led by a hand: what the hand feels, stiffness, energy and cycle times."""
 
-from __future__ import annotations
-
 import time
-from typing import Any
 
 import numpy as np
-from chains import packaged_parameters
 from complying import PERIOD, START, Complying, HandledArm
+from harness import Section, Settings
 from reference.impedance import Gains, Impedance
-from report import Bar, Section, Table
-from settings import QUICK, Settings
 
-from eom_dynamics import ElasticArm, Kinematics, load_robot, robot_from_parameters
+from eom_dynamics import ElasticArm, Kinematics, load_robot
 from eom_dynamics.arrays import Array
 
 TEXT = (
@@ -34,9 +29,7 @@ def lever(arm: ElasticArm, C: Array) -> Array:
     return np.asarray(C[:3, :3] @ tool.pose[:3, :3].T @ (tool.pose[:3, 3] - joint.center_of_mass))
 
 
-def guided(
-    arm: ElasticArm, robot: dict[str, Any] | None = None, seconds: float = 4.0, rest: float = 1.5
-) -> tuple[float, float, float, float]:
+def guided(arm: ElasticArm, seconds: float = 4.0, rest: float = 1.5) -> tuple[float, float, float, float]:
     """Distance of the tool, m; mean and largest force of the hand while it moves, and that at rest, N."""
     kinematics, forces = Kinematics(arm.robot), []
     start = kinematics.pose(POSE)[:3, 3]
@@ -54,19 +47,11 @@ def guided(
         forces.append(np.linalg.norm(force))
         return arm.robot.tools[0].joint, np.r_[force, np.cross(lever(arm, C), force)]
 
-    plant = LedArm(host, push, robot, step=STEP)
+    plant = LedArm(host, push, step=STEP)
     links, _ = plant.handle(POSE, seconds + rest)
     moving = forces[: int(len(forces) * seconds / (seconds + rest))]
     moved = kinematics.pose(links[-1])[:3, 3] - start
     return float(np.linalg.norm(moved)), float(np.mean(moving)), max(forces), forces[-1]
-
-
-def rubbing() -> dict[str, Any]:
-    """Parameters of the arm with friction of its motors, N m and N m s/rad."""
-    parameters = packaged_parameters(NAME)
-    for share, joint in zip((1, 1, 1, 1, 0.3, 0.3, 0.3), parameters["joints"].values(), strict=True):
-        joint["actuator"] = {"friction": {"coulomb": share, "viscous": share}}
-    return parameters
 
 
 class LedArm(HandledArm):
@@ -154,34 +139,22 @@ def cycle_times(arm: ElasticArm, rounds: int) -> dict[str, float]:
     return found
 
 
-def run(settings: Settings) -> Section:
-    """Measure."""
-    arm, quick = ElasticArm(load_robot(NAME)), settings.rounds <= QUICK.rounds
-    section, table = Section("impedance", "Impedance and hands"), Table("On MuJoCo's iiwa", ("", "measured"))
+def impedance(section: Section, settings: Settings) -> None:
+    """Measure what a hand feels, stiffness, energies and cycles."""
+    arm, table = ElasticArm(load_robot(NAME)), section.table("On MuJoCo's iiwa", "", "measured")
     distance, mean, most, rest = guided(arm)
     table.add("hand leads the tool by", f"{distance:.3f} m")
     table.add("force at rest; mean and largest with inertia and damping", f"{rest:.2g} N; {mean:.1f} N, {most:.1f} N")
-    robot = rubbing()
-    _, mean, most, left = guided(ElasticArm(robot_from_parameters(robot)), robot)
-    table.add("with friction of 1 N m and 1 N m s/rad, wrist 0.3", f"{left:.2g} N; {mean:.1f} N, {most:.1f} N")
-    section.bars.append(Bar("a hand feels less than 2 N of the weight", f"{rest:.2g} N", rest < 2))
+    section.promise("a hand feels less than 2 N of the weight", f"{rest:.2g} N", rest < 2)
     worst = max(map(abs, stiffness_errors(arm)))
-    section.bars.append(Bar("stiffness of the tool within 2 %", f"{100 * worst:.2f} %", worst < 0.02))
-    pushes = 10 if quick else 100
-    grows = 0.0
+    section.promise("stiffness of the tool within 2 %", f"{100 * worst:.2f} %", worst < 0.02)
+    pushes, grows = 10 if settings.quick else 100, 0.0
     for mode, gains in (("gravity_compensation", {}), ("impedance", {"stiffness": 300.0})):
         growth, energy = energies(arm, mode, pushes, **gains)
-        table.add(
-            f"energy after {pushes} pushes, {mode}: largest, largest growth in 10 ms", f"{energy:.2f} J, {growth:.1e} J"
-        )
+        what = f"energy after {pushes} pushes, {mode}: largest, largest growth in 10 ms"
+        table.add(what, f"{energy:.2f} J, {growth:.1e} J")
         grows = max(grows, growth / energy)
-    section.bars.append(Bar("energy does not grow after pushes", f"{grows:.1e} of it", grows < 1e-6))
-    times = cycle_times(arm, settings.rounds)
-    for name, value in times.items():
+    section.promise("energy does not grow after pushes", f"{grows:.1e} of it", grows < 1e-6)
+    for name, value in cycle_times(arm, settings.rounds).items():
         table.add(f"cycle from Python, {name}", f"{value:.2f} µs")
-    section.tables, section.text = [table], [TEXT]
-    return section
-
-
-if __name__ == "__main__":
-    run(QUICK).show()
+    section.text.append(TEXT)

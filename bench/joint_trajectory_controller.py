@@ -5,9 +5,6 @@ A controller manager runs both on the simulated robot of the package, in simulat
 this package in a workspace that is sourced. A whole run writes the picture docs/joint_trajectory_controller.png, too.
 """
 
-from __future__ import annotations
-
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,17 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from report import Bar, Section, Table
+from harness import DOCS, Section, Settings, rms
+from managed_arm import FEEDFORWARD, TRAJECTORY, ManagedArm, install, missing
 from scipy.interpolate import BPoly
-from settings import QUICK, Settings
 
 from eom_dynamics.arrays import Array
-
-sys.path.append(str(Path(__file__).parents[1] / "test" / "helpers"))
-
-from managed_arm import FEEDFORWARD, TRAJECTORY, ManagedArm, install, missing
-
-PICTURE = Path(__file__).parents[1] / "docs" / "joint_trajectory_controller.png"
 
 ROBOT = "sea_planar_2r"
 # Distance, rad, and time of each way, s; time at rest before, s.
@@ -94,7 +85,7 @@ WAYS = {
 """Configurations, and controllers to activate."""
 
 
-def run(settings: Settings) -> Section:
+def joint_trajectory_controller(section: Section, settings: Settings) -> None:
     """Build the package, and send the same goals in each configuration, each to an arm at rest."""
     if reason := missing():
         raise SystemExit(f"joint_trajectory_controller: skipped, {reason}")
@@ -109,21 +100,18 @@ def run(settings: Settings) -> Section:
                 errors[way, name] = _error(arm, motion)
             finally:
                 arm.close()
-    section = Section("joint_trajectory_controller", "joint_trajectory_controller alone, and with feedforward")
     title = f"{ROBOT}: distance of the links from the goal, rms / peak, mrad, and the same less that at rest before"
     columns = [f"{name}{less}" for name in motions for less in ("", ", less that at rest")]
-    table = Table(title, ["joint_trajectory_controller", *columns])
+    table = section.table(title, "joint_trajectory_controller", *columns)
     for way in WAYS:
         pairs = [errors[way, name] for name in motions]
         table.add(way, *(_cell(each) for _, error in pairs for each in (error, error - error[0])))
-    section.tables = [table]
     for name in motions:
-        ratio = _rms(errors[ALONE, name][1]) / _rms(errors[BEHIND, name][1])
-        bar = f"{name}: at least {RATIO:g} × less error than with the PID alone, rms"
-        section.bars.append(Bar(bar, f"{ratio:,.0f} ×", ratio >= RATIO))
-    if settings is not QUICK:
+        ratio = rms(errors[ALONE, name][1]) / rms(errors[BEHIND, name][1])
+        promise = f"{name}: at least {RATIO:g} × less error than with the PID alone, rms"
+        section.promise(promise, f"{ratio:,.0f} ×", ratio >= RATIO)
+    if not settings.quick:
         _write_picture(errors)
-    return section
 
 
 def _error(arm: ManagedArm, motion: Motion) -> tuple[Array, Array]:
@@ -139,12 +127,8 @@ def _error(arm: ManagedArm, motion: Motion) -> tuple[Array, Array]:
     return t - REST, q - reference[:, None]
 
 
-def _rms(error: Array) -> float:
-    return float(np.sqrt(np.mean(error**2)))
-
-
 def _cell(error: Array) -> str:
-    return f"{1e3 * _rms(error):.3g} / {1e3 * np.abs(error).max():.3g}"
+    return f"{1e3 * rms(error):.3g} / {1e3 * np.abs(error).max():.3g}"
 
 
 def _write_picture(errors: dict[tuple[str, str], tuple[Array, Array]]) -> None:
@@ -162,4 +146,4 @@ def _write_picture(errors: dict[tuple[str, str], tuple[Array, Array]]) -> None:
         axes.grid(alpha=0.3)
     figure.axes[0].set_ylabel("largest distance of a link [mrad]", fontsize=12)
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=11)
-    figure.savefig(PICTURE, dpi=110)
+    figure.savefig(DOCS / "joint_trajectory_controller.png", dpi=110)

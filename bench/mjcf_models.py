@@ -4,15 +4,12 @@
 ``make bench BENCH_ARGS="--only mjcf_models --models FOLDER"`` reads all ``.xml`` files in folders of FOLDER.
 """
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 
 import numpy as np
+from harness import CONSOLE, Section, Settings
 from mujoco_reference import mujoco_dynamics
-from report import CONSOLE, Bar, Section, Table
-from settings import Settings
 
 from eom_dynamics import equations_of_motion, load_robot
 from eom_dynamics.exceptions import RobotDescriptionError
@@ -26,9 +23,8 @@ LARGEST = 1e-9
 _STATES = 3
 
 
-def run(settings: Settings) -> Section:
+def mjcf_models(section: Section, settings: Settings) -> None:
     """Compare each model in random states."""
-    section = Section("mjcf_models", "MJCF models")
     assert settings.models is not None
     refused, worst, read = list[str](), np.zeros(3), 0
     said: dict[str, int] = {}
@@ -49,20 +45,18 @@ def run(settings: Settings) -> Section:
             said[line] = said.get(line, 0) + 1
         if np.max(differences) > LARGEST:
             CONSOLE.print(f"{name}: {differences}")
-    figures = Table("Largest difference to MuJoCo", ("effort", "mass matrix", "gravity"))
+    figures = section.table("Largest difference to MuJoCo", "effort", "mass matrix", "gravity")
     figures.add(*(f"{x:.1e}" for x in worst))
-    named = Table("Warnings", ("warning", "files"))
+    named = section.table("Warnings", "warning", "files")
     for line, count in sorted(said.items()):
         named.add(line, str(count))
-    section.tables = [figures, named]
     section.text.append(
         f"{read} of {len(paths)} files are read. Efforts, mass matrix and gravity are those of `mj_rne`, and of the "
         "springs of joints, in random states; differences are relative to the largest entry or 1."
     )
     if refused:
         section.text.append(f"Not read: {', '.join(refused)}.")
-    section.bars = [Bar(f"differences at most {LARGEST:g}", f"{np.max(worst):.1e}", bool(np.max(worst) <= LARGEST))]
-    return section
+    section.promise(f"differences at most {LARGEST:g}", f"{np.max(worst):.1e}", np.max(worst) <= LARGEST)
 
 
 def _differences(path: Path) -> np.ndarray:

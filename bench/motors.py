@@ -1,46 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Feedforward of the iiwa with every kind of spring, beside the inverse dynamics of its links."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
-from report import Bar, Section, Table, seconds
-from settings import Settings
-from timing import TimedTask, interleaved
+from harness import Section, Settings, TimedTask, interleaved
 
 from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
-from eom_dynamics.actuators import Actuator, Friction, Gear
-from eom_dynamics.actuators.springs import (
-    CubicSpring,
-    DampedSpring,
-    DeadZoneSpring,
-    ExponentialPair,
-    ExponentialSpring,
-    LinearSpring,
-    PolynomialSpring,
-    QuadraticPair,
-    Spring,
-    TabulatedSpring,
-    VariableSpring,
-)
+from eom_dynamics.actuators import Actuator, Friction, Gear, springs
 
-SPRINGS: tuple[Spring, ...] = (
-    LinearSpring(1e4),
-    CubicSpring(8e3, 5e6),
-    PolynomialSpring([8e3, 1e3, 4e6, 0.0, 1e9]),
-    ExponentialSpring(8e3, 60.0),
-    DeadZoneSpring(1e4, 2e3, 2e-3, 1e-3),
-    TabulatedSpring([0.0, 1e-3, 3e-3, 8e-3, 2e-2], [0.0, 5.0, 20.0, 80.0, 260.0]),
-    DampedSpring(1e4, 30.0),
-    VariableSpring(5e3, 2e4, 1e4),
-    ExponentialPair(4e3, 60.0, 5e4),
-    QuadraticPair(4e3, 2e5, 5e4),
+SPRINGS: tuple[springs.Spring, ...] = (
+    springs.LinearSpring(1e4),
+    springs.CubicSpring(8e3, 5e6),
+    springs.PolynomialSpring([8e3, 1e3, 4e6, 0.0, 1e9]),
+    springs.ExponentialSpring(8e3, 60.0),
+    springs.DeadZoneSpring(1e4, 2e3, 2e-3, 1e-3),
+    springs.TabulatedSpring([0.0, 1e-3, 3e-3, 8e-3, 2e-2], [0.0, 5.0, 20.0, 80.0, 260.0]),
+    springs.DampedSpring(1e4, 30.0),
+    springs.VariableSpring(5e3, 2e4, 1e4),
+    springs.ExponentialPair(4e3, 60.0, 5e4),
+    springs.QuadraticPair(4e3, 2e5, 5e4),
 )
 """Ten kinds, sized for the arm."""
 
-MOTORS = {"ideal motors": Actuator(), "friction and gear loss": Actuator(Friction(1.0, 0.5, 0.8), Gear(0.8))}
+LOSSY = Actuator(Friction(1.0, 0.5, 0.8), Gear(0.8))
 
 COUNT = 50_000
 """States of a batch."""
@@ -49,54 +32,46 @@ MOST = 2.0
 """Largest ratio of the feedforward to the inverse dynamics, of one state and of a batch."""
 
 
-def run(settings: Settings) -> Section:
+def arms(spring: springs.Spring) -> dict[str, Robot]:
+    """The iiwa with a spring, by what its motors and joints lose."""
+    robot = load_robot("iiwa")
+    losses = {
+        "ideal motors": {"actuator": Actuator()},
+        "friction and gear loss": {"actuator": LOSSY},
+        "joint friction": {"damping": 0.5, "friction": 0.3},
+    }
+    found = {
+        name: replace(robot, joints=tuple(replace(x, spring=spring, **values) for x in robot.joints))
+        for name, values in losses.items()
+    }
+    return found | {"joint friction": replace(found["joint friction"], joint_friction=True)}
+
+
+def motors(section: Section, settings: Settings) -> None:
     """Compare the times of one state and of a batch; arms are interleaved with their own inverse dynamics."""
-    section = Section("motors", "Feedforward with every kind of spring")
-    robots = {(spring.kind, name): robot for spring in SPRINGS for name, robot in _robots(spring).items()}
-    table = Table(
+    table = section.table(
         "iiwa, tau to taudd and motor motion and effort, called from Python",
-        (*("springs", "motors", "one state", "× inverse dynamics"), *("batch, a state", "× inverse dynamics")),
+        *("springs", "motors", "one state", "× inverse dynamics", "batch, a state", "× inverse dynamics"),
     )
-    random, worst = np.random.default_rng(1), [0.0, 0.0]
+    random, worst = np.random.default_rng(1), {"one state": 0.0, "a batch": 0.0}
     # Arrays of their own: taking rows of one array would cost more than what is measured.
     one = tuple(random.uniform(-1, 1, 7) for _ in range(5))
     many = tuple(random.uniform(-1, 1, (COUNT, 7)) for _ in range(5))
-    for (kind, name), robot in robots.items():
-        arm, links = ElasticArm(robot), Dynamics(robot)
-        tasks = {
-            "feedforward": TimedTask(lambda arm=arm: arm.feedforward(*one)),
-            "links": TimedTask(lambda links=links: links.inverse_dynamics(*one)),
-        }
-        batches = {
-            "feedforward": TimedTask(lambda arm=arm: arm.feedforward(*many), COUNT),
-            "links": TimedTask(lambda links=links: links.inverse_dynamics(*many), COUNT),
-        }
-        cells = []
-        for k, (each, rounds) in enumerate(((tasks, settings.rounds), (batches, settings.slow_rounds))):
-            times = interleaved(each, rounds)
-            ratio = times.ratio("feedforward", "links")
-            worst[k] = max(worst[k], ratio)
-            cells += [seconds(times.median("feedforward")), f"{ratio:.2f}"]
-        table.add(kind.replace("_", " "), name, *cells)
-    section.tables = [table]
-    section.text = [f"Batches have {COUNT:,} states. Ratios are medians of interleaved calls."]
-    for what, ratio in zip(("one state", "a batch"), worst, strict=True):
+    kinds = (("one state", one, 1, settings.rounds), ("a batch", many, COUNT, settings.slow_rounds))
+    for spring in SPRINGS:
+        for name, robot in arms(spring).items():
+            arm, links, cells = ElasticArm(robot), Dynamics(robot), []
+            for what, states, count, rounds in kinds:
+                tasks = {
+                    "feedforward": TimedTask(lambda arm=arm, x=states: arm.feedforward(*x), count),
+                    "links": TimedTask(lambda links=links, x=states: links.inverse_dynamics(*x), count),
+                }
+                times = interleaved(tasks, rounds)
+                ratio = times.ratio("feedforward", "links")
+                worst[what] = max(worst[what], ratio)
+                cells += [times.cell("feedforward"), f"{ratio:.2f}"]
+            table.add(spring.kind.replace("_", " "), name, *cells)
+    section.text.append(f"Batches have {COUNT:,} states. Ratios are medians of interleaved calls.")
+    for what, ratio in worst.items():
         promise = f"feedforward of {what} with any spring at most {MOST} × the inverse dynamics of the arm"
-        section.bars.append(Bar(promise, f"{ratio:.2f} ×", ratio <= MOST))
-    return section
-
-
-def _robots(spring: Spring) -> dict[str, Robot]:
-    """The arm with a spring, by what its motors and joints lose."""
-    robot = load_robot("iiwa")
-    found = {
-        name: replace(robot, joints=tuple(replace(x, spring=spring, actuator=actuator) for x in robot.joints))
-        for name, actuator in MOTORS.items()
-    }
-    return found | {"joint friction": rubbing(robot, spring)}
-
-
-def rubbing(robot: Robot, spring: Spring) -> Robot:
-    """The arm with a spring and friction in its joints."""
-    joints = tuple(replace(x, spring=spring, damping=0.5, friction=0.3) for x in robot.joints)
-    return replace(robot, joints=joints, joint_friction=True)
+        section.promise(promise, f"{ratio:.2f} ×", ratio <= MOST)

@@ -1,38 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams of targets on elastic arms in MuJoCo: OnlineTrajectory beside Ruckig and the segments of JTC."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from harness import CONSOLE, DOCS, Section, Settings, rms
 from mujoco_arms import MujocoArm, held
-from report import CONSOLE, DOCS, Bar, Section, Table
+from paced import START, played
+from paced import STEP as CYCLE
+from plants import angles_of, tip
 from scipy.interpolate import BPoly
-from settings import QUICK, Settings
 
-from eom_dynamics import ElasticArm, OnlineTrajectory, load_robot
+from eom_dynamics import ElasticArm, Kinematics, OnlineTrajectory, inverse_kinematics, lie, load_robot
 from eom_dynamics.arrays import Array
-from eom_dynamics.trajectory import rest_to_rest
+from eom_dynamics.control.control_loop import ControlLoop
+from eom_dynamics.control.robot_table import RobotTable
+from eom_dynamics.states import STATE_NAMES
+from eom_dynamics.trajectory import Spline, minimum_time, rest_to_rest
 
 TEXT = (
     "iiwa and sea_planar_2r in MuJoCo, springs as in the file or 10 % stiffer, commands held for 1 ms, a PD of 70 "
     "rad/s; limits 2 rad/s, 10 rad/s², and those of jerk and snap by default, without snap for Ruckig. *Error*: rms of "
     "the links to their own reference. *Vibration*: rms of the links about their mean in the half second after the "
     "reference rests. *Delay*: of the reference behind the motion that was sampled. *Rigid*: inverse dynamics. *τ/K*: "
-    "the same with the deflection of the springs, *differences*: and its differenced velocity and acceleration. *JTC*: "
-    "its segments, lines between positions, cubic with velocities, and quintic steps of 0.7 s, with rigid inverse "
-    "dynamics."
+    "the same with the deflection of the springs. *JTC*: its segments, lines between positions, cubic with velocities, "
+    "and quintic steps of 0.7 s, with rigid inverse dynamics."
 )
 
 PERIOD, STEP, REST = 1e-3, 2.5e-4, 1000
-NAMES = ("sea_planar_2r", "iiwa")
 GIVEN = {"velocity": 2.0, "acceleration": 10.0}
-LENGTHS = np.array([0.5, 0.4])
-"""Of the links of sea_planar_2r, m."""
 
 
 class Stream(NamedTuple):
@@ -105,10 +104,8 @@ def ruckig(arm: ElasticArm, stream: Stream) -> Array:
     for k in range(stream.cycles):
         if k in stream.events:
             position, velocity = stream.events[k]
-            given.target_position, given.target_velocity = (
-                list(position),
-                list(np.zeros(n) if velocity is None else velocity),
-            )
+            given.target_position = list(position)
+            given.target_velocity = list(np.zeros(n) if velocity is None else velocity)
         otg.update(given, out)
         states[k, :4] = out.new_position, out.new_velocity, out.new_acceleration, out.new_jerk
         out.pass_to_input(given)
@@ -146,36 +143,33 @@ def flat(arm: ElasticArm, states: Array) -> Sent:
     return y.motor_effort, y.motor_position, y.motor_velocity
 
 
-def rigid(arm: ElasticArm, states: Array, *, springs: bool = False, differences: bool = False) -> Sent:
-    """The same of motors that are the links, with the deflection of springs, and with its differences."""
+def rigid(arm: ElasticArm, states: Array, *, springs: bool = False) -> Sent:
+    """The same of motors that are the links, or with the deflection of springs."""
     h = PERIOD / 2
     q, qd, qdd, qddd, _ = np.moveaxis(states, 1, 0)
     q, qd, qdd = q + h * (qd + h / 2 * (qdd + h / 3 * qddd)), qd + h * (qdd + h / 2 * qddd), qdd + h * qddd
     tau = arm.dynamics.effort(q, qd, qdd)
-    theta = q + springs * tau / arm.stiffness
-    thetad, thetadd = qd, qdd
-    if differences:
-        thetad = np.gradient(theta, PERIOD, axis=0)
-        thetadd = np.gradient(thetad, PERIOD, axis=0)
-    return tau + arm.rotor_inertia * thetadd, theta, thetad
+    return tau + arm.rotor_inertia * qdd, q + springs * tau / arm.stiffness, qd
 
 
-WAYS: Mapping[str, tuple[Callable[[ElasticArm, Stream], Array], Callable[..., Sent], dict[str, bool]]] = {
-    "OnlineTrajectory": (ours, flat, {}),
-    "Ruckig, rigid": (ruckig, rigid, {}),
-    "Ruckig, τ/K": (ruckig, rigid, {"springs": True}),
-    "Ruckig, differences": (ruckig, rigid, {"springs": True, "differences": True}),
-    "JTC": (segments, rigid, {}),
+def deflected(arm: ElasticArm, states: Array) -> Sent:
+    """The same with the deflection of springs."""
+    return rigid(arm, states, springs=True)
+
+
+WAYS: Mapping[str, tuple[Callable[[ElasticArm, Stream], Array], Callable[[ElasticArm, Array], Sent]]] = {
+    "OnlineTrajectory": (ours, flat),
+    "Ruckig, rigid": (ruckig, rigid),
+    "Ruckig, τ/K": (ruckig, deflected),
+    "JTC": (segments, rigid),
 }
 
 
 class Result(NamedTuple):
-    """Errors and vibrations by the stiffness, rad; largest effort and rate; delay, s; and violations of limits."""
+    """Errors and vibrations by the stiffness, rad; delay, s; and violations of limits."""
 
     error: tuple[float, float]
     vibration: tuple[float, float]
-    effort: float
-    rate: float
     delay: float
     violations: int
 
@@ -190,30 +184,23 @@ def followed(name: str, commands: Sent, start: Array, stiffness: float) -> Array
 
 def result(name: str, arm: ElasticArm, stream: Stream, way: str) -> Result:
     """Follow a stream with the springs of the file, and with stiffer ones."""
-    generate, command, options = WAYS[way]
+    generate, command = WAYS[way]
     states = generate(arm, stream)
-    effort, position, velocity = command(arm, states, **options)
+    sent = command(arm, states)
     errors, vibrations = [], []
     moving = np.flatnonzero(np.abs(states[:, 1]).max(axis=1) > 1e-6)[-1] + 1
     for stiffness in (1.0, 1.1):
-        links = followed(name, (effort, position, velocity), np.zeros(arm.robot.n), stiffness)
-        errors.append(float(np.sqrt(np.mean((links - states[:, 0])[REST - 100 :] ** 2))))
+        links = followed(name, sent, np.zeros(arm.robot.n), stiffness)
+        errors.append(rms((links - states[:, 0])[REST - 100 :]))
         after = links[moving : moving + 500]
-        vibrations.append(float(np.sqrt(np.mean((after - after.mean(axis=0)) ** 2))))
+        vibrations.append(rms(after - after.mean(axis=0)))
     limits = OnlineTrajectory(arm, PERIOD, GIVEN).limits
     over = [
         np.abs(states[:, k]) > getattr(limits, x) * (1 + 1e-6)
         for k, x in ((1, "velocity"), (2, "acceleration"), (3, "jerk"))
     ]
-    rate = np.abs(np.diff(effort[REST - 100 :], axis=0)).max() / PERIOD
-    return Result(
-        (errors[0], errors[1]),
-        (vibrations[0], vibrations[1]),
-        float(np.abs(effort).max()),
-        float(rate),
-        delay_of(stream, states),
-        int(np.any(over, axis=(0, 2)).sum()),
-    )
+    violations = int(np.any(over, axis=(0, 2)).sum())
+    return Result((errors[0], errors[1]), (vibrations[0], vibrations[1]), delay_of(stream, states), violations)
 
 
 def delay_of(stream: Stream, states: Array) -> float:
@@ -260,19 +247,6 @@ def drawing() -> Drawing:
     return Drawing(points[kept], Stream(events, REST + 7500, lambda t: t), q[0])
 
 
-def angles_of(points: Array) -> Array:
-    """Joint angles (K, 2) that put the tip of sea_planar_2r at points (K, 2), m, with the elbow below."""
-    elbow = np.arccos((np.sum(points**2, axis=1) - LENGTHS @ LENGTHS) / (2 * np.prod(LENGTHS)))
-    across, along = LENGTHS[1] * np.sin(elbow), LENGTHS[0] + LENGTHS[1] * np.cos(elbow)
-    return np.column_stack([np.arctan2(*points.T[::-1]) - np.arctan2(across, along), elbow])
-
-
-def tip(q: Array) -> Array:
-    """Tip of sea_planar_2r (…, 2), m."""
-    angles = np.cumsum(q, axis=-1)
-    return np.stack([np.cos(angles) @ LENGTHS, np.sin(angles) @ LENGTHS], axis=-1)
-
-
 def write_picture(path: Path) -> None:
     """Draw what three generators make of a stream by hand: paths of the tip, and its distance from their references."""
     from matplotlib.figure import Figure
@@ -280,17 +254,16 @@ def write_picture(path: Path) -> None:
     arm, (points, stream, start) = ElasticArm(load_robot("sea_planar_2r")), drawing()
     positions = stream._replace(events={k: (q, None) for k, (q, _) in stream.events.items()})
     ways = {
-        "quintic segments, as of JTC, rigid feedforward": (segments(arm, stream, order=3), rigid, {}),
-        "Ruckig, rigid inverse dynamics and τ/K": (ruckig(arm, positions), rigid, {"springs": True}),
-        "eom.OnlineTrajectory and flatness": (ours(arm, positions), flat, {}),
+        "quintic segments, as of JTC, rigid feedforward": (segments(arm, stream, order=3), rigid),
+        "Ruckig, rigid inverse dynamics and τ/K": (ruckig(arm, positions), deflected),
+        "eom.OnlineTrajectory and flatness": (ours(arm, positions), flat),
     }
     figure = Figure(figsize=(13, 6.2), layout="constrained")
     figure.suptitle("Positions drawn by hand, 10 Hz with jitter and gaps, on an elastic arm in MuJoCo", fontsize=15)
     above, below = figure.subplots(2, 3, sharey="row", height_ratios=[3, 2])
-    for path_axes, axes, (title, (states, command, options)) in zip(above, below, ways.items(), strict=True):
+    for path_axes, axes, (title, (states, command)) in zip(above, below, ways.items(), strict=True):
         states[:, 0] += start
-        sent = command(arm, states, **options)
-        links = followed("sea_planar_2r", sent, start, 1.0)
+        links = followed("sea_planar_2r", command(arm, states), start, 1.0)
         path_axes.plot(*points.T, "o", color="0.6", ms=4, label="positions received")
         path_axes.plot(*tip(states[REST:, 0]).T, color="#66CCEE", lw=3, label="reference made of them")
         path_axes.plot(*tip(links[REST:]).T, color="#AA3377", lw=1.3, label="tip of the arm")
@@ -298,7 +271,7 @@ def write_picture(path: Path) -> None:
         path_axes.set_aspect("equal")
         away = 1e3 * np.linalg.norm(tip(links) - tip(states[:, 0]), axis=1)[REST:]
         axes.semilogy(PERIOD * np.arange(len(away)), away, color="#AA3377")
-        axes.set_title(f"rms {np.sqrt(np.mean(away**2)):.2g} mm", fontsize=12.5)
+        axes.set_title(f"rms {rms(away):.2g} mm", fontsize=12.5)
         axes.set_xlabel("time [s]", fontsize=11)
     above[0].set_ylabel("height [m]", fontsize=11)
     below[0].set_ylabel("tip from its reference [mm]", fontsize=11)
@@ -309,70 +282,108 @@ def write_picture(path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
-def run(settings: Settings) -> Section:
-    """Follow all streams by all ways; a whole run writes the picture docs/online_motion.png, too."""
-    quick = settings is QUICK
-    if not quick:
+def online_motion(section: Section, settings: Settings) -> None:
+    """Follow all streams by all ways; a whole run writes the pictures docs/online_motion.png and path_time.png, too."""
+    if not settings.quick:
         write_picture(DOCS / "online_motion.png")
-    tables, bars = [], []
-    for name in NAMES:
+        write_pause_picture(DOCS / "path_time.png")
+    for name in ("sea_planar_2r", "iiwa"):
         arm = ElasticArm(load_robot(name))
-        for label, stream in streams(arm.robot.n, 4.5 if quick else 9.0).items():
-            table = Table(
+        for label, stream in streams(arm.robot.n, 4.5 if settings.quick else 9.0).items():
+            table = section.table(
                 f"{name}, {label}",
-                (
-                    "",
-                    "error, mrad: exact; springs +10 %",
-                    "vibration, µrad: exact; +10 %",
-                    "delay, ms",
-                    "effort, N m",
-                    "its rate, N m/s",
-                    "cycles over limits",
-                ),
+                *("", "error, mrad: exact; springs +10 %", "vibration, µrad: exact; +10 %"),
+                *("delay, ms", "cycles over limits"),
             )
             found = {way: result(name, arm, stream, way) for way in WAYS}
             for way, x in found.items():
                 cells = ("; ".join(f"{1e3 * e:.2g}" for e in x.error), "; ".join(f"{1e6 * e:.2g}" for e in x.vibration))
-                table.add(
-                    way,
-                    *cells,
-                    f"{1e3 * x.delay:.0f}" if x.delay == x.delay else "–",
-                    f"{x.effort:.3g}",
-                    f"{x.rate:.3g}",
-                    str(x.violations),
-                )
-            tables.append(table)
-            CONSOLE.print(table.markdown())
-            bars += judged(f"{name}, {label}", found)
+                table.add(way, *cells, "–" if stream.motion is None else f"{1e3 * x.delay:.0f}", str(x.violations))
+            _judge(section, f"{name}, {label}", found)
             if stream.motion is None:
                 mine, theirs = step_times(arm, stream)
-                bars.append(
-                    Bar(
-                        f"{name}: steps take at most 1.10 × Ruckig's time",
-                        f"{mine:.3f} s, {mine / theirs:.2f} ×",
-                        mine <= 1.1 * theirs,
-                    )
-                )
-            for bar in bars[-6:]:
-                CONSOLE.print(bar)
-    return Section("online_motion", "Streams of targets on elastic arms", [TEXT], tables, bars)
+                measured = f"{mine:.3f} s, {mine / theirs:.2f} ×"
+                section.promise(f"{name}: steps take at most 1.10 × Ruckig's time", measured, mine <= 1.1 * theirs)
+    section.text.append(TEXT)
 
 
-def judged(label: str, found: Mapping[str, Result]) -> list[Bar]:
+def _judge(section: Section, label: str, found: Mapping[str, Result]) -> None:
     """Promises of a stream."""
-    own, springs, differences = (found[x] for x in ("OnlineTrajectory", "Ruckig, τ/K", "Ruckig, differences"))
-    ratios = (
-        own.error[0] / springs.error[0],
-        max(x / y for x, y in zip(own.vibration, springs.vibration, strict=True)),
-        own.rate / differences.rate,
-    )
-    bars = [
-        Bar(f"{label}: error at most 1/10 of Ruckig's with τ/K", f"{ratios[0]:.3f}", ratios[0] <= 0.1),
-        Bar(f"{label}: vibration at most 1/10 of it, exact and +10 %", f"{ratios[1]:.3f}", ratios[1] <= 0.1),
-        Bar(f"{label}: effort rate at most 1/20 of Ruckig's with differences", f"{ratios[2]:.3f}", ratios[2] <= 0.05),
-        Bar(f"{label}: no violation", str(own.violations), own.violations == 0),
-    ]
+    own, springs = found["OnlineTrajectory"], found["Ruckig, τ/K"]
+    ratio = own.error[0] / springs.error[0]
+    section.promise(f"{label}: error at most 1/10 of Ruckig's with τ/K", f"{ratio:.3f}", ratio <= 0.1)
+    ratio = max(x / y for x, y in zip(own.vibration, springs.vibration, strict=True))
+    section.promise(f"{label}: vibration at most 1/10 of it, exact and +10 %", f"{ratio:.3f}", ratio <= 0.1)
+    section.promise(f"{label}: no violation", str(own.violations), own.violations == 0)
     if own.delay == own.delay:
         later = own.delay - springs.delay
-        bars.append(Bar(f"{label}: at most 60 ms later than Ruckig", f"{1e3 * later:.0f} ms", later <= 0.06))
-    return bars
+        section.promise(f"{label}: at most 60 ms later than Ruckig", f"{1e3 * later:.0f} ms", later <= 0.06)
+
+
+# --- A pause on the path ----------------------------------------------------------------
+
+
+def corner() -> Spline:
+    """The fastest motion of the panda's tool around a corner of a table, joint by joint through points of it."""
+    arm, q, positions = ElasticArm(load_robot("panda")), np.array([0, 0.4, 0, -1.6, 0, 2.0, 0.8]), []
+    angles = np.linspace(0, np.pi / 2, 4)
+    along_y, along_x = [(0.55, y) for y in (-0.35, -0.28, -0.2, -0.12)], [(x, 0.05) for x in (0.38, 0.31, 0.24)]
+    for x, y in [*along_y, *zip(0.45 + 0.1 * np.cos(angles), -0.05 + 0.1 * np.sin(angles), strict=True), *along_x]:
+        q = inverse_kinematics(arm.robot, lie.pose(np.diag([1.0, -1.0, -1.0]), [x, y, 0.4]), start=q).q
+        positions.append(q)
+    return minimum_time(arm, positions)
+
+
+def stopped(arm: ElasticArm, motion: Spline, t: float) -> Array:
+    """Positions (N, n) of setpoints of a motion, and of the joints' stop after the last one at a time, s."""
+    loop, rows = ControlLoop(RobotTable(arm)), []
+    loop.configure(safety="permissive")
+    for k in range(round((t + 1.0) * 1e9 / CYCLE)):
+        now = k * CYCLE
+        if now < 1e9 * t:
+            for name, row in zip(STATE_NAMES, motion.derivatives(1e-9 * now), strict=True):
+                loop.given[name][:] = row
+            loop.refer(START + now)
+        elif now - CYCLE < 1e9 * t:
+            loop.act("stop")
+            loop.update(START + now, 1e-3)  # once more the last command
+            continue
+        loop.update(START + now, 1e-3)
+        rows.append(loop.state[0].copy())
+    return np.array(rows)
+
+
+def write_pause_picture(path: Path, t: float = 0.38) -> None:
+    """Draw a pause and a stop of the joints amid a fast corner, at a time of the motion, s: the tool from above."""
+    from matplotlib.figure import Figure
+
+    motion = corner()
+    arm = ElasticArm(load_robot("panda"))
+    pose = Kinematics(arm.robot).pose
+    (paused, *_), _ = played(arm, motion, [(t, "pause")], t + 1.0)
+    ways = {
+        "stop of the joints, after setpoints are lost": ("#EE6677", stopped(arm, motion, t)),
+        "pause of a trajectory": ("#228833", paused[:, 0]),
+    }
+    figure = Figure(figsize=(12, 5), layout="constrained")
+    figure.suptitle("Amid the fastest motion of a Panda around a corner, its tool from above", fontsize=14)
+    left, right = figure.subplots(1, 2, width_ratios=[1, 1.5])
+    whole = pose(motion.derivatives(np.linspace(motion.start, motion.end, 20_000), 0)[0])[:, :2, 3]
+    left.plot(*whole.T, color="0.8", lw=7, label="path")
+    for label, (color, q) in ways.items():
+        tool = pose(q)[:, :3, 3]
+        time_since = 1e-9 * CYCLE * np.arange(len(tool)) - t
+        left.plot(*tool[:, :2].T, color=color, lw=2, label=label)
+        left.plot(*tool[-1, :2], "o", color=color, ms=8)
+        speed = np.linalg.norm(np.gradient(tool, 1e-9 * CYCLE, axis=0), axis=1)
+        right.plot(time_since[:-1], speed[:-1], color=color, lw=2)
+        away = 1e3 * np.min(np.linalg.norm(whole - tool[-1, :2], axis=1))
+        CONSOLE.print(f"{label}: at rest {away:.1f} mm from the path")
+    left.plot(*pose(motion.derivatives(t, 0)[0])[:2, 3], "k^", ms=8, label="when it is asked for")
+    left.set_aspect("equal")
+    left.set_xlabel("[m]", fontsize=12)
+    right.axvline(0.0, color="0.5", lw=1)
+    right.set_xlabel("time since then [s]", fontsize=12)
+    right.set_title("speed of the tool [m/s]", fontsize=12)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=11)
+    figure.savefig(path, dpi=110)

@@ -6,28 +6,26 @@ marcocognetti/FrankaEmikaPandaDynModel, YanjunLIU-ac/Dynamic_Parameter_Identific
 thanhndv212/figaroh-examples; those that are not there are skipped. The last 30 % of each recording is for validation.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pinocchio as pin
+from harness import Section, Settings, Table
 from paths import PANDA_BAG
-from pinocchio_peer import least_squares
-from report import CONSOLE, Bar, Section, Table
-from settings import Settings
+from pinocchio_model import pinocchio_model
 
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Recording
-from eom_dynamics.identification.links.filtering import default_filter, filter_recording
+from eom_dynamics.identification.links.filtering import FilteredSamples, default_filter, filter_recording
 from eom_dynamics.identification.links.verification import feedforward_efforts
 from eom_dynamics.identification.sampling import root_mean_square
 from eom_dynamics.tools.identify.read import read_recording
@@ -46,9 +44,8 @@ class Source(NamedTuple):
     side: str
 
 
-def run(settings: Settings) -> Section:
+def public_recordings(section: Section, settings: Settings) -> None:
     """Identify each arm by the command, and judge the file that it writes."""
-    section = Section("public_recordings", "Identification from public recordings")
     ratios: dict[str, list[float]] = {"claimed": [], "worse": [], "least squares": []}
     assert settings.recordings is not None
     with tempfile.TemporaryDirectory() as scratch:
@@ -58,9 +55,7 @@ def run(settings: Settings) -> Section:
             except OSError as error:
                 section.text.append(f"{name}: skipped, {error.filename} is missing.")
                 continue
-            table = _judged(f"{name}: RMS on the last 30 %, {about}", found, Path(scratch), ratios)
-            section.tables.append(table)
-            CONSOLE.print(table.title, *table.rows, sep="\n")
+            section.tables.append(_judged(f"{name}: RMS on the last 30 %, {about}", found, Path(scratch), ratios))
     section.text.append(
         "Each figure is of held-out efforts, filtered at the cut-off that was chosen, and predicted for the filtered "
         "motion. *Given*, *written*: the feedforward of the robot that was given, and of the file that the command "
@@ -68,23 +63,16 @@ def run(settings: Settings) -> Section:
         "and offsets (and rotors on the motor side), weighted by joint, without physically consistent inertias, "
         "from the same samples; its friction is predicted like that of the file."
     )
-    section.bars = [
-        Bar(f"{what}, of all joints of all arms", f"{max(ratios[key]):.2f}", max(ratios[key]) <= most)
-        for what, key, most in (
-            (f"RMS of the written file at most {CLAIMED:g} times the printed one", "claimed", CLAIMED),
-            (f"RMS of the written file at most {WORSE:g} times that of the given robot", "worse", WORSE),
-        )
-        if ratios[key]
-    ]
+    for other, key, most in (("the printed one", "claimed", CLAIMED), ("that of the given robot", "worse", WORSE)):
+        promise = f"RMS of the written file at most {most:g} times {other}, of all joints of all arms"
+        largest = max(ratios[key], default=np.inf)
+        section.promise(promise, f"{largest:.2f}", largest <= most)
     means = ratios["least squares"]
-    section.bars.append(
-        Bar(
-            f"geometric mean over joints at most {LEAST_SQUARES:g} times that of least squares",
-            " ".join(f"{x:.2f}" for x in means),
-            max(means, default=np.inf) <= LEAST_SQUARES,
-        )
+    section.promise(
+        f"geometric mean over joints at most {LEAST_SQUARES:g} times that of least squares",
+        " ".join(f"{x:.2f}" for x in means),
+        max(means, default=np.inf) <= LEAST_SQUARES,
     )
-    return section
 
 
 def _judged(title: str, source: Source, scratch: Path, ratios: dict[str, list[float]]) -> Table:
@@ -109,21 +97,14 @@ def _judged(title: str, source: Source, scratch: Path, ratios: dict[str, list[fl
 
     def of_robot(each: Robot) -> Array:
         arm = ElasticArm(each)
-        return root_mean_square(
-            np.concatenate(
-                [
-                    feedforward_efforts(arm, (s.q, s.qd, s.qdd, 0 * s.qd, 0 * s.qd), motor_side=motor) - s.tau
-                    for s in judge
-                ]
-            )
-        )
+        states = [(s.q, s.qd, s.qdd, 0 * s.qd, 0 * s.qd) for s in judge]
+        efforts = [feedforward_efforts(arm, state, motor_side=motor) for state in states]
+        return root_mean_square(np.concatenate(efforts) - np.concatenate([s.tau for s in judge]))
 
-    plain = least_squares(
-        robot,
-        train,
-        judge,
-        lambda s: [s.qd, np.tanh(s.qd / using.smoothing_velocity), np.ones_like(s.qd), *([s.qdd] if motor else [])],
-    )
+    def bases(s: FilteredSamples) -> list[Array]:
+        return [s.qd, np.tanh(s.qd / using.smoothing_velocity), np.ones_like(s.qd), *([s.qdd] if motor else [])]
+
+    plain = least_squares(robot, train, judge, bases)
     given, after = of_robot(robot), of_robot(load_robot(str(written)))
     printed = np.array([np.nan if v is None else v for v in results["validation"]["rms_after"]], dtype=float)
     ratios["claimed"] += (after / printed).tolist()
@@ -134,6 +115,38 @@ def _judged(title: str, source: Source, scratch: Path, ratios: dict[str, list[fl
     for what, values in (("given", given), ("least squares", plain), ("written", after), ("printed", printed)):
         table.add(what, *(f"{value:.3g}" for value in values))
     return table
+
+
+def least_squares(
+    robot: Robot,
+    train: Sequence[FilteredSamples],
+    judge: Sequence[FilteredSamples],
+    bases: Callable[[FilteredSamples], Sequence[Array]],
+) -> Array:
+    """RMS residual (n,) of least squares by Pinocchio's regressor and terms of the joints, weighted by joint.
+
+    Args:
+        robot: the robot.
+        train: samples to identify from.
+        judge: samples whose efforts are predicted.
+        bases: of the terms, each (N, n).
+    """
+    model = pinocchio_model(robot)
+    data = model.createData()
+
+    def rows(samples: FilteredSamples) -> Array:
+        states = zip(samples.q, samples.qd, samples.qdd, strict=True)
+        Y = np.array([pin.computeJointTorqueRegressor(model, data, *state).copy() for state in states])
+        own = [basis[..., np.newaxis] * np.eye(robot.n) for basis in bases(samples)]
+        return np.concatenate([Y, *own], axis=-1)
+
+    Y, tau, used = (np.concatenate(parts) for parts in zip(*((rows(s), s.tau, s.used) for s in train), strict=True))
+    weights = np.ones(robot.n)
+    for _ in range(5):
+        x = np.linalg.lstsq((Y * weights[:, np.newaxis])[used], (tau * weights)[used], rcond=1e-8)[0]
+        residual = np.where(used, Y @ x - tau, 0.0)
+        weights = 1 / np.maximum(np.sqrt(np.sum(residual**2, axis=0) / used.sum(axis=0)), 1e-9)
+    return root_mean_square(np.concatenate([rows(s) @ x - s.tau for s in judge]))
 
 
 def _write(path: Path, recording: Recording) -> None:

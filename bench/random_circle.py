@@ -6,28 +6,16 @@ Coulomb friction of the closed circle, with the sign of the velocity, of which t
 their PD of 70 rad/s at 4 kHz and hold commands for 2 ms; sensors have the noise of the closed circle.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from drive_timing import RecordedDrive
+from harness import Section, Settings, rms
 from mujoco_arms import DriveLoop, MujocoArm, held
-from random_arms import random_arm
-from report import CONSOLE, Bar, Section, Table
-from settings import QUICK, Settings
+from plants import random_arm
 
-from closing_the_loop.experiment import (
-    NATURAL_FREQUENCY,
-    IdentificationResult,
-    IdentificationTask,
-    Run,
-    Tracking,
-    close_circle,
-    plan,
-)
+from closing_the_loop.experiment import NATURAL_FREQUENCY, IdentificationTask, Run, close_circle, plan
 from closing_the_loop.results import LEAST_GAIN, within_deviations
 from eom_dynamics import ElasticArm, Robot, robot_from_parameters
 from eom_dynamics.arrays import Array
@@ -89,65 +77,32 @@ def on_mujoco(task: IdentificationTask, parameters: dict[str, Any]) -> Run:
     return run
 
 
-def run(settings: Settings) -> Section:
+def random_circle(section: Section, settings: Settings) -> None:
     """Close the circle for random arms, whose files name the age of their drives' feedback or not."""
-    arms: list[list[IdentificationResult]] = []
-    for seed in range(1, 1 + (1 if settings is QUICK else ARMS)):
+    table = section.table(
+        "RMS error of the links, mrad",
+        *("arm, springs, masses", "before", "after", "factor", "after, ages in the file", "factor", "within 3 s"),
+    )
+    gains: list[tuple[float, float]] = []
+    for seed in range(1, 1 + (1 if settings.quick else ARMS)):
         results = []
         for ages in (NO_FEEDBACK_DELAY, DriveLoop(STEP).delay):
             parameters = random_arm(seed) | {"drive_feedback_delay": ages._asdict()}
             errors = (sign * ERROR for sign in SIGNS[seed % len(SIGNS)])
             task = IdentificationTask(plan(robot_from_parameters(parameters)), *errors, RATE)
             results.append(close_circle(task, on_mujoco(task, parameters)))
-        arms.append(results)
-        CONSOLE.print(seed, *(result.gain for result in results))
-    return section(
-        [
-            ArmRow(
-                f"{unaware.task.stiffness_error:+.0%}, {unaware.task.mass_error:+.0%}",
-                (_rms(unaware.before), _rms(unaware.after), unaware.gain, _rms(aware.after), aware.gain),
-                within_deviations(aware).partition(" identified")[0],
-            )
-            for unaware, aware in arms
-        ]
-    )
-
-
-class ArmRow(NamedTuple):
-    """Results of an arm.
-
-    Attributes:
-        errors: of springs and masses, in words.
-        figures: error before; error after and factor without ages, and with them; mrad.
-        within: identified numbers within three deviations, in words.
-    """
-
-    errors: str
-    figures: tuple[float, float, float, float, float]
-    within: str
-
-
-def _rms(tracking: Tracking) -> float:
-    return 1e3 * float(np.sqrt(np.mean(tracking.error**2)))
-
-
-def section(arms: Sequence[ArmRow]) -> Section:
-    """Table of all arms, and distributions of the factors."""
-    table = Table(
-        "RMS error of the links, mrad",
-        ("arm, springs, masses", "before", "after", "factor", "after, ages in the file", "factor", "within 3 s"),
-    )
-    for k, arm in enumerate(arms, start=1):
-        table.add(f"random_{k}, {arm.errors}", *(f"{x:.3g}" for x in arm.figures), arm.within)
-    unaware, aware = ([arm.figures[k] for arm in arms] for k in (2, 4))
+        unaware, aware = results
+        gains.append((unaware.gain, aware.gain))
+        before, after, with_ages = (1e3 * rms(x.error) for x in (unaware.before, unaware.after, aware.after))
+        table.add(
+            f"random_{seed}, {unaware.task.stiffness_error:+.0%}, {unaware.task.mass_error:+.0%}",
+            *(f"{x:.3g}" for x in (before, after, unaware.gain, with_ages, aware.gain)),
+            within_deviations(aware).partition(" identified")[0],
+        )
     words = [
         "worst {:.3g}; 10 %, median and 90 % {:.3g}, {:.3g}, {:.3g}".format(*np.quantile(each, (0.0, 0.1, 0.5, 0.9)))
-        for each in (unaware, aware)
+        for each in zip(*gains, strict=True)
     ]
-    text = f"Factors without ages in the file: {words[0]}. With them: {words[1]}."
-    bar = Bar(
-        f"closed circle in MuJoCo: error of the links falls {LEAST_GAIN:g} times",
-        f"at least {min(unaware + aware):.3g} times",
-        min(unaware + aware) >= LEAST_GAIN,
-    )
-    return Section("random_circle", "Closed circle on random arms in MuJoCo", [text], [table], [bar])
+    section.text.append(f"Factors without ages in the file: {words[0]}. With them: {words[1]}.")
+    promise = f"closed circle in MuJoCo: error of the links falls {LEAST_GAIN:g} times"
+    section.promise(promise, f"at least {np.min(gains):.3g} times", np.min(gains) >= LEAST_GAIN)

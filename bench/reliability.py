@@ -5,8 +5,6 @@
 give rows of tables as properties (``test/ros/soak/conftest.py``); every test is listed with its outcome.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -17,8 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
-from machine_facts import machine
-from report import CONSOLE, DOCS, RESULTS, Bar, Section, Table, facts_markdown, seconds, write_section
+from harness import CONSOLE, DOCS, RESULTS, Section, facts_markdown, machine, seconds, write_section
 
 PAGE = DOCS / "reliability.md"
 
@@ -61,94 +58,70 @@ def section(tests: list[Outcome]) -> Section:
         for table, cells in test.rows:
             rows.setdefault(table, []).append(cells)
     done = Section("reliability", "Reliability")
-    done.tables = [*_streams(rows["stream"]), _faults(rows["fault"]), _robots(rows["robots"]), _tests(tests)]
-    done.bars = [*_bars(rows["stream"], rows["fault"], tests)]
+    _streams(done, rows["stream"])
+    _faults(done, rows["fault"])
+    _robots(done, rows["robots"])
+    table = done.table("Tests of this run", "", "time", "outcome")
+    for test in tests:
+        skipped = f"skipped: {test.skipped}" if test.skipped else "passed"
+        table.add(test.name, f"{test.seconds:.0f} s", f"**failed**: {test.failure}" if test.failure else skipped)
+    failed = sum(bool(test.failure) for test in tests)
+    done.promise("all tests of the run pass", f"{failed} of {len(tests)} failed", tests and not failed)
     return done
 
 
-def _streams(rows: list[dict[str, Any]]) -> list[Table]:
-    columns = ["", "length", "setpoints", "lost", "numbers", "different", "held up", "memory", "growth"]
-    losses = Table("Streams, seven joints, every number recomputed by the library", [*columns, "answers to planners"])
-    latency = Table("Round trip, and that of an echo node in the same run", ["", *PERCENTS, "× echo, p50", "p99"])
+def _streams(done: Section, rows: list[dict[str, Any]]) -> None:
+    """Losses and times of streams, and their goals."""
+    losses = done.table(
+        "Streams, seven joints, every number recomputed by the library",
+        *("", "length", "setpoints", "lost", "numbers", "different", "held up", "memory", "growth"),
+        "answers to planners",
+    )
+    columns = ("", *PERCENTS, "× echo, p50", "p99")
+    latency = done.table("Round trip, and that of an echo node in the same run", *columns)
     for row in rows:
         losses.add(
-            row["stream"],
-            f"{row['seconds']:g} s",
+            *(row["stream"], f"{row['seconds']:g} s"),
             *(f"{row[name]:,}" for name in ("sent", "lost", "numbers", "different")),
-            f"{row['held_up']:.1f} s",
-            f"{row['resident'] / 1e6:.1f} MB",
-            "" if row["growth"] is None else f"{row['growth'] / 1e6:.2f} MB",
-            f"{row['batches']:,}",
+            *(f"{row['held_up']:.1f} s", f"{row['resident'] / 1e6:.1f} MB"),
+            *("" if row["growth"] is None else f"{row['growth'] / 1e6:.2f} MB", f"{row['batches']:,}"),
         )
-        ratios = [ours / echo for ours, echo in zip(row["node"], row["echo"], strict=True)]
-        latency.add(row["stream"], *(seconds(x * 1e-6) for x in row["node"]), f"{ratios[0]:.2f}", f"{ratios[1]:.2f}")
+        ratios = [f"{ours / echo:.2f}" for ours, echo in zip(row["node"], row["echo"], strict=True)]
+        latency.add(row["stream"], *(seconds(x * 1e-6) for x in row["node"]), *ratios[:2])
         latency.add(f"{row['stream']}: echo", *(seconds(x * 1e-6) for x in row["echo"]), "", "")
-    return [losses, latency]
+    lost, different = (sum(row[name] for row in rows) for name in ("lost", "different"))
+    done.promise("streams: no setpoint lost", f"{lost}", rows and not lost)
+    done.promise("streams: every number is that of the library", f"{different} differ", rows and not different)
+    if grown := [row["growth"] for row in rows if row["growth"] is not None]:
+        promise = "streams: memory grows by less than 1 MB after the first minute"
+        done.promise(promise, f"at most {max(grown) / 1e6:.2f} MB", max(grown) < GROWTH)
+    for row in rows:
+        for k, (percent, most) in enumerate(() if row["batches"] else RATIOS.items()):
+            ratio = row["node"][k] / row["echo"][k]
+            promise = f"{row['stream']}: {percent} of the round trip at most {most:g} × that of an echo node"
+            done.promise(promise, f"{ratio:.2f} ×", ratio <= most)
 
 
-def _faults(rows: list[dict[str, Any]]) -> Table:
-    table = Table(
-        "Faults, injected into a stream of setpoints", ["", "sent", "lost", "wrong answers", "state after", "remark"]
+def _faults(done: Section, rows: list[dict[str, Any]]) -> None:
+    columns = ("", "sent", "lost", "wrong answers", "state after", "remark")
+    table = done.table("Faults, injected into a stream of setpoints", *columns)
+    for row in rows:
+        counts = (f"{row[name]:,}" for name in ("sent", "lost", "wrong"))
+        table.add(row["fault"], *counts, row["state"], row.get("remark", ""))
+    wrong = sum(row["wrong"] for row in rows)
+    done.promise("faults: no wrong answer", f"{wrong} in {len(rows)} faults", rows and not wrong)
+
+
+def _robots(done: Section, rows: list[dict[str, Any]]) -> None:
+    table = done.table(
+        "Several robots on one machine",
+        *("", "rate", "sent", "lost", "wrong answers", "processor time, a setpoint", "memory, a robot"),
+        *("round trip p50", "p99"),
     )
     for row in rows:
-        table.add(
-            row["fault"], *(f"{row[name]:,}" for name in ("sent", "lost", "wrong")), row["state"], row.get("remark", "")
-        )
-    return table
-
-
-def _robots(rows: list[dict[str, Any]]) -> Table:
-    columns = [
-        "",
-        "rate",
-        "sent",
-        "lost",
-        "wrong answers",
-        "processor time, a setpoint",
-        "memory, a robot",
-        "round trip p50",
-        "p99",
-    ]
-    table = Table("Several robots on one machine", columns)
-    for row in rows:
-        table.add(
-            row["robots"],
-            f"{row['rate']:g} Hz",
-            *(f"{row[name]:,}" for name in ("sent", "lost", "wrong")),
-            seconds(row["processor"]),
-            f"{row['memory'] / 1e6:.1f} MB",
-            *(seconds(x) for x in row["round_trip"]),
-        )
-    return table
-
-
-def _tests(tests: list[Outcome]) -> Table:
-    table = Table("Tests of this run", ["", "time", "outcome"])
-    for test in tests:
-        outcome = (
-            f"**failed**: {test.failure}" if test.failure else f"skipped: {test.skipped}" if test.skipped else "passed"
-        )
-        table.add(test.name, f"{test.seconds:.0f} s", outcome)
-    return table
-
-
-def _bars(rows: list[dict[str, Any]], faults: list[dict[str, Any]], tests: list[Outcome]) -> Iterator[Bar]:
-    lost, different = (sum(row[name] for row in rows) for name in ("lost", "different"))
-    yield Bar("streams: no setpoint lost", f"{lost}", bool(rows) and not lost)
-    yield Bar("streams: every number is that of the library", f"{different} differ", bool(rows) and not different)
-    if grown := [row["growth"] for row in rows if row["growth"] is not None]:
-        measured = f"at most {max(grown) / 1e6:.2f} MB"
-        yield Bar("streams: memory grows by less than 1 MB after the first minute", measured, max(grown) < GROWTH)
-    for row in rows:
-        if not row["batches"]:
-            for k, (percent, most) in enumerate(RATIOS.items()):
-                ratio = row["node"][k] / row["echo"][k]
-                promise = f"{row['stream']}: {percent} of the round trip at most {most:g} × that of an echo node"
-                yield Bar(promise, f"{ratio:.2f} ×", ratio <= most)
-    wrong = sum(row["wrong"] for row in faults)
-    yield Bar("faults: no wrong answer", f"{wrong} in {len(faults)} faults", bool(faults) and not wrong)
-    failed = sum(bool(test.failure) for test in tests)
-    yield Bar("all tests of the run pass", f"{failed} of {len(tests)} failed", bool(tests) and not failed)
+        counts = (f"{row[name]:,}" for name in ("sent", "lost", "wrong"))
+        costs = seconds(row["processor"]), f"{row['memory'] / 1e6:.1f} MB"
+        table.add(row["robots"], f"{row['rate']:g} Hz", *counts, *costs, *map(seconds, row["round_trip"]))
 
 
 def _facts(reports: list[ElementTree.Element], tests: list[Outcome]) -> dict[str, str]:

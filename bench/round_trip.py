@@ -10,8 +10,6 @@ node answers is compared with that of the library. Needs ROS 2 and the interface
 measures an arm of your own.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import os
@@ -20,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,10 +26,10 @@ from typing import Any
 
 import numpy as np
 import rclpy
-from motors import MOTORS, SPRINGS, rubbing
+from harness import Section, Settings
+from motors import SPRINGS
+from motors import arms as iiwa_arms
 from rclpy.qos import QoSProfile
-from report import CONSOLE, Bar, Section, Table
-from settings import Settings
 
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.actuators import Transmission
@@ -78,48 +76,47 @@ class Figures:
     different: int
 
 
-def run(settings: Settings) -> Section:
+def round_trip(section: Section, settings: Settings) -> None:
     """Stream to every kind of arm at each rate."""
-    section = Section("round_trip", "Round trip of a setpoint beside a node that echoes")
-    table = Table(
+    rounds = 2 if settings.quick else ROUNDS
+    every = _measured(section, arms(), RATES, rounds)
+    section.text.append(f"{rounds} windows of {WINDOW:g} s for each node, arm and rate.")
+    worst = np.max([found.ours / found.echo for found in every], axis=0)
+    for k, (what, most) in enumerate((("p50", P50), ("p99", P99))):
+        promise = f"{what} of the round trip of any arm at most {most} × that of a node that echoes"
+        section.promise(promise, f"{worst[k]:.2f} ×", worst[k] <= most)
+    lost, different = sum(x.lost for x in every), sum(x.different for x in every)
+    section.promise("no setpoint is lost", f"{lost}", lost == 0)
+    section.promise("every bit is that of the library", f"{different} other numbers", different == 0)
+
+
+def _measured(section: Section, robots: Mapping[str, Robot], rates: Sequence[float], rounds: int) -> list[Figures]:
+    """Figures of each robot at each rate, which are rows of a table."""
+    table = section.table(
         "median of windows; pooled in brackets",
-        ("arm", "Hz", "p50, µs", "× echo", "p99, µs", "× echo", "lost", "other bits than the library"),
+        *("arm", "Hz", "p50, µs", "× echo", "p99, µs", "× echo", "lost", "other bits than the library"),
     )
     every = []
-    rounds = ROUNDS if settings.rounds > ROUNDS else 2
-    for name, robot in arms().items():
-        for rate, found in zip(RATES, measure(robot, RATES, rounds), strict=True):
+    for name, robot in robots.items():
+        for rate, found in zip(rates, measure(robot, rates, rounds), strict=True):
             every.append(found)
             ratios, pooled = found.ours / found.echo, found.pooled / found.echo_pooled
             cells = [f"{rate:g}"]
             for k in range(2):
                 cells += [f"{found.ours[k]:.0f} ({found.pooled[k]:.0f})", f"{ratios[k]:.2f} ({pooled[k]:.2f})"]
-            cells += [f"{found.lost} of {found.sent:,}", f"{found.different} of {found.numbers:,}"]
-            table.add(name, *cells)
-            CONSOLE.print(name, *cells)
-    section.tables = [table]
-    section.text = [f"{rounds} windows of {WINDOW:g} s for each node, arm and rate."]
-    worst = np.max([found.ours / found.echo for found in every], axis=0)
-    for k, (what, most) in enumerate((("p50", P50), ("p99", P99))):
-        promise = f"{what} of the round trip of any arm at most {most} × that of a node that echoes"
-        section.bars.append(Bar(promise, f"{worst[k]:.2f} ×", bool(worst[k] <= most)))
-    lost, different = sum(x.lost for x in every), sum(x.different for x in every)
-    section.bars.append(Bar("no setpoint is lost", f"{lost}", lost == 0))
-    section.bars.append(Bar("every bit is that of the library", f"{different} other numbers", different == 0))
-    return section
+            table.add(name, *cells, f"{found.lost} of {found.sent:,}", f"{found.different} of {found.numbers:,}")
+    return every
 
 
 def arms() -> dict[str, Robot]:
     """Packaged arms with springs, and the iiwa with each kind of spring and loss."""
-    iiwa = load_robot("iiwa")
     found = {name: load_robot(name) for name in ("sea_planar_2r", "vsa_planar_2r", "iiwa")}
-    lossy = MOTORS["friction and gear loss"]
+    loss = "friction and gear loss"
     for spring in SPRINGS:
-        joints = tuple(replace(x, spring=spring, actuator=lossy) for x in iiwa.joints)
-        found[f"iiwa, {spring.kind.replace('_', ' ')}, friction and gear loss"] = replace(iiwa, joints=joints)
-    found["iiwa, linear, joint friction"] = rubbing(iiwa, SPRINGS[0])
+        found[f"iiwa, {spring.kind.replace('_', ' ')}, {loss}"] = iiwa_arms(spring)[loss]
+    found["iiwa, linear, joint friction"] = iiwa_arms(SPRINGS[0])["joint friction"]
     differential = (0, 1), Transmission(np.array([[0.5, 0.5], [0.5, -0.5]]))
-    found["iiwa, linear, differential"] = replace(iiwa, transmission=differential)
+    found["iiwa, linear, differential"] = replace(found["iiwa"], transmission=differential)
     return found
 
 
@@ -135,36 +132,20 @@ def main() -> None:
     options = parser.parse_args()
     if options.realtime:  # threads and processes inherit it: others on the machine then do not count
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(options.realtime))
-    rates = tuple(options.rate)
-    for rate, found in zip(rates, measure(load_robot(options.robot), rates, options.rounds), strict=True):
-        for name, windows, pooled in (("echo", found.echo, found.echo_pooled), ("ours", found.ours, found.pooled)):
-            ratios = windows / found.echo
-            CONSOLE.print(
-                f"{rate:g} Hz, {name}: p50 {windows[0]:.1f} ({pooled[0]:.1f}) µs, p99 {windows[1]:.1f} "
-                f"({pooled[1]:.1f}) µs, × echo {ratios[0]:.2f} and {ratios[1]:.2f}"
-            )
-        CONSOLE.print(
-            f"lost {found.lost} of {found.sent}, {found.different} of {found.numbers} numbers with other bits than the "
-            "library's"
-        )
+    section = Section("round_trip", "Round trip of a setpoint beside a node that echoes")
+    _measured(section, {options.robot: load_robot(options.robot)}, options.rate, options.rounds)
+    section.show()
 
 
-def measure(robot: Robot, rates: tuple[float, ...], rounds: int) -> list[Figures]:
+def measure(robot: Robot, rates: Sequence[float], rounds: int) -> list[Figures]:
     """Start both nodes, and stream at each rate."""
     os.environ["ROS_DOMAIN_ID"] = str(random.SystemRandom().randrange(1, 102))
     os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "robot.yaml"
         config.write_text(robot_as_yaml(robot).text, encoding="utf-8")
-        node = [
-            "-m",
-            "eom_dynamics.ros.dynamics_node",
-            "--ros-args",
-            "--params-file",
-            config,
-            "-p",
-            "safety:=permissive",
-        ]
+        node = ["-m", "eom_dynamics.ros.dynamics_node", "--ros-args", "--params-file", config]
+        node += ["-p", "safety:=permissive"]
         with _started("echo", HERE / "echo.py", "--ros-args"), _started("ours", *node):
             client = _Client(load_robot(config))
             try:
@@ -190,11 +171,8 @@ class _Client:
 
     def __init__(self, robot: Robot) -> None:
         rclpy.init()
-        self._arm, self._node, self._executor = (
-            ElasticArm(robot),
-            rclpy.create_node("measuring"),
-            make_executor(events=True),
-        )
+        self._arm, self._node = ElasticArm(robot), rclpy.create_node("measuring")
+        self._executor = make_executor(events=True)
         self._executor.add_node(self._node)
         self._sent: dict[int, tuple[float, int]] = {}  # time and number of the state, by stamp
         self._answers: dict[int, tuple[float, Any]] = {}

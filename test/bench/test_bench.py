@@ -10,15 +10,14 @@ from types import ModuleType
 from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
+import harness
 import numpy as np
 import pytest
 import reliability
-import report
-import timing
+from fastest_motions import SteppedMotion
+from harness import TimedTask, Timings, interleaved
 from identification import coverage
-from minimum_time_peers import SteppedMotion
 from paths import ROOT
-from timing import TimedTask, Timings, interleaved
 
 from eom_dynamics.trajectory import through
 
@@ -26,12 +25,12 @@ from eom_dynamics.trajectory import through
 def test_figures_are_written_between_their_marks(tmp_path: Path) -> None:
     document = tmp_path / "document.md"
     document.write_text("before\n<!-- bench a: begin -->\nold\n<!-- bench a: end -->\nafter\n")
-    report.write_between_marks(document, "a", "new")
-    report.write_between_marks(document, "a", "newer")
+    harness.write_between_marks(document, "a", "new")
+    harness.write_between_marks(document, "a", "newer")
     expected = "before\n<!-- bench a: begin -->\n\nnewer\n\n<!-- bench a: end -->\nafter\n"
     assert document.read_text() == expected
     with pytest.raises(ValueError, match="no marks"):
-        report.write_between_marks(document, "b", "new")
+        harness.write_between_marks(document, "b", "new")
 
 
 @pytest.fixture(scope="module")
@@ -61,12 +60,12 @@ def test_coverage_of_standard_deviations() -> None:
     [(5e-10, "0.5 ns"), (9.994e-7, "999 ns"), (9.996e-7, "1 µs"), (1.234e-3, "1.23 ms"), (2.5, "2.5 s")],
 )
 def test_units_of_times(value: float, text: str) -> None:
-    assert report.seconds(value) == text
+    assert harness.seconds(value) == text
 
 
 def test_markdown() -> None:
-    section = report.Section("a", "A", ["Text."], [report.Table("T", ("x", "y"), [("1", "2|3")])])
-    section.bars = [report.Bar("fast", "1 s", True), report.Bar("small", "1 MB", False)]
+    section = harness.Section("a", "A", ["Text."], [harness.Table("T", ("x", "y"), [("1", "2|3")])])
+    section.bars = [harness.Bar("fast", "1 s", True), harness.Bar("small", "1 MB", False)]
     assert section.markdown() == (
         "**T**\n\n| x | y |\n|---|---:|\n| 1 | 2\\|3 |\n\nText.\n\n"
         "| promised | measured | |\n|---|---|---|\n| fast | 1 s | met |\n| small | 1 MB | **missed** |"
@@ -76,10 +75,10 @@ def test_markdown() -> None:
 def test_a_document_has_promises_and_a_small_first_table(tmp_path: Path) -> None:
     document, rows = tmp_path / "page.md", [(str(k), "1") for k in range(20)]
     document.write_text("<!-- bench a: begin -->\n<!-- bench a: end -->\n", encoding="utf-8")
-    tables = [report.Table("small", ("x", "y"), rows[:2]), report.Table("large", ("x", "y"), rows)]
+    tables = [harness.Table("small", ("x", "y"), rows[:2]), harness.Table("large", ("x", "y"), rows)]
     for first in (tables, tables[::-1]):
-        section = report.Section("a", "A", ["Text."], first, [report.Bar("fast", "1 s", True)])
-        report.write_section(document, section, "`make bench`.", results=tmp_path)
+        section = harness.Section("a", "A", ["Text."], first, [harness.Bar("fast", "1 s", True)])
+        harness.write_section(document, section, "`make bench`.", results=tmp_path)
         page, whole = (path.read_text(encoding="utf-8") for path in (document, tmp_path / "a.md"))
         assert "| fast | 1 s | met |" in page and "large" not in page and ("small" in page) is (first is tables)
         assert "[All figures](../bench/results/a.md)." in page and "`make bench`." not in page
@@ -175,7 +174,7 @@ def sleep(monkeypatch) -> Sleep:
     def move(seconds: float) -> None:
         now[0] += seconds
 
-    monkeypatch.setattr(timing.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(harness.time, "perf_counter", lambda: now[0])
     return move
 
 
@@ -184,7 +183,7 @@ def test_times_are_those_of_one_evaluation(sleep: Sleep) -> None:
     timings = interleaved(tasks, 5, at_least=0.005)
     assert timings.median("one") == pytest.approx(0.002)
     assert timings.ratio("one", "ten") == pytest.approx(10)
-    assert Timings({"a": np.array([1.0, 2.0, 30.0, 4.0, 5.0])}).quartiles("a") == (2.0, 5.0)
+    assert Timings({"a": np.array([1.0, 2.0, 30.0, 4.0, 5.0])}).middle_half("a") == "2 s – 5 s"
 
 
 def test_tasks_run_in_rotating_order(sleep: Sleep) -> None:

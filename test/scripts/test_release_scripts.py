@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import addresses
 import figures
-import report
+import harness
 import yaml
 from paths import DOCS, ROOT
 
@@ -43,11 +43,11 @@ def test_the_page_has_the_last_commits_and_one_column_for_each(tmp_path: Path) -
     coverage.write_text('{"totals": {"percent_covered": 93.26}}')
     for k in [*range(10), 9]:
         bars = [
-            report.Bar("error at most 1e-10", f"{k}e-12", k != 9),
-            *[report.Bar("new | one", "2 ×", True)] * (k > 8),
+            harness.Bar("error at most 1e-10", f"{k}e-12", k != 9),
+            *[harness.Bar("new | one", "2 ×", True)] * (k > 8),
         ]
         facts = {"date": f"2026-11-{k + 10}", "processor": "EPYC"}
-        bench = report.write_json([report.Section("motors", "Motors", bars=bars)], facts, tmp_path / "bench.json")
+        bench = harness.write_json([harness.Section("motors", "Motors", bars=bars)], facts, tmp_path / "bench.json")
         figures.main(f"{k}" * 40, *map(str, (bench, coverage, tmp_path / "all.jsonl", tmp_path / "page.md")))
     assert len((tmp_path / "all.jsonl").read_text().splitlines()) == 10
     rows = [line for line in (tmp_path / "page.md").read_text().splitlines() if line.startswith("|")]

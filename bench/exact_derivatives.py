@@ -6,17 +6,12 @@ known ahead; backward ones need the last three. Both feed the same flatness map;
 70 rad/s at 4 kHz on the motors.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
-from chains import packaged_parameters
+from harness import Section, Settings, TimedTask, interleaved, rms
 from mujoco_arms import DriveLoop, MujocoArm, held
-from random_arms import random_arm
-from report import CONSOLE, Bar, Section, Table
-from settings import QUICK, Settings
-from timing import TimedTask, interleaved
+from plants import arm_parameters, link_errors
 
 from eom_dynamics import Dynamics, ElasticArm, load_robot, robot_from_parameters
 from eom_dynamics.arrays import Array
@@ -36,11 +31,8 @@ _HELD = 500.0
 
 _DRIVE_PERIOD = 2.5e-4
 
-# States that are timed together.
-_BATCH = 1000
-
-# Setpoints before and after those that are sent, for differences.
-_MORE = 3
+# States that are timed together, and setpoints before and after those that are sent, for differences.
+_BATCH, _MORE = 1000, 3
 
 
 class Streamed(NamedTuple):
@@ -79,10 +71,10 @@ class Arm:
 
     def __init__(self, name: str | int, duration: float) -> None:
         """Take the name of a packaged robot, or the seed of a random one."""
-        self._parameters = packaged_parameters(name) if isinstance(name, str) else random_arm(name)
-        self.plant = MujocoArm(name if isinstance(name, str) else self._parameters, step=_DRIVE_PERIOD)
-        self.arm = ElasticArm(load_robot(name) if isinstance(name, str) else robot_from_parameters(self._parameters))
-        self.known, self.motion, self.duration = ElasticPlant(self.arm), paper_motion(self.arm.robot.n), duration
+        self.plant = MujocoArm(name if isinstance(name, str) else arm_parameters(name), step=_DRIVE_PERIOD)
+        robot = load_robot(name) if isinstance(name, str) else robot_from_parameters(arm_parameters(name))
+        self.arm = ElasticArm(robot)
+        self.known, self.motion, self.duration = ElasticPlant(self.arm), paper_motion(robot.n), duration
 
     def missed(self, rate: float) -> float:
         """Share of the largest taud of a joint that setpoints at a rate, Hz, do not hit."""
@@ -101,7 +93,7 @@ class Arm:
             ahead: whether the motion is known ahead; else it is continued by the Taylor polynomial of a setpoint.
             differentiated: whether taud and taudd are differences of tau; else they are exact.
         """
-        T, interpolates = 1 / rate, rate < _HELD
+        T, interpolates, efforts = 1 / rate, rate < _HELD, self.arm.dynamics.inverse_dynamics
         lead = T if interpolates else T / 2
         t = T * np.arange(-_MORE, round(self.duration * rate) + 1 + _MORE)
         states = np.stack(self.motion.derivatives(t + lead * ahead))
@@ -110,26 +102,20 @@ class Arm:
         if not ahead:
             states = np.stack(self.arm.ahead(lead, *states)[0])
         sent = slice(_MORE, len(t) - _MORE)
-        taus = [x[sent] for x in self.arm.dynamics.inverse_dynamics(*states)]
+        taus = [x[sent] for x in efforts(*states)]
         if differentiated:
-            taus[1:] = derivatives(self.arm.dynamics.inverse_dynamics(*states)[0], T, ahead=ahead)
+            taus[1:] = derivatives(efforts(*states)[0], T, ahead=ahead)
         exact = np.stack(self.motion.derivatives(t[sent] + lead))
-        true = self.arm.dynamics.inverse_dynamics(*exact)
+        true = efforts(*exact)
         command, feedforward = self._command(states[:, sent], taus), self.arm.feedforward(*exact)
-        times, q, _ = self.plant.run(
-            held(T, *command),
-            self.motion,
-            duration=self.duration,
-            period=T,
-            interpolates=interpolates,
-            drive=DriveLoop(_DRIVE_PERIOD),
-        )
+        options = {"duration": self.duration, "period": T, "drive": DriveLoop(_DRIVE_PERIOD)}
+        _, away = link_errors(self.plant, held(T, *command), self.motion, interpolates=interpolates, **options)
         found, largest = (np.max(np.abs(x), axis=0) for x in (taus[1], true[1]))
         return Streamed(
             *(_relative(x, y) for x, y in zip(taus[1:], true[1:], strict=True)),
             float(np.max(np.abs(found / largest - 1))),
             _relative(command[0], feedforward.motor_effort),
-            float(np.sqrt(np.mean((q - self.motion.derivatives(times, 0)[0]) ** 2))),
+            rms(away),
         )
 
     def _command(self, states: Array, taus: list[Array]) -> tuple[Array, Array, Array]:
@@ -149,23 +135,20 @@ def _share(x: float) -> str:
 
 
 def _relative(found: Array, exact: Array) -> float:
-    return float(np.sqrt(np.mean((found - exact) ** 2) / np.mean(exact**2)))
+    return rms(found - exact) / rms(exact)
 
 
-def run(settings: Settings) -> Section:
+def differences(section: Section, settings: Settings) -> None:
     """Stream the motion of the paper with exact derivatives and with differences."""
-    quick = settings is QUICK
-    arms = [Arm(name, 0.1 if quick else 1.0) for name in (ROBOTS[1:2] if quick else ROBOTS)]
-    table = Table(
+    arms = [Arm(name, 0.1 if settings.quick else 1.0) for name in (ROBOTS[1:2] if settings.quick else ROBOTS)]
+    table = section.table(
         "differences of τ by the rate of setpoints: central ones, of a motion known ahead / backward ones",
-        [
-            *("setpoints", "error of τ̇", "of τ̈", "of the largest τ̇", "of the motor effort"),
-            "largest change of the link error against exact derivatives",
-        ],
+        *("setpoints", "error of τ̇", "of τ̈", "of the largest τ̇", "of the motor effort"),
+        "largest change of the link error against exact derivatives",
     )
     largest = 0.0
     for decimals in DECIMALS:
-        for rate in RATES[:2] if quick else RATES:
+        for rate in RATES[:2] if settings.quick else RATES:
             cells: list[list[str]] = []
             for ahead in (True, False):
                 pairs = [
@@ -179,28 +162,24 @@ def run(settings: Settings) -> Section:
                 cells.append([*map(_share, errors), f"{change:+.2%}"])
             digits = "exact" if decimals is None else f"{decimals} decimals"
             table.add(f"{digits}, {rate:g} Hz", *(" / ".join(both) for both in zip(*cells, strict=True)))
-            CONSOLE.print(table.rows[-1])
     timed = arms[min(1, len(arms) - 1)].arm.robot
     states = np.random.default_rng(0).normal(size=(5, _BATCH, timed.n))
     dynamics = {order: Dynamics(timed, order=order) for order in (0, 2)}
-    times = interleaved(
-        {
-            str(order): TimedTask(lambda each=each, order=order: each.inverse_dynamics(*states[: 3 + order]), _BATCH)
-            for order, each in dynamics.items()
-        },
-        settings.rounds,
-    )
+    tasks = {
+        str(order): TimedTask(lambda each=each, order=order: each.inverse_dynamics(*states[: 3 + order]), _BATCH)
+        for order, each in dynamics.items()
+    }
+    times = interleaved(tasks, settings.rounds)
     missed = max(arm.missed(RATES[-1]) for arm in arms)
     names = ", ".join(arm.arm.robot.name for arm in arms)
-    text = (
+    section.text.append(
         f"Largest relative errors of {len(arms)} arms ({names}) on the motion of the paper. Drives interpolate "
         f"commands below {_HELD:g} Hz, and hold them from there on. Setpoints at {RATES[-1]:g} Hz miss up to "
         f"{missed:.0%} of the largest τ̇, whichever the derivative. Exact τ, τ̇ and τ̈ take "
         f"{times.ratio('2', '0'):.2g} times as long as τ alone ({timed.name}, a batch)."
     )
-    bar = Bar(
+    section.promise(
         f"tracking by differences of τ, of setpoints of {DECIMALS[1]} decimals and more: within 1 % of exact ones",
         f"{largest:.2%}",
         largest < 0.01,
     )
-    return Section("differences", "exact derivatives against differences", [text], [table], [bar])

@@ -1,9 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random arms with elastic joints, as parameters of a robot file."""
+"""Arms with elastic joints that sections simulate in MuJoCo, packaged or random, and their link errors."""
 
 from typing import Any
 
 import numpy as np
+from chains import packaged_parameters
+from mujoco_arms import Command, MujocoArm
+
+from eom_dynamics.arrays import Array
+
+LENGTHS = np.array([0.5, 0.4])
+"""Of the links of sea_planar_2r, m."""
+
+
+def arm_parameters(name: str | int) -> dict[str, Any]:
+    """Parameters of a packaged robot by its name, or of a random arm by its seed."""
+    return packaged_parameters(name) if isinstance(name, str) else random_arm(name)
 
 
 def random_arm(seed: int, *, prismatic: bool = False) -> dict[str, Any]:
@@ -40,3 +52,22 @@ def random_arm(seed: int, *, prismatic: bool = False) -> dict[str, Any]:
         "gravity": [0.0, 0.0, -9.81],
         "joints": joints,
     }
+
+
+def link_errors(plant: MujocoArm, command: Command, motion: Any, **options: Any) -> tuple[Array, Array]:
+    """Times (T,), s, and errors of the links (T, n) on a motion, with the options of :meth:`.MujocoArm.run`."""
+    t, q, _ = plant.run(command, motion, **options)
+    return t, q - motion.derivatives(t, 0)[0]
+
+
+def angles_of(points: Array) -> Array:
+    """Joint angles (K, 2) that put the tip of sea_planar_2r at points (K, 2), m, with the elbow below."""
+    elbow = np.arccos((np.sum(points**2, axis=1) - LENGTHS @ LENGTHS) / (2 * np.prod(LENGTHS)))
+    across, along = LENGTHS[1] * np.sin(elbow), LENGTHS[0] + LENGTHS[1] * np.cos(elbow)
+    return np.column_stack([np.arctan2(*points.T[::-1]) - np.arctan2(across, along), elbow])
+
+
+def tip(q: Array) -> Array:
+    """Tip of sea_planar_2r (…, 2), m."""
+    angles = np.cumsum(q, axis=-1)
+    return np.stack([np.cos(angles) @ LENGTHS, np.sin(angles) @ LENGTHS], axis=-1)

@@ -1,0 +1,471 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Harness of the benchmarks: settings, timing in turns, processes, tables and promises, their pages, and the machine.
+
+A section is a function of the module that ``__main__.py`` names. It takes a :class:`Section`, which it fills with
+tables, text and promises, and the :class:`Settings` of the run.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from eom_dynamics import __version__
+from eom_dynamics.arrays import Array
+from eom_dynamics.codegen.compiler import FLAGS, find_compiler
+from eom_dynamics.exceptions import KernelError
+from eom_dynamics.tools.provenance import cpuinfo, processor
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+RESULTS = Path(__file__).parent / "results"
+"""Whole results of sections, of which documents have the promises, and a small table that comes first."""
+
+FIGURES = DOCS.parent / "build" / "bench.json"
+"""All results of the last run."""
+
+# Of a table that a document has, of words below it, and of promises that are listed.
+_MOST_ROWS, _MOST_COLUMNS, _MOST_WORDS, _MOST_BARS = 4, 9, 60, 3
+
+# Text is not markup: names of tests have brackets.
+CONSOLE = Console(width=140, markup=False)
+
+
+# --- Settings ---------------------------------------------------------------------------
+
+
+@dataclass
+class Settings:
+    """Settings of a run.
+
+    Attributes:
+        quick: whether a short run is enough, which writes no documents.
+        rounds: number of samples of fast tasks.
+        slow_rounds: number of samples of slow tasks.
+        most_joints: number of joints of the longest chain.
+        fresh_processes: number of samples of the first use.
+        recordings: folder with checkouts of public recordings, if there is one.
+        models: folder with folders of MJCF models, if there is one.
+        robot: of one_state, a packaged robot or a file.
+    """
+
+    quick: bool
+    rounds: int
+    slow_rounds: int
+    most_joints: int
+    fresh_processes: int
+    recordings: Path | None = None
+    models: Path | None = None
+    robot: str = "iiwa"
+
+
+FULL = Settings(False, rounds=60, slow_rounds=15, most_joints=128, fresh_processes=9)
+QUICK = Settings(True, rounds=7, slow_rounds=3, most_joints=32, fresh_processes=3)
+
+BATCH = 100_000
+"""Number of states in a batch."""
+
+
+# --- Tables, promises and text ----------------------------------------------------------
+
+
+@dataclass
+class Table:
+    """Rows of text; the first column has their names."""
+
+    title: str
+    columns: Sequence[str]
+    rows: list[Sequence[str]] = field(default_factory=list)
+
+    def add(self, *cells: str) -> None:
+        """Add a row, and print it: the next one may take minutes."""
+        self.rows.append(cells)
+        CONSOLE.print(" | ".join(cells), style="dim")
+
+    def markdown(self) -> str:
+        """The table in Markdown, with its title."""
+        head = f"| {' | '.join(self.columns)} |"
+        line = f"|---|{'---:|' * (len(self.columns) - 1)}"
+        rows = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in self.rows]
+        return "\n".join([f"**{self.title}**", "", head, line, *rows])
+
+
+@dataclass
+class Bar:
+    """A promise and its measured value."""
+
+    promise: str
+    measured: str
+    kept: bool
+
+
+@dataclass
+class Section:
+    """Results of a benchmark: text, tables and promises."""
+
+    name: str
+    title: str
+    text: list[str] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    bars: list[Bar] = field(default_factory=list)
+
+    def table(self, title: str, *columns: str) -> Table:
+        """Add an empty table."""
+        self.tables.append(Table(title, columns))
+        return self.tables[-1]
+
+    def promise(self, promise: str, measured: str, kept: Any) -> None:
+        """Add a promise, its measured value, and whether it is kept."""
+        self.bars.append(Bar(promise, measured, bool(kept)))
+
+    def show(self) -> None:
+        """Print the section."""
+        CONSOLE.rule(self.title)
+        for table in self.tables:
+            view = RichTable(title=table.title, title_justify="left", title_style="bold")
+            for k, column in enumerate(table.columns):
+                view.add_column(column, justify="right" if k else "left")
+            for row in table.rows:
+                view.add_row(*row)
+            CONSOLE.print(view)
+        for sentence in self.text:
+            CONSOLE.print(sentence)
+        show_bars(self.bars)
+
+    def summary(self, *, promises: bool = True) -> str:
+        """Promises in Markdown, and the first table with its short text if it is small."""
+        size = (_MOST_ROWS, _MOST_COLUMNS)
+        small = [x for x in self.tables[:1] if len(x.rows) <= size[0] and len(x.columns) <= size[1]]
+        text = [x for x in self.text if small and len(x.split()) <= _MOST_WORDS]
+        bars = self.bars if len(self.bars) <= _MOST_BARS else [bar for bar in self.bars if not bar.kept]
+        kept = len(self.bars) - len(bars)
+        counted = [Bar(f"{kept} {'others' if bars else 'promises'}", "as promised", True)] if kept else []
+        return replace(self, tables=small, text=text, bars=[*bars, *counted] if promises else []).markdown()
+
+    def markdown(self) -> str:
+        """The section in Markdown, without its title."""
+        parts = [table.markdown() for table in self.tables]
+        parts += self.text
+        if self.bars:
+            parts.append(bars_markdown(self.bars))
+        return "\n\n".join(parts)
+
+
+def show_bars(bars: Sequence[Bar]) -> None:
+    """Print promises."""
+    for bar in bars:
+        CONSOLE.print(f"{'met   ' if bar.kept else 'MISSED'}  {bar.promise}: {bar.measured}")
+
+
+def bars_markdown(bars: Sequence[Bar]) -> str:
+    """Promises as a Markdown table."""
+    rows = [f"| {bar.promise} | {bar.measured} | {'met' if bar.kept else '**missed**'} |" for bar in bars]
+    return "\n".join(["| promised | measured | |", "|---|---|---|", *rows])
+
+
+def facts_markdown(facts: Mapping[str, str]) -> str:
+    """Facts of a run, such as its machine, as a Markdown table."""
+    return "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in facts.items())])
+
+
+def write_between_marks(path: Path, name: str, text: str) -> None:
+    """Replace the text between the marks of a section in a document.
+
+    Raises:
+        ValueError: the document does not have these marks.
+    """
+    begin, end = f"<!-- bench {name}: begin -->", f"<!-- bench {name}: end -->"
+    document = path.read_text(encoding="utf-8")
+    head, mark, rest = document.partition(begin)
+    _, second_mark, tail = rest.partition(end)
+    if not mark or not second_mark:
+        raise ValueError(f"{path} has no marks {begin} and {end}")
+    path.write_text(f"{head}{begin}\n\n{text}\n\n{end}{tail}", encoding="utf-8")
+
+
+def write_section(
+    document: Path,
+    section: Section,
+    source: str = "",
+    *,
+    facts: str = "",
+    results: Path = RESULTS,
+    promises: bool = True,
+) -> None:
+    """Write the summary of a section into a document, and all of it, and where it is from, into a folder."""
+    results.mkdir(exist_ok=True)
+    whole = "\n\n".join(filter(None, [facts, section.markdown(), source]))
+    (results / f"{section.name}.md").write_text(f"# {section.title}\n\n{whole}\n", encoding="utf-8")
+    link = f"[All figures](../bench/results/{section.name}.md)"
+    text = "\n\n".join(filter(None, [section.summary(promises=promises), f"{link}."]))
+    write_between_marks(document, section.name, text)
+
+
+def write_json(sections: Sequence[Section], facts: Mapping[str, str], path: Path = FIGURES) -> Path:
+    """Write all results of a run, and the facts of its machine, as one JSON; returns the file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    results = {section.name: asdict(section) for section in sections}
+    path.write_text(json.dumps({"facts": dict(facts), "sections": results}, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+# --- Numbers ----------------------------------------------------------------------------
+
+
+def seconds(value: float) -> str:
+    """Time with three digits and a suitable unit."""
+    for unit, scale in (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3)):
+        if value < 999.5 * scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value:.3g} s"
+
+
+def error(value: float) -> str:
+    """Error with one digit."""
+    return f"{value:.0e}" if value else "0"
+
+
+def rms(values: Array) -> float:
+    """Root mean square of all entries."""
+    return float(np.sqrt(np.mean(np.square(values))))
+
+
+def largest_difference(found: Any, exact: Any) -> float:
+    """Largest difference of entries, relative to the largest exact entry."""
+    a, b = np.asarray(found), np.asarray(exact)
+    return float(np.max(np.abs(a - b)) / np.max(np.abs(b)))
+
+
+# --- Times ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TimedTask:
+    """A function to time.
+
+    Attributes:
+        run: the function.
+        count: number of evaluations per call.
+    """
+
+    run: Callable[[], Any]
+    count: int = 1
+
+
+def one_by_one(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> TimedTask:
+    """Return the task of calling a function once for each tuple of arguments."""
+
+    def run() -> None:
+        for values in arguments:
+            function(*values)
+
+    return TimedTask(run, len(arguments))
+
+
+def on_one_core(task: TimedTask) -> TimedTask:
+    """The task on one core."""
+
+    def run() -> None:
+        cores = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {min(cores)})
+        try:
+            task.run()
+        finally:
+            os.sched_setaffinity(0, cores)
+
+    return TimedTask(run, task.count)
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Times per evaluation.
+
+    Attributes:
+        samples: (rounds,) by name of the task, s; all tasks of a round ran one right after the other.
+    """
+
+    samples: Mapping[str, Array]
+
+    def median(self, name: str) -> float:
+        """Return the median, s."""
+        return float(np.median(self.samples[name]))
+
+    def cell(self, name: str) -> str:
+        """Return the median in words."""
+        return seconds(self.median(name))
+
+    def middle_half(self, name: str) -> str:
+        """Return the first and third quartile in words."""
+        return " – ".join(map(seconds, np.quantile(self.samples[name], [0.25, 0.75])))
+
+    def ratio(self, name: str, reference: str) -> float:
+        """Return the time of a task relative to another: the median over the rounds."""
+        return float(np.median(self.samples[name] / self.samples[reference]))
+
+
+def interleaved(tasks: Mapping[str, TimedTask], rounds: int, *, at_least: float = 2e-3) -> Timings:
+    """Time tasks, interleaved in rotating order.
+
+    Args:
+        rounds: number of samples of each.
+        at_least: shortest duration of a sample, s; shorter tasks are repeated.
+    """
+    repeats = {name: _repeats(task, at_least) for name, task in tasks.items()}
+    samples: dict[str, list[float]] = {name: [] for name in tasks}
+    names = list(tasks)
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        for k in range(rounds):
+            # Rotate the order, so that a task does not always find the caches as the same other task left them.
+            for name in names[k % len(names) :] + names[: k % len(names)]:
+                total = _seconds(tasks[name], repeats[name])
+                samples[name].append(total / repeats[name] / tasks[name].count)
+    finally:
+        if collecting:
+            gc.enable()
+    return Timings({name: np.array(values) for name, values in samples.items()})
+
+
+def _repeats(task: TimedTask, at_least: float) -> int:
+    _seconds(task, 1)  # warm-up
+    repeats = 1
+    while (total := _seconds(task, repeats)) < at_least:
+        repeats = max(2 * repeats, int(repeats * at_least / max(total, 1e-7)))
+    return repeats
+
+
+def _seconds(task: TimedTask, repeats: int) -> float:
+    start = time.perf_counter()
+    for _ in range(repeats):
+        task.run()
+    return time.perf_counter() - start
+
+
+def timed(task: Callable[[], Any]) -> tuple[Any, float]:
+    """Result of a single call, and its time, s."""
+    start = time.perf_counter()
+    return task(), time.perf_counter() - start
+
+
+# --- Processes and folders --------------------------------------------------------------
+
+
+def in_parallel(
+    function: Callable[..., Any], cases: Iterable[tuple[Any, ...]], *, optimised: bool = True
+) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Arguments and results of a function in processes, in the order in which they are done.
+
+    Args:
+        function: of a module.
+        cases: arguments of each call.
+        optimised: whether compilers optimise; arms that are evaluated a few times are faster without.
+    """
+    start = time.perf_counter()
+    with ProcessPoolExecutor(initializer=None if optimised else _compile_quickly) as pool:
+        tasks = {pool.submit(function, *case): case for case in cases}
+        for done, task in enumerate(as_completed(tasks), start=1):
+            minutes = (time.perf_counter() - start) / 60
+            CONSOLE.print(f"{done} of {len(tasks)}, {minutes:.1f} min", style="dim")
+            yield tasks[task], task.result()
+
+
+def _compile_quickly() -> None:
+    os.environ["EOM_DYNAMICS_CFLAGS"] = "-O0"
+
+
+def in_fresh_process(code: str, *arguments: object, **environment: str) -> Any:
+    """What a program prints as JSON, in a process of its own.
+
+    Args:
+        code: Python.
+        arguments: of the program.
+        environment: variables that are added.
+    """
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    variables = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)} | environment
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=variables)
+    return json.loads(done.stdout)
+
+
+PEAK_MEMORY = """
+import re
+from pathlib import Path
+
+def peak_memory():
+    # Bytes of this process alone: ru_maxrss starts from the peak of the process that started it.
+    return 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1])
+"""
+"""A function for :func:`in_fresh_process`."""
+
+
+@cache
+def scratch() -> Path:
+    """Temporary folder of this process."""
+    folder = tempfile.TemporaryDirectory(prefix="eom_dynamics_bench_")
+    _kept.append(folder)
+    return Path(folder.name)
+
+
+_kept: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Write files by their paths in a folder; returns the folder."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return folder
+
+
+# --- The machine ------------------------------------------------------------------------
+
+
+def machine(packages: Sequence[str]) -> dict[str, str]:
+    """Return processor, system, compiler, and the versions of Python, eom_dynamics and these packages."""
+    facts = {
+        "processor": f"{processor()} ({_details()}), {os.cpu_count()} cores",
+        "system": f"{platform.system()} {platform.release()} ({platform.machine()})",
+        "compiler": _compiler(),
+        "Python": platform.python_version(),
+        "eom_dynamics": __version__,
+    }
+    for name in packages:
+        try:
+            facts[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            facts[name] = "not installed"
+    return facts
+
+
+def _details() -> str:
+    facts = cpuinfo()
+    vectors = "AVX-512" if "avx512f" in facts.get("flags", "").split() else "no AVX-512"
+    return f"family {facts['cpu family']}, model {facts['model']}, {vectors}" if "cpu family" in facts else vectors
+
+
+def _compiler() -> str:
+    try:
+        command = find_compiler()
+    except KernelError as error:
+        return str(error)
+    version = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False).stdout
+    return f"{version.splitlines()[0] if version else command[0]}, {' '.join(FLAGS)}"
