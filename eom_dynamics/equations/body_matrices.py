@@ -59,8 +59,8 @@ class BodyMatrices:
     def C_b_rates(self) -> tuple[Jet, ...]:
         """Time derivatives of C_b: ``C_b_rates[j][k]`` is the k-th of ``C_b[j]``.
 
-        ``C_b_rates[0]`` has those of C_b itself, dC_b/dt of equations (40)-(42) and d²C_b/dt² of (54)-(60), and
-        ``C_b_rates[1][1]`` is that of C_b', also of (54)-(60).
+        ``C_b_rates[0]`` has those of C_b itself, dC_b/dt of equation (40) and d²C_b/dt² of (56), (57), and
+        ``C_b_rates[1][1]`` is that of C_b', (54), (55).
         """
         return derivative_steps(CORIOLIS_FORMS[self.coriolis](self, self.M_b_rates[0]), self.S)
 
