@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import solve_triangular
 from scipy.spatial import ConvexHull
 
 from .. import lie
@@ -91,6 +92,10 @@ _FLAT = 1e-9
 # Of the barrier method: least weight of the barrier relative to the wrench; Newton decrement near a minimum, where the
 # weight decreases by a factor; and the most steps, of about 55 that are taken.
 _ACCURACY, _NEAR, _DECREASE, _MOST_STEPS = 1e-13, 0.25, 0.02, 500
+
+
+# Of s_n² - |s_t|².
+_LORENTZ = np.array([-1.0, -1.0, 1.0])
 
 
 class WrenchCone:
@@ -184,21 +189,31 @@ class WrenchCone:
         least = _ACCURACY * float(np.max(np.abs(w)))
         x, weight = np.zeros(5), least / _ACCURACY
         for _ in range(_MOST_STEPS):
+            s = S @ x + [0.0, 0.0, 1.0]
+            tangential = np.hypot(s[:, 0], s[:, 1])
+            room = (s[:, 2] - tangential) * (s[:, 2] + tangential)  # of the barrier -log(s_n² - mu² |s_t|²)
+            if not np.all((room > 0) & (s[:, 2] > 0)):
+                break  # by rounding, at the edge of a cone: the last motion inside is as near as can be computed
+            best = x
             if weight <= least:
                 break
-            s = S @ x + [0.0, 0.0, 1.0]
-            t = s * [-1.0, -1.0, 1.0]
-            room = np.sum(s * t, axis=1)[:, np.newaxis]  # of the barrier -log(s_n² - mu² |s_t|²)
-            rows = 2 * np.einsum("ka,kai->ki", t, S) / room
-            curvature = np.einsum("kai,a,kaj->ij", S / room[:, np.newaxis], [-2.0, -2.0, 2.0], S)
-            gradient = w / weight - np.sum(rows, axis=0)
-            step = np.linalg.solve(rows.T @ rows - curvature, -gradient)
-            decrement = float(np.sqrt(max(0.0, -gradient @ step)))
+            size = np.sqrt(room)[:, np.newaxis]
+            u = s * _LORENTZ / size
+            gradient = w / weight - 2 * np.einsum("ka,kai->i", u / size, S)
+            # The Hessian of the barrier is 2/room S' (2 u u' - J) S, and 2 v v' - J the root of its middle: by the
+            # triangle of the root, motions are found whose corners are almost at the apex of their cones.
+            v = np.add(u, [0.0, 0.0, 1.0]) / np.sqrt(2 * (1 + u[:, 2:]))
+            root = (2 * v[:, :, np.newaxis] * v[:, np.newaxis] - np.diag(_LORENTZ)) @ S
+            triangle = np.linalg.qr((np.sqrt(2) * root / size[:, np.newaxis]).reshape(-1, 5), mode="r")
+            if not np.all(np.diag(triangle)):
+                break
+            half = solve_triangular(triangle, -gradient, trans="T")
+            step, decrement = solve_triangular(triangle, half), float(np.linalg.norm(half))
             if decrement < _NEAR:
                 x, weight = x + step, weight * _DECREASE
             else:
                 x = x + step / (1 + decrement)
-        return float(w @ x + wrench[5])
+        return float(w @ best + wrench[5])
 
     def _generators(self, corners: Array, faces: int) -> Array:
         edges = self._point.generators(faces)
