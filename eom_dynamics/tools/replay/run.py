@@ -67,19 +67,23 @@ def replay_bags(
         return [_outcome(job, future) for job, future in zip(jobs, futures, strict=True)]
 
 
-def _attempt_in_pool(job: Job) -> Outcome:
-    """Replay a bag, leaving no temporary folder where the pool ends this process after the death of another."""
+def _begin_in_pool() -> None:
+    """Have a process of the pool end by SystemExit where the pool ends it, since another one was killed."""
 
     def end(number: int, _: object) -> None:
         raise SystemExit(128 + number)
 
+    # Ctrl-C reaches all processes of a terminal: only the first reacts, and those of the pool complete their bags.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, end)
+
+
+def _attempt_in_pool(job: Job) -> Outcome:
+    """Replay a bag; a process that the pool ends leaves no temporary folder."""
     try:
         return attempt(job)
     except SystemExit as ended:
-        os._exit(int(ended.code or 0))  # the pool would wait for another job
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os._exit(int(ended.code or 0))  # the pool would have this process wait for another job
 
 
 def _outcome(job: Job, future: Future[Outcome]) -> Outcome:
@@ -97,9 +101,7 @@ def _executor(scheduler: str | None) -> Iterator[Executor]:
         # Processes start as copies of one that has imported this module, which takes longer than a short bag.
         context = get_context("forkserver")
         context.set_forkserver_preload([__name__])
-        # Ctrl-C reaches all processes of a terminal: only this one reacts, and those complete their bags.
-        ignore = (signal.SIGINT, signal.SIG_IGN)
-        with ProcessPoolExecutor(mp_context=context, initializer=signal.signal, initargs=ignore) as executor:
+        with ProcessPoolExecutor(mp_context=context, initializer=_begin_in_pool) as executor:
             try:
                 yield executor
             except BaseException:
