@@ -16,7 +16,7 @@ def prefer(nodes: bool) -> None:
     Commands, which may compute on all processors, must not hold up those either. Linux may divide processors among
     sessions first, by the niceness of each, and only then among their processes.
     """
-    niceness = -5 if nodes else 0
+    niceness = -15 if nodes else 0
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, niceness)
         Path("/proc/self/autogroup").write_text(str(niceness))
