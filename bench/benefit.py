@@ -75,7 +75,7 @@ EXACT = ModelError()
 SINGLE = tuple(ModelError(**{name: x}) for name in ("stiffness", "mass") for x in (-0.05, 0.05))
 
 GRID = (-0.2, -0.1, 0.0, 0.1, 0.2)
-"""Relative errors of stiffness and mass, all pairs of which are in the picture."""
+"""Relative errors of stiffness and mass; the picture shows every pair."""
 
 SHOWN = (
     *(EXACT, *SINGLE),

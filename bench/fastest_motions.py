@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fastest motions beside TOPP-RA: durations along random paths, and tracking by an arm with elastic joints.
 
-Tracked motions, a trapezoidal one, TOPP-RA's and that of minimum_time, have the same feedforward, and drives that hold
-commands and sample their PD. A whole run writes the picture docs/fastest_motion.png, too.
+Tracking compares a trapezoidal motion, a TOPP-RA motion and a minimum_time motion, with the same feedforward and the
+same drives, which hold commands and sample their PD. A whole run writes the picture docs/fastest_motion.png, too.
 """
 
 import importlib.util
@@ -100,7 +100,8 @@ class SteppedMotion:
     Its derivatives leave out the impulses of jerk at the nodes.
 
     Attributes:
-        n, start, end: as those of a trajectory, s.
+        n: number of joints.
+        start, end: time of both ends, s.
     """
 
     def __init__(self, path: Spline, nodes: Array, speed: Array) -> None:
@@ -112,7 +113,7 @@ class SteppedMotion:
         self.start, self.end = 0.0, float(self._times[-1])
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
-        """q and its derivatives, as those of a trajectory."""
+        """Return q and its derivatives up to an order at times t, as ``Trajectory.derivatives`` does."""
         at = np.clip(np.atleast_1d(np.asarray(t, dtype=float)), self.start, self.end)
         piece = np.clip(np.searchsorted(self._times, at, side="right") - 1, 0, len(self._acceleration) - 1)
         since, speed, sdd = at - self._times[piece], self._speed[piece], self._acceleration[piece]

@@ -36,7 +36,7 @@ from eom_dynamics.tools.provenance import cpuinfo, processor
 DOCS = Path(__file__).parents[1] / "docs"
 
 RESULTS = Path(__file__).parent / "results"
-"""Whole results of sections, of which documents have the promises, and a small table that comes first."""
+"""Folder of the full results; documentation pages quote promises and at most one small table."""
 
 FIGURES = DOCS.parent / "build" / "bench.json"
 """All results of the last run."""

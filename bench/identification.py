@@ -51,7 +51,7 @@ _TURN = np.pi / 180
 
 
 def limits(robot: Robot) -> dict[str, dict[str, float]]:
-    """Limits that the robots' files lack. Those of the iiwa 14: the manufacturer's data sheet; others are plausible."""
+    """Joint limits missing in robot files: the iiwa's from the data sheet of the iiwa 14, the others plausible."""
     if robot.name == "iiwa":
         position = _TURN * np.array([170, 120, 170, 120, 170, 120, 175])
         velocity = _TURN * np.array([85, 85, 100, 75, 130, 135, 135])
