@@ -4,6 +4,7 @@
 #define EOM_PACE_KEEPER_HPP
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 
@@ -162,8 +163,13 @@ class PaceKeeper {
         const double less = last.pace() == pace
                                 ? (1 - PACE_GAIN) * (seconds(time.begin() - sought_.begin) + last.duration())
                                 : (end_ - from[0]) / std::max({from[1], 0.5 * (from[1] + pace), SLOWEST});
-        search_.begin(from, sought_.begin - ahead(), pace, shortest(pace - from[1]),
-                      hurries_ ? growth_ * growth_ : growth_, less, end_);
+        const auto most = bounds();
+        // A change of a size of which these are bounds, or that has the present acceleration and jerk.
+        const double size = std::max({std::fabs(pace - from[1]), std::pow(std::fabs(from[2]) / most[0], 1.5),
+                                      std::pow(std::fabs(from[3]) / most[1], 3)});
+        const double shortest = commander_.parameters.stop_duration * std::max(size, std::cbrt(size));
+        search_.begin(from, sought_.begin - ahead(), pace, hurries_ ? SHORTEST_CHANGE : std::max(shortest, SHORTEST_CHANGE),
+                      hurries_ ? growth_ * growth_ : growth_, less, end_, most);
     }
 
     /// Goes on to seek in a cycle, and takes the best change when it must begin.
@@ -206,11 +212,11 @@ class PaceKeeper {
         return std::all_of(last[1].begin(), last[1].end(), rests) && std::all_of(last[2].begin(), last[2].end(), rests);
     }
 
-    /// Shortest duration of a change of the pace, s: that of a stop for a change from 1 to 0.
-    double shortest(double change) const noexcept
+    /// Largest acceleration, jerk and snap of the pace, 1/s to 1/s^3: of a change from 1 to 0 in the duration of a stop.
+    std::array<double, 3> bounds() const noexcept
     {
-        return hurries_ ? SHORTEST_CHANGE
-                        : std::max(commander_.parameters.stop_duration * std::fabs(change), SHORTEST_CHANGE);
+        const double T = hurries_ ? SHORTEST_CHANGE : commander_.parameters.stop_duration;
+        return {2 / T, 8 / (T * T), 48 / (T * T * T)};
     }
 
     /// Shortest change of pace, s, and pace below which the motion is as if at rest.

@@ -43,12 +43,13 @@ class PaceSearch {
     void set_density(double density) noexcept { density_ = density; }
 
     /// Begins to seek a change from a state of the path at a time, ns, to a pace, of at least a duration, s, of others that grow
-    /// by a factor, and of less than another. Above the pace 1, or with a payload above that before, the rest of the path up to
-    /// an end must meet limits at that pace.
-    void begin(const PathState &from, std::int64_t time, double pace, double shortest, double growth, double less,
-               double end) noexcept
+    /// by a factor, and of less than another, whose acceleration, jerk and snap are within bounds. Above the pace 1, or with a
+    /// payload above that before, the rest of the path up to an end must meet limits at that pace.
+    void begin(const PathState &from, std::int64_t time, double pace, double shortest, double growth, double less, double end,
+               const std::array<double, 3> &bounds) noexcept
     {
         keep_on(from, time, pace, end, pace > 1 ? PACE_MARGIN : 0);
+        bounds_ = bounds;
         shortest_ = shortest;
         growth_ = growth;
         less_ = less;
@@ -156,6 +157,7 @@ class PaceSearch {
         const double span = sections_.back() - sections_[0], both = 2 * density_ * span;
         const double rate = std::clamp<double>(both, PACE_SAMPLES, PACE_MOST_SAMPLES) / span;
         next_ = shape.wait == waited_ ? FIRST : START;
+        judged_ = false;
         count_ = 0;
         for (std::size_t i = 0; i < PaceChange::SECTIONS; ++i) {
             const double least = steady_ || i > 2 ? 2.8 : 4.8, length = sections_[i + 1] - sections_[i];
@@ -205,14 +207,30 @@ class PaceSearch {
             propose();
     }
 
-    /// Checks an instant of the candidate: its start, whose excess widens limits, unless it is that of the one before, then
-    /// those where limits were exceeded last, then all of them. Limits are met less a margin that begins with it, at instants, at
+    /// Whether acceleration, jerk and snap of the candidate are within bounds, or of the size from which it begins.
+    bool is_bounded() const noexcept
+    {
+        for (std::size_t i = 0; i < PaceChange::SECTIONS; ++i)
+            for (int k = 1; k <= PACE_SAMPLES; ++k) {
+                const PathState s = tried_change_.at(sections_[i] + (sections_[i + 1] - sections_[i]) * k / PACE_SAMPLES);
+                for (std::size_t d = 0; d < bounds_.size(); ++d)
+                    if (std::fabs(s[2 + d]) > std::max(bounds_[d], std::fabs(from_[2 + d])) * (1 + 1e-9))
+                        return false;
+            }
+        return true;
+    }
+
+    /// Checks the candidate: its bounds; then an instant, at first its start, whose excess widens limits, unless it is that of
+    /// the one before, then those where limits were exceeded last, then all of them. Limits are met less a margin that begins with it, at instants, at
     /// peaks of parabolas through three, and beside reversals of motors.
     template <class Path>
     void look_at_instant(const Path &path) noexcept
     {
         if (checks_ >= PACE_CHECKS) {
             stage_ = Stage::over;
+        } else if (!std::exchange(judged_, true)) {
+            if (!is_bounded())
+                judge(false);
         } else if (next_ == START) {
             limits_ = Limits<Robot>(commander_.robot);
             start_ = {sections_[0], excess(path(tried_change_.at(sections_[0])), sections_[0], true, 0)};
@@ -329,7 +347,8 @@ class PaceSearch {
     PathState from_{};
     std::int64_t time_ = 0;
     double pace_ = 1, shortest_ = 0, growth_ = 1, less_ = 0, end_ = 0, margin_ = 0, density_ = 0;
-    bool begins_ = false, steady_ = false, found_ = false;
+    std::array<double, 3> bounds_{};
+    bool begins_ = false, steady_ = false, found_ = false, judged_ = false;
     // Setpoints checked so far, and those that are left in a cycle.
     int checks_ = 0, left_ = 0;
     std::size_t place_ = 0;

@@ -174,11 +174,14 @@ class Search:
         self.over, self.meets = False, False
         self._steps: Iterator[None] = iter(())
 
-    def begin(self, start: Array, pace: float, shortest: float, growth: float, less: float, end: float) -> None:
+    def begin(
+        self, start: Array, pace: float, shortest: float, growth: float, less: float, end: float, bounds: Array
+    ) -> None:
         """Seek a change to a pace: of a duration, s, or others that grow by a factor, of less than another.
 
-        Above 1, or with a payload above that before, it must meet limits on the path until its end.
+        Its acceleration, jerk and snap are within bounds, or of the size from which it begins. Above 1, or with a payload above that before, it must meet limits on the path until its end.
         """
+        self._bounds = np.maximum(bounds, abs(start[2:])) * (1 + 1e-9)
         self._steps = self._find(start, pace, shortest, growth, less, end)
         self.go_on(1)
 
@@ -274,6 +277,13 @@ class Search:
 
     def _keeps(self, change: Change) -> Generator[None, None, bool]:
         times, steady = change.sections, change.steady
+        yield
+        if self._checks >= law.PACE_CHECKS:
+            raise _OverError
+        parts = np.arange(1, law.PACE_SAMPLES + 1) / law.PACE_SAMPLES
+        samples = (times[:-1, np.newaxis] + np.diff(times)[:, np.newaxis] * parts).ravel()
+        if any(np.any(abs(change.at(t)[2:]) > self._bounds) for t in samples):
+            return False
         if self._widened is None or self._widened[0] != change.shape.wait:
             self._widened = None
             yield
@@ -459,9 +469,12 @@ class PaceKeeper:
             less = (self._end - start[0]) / max(start[1], 0.5 * (start[1] + pace), SLOWEST)
         payload = partial(options.payload, self._begin - options.ahead)
         self._search = Search(self._arm, self._path, self._spline, payload, options)
-        shortest = max((not self._hurries) * options.stop_duration * abs(pace - start[1]), SHORTEST_CHANGE)
+        T = SHORTEST_CHANGE if self._hurries else options.stop_duration
+        bounds = np.array([2 / T, 8 / T**2, 48 / T**3])
+        size = max(abs(pace - start[1]), (abs(start[2]) / bounds[0]) ** 1.5, (abs(start[3]) / bounds[1]) ** 3)
+        shortest = max(T * max(size, np.cbrt(size)), SHORTEST_CHANGE) if not self._hurries else SHORTEST_CHANGE
         growth = self._growth ** (2 if self._hurries else 1)
-        self._search.begin(start, pace, shortest, growth, less, self._end)
+        self._search.begin(start, pace, shortest, growth, less, self._end, bounds)
 
     def _go_on(self, time: PathTime, now: int, period: float, options: PaceOptions) -> str:
         """Go on in a cycle: ``more`` is to come, ``change`` is in the time, or ``nothing``."""
