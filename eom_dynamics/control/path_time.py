@@ -70,7 +70,8 @@ class PathTime:
         self.motion, self.arm = motion, arm
         self._period = number_by_rule(period, "period", rule="[1e-6, inf)")
         self._loop = ControlLoop(RobotTable(arm))
-        self._loop.configure(limits="ignore", stop_duration=positive(shortest, "shortest"))
+        # So that a motion begins amid its path.
+        self._loop.configure(limits="ignore", stop_duration=positive(shortest, "shortest"), start_tolerance=1000.0)
 
     def stop(self, t: float) -> PathStop:
         """The stop at a time of the motion, s, as the loop would begin it there; TrajectoryError beyond its ends."""
@@ -79,7 +80,7 @@ class PathTime:
         begin, now = (_START + round(1e9 * (x - start)) for x in (start, t))
         loop.restart()
         loop.send_trajectory(self.motion, begin - round(1e9 * start))
-        loop.plan(begin, 0.0)
+        loop.plan(now, 0.0)
         loop.act("play")
         loop.update(now, self._period)
         if loop.number("stopping"):  # at rest at its end

@@ -45,10 +45,7 @@ LONGEST_BLEND = 60.0
 """Longest time in which the payload changes, s."""
 
 LARGEST_CORRECTION = 100_000_000
-"""Largest backward step of the clock during which a motion only pauses, ns; a larger one is a restarted simulation."""
-
-JUMP_PERIODS, SHORTEST_JUMP = 10, 100_000_000
-"""Smallest jump forward of the clock: this many periods of the commands, and this time, ns."""
+"""Largest backward step of the clock with which a motion goes on, ns; a larger one is a restarted simulation."""
 
 CONSISTENCY_TOLERANCE, CONSISTENCY_WINDOW = 0.1, 50
 """Largest relative difference of a field from the rate of the one before, and setpoints over which both are compared:
@@ -209,6 +206,7 @@ SAID = {
     "busy": "a trajectory is being played; an empty one stops it",
     "led_by_hand": "hands lead the arm: set the parameter mode to position or impedance",
     "older": "its stamp is before that of the last one",
+    "early": "its stamp runs ahead of its arrival, by over 20 ms more than others did: it waits for the next cycle",
     "paused": "the arm is paused: call ~/resume",
     "until_rest": "until it has ended and the arm rests, or call ~/resume",
     "unstamped": "setpoints without stamps, whose jumps are not known",

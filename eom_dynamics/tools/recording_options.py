@@ -14,7 +14,7 @@ import numpy as np
 from ..arguments import option
 from ..arrays import Array
 from ..control.fields import MEASURED_FIELDS
-from ..control.settings import CHECK_POLICIES, DEFAULTS, LIMIT_POLICIES
+from ..control.settings import CHECK_POLICIES, DEFAULTS, LIMIT_POLICIES, SAFETY
 from ..exceptions import EomDynamicsError
 from ..spelling import duplicates, hint, listed
 
@@ -175,8 +175,8 @@ def node_parameter(text: str) -> tuple[str, Any]:
         raise ValueError(f"{name} must be a number, is {value!r}") from None
 
 
-# An option of its own; and when setpoints are lost or too old, which the recorded commands say.
-_OTHERS = ("limits", "setpoint_lifespan", "on_setpoint_loss", "setpoint_timeout")
+# An option of its own; and when setpoints are lost, which the recorded commands say.
+_OTHERS = ("limits", "on_setpoint_loss", "setpoint_timeout")
 
 
 @dataclass(frozen=True)
@@ -184,13 +184,16 @@ class CommandOptions:
     """Parameters of the node, by their names there.
 
     Attributes:
+        safety: level of safety by which setpoints are answered or refused, as by the node; measured and planned motions
+            are all answered.
         limits: what to do with setpoints that exceed limits of joints or motors: report them, refuse them, clip efforts
-            and report it, do not check, or (not in the node) report them and exit with code 1.
+            and report it, do not check, or (not in the node) report them and exit with code 1; default: that of safety.
         command_lead: time by which commands are ahead of setpoints, s; default: that of the recording, or else that of
             the robot's file; measured and planned motions: 0.
         parameters: another parameter of the node on which commands depend, such as stop_duration.
     """
 
-    limits: str = option("warn", choices=(*LIMIT_POLICIES, "fail"))
+    safety: str = option("strict", choices=tuple(SAFETY))
+    limits: str | None = option(None, choices=(*LIMIT_POLICIES, "fail"))
     command_lead: float | None = option(rule="not negative", metavar="S")
     parameters: tuple[tuple[str, Any], ...] = option((), flag="--parameter", metavar="NAME=VALUE", parse=node_parameter)

@@ -473,7 +473,7 @@ def replayed(scene: Scene, file: Path, folder: Path) -> Array:
     setpoints = [(time_of(k), setpoint_message(scene, k)) for k, cycle in cycles if cycle.fields is not None]
     payloads = [(time_of(k) - 1, payload_message(cycle.payload)) for k, cycle in cycles if cycle.payload]
     topics = {"/setpoint": (SETPOINT, setpoints), "/payload": (PAYLOAD, payloads)}
-    options = CommandOptions(limits=scene.limits, command_lead=scene.lead)
+    options = CommandOptions(safety="permissive", limits=scene.limits, command_lead=scene.lead)
     replay_bag(Job(write_bag(folder / "in", topics), folder / "out", str(file), options=options))
     found = read_bag(folder / "out")
     by_time = {}

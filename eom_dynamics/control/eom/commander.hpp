@@ -33,7 +33,7 @@ class Commander {
     LoopOutput<Robot> output;
     LoopCounts counts;
     Refusal refusal = Refusal::none;
-    /// Time of the last cycle, ns, and its period, s.
+    /// Time of the last cycle, of the loop, ns, and its period, s.
     std::int64_t latest = 0;
     double period = 0;
     /// Factor of efforts in a ramp, and its time derivative.
@@ -43,6 +43,13 @@ class Commander {
     {
         parameters = chosen;
         feedback_.configure(chosen);
+    }
+
+    /// A cycle at a time of the loop, ns, after a step of at most LONGEST_RESPONSE_STEP.
+    void pass(std::int64_t time, std::int64_t step) noexcept
+    {
+        latest = time;
+        blended_ += step;
     }
 
     /// Forgets commands.
@@ -200,7 +207,7 @@ class Commander {
     /// Adds feedback, and what is sent, to the output. Where the arm complies, the motors are sent to where they are.
     void complete(const Measurement<Robot> &measured) noexcept
     {
-        if (!feedback_.add(output, share[0], seconds(std::max<std::int64_t>(latest - changed_, 0)), measured))
+        if (!feedback_.add(output, share[0], seconds(blended_), measured))
             ++counts.unmeasured;
         const Mode mode = feedback_.mode();
         if (mode != Mode::position)
@@ -236,7 +243,7 @@ class Commander {
     {
         if (!feedback_.change(mode, output.setpoint, measured))
             return false;
-        changed_ = latest;
+        blended_ = 0;
         return true;
     }
 
@@ -579,8 +586,8 @@ class Commander {
     Setpoint<Robot> exceeding_;
     bool final_efforts_ = false;
     std::int64_t stamp_ = 0;
-    // Time of the last change of the mode, ns.
-    std::int64_t changed_ = 0;
+    // Time since the last change of the mode, ns.
+    std::int64_t blended_ = 0;
     // The setpoint that the command is for, where what is sent depends on it.
     Setpoint<Robot> sent_for_;
 };

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "commander.hpp"
@@ -23,7 +24,8 @@ namespace eom {
 
 /// The loop. update() neither allocates nor locks nor throws, and takes a bounded time.
 ///
-/// One other thread may send setpoints and trajectories by the mailboxes. All times are those of one clock, in ns.
+/// One other thread may send setpoints and trajectories by the mailboxes. All times are those of one clock, in ns; within the
+/// loop, time passes as on the clock, but by at most LONGEST_RESPONSE_STEP in a cycle of a motion that the loop makes.
 template <class Robot>
 class ControlLoop {
   public:
@@ -97,14 +99,15 @@ class ControlLoop {
         commander_.refusal = Refusal::none;
         finding_ = {};
         checks_.restart();
+        leads_ = {};
         received_ = false;
         motion_.forget_pursued();
         newest_ = {};
         watchdog_.restart();
         halt();
         // The clock of a node may lag behind that of the manager.
-        const bool recent = started_ && now != NEVER && std::abs(now - commander_.latest) < LONGEST_GAP;
-        const double ago = recent ? seconds(std::max<std::int64_t>(now - commander_.latest, 0)) : 0;
+        const bool recent = started_ && now != NEVER && std::abs(now - clock_) < LONGEST_GAP;
+        const double ago = recent ? seconds(std::max<std::int64_t>(now - clock_, 0)) : 0;
         if (recent && commander_.output.valid && !watchdog_.released() &&
             follows(commander_.output, measured, commander_.parameters.command_lead + ago, ago > 2 * commander_.period)) {
             if (!watchdog_.stopping())
@@ -116,7 +119,7 @@ class ControlLoop {
         watchdog_.resume();
         started_ = false;
         if (now != NEVER)
-            commander_.latest = now;
+            commander_.latest = clock_ = now;
         const char *reason = measured.links || measured.motors ? start(measured) : nullptr;
         if (!commander_.output.valid)
             return reason;
@@ -140,7 +143,7 @@ class ControlLoop {
     {
         reference_.setpoint = reference;
         reference_.stamp = stamp;
-        received_ = true;
+        received_ = arrives_ = true;
         led_ = of_controller;
         pursues_ = false;
     }
@@ -180,41 +183,43 @@ class ControlLoop {
     ///
     /// Before the first setpoint, and without a measured position at restart(), a trajectory has no commanded position
     /// to continue from: it is played as it is, and there is no command until it starts. A host that plans itself, and
-    /// watches for jumps of its clock, says so.
+    /// ends motions where its clock goes back, says so.
     const LoopOutput<Robot> &update(std::int64_t now, double period, const Measurement<Robot> &measured,
                                     bool hosted = false) noexcept
     {
         ++commander_.counts.cycles;
-        const std::int64_t step = started_ ? std::max<std::int64_t>(now - commander_.latest, 0) : 0;
-        watchdog_.pass(step);
-        if (started_ && (playing() || waiting()) && !hosted && player_.ends_by_jump(now, period))
+        const std::int64_t time = time_at(now), passed = now - clock_;
+        const std::int64_t step = std::clamp<std::int64_t>(passed, 0, LONGEST_RESPONSE_STEP);
+        clock_ = now;
+        leads_.pass(passed);
+        watchdog_.pass(std::max<std::int64_t>(passed, 0));
+        if (passed < -LARGEST_CORRECTION && (playing() || waiting()) && !hosted)
             playing() ? end_motion(commander_.output.setpoint) : player_.halt();
-        commander_.latest = now;
+        commander_.pass(time, step);
         commander_.period = period > 0 ? period : 1e-3; // else no stop would ever be found
-        started_ = true;
         if (payloads.take())
             carry(measured, payloads.taken());
-        if (!hosted && plan(now, period))
+        if (!hosted && plan_at(time, period))
             play();
-        aim(now);
+        aim_at(time);
         if (received_ && pursues_)
-            pursue(now);
+            pursue(time);
         keep_mode(step, measured);
         if (commander_.mode() == Mode::gravity_compensation)
             be_led();
         else if (playing())
-            play_on(now);
+            play_on(time);
         else if (aiming())
-            aim_on(now);
-        else if (!received_ || !follow(now)) {
+            aim_on(time);
+        else if (!received_ || !follow(time)) {
             wait();
             blend(step);
         }
-        received_ = false;
+        received_ = std::exchange(waits_, false);
         if (commander_.output.valid) {
             commander_.complete(measured);
             if (commander_.parameters.on_contact == ContactReaction::retract)
-                past_.record(now, commander_.output.setpoint.q);
+                past_.record(time, commander_.output.setpoint.q);
         }
         return commander_.output;
     }
@@ -255,30 +260,7 @@ class ControlLoop {
 
     /// Plans the trajectory that has arrived, or whose start has come, without playing it; returns the plan, or null where
     /// there is none, or it has been refused. It must be played, or dropped, before update(), which plans and plays others.
-    const Plan<n> *plan(std::int64_t now, double period) noexcept
-    {
-        if (player_.begin_waiting(now))
-            begin_trajectory();
-        if (!player_.take_next(now))
-            return nullptr;
-        if (player_.stops()) {
-            Setpoint<Robot> from = commander_.output.setpoint;
-            State<n> present;
-            if (playing() || aiming()) {
-                commanded(now, present);
-                take(present, from);
-            }
-            end_motion(from, false, now);
-            return nullptr;
-        }
-        const Plan<n> *const found =
-            player_.plan(now, period, barred(), [this](std::int64_t at, State<n> &state) { commanded(at, state); });
-        const double pace = paused ? 0 : std::min(speed_scaling.load(), 1.0);
-        if (!found || found->waits || !commander_.loaded() || player_.plan_carries(pace))
-            return found;
-        drop();
-        return nullptr;
-    }
+    const Plan<n> *plan(std::int64_t now, double period) noexcept { return plan_at(time_at(now), period); }
 
     /// Plays what has been planned, or has it wait for its start, in place of another one that waits.
     void play() noexcept
@@ -289,16 +271,13 @@ class ControlLoop {
 
     /// Takes the target that has arrived, if there is one, from what is commanded at a time, ns, on: as update(), before it.
     /// Returns why it was refused, and what leads stays.
-    Refusal aim(std::int64_t now) noexcept
-    {
-        return targets.take() ? aim(targets.taken(), now, target_barred()) : Refusal::none;
-    }
+    Refusal aim(std::int64_t now) noexcept { return aim_at(time_at(now)); }
 
     /// Refuses what has been planned.
     void drop(Refusal why = Refusal::over_limits) noexcept { player_.drop(why); }
 
     /// Ends what is played and what waits, and brings the arm to rest from the last command, whatever on_setpoint_loss says;
-    /// a stop under way goes on. Setpoints within resume_distance end it.
+    /// a stop under way goes on. At rest, setpoints within resume_distance lead again, as after an empty trajectory.
     void stop() noexcept
     {
         halt();
@@ -332,6 +311,12 @@ class ControlLoop {
     /// What a plausibility check has found last.
     const Finding &finding() const noexcept { return finding_; }
     bool blending() const noexcept { return commander_.blending(); }
+    /// Time of the last cycle on the clock, ns.
+    std::int64_t clock() const noexcept { return clock_; }
+    /// Whether a reference that is early waits for the next cycle.
+    bool early() const noexcept { return received_ && !arrives_; }
+    /// By how much a motion that the loop makes, or the last one, is late, since cycles were late, s.
+    double lost_time() const noexcept { return lost_time_; }
     bool playing() const noexcept { return player_.playing(); }
     bool waiting() const noexcept { return player_.waiting(); }
     /// Whether a target leads, and whether the arm rests there, where setpoints within resume_distance lead again.
@@ -352,15 +337,42 @@ class ControlLoop {
   private:
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::max();
 
+    // --- Time ---------------------------------------------------------------------------
+
+    /// Time of the loop at one of the clock, ns. While the loop moves the arm, it is at most LONGEST_RESPONSE_STEP after the
+    /// last cycle; it never goes back. What waits begins by the clock.
+    std::int64_t time_at(std::int64_t now) noexcept
+    {
+        if (!started_) {
+            commander_.latest = clock_ = now;
+            ahead_ = 0;
+            started_ = true;
+        }
+        std::int64_t &latest = commander_.latest;
+        const std::int64_t before = ahead_;
+        const bool moves = playing() || (aiming() && !arrived()) || watchdog_.moves();
+        const std::int64_t due = now - (moves ? ahead_ : std::min<std::int64_t>(ahead_, 0));
+        const std::int64_t time = std::clamp(due, latest, moves ? latest + LONGEST_RESPONSE_STEP : NEVER);
+        if (due > time)
+            lost_time_ += seconds(due - time) * (playing() ? player_.path_state()[1] : 1);
+        ahead_ = now - time;
+        player_.shift(before - ahead_);
+        if (!moves)
+            latest = time;
+        return time;
+    }
+
     // --- References ---------------------------------------------------------------------
 
     /// Follows the reference; returns whether it was not refused. One that is refused does not keep the timeout away.
     bool follow(std::int64_t now) noexcept
     {
-        const double age = seconds(now - reference_.stamp);
+        const double age = seconds(clock_ - reference_.stamp);
         const double lifespan = commander_.parameters.setpoint_lifespan;
         if (lifespan > 0 && reference_.stamp != 0 && std::fabs(age) > lifespan) {
             commander_.refuse(Refusal::too_old);
+        } else if (is_early(now)) {
+            waits_ = true;
         } else if (touched_) {
             commander_.refuse(Refusal::in_contact);
             commander_.output.status = Status::held;
@@ -380,6 +392,16 @@ class ControlLoop {
             commander_.output.status = Status::held;
         }
         return false;
+    }
+
+    /// Whether the stamp of the reference runs ahead of its arrival, so that it waits for the next cycle, by stamp_check.
+    bool is_early(std::int64_t now) noexcept
+    {
+        const CheckPolicy policy = commander_.parameters.stamp_check;
+        if (policy == CheckPolicy::ignore || reference_.stamp == 0 || !leads_.is_early(reference_.stamp - clock_, now))
+            return false;
+        commander_.counts.early += std::exchange(arrives_, false);
+        return policy == CheckPolicy::refuse;
     }
 
     /// Why the plausibility checks refuse the reference, if they do; accept() refuses what they cannot judge.
@@ -404,7 +426,7 @@ class ControlLoop {
     {
         const bool ended = std::abs(commander_.latest - followed_) > LONGEST_GAP;
         if (commander_.blending() && commander_.output.valid && ended && !watchdog_.stopping() && rests())
-            commander_.repeat(std::min(step, LONGEST_RESPONSE_STEP));
+            commander_.repeat(step);
     }
 
     /// Whether what is commanded rests.
@@ -433,7 +455,7 @@ class ControlLoop {
     void keep_mode(std::int64_t step, const Measurement<Robot> &measured) noexcept
     {
         const auto unmeasured = commander_.counts.unmeasured;
-        blind_ = unmeasured > unmeasured_ ? blind_ + std::min(step, LONGEST_RESPONSE_STEP) : 0;
+        blind_ = unmeasured > unmeasured_ ? blind_ + step : 0;
         unmeasured_ = unmeasured;
         const Mode before = commander_.mode();
         blinded_ = blinded_ && before == Mode::position;
@@ -461,7 +483,7 @@ class ControlLoop {
             x.q = links;
             x.qd = x.qdd = x.qddd = x.qdddd = {};
             settle(x, blind_ > 0 ? JointVector<Robot>{} : commander_.impedance().rates());
-            watchdog_.hold(commander_.output.setpoint, true);
+            watchdog_.hold(commander_.output.setpoint);
         }
     }
 
@@ -476,6 +498,36 @@ class ControlLoop {
     }
 
     // --- Trajectories and targets -------------------------------------------------------
+
+    /// plan() and aim() at a time of the loop, ns.
+    const Plan<n> *plan_at(std::int64_t now, double period) noexcept
+    {
+        if (player_.begin_waiting(now))
+            begin_trajectory();
+        if (!player_.take_next(now))
+            return nullptr;
+        if (player_.stops()) {
+            Setpoint<Robot> from = commander_.output.setpoint;
+            State<n> present;
+            if (playing() || aiming()) {
+                commanded(now, present);
+                take(present, from);
+            }
+            end_motion(from, true, now);
+            return nullptr;
+        }
+        const Plan<n> *const found =
+            player_.plan(now, ahead_, period, barred(), [this](std::int64_t at, State<n> &state) { commanded(at, state); });
+        const double pace = paused ? 0 : std::min(speed_scaling.load(), 1.0);
+        if (!found || found->waits || !commander_.loaded() || player_.plan_carries(pace))
+            return found;
+        drop();
+        return nullptr;
+    }
+    Refusal aim_at(std::int64_t now) noexcept
+    {
+        return targets.take() ? aim(targets.taken(), now, target_barred()) : Refusal::none;
+    }
 
     /// Why neither trajectories nor targets may lead, if so.
     Refusal barred() const noexcept
@@ -520,6 +572,7 @@ class ControlLoop {
     /// Of what happened before, nothing matters any more.
     void begin_trajectory() noexcept
     {
+        lost_time_ = 0;
         motion_.halt();
         watchdog_.resume();
         checks_.restart();
@@ -528,7 +581,7 @@ class ControlLoop {
     /// Aims at a target unless something bars it; returns why it was refused.
     Refusal aim(const Target &x, std::int64_t now, Refusal bar) noexcept
     {
-        const std::int64_t begin = x.origin != 0 ? x.origin : now;
+        const std::int64_t begin = x.origin != 0 ? x.origin - ahead_ : now;
         const auto at = [&](double t) { return seconds(begin - now) + t; };
         std::int64_t &newest = newest_[x.times.empty()];
         Refusal why = !motion_.limited()                                     ? Refusal::unlimited
@@ -552,7 +605,7 @@ class ControlLoop {
             begin_target(now);
         motion_.take(x, begin, now);
         // The stamp of a target that is far ahead, of another clock, must not bar all later ones.
-        newest = std::max(newest, x.times.empty() ? std::min(x.origin, now + LONGEST_GAP) : x.origin);
+        newest = std::max(newest, x.times.empty() ? std::min(x.origin, now + ahead_ + LONGEST_GAP) : x.origin);
         return why;
     }
 
@@ -578,11 +631,11 @@ class ControlLoop {
         brakes ? motion_.lead(now) : motion_.begin(from, now);
     }
 
-    /// Ends what leads and what waits, and brings the arm to rest from a setpoint.
-    void end_motion(const Setpoint<Robot> &from, bool held = true, std::int64_t now = 0) noexcept
+    /// Ends what leads and what waits, and brings the arm to rest from a setpoint; whether that was asked for.
+    void end_motion(const Setpoint<Robot> &from, bool asked = false, std::int64_t now = 0) noexcept
     {
         if (playing() || aiming())
-            watchdog_.hold(from, held, now);
+            watchdog_.hold(from, asked, now);
         halt();
     }
 
@@ -590,7 +643,7 @@ class ControlLoop {
     void break_off() noexcept
     {
         commander_.output.status = Status::held;
-        watchdog_.hold(commander_.output.setpoint, true);
+        watchdog_.hold(commander_.output.setpoint);
         halt();
         wait();
     }
@@ -681,8 +734,12 @@ class ControlLoop {
     StampedSetpoint<Robot> reference_;
     // Whether there is a reference in this cycle, of a controller in front, and whether there was a cycle.
     bool received_ = false, led_ = false, started_ = false;
-    // Whether that reference is a target.
-    bool pursues_ = false;
+    // Whether that reference is a target; whether it is new, and whether it is early and waits for the next cycle.
+    bool pursues_ = false, arrives_ = false, waits_ = false;
+    StampLeads leads_;
+    // Time of the last cycle on the clock, that less the time of the loop, ns, and what motions have lost, s.
+    std::int64_t clock_ = 0, ahead_ = 0;
+    double lost_time_ = 0;
     // Latest origins of chunks and of targets, ns.
     std::array<std::int64_t, 2> newest_{};
     // Time of the last reference that was followed, and since the one before, ns.

@@ -36,7 +36,7 @@ struct Hosted final : eom_loop {
     const Measurement<Robot> &in_si(std::int64_t now)
     {
         present = measured;
-        if (!measured.links && !measured.motors && sampled_at >= now - LONGEST_GAP)
+        if (!measured.links && !measured.motors && std::abs(now - sampled_at) <= LONGEST_GAP)
             present = observer.sensed();
         else if (measured.motors)
             read_drives(present, robot);
@@ -81,6 +81,7 @@ struct Hosted final : eom_loop {
         const LoopCounts &after = loop.counts();
         const bool found = after.suspect() - after.without_stamp > before.suspect() - before.without_stamp;
         return after.refused > before.refused ? static_cast<int>(loop.refusal())
+               : loop.early()                 ? static_cast<int>(Refusal::early)
                                               : -((after.over_limits > before.over_limits) + 2 * found);
     }
 
@@ -151,7 +152,7 @@ struct Hosted final : eom_loop {
             EOM_OF(loop, paused), EOM_OF(loop, speed_scaling), EOM_NUMBERED("slowed_to", loop.governor().least()),
             EOM_NUMBERED("slowed_limit", loop.governor().limit()), EOM_NUMBERED("slowed_place", loop.governor().place()),
             EOM_PART(overload, limit), EOM_PART(overload, place), EOM_PART(overload, value), EOM_PART(overload, bound),
-            EOM_OF(commander, latest), EOM_SAID(commander, mode), EOM_SAID(commander, payload_stays),
+            EOM_NUMBERED("latest", loop.clock()), EOM_SAID(loop, lost_time), EOM_SAID(commander, mode), EOM_SAID(commander, payload_stays),
             EOM_SAID(commander, final_efforts), EOM_NUMBERED("beyond_limit", commander.led_beyond()),
             EOM_SAID(commander.impedance(), softened), EOM_NUMBERED("moves", !rests(y.setpoint)),
             EOM_OF(progress, lost), EOM_OF(progress, held), EOM_OF(progress, stopping), EOM_OF(progress, fed),
@@ -159,10 +160,10 @@ struct Hosted final : eom_loop {
             EOM_OF(progress, ended_at_rest), EOM_NUMBERED("path_time", path[0]), EOM_NUMBERED("pace", path[1]),
             EOM_NUMBERED("pace_limited", loop.player().limited()),
             EOM_NUMBERED("allowed_pace", loop.player().allowed(loop.speed_scaling)),
-            EOM_PART(plan, waits), EOM_PART(plan, begin), EOM_PART(plan, start), EOM_PART(plan, end),
+            EOM_PART(plan, waits), EOM_PART(plan, start), EOM_PART(plan, end),
             EOM_OF(counts, cycles), EOM_OF(counts, followed), EOM_OF(counts, refused), EOM_OF(counts, over_limits),
             EOM_OF(counts, timeouts), EOM_OF(counts, refused_payloads), EOM_OF(counts, suspect_stamps),
-            EOM_OF(counts, jumps), EOM_OF(counts, inconsistent), EOM_OF(counts, without_stamp), EOM_OF(counts, contacts),
+            EOM_OF(counts, jumps), EOM_OF(counts, inconsistent), EOM_OF(counts, without_stamp), EOM_OF(counts, contacts), EOM_OF(counts, early),
             EOM_OF(counts, unmeasured), EOM_SAID(contact, settled), EOM_NUMBERED("contact", contact.found()),
             EOM_NUMBERED("contact_joint", contact.touched().joint), EOM_NUMBERED("contact_effort", contact.touched().effort),
             EOM_NUMBERED("contact_threshold", contact.touched().threshold), EOM_SAID(observer, settling),

@@ -232,7 +232,7 @@ const char *eom_loop_act(eom_loop *loop, const char *action)
                        {"lose", [](Of &x) { x.loop.lose(); }},
                        {"pause", [](Of &x) { x.loop.paused = true; }},
                        {"resume", [](Of &x) { x.loop.resume(); }},
-                       {"release", [](Of &x) { x.loop.release(x.in_si(x.loop.commander().latest)); }}};
+                       {"release", [](Of &x) { x.loop.release(x.in_si(x.loop.clock())); }}};
         const auto *found = named(actions, action);
         if (found)
             found->act(of);
@@ -522,6 +522,6 @@ eom::LoopState eom::state_of(const eom_loop &loop) noexcept
         return {x.output().status, x.output().valid, x.playing(), x.waiting(), x.aiming(), x.arrived(), x.counts(), x.refusal(),
                 x.payload_refusal(), x.commander().overload(), x.finding(), x.commander().mode(), x.commander().led_beyond(),
                 x.blinded(), of.contact.settled(), of.contact.found(), x.touched(), of.contact.touched(), x.off_path(), x.paused,
-                x.speed_scaling, x.player().allowed(x.speed_scaling), x.watchdog().progress().ended_at_rest};
+                x.speed_scaling, x.player().allowed(x.speed_scaling), x.watchdog().progress().ended_at_rest, x.lost_time()};
     });
 }

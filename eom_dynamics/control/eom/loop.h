@@ -106,7 +106,7 @@ const char *eom_loop_act(eom_loop *loop, const char *action);
 
 /* A cycle; returns why its reference was refused, an eom::Refusal; 0 if it was not, or less: -1 if its command exceeds
  * limits, -2 if it is not plausible, -3 for both. Trajectories are to be planned before; eom_loop_run() does so itself, and
- * watches for jumps of the clock. */
+ * ends them where the clock goes back. */
 int eom_loop_update(eom_loop *loop, int64_t now, double period);
 int eom_loop_run(eom_loop *loop, int64_t now, double period);
 
@@ -133,8 +133,8 @@ const char *eom_observer_set(eom_loop *loop, const char *name, const double *num
 void eom_observer_update(eom_loop *loop, size_t count, const double *times, int sensors, const eom_vector *read,
                          size_t read_count, const double *given, double *results, int *codes);
 
-/* A number of the loop by a name of Hosted::number() in hosted_loop.hpp, NaN for another name. "latest" and "plan_begin" are
- * ns, other times s; "off_path" is an eom::OffPath, "finding" an eom::Check; "beyond_limit" counts joints from 1. */
+/* A number of the loop by a name of Hosted::number() in hosted_loop.hpp, NaN for another name. "latest" is ns,
+ * other times s; "off_path" is an eom::OffPath, "finding" an eom::Check; "beyond_limit" counts joints from 1. */
 double eom_loop_number(const eom_loop *loop, const char *name);
 
 /* --- From another thread ------------------------------------------------------------------------------------------ */

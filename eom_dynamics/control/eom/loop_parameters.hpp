@@ -48,6 +48,7 @@ enum class Refusal {
     older,             ///< a target or chunk whose stamp is before that of the last one
     paused,            ///< a target in a pause
     overload,          ///< a target at whose end the arm cannot rest within limits: see Commander::overload()
+    early,             ///< not refused: its stamp runs ahead of its arrival, and it waits for the next cycle
 };
 
 /// Checks that find a setpoint not plausible.
@@ -151,6 +152,8 @@ struct LoopCounts {
     std::uint64_t cycles = 0, followed = 0, refused = 0, over_limits = 0, timeouts = 0, refused_payloads = 0;
     /// Setpoints that are not plausible, or not known to be, refused or not.
     std::uint64_t suspect_stamps = 0, jumps = 0, inconsistent = 0, without_stamp = 0;
+    /// Setpoints that have waited, as their stamps ran ahead of their arrival: see StampLeads.
+    std::uint64_t early = 0;
     /// Cycles of a mode that needs measurements without usable ones.
     std::uint64_t unmeasured = 0;
     /// Contacts that have begun.
@@ -199,6 +202,7 @@ struct LoopState {
     bool paused = false;
     double speed_scaling = 1, allowed_pace = 1;
     bool ended_at_rest = false; ///< as Watchdog::progress()
+    double lost_time = 0;       ///< as ControlLoop::lost_time()
 };
 
 namespace detail {

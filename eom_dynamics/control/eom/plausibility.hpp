@@ -4,8 +4,10 @@
 #define EOM_PLAUSIBILITY_HPP
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "loop_parameters.hpp"
 #include "stop.hpp"
@@ -38,6 +40,41 @@ class StampCheck {
 
   private:
     std::int64_t answered_ = 0, back_ = 0;
+};
+
+/// Lead of stamps over the times at which they arrive: early is one of more than LONGEST_RESPONSE_STEP above the least of the last second.
+class StampLeads {
+  public:
+    StampLeads() noexcept { least_.fill(UNKNOWN); }
+
+    /// A time since the last cycle, ns: by as much, stamps that have waited for it arrive late.
+    void pass(std::int64_t time) noexcept
+    {
+        if (time > LONGEST_RESPONSE_STEP)
+            late_ = std::max(late_, time);
+    }
+
+    /// Whether a lead at a time of the loop, both ns, is early.
+    bool is_early(std::int64_t lead, std::int64_t time) noexcept
+    {
+        const std::int64_t part = time / PART;
+        for (last_ = std::max(last_, part - COUNT); last_ < part;)
+            least_[static_cast<std::size_t>(++last_ % COUNT)] = UNKNOWN;
+        const std::int64_t least = *std::min_element(least_.begin(), least_.end());
+        if (lead >= least)
+            late_ = 0;
+        std::int64_t &present = least_[static_cast<std::size_t>(part % COUNT)];
+        if (least == UNKNOWN || lead >= least || least - lead > late_)
+            present = std::min(present, lead);
+        return least != UNKNOWN && lead - least > LONGEST_RESPONSE_STEP;
+    }
+
+  private:
+    static constexpr std::int64_t PART = 100'000'000, COUNT = 11, UNKNOWN = std::numeric_limits<std::int64_t>::max();
+
+    // Least lead in each part of a second, and the number of the last part; the longest wait so far, ns.
+    std::array<std::int64_t, COUNT> least_;
+    std::int64_t last_ = 0, late_ = 0;
 };
 
 /// Compares the changes D of each field with the integrals S of the next one by the trapezoidal rule, over windows of

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trajectories: when they start, how they take over from what is commanded, and what a jump of the clock does to them.
+// Trajectories: when they start, and how they take over from what is commanded.
 #ifndef EOM_TRAJECTORY_PLAYER_HPP
 #define EOM_TRAJECTORY_PLAYER_HPP
 
@@ -21,10 +21,8 @@ constexpr std::size_t TRANSITION_SAMPLES = @transition_samples@;
 /// What joints may have moved until a trajectory is played that is late, for it to be as if on time, rad or m.
 constexpr double SMALL_STEP = @small_step@;
 
-/// Largest backward step of the clock during which a trajectory only pauses, ns, and the smallest jump forward, in periods
-/// and in ns.
-constexpr std::int64_t LARGEST_CORRECTION = @largest_correction@, SHORTEST_JUMP = @shortest_jump@;
-constexpr int JUMP_PERIODS = @jump_periods@;
+/// Largest backward step of the clock with which a trajectory goes on, ns.
+constexpr std::int64_t LARGEST_CORRECTION = @largest_correction@;
 /// The start tolerance grows by the velocity of a joint times this, s, as its measured position is late.
 constexpr double START_LATENCY = @start_latency@;
 
@@ -116,12 +114,13 @@ class TrajectoryPlayer {
     bool stops() const noexcept { return slot_ == ARRIVED && trajectories_.taken().stop; }
 
     /// Plans what was taken, unless something bars it; `commanded` writes the state that is commanded at a time, ns, where
-    /// nothing is played. Returns the plan, or null if it was refused.
+    /// nothing is played. Stamps are ahead by a time, ns. Returns the plan, or null if it was refused.
     template <class Commanded>
-    const Plan<n> *plan(std::int64_t now, double period, Refusal barred, const Commanded &commanded) noexcept
+    const Plan<n> *plan(std::int64_t now, std::int64_t ahead, double period, Refusal barred,
+                        const Commanded &commanded) noexcept
     {
         const std::int64_t stamp = trajectories_.taken(slot_).stamp;
-        const std::int64_t origin = slot_ == WAITING ? next_.origin : stamp != 0 ? stamp : now;
+        const std::int64_t origin = slot_ == WAITING ? next_.origin : stamp != 0 ? stamp - ahead : now;
         const Refusal refusal = plan_to_begin(origin, now, period, barred, commanded);
         later_ = plan_.begin > now;
         if (refusal == Refusal::none)
@@ -159,18 +158,17 @@ class TrajectoryPlayer {
             waiting_ = false;
     }
 
-    /// Whether a jump of the clock ends what is played or waits: one forward as far as the loop can tell, which has no other
-    /// clock, or one back by more than LARGEST_CORRECTION.
-    bool ends_by_jump(std::int64_t now, double period) const noexcept
+    /// Has what waits begin later by a time, ns.
+    void shift(std::int64_t time) noexcept
     {
-        const std::int64_t latest = commander_.latest, step = now - latest, expected = std::llround(period * 1e9);
-        const bool back = now < std::max(latest, playing_ ? played_ : latest) - LARGEST_CORRECTION;
-        const bool forward = step - expected > std::max(JUMP_PERIODS * expected, SHORTEST_JUMP);
-        return back || (forward && (playing_ || now >= next_.begin));
+        if (time == 0)
+            return;
+        next_.origin += time;
+        next_.begin += time;
+        next_.waits = true;
     }
 
-    /// Writes the state that is played at a time, and that at the lead of commands; returns false for a pause, where the
-    /// clock goes back a little.
+    /// Writes the state that is played at a time, and that at the lead of commands; returns false where no time has passed.
     bool advance(std::int64_t now, State<n> &state, State<n> &ahead) noexcept
     {
         if (now <= played_)

@@ -69,20 +69,20 @@ class Watchdog {
     /// Ends all responses.
     void resume() noexcept
     {
-        stopping_ = lost_ = held_ = stays_ = false;
+        stopping_ = lost_ = held_ = asked_ = stays_ = false;
         motion_.forget();
     }
 
     /// Goes on with a stop under way, as if nothing was lost.
-    void keep_stopping() noexcept { lost_ = held_ = false; }
+    void keep_stopping() noexcept { lost_ = held_ = asked_ = false; }
 
-    /// A cycle after a time, ns.
+    /// A cycle after a time of the clock, ns.
     void pass(std::int64_t step) noexcept
     {
         // After a stall, the references that wait are taken before the timeout is over.
         age_ += std::min(step, timeout_ / 2);
-        // The first command of a stop that a host has begun repeats the last one, but where time goes on, if it has not jumped.
-        const bool goes_on = !begun_ || ((stop_.on_path() || stop_.brakes()) && step <= LONGEST_RESPONSE_STEP);
+        // The first command of a stop that a host has begun repeats the last one, but where time goes on.
+        const bool goes_on = !begun_ || stop_.on_path() || stop_.brakes();
         step_ = stopping_ && goes_on ? std::min(step, LONGEST_RESPONSE_STEP) : 0;
         begun_ = false;
         stop_.advance(step_);
@@ -99,11 +99,14 @@ class Watchdog {
         refused_ = commander_.counts.refused;
     }
 
-    /// Whether a reference is followed after a loss, or after a trajectory that was ended.
+    /// Whether a reference is followed after a loss, or after a trajectory that was ended; of a stop that was asked for, at rest.
     bool resumes(const JointVector<Robot> &q) const noexcept
     {
-        return !released() && (!holds() || is_near(q));
+        return !released() && (!holds() || (is_near(q) && !(asked_ && moves())));
     }
+
+    /// Whether a stop or a ramp is under way.
+    bool moves() const noexcept { return stopping_ && !ended(); }
 
     /// Whether the arm is held, so that references must be near.
     bool holds() const noexcept { return held_ || (lost_ && policy() == LossPolicy::hold); }
@@ -137,10 +140,11 @@ class Watchdog {
         stopping_ = std::isfinite(excess_);
     }
 
-    /// Brings the arm to rest at the end of a trajectory, after which setpoints near it are followed.
-    void hold(const Setpoint<Robot> &from, bool held, std::int64_t now = 0) noexcept
+    /// Brings the arm to rest at the end of a trajectory, after which setpoints near it are followed; whether that was asked for.
+    void hold(const Setpoint<Robot> &from, bool asked = false, std::int64_t now = 0) noexcept
     {
-        held_ = held && commander_.output.valid;
+        held_ = commander_.output.valid;
+        asked_ = asked;
         begin_stop(from, now);
     }
 
@@ -154,10 +158,12 @@ class Watchdog {
     /// ControlLoop::stop and ControlLoop::lose, of which the next cycle repeats the last command.
     void stop() noexcept
     {
-        held_ = commander_.output.valid;
+        held_ = asked_ = commander_.output.valid;
         if (stopping_)
             return;
         lost_ = false;
+        if (held_ && rests(commander_.output.setpoint))
+            return rest(commander_.output.setpoint, commander_.stamp());
         begin_stop(commander_.output.setpoint);
         begun_ = true;
     }
@@ -189,6 +195,12 @@ class Watchdog {
 
   private:
     LossPolicy policy() const noexcept { return commander_.parameters.on_setpoint_loss; }
+
+    /// Whether the stop, and a ramp along it, have come to their end.
+    bool ended() const noexcept
+    {
+        return stop_.rests() && !(fades() && stop_.time() < commander_.parameters.ramp_duration);
+    }
 
     void begin_loss() noexcept
     {
@@ -233,10 +245,9 @@ class Watchdog {
             }
         }
         const double ramp = commander_.parameters.ramp_duration;
-        const bool ended = stop_.rests() && !(fades() && stop_.time() < ramp);
         if (fades())
             commander_.share = stop_.fade(output.command, ramp);
-        output.status = ended ? Status::held : fades() ? Status::ramping : Status::stopping;
+        output.status = ended() ? Status::held : fades() ? Status::ramping : Status::stopping;
         return true;
     }
 
@@ -244,7 +255,7 @@ class Watchdog {
     TrajectoryPlayer<Robot> &player_;
     TargetMotion<Robot> &motion_;
     Stop<Robot> stop_;
-    bool lost_ = false, held_ = false, stopping_ = false, fed_ = false, rested_ = false;
+    bool lost_ = false, held_ = false, asked_ = false, stopping_ = false, fed_ = false, rested_ = false;
     // Of the last valid setpoint: its positions, whether they differ from those before, as rates may be unknown, and how many were
     // refused up to then.
     JointVector<Robot> q_{};

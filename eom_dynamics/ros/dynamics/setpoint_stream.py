@@ -244,9 +244,12 @@ class SetpointStream:
         return self.player.standstill if self.player.held_by else self.contact.consequence
 
     def end_trajectory(self, cause: str) -> None:
-        """End a trajectory that is played or waits, and bring the arm to rest."""
+        """End a trajectory that is played or waits, and bring the arm to rest, where it is held."""
+        leads, last = self.leads or self.player.waiting, self._commands.sent_of
         self.player.stop(cause)
         self._stop_unfinished(cause)
+        if leads and not self.closed and last is not None and not last.moves:
+            last.loop.act("stop")
 
     def release(self) -> None:
         """Release the robot, after the stream has ended."""
@@ -443,6 +446,8 @@ class SetpointStream:
         self._commands.count_listeners()
         lead = self.player.lead if self.player.playing else self._lead if self.loop else 0.0
         values = {"command lead [ms]": f"{1e3 * lead:g}", **self.player.values, **self.targets.report(self.loop)}
+        if level == Level.OK and (late := self.player.lateness):
+            level, message = Level.WARN, f"trajectory late: {late}"
         what = next((x for x in ("target", "trajectory") if x in values), "")
         if what and level == Level.OK and (self.leads or message == WAITING):
             message = (self.player.playing and self.player.standstill) or f"{what} {values[what]}"

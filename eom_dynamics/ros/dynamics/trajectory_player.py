@@ -19,11 +19,9 @@ from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
 from ...control.settings import (
     FASTEST_PACE,
-    JUMP_PERIODS,
     LARGEST_CORRECTION,
     LONGEST_GAP,
     SAID,
-    SHORTEST_JUMP,
     START_LATENCY,
     TRANSITION_SAMPLES,
 )
@@ -35,7 +33,7 @@ from ..diagnostics import present
 from ..executors import keep_pace, steady_timer
 from ..interfaces import set_stamp
 from ..robot_node import RobotNode
-from .clocks import ClockWatch, WatchedClock
+from .clocks import WatchedClock
 
 _SECOND = 10**9
 
@@ -44,6 +42,9 @@ _WATCH_PERIOD = 0.02
 
 # Period of reports on the time of a motion whose speed is scaled, ns.
 _REPORT_PERIOD = 20_000_000
+
+# Time that a motion loses in late cycles, s, from which on that is reported.
+_LATE = 0.1
 
 # Names of eom::OffPath, and how each comes to rest.
 _REST = {
@@ -74,8 +75,8 @@ class _Planned(NamedTuple):
 class TrajectoryPlayer:
     """Player of trajectories, each from its own start time, by the control loop, which plans how one takes over.
 
-    Where the clock jumps, the next command would be a step: the motion ends. All methods are called by the node's
-    executor.
+    After a late cycle the motion continues later, and reports the time that it has lost; where the clock goes back, it
+    ends. All methods are called by the node's executor.
 
     Args:
         clock: of the loop.
@@ -84,9 +85,9 @@ class TrajectoryPlayer:
 
     Attributes:
         lead: time by which commands are ahead of the motion, s.
-        skipped: number of commands skipped since startup because their time had passed.
+        skipped: number of commands left out since startup by late cycles.
         judge: receives the check of the transition to a trajectory; raises TrajectoryError to refuse it.
-        on_end: called when a trajectory ends, with whether it has reached its end, and if not, the reason.
+        on_end: called when a trajectory ends, with whether it has reached its end, and the reason, or what it has lost.
         on_break: called with the reason after one has ended in motion, and nothing takes over.
     """
 
@@ -104,7 +105,6 @@ class TrajectoryPlayer:
         self._ahead = 0
         # Latest time of the clock, ns.
         self._latest = 0
-        self._watch = ClockWatch(max(JUMP_PERIODS * self._period, SHORTEST_JUMP))
         self.lead = 0.0
         self.skipped, self._pause_cause = 0, ""
         self.judge: Callable[[Verdict], None] = lambda verdict: None
@@ -209,8 +209,14 @@ class TrajectoryPlayer:
         scaling = "" if self._scaling == self._allowed == 1 else f"{100 * self._scaling:.0f} %"
         scaling += f", limits allow {100 * self._allowed:.0f} %" if self._allowed < self._scaling else ""
         scaling += ", of trajectories alone" if scaling and self._leader else ""
-        values = {"trajectory": phase, "trajectory commands left out": self.skipped}
+        values = {"trajectory": phase, "trajectory commands left out": self.skipped, "trajectory late": self.lateness}
         return present(values | {"trajectories": self.standstill, "speed scaling": scaling})
+
+    @property
+    def lateness(self) -> str:
+        """What the motion that is played has lost in late cycles, and why; empty for little."""
+        lost = self._host.loop.number("lost_time") if self._host is not None and self.playing else 0.0
+        return f"{lost:.3g} s lost in late cycles: the process was held up, or the clock has jumped" * (lost > _LATE)
 
     def _forget(self) -> None:
         # What is played, what waits in the loop, and what is to wait there after that.
@@ -231,8 +237,7 @@ class TrajectoryPlayer:
             StateError: the motors cannot realise the transition to the motion, or have no efforts.
         """
         assert self._host is not None  # the node is active
-        # At the same time, since what follows may take long, and would look like a jump of the clock.
-        now, steady = self._node.get_clock().now().nanoseconds, self._clock.steady()
+        now = self._node.get_clock().now().nanoseconds
         if not now:
             raise TrajectoryError("there is no time on /clock yet")
         if self.held_by:
@@ -257,7 +262,6 @@ class TrajectoryPlayer:
         else:
             self._send(planned, present, now)
         self._latest = now
-        self._watch.restart(now, steady)
         self._timer.reset()
         self._watch_timer.reset()
 
@@ -294,6 +298,17 @@ class TrajectoryPlayer:
                 self.on_end(False, reason)
             else:
                 self._end(finished=False, reason=reason)
+
+    def _resend(self, delay: int, now: int) -> None:
+        """Delay what waits in the loop while another motion is played, ns, at a time of the clock, ns."""
+        waiting, self._next = self._next, None
+        if waiting is None:
+            return
+        try:
+            self._send(waiting._replace(origin=waiting.origin + delay), now - self._ahead, now)
+        except Exception as error:
+            self._later = []
+            self.on_end(False, f"refused at its start: {printable(refusal_reason(error))}")
 
     def _keep_in_step(self, waiting: _Planned, now: int) -> int:
         """Delay what waits in the loop by as much as its time has run on while the clock stood still, or went back a
@@ -413,11 +428,15 @@ class TrajectoryPlayer:
             self.skipped += number - self._due
         self._last, self._due = number, number + 1
         host, at = self._host, self._origin + number * self._period
-        at = min(at, self._ends) if self._even else at
+        at = self._ends if self._even and 0 < at - self._ends < self._period else at
         if host.lead != self.lead:
             host.configure(command_lead=self.lead)
+        was_late = bool(self.lateness)
         code = host.loop.update(at - self._ahead, self._period / _SECOND)
-        self._even = self._even and host.loop.number("pace") == 1  # a payload may slow it down
+        # A payload may slow it down, and late cycles delay it.
+        self._even = self._even and host.loop.number("pace") == 1 and not host.loop.number("lost_time")
+        if self.lateness and not was_late:
+            self._node.warn("trajectory late", self.lateness, always=True)
         if not (self._even or 0 <= at - self._reported < _REPORT_PERIOD):
             self._report(at, host.loop.number("path_time"))
             if self.standstill == SAID["standstill"]:
@@ -430,7 +449,7 @@ class TrajectoryPlayer:
             self.on_break(reason)
         elif not host.loop.number("playing"):
             # The next trajectory takes over from here.
-            self._end(finished=True)
+            self._end(finished=True, reason=self.lateness)
 
     def _report(self, at: int, s: float) -> None:
         """Publish the time of the motion, s, at a time of the clock, ns."""
@@ -444,18 +463,17 @@ class TrajectoryPlayer:
             self._follow_clock(self._node.get_clock().now().nanoseconds)
 
     def _follow_clock(self, now: int) -> bool:
-        """Stop the motion if the clock has jumped; return whether it continues."""
-        jump = self._watch.jump(now, self._clock.steady())
-        begin = self._host.loop.number("plan_begin") + self._ahead if self._host else 0
-        if now < self._latest - LARGEST_CORRECTION:
-            reason = f"went back by {(self._latest - now) / _SECOND:.3g} s"
-        elif not jump or (self.waiting and not self.playing and now < begin):
-            self._latest = max(self._latest, now)
+        """Stop the motion if the clock goes back; return whether it continues."""
+        back = self._latest - now
+        if back <= LARGEST_CORRECTION:
+            if back > 0 and self.playing:  # it goes on, and what waits begins by the clock
+                self._origin, self._ends, self._ahead = (x - back for x in (self._origin, self._ends, self._ahead))
+                self._later = [x._replace(origin=x.origin + back) for x in self._later]
+                self._resend(back, now)
+            self._latest = now if self.playing else max(self._latest, now)
             return True
-        else:
-            self._latest = now
-            reason = f"jumped forward by {jump / _SECOND:.3g} s"
-        reason = f"the clock {reason}"
+        reason = f"the clock went back by {(self._latest - now) / _SECOND:.3g} s"
+        self._latest = now
         self._node.warn("trajectory stopped", reason, always=True)
         self.stop(reason)
         self.on_break(reason)

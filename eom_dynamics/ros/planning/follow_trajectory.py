@@ -335,6 +335,7 @@ class _Execution:
         self.goal: ServerGoalHandle | None = None
         self.accepted, self.done = Future(), Future()
         self.is_playing = self.is_cancelled = self._finished = False
+        self._remark = ""  # of the player, at the end
         self.until = math.inf
         self._begin, self._since = 0, time.time_ns()
         self._reference: _PathTime | None = None
@@ -378,6 +379,7 @@ class _Execution:
         if self.accepted.done():
             self.is_playing = False
             self._finished = status.status == status.FINISHED
+            self._remark = status.message
             if self._reference is not None:  # from now on, as far as the time for the goal
                 self._reference = _PathTime(self._node.get_clock().now().nanoseconds, self.plan.motion.end, 1.0)
             if not self._finished:
@@ -434,7 +436,7 @@ class _Execution:
             goal.publish_feedback(self._feedback(t, desired, actual))
         if not (plan.path.any or plan.goal.any):
             if self._finished:
-                self.end(codes.SUCCESSFUL, "")
+                self.end(codes.SUCCESSFUL, self._remark)
             return
         oldest = time.time_ns() - _PATIENCE * _SECOND
         silent = [shown_name(name) for name in plan.names if name not in joints or joints[name].time < oldest]
@@ -448,7 +450,7 @@ class _Execution:
         if self._finished:
             violation = plan.goal.violation(deviation)
             if not violation:
-                self.end(codes.SUCCESSFUL, "")
+                self.end(codes.SUCCESSFUL, self._remark)
             elif t > plan.motion.end + plan.goal_time:
                 self.end(codes.GOAL_TOLERANCE_VIOLATED, f"{violation}, {t - plan.motion.end:.3g} s after the end")
         elif plan.motion.start <= t <= plan.motion.end and (violation := plan.path.violation(deviation)):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ...arrays import Array
 from ...bags import Bag, Topic
 from ...bags.layout import Stamps
+from ...bags.types import SETPOINT
 from ...codegen.floating_programs import IMU_NAMES
 from ...control.control_loop import EXCEEDS, Refusal
 from ...control.fields import (
@@ -42,6 +43,9 @@ from .sources import read_setpoints, recorded_payloads, recorded_responses
 
 # Of cycles without setpoints, ns.
 _PERIOD = 1_000_000
+
+# Time from stamps to their recording, ns, from which on they are of another clock, such as simulated time.
+_OTHER_CLOCK = 3_600_000_000_000
 
 
 @dataclass(frozen=True)
@@ -117,9 +121,8 @@ class Evaluation:
         self._options = options or CommandOptions()
         self._host = SetpointLoop(SetpointEvaluator(arm), RobotTable(arm))
         self._loop = loop = self._host.loop
-        # As recorded: what the node refused and stopped is in the recording.
-        settings = settings_at("permissive") | {"limits": self._options.limits, "command_lead": lead}
-        self._host.configure(**settings | dict(self._options.parameters))
+        self._lead = lead
+        self._configure(self._options.safety)
         # What is read after each cycle: the command, what is sent for it, and the command beyond limits.
         names = (*EFFORT_NAMES, *MOTOR_NAMES)
         self._vectors = [loop.command[name] for name in names]
@@ -145,14 +148,23 @@ class Evaluation:
         """
         self._payloads = recorded_payloads(bag, topic, self.refusals)
         self._responses = recorded_responses(bag, topic)
+        self._configure(self._options.safety if topic.type == SETPOINT else "permissive")
         for batch in read_setpoints(bag, topic, self.arm.robot, sampling, self.refusals, self.figures):
             yield batch, self.commands(batch)
+
+    def _configure(self, safety: str) -> None:
+        """Set the settings of a level of safety, less losses: what the node stopped is in the recording."""
+        settings = settings_at(safety) | {"setpoint_timeout": 0.0, "on_setpoint_loss": "none", "command_lead": self._lead}
+        settings |= {"limits": self._options.limits} if self._options.limits else {}
+        self._host.configure(**settings | dict(self._options.parameters))
 
     def commands(self, batch: Batch) -> Iterator[Commands]:
         """Compute the commands of setpoints, in order, without those that are refused and not held, and between them
         those of recorded responses to a loss.
         """
         recorded, stamps = batch.stamps.recorded, batch.stamps.header
+        if self._last is None and abs(int(recorded[0]) - int(stamps[0])) > _OTHER_CLOCK:
+            self._host.configure(setpoint_lifespan=0.0)
         cuts = {0, len(batch), *np.searchsorted(recorded, [time for time, _ in self._payloads]).tolist()}
         cuts.update((np.flatnonzero(np.isin(stamps, self._responses[0])) + 1).tolist())
         if self._payloads or self._loop.number("blending"):

@@ -131,10 +131,14 @@ class ReferenceLoop:
         self.status = Status.FRESH
         self._timeout = round(options.timeout * 1e9)
         self._now, self._age, self._started, self._fed = 0, 0, False, False
+        # Time of the last cycle on the clock, and that less the time of the loop, ns; leads of stamps by parts of a second.
+        self._clock = self._ahead = self._late = 0
+        self._leads: dict[int, int] = {}
+        self._early: tuple[Any, int] | None = None
         # Stamp of the command; time of the last setpoint that was followed, and since the one before, ns.
         self._stamp = self._followed = self._interval = 0
-        # Whether setpoints are lost, or a trajectory was ended.
-        self._lost = self._held = False
+        # Whether setpoints are lost, or a trajectory was ended; whether that was asked for.
+        self._lost = self._held = self._asked = False
         self._stop: Stop | Resting | StopOnPath | Braking | None = None
         self._s, self._from_stamp = 0.0, 0
         self._played: Plan | None = None
@@ -171,7 +175,7 @@ class ReferenceLoop:
                 self._aim(Target(self._past[0].copy()))
                 self._touched = True
             elif self.command is not None:
-                self._held = True
+                self._held = self._asked = True
                 if not self._stop:
                     self._begin_stop(Flow.of(self.command))
                     self._begun = not isinstance(self._stop, StopOnPath | Braking)
@@ -230,22 +234,29 @@ class ReferenceLoop:
         target: Target | None = None,
     ) -> None:
         """A cycle at a time, ns, with a setpoint message, a spline, which stops where it is empty, and a target."""
-        step = max(now - self._now, 0) if self._started else 0
-        self._age += min(step, self._timeout // 2)
         self._follow_past(now)
-        self._step = 0 if self._begun else step
-        step = min(self._step, law.LONGEST_RESPONSE_STEP) * 1e-9
+        time = self._time_at(now)
+        passed, self._clock = now - self._clock, now
+        if passed > law.LONGEST_RESPONSE_STEP:
+            self._late = max(self._late, passed)
+        self._age += min(max(passed, 0), self._timeout // 2)
+        self._step = 0 if self._begun else min(max(passed, 0), law.LONGEST_RESPONSE_STEP)
+        step = self._step * 1e-9
         self._begun = False
         self._s += step
-        if self._started and (self._played or self._waiting):
-            self._follow_clock(now)
-        self._now, self._started = now, True
+        if passed < -law.LARGEST_CORRECTION and (self._played or self._waiting):
+            self._end_trajectory()
+        self._now = now = time
+        if setpoint is None and self._early:
+            setpoint, stamp = self._early
+        self._early = None
         if spline is not None and not hasattr(spline, "t"):
             if self._played or self._aims:
                 self._begin_stop(Flow(self._commanded(now)), now)
+                self._held = self._asked = True
             self._waiting = None
         elif spline is not None and not self._touched:
-            self._take(spline, begin or now)
+            self._take(spline, begin - self._ahead if begin else now)
         elif self._waiting and now >= self._waiting.begin:
             waiting, self._waiting = self._waiting, None
             if waiting.planned:
@@ -259,18 +270,57 @@ class ReferenceLoop:
         elif setpoint is not None and not self._touched and self._may_follow() and self._follow(setpoint, stamp):
             self._aims = False
             self._age, self._fed = 0, True
-            self._stop, self._lost, self._held = None, False, False
+            self._stop, self._lost, self._held, self._asked = None, False, False, False
             self._interval, self._followed = now - self._followed, now
         elif self._aims:
             self._aim_on(now)
         else:
             self._wait(step)
 
+    def _time_at(self, now: int) -> int:
+        """Time of the loop at one of the clock, ns: in a motion of its own, each cycle counts 20 ms at most."""
+        if not self._started:
+            self._now, self._clock, self._ahead, self._started = now, now, 0, True
+        aims = self._aims and not (self._online and self._online.arrived)
+        moves = bool(self._played or aims or self._stops)
+        before = self._ahead
+        time = max(now - (before if moves else min(before, 0)), self._now)
+        if moves:
+            time = min(time, self._now + law.LONGEST_RESPONSE_STEP)
+        self._ahead = now - time
+        if self._waiting and (late := before - self._ahead):
+            waits = self._waiting
+            self._waiting = waits._replace(origin=waits.origin + late, begin=waits.begin + late, planned=False)
+        return time
+
+    @property
+    def _stops(self) -> bool:
+        """Whether a stop or a ramp is under way."""
+        if self._stop is None:
+            return False
+        ramps = self._lost and self.options.on_loss == "ramp"
+        return self._s < max(self._stop.duration, self.options.ramp_duration if ramps else 0.0)
+
+    def _is_early(self, lead: int) -> bool:
+        """Whether a stamp is ahead of its arrival by over 20 ms more than the least of the last second."""
+        part = self._now // 100_000_000
+        self._leads = {k: x for k, x in self._leads.items() if k > part - 11}
+        least = min(self._leads.values(), default=None)
+        if least is None or lead >= least:
+            self._late = 0
+        if least is None or lead >= least or least - lead > self._late:  # what waited for a late cycle is not late itself
+            self._leads[part] = min(self._leads.get(part, lead), lead)
+        return least is not None and lead - least > law.LONGEST_RESPONSE_STEP
+
     # --- Setpoints ----------------------------------------------------------------------
 
     def _follow(self, message: Any, stamp: int) -> bool:
         """Answer a setpoint; return whether it was not refused."""
         before = self.status
+        if stamp and self.options.checks.stamps != "ignore" and self._is_early(stamp - self._clock):
+            if self.options.checks.stamps == "refuse":
+                self._early = message, stamp
+                return False
 
         def admit(stamp: int, state: Array) -> None:
             held = self._lost or self._held or self._aims
@@ -294,6 +344,8 @@ class ReferenceLoop:
     def _resumes(self, q: Array) -> bool:
         """Whether a setpoint is near enough after a loss, or after the end of a trajectory."""
         if self._lost and self.options.on_loss == "ramp":
+            return False
+        if self._asked and self._stops:
             return False
         assert self.command is not None
         return bool(np.all(np.abs(q - self.command.state[0]) <= self.options.checks.distance))
@@ -461,7 +513,7 @@ class ReferenceLoop:
         self._path, self._commanded_at = PathTime(plan.origin), -(2**63)
         self._pace = PaceKeeper(self.arm, plan.state, plan.end, plan.spline)
         self._played, self._waiting, self._stop = plan, None, None
-        self._lost = self._held = False
+        self._lost = self._held = self._asked = False
         self.checks.restart()
 
     def _play_on(self, now: int) -> None:
@@ -476,7 +528,7 @@ class ReferenceLoop:
             self._path.stay(plan.start, later)
         if self._pace.keep(self._path, wanted, later, period, self._pace_options()) and self._waiting:
             self._waiting = self._waiting._replace(planned=False)
-        if now <= self._last_played:  # a pause while the clock goes back a little
+        if now <= self._last_played:  # no time has passed
             return
         self._last_played = now
         lead = self.options.lead
@@ -512,14 +564,14 @@ class ReferenceLoop:
     def _aim(self, target: Target) -> None:
         """Aim at a target from what is commanded now on, or refuse it."""
         now, online = self._now, self._online
-        begin = target.origin or now
+        begin = target.origin - self._ahead if target.origin else now
         if self.command is None or online is None or (self._lost and self.options.on_loss == "ramp"):
             return
         if target.times is not None and not (begin - now <= 60e9 and begin + 1e9 * target.times[-1] >= now - 0.5e9):
             return
         if 0 < target.origin < self._newest or self._overloaded_at(target):
             return
-        latest = now + law.LONGEST_GAP if target.times is None else target.origin
+        latest = now + self._ahead + law.LONGEST_GAP if target.times is None else target.origin
         self._newest = max(self._newest, min(target.origin, latest))
         if not self._aims:
             if isinstance(self._stop, Braking):
@@ -528,7 +580,7 @@ class ReferenceLoop:
                 online.take_over(self._commanded(now))
                 self._left, self._fifth = 0, np.zeros(self.arm.robot.n)
             self._played, self._waiting, self._stop = None, None, None
-            self._lost = self._held = False
+            self._lost = self._held = self._asked = False
             self.checks.restart()
             self._aims, self._aimed = True, now
         longest = min(self.options.period, law.LONGEST_RESPONSE_STEP) if online.arrived else law.LONGEST_RESPONSE_STEP
@@ -582,15 +634,6 @@ class ReferenceLoop:
             self._held = True
             self._begin_stop(Flow.of(self.command))
         self._played = None
-
-    def _follow_clock(self, now: int) -> None:
-        """End a trajectory where the clock has jumped."""
-        step, period = now - self._now, self.options.period
-        latest = max(self._now, self._last_played) if self._played else self._now
-        back = now < latest - law.LARGEST_CORRECTION
-        starts_later = not self._played and self._waiting is not None and now < self._waiting.begin
-        if back or not (step - period <= max(law.JUMP_PERIODS * period, law.SHORTEST_JUMP) or starts_later):
-            self._end_trajectory()
 
 
 class _FarError(EomDynamicsError):
