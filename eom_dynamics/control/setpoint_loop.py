@@ -31,6 +31,11 @@ from .spatial import read_base_motion
 
 _IN_DOUBT = ("suspect_stamp", "jump")
 
+
+class EarlySetpointError(StateError):
+    """A setpoint that waits for the next cycle, as its stamp runs ahead of its arrival."""
+
+
 # Counts of the loop.
 _COUNTS = {
     "stamps": "suspect_stamps",
@@ -221,6 +226,8 @@ class SetpointLoop:
         if why.name == "in_contact":
             joint = self.arm.robot.joint_names[int(loop.number("contact_joint"))]
             return StateError(f"contact at {joint}: {SAID['until_rest']}")
+        if why.name == "early":
+            return EarlySetpointError(SAID[why.name])
         if why.name == "busy" and loop.number("aiming"):
             return StateError("the arm moves to a target")
         if why.name == "overload":

@@ -340,7 +340,7 @@ class ControlLoop {
     // --- Time ---------------------------------------------------------------------------
 
     /// Time of the loop at one of the clock, ns. While the loop moves the arm, it is at most LONGEST_RESPONSE_STEP after the
-    /// last cycle; it never goes back. What waits begins by the clock.
+    /// last cycle; it never goes back. What waits begins by the clock, or after what is played as planned.
     std::int64_t time_at(std::int64_t now) noexcept
     {
         if (!started_) {
@@ -356,7 +356,8 @@ class ControlLoop {
         if (due > time)
             lost_time_ += seconds(due - time) * (playing() ? player_.path_state()[1] : 1);
         ahead_ = now - time;
-        player_.shift(before - ahead_);
+        if (!playing())
+            player_.shift(before - ahead_);
         if (!moves)
             latest = time;
         return time;

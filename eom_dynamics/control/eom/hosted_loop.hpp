@@ -163,7 +163,7 @@ struct Hosted final : eom_loop {
             EOM_PART(plan, waits), EOM_PART(plan, start), EOM_PART(plan, end),
             EOM_OF(counts, cycles), EOM_OF(counts, followed), EOM_OF(counts, refused), EOM_OF(counts, over_limits),
             EOM_OF(counts, timeouts), EOM_OF(counts, refused_payloads), EOM_OF(counts, suspect_stamps),
-            EOM_OF(counts, jumps), EOM_OF(counts, inconsistent), EOM_OF(counts, without_stamp), EOM_OF(counts, contacts), EOM_OF(counts, early),
+            EOM_OF(counts, jumps), EOM_OF(counts, inconsistent), EOM_OF(counts, without_stamp), EOM_OF(counts, contacts), EOM_OF(counts, early), EOM_NUMBERED("early_waits", loop.early()),
             EOM_OF(counts, unmeasured), EOM_SAID(contact, settled), EOM_NUMBERED("contact", contact.found()),
             EOM_NUMBERED("contact_joint", contact.touched().joint), EOM_NUMBERED("contact_effort", contact.touched().effort),
             EOM_NUMBERED("contact_threshold", contact.touched().threshold), EOM_SAID(observer, settling),

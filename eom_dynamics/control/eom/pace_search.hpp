@@ -210,9 +210,10 @@ class PaceSearch {
     /// Whether acceleration, jerk and snap of the candidate are within bounds, or of the size from which it begins.
     bool is_bounded() const noexcept
     {
+        constexpr int SAMPLES = 6; // of a section, in whose middle a trapezoid has its extremes
         for (std::size_t i = 0; i < PaceChange::SECTIONS; ++i)
-            for (int k = 1; k <= PACE_SAMPLES; ++k) {
-                const PathState s = tried_change_.at(sections_[i] + (sections_[i + 1] - sections_[i]) * k / PACE_SAMPLES);
+            for (int k = 1; k <= SAMPLES; ++k) {
+                const PathState s = tried_change_.at(sections_[i] + (sections_[i + 1] - sections_[i]) * k / SAMPLES);
                 for (std::size_t d = 0; d < bounds_.size(); ++d)
                     if (std::fabs(s[2 + d]) > std::max(bounds_[d], std::fabs(from_[2 + d])) * (1 + 1e-9))
                         return false;

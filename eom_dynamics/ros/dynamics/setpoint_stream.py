@@ -17,7 +17,7 @@ from ...arrays import Array
 from ...control.cdr import stamp_of
 from ...control.control_loop import EXCEEDS, SUSPECT, Refusal, overload
 from ...control.serialized import LearnedShapes
-from ...control.setpoint_loop import SetpointLoop
+from ...control.setpoint_loop import EarlySetpointError, SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
 from ...control.settings import MODES, SAID, Status
 from ...elastic import LimitViolation
@@ -394,6 +394,9 @@ class SetpointStream:
             return
         self.supervision.notice_loss()
         last = self._commands.sent_of
+        if isinstance(error, EarlySetpointError):  # it waits for the next cycle
+            self._node.warn("setpoint early", str(error))
+            return
         if isinstance(error, StiffnessError) and last is not None and not self.supervision.responding:
             self._commands.publish(header, last, Status.HELD)
             self.statistics.held += 1

@@ -241,6 +241,7 @@ class Supervision:
             values["watchdog"] = phase.value
         values |= present({"setpoints lost": self.losses, "last loss": self.last_loss})
         if self._loop is not None:
+            values |= present({"early setpoints": int(self._loop.loop.number("early"))})
             counts = self._loop.suspicions
             values |= {f"in doubt: {check}": str(count) for check, count in sorted(counts.items())}
         if self._clock_stands_still and level <= Level.WARN:
@@ -291,7 +292,11 @@ class Supervision:
         self._ticks += 1
         if self._responds or self._playing():
             return
+        waits, followed = loop.loop.number("early_waits"), loop.loop.number("followed")
         code = loop.loop.update(now)
+        if waits and loop.loop.number("followed") > followed and loop.loop.status is Status.FRESH:
+            self._publish(loop, code)
+            self.answered(loop)
         if not self.notice_loss(now, code) and not (fed or self._ticks % self._count_every) and not self._publishers():
             self._lose("the last publisher has gone")
 

@@ -299,17 +299,6 @@ class TrajectoryPlayer:
             else:
                 self._end(finished=False, reason=reason)
 
-    def _resend(self, delay: int, now: int) -> None:
-        """Delay what waits in the loop while another motion is played, ns, at a time of the clock, ns."""
-        waiting, self._next = self._next, None
-        if waiting is None:
-            return
-        try:
-            self._send(waiting._replace(origin=waiting.origin + delay), now - self._ahead, now)
-        except Exception as error:
-            self._later = []
-            self.on_end(False, f"refused at its start: {printable(refusal_reason(error))}")
-
     def _keep_in_step(self, waiting: _Planned, now: int) -> int:
         """Delay what waits in the loop by as much as its time has run on while the clock stood still, or went back a
         little; without that, the motion of setpoints would seem to be long ago. Returns the time of the loop, ns.
@@ -466,10 +455,8 @@ class TrajectoryPlayer:
         """Stop the motion if the clock goes back; return whether it continues."""
         back = self._latest - now
         if back <= LARGEST_CORRECTION:
-            if back > 0 and self.playing:  # it goes on, and what waits begins by the clock
+            if back > 0 and self.playing:  # it goes on
                 self._origin, self._ends, self._ahead = (x - back for x in (self._origin, self._ends, self._ahead))
-                self._later = [x._replace(origin=x.origin + back) for x in self._later]
-                self._resend(back, now)
             self._latest = now if self.playing else max(self._latest, now)
             return True
         reason = f"the clock went back by {(self._latest - now) / _SECOND:.3g} s"

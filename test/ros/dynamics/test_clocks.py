@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clocks of a stream: standstill, jumps and stalls."""
+"""Clocks of a stream: standstill and stalls."""
 
 import pytest
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
-from eom_dynamics.ros.dynamics.clocks import ClockWatch, WatchedClock
+from eom_dynamics.ros.dynamics.clocks import WatchedClock
 
 MS = 10**6
 
@@ -78,37 +78,3 @@ def test_a_stall_of_the_process_is_not_a_standstill() -> None:
     clocks.steady += 10**10
     clocks.watched.now()  # before the reading of /clock that waits
     assert not clocks.watched.stands_still
-
-
-LIMIT = 100
-
-
-def jumps(*steps):
-    """What the watch reports after each pair of steps of clock and steady clock."""
-    watch = ClockWatch(LIMIT * 10**6)
-    clock = steady = 10**12
-    watch.restart(clock, steady)
-    reported = []
-    for of_clock, of_steady in steps:
-        clock += of_clock * 10**6
-        steady += of_steady * 10**6
-        reported.append(watch.jump(clock, steady) // 10**6)
-    return reported
-
-
-@pytest.mark.parametrize(
-    ("steps", "reported"),
-    [
-        pytest.param([(1, 1)] * 3 + [(1500, 1)] + [(1, 1)], [0, 0, 0, 1500, 0], id="jump"),
-        pytest.param([(1, 1)] * 3 + [(1500, 1500)] + [(1, 1)], [0] * 5, id="stall"),
-        pytest.param([(0, 1500), (700, 1), (700, 1)], [0, 0, 0], id="readings delivered one by one after a stall"),
-        pytest.param([(1500, 1500), (1500, 1)], [0, 1500], id="jump right after a stall"),
-        pytest.param([(0, 20)] * 100 + [(1500, 1)], [0] * 100 + [1500], id="jump after a pause of /clock"),
-        pytest.param([(0, 1500)] + [(0, 20)] * 100 + [(1500, 1)], [0] * 101 + [1500], id="jump long after a stall"),
-        pytest.param([(0, 20)] * 8 + [(160, 1)], [0] * 9, id="late reading of /clock"),
-        pytest.param([(100, 20)] * 4, [0] * 4, id="sparse /clock"),
-        pytest.param([(-1500, 1), (1, 1)], [0, 0], id="back"),
-    ],
-)
-def test_a_jump_is_told_from_a_stall(steps, reported):
-    assert jumps(*steps) == reported
