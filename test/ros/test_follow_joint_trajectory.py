@@ -2,6 +2,7 @@
 """Action follow_joint_trajectory: goals are played, observed, cancelled and refused as by a trajectory controller."""
 
 import signal
+import time
 from array import array
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from control_msgs.action import FollowJointTrajectory
 from control_msgs.msg import JointTolerance
 from eom_dynamics.msg import TrajectoryStatus
-from node_client import FEW_WARNINGS, StreamClient, assert_no_step, joint_trajectory
+from node_client import FEW_WARNINGS, StreamClient, assert_no_step, joint_trajectory, stamp_of
 from paths import CONFIG
 from rclpy.action import ActionClient
 from rclpy.qos import QoSProfile
@@ -137,6 +138,26 @@ def test_a_goal_is_followed_with_feedback(at_home):
     )
     if hasattr(middle, "index"):  # since control_msgs 6
         assert {point.index for point in at_home.feedback} >= {0, 1}
+
+
+def test_a_goal_is_reached_later_where_the_process_was_held_up(at_home):
+    """It moved by 0.28 rad between two commands, and said nothing."""
+    node = at_home.node
+    handle = at_home.send([0.0, 1.0, 2.0], [HOME, HOME + 0.3, HOME + 0.6])
+    node.wait(lambda: len(at_home.feedback) > 40, "the middle of the motion")
+    node.process.process.send_signal(signal.SIGSTOP)
+    time.sleep(0.6)
+    node.process.process.send_signal(signal.SIGCONT)
+    status, code, text = at_home.result(handle)
+    assert (status, code) == (SUCCEEDED, 0) and "s lost in late cycles: the process was held up" in text
+    assert "trajectory late: " in node.process.log
+    stamps = np.array([stamp_of(message) for message in node.feedforward])
+    positions, velocities = (np.array([getattr(m, f"motor_{x}") for m in node.feedforward]) for x in ("position", "velocity"))
+    stall = int(np.argmax(np.diff(stamps)))
+    assert np.diff(stamps)[stall] > 0.5e9 and np.abs(velocities[stall]).max() > 0.1
+    # 20 ms, and what this process has missed.
+    assert np.abs(positions[stall + 1] - positions[stall]).max() <= 0.05 * np.abs(velocities).max()
+    np.testing.assert_allclose(positions[-1], HOME + 0.6, rtol=0, atol=0.02)
 
 
 def test_a_goal_that_is_paused_is_finished_within_tolerances(at_home):

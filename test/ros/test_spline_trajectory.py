@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trajectories of a planner that has polynomials: played without a fit, or refused, beside the stream."""
 
+import signal
 import time
 from array import array
 
@@ -270,3 +271,27 @@ def test_a_single_waypoint_requires_the_position_of_the_arm():
         time.sleep(0.04)
         player._tick()
     assert len(ends) == 1 and "the position of the arm is unknown: publish joint_states" in ends[0]
+
+
+def test_a_process_that_was_held_up_continues_later_and_says_so(node, publisher, statuses):
+    """It moved by what the time had been for, 0.3 rad and more in a command, and said nothing."""
+    command(node, START)
+    node.spin(0.3)  # the stream ends
+    del statuses[:], node.feedforward[:]
+    publisher.publish(rest_to_rest())
+    node.wait(lambda: node.feedforward and abs(node.feedforward[-1].motor_velocity[0]) > 0.5, "the middle of the motion")
+    node.process.process.send_signal(signal.SIGSTOP)
+    time.sleep(0.5)
+    node.process.process.send_signal(signal.SIGCONT)
+    node.wait(lambda: statuses and statuses[-1].status == TrajectoryStatus.FINISHED, "the end")
+    assert "s lost in late cycles: the process was held up, or the clock has jumped" in statuses[-1].message
+    assert "trajectory late: 0." in node.process.log
+    stamps = np.array([stamp_of(message) for message in node.feedforward])
+    fields = ([getattr(x, f"motor_{name}") for x in node.feedforward] for name in ("position", "velocity"))
+    positions, velocities = map(np.array, fields)
+    stall = int(np.argmax(np.diff(stamps)))
+    assert np.diff(stamps)[stall] > 0.4e9
+    # 20 ms, and what this process may have missed.
+    assert np.abs(positions[stall + 1] - positions[stall]).max() <= 0.04 * np.abs(velocities).max()
+    there = ARM.feedforward(START + DISTANCE, *np.zeros((4, 2))).motor_position
+    np.testing.assert_allclose(positions[-1], there, rtol=0, atol=1e-9)

@@ -245,7 +245,7 @@ def test_limits_fail_is_a_gate(tmp_path: Path, run, replay) -> None:
     robot = robot_file(tmp_path, {"type": "linear", "stiffness": 300.0})
     source = bag(tmp_path / "in")
     command = ["replay", str(source), "--robot", robot, "-o"]
-    assert "commands exceed limits, at worst:" in run(*command, str(tmp_path / "warn")).out
+    assert "commands exceed limits, at worst:" in run(*command, str(tmp_path / "warn"), "--limits", "warn").out
     (line,) = run(*command, str(tmp_path / "fail"), "--limits", "fail", code=1).err.splitlines()
     assert re.search(r"failed: .*in: /setpoint: \d+ commands exceed limits, at worst: joint_2: torque .*, limit", line)
     replay(source, "-o", tmp_path / "same", "--compare", tmp_path / "warn", "--atol", 0, "--rtol", 0)

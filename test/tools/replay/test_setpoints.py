@@ -52,6 +52,9 @@ STATES = np.array(paper_motion(2).derivatives(np.arange(120) * 1e-3))
 CLOSE = {"rtol": 1e-12, "atol": 1e-9}
 
 
+PERMISSIVE = CommandOptions(safety="permissive")
+
+
 def replayed(tmp_path: Path, messages, *, robot: str | None = "planar_2r", storage="mcap", **settings):
     bag = write_bag(tmp_path / "in", {"/arm/setpoint": (SETPOINT, messages)}, storage)
     report = replay_bag(Job(bag, tmp_path / "out", robot, **settings))
@@ -161,7 +164,7 @@ def test_setpoints_of_an_unusable_stiffness_are_answered_with_the_last_good_comm
     for k in (0, 2):
         messages[k][1].stiffness[1] = -5.0
     messages[3] = (messages[3][0], setpoint(messages[3][0], ["elbow", *NAMES], np.zeros((5, 3)), "tool"))
-    report, found = replayed(tmp_path, messages, robot=robot_file(tmp_path, VARIABLE))
+    report, found = replayed(tmp_path, messages, robot=robot_file(tmp_path, VARIABLE), options=PERMISSIVE)
     commands = [command for _, command in found["/arm/feedforward"]]
     assert [command.held for command in commands] == [False, True, False, False]
     assert report.held == 1 and report.refusals.total == 3
@@ -174,11 +177,30 @@ def test_a_setpoint_with_an_unusable_stiffness_is_answered_with_the_last_command
     messages = setpoints(NAMES[::-1], STATES[..., ::-1], stiffness=[600.0, np.nan], stiffness_rate=[30.0, np.nan])
     messages[100][1].stiffness[0] = -5.0
     messages[101][1].snap[0] = np.nan
-    report, found = replayed(tmp_path, messages, robot=robot_file(tmp_path, VARIABLE))
+    report, found = replayed(tmp_path, messages, robot=robot_file(tmp_path, VARIABLE), options=PERMISSIVE)
     held = [command.held for _, command in found["/arm/feedforward"]]
     assert held == [k == 100 for k in range(len(messages) - 1)] and (report.held, report.refusals.total) == (1, 2)
     exceeding, worst, *_ = report.exceeded
     assert re.fullmatch(r"\d+ commands exceed limits, at worst:", exceeding) and worst.startswith("joint_2: torque ")
+
+
+def test_it_is_strict_as_the_node_is(tmp_path: Path) -> None:
+    """Stamps that repeat, jumps, and setpoints that are old or ahead of their arrival in the bag; all were answered."""
+    messages, ms = setpoints(NAMES, STATES), 10**6
+
+    def count(of: list, **options: str) -> tuple[int, dict[str, int]]:
+        report, _ = replayed(tmp_path / str(len(list(tmp_path.iterdir()))), of, options=CommandOptions(**options))
+        return report.commands, report.refusals.reasons
+
+    ahead = [(time - 90 * ms * (k == 60), message) for k, (time, message) in enumerate(messages)]
+    commands, reasons = count(sorted(ahead, key=lambda x: x[0]))
+    assert commands == len(messages) - 1 and "runs ahead of its arrival" in next(iter(reasons))
+    late = [(time + 600 * ms * (k >= 60), message) for k, (time, message) in enumerate(messages)]
+    commands, reasons = count(late)
+    assert commands == 60 and "setpoint_lifespan" in next(iter(reasons))
+    assert count(late, safety="permissive")[0] == len(messages)
+    # Stamps of a simulation.
+    assert count([(time + 10**18, message) for time, message in messages])[0] == len(messages)
 
 
 def test_setpoints_beyond_limits_are_refused_on_request(tmp_path: Path) -> None:
@@ -299,8 +321,8 @@ def test_parquet_has_a_column_for_each_field_and_joint(tmp_path: Path) -> None:
     messages = setpoints(NAMES, STATES)
     messages += [(time + 10**9, message) for time, message in setpoints(NAMES[::-1], STATES[..., ::-1])]
     bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, messages)})
-    replay_bag(Job(bag, tmp_path / "out.parquet", "planar_2r", format="parquet"))
-    replay_bag(Job(bag, tmp_path / "out", "planar_2r"))
+    replay_bag(Job(bag, tmp_path / "out.parquet", "planar_2r", format="parquet", options=PERMISSIVE))
+    replay_bag(Job(bag, tmp_path / "out", "planar_2r", options=PERMISSIVE))
     table = parquet.read_table(tmp_path / "out.parquet")
     commands = read_bag(tmp_path / "out")["/feedforward"]
     assert table.num_rows == len(commands) == 2 * len(STATES[0])
