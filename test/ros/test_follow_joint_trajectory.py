@@ -152,7 +152,9 @@ def test_a_goal_is_reached_later_where_the_process_was_held_up(at_home):
     assert (status, code) == (SUCCEEDED, 0) and "s lost in late cycles: the process was held up" in text
     assert "trajectory late: " in node.process.log
     stamps = np.array([stamp_of(message) for message in node.feedforward])
-    positions, velocities = (np.array([getattr(m, f"motor_{x}") for m in node.feedforward]) for x in ("position", "velocity"))
+    positions, velocities = (
+        np.array([getattr(m, f"motor_{x}") for m in node.feedforward]) for x in ("position", "velocity")
+    )
     stall = int(np.argmax(np.diff(stamps)))
     assert np.diff(stamps)[stall] > 0.5e9 and np.abs(velocities[stall]).max() > 0.1
     # 20 ms, and what this process has missed.

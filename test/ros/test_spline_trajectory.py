@@ -279,7 +279,9 @@ def test_a_process_that_was_held_up_continues_later_and_says_so(node, publisher,
     node.spin(0.3)  # the stream ends
     del statuses[:], node.feedforward[:]
     publisher.publish(rest_to_rest())
-    node.wait(lambda: node.feedforward and abs(node.feedforward[-1].motor_velocity[0]) > 0.5, "the middle of the motion")
+    node.wait(
+        lambda: node.feedforward and abs(node.feedforward[-1].motor_velocity[0]) > 0.5, "the middle of the motion"
+    )
     node.process.process.send_signal(signal.SIGSTOP)
     time.sleep(0.5)
     node.process.process.send_signal(signal.SIGCONT)

@@ -17,14 +17,7 @@ from ...arrays import Array
 from ...control.control_loop import Refusal, rows
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
-from ...control.settings import (
-    FASTEST_PACE,
-    LARGEST_CORRECTION,
-    LONGEST_GAP,
-    SAID,
-    START_LATENCY,
-    TRANSITION_SAMPLES,
-)
+from ...control.settings import FASTEST_PACE, LARGEST_CORRECTION, LONGEST_GAP, SAID, START_LATENCY, TRANSITION_SAMPLES
 from ...exceptions import StateError, TrajectoryError
 from ...states import STATE_NAMES
 from ...terminal import printable

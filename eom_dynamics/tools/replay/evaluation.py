@@ -154,7 +154,11 @@ class Evaluation:
 
     def _configure(self, safety: str) -> None:
         """Set the settings of a level of safety, less losses: what the node stopped is in the recording."""
-        settings = settings_at(safety) | {"setpoint_timeout": 0.0, "on_setpoint_loss": "none", "command_lead": self._lead}
+        settings = settings_at(safety) | {
+            "setpoint_timeout": 0.0,
+            "on_setpoint_loss": "none",
+            "command_lead": self._lead,
+        }
         settings |= {"limits": self._options.limits} if self._options.limits else {}
         self._host.configure(**settings | dict(self._options.parameters))
 

@@ -131,7 +131,8 @@ class ReferenceLoop:
         self.status = Status.FRESH
         self._timeout = round(options.timeout * 1e9)
         self._now, self._age, self._started, self._fed = 0, 0, False, False
-        # Time of the last cycle on the clock, and that less the time of the loop, ns; leads of stamps by parts of a second.
+        # Time of the last cycle on the clock, that less the time of the loop, and how long stamps have waited, ns; leads of
+        # stamps by parts of a second.
         self._clock = self._ahead = self._late = 0
         self._leads: dict[int, int] = {}
         self._early: tuple[Any, int] | None = None
@@ -308,7 +309,9 @@ class ReferenceLoop:
         least = min(self._leads.values(), default=None)
         if least is None or lead >= least:
             self._late = 0
-        if least is None or lead >= least or least - lead > self._late:  # what waited for a late cycle is not late itself
+        if (
+            least is None or lead >= least or least - lead > self._late
+        ):  # what waited for a late cycle is not late itself
             self._leads[part] = min(self._leads.get(part, lead), lead)
         return least is not None and lead - least > law.LONGEST_RESPONSE_STEP
 
@@ -317,10 +320,10 @@ class ReferenceLoop:
     def _follow(self, message: Any, stamp: int) -> bool:
         """Answer a setpoint; return whether it was not refused."""
         before = self.status
-        if stamp and self.options.checks.stamps != "ignore" and self._is_early(stamp - self._clock):
-            if self.options.checks.stamps == "refuse":
-                self._early = message, stamp
-                return False
+        checks = self.options.checks.stamps
+        if stamp and checks != "ignore" and self._is_early(stamp - self._clock) and checks == "refuse":
+            self._early = message, stamp
+            return False
 
         def admit(stamp: int, state: Array) -> None:
             held = self._lost or self._held or self._aims

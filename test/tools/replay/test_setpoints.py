@@ -192,7 +192,7 @@ def test_it_is_strict_as_the_node_is(tmp_path: Path) -> None:
         report, _ = replayed(tmp_path / str(len(list(tmp_path.iterdir()))), of, options=CommandOptions(**options))
         return report.commands, report.refusals.reasons
 
-    ahead = [(time - 90 * ms * (k == 60), message) for k, (time, message) in enumerate(messages)]
+    ahead = [(time - 90 * ms * (k == 100), message) for k, (time, message) in enumerate(messages)]
     commands, reasons = count(sorted(ahead, key=lambda x: x[0]))
     assert commands == len(messages) - 1 and "runs ahead of its arrival" in next(iter(reasons))
     late = [(time + 600 * ms * (k >= 60), message) for k, (time, message) in enumerate(messages)]
