@@ -131,8 +131,8 @@ class ReferenceLoop:
         self.status = Status.FRESH
         self._timeout = round(options.timeout * 1e9)
         self._now, self._age, self._started, self._fed = 0, 0, False, False
-        # Time of the last cycle on the clock, that less the time of the loop, and how long stamps have waited, ns; leads of
-        # stamps by parts of a second.
+        # Time of the last cycle on the clock, that less the time of the loop, and how long stamps have waited, ns;
+        # leads of stamps by parts of a second.
         self._clock = self._ahead = self._late = 0
         self._leads: dict[int, int] = {}
         self._early: tuple[Any, int] | None = None
