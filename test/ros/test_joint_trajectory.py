@@ -261,8 +261,8 @@ def test_it_goes_on_later_after_a_jump_of_the_clock_and_ends_at_rest_where_the_c
     node.wait_for_diagnostics(lambda *s: int(s[2].get("trajectory commands left out", 0)) == left_out + 8, "commands")
     stack.tick(begin + 10 * PERIOD + 15 * 10**8)
     # Each of both late cycles counts 20 ms.
-    late = "1.55 s lost in late cycles"
-    node.wait_for_diagnostics(lambda *s: s[1].startswith(f"trajectory late: {late}"), "the time that is lost")
+    late = "1.64 s lost in late cycles"
+    node.wait_for_diagnostics(lambda *s: s[2].get("trajectory late", "").startswith(late), "the time that is lost")
     assert f"trajectory late: {late}" in node.process.log and len(stack.told("here")) == 1
     stack.tick(5 * 10**9)
     node.wait_for_diagnostics(lambda *s: "trajectory" not in s[2], "the end")
@@ -271,7 +271,7 @@ def test_it_goes_on_later_after_a_jump_of_the_clock_and_ends_at_rest_where_the_c
     stack.send(positions=POSITIONS + 1.4)
     stack.wait_for_refusal("from its commanded position")
     # The arm is held 0.2 mrad further.
-    stack.send(positions=POSITIONS - POSITIONS[0] + through(TIMES * 10, POSITIONS).derivatives(0.05, 0)[0])
+    stack.send(positions=POSITIONS - POSITIONS[0] + through(TIMES * 10, POSITIONS).derivatives(3 / RATE, 0)[0])
     stack.wait_until_playing()
 
 
@@ -322,5 +322,4 @@ def test_a_check_that_takes_long_delays_what_is_played_and_what_follows(ros):
         executor.spin_once(timeout_sec=0.1)
     executor.shutdown()
     node.destroy_node()
-    ((finished, late),) = ends
-    assert finished and "s lost in late cycles" in late
+    assert ends == [(True, "")]

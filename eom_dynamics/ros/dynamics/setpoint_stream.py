@@ -41,6 +41,9 @@ _INPUT_DEPTH = 1000
 
 _PARAMETERS = ("limits", "setpoint_lifespan", "command_lead")
 
+# eom::OffPath::references.
+_STREAMS = 2
+
 
 class SetpointStream:
     """Answers setpoints with commands by the control loop; all methods are called by the node's executor.
@@ -244,10 +247,12 @@ class SetpointStream:
         return self.player.standstill if self.player.held_by else self.contact.consequence
 
     def end_trajectory(self, cause: str) -> None:
-        """End a trajectory that is played or waits, and bring the arm to rest, where it is held."""
-        leads, last = self.leads or self.player.waiting, self._commands.sent_of
+        """End a trajectory that is played or waits, and bring the arm to rest, where it is held, unless a stream leads."""
+        leads, last = self.leads, self._commands.sent_of
+        streams = not leads and last is not None and last.loop.number("off_path") == _STREAMS
         self.player.stop(cause)
-        self._stop_unfinished(cause)
+        if not streams:
+            self._stop_unfinished(cause)
         if leads and not self.closed and last is not None and not last.moves:
             last.loop.act("stop")
 
