@@ -263,7 +263,7 @@ def test_it_goes_on_later_after_a_jump_of_the_clock_and_ends_at_rest_where_the_c
     # Each of both late cycles counts 20 ms.
     late = "1.64 s lost in late cycles"
     node.wait_for_diagnostics(lambda *s: s[2].get("trajectory late", "").startswith(late), "the time that is lost")
-    assert f"trajectory late: {late}" in node.process.log and len(stack.told("here")) == 1
+    assert "trajectory late: 0.16 s lost" in node.process.log and len(stack.told("here")) == 1
     stack.tick(5 * 10**9)
     node.wait_for_diagnostics(lambda *s: "trajectory" not in s[2], "the end")
     assert "trajectory stopped: the clock went back by " in node.process.log
