@@ -247,7 +247,7 @@ class SetpointStream:
         return self.player.standstill if self.player.held_by else self.contact.consequence
 
     def end_trajectory(self, cause: str) -> None:
-        """End a trajectory that is played or waits, and bring the arm to rest, where it is held, unless a stream leads."""
+        """End a trajectory that is played or waits, and hold the arm at rest, unless a stream leads."""
         leads, last = self.leads, self._commands.sent_of
         streams = not leads and last is not None and last.loop.number("off_path") == _STREAMS
         self.player.stop(cause)
