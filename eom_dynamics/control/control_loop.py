@@ -39,7 +39,8 @@ Refusal.__doc__ = "Why a reference was refused."
 EXCEEDS, SUSPECT = 1, 2
 """Bits: a command exceeds limits, a setpoint is not plausible."""
 
-LIMITED_QUANTITIES = ("effort", "effort rate", "motor velocity", "motor effort", "motor voltage")
+LIMITED_QUANTITIES = ("effort", "effort rate", "motor velocity", "motor effort", "motor voltage", "motor effort")
+_AT_JOINTS = (0, 1, 5)
 
 _NEVER = 2**63 - 1
 """A time of the clock, ns, that is not known."""
@@ -349,7 +350,7 @@ def overload(loop: ControlLoop) -> str:
 def _place_of(loop: ControlLoop, what: str) -> str:
     """A quantity that is limited, and its joint or motor."""
     limit, place = (int(loop.number(f"{what}_{x}")) for x in ("limit", "place"))
-    names = loop.arm.robot.joint_names if limit < 2 else loop.arm.motor_names
+    names = loop.arm.robot.joint_names if limit in _AT_JOINTS else loop.arm.motor_names
     return f"{LIMITED_QUANTITIES[limit]} of {names[place]}"
 
 

@@ -28,11 +28,13 @@ LIMITED = ("q", "qd", "qdd", "qddd", "tau", "taud", "motor_velocity", "motor_eff
 
 
 def limits_of(arm: ElasticArm) -> dict[str, Array]:
-    """Ends of the ranges ``lower.q`` … ``upper.motor_effort``, and the other limits of an arm."""
+    """Ends of the ranges ``lower.q`` … ``upper.motor_sum``, and the other limits of an arm."""
     check, n, m = LimitCheck(arm), arm.robot.n, len(arm.motor_names)
     names = (*STATE_NAMES, *EFFORT_NAMES, *MOTOR_NAMES)
     ends = np.cumsum([m if name in MOTOR_NAMES else n for name in names])[:-1]
     numbers = {"largest_effort": check.most_effort, "turn": check.turn, "voltage_limit": check.voltage}
+    numbers |= {"lower.motor_sum": -check.motor_effort, "upper.motor_sum": check.motor_effort}
+    numbers["jump_rate"] = check.rate_limits[0]
     for side in ("lower", "upper"):
         rows = dict(zip(names, np.split(getattr(check, side), ends), strict=True))
         numbers |= {f"{side}.{name}": rows[name] for name in LIMITED}

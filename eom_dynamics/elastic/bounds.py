@@ -19,12 +19,12 @@ from ..robot.model import NO_LIMITS, Limits
 from ..robot.task_space import independent_ranges
 from ..spelling import hint
 from ..states import mapping
-from ..units import SHAFT_UNITS, unit
+from ..units import SHAFT_UNITS, at_joint, unit
 from .elastic_arm import ElasticArm, require_arm
 from .feedforward import Feedforward
 from .limit_violations import IN_DEGREES, TURN, LimitViolation, limit_violations
 
-_OF_JOINTS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate")
+_OF_JOINTS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate", "motor_effort")
 
 _ENDS = ("lower", "upper")
 _RATES = ("velocity", "acceleration", "jerk")
@@ -40,7 +40,11 @@ TOLERANCE = 1e-9
 
 
 class Bounds(NamedTuple):
-    """Limits of an arm.
+    """Limits of an arm: the one table of joints and motors, which planners and the control loop read.
+
+    Motors without a limit of torque or current have the effort limit of their joint: ``motor_effort`` is that of a
+    joint's motors together, on the link side of the gears and through the transmission, in which efforts of a pair
+    against each other cancel.
 
     Attributes:
         names: by quantity, names of its joints or motors.
@@ -48,6 +52,10 @@ class Bounds(NamedTuple):
         largest: by quantity except the position, largest magnitude for each name; infinite without a limit.
         lower, upper: range of the position for each joint.
         effort_rms: largest root mean square of the effort of each motor over a motion, on the link side of its gear.
+        motor_effort: largest motor effort (n,) at each joint, N m or N; infinite where all motors have their own limit.
+            ``largest`` leaves it out at joints whose motors have neither inertia, friction nor loss, where it is the
+            limit of the joint's effort.
+        motor_sums: matrix (n, m) from the efforts of motors to those at the joints.
     """
 
     names: dict[str, tuple[str, ...]]
@@ -56,6 +64,8 @@ class Bounds(NamedTuple):
     lower: Array
     upper: Array
     effort_rms: Array
+    motor_effort: Array
+    motor_sums: Array
 
     def limited(self, *quantities: str) -> bool:
         """Whether any of these quantities has a limit."""
@@ -69,7 +79,7 @@ class Bounds(NamedTuple):
     @property
     def of_motors(self) -> bool:
         """Whether any motor has limits."""
-        return self.limited(*(f"motor_{name}" for name in SHAFT_UNITS))
+        return self.limited("motor_effort", *(f"motor_{name}" for name in SHAFT_UNITS))
 
 
 def joint_limits(robot: Robot, limits: GivenLimits | None) -> dict[str, Limits]:
@@ -127,15 +137,32 @@ def _bounds(arm: ElasticArm, limits: GivenLimits | None) -> Bounds:
         names[f"motor_{quantity}"] = arm.motor_names
         limit = getattr(arm.motor, f"{quantity}_limit")
         largest[f"motor_{quantity}"] = np.broadcast_to(np.asarray(limit, dtype=float), (len(arm.motor_names),))
+    sums = np.array(arm.side.motor_sums(list(np.eye(len(arm.motor_names)))))
+    moves = sums != 0
+    own = np.isfinite(own_efforts(arm))
+    motor_effort = np.where((moves & ~own).any(axis=1), largest["effort"], np.inf)
+    ideal = np.array([arm.side.is_ideal(joint) for joint in arm.motor_joint])
+    largest["motor_effort"] = np.where((moves & ~ideal).any(axis=1), motor_effort, np.inf)
+    alone = ("+".join(np.array(arm.motor_names)[arm.motor_joint == joint]) for joint in range(arm.robot.n))
+    names["motor_effort"] = tuple(alone)
     lower, upper = (np.array([getattr(by_joint[name], side) for name in every]) for side in _ENDS)
     types = {joint.name: joint.type for joint in joints}
+    of = names | {"motor_effort": arm.robot.joint_names}
     units = {
-        quantity: tuple(unit(quantity, types[name]) if quantity in _OF_JOINTS else text for name in names[quantity])
+        quantity: tuple(at_joint(text, types[name]) if quantity in _OF_JOINTS else text for name in of[quantity])
         for quantity, text in UNITS.items()
     }
     owners = [arm.robot.joint_names[i] for i in arm.motor_joint]
     names["effort_rms"], units["effort_rms"] = arm.motor_names, tuple(unit("effort", types[name]) for name in owners)
-    return Bounds(names, units, largest, lower, upper, np.array([by_joint[name].effort_rms for name in owners]))
+    effort_rms = np.array([by_joint[name].effort_rms for name in owners])
+    return Bounds(names, units, largest, lower, upper, effort_rms, motor_effort, sums)
+
+
+def own_efforts(arm: ElasticArm) -> Array:
+    """Largest effort of each motor (m,) by its own limits of torque and current, link side, N m or N."""
+    motor = arm.motor
+    torque = np.fmin(motor.torque_limit, np.abs(np.multiply(motor.current_limit, motor.torque_constant)))
+    return np.asarray(np.abs(arm.gear_ratio) * torque)
 
 
 def independent_limits(robot: Robot, limits: Bounds) -> tuple[Array, Array, Array]:
@@ -162,6 +189,7 @@ class LimitCheck:
         lower, upper: ends of the ranges (8n + 4m,), infinite where there is no limit.
         voltage: largest voltage of the motors (m,), V; infinite where there is no limit.
         most_effort: largest effort of the joints (n,), N m or N, to which efforts are clipped.
+        motor_effort: the same of the motors at each joint, see :class:`Bounds`.
         turn: distance of positions beyond their range (n,) from which on they are refused, rad; infinite for lengths.
     """
 
@@ -171,6 +199,7 @@ class LimitCheck:
         self.lower, self.upper = self._ranges()
         self.voltage = np.broadcast_to(np.asarray(arm.motor.voltage_limit, dtype=float), arm.motor_joint.shape)
         self.most_effort = np.ascontiguousarray(self._bounds.largest["effort"])
+        self.motor_effort = self._bounds.motor_effort * (1 + TOLERANCE)
         rotary = [joint.type != "prismatic" for joint in arm.robot.independent_joints]
         self.turn = np.where(rotary, TURN, np.inf)
         self.limited = self.has_voltage or bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
@@ -184,9 +213,17 @@ class LimitCheck:
 
     @property
     def rate_limits(self) -> Array:
-        """Limits of velocity, acceleration and jerk of the joints (3, n), mimic joints included."""
-        n = self._arm.robot.n
-        return self.upper[n : 4 * n].reshape(3, n)
+        """Limits of velocity, acceleration and jerk of the joints (3, n), mimic joints included.
+
+        A joint has at most the velocity of its motors at their speed limit, through the transmission.
+        """
+        arm, n, m = self._arm, self._arm.robot.n, len(self.voltage)
+        rates = self.upper[n : 4 * n].reshape(3, n).copy()
+        sides = np.abs(arm.side.joint_sides(list(np.eye(m))))
+        speeds = self.upper[-3 * m : -2 * m]
+        of_sides = [float(np.sum(row[row > 0] * speeds[row > 0])) for row in sides]
+        np.minimum.at(rates[0], arm.motor_joint, of_sides)
+        return rates
 
     @property
     def unclipped(self) -> list[str]:
@@ -217,7 +254,10 @@ class LimitCheck:
     def _violations(self) -> Callable[[Array], tuple[Array, ...]]:
         """Number of limits that rows violate; compiled at first use."""
         ranges = tuple(zip(self.lower.tolist(), self.upper.tolist(), strict=True))
-        return self._arm.functions.call("violations", ranges=ranges, voltage=tuple(self.voltage.tolist()))
+        limits = {"voltage": self.voltage, "sums": self._bounds.largest["motor_effort"] * (1 + TOLERANCE)}
+        return self._arm.functions.call(
+            "violations", ranges=ranges, **{name: tuple(x.tolist()) for name, x in limits.items()}
+        )
 
     def violations(self, states: Array | Sequence[Array], command: Feedforward) -> tuple[LimitViolation, ...]:
         """Worst violation of each quantity of each joint and motor, the worst first.
@@ -238,6 +278,7 @@ class LimitCheck:
         )
         values = {name: x @ E.T for name, x in zip(_RATES, states[1:4], strict=True)}
         values |= {"effort": command.tau, "effort_rate": command.taud}
+        values["motor_effort"] = command.motor_effort @ limits.motor_sums.T
         for name, x in values.items():
             most = limits.largest[name] * (1 + TOLERANCE)
             worst += limit_violations(limits.names[name], name, limits.units[name], x, -most, most)
@@ -245,14 +286,18 @@ class LimitCheck:
         return tuple(sorted(worst, key=lambda violation: -violation.ratio))
 
     def clipped(self, command: Feedforward) -> Feedforward:
-        """The command with tau and tau_m clipped to the limits of effort, and of torque, current and voltage."""
+        """The command with tau and tau_m clipped to the limits of effort, and of torque, current and voltage.
+
+        What motors of a joint exceed its limit by is taken from them in equal parts.
+        """
         tau, effort = self._clip(command.tau, command.motor_velocity, command.motor_effort)
         return command._replace(tau=tau, motor_effort=effort)
 
     @cached_property
     def _clip(self) -> Callable[..., tuple[Array, ...]]:
         """Clipped efforts of joints and motors; compiled at first use."""
-        return self._arm.functions.call("clipped_efforts", most=tuple(self.most_effort.tolist()))
+        most, sums = self.most_effort.tolist(), self.motor_effort.tolist()
+        return self._arm.functions.call("clipped_efforts", most=tuple(most), sums=tuple(sums))
 
     def _ranges(self) -> tuple[Array, Array]:
         """Lower and upper end (8n + 4m,) for each entry of a row."""
@@ -263,8 +308,7 @@ class LimitCheck:
         upper[5], upper[6] = limits.largest["effort"], limits.largest["effort_rate"]
         lower = np.vstack((start, -upper[1:]))
         motors = np.full((4, m), np.inf)
-        ratio, motor = np.abs(arm.gear_ratio), arm.motor
-        motors[1] = motor.speed_limit / ratio
-        motors[3] = ratio * np.fmin(motor.torque_limit, np.abs(motor.current_limit * motor.torque_constant))
+        motors[1] = arm.motor.speed_limit / np.abs(arm.gear_ratio)
+        motors[3] = own_efforts(arm)
         ends = np.concatenate((lower.ravel(), -motors.ravel())), np.concatenate((upper.ravel(), motors.ravel()))
         return ends[0] - TOLERANCE * np.abs(ends[0]), ends[1] + TOLERANCE * np.abs(ends[1])

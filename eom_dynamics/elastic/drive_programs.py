@@ -169,8 +169,7 @@ def _own_efforts(robot: Robot, side: MotorSide, x: Mapping[str, Sequence[Any]]) 
     if "friction" in compensated:
         rubbing = tree.joint_friction([x[STATE_NAMES[1]]])
         at_joints = [effort + jet[0] for effort, jet in zip(at_joints, rubbing, strict=True)]
-    motors_of = np.bincount(side.motor_joint, minlength=n)
-    at_motors = side.motor_loads([at_joints[joint] * (1 / motors_of[joint]) for joint in side.motor_joint])
+    at_motors = side.motor_shares(at_joints)
     if "friction" in compensated:
         laws = [side.actuators[joint].friction for joint in side.motor_joint]
         rows = zip(at_motors, laws, x[MOTOR_NAMES[1]], strict=True)

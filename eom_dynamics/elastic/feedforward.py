@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -224,7 +225,10 @@ class FeedforwardMethods(CompiledMethods):
         """Derivatives (D, N, …) along changes (D, N, n) of q … qdddd at checked inputs by name, of N states or one."""
         rows, leading = [], changes[0].shape[:2]
         for vector in self._directional.signature.inputs[: -len(STATE_NAMES)]:
-            rows.append(np.broadcast_to(known[vector.name], (*leading, *vector.shape)))
+            given = known[vector.name]  # as given: wrenches of several tools are rows
+            one = given.size == math.prod(vector.shape)
+            row = given.reshape(*(() if one else given.shape[:1]), *vector.shape)
+            rows.append(np.broadcast_to(row, (*leading, *vector.shape)))
         flat = (np.ascontiguousarray(x).reshape(-1, *x.shape[2:]) for x in (*rows, *changes))
         return [x.reshape(*leading, -1) for x in self._directional.results(*flat)]
 

@@ -326,7 +326,7 @@ def drive(side: MotorSide) -> Program:
     return trace("drive", dict.fromkeys(MOTOR_NAMES[1::2], m), compute)
 
 
-def _shaft_rows(side: MotorSide, x: Vectors) -> list[list[Scalar]]:
+def _shaft_rows(side: MotorSide, x: Mapping[str, Sequence[Scalar]]) -> list[list[Scalar]]:
     """Results of :func:`drive` for each motor."""
     rows = []
     for joint, velocity, effort in zip(side.motor_joint, x["motor_velocity"], x["motor_effort"], strict=True):
@@ -363,12 +363,15 @@ def shafts(side: MotorSide, *, clip: bool) -> Program:
     return trace("shafts", dict.fromkeys(MOTOR_NAMES, len(side.motor_joint)), compute)
 
 
-def violations(side: MotorSide, ranges: Sequence[tuple[float, float]], voltage: Sequence[float]) -> Program:
+def violations(
+    side: MotorSide, ranges: Sequence[tuple[float, float]], voltage: Sequence[float], sums: Sequence[float]
+) -> Program:
     """Number of limits violated by a row q … qdddd, tau … taudd, theta, thetad, thetadd, tau_m.
 
     Args:
         ranges: of the entries of the row, infinite without a limit.
         voltage: limits of the motors.
+        sums: limits of the motor efforts at the joints.
     """
     m = len(side.motor_joint)
 
@@ -380,21 +383,35 @@ def violations(side: MotorSide, ranges: Sequence[tuple[float, float]], voltage: 
         for joint, speed, effort, most in zip(side.motor_joint, row[-3 * m : -2 * m], row[-m:], voltage, strict=True):
             motor, ratio = side.actuators[joint].motor, side.gear_ratio[joint]
             count = count + _is_beyond(motor.voltage(effort / ratio, speed * ratio), -most, most)
+        for effort, most in zip(side.motor_sums(row[-m:]), sums, strict=True):
+            count = count + _is_beyond(effort, -most, most)
         return {"violations": [count]}
 
     return trace("violations", {"row": len(ranges)}, compute)
 
 
-def clipped_efforts(side: MotorSide, most: Sequence[float]) -> Program:
-    """Joint efforts clipped to the limits ``most``, and motor efforts to limits of torque, current and voltage."""
+def clipped_efforts(side: MotorSide, most: Sequence[float], sums: Sequence[float]) -> Program:
+    """Joint efforts clipped to the limits ``most``, motor efforts to limits at the joints, then to those of the motors.
+
+    What exceeds the limits ``sums`` of motor efforts at the joints is taken from the motors of a joint in equal parts.
+    """
     n, m = len(side.springs), len(side.motor_joint)
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
-        rows = zip(x["tau"], most, strict=True)
-        efforts = [clipped(value, -limit, limit) if limit < np.inf else value for value, limit in rows]
-        return {"tau_clipped": efforts, "effort_clipped": [row[-1] for row in _shaft_rows(side, x)]}
+        efforts, whole = _clipped(x["tau"], most), list[Scalar](x["motor_effort"])
+        if np.isfinite(sums).any():
+            at_joints = side.motor_sums(whole)
+            less = [value - end for value, end in zip(at_joints, _clipped(at_joints, sums), strict=True)]
+            whole = [effort - part for effort, part in zip(whole, side.motor_shares(less), strict=True)]
+        rows = _shaft_rows(side, {**x, "motor_effort": whole})
+        return {"tau_clipped": efforts, "effort_clipped": [row[-1] for row in rows]}
 
     return trace("clipped", {"tau": n} | dict.fromkeys(MOTOR_NAMES[1::2], m), compute)
+
+
+def _clipped(values: Sequence[Scalar], most: Sequence[float]) -> list[Scalar]:
+    rows = zip(values, most, strict=True)
+    return [clipped(value, -limit, limit) if limit < np.inf else value for value, limit in rows]
 
 
 def _limited(motor: Motor, torque: Scalar, speed: Scalar) -> list[Scalar]:

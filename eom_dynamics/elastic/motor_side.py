@@ -202,6 +202,27 @@ class MotorSide:
         """Load of the motors, on the link side of their gears, from the efforts of the springs (m,)."""
         return self._transmitted(load, None if self.transmission is None else self.transmission[1].matrix.T)
 
+    def is_ideal(self, joint: int) -> bool:
+        """Whether motors of a joint have the effort of its springs: neither inertia, friction nor loss."""
+        actuator = self.actuators[joint]
+        return not self.rotor_inertia[joint] and actuator.friction.is_none and actuator.gear.is_lossless
+
+    def motor_sums(self, effort: Sequence[Any]) -> list[Any]:
+        """Motor effort at each joint (n,), from the efforts of the motors, through the transmission.
+
+        It is the sum over the motors of a joint, so that efforts of a pair against each other cancel.
+        """
+        inverse = None if self.transmission is None else self.transmission[1].inverse.T
+        sums: list[Any] = [0.0] * len(self.springs)
+        for joint, part in zip(self.motor_joint, self._transmitted(effort, inverse), strict=True):
+            sums[joint] = sums[joint] + part
+        return sums
+
+    def motor_shares(self, effort: Sequence[Any]) -> list[Any]:
+        """Efforts of the motors (m,) for an effort at each joint, of which a pair has half each."""
+        count = np.bincount(self.motor_joint, minlength=len(self.springs))
+        return self.motor_loads([effort[joint] * (1 / count[joint]) for joint in self.motor_joint])
+
     def motor_effort(self, motor: int, load: Jet, velocity: Jet, spin: Jet, state: Scalar | None = None) -> Jet:
         """Effort of a motor on the link side of its gear.
 

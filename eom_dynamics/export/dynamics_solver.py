@@ -9,7 +9,6 @@ import numpy as np
 
 from ..arrays import Array
 from ..codegen.c_functions import filled
-from ..control.robot_table import matrices_of
 from ..elastic.carried_rotors import SPIN
 from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, SETTLED
 from . import c_project
@@ -66,9 +65,8 @@ def solver_files(project: Project, stored: StoredValues) -> dict[str, str]:
 
 def _motors_at_joints(project: Project) -> tuple[Array, Array]:
     """Matrices from motor efforts to their sums at the joints (n, m), and of the inertia of rotors at the joints."""
-    arm, joint = project.arm, project.side.motor_joint
-    together = np.equal.outer(np.arange(project.robot.n), joint).astype(float)
-    to_joints = together @ np.linalg.inv(matrices_of(arm)["load_weights"])
+    joint = project.side.motor_joint
+    to_joints = np.array(project.side.motor_sums(list(np.eye(len(joint)))))
     inertia = np.array(project.side.rotor_inertia)[joint]
     return to_joints, to_joints @ np.diag(inertia) @ to_joints.T
 

@@ -21,11 +21,13 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import Array
 from ..codegen.functions import shared_array
 from ..elastic import ElasticArm, Feedforward
-from ..elastic.bounds import TOLERANCE, Bounds
+from ..elastic.bounds import TOLERANCE, Bounds, bounds
 from ..elastic.motor_programs import STIFFNESS_NAMES
 from ..exceptions import StateError, StiffnessError
 from ..states import STATE_NAMES, WRENCH_NAMES
+from ..units import SHAFT_UNITS
 
+_OF_SHAFTS = tuple(f"motor_{name}" for name in SHAFT_UNITS)
 _PART = 4096  # samples that are computed together: their working memory fits in the cache of a core
 
 Selection: TypeAlias = slice | NDArray[np.intp]
@@ -121,6 +123,10 @@ def quantities(
         command = arm.feedforward(*load.states, wrench=load.wrench, commanded_stiffness=load.stiffness)
     of_joints |= {"effort": command.tau, "effort_rate": command.taud}
     if limits is not None and not limits.of_motors:
+        return of_joints
+    sums = bounds(arm).motor_sums if limits is None else limits.motor_sums
+    of_joints["motor_effort"] = command.motor_effort @ sums.T
+    if limits is not None and not limits.limited(*_OF_SHAFTS):
         return of_joints
     drive = arm.drive(command)
     return of_joints | {

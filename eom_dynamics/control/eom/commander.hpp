@@ -115,7 +115,7 @@ class Commander {
         feedback_.refer(apart() ? present_ : result_);
         if (parameters.limits == LimitPolicy::clip) {
             Limits<Robot>::clip_efforts(robot, result_.tau);
-            result_.motor_effort = shafts_.clipped_effort;
+            Limits<Robot>::clip_motors(robot, result_.motor_velocity, result_.motor_effort);
         }
         output.setpoint = own();
         output.setpoint.deflection = candidate_.deflection;
@@ -526,6 +526,7 @@ class Commander {
         look(result_.motor_velocity, low.motor_velocity, high.motor_velocity);
         look(result_.motor_effort, low.motor_effort, high.motor_effort);
         look(shafts_.voltage, robot.voltage_limit, robot.voltage_limit);
+        look(shafts_.sum, low.motor_sum, high.motor_sum);
     }
 
     /// The feedforward of the candidate, with the states of damped springs and of presliding friction.

@@ -75,6 +75,7 @@ class ControlLoop {
     {
         retreat_.positions.assign(limits.size(), 0);
         retreat_.velocities.assign(limits.size(), 0);
+        checks_.limit(limits);
         return motion_.configure(limits, synchronised);
     }
 

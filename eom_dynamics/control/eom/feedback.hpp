@@ -66,7 +66,7 @@ class Feedback {
             usable = comply(output, share, measured);
         blend(output, since);
         if (parameters_.limits == LimitPolicy::clip || mode_ != Mode::position) {
-            // Motors give up what joints do, also where they have no limits of their own.
+            // Motors give up what joints do.
             JointVector<Robot> clipped = output.joint_effort, less;
             Limits<Robot>::clip_efforts(robot_, clipped);
             for (std::size_t i = 0; i < n; ++i)
@@ -163,20 +163,7 @@ class Feedback {
     {
         for (std::size_t i = 0; i < n; ++i)
             output.joint_effort[i] += feedback[i];
-        // Two motors of a joint share its effort.
-        std::array<Scalar, n> motors{};
-        const std::size_t count = robot_.motor_count();
-        for (std::size_t i = 0; i < count; ++i)
-            motors[robot_.motor_joint[i]] += 1;
-        for (std::size_t j = 0; j < count; ++j) {
-            const std::size_t joint = robot_.motor_joint[j];
-            const Scalar part = feedback[joint] / motors[joint];
-            if (!robot_.couples())
-                output.motor_effort[j] += part;
-            else
-                for (std::size_t i = 0; i < count; ++i)
-                    output.motor_effort[i] += robot_.load_weights[i * count + j] * part;
-        }
+        robot_.add_at_joints(feedback, output.motor_effort);
     }
 
     Robot robot_;

@@ -58,7 +58,8 @@ class Governor {
     }
 
     /// Least factor since a target at full acceleration; and the limit, 0 for effort, 1 for effort rate, 2 for motor velocity,
-    /// 3 for motor effort and 4 for voltage, of the joint or motor, that has scaled accelerations last.
+    /// 3 for motor effort, 4 for voltage and 5 for motor effort at a joint, of the joint or motor, that has scaled accelerations
+    /// last.
     double least() const noexcept { return least_; }
     std::size_t limit() const noexcept { return limit_; }
     std::size_t place() const noexcept { return place_; }
@@ -112,7 +113,7 @@ class Governor {
         double most = MOST;
     };
 
-    std::array<Row, 5> rows() const noexcept
+    std::array<Row, 6> rows() const noexcept
     {
         const auto &x = moving_.command, &y = resting_.command;
         const auto &low = robot_.lower, &high = robot_.upper;
@@ -122,7 +123,8 @@ class Governor {
         return {row(x.tau, y.tau, low.tau, high.tau), row(x.taud, y.taud, low.taud, high.taud, MOST_RATE),
                 row(x.motor_velocity, y.motor_velocity, low.motor_velocity, high.motor_velocity),
                 row(x.motor_effort, y.motor_effort, low.motor_effort, high.motor_effort),
-                row(moving_.shafts.voltage, resting_.shafts.voltage, voltage_[0], voltage_[1])};
+                row(moving_.shafts.voltage, resting_.shafts.voltage, voltage_[0], voltage_[1]),
+                row(moving_.shafts.sum, resting_.shafts.sum, low.motor_sum, high.motor_sum)};
     }
 
     /// Factor by which the command of a state is within its share of limits, 1 where it is.

@@ -52,10 +52,12 @@ void add_excess(double &most, const std::array<Scalar, n> &values, const std::ar
 
 } // namespace detail
 
-/// Motors before their gears, SI units; current and voltage are NaN where constants of the motor are unknown.
+/// Motors before their gears, SI units; current and voltage are NaN where constants of the motor are unknown. The sum is the
+/// motor effort at each joint, see motor_sums().
 template <class Robot>
 struct Shafts {
     MotorVector<Robot> torque{}, speed{}, current{}, voltage{}, clipped_effort{};
+    JointVector<Robot> sum{};
 };
 
 /// The robot's limits; those of mimic joints are limits of the joints that they follow.
@@ -74,7 +76,7 @@ struct Limits {
     static bool meets_others(const Robot &robot, const Setpoint<Robot> &x, const Command<Robot> &y,
                              const Shafts<Robot> &shafts) noexcept
     {
-        return each_other(x, y, robot.lower, robot.upper, detail::within) && voltages_meet(robot, shafts);
+        return each_other(x, y, shafts, robot.lower, robot.upper, detail::within) && voltages_meet(robot, shafts);
     }
 
     /// Ranges, of which motions have an excess.
@@ -88,7 +90,7 @@ struct Limits {
     void widen(const Setpoint<Robot> &x, const Command<Robot> &y, const Shafts<Robot> &shafts) noexcept
     {
         detail::widen(x.q, lower_.q, upper_.q);
-        each_other(x, y, lower_, upper_, detail::widen);
+        each_other(x, y, shafts, lower_, upper_, detail::widen);
         for (std::size_t i = 0; i < Robot::motors; ++i)
             voltage_[i] = std::fmax(voltage_[i], std::fabs(shafts.voltage[i]));
     }
@@ -99,7 +101,7 @@ struct Limits {
                   double most = 0) const noexcept
     {
         detail::add_excess(most, x.q, lower_.q, upper_.q);
-        each_other(x, y, lower_, upper_, [&](const auto &values, const auto &lower, const auto &upper) {
+        each_other(x, y, shafts, lower_, upper_, [&](const auto &values, const auto &lower, const auto &upper) {
             detail::add_excess(most, values, lower, upper, margin);
             return true;
         });
@@ -139,7 +141,8 @@ struct Limits {
             tau[i] = std::clamp(tau[i], -robot.largest_effort[i], robot.largest_effort[i]);
     }
 
-    /// The nearest motor efforts within the limits of torque, current and voltage at motor velocities, all link side.
+    /// The nearest motor efforts within the limits at the joints, where those of one joint give up equal parts, and then within
+    /// those of torque, current and voltage at motor velocities, all link side.
     ///
     /// Where the back-EMF alone exceeds the voltage limit, the motor brakes within the limits of torque and current.
     static void clip_motors(const Robot &robot, const MotorVector<Robot> &velocity, MotorVector<Robot> &effort) noexcept
@@ -147,6 +150,11 @@ struct Limits {
         struct Motors {
             const MotorVector<Robot> &motor_velocity, &motor_effort;
         };
+        const JointVector<Robot> sums = robot.motor_sums(effort);
+        JointVector<Robot> less;
+        for (std::size_t i = 0; i < Robot::joints; ++i)
+            less[i] = std::clamp(sums[i], robot.lower.motor_sum[i], robot.upper.motor_sum[i]) - sums[i];
+        robot.add_at_joints(less, effort);
         Shafts<Robot> shafts;
         robot.drive(Motors{velocity, effort}, shafts);
         effort = shafts.clipped_effort;
@@ -155,13 +163,14 @@ struct Limits {
   private:
     /// Calls a function with each quantity that has a range, but for positions, and its ends, as long as it returns true.
     template <class Ends, class Function>
-    static bool each_other(const Setpoint<Robot> &x, const Command<Robot> &y, Ends &lower, Ends &upper,
-                           const Function &call) noexcept
+    static bool each_other(const Setpoint<Robot> &x, const Command<Robot> &y, const Shafts<Robot> &shafts, Ends &lower,
+                           Ends &upper, const Function &call) noexcept
     {
         return call(x.qd, lower.qd, upper.qd) && call(x.qdd, lower.qdd, upper.qdd) && call(x.qddd, lower.qddd, upper.qddd) &&
                call(y.tau, lower.tau, upper.tau) && call(y.taud, lower.taud, upper.taud) &&
                call(y.motor_velocity, lower.motor_velocity, upper.motor_velocity) &&
-               call(y.motor_effort, lower.motor_effort, upper.motor_effort);
+               call(y.motor_effort, lower.motor_effort, upper.motor_effort) &&
+               call(shafts.sum, lower.motor_sum, upper.motor_sum);
     }
 
     static bool voltages_meet(const Robot &robot, const Shafts<Robot> &shafts) noexcept

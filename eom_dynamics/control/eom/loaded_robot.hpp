@@ -30,7 +30,7 @@ class LoadedRobot {
     }();
 
     struct Ends {
-        std::array<Scalar, N> q, qd, qdd, qddd, tau, taud;
+        std::array<Scalar, N> q, qd, qdd, qddd, tau, taud, motor_sum;
         std::array<Scalar, M> motor_velocity, motor_effort;
     };
 
@@ -39,12 +39,12 @@ class LoadedRobot {
         explicit Numbers(const RobotTable &table) noexcept
             : lower(ends(table.lower, -infinity)), upper(ends(table.upper, infinity)),
               largest_effort(widened<N>(table.largest_effort, infinity)), turn(widened<N>(table.turn, infinity)),
-              voltage_limit(widened<M>(table.voltage_limit, infinity))
+              jump_rate(widened<N>(table.jump_rate, infinity)), voltage_limit(widened<M>(table.voltage_limit, infinity))
         {
         }
 
         Ends lower, upper;
-        std::array<Scalar, N> largest_effort, turn;
+        std::array<Scalar, N> largest_effort, turn, jump_rate;
         std::array<Scalar, M> voltage_limit;
     };
 
@@ -120,13 +120,13 @@ class LoadedRobot {
 
     LoadedRobot(const RobotTable &table, const Numbers &numbers) noexcept
         : lower(numbers.lower), upper(numbers.upper), largest_effort(numbers.largest_effort), turn(numbers.turn),
-          voltage_limit(numbers.voltage_limit), motor_joint(table.facts.motor_joint), joint_sides(table.joint_sides),
+          jump_rate(numbers.jump_rate), voltage_limit(numbers.voltage_limit), motor_joint(table.facts.motor_joint), joint_sides(table.joint_sides),
           load_weights(table.load_weights), to_springs(table.to_springs), motor_inertia(table.motor_inertia), table_(table), kernels_(table.kernels)
     {
     }
 
     const Ends &lower, &upper;
-    const std::array<Scalar, N> &largest_effort, &turn;
+    const std::array<Scalar, N> &largest_effort, &turn, &jump_rate;
     const std::array<Scalar, M> &voltage_limit;
     const Span<const std::size_t> motor_joint;
     const Span<const double> joint_sides, load_weights, to_springs, motor_inertia;
@@ -203,6 +203,37 @@ class LoadedRobot {
         at.writes(V::torque, y.torque, V::speed, y.speed, V::current, y.current, V::voltage, y.voltage);
         at.writes(V::clipped_effort, y.clipped_effort);
         at.run(kernels_.drive);
+        y.sum = motor_sums(x.motor_effort);
+    }
+
+    /// Efforts of the motors of each joint together, through the transmission: the motor effort that the joint's limit bounds.
+    std::array<Scalar, N> motor_sums(const std::array<Scalar, M> &effort) const noexcept
+    {
+        std::array<Scalar, N> sums{};
+        const std::size_t count = motor_count();
+        for (std::size_t i = 0; i < count; ++i) {
+            if (!couples())
+                sums[motor_joint[i]] += effort[i];
+            for (std::size_t j = 0; couples() && j < count; ++j)
+                sums[motor_joint[i]] += to_springs[i * count + j] * effort[j];
+        }
+        return sums;
+    }
+
+    /// Adds efforts at the joints to those of their motors, of which two of a joint have half each.
+    void add_at_joints(const std::array<Scalar, N> &added, std::array<Scalar, M> &effort) const noexcept
+    {
+        std::array<Scalar, N> motors{};
+        const std::size_t count = motor_count();
+        for (std::size_t i = 0; i < count; ++i)
+            motors[motor_joint[i]] += 1;
+        for (std::size_t j = 0; j < count; ++j) {
+            const Scalar part = added[motor_joint[j]] / motors[motor_joint[j]];
+            if (!couples())
+                effort[j] += part;
+            for (std::size_t i = 0; couples() && i < count; ++i)
+                effort[i] += load_weights[i * count + j] * part;
+        }
     }
 
     void filtered(const std::array<Scalar, N> &deflection, const Command<LoadedRobot> &before,
@@ -342,7 +373,7 @@ class LoadedRobot {
     static Ends ends(const TableEnds &x, Scalar rest) noexcept
     {
         return {widened<N>(x.q, rest),    widened<N>(x.qd, rest),  widened<N>(x.qdd, rest),
-                widened<N>(x.qddd, rest), widened<N>(x.tau, rest), widened<N>(x.taud, rest),
+                widened<N>(x.qddd, rest), widened<N>(x.tau, rest), widened<N>(x.taud, rest), widened<N>(x.motor_sum, rest),
                 widened<M>(x.motor_velocity, rest), widened<M>(x.motor_effort, rest)};
     }
 

@@ -8,7 +8,9 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
+#include "joint_motion.hpp"
 #include "loop_parameters.hpp"
 #include "stop.hpp"
 
@@ -210,11 +212,19 @@ class ConsistencyCheck {
 template <class Robot>
 class PlausibilityChecks {
   public:
+    using Scalar = typename Robot::Scalar;
     static constexpr std::size_t n = Robot::joints;
 
-    explicit PlausibilityChecks(const Robot &robot) noexcept : robot_(robot) {}
+    explicit PlausibilityChecks(const Robot &robot) noexcept : robot_(robot), rates_(robot.jump_rate) {}
 
     void configure(const LoopSettings &settings) noexcept { settings_ = settings; }
+
+    /// Takes velocities of targets as those of joints that have no limit of their own, nor of their motors.
+    void limit(const std::vector<MotionLimits> &limits) noexcept
+    {
+        for (std::size_t i = 0; i < robot_.joint_count() && i < limits.size(); ++i)
+            rates_[i] = std::isfinite(robot_.jump_rate[i]) ? robot_.jump_rate[i] : static_cast<Scalar>(limits[i].velocity);
+    }
 
     /// Forgets all setpoints: a new stream begins.
     void restart() noexcept
@@ -298,7 +308,7 @@ class PlausibilityChecks {
         const double longest = is_near || rests_ ? @resuming@ : static_cast<double>(LONGEST_GAP) / 1e9;
         const double dt = known ? seconds(stamp - answered_) : longest;
         const double time = std::min(std::max(dt, 0.0), longest) + @stamp_jitter@;
-        const JointVector<Robot> *const limits[] = {&robot_.upper.qd, &robot_.upper.qdd, &robot_.upper.qddd};
+        const JointVector<Robot> *const limits[] = {&rates_, &robot_.upper.qdd, &robot_.upper.qddd};
         const bool leads = known && dt > 0 && stamp - answered_ <= LONGEST_GAP;
         double worst = 0;
         const auto compare = [&](std::size_t k, std::size_t i, double step, double most) {
@@ -361,6 +371,8 @@ class PlausibilityChecks {
     }
 
     Robot robot_;
+    // Limits of velocity.
+    JointVector<Robot> rates_;
     LoopSettings settings_;
     StampCheck stamps_;
     ConsistencyCheck<n> consistency_;

@@ -99,14 +99,14 @@ inline void run(const Kernel &kernel, const double *const *read, double *const *
 }
 
 /// Limits on one side.
-#define EOM_LIMITED(X) X(q) X(qd) X(qdd) X(qddd) X(tau) X(taud) X(motor_velocity) X(motor_effort)
+#define EOM_LIMITED(X) X(q) X(qd) X(qdd) X(qddd) X(tau) X(taud) X(motor_velocity) X(motor_effort) X(motor_sum)
 struct TableEnds {
 #define EOM_NUMBERS(name) Span<const double> name;
     EOM_LIMITED(EOM_NUMBERS)
 };
 
 #define EOM_OF_TABLE(X) X(nominal_stiffness) X(largest_effort) X(turn) X(voltage_limit) X(joint_sides) X(load_weights) \
-    X(to_springs) X(motor_inertia)
+    X(to_springs) X(motor_inertia) X(jump_rate)
 /// A robot: its names, numbers and code.
 struct RobotTable {
     RobotFacts facts;

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...elastic import ElasticArm
-from ...elastic.bounds import Bounds
+from ...elastic.bounds import Bounds, own_efforts
 from ...exceptions import StateError
 from ...states import EFFORT_NAMES, STATE_NAMES
 from ..quantities import joint_efforts
@@ -29,6 +29,7 @@ from .speed import SquaredSpeed, time_derivative_changes, time_derivatives
 _RATES = STATE_NAMES[1:]
 
 _OF_MOTORS = ("motor_velocity", "motor_effort", "voltage")
+_SUMS = "motor_sums"
 
 
 class ConstraintRows(NamedTuple):
@@ -75,7 +76,7 @@ class Constraints:
         """Evaluate the path at the nodes of a speed, and collect the limits that there are."""
         self._arm = arm
         self.q, self._path = path.derivatives(speed.nodes)
-        kinds = _kinds(arm, limits)
+        kinds, self._motor_sums = _kinds(arm, limits), limits.motor_sums
         ratios = np.abs(arm.robot.coupling[0])
         with np.errstate(divide="ignore", over="ignore"):
             most = np.min(limits.largest["velocity"][:, np.newaxis] / ratios, axis=0)
@@ -194,7 +195,7 @@ class Constraints:
             values |= dict(zip(EFFORT_NAMES, efforts, strict=False))
         elif needs_arm:
             with np.errstate(all="ignore"):
-                values |= self._with_voltage(self._arm.feedforward(self.q, *states.values())._asdict())
+                values |= self._of_motors(self._arm.feedforward(self.q, *states.values())._asdict())
         slopes = self._changes(x, rates, states, needs_arm=needs_arm) if changes else {}
         root = 1 / np.sqrt(x[0])
         none = np.zeros((0, len(self.q)))
@@ -229,11 +230,12 @@ class Constraints:
         if needs_arm:
             changes = [np.zeros((4, *self.q.shape)), *result.values()]
             command = self._arm.feedforward_along((self.q, *states.values()), changes)
-            result |= self._with_voltage(command._asdict())
+            result |= self._of_motors(command._asdict())
         return result
 
-    def _with_voltage(self, command: dict[str, Array]) -> dict[str, Array]:
-        """The command with the voltage of the motors, a linear function of velocity and effort behind the gears."""
+    def _of_motors(self, command: dict[str, Array]) -> dict[str, Array]:
+        """The command with linear functions of it: voltage of the motors, and their effort at the joints."""
+        command[_SUMS] = command["motor_effort"] @ self._motor_sums.T
         if np.any(np.isfinite(self._arm.motor.voltage_limit)):
             ratio = self._arm.gear_ratio
             voltage: Any = self._arm.motor.voltage(command["motor_effort"] / ratio, command["motor_velocity"] * ratio)
@@ -244,11 +246,9 @@ class Constraints:
 def _kinds(arm: ElasticArm, limits: Bounds) -> list[_Kind]:
     """Kinds of rows with a limit."""
     ratios = np.abs(arm.robot.coupling[0])
-    motor, gear = arm.motor, np.abs(arm.gear_ratio)
-    largest = limits.largest
+    gear, largest = np.abs(arm.gear_ratio), limits.largest
     with np.errstate(divide="ignore", invalid="ignore"):
         of_leaders = {name: np.min(largest[name][:, np.newaxis] / ratios, axis=0) for name in ("acceleration", "jerk")}
-        torque = np.fmin(motor.torque_limit, np.abs(motor.current_limit * motor.torque_constant))
     smooth = not arm.robot.joint_friction
     rows = (
         ("qdd", "acceleration", of_leaders["acceleration"], False, True),
@@ -256,7 +256,8 @@ def _kinds(arm: ElasticArm, limits: Bounds) -> list[_Kind]:
         ("qddd", "jerk", of_leaders["jerk"], True, True),
         ("taud", "effort rate", largest["effort_rate"], True, smooth),
         ("motor_velocity", "motor speed", largest["motor_speed"] / gear, True, False),
-        ("motor_effort", "motor torque", np.broadcast_to(torque, gear.shape) * gear, False, False),
+        ("motor_effort", "motor torque", own_efforts(arm), False, False),
+        (_SUMS, "motor effort", largest["motor_effort"], False, False),
         ("voltage", "motor voltage", largest["motor_voltage"], False, False),
     )
     kinds = []

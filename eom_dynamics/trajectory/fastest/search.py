@@ -36,8 +36,8 @@ def minimum_time(
     """The fastest motion along a path, from rest to rest, C⁴ and within all limits of joints and motors.
 
     Limits are those of :func:`.check` but for RMS efforts: position, velocity, acceleration, jerk, effort and effort
-    rate of joints; speed, torque, current and voltage of motors, with friction, gear losses and springs of the arm.
-    Without limits of effort rate or jerk, efforts change within a millisecond.
+    rate of joints; effort, speed, torque, current and voltage of motors, with friction, gear losses and springs of the
+    arm. Without limits of effort rate, jerk or motors, efforts change within a millisecond.
 
     Args:
         arm: the arm.
