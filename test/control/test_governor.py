@@ -197,7 +197,7 @@ def test_what_slows_down_a_motion_is_told() -> None:
     assert driven.loop.aim(driven.now, np.array([0.0, -1.5, 0.0, 0.0, 0.0, 0.0])) == 0
     driven.run(2500)
     assert re.fullmatch(
-        r"to \d\d % of accelerations by the limit of effort of shoulder_lift_joint", slowed(driven.loop)
+        r"to \d\d % of accelerations by the limit of motor effort of shoulder_lift_joint", slowed(driven.loop)
     )
     assert driven.loop.number("arrived") and driven.loop.state[0, 1] == pytest.approx(-1.5, abs=1e-12)
     assert driven.loop.aim(driven.now, np.full(6, 0.01)) == 0

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chains import packaged_parameters
+from chains import packaged_parameters, without_limits
 from lazy import Lazy
 
 from eom_dynamics import ElasticArm, Feedforward, StateError, load_robot, robot_from_parameters
@@ -109,7 +109,7 @@ def test_clipped_command_meets_the_limits_of_efforts() -> None:
 
 
 def test_an_arm_without_limits() -> None:
-    arm = ElasticArm(load_robot("iiwa"))
+    arm = ElasticArm(without_limits("iiwa"))
     found = LimitCheck(arm)
     states = np.full((5, 1, 7), 1e6)
     assert not found.limited and not found.violated(rows(states, arm.feedforward(*states))).any()

@@ -5,6 +5,7 @@ import copy
 import functools
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +15,9 @@ from hypothesis.extra.numpy import arrays
 from paths import CONFIG
 from scipy.spatial.transform import Rotation
 
-from eom_dynamics import Robot, robot_from_parameters
+from eom_dynamics import Robot, load_robot, robot_from_parameters
 from eom_dynamics.arrays import Array
+from eom_dynamics.robot.model import NO_LIMITS
 
 JOINT_TYPES = ("revolute", "prismatic", "helical")
 
@@ -108,6 +110,12 @@ def packaged_parameters(name: str, **joints: dict[str, Any]) -> dict[str, Any]:
     for joint, entries in joints.items():
         parameters["joints"][joint] |= entries
     return parameters
+
+
+def without_limits(name: str) -> Robot:
+    """A packaged robot whose joints have no limits."""
+    robot = load_robot(name)
+    return replace(robot, joints=tuple(replace(joint, limits=NO_LIMITS) for joint in robot.joints))
 
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -309,7 +309,7 @@ test_wrong_limits = refusals(
     (SEA, {"joint_1": {"effort": -2.0}}, "joint_1: limit effort must not be negative, is -2"),
     (SEA, {"joint_2": {"upper": np.nan}}, "joint_2: limit upper"),
     (SEA, {"joint_2": {"speed": 1.0}}, "joint_2: no limit is named 'speed'; known are lower, upper, velocity"),
-    ("iiwa", {}, "^iiwa: excite needs limits: iiwa_joint_1, .* or by --lower, --upper, --velocity$"),
+    ("planar_2r", {}, "^planar_2r: excite needs limits: joint_1, .* or by --lower, --upper, --velocity$"),
     call=lambda name, limits: MotionLimits(arm(name, limits), 0.9),
 )
 

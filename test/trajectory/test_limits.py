@@ -56,6 +56,7 @@ def test_peaks_of_a_pendulum() -> None:
     expected = {
         **{"velocity": qd, "acceleration": qdd, "jerk": qddd, "effort": tau, "effort_rate": taud},
         **{"motor_speed": 10 * (qd + taud / 200), "motor_torque": (0.1 * (qdd + taudd / 200) + tau) / 10},
+        "motor_effort": 0.1 * (qdd + taudd / 200) + tau,
     }
     verdict = check(arm, motion, rate=1000.0)
     peaks = {peak.quantity: peak for peak in verdict.peaks}
@@ -136,13 +137,13 @@ def test_no_time_scaling_if_gravity_exceeds_the_limit() -> None:
 
 def test_slowing_down_may_increase_the_effort() -> None:
     """If inertial forces support the weight, the motion is feasible only up to some s."""
-    t = np.array([0.0])
+    arm, t = pendulum(limits={"torque": 1e3}), np.array([0.0])  # its own, not that of the joint
     state = [np.array([[x]]) for x in (1.5, 0.0, MASS * G * LEVER * np.sin(1.5) / (MASS * LEVER**2), 0.0, 0.0)]
     limits = {"swing": Limits(effort=1.0)}
-    verdict = check(pendulum(), Samples(t, *state), limits=limits)
+    verdict = check(arm, Samples(t, *state), limits=limits)
     assert verdict.ok and verdict.time_scaling == 1.0
     state[2] = 2 * state[2]
-    verdict = check(pendulum(), Samples(t, *state), limits=limits)
+    verdict = check(arm, Samples(t, *state), limits=limits)
     weight = MASS * G * LEVER * np.sin(1.5)
     np.testing.assert_allclose(verdict.time_scaling, np.sqrt(2 * weight / (weight + 1.0)), rtol=1e-8)
 

@@ -18,11 +18,14 @@ from ...robot import load_robot
 from ...states import STATE_NAMES
 from ...trajectory import paper_motion, paper_wrench
 
+# The paper's motion is up to 1.5 times as fast as the robot may move.
+_SLOWED = 1.6
+
 _SAMPLES = 250  # largest number of setpoints with the closed form, which takes a millisecond each
 
 
 class Plan:
-    """Setpoints of the paper's motion and tool wrench for the paper's robot.
+    """Setpoints of the paper's motion, slowed down, and tool wrench for the paper's robot.
 
     Attributes:
         robot: the iiwa, on linear springs.
@@ -38,7 +41,8 @@ class Plan:
     def __init__(self, rate: float, duration: float) -> None:
         """Sample the motion for ``duration`` s."""
         self.robot, self.rate, self.t = load_robot("iiwa"), rate, np.arange(round(rate * duration)) / rate
-        self.states = np.stack(paper_motion().derivatives(self.t))
+        motion = enumerate(paper_motion().derivatives(self.t / _SLOWED))
+        self.states = np.stack([x / _SLOWED**k for k, x in motion])
         self.wrench = np.stack(paper_wrench().derivatives(self.t, order=2))
         command = ElasticArm(self.robot).feedforward(*self.states, wrench=tuple(self.wrench))
         self.feedforward = dict(zip(COMMAND_FIELDS, command, strict=True))

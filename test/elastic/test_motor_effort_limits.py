@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motors without an effort limit have that of their joint: the table, messages, clipping, planners and the loop."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eom_dynamics import ElasticArm, Robot, load_robot
+from eom_dynamics.actuators import Transmission
+from eom_dynamics.actuators.actuator import Actuator, Motor
+from eom_dynamics.control.control_loop import EXCEEDS, ControlLoop
+from eom_dynamics.control.online_trajectory import motion_limits
+from eom_dynamics.control.robot_table import RobotTable, limits_of
+from eom_dynamics.elastic import LimitCheck
+from eom_dynamics.elastic.bounds import bounds
+from eom_dynamics.robot.model import Limits
+from eom_dynamics.states import STATE_NAMES
+from eom_dynamics.trajectory import Samples, check, minimum_time
+
+PERIOD, EFFORT, INF = 1_000_000, 20.0, np.inf
+
+
+def limited(name: str, *motors: Motor, inertia: float = 0.4, effort: float = EFFORT) -> Robot:
+    """A packaged robot with an effort limit of all joints, and these motors or none with limits."""
+    robot = load_robot(name)
+    rows = zip(robot.joints, motors or (Motor(),) * len(robot.joints), strict=True)
+    changes = {"limits": Limits(effort=effort, velocity=3.0, acceleration=20.0), "rotor_inertia": inertia}
+    joints = (replace(joint, actuator=Actuator(motor=motor), gear_ratio=50.0, **changes) for joint, motor in rows)
+    return replace(robot, joints=tuple(joints))
+
+
+def differential(*motors: Motor) -> Robot:
+    T = Transmission([[0.5, 0.5], [0.5, -0.5]])
+    return replace(limited("planar_2r", *motors), transmission=((0, 1), T))
+
+
+# Limits of the motor effort at the joints, and the efforts that count there by hand.
+OWN = Motor(torque_limit=1.0)
+KINDS: dict[str, tuple[Any, list[float], list[list[float]]]] = {
+    "single": (lambda: limited("planar_2r"), [EFFORT, EFFORT], [[1, 0], [0, 1]]),
+    "one of its own": (lambda: limited("planar_2r", OWN, Motor()), [INF, EFFORT], [[1, 0], [0, 1]]),
+    "without rotors": (lambda: limited("planar_2r", inertia=0.0), [INF, INF], [[1, 0], [0, 1]]),
+    "prismatic": (lambda: limited("planar_pr"), [EFFORT, EFFORT], [[1, 0], [0, 1]]),
+    "pairs": (lambda: limited("vsa_planar_2r"), [EFFORT, EFFORT], [[1, 1, 0, 0], [0, 0, 1, 1]]),
+    "pairs of their own": (lambda: limited("vsa_planar_2r", OWN, OWN), [INF, INF], [[1, 1, 0, 0], [0, 0, 1, 1]]),
+    "differential": (differential, [EFFORT, EFFORT], [[1, 1], [1, -1]]),
+    "differential, one of its own": (lambda: differential(OWN, Motor()), [EFFORT, EFFORT], [[1, 1], [1, -1]]),
+    "carried": (lambda: replace(limited("planar_2r"), rotor_model="complete"), [EFFORT] * 2, [[1, 0], [0, 1]]),
+}
+
+
+def arm_of(kind: str) -> ElasticArm:
+    return ElasticArm(KINDS[kind][0]())
+
+
+def driven(arm: ElasticArm, **settings: Any) -> ControlLoop:
+    loop = ControlLoop(RobotTable(arm))
+    loop.configure(safety="strict", **settings)
+    return loop
+
+
+def follow(loop: ControlLoop, state: Any, cycle: int) -> int:
+    """Answer to a setpoint in a cycle."""
+    loop.rest()
+    for name, row in zip(STATE_NAMES, state, strict=True):
+        loop.given[name][:] = row
+    now = 10**12 + cycle * PERIOD
+    loop.refer(now)
+    return loop.update(now, 1e-9 * PERIOD)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_motors_without_a_limit_have_that_of_their_joint(kind: str) -> None:
+    arm, (_, limits, sums) = arm_of(kind), KINDS[kind]
+    table, m = bounds(arm), len(arm.motor_names)
+    np.testing.assert_allclose(table.motor_sums, sums, atol=1e-15)
+    np.testing.assert_array_equal(table.largest["motor_effort"], limits)
+    # In the loop, feedback adds to the efforts of motors without inertia, too.
+    expected = np.full(2, EFFORT) if kind == "without rotors" else np.array(limits)
+    for side, sign in (("lower", -1), ("upper", 1)):
+        np.testing.assert_allclose(limits_of(arm)[f"{side}.motor_sum"], sign * expected, rtol=1e-8)
+    # Virtual work of the motors is that of their efforts at the joints.
+    rates, efforts = np.random.default_rng(0).normal(size=(2, m))
+    sides = np.array(arm.side.joint_sides(list(rates)))
+    if not arm.paired.any():
+        assert (table.motor_sums @ efforts) @ sides == pytest.approx(rates @ efforts)
+
+
+def test_messages_have_motor_value_and_limit() -> None:
+    arm = ElasticArm(limited("vsa_planar_2r"))
+    command = arm.feedforward(*np.zeros((5, 2)))
+    for efforts, said in (
+        ([500.0, -490.0, 0.0, 0.0], []),  # co-contraction
+        ([15.0, 10.0, 0.0, 0.0], ["joint_1_agonist+joint_1_antagonist: motor_effort 25 N m, limit 20 N m"]),
+        ([0.0, 0.0, -11.0, -10.0], ["joint_2_agonist+joint_2_antagonist: motor_effort -21 N m, limit -20 N m"]),
+    ):
+        found = LimitCheck(arm).violations(np.zeros((5, 2)), command._replace(motor_effort=np.array(efforts)))
+        assert list(map(str, found)) == said
+
+
+@pytest.mark.parametrize("kind", ["single", "pairs", "differential"])
+def test_clipped_efforts_meet_the_limit_and_keep_co_contraction(kind: str) -> None:
+    arm, draw = arm_of(kind), np.random.default_rng(1)
+    check_of, sums = LimitCheck(arm), np.array(KINDS[kind][2])
+    for _ in range(50):
+        efforts = 30 * draw.normal(size=len(arm.motor_names))
+        command = arm.feedforward(*np.zeros((5, 2)))._replace(motor_effort=efforts)
+        clipped = check_of.clipped(command).motor_effort
+        np.testing.assert_allclose(sums @ clipped, np.clip(sums @ efforts, -EFFORT, EFFORT), rtol=1e-8)
+        if arm.paired.any():
+            np.testing.assert_allclose(np.diff(clipped)[::2], np.diff(efforts)[::2])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_planners_and_the_loop_have_one_verdict(kind: str) -> None:
+    arm, draw = arm_of(kind), np.random.default_rng(2)
+    table, verdicts = RobotTable(arm), []
+    for _ in range(60):
+        state = draw.normal(size=(5, 2)) * np.array([[0.1], [0.3], [3.0], [30.0], [10 ** draw.uniform(2, 5)]])
+        loop = ControlLoop(table)
+        loop.configure(safety="strict", jump_check="ignore")
+        verdicts.append(check(arm, Samples(np.zeros(1), *state[:, np.newaxis])).ok)
+        assert (follow(loop, state, 0) == 0) == verdicts[-1]
+    assert 5 < sum(verdicts) < 55
+
+
+def test_a_snap_that_asks_the_motor_for_more_than_its_joint_may_is_refused() -> None:
+    arm, loop = ElasticArm(load_robot("panda")), driven(ElasticArm(load_robot("panda")))
+    home = np.array([0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5])
+    rest = np.zeros((5, 7))
+    rest[0] = home
+    loop.restart(home)
+    assert [follow(loop, rest, k) for k in range(5)] == [0] * 5
+    held = loop.sent["drive_effort"].copy()
+    for k, snap in enumerate((1e6, 1e7, 1e154), start=5):
+        fast = rest.copy()
+        fast[4, 1] = snap
+        assert follow(loop, fast, k) > 0
+        np.testing.assert_array_equal(loop.sent["drive_effort"], held)
+    clipping = driven(arm, limits="clip", jump_check="ignore")
+    clipping.restart(home)
+    fast[4, 1] = 1e7
+    assert follow(clipping, fast, 0) < 0
+    assert np.abs(clipping.sent["drive_effort"]).max() == pytest.approx(87.0)
+
+
+@pytest.mark.parametrize("name", ["ur5e", "panda", "leg"])
+def test_a_fastest_motion_passes_the_loop(name: str) -> None:
+    """None of its commands at 1 kHz exceeds a limit."""
+    arm = ElasticArm(load_robot(name))
+    lower, upper = (np.clip(limits_of(arm)[f"{side}.q"], -2.5, 2.5) for side in ("lower", "upper"))
+    middle, half = (lower + upper) / 2, (upper - lower) / 2
+    way = np.random.default_rng(3).uniform(-0.3, 0.3, (3, arm.robot.n))
+    motion = minimum_time(arm, middle + half * way)
+    if name != "panda":  # its motors are at their limit within a millisecond of rest
+        assert "motor_effort" in {active.quantity for active in motion.active}
+    assert check(arm, motion, rate=10_000.0).ok
+    loop = driven(arm)
+    loop.restart(motion.derivatives(np.array(0.0))[0])
+    for k, t in enumerate(np.arange(0.0, motion.end, 1e-3)):
+        answer = follow(loop, motion.derivatives(t), k)  # its fields may change too fast to be judged consistent
+        assert answer <= 0 and not -answer & EXCEEDS, t
+
+
+def test_a_target_is_slowed_down_before_a_motor_exceeds_the_limit_of_its_joint() -> None:
+    arm = ElasticArm(load_robot("ur5e"))
+    loop = driven(arm)
+    loop.limit(motion_limits(arm, {"acceleration": 40.0}), 1e-9 * PERIOD)
+    loop.restart(np.zeros(6))
+    assert loop.aim(10**12, np.array([0.5, -1.0, 0.5, 0.5, 0.5, 0.5])) == 0
+    most = np.array([joint.limits.effort for joint in arm.robot.joints])
+    for k in range(1, 2000):
+        assert loop.update(10**12 + k * PERIOD, 1e-9 * PERIOD) <= 0
+        assert (np.abs(loop.command["motor_effort"]) <= most).all()
+    assert loop.number("arrived") and loop.number("slowed_to") < 1
+
+
+@pytest.mark.parametrize("name", ["sea_planar_2r", "iiwa"])
+def test_a_setpoint_a_radian_away_is_a_jump(name: str) -> None:
+    """Of an arm whose motors have a speed limit, and of one whose joints have one of velocity."""
+    arm = ElasticArm(load_robot(name))
+    loop, rest = driven(arm), np.zeros((5, arm.robot.n))
+    loop.restart(rest[0])
+    assert [follow(loop, rest, k) for k in range(3)] == [0] * 3
+    away = rest.copy()
+    away[0, 0] = 1.0
+    assert follow(loop, away, 3) > 0 and loop.number("jumps") == 1
+    if name == "sea_planar_2r":
+        speeds = arm.motor.speed_limit / np.abs(arm.gear_ratio)
+        np.testing.assert_allclose(limits_of(arm)["jump_rate"], speeds, rtol=1e-8)
+
+
+def test_limits_of_targets_are_those_of_jumps_where_there_are_no_others() -> None:
+    arm = ElasticArm(load_robot("planar_2r"))
+    for limits, refused in ((None, False), ({"velocity": 2.0, "acceleration": 10.0}, True)):
+        loop, rest = driven(arm), np.zeros((5, 2))
+        if limits:
+            loop.limit(motion_limits(arm, limits), 1e-9 * PERIOD)
+        loop.restart(rest[0])
+        assert [follow(loop, rest, k) for k in range(3)] == [0] * 3
+        away = rest.copy()
+        away[0, 0] = 1.0
+        assert (follow(loop, away, 3) > 0) == refused
+
+
+def test_a_differential_shares_the_speed_of_its_motors() -> None:
+    arm = ElasticArm(differential(Motor(speed_limit=100.0), Motor(speed_limit=300.0)))
+    robot = arm.robot
+    free = tuple(replace(joint, limits=Limits(effort=EFFORT)) for joint in robot.joints)
+    rates = LimitCheck(ElasticArm(replace(robot, joints=free))).rate_limits[0]
+    np.testing.assert_allclose(rates, [0.5 * (2.0 + 6.0)] * 2, rtol=1e-8)
