@@ -49,7 +49,7 @@ def minimum_time(section: Section, settings: Settings) -> None:
         table.add("toppra is not installed: pip install toppra", *["-"] * 6)
         return
     for name in ("panda", "ur5e"):
-        arm = ElasticArm(load_robot(name))
+        arm = ElasticArm(load_robot(name), rotor_inertia=0.0)  # TOPP-RA has no motors
         limits = {
             joint.name: Limits(velocity=joint.limits.velocity, effort=joint.limits.effort) for joint in arm.robot.joints
         }

@@ -138,18 +138,17 @@ def _bounds(arm: ElasticArm, limits: GivenLimits | None) -> Bounds:
         limit = getattr(arm.motor, f"{quantity}_limit")
         largest[f"motor_{quantity}"] = np.broadcast_to(np.asarray(limit, dtype=float), (len(arm.motor_names),))
     sums = np.array(arm.side.motor_sums(list(np.eye(len(arm.motor_names)))))
-    moves = sums != 0
-    own = np.isfinite(own_efforts(arm))
-    motor_effort = np.where((moves & ~own).any(axis=1), largest["effort"], np.inf)
+    moves, own = sums != 0, np.isfinite(own_efforts(arm))
     ideal = np.array([arm.side.is_ideal(joint) for joint in arm.motor_joint])
+    motor_effort = np.where((moves & ~own).any(axis=1), largest["effort"], np.inf)
     largest["motor_effort"] = np.where((moves & ~ideal).any(axis=1), motor_effort, np.inf)
-    alone = ("+".join(np.array(arm.motor_names)[arm.motor_joint == joint]) for joint in range(arm.robot.n))
-    names["motor_effort"] = tuple(alone)
+    of_joints = (np.flatnonzero(arm.motor_joint == joint) for joint in range(arm.robot.n))
+    names["motor_effort"] = tuple("+".join(arm.motor_names[i] for i in motors) for motors in of_joints)
     lower, upper = (np.array([getattr(by_joint[name], side) for name in every]) for side in _ENDS)
     types = {joint.name: joint.type for joint in joints}
-    of = names | {"motor_effort": arm.robot.joint_names}
+    owned = names | {"motor_effort": arm.robot.joint_names}
     units = {
-        quantity: tuple(at_joint(text, types[name]) if quantity in _OF_JOINTS else text for name in of[quantity])
+        quantity: tuple(at_joint(text, types[name]) if quantity in _OF_JOINTS else text for name in owned[quantity])
         for quantity, text in UNITS.items()
     }
     owners = [arm.robot.joint_names[i] for i in arm.motor_joint]

@@ -40,7 +40,8 @@ class LimitViolation(NamedTuple):
     Attributes:
         name: name of the joint or motor.
         quantity: of a joint, ``position``, ``velocity``, ``acceleration``, ``jerk``, ``effort`` or ``effort_rate``; of
-            a motor, before its gear, ``torque``, ``speed``, ``current`` or ``voltage``.
+            a motor, or both of a joint, ``motor_effort``, and before the gear ``torque``, ``speed``, ``current`` or
+            ``voltage``.
         value, limit: in ``unit``, with the sign of the value; the limit is the one that is exceeded.
         unit: such as ``rad/s``.
         ratio: ``|value - middle of the range|`` over half the range, > 1: value over limit if the range is symmetric.

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The iiwa of tests of nodes, and its commands by the closed form with the textbook's springs and rotors."""
 
+import re
+
 import numpy as np
 from paths import CONFIG
 
@@ -10,6 +12,13 @@ ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 NAMES, N = list(ROBOT.joint_names), ROBOT.n
 STIFFNESS = np.array([2.0e4, 2.0e4, 1.5e4, 1.5e4, 1.0e4, 7.5e3, 7.5e3])
 ROTOR_INERTIA = np.array([3.2, 3.2, 1.6, 1.6, 1.0, 0.5, 0.5])
+
+
+def without_limits(folder):
+    """A file of the iiwa whose joints have no limits."""
+    file = folder / "iiwa.yaml"
+    file.write_text(re.sub(r" +limits: .*\n", "", (CONFIG / "iiwa.yaml").read_text()))
+    return file
 
 
 def command(state, wrench=()):

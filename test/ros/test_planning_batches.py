@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import pytest
 from differences import gradient
-from iiwa import NAMES, ROBOT, ROTOR_INERTIA, N, command
+from iiwa import NAMES, ROBOT, ROTOR_INERTIA, N, command, without_limits
 from iiwa import assert_close as assert_equal
 from node_client import joint_trajectory, message_fields
 from paths import CONFIG
@@ -46,6 +46,7 @@ def assert_close(actual, wanted):
 def test_a_batch_is_the_closed_form_of_each_state(node, rng, wrenches):
     count, order = 12, rng.permutation(N)
     state, wrench = rng.uniform(-2, 2, (5, count, N)), rng.uniform(-20, 20, (3, wrenches, 6))
+    state[1] *= 0.6  # within limits
     fields = dict(zip(STATE_FIELDS, state[..., order], strict=True))
     if wrenches:
         fields |= dict(zip(WRENCH_FIELDS, wrench, strict=True))
@@ -283,12 +284,12 @@ def test_payloads_of_requests_and_of_the_topic(node, rng):
     assert_carried(node, rng, ROBOT)
 
 
-def test_a_robot_without_limits_has_no_fastest_motion(node):
+def test_a_robot_without_limits_has_no_fastest_motion(start, tmp_path):
     from eom_dynamics.msg import TrajectoryStatus
     from trajectory_msgs.msg import JointTrajectory
 
     path = joint_trajectory(NAMES, [0.0, 1.0], [[0.0] * N, [0.3] * N])
-
+    node = start.planning("--params-file", without_limits(tmp_path))
     answer = node.trajectory_feedforward(trajectory=path, timing="fastest")
     reason = "there are no limits, hence no shortest duration; give limits of velocity and effort"
     assert (answer.success, answer.message) == (False, reason)

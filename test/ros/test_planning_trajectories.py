@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from iiwa import without_limits
 from node_client import joint_trajectory
 from paths import CONFIG
 
@@ -29,10 +30,9 @@ MOTION = tuple(x / 2.0**k for k, x in enumerate(paper_motion().derivatives(TIMES
 
 @pytest.fixture(scope="module")
 def limited_iiwa(tmp_path_factory):
-    text = (CONFIG / "iiwa.yaml").read_text()
-    file = tmp_path_factory.mktemp("planning") / "iiwa.yaml"
+    file = without_limits(tmp_path_factory.mktemp("planning"))
     # The first joint alone has limits.
-    head, mark, rest = text.partition("iiwa_joint_1:\n")
+    head, mark, rest = file.read_text().partition("iiwa_joint_1:\n")
     file.write_text(f"{head}{mark}          limits: {{velocity: 2.0, effort: 40.0}}\n{rest}")
     return "--params-file", file
 
