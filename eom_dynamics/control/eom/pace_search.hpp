@@ -210,20 +210,22 @@ class PaceSearch {
     /// Whether acceleration, jerk and snap of the candidate are within bounds, or of the size from which it begins.
     bool is_bounded() const noexcept
     {
-        constexpr int SAMPLES = 6; // of a section, in whose middle a trapezoid has its extremes
-        for (std::size_t i = 0; i < PaceChange::SECTIONS; ++i)
-            for (int k = 1; k <= SAMPLES; ++k) {
-                const PathState s = tried_change_.at(sections_[i] + (sections_[i + 1] - sections_[i]) * k / SAMPLES);
+        for (std::size_t i = 0; i < PaceChange::SECTIONS; ++i) {
+            // A trapezoid has its extremes at ends and in the middle; what fades has them anywhere.
+            const int samples = steady_ || i > 2 ? 2 : 16;
+            for (int k = 1; k <= samples; ++k) {
+                const PathState s = tried_change_.at(sections_[i] + (sections_[i + 1] - sections_[i]) * k / samples);
                 for (std::size_t d = 0; d < bounds_.size(); ++d)
                     if (std::fabs(s[2 + d]) > std::max(bounds_[d], std::fabs(from_[2 + d])) * (1 + 1e-9))
                         return false;
             }
+        }
         return true;
     }
 
     /// Checks the candidate: its bounds; then an instant, at first its start, whose excess widens limits, unless it is that of
-    /// the one before, then those where limits were exceeded last, then all of them. Limits are met less a margin that begins with it, at instants, at
-    /// peaks of parabolas through three, and beside reversals of motors.
+    /// the one before, then those where limits were exceeded last, then all of them. Limits are met less a margin that begins
+    /// with it, at instants, at peaks of parabolas through three, and beside reversals of motors.
     template <class Path>
     void look_at_instant(const Path &path) noexcept
     {

@@ -179,8 +179,8 @@ class Search:
     ) -> None:
         """Seek a change to a pace: of a duration, s, or others that grow by a factor, of less than another.
 
-        Its acceleration, jerk and snap are within bounds, or of the size from which it begins. Above 1, or with a
-        payload above that before, it must meet limits on the path until its end.
+        Its acceleration, jerk and snap are within bounds, or of the size from which it begins. Above 1, or with a payload
+        above that before, it must meet limits on the path until its end.
         """
         self._bounds = np.maximum(bounds, abs(start[2:])) * (1 + 1e-9)
         self._steps = self._find(start, pace, shortest, growth, less, end)
@@ -281,10 +281,10 @@ class Search:
         yield
         if self._checks >= law.PACE_CHECKS:
             raise _OverError
-        parts = np.arange(1, 7) / 6
-        samples = (times[:-1, np.newaxis] + np.diff(times)[:, np.newaxis] * parts).ravel()
-        if any(np.any(abs(change.at(t)[2:]) > self._bounds) for t in samples):
-            return False
+        for k, (t, width) in enumerate(zip(times[:-1], np.diff(times), strict=True)):
+            samples = 2 if steady or k > 2 else 16
+            if any(np.any(abs(change.at(t + width * i / samples)[2:]) > self._bounds) for i in range(1, samples + 1)):
+                return False
         if self._widened is None or self._widened[0] != change.shape.wait:
             self._widened = None
             yield
