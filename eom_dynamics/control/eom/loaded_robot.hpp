@@ -223,12 +223,12 @@ class LoadedRobot {
     /// Adds efforts at the joints to those of their motors, of which two of a joint have half each.
     void add_at_joints(const std::array<Scalar, N> &added, std::array<Scalar, M> &effort) const noexcept
     {
-        std::array<Scalar, N> motors{};
+        std::array<Scalar, N> shares{};
         const std::size_t count = motor_count();
         for (std::size_t i = 0; i < count; ++i)
-            motors[motor_joint[i]] += 1;
+            shares[motor_joint[i]] += 1;
         for (std::size_t j = 0; j < count; ++j) {
-            const Scalar part = added[motor_joint[j]] / motors[motor_joint[j]];
+            const Scalar part = added[motor_joint[j]] / shares[motor_joint[j]];
             if (!couples())
                 effort[j] += part;
             for (std::size_t i = 0; couples() && i < count; ++i)
