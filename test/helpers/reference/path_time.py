@@ -179,8 +179,8 @@ class Search:
     ) -> None:
         """Seek a change to a pace: of a duration, s, or others that grow by a factor, of less than another.
 
-        Its acceleration, jerk and snap are within bounds, or of the size from which it begins. Above 1, or with a payload
-        above that before, it must meet limits on the path until its end.
+        Its acceleration, jerk and snap are within bounds, or of the size from which it begins. Above 1, or with a
+        payload above that before, it must meet limits on the path until its end.
         """
         self._bounds = np.maximum(bounds, abs(start[2:])) * (1 + 1e-9)
         self._steps = self._find(start, pace, shortest, growth, less, end)
