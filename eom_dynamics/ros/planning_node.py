@@ -29,10 +29,11 @@ from ..trajectory.feedforward import CHECK_RATE, checked
 from .diagnostics import Level, StatusReport
 from .executors import StopSignals
 from .interfaces import Payload, SplineTrajectory, TrajectoryStatus, srv, stream_qos
+from .measured_joints import MeasuredJoints
 from .parameter_tables import PLANNING
 from .planning.follow_trajectory import FollowTrajectory
 from .planning.payloads import CarriedPayloads
-from .planning.services import MeasuredJoints, PlanningServices
+from .planning.services import PlanningServices
 from .planning.trajectories import Start, fitted, timed, tool_motion
 from .robot_node import RobotNode
 from .robot_sources import LoadedRobot

@@ -35,8 +35,9 @@ from ...terminal import printable
 from ...trajectory import Spline
 from ..executors import Worker, steady_timer
 from ..interfaces import TrajectoryStatus, nanoseconds, set_stamp
+from ..measured_joints import MeasuredJoints
 from ..robot_node import RobotNode
-from .services import ACTION_QUEUES, MeasuredJoints
+from .services import ACTION_QUEUES
 from .trajectories import Start
 
 _NAME = "follow_joint_trajectory"

@@ -1,102 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planning services and action of a node, computed in worker threads, and the measured joints that they start from."""
+"""Planning services and action of a node, computed in worker threads."""
 
 from __future__ import annotations
 
-import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from rclpy.action.server import ActionServer, CancelResponse, ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.event_handler import SubscriptionEventCallbacks
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile
 from rclpy.task import Future
-from sensor_msgs.msg import JointState
 
-from ...arrays import Array
-from ...control.measured import MeasuredJoint, measured_joints, positions_of
 from ...control.setpoint_to_command import refusal_reason
 from ...elastic import ElasticArm
-from ...exceptions import EomDynamicsError, StateError
+from ...exceptions import EomDynamicsError
 from ...terminal import printable
 from ..executors import Worker
 from ..interfaces import ComputeTrajectoryFeedforwardAction, srv
+from ..measured_joints import MeasuredJoints
 from ..robot_node import RobotNode
 from .batches import forward_dynamics_batch, inverse_dynamics_batch, inverse_kinematics_batch, terms
 from .trajectories import answer_trajectory
-
-# Time within which a joint state must arrive, and between two looks, s; age of one that is the present state, ns.
-_PATIENCE, _BETWEEN_READS, _RECENT = 1.0, 0.002, 50_000_000
-
-
-class MeasuredJoints:
-    """Latest state of each joint on ``joint_states``, from one publisher or several.
-
-    The middleware keeps messages until they are read. In a subscription of the node, each would be work of its
-    executor, and a new subscription takes milliseconds to find its publishers. It keeps enough of all publishers
-    together for 2 kHz between ticks of goals: with less, those of an arm are lost beside faster ones of a gripper.
-    """
-
-    def __init__(self, node: RobotNode) -> None:
-        quality = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
-        # No event handlers: while a message waits, the middleware wakes an executor for them, without end.
-        events = SubscriptionEventCallbacks(use_default_callbacks=False)
-        self._reader = node.create_subscription(
-            JointState, "joint_states", lambda _: None, quality, event_callbacks=events
-        )
-        node._subscriptions.remove(self._reader)  # from those that its executor reads
-        self.topic = self._reader.topic_name
-        self._joints: dict[str, MeasuredJoint] = {}
-        self._lock = threading.Lock()
-
-    def close(self) -> None:
-        """Destroy the reader; destroying the node does not."""
-        self._reader.destroy()
-
-    @property
-    def published(self) -> bool:
-        """Whether anybody publishes states."""
-        return bool(self._reader.get_publisher_count())
-
-    def read(self) -> dict[str, MeasuredJoint]:
-        """Latest state of each joint, however old."""
-        with self._lock:
-            while (taken := self._reader.handle.take_message(JointState, False)) is not None:
-                self._joints |= measured_joints(taken[0], taken[1]["received_timestamp"])
-            return dict(self._joints)
-
-    def wait(
-        self, names: Sequence[str], is_enough: Callable[[dict[str, MeasuredJoint]], bool] = bool
-    ) -> dict[str, MeasuredJoint]:
-        """Recent states, once they are enough and have all joints of these names that were ever measured.
-
-        After a while, those that there are; called in a thread.
-        """
-        since, end = time.time_ns() - _RECENT, time.monotonic() + _PATIENCE
-        while True:
-            joints = self.read()
-            recent = {name: joint for name, joint in joints.items() if joint.time >= since}
-            complete = recent and joints.keys() & {*names} <= recent.keys() and is_enough(recent)
-            if complete or time.monotonic() > end:
-                return recent
-            time.sleep(_BETWEEN_READS)
-
-    def positions(self, names: Sequence[str]) -> Array:
-        """Joint positions (n,); called in a thread.
-
-        Raises:
-            StateError: one is not measured.
-        """
-        try:
-            return positions_of(self.wait(names, lambda recent: {*names} <= recent.keys()), names)
-        except StateError as error:
-            remedy = "publish it on joint_states, or give a request the positions at which the motion starts"
-            raise StateError(f"{error} after {_PATIENCE:g} s: {remedy}") from None
-
 
 # Time between feedback messages of an action, s.
 _FEEDBACK_PERIOD = 0.05

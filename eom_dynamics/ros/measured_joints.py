@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measured state of joints, from ``joint_states``, read when it is needed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+
+from ..arrays import Array
+from ..control.measured import MeasuredJoint, measured_joints, positions_of
+from ..exceptions import StateError
+
+# Time within which a joint state must arrive, and between two looks, s; age of one that is the present state, ns.
+_PATIENCE, _BETWEEN_READS, _RECENT = 1.0, 0.002, 50_000_000
+
+
+class MeasuredJoints:
+    """Latest state of each joint on ``joint_states``, from one publisher or several.
+
+    The middleware keeps messages until they are read. In a subscription of the node, each would be work of its
+    executor, and a new subscription takes milliseconds to find its publishers. It keeps enough of all publishers
+    together for 2 kHz between ticks of goals: with less, those of an arm are lost beside faster ones of a gripper.
+    """
+
+    def __init__(self, node: Node) -> None:
+        quality = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
+        # No event handlers: while a message waits, the middleware wakes an executor for them, without end.
+        events = SubscriptionEventCallbacks(use_default_callbacks=False)
+        self._reader = node.create_subscription(
+            JointState, "joint_states", lambda _: None, quality, event_callbacks=events
+        )
+        node._subscriptions.remove(self._reader)  # from those that its executor reads
+        self.topic = self._reader.topic_name
+        self._joints: dict[str, MeasuredJoint] = {}
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Destroy the reader; destroying the node does not."""
+        self._reader.destroy()
+
+    @property
+    def published(self) -> bool:
+        """Whether anybody publishes states."""
+        return bool(self._reader.get_publisher_count())
+
+    def read(self) -> dict[str, MeasuredJoint]:
+        """Latest state of each joint, however old."""
+        with self._lock:
+            while (taken := self._reader.handle.take_message(JointState, False)) is not None:
+                times = taken[1]
+                # Not every middleware tells when a message came.
+                arrival = times["received_timestamp"] or times["source_timestamp"]
+                self._joints |= measured_joints(taken[0], arrival)
+            return dict(self._joints)
+
+    def wait(
+        self, names: Sequence[str], is_enough: Callable[[dict[str, MeasuredJoint]], bool] = bool
+    ) -> dict[str, MeasuredJoint]:
+        """Recent states, once they are enough and have all joints of these names that were ever measured.
+
+        After a while, those that there are; called in a thread.
+        """
+        since, end = time.time_ns() - _RECENT, time.monotonic() + _PATIENCE
+        while True:
+            joints = self.read()
+            recent = {name: joint for name, joint in joints.items() if joint.time >= since}
+            complete = recent and joints.keys() & {*names} <= recent.keys() and is_enough(recent)
+            if complete or time.monotonic() > end:
+                return recent
+            time.sleep(_BETWEEN_READS)
+
+    def positions(self, names: Sequence[str]) -> Array:
+        """Joint positions (n,); called in a thread.
+
+        Raises:
+            StateError: one is not measured.
+        """
+        try:
+            return positions_of(self.wait(names, lambda recent: {*names} <= recent.keys()), names)
+        except StateError as error:
+            remedy = "publish it on joint_states, or give a request the positions at which the motion starts"
+            raise StateError(f"{error} after {_PATIENCE:g} s: {remedy}") from None
