@@ -161,6 +161,26 @@ class ControlLoop:
         self._library.loop_restart(self.address, now)
         self.measure()
 
+    def locate(self, now: int, q: Array | None = None, *, ends: bool = False) -> bool:
+        """Have what begins now begin where the arm is measured, at q (n,), if it is away from the last command.
+
+        That is after 0.1 s without a command. While commands go on, targets and trajectories of this time are refused.
+
+        Args:
+            now: time of the clock, ns.
+            q: None for what :meth:`measure` was given, or what was sensed.
+            ends: before the action ``release``: also while commands go on.
+
+        Returns:
+            Whether it does not follow its commands, which go on.
+        """
+        if q is not None:
+            self.measure(np.stack([q, 0 * q]))
+        strays = bool(self._library.loop_locate(self.address, now, ends))
+        if q is not None:
+            self.measure()
+        return strays
+
     def sense(self, time: int, sensors: int) -> int:
         """Take what was measured at a time, ns, in vectors ``sensed``: bits and result of eom_loop_sense()."""
         return int(self._library.loop_sense(self.address, time, sensors))

@@ -31,6 +31,10 @@ LONGEST_GAP = 100_000_000
 """Longest time between two setpoints of one stream, or two samples of sensors, ns: those at its ends do not determine
 the motion over more."""
 
+ELSEWHERE = 0.05
+"""Distance from the last command beyond which an arm at rest is not there, rad or m, at least ``start_tolerance``: more
+than drives let it sag."""
+
 LATEST_CHUNK = 500_000_000
 """Time after the end of a chunk of targets in which it is still taken, ns: the arm comes to rest at its last position.
 A busy computer delivers it that late; later ones have stamps of another clock."""
@@ -205,6 +209,8 @@ SAID = {
     "motors, or send a setpoint",
     "busy": "a trajectory is being played; an empty one stops it",
     "led_by_hand": "hands lead the arm: set the parameter mode to position or impedance",
+    "elsewhere": f"the arm is further than {ELSEWHERE:g} rad or m, and start_tolerance, from its command: have its "
+    "drives follow, or deactivate and activate again to begin where it is",
     "older": "its stamp is before that of the last one",
     "early": "its stamp runs ahead of its arrival, by over 20 ms more than others did: it waits for the next cycle",
     "paused": "the arm is paused: call ~/resume",

@@ -116,17 +116,45 @@ class ControlLoop {
             watchdog_.keep_stopping();
             return nullptr;
         }
-        commander_.forget();
-        watchdog_.resume();
+        sent_at_ = moved_at_ = LONG_AGO;
         started_ = false;
         if (now != NEVER)
             commander_.latest = clock_ = now;
-        const char *reason = measured.links || measured.motors ? start(measured) : nullptr;
-        if (!commander_.output.valid)
-            return reason;
-        checks_.moved(commander_.output.setpoint);
-        commander_.complete(measured);
-        return reason;
+        return begin_at(measured, commander_.robot.rest(), true);
+    }
+
+    /// Has what begins at a time, ns, begin where the arm is. After LONGEST_GAP without a command, and where all ends, an arm
+    /// measured further than start_tolerance and @elsewhere@ rad or m from the last command is held where it is measured. While
+    /// commands go on, at rest for LONGEST_GAP, it does not follow: in a cycle of this time no target or trajectory begins,
+    /// and none that stands still goes on. update() does so with references and modes; hosts do before they plan, aim or
+    /// stop. Returns whether the arm does not follow.
+    bool locate(std::int64_t now, const Measurement<Robot> &measured, bool ends = false) noexcept
+    {
+        if (now < sent_at_) { // the clock was set back
+            moved_at_ -= sent_at_ - now;
+            sent_at_ = now;
+        }
+        const bool idle = now - sent_at_ > LONGEST_GAP, rested = sent_at_ - moved_at_ > LONGEST_GAP;
+        const bool moves = playing() || (aiming() && !arrived()) || commander_.output.status == Status::stopping;
+        if (commander_.mode() != Mode::position || !commander_.output.valid || watchdog_.released() ||
+            !(idle ? !moves : rested) || !is_elsewhere(measured))
+            return false;
+        if (!idle)
+            strays_ = now;
+        if (moves || !(idle || ends))
+            return true;
+        const Setpoint<Robot> &last = commander_.output.setpoint;
+        Setpoint<Robot> x = commander_.robot.rest();
+        x.k = last.k;
+        x.base = last.base;
+        x.on_base = last.on_base;
+        if (aiming()) // no setpoints are lost
+            watchdog_.restart();
+        motion_.halt();
+        checks_.restart();
+        past_.restart();
+        begin_at(measured, x, false);
+        return false;
     }
 
     /// What is sent last when the loop is switched off: Commander::release. Efforts that fade, or have faded, do not come
@@ -177,6 +205,9 @@ class ControlLoop {
         return nullptr;
     }
 
+    /// Time at which the position commanded last has changed, ns.
+    std::int64_t moved_at() const noexcept { return moved_at_; }
+
     /// The reference taken last.
     const Setpoint<Robot> &reference() const noexcept { return reference_.setpoint; }
 
@@ -198,6 +229,11 @@ class ControlLoop {
             playing() ? end_motion(commander_.output.setpoint) : player_.halt();
         commander_.pass(time, step);
         commander_.period = period > 0 ? period : 1e-3; // else no stop would ever be found
+        asked_at_ = now;
+        const bool begins = (received_ && commander_.parameters.jump_check != CheckPolicy::ignore) || mode != commander_.mode();
+        if (!hosted || begins)
+            locate(now, measured);
+        const std::uint64_t followed = commander_.counts.followed;
         if (payloads.take())
             carry(measured, payloads.taken());
         if (!hosted && plan_at(time, period))
@@ -219,6 +255,8 @@ class ControlLoop {
         received_ = std::exchange(waits_, false);
         if (commander_.output.valid) {
             commander_.complete(measured);
+            if (!hosted || commander_.counts.followed != followed || commander_.mode() != Mode::position)
+                note_sent(now);
             if (commander_.parameters.on_contact == ContactReaction::retract)
                 past_.record(time, commander_.output.setpoint.q);
         }
@@ -261,7 +299,11 @@ class ControlLoop {
 
     /// Plans the trajectory that has arrived, or whose start has come, without playing it; returns the plan, or null where
     /// there is none, or it has been refused. It must be played, or dropped, before update(), which plans and plays others.
-    const Plan<n> *plan(std::int64_t now, double period) noexcept { return plan_at(time_at(now), period); }
+    const Plan<n> *plan(std::int64_t now, double period) noexcept
+    {
+        asked_at_ = now;
+        return plan_at(time_at(now), period);
+    }
 
     /// Plays what has been planned, or has it wait for its start, in place of another one that waits.
     void play() noexcept
@@ -272,7 +314,11 @@ class ControlLoop {
 
     /// Takes the target that has arrived, if there is one, from what is commanded at a time, ns, on: as update(), before it.
     /// Returns why it was refused, and what leads stays.
-    Refusal aim(std::int64_t now) noexcept { return aim_at(time_at(now)); }
+    Refusal aim(std::int64_t now) noexcept
+    {
+        asked_at_ = now;
+        return aim_at(time_at(now));
+    }
 
     /// Refuses what has been planned.
     void drop(Refusal why = Refusal::over_limits) noexcept { player_.drop(why); }
@@ -336,7 +382,7 @@ class ControlLoop {
     const Governor<Robot> &governor() const noexcept { return motion_.governor(); }
 
   private:
-    static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::max();
+    static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::max(), LONG_AGO = -(NEVER / 2);
 
     // --- Time ---------------------------------------------------------------------------
 
@@ -538,6 +584,7 @@ class ControlLoop {
                : received_ && led_                                ? Refusal::led
                : watchdog_.released()                             ? Refusal::released
                : commander_.mode() == Mode::gravity_compensation ? Refusal::led_by_hand
+               : strays_ == asked_at_                            ? Refusal::elsewhere
                                                                   : Refusal::none;
     }
 
@@ -679,7 +726,7 @@ class ControlLoop {
             commander_.refuse(Refusal::busy);
         watchdog_.keep_away();
         halts_ = halts_ && commander_.payload_waits();
-        player_.keep_pace(paused || halts_ ? 0.0 : speed_scaling.load(), now, commander_.period);
+        player_.keep_pace(paused || halts_ || strays_ == asked_at_ ? 0.0 : speed_scaling.load(), now, commander_.period);
         State<n> state, ahead;
         if (!player_.advance(now, state, ahead))
             return;
@@ -701,29 +748,60 @@ class ControlLoop {
 
     // --- Measurements -------------------------------------------------------------------
 
-    /// Makes the measured motion the present one, and begins a stop where it is one; returns why not, or null.
-    const char *start(const Measurement<Robot> &measured) noexcept
+    /// Whether an arm at rest is away from its command: by its motors, which a push leaves there, or else by its links.
+    bool is_elsewhere(const Measurement<Robot> &measured) const noexcept
     {
-        Setpoint<Robot> x = commander_.robot.rest();
+        const double most = std::max(commander_.parameters.start_tolerance, @elsewhere@);
+        const auto &y = commander_.output;
+        return measured.motors ? finite(measured.motor_position) && apart(measured.motor_position, y.command.motor_position, most)
+                               : measured.links && finite(measured.q) && apart(measured.q, y.setpoint.q, most);
+    }
+
+    /// Notes that the output is sent at a time, ns.
+    void note_sent(std::int64_t now) noexcept
+    {
+        if (moved_at_ == LONG_AGO || apart(commander_.output.setpoint.q, stays_, AT_REST)) {
+            moved_at_ = now;
+            stays_ = commander_.output.setpoint.q;
+        }
+        sent_at_ = now;
+    }
+
+    /// Forgets commands, and begins at the measured motion, with the rest of a setpoint; returns why not, or null.
+    const char *begin_at(const Measurement<Robot> &measured, const Setpoint<Robot> &x, bool refusable) noexcept
+    {
+        commander_.forget();
+        watchdog_.resume();
+        const char *reason = measured.links || measured.motors ? start(measured, x, refusable) : nullptr;
+        if (!commander_.output.valid)
+            return reason;
+        checks_.moved(commander_.output.setpoint);
+        commander_.complete(measured);
+        return reason;
+    }
+
+    /// Makes the measured motion the present one, and begins a stop where it is one; returns why not, or null.
+    const char *start(const Measurement<Robot> &measured, Setpoint<Robot> x, bool refusable) noexcept
+    {
         if (measured.links) {
             x.q = measured.q;
             x.qd = measured.qd;
         } else if (!commander_.find_links(measured, x)) {
             return "gravity and springs have no equilibrium at the measured position of the motors: measure links, too";
         }
-        settle(x, JointVector<Robot>(x.qd));
+        settle(x, JointVector<Robot>(x.qd), refusable);
         commander_.output.status = watchdog_.stopping() ? Status::stopping : Status::waiting;
         return nullptr;
     }
 
     /// Makes a position the present one, and begins a stop where its rate is a motion.
-    void settle(Setpoint<Robot> &x, const JointVector<Robot> &rate) noexcept
+    void settle(Setpoint<Robot> &x, const JointVector<Robot> &rate, bool refusable = true) noexcept
     {
         const bool moves = finite(rate) && std::any_of(rate.begin(), rate.end(), [](Scalar entry) {
                                return std::fabs(static_cast<double>(entry)) > STANDSTILL;
                            });
         x.qd = moves ? rate : JointVector<Robot>{};
-        if (commander_.accept(x, 0, !moves) && moves)
+        if (commander_.accept(x, 0, refusable && !moves) && moves)
             watchdog_.begin_stop(commander_.output.setpoint);
     }
 
@@ -751,6 +829,9 @@ class ControlLoop {
     // Whether there was contact; where the arm came from, and would go.
     std::atomic<bool> touched_{false};
     Past<Robot> past_;
+    // Times, ns: of the last command, of the first one at its position, and of the last cycle that the arm did not follow.
+    std::int64_t sent_at_ = LONG_AGO, moved_at_ = LONG_AGO, strays_ = NEVER, asked_at_ = 0;
+    JointVector<Robot> stays_{};
     Target retreat_;
     // Time without usable measurements where the mode needs them, ns, and their count in the last cycle.
     std::int64_t blind_ = 0;

@@ -149,6 +149,7 @@ struct Hosted final : eom_loop {
             EOM_OF(y, status), EOM_OF(y, valid), EOM_OF(y.setpoint, on_base), EOM_NUMBERED("given_on_base", given.on_base),
             EOM_SAID(loop, playing), EOM_SAID(loop, waiting), EOM_SAID(loop, blending), EOM_SAID(loop, aiming),
             EOM_SAID(loop, arrived), EOM_SAID(loop, off_path), EOM_SAID(loop, touched), EOM_SAID(loop, blinded),
+            EOM_SAID(loop, moved_at),
             EOM_OF(loop, paused), EOM_OF(loop, speed_scaling), EOM_NUMBERED("slowed_to", loop.governor().least()),
             EOM_NUMBERED("slowed_limit", loop.governor().limit()), EOM_NUMBERED("slowed_place", loop.governor().place()),
             EOM_PART(overload, limit), EOM_PART(overload, place), EOM_PART(overload, value), EOM_PART(overload, bound),

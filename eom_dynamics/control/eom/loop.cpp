@@ -136,6 +136,13 @@ const char *eom_loop_restart(eom_loop *loop, int64_t now)
     });
 }
 
+int eom_loop_locate(eom_loop *loop, int64_t now, int ends)
+{
+    return on(loop, [=](auto &of) {
+        return static_cast<int>(of.loop.locate(now, of.in_si(now), ends != 0));
+    });
+}
+
 void *eom_loop_rest(eom_loop *loop, int on_base)
 {
     return on(loop, [=](auto &of) -> void * {

@@ -68,6 +68,10 @@ int eom_loop_sense(eom_loop *loop, int64_t time, int sensors);
 /* Begins anew at a time, INT64_MAX for an unknown one, from what is measured and finite. */
 const char *eom_loop_restart(eom_loop *loop, int64_t now);
 
+/* Has what begins at a time, or "release" as the end of all, begin where the arm is: see ControlLoop::locate(). Before what is
+ * planned, aimed, stopped or lost at that time. Returns whether the arm does not follow its commands. */
+int eom_loop_locate(eom_loop *loop, int64_t now, int ends);
+
 /* Writes the given setpoint: at rest at zero, on a base that moves or not; returns its memory. */
 void *eom_loop_rest(eom_loop *loop, int on_base);
 
@@ -133,7 +137,7 @@ const char *eom_observer_set(eom_loop *loop, const char *name, const double *num
 void eom_observer_update(eom_loop *loop, size_t count, const double *times, int sensors, const eom_vector *read,
                          size_t read_count, const double *given, double *results, int *codes);
 
-/* A number of the loop by a name of Hosted::number() in hosted_loop.hpp, NaN for another name. "latest" is ns,
+/* A number of the loop by a name of Hosted::number() in hosted_loop.hpp, NaN for another name. "latest" and "moved_at" are ns,
  * other times s; "off_path" is an eom::OffPath, "finding" an eom::Check; "beyond_limit" counts joints from 1. */
 double eom_loop_number(const eom_loop *loop, const char *name);
 

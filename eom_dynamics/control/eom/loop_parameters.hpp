@@ -49,6 +49,7 @@ enum class Refusal {
     paused,            ///< a target in a pause
     overload,          ///< a target at whose end the arm cannot rest within limits: see Commander::overload()
     early,             ///< not refused: its stamp runs ahead of its arrival, and it waits for the next cycle
+    elsewhere,         ///< a target or trajectory, while the arm is measured away from where it is commanded
 };
 
 /// Checks that find a setpoint not plausible.

@@ -145,6 +145,16 @@ bool finite(const First &first, const Second &second, const Rest &...rest) noexc
     return finite(first) && finite(second, rest...);
 }
 
+/// Whether numbers are apart by more than a distance anywhere.
+template <class Scalar, std::size_t n>
+bool apart(const std::array<Scalar, n> &a, const std::array<Scalar, n> &b, double distance) noexcept
+{
+    for (std::size_t i = 0; i < n; ++i)
+        if (std::fabs(static_cast<double>(a[i] - b[i])) > distance)
+            return true;
+    return false;
+}
+
 /// Whether all numbers of a command are finite; they are not where numbers overflow or a stiffness is out of range.
 template <class Robot>
 bool finite(const Command<Robot> &y) noexcept

@@ -115,11 +115,7 @@ class Watchdog {
     bool is_near(const JointVector<Robot> &q) const noexcept { return is_near(q, commander_.parameters.resume_distance); }
     bool is_near(const JointVector<Robot> &q, double distance) const noexcept
     {
-        for (std::size_t i = 0; i < n; ++i)
-            if (std::fabs(static_cast<double>(q[i] - commander_.output.setpoint.q[i])) >
-                distance)
-                return false;
-        return true;
+        return !apart(q, commander_.output.setpoint.q, distance);
     }
 
     /// From a setpoint: on the path of a motion that is played, where limits allow it, or by the motion to targets, within
