@@ -130,7 +130,7 @@ examples:
 
 topics and services (relative to the namespace):
   setpoint             in     eom_dynamics/msg/JointTrajectorySetpoint, positions and four derivatives
-  joint_states         in     sensor_msgs/msg/JointState, where the first motion starts; of several publishers, too
+  joint_states         in     sensor_msgs/msg/JointState, where motion starts after a pause; of several publishers, too
   spline_trajectory    in     eom_dynamics/msg/SplineTrajectory to play, as from planning_node
   speed_scaling        in     std_msgs/msg/Float64, factor of the speed of what is played, 0 to 1.5
   target               in     sensor_msgs/msg/JointState to go to, of some or all joints, at any rate
@@ -433,6 +433,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         if self.context.ok():
             self._stream.end()
             self._commands.deliver(_DELIVERY)
+        self._stream.start.close()
         super().destroy_node()
         self._state_machine.destroy_when_not_in_use()
 

@@ -194,6 +194,7 @@ class PayloadTopic:
                 if len(self._waiting) == 1:
                     self._worker.submit(partial(_prepare, loop), lambda error: self._ready(table, error))
                 return
+            self._measured.locate(loop)
             loop.carry(payload, message.blend_time, None if loop.loop.number("valid") else self._measured.found)
             self._contact.forget()
             self._go_on()

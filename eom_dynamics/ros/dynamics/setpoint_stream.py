@@ -19,7 +19,7 @@ from ...control.control_loop import EXCEEDS, SUSPECT, Refusal, overload
 from ...control.serialized import LearnedShapes
 from ...control.setpoint_loop import EarlySetpointError, SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
-from ...control.settings import MODES, SAID, Status
+from ...control.settings import LONGEST_GAP, MODES, SAID, Status
 from ...elastic import LimitViolation
 from ...exceptions import EomDynamicsError, StateError, StiffnessError
 from ...terminal import printable
@@ -33,7 +33,7 @@ from .modes import Modes
 from .start_positions import StartPositions
 from .statistics import WAITING, StreamStatistics
 from .supervision import Phase, Supervision
-from .target_topics import TargetTopics
+from .target_topics import NOT_REACHED, TargetTopics
 from .trajectory_player import TrajectoryPlayer
 
 # One second of setpoints at 1 kHz, so that none is lost when the node stalls.
@@ -77,15 +77,17 @@ class SetpointStream:
         setpoints = node.create_subscription(
             JointTrajectorySetpoint, "setpoint", self.answer_bytes, raw=True, **quality
         )
-        self.start = StartPositions(node)
         self.supervision = Supervision(
             node, self._publish_response, deactivate, setpoints.get_publisher_count, lambda: self.leads
         )
         self._now, self._deactivate = self.supervision.clock.now, deactivate
+        self._latest = 0
+        self.start = StartPositions(node, self._now)
+        self.supervision.locate = self.start.locate
         self.measured = MeasuredInput(node, self.supervision.clock)
         self.modes = Modes(node, self.measured, self.supervision.clock, self._publish_measured)
         self.player = TrajectoryPlayer(node, self.supervision.clock, self._publish_played)
-        self.player.on_break = self._stop_unfinished
+        self.player.on_break, self.player.locate = self._stop_unfinished, self.start.locate
         publish = self._publish_played, partial(self._publish_measured, always=False)
         self.targets = TargetTopics(node, self.supervision.clock, self.start, self._loop_to_aim, *publish)
         self.targets.on_start, self.targets.on_break = self.player.give_way, self._stop_unfinished
@@ -141,7 +143,6 @@ class SetpointStream:
         """
         self._shapes.forget()
         self.targets.forget()
-        self.start.stop()
         self.closed = not self._node.active
         if self.loop:
             self.modes.take(self.loop)
@@ -153,8 +154,6 @@ class SetpointStream:
                 self.targets.go_on()
                 if self.loop.loop.settings["on_contact"] == "retract":
                     self.targets.prepare(self.loop)
-                if self._commands.sent_of is None:
-                    self.start.watch()
 
     def objection(self, loop: SetpointLoop) -> str:
         """Why the robot of a loop cannot take over now, and what to do; empty if it can."""
@@ -202,6 +201,7 @@ class SetpointStream:
             try:
                 self._now()
                 faded = self.supervision.phase in (Phase.RAMPING, Phase.RELEASED)
+                self.start.locate(last, ends=True)
                 self._commands.publish_final(self._last_header(), last, faded=faded)
             except Exception as error:
                 self._node.get_logger().error(f"no last command: {printable(refusal_reason(error))}")
@@ -277,7 +277,11 @@ class SetpointStream:
                 return
             if self._drop_if_expired(stamp):
                 return
-        answer = self._shapes.answer(message, self._now(), self._commands.first)
+        now = self._now()
+        if now - self._latest > LONGEST_GAP:
+            self.start_measured()
+        self._latest = now
+        answer = self._shapes.answer(message, now, self._commands.first)
         if answer is None:
             self._answer_serialised(message)
             return
@@ -299,7 +303,6 @@ class SetpointStream:
 
     def _answered(self, loop: SetpointLoop) -> None:
         """Record a setpoint whose command has been sent."""
-        self.start.stop()
         self.supervision.answered(loop)
 
     def _remark(self, loop: SetpointLoop, remarks: int, state: Any = None) -> None:
@@ -348,9 +351,9 @@ class SetpointStream:
             return False
 
         def cycle() -> int:
+            self.start_measured()
             loop.read(setpoint)
             self.require_radians(loop.loop.given["q"])
-            self.start_measured()
             loop.configure(command_lead=self._lead)
             return loop.answer(stamp, self.supervision.clock.now())
 
@@ -359,16 +362,15 @@ class SetpointStream:
             self._remark(loop, remarks)
         return remarks is not None
 
-    @property
-    def _checks_start(self) -> bool:
-        """Whether the first reference must begin where the arm is, and there was none."""
-        loop = self.loop
-        return loop is not None and self._commands.sent_of is None and loop.loop.settings["jump_check"] != "ignore"
-
     def start_measured(self) -> None:
-        """Hold the arm where it is measured, so that the first reference is checked, unless something else leads."""
-        if self.loop is not None and self._checks_start and not (self.leads or self.player.waiting):
-            self.start.hold(self.loop)
+        """Hold the arm where it is measured, so that the first reference is checked, also after a pause."""
+        loop = self.loop
+        if loop is None or loop.loop.settings["jump_check"] == "ignore":
+            return
+        if self._commands.sent_of is not None:
+            self.start.locate(loop)
+        elif not (self.leads or self.player.waiting):
+            self.start.hold(loop)
 
     def require_radians(self, q: Array) -> None:
         """Refuse a first position (n,) that seems to be in degrees; only with ``safety: strict``."""
@@ -459,4 +461,6 @@ class SetpointStream:
         what = next((x for x in ("target", "trajectory") if x in values), "")
         if what and level == Level.OK and (self.leads or message == WAITING):
             message = (self.player.playing and self.player.standstill) or f"{what} {values[what]}"
+        if level == Level.OK and values.get("target", "").startswith(NOT_REACHED):
+            level = Level.WARN
         return StatusReport(level, message, values | figures)

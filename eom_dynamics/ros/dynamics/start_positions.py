@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measured joint positions, from ``joint_states``, while nothing is commanded yet."""
+"""Measured joint positions, from ``joint_states``, at which motions begin."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from rclpy.subscription import Subscription
-from sensor_msgs.msg import JointState
 
 from ...arrays import Array
 from ...control.joint_order import shown_name
-from ...control.measured import MeasuredJoint, measured_joints, positions_of
+from ...control.measured import MeasuredJoint, positions_of
 from ...control.setpoint_loop import SetpointLoop
+from ...control.settings import ELSEWHERE, LONGEST_GAP
 from ...exceptions import StateError
 from ...terminal import printable
-from ..interfaces import subscribe_joint_states
+from ...units import unit
+from ..measured_joints import MeasuredJoints
 from ..robot_node import RobotNode
 
 # Age of a message beyond which positions are not known, s.
@@ -27,39 +27,38 @@ _STILL = 1e-3
 
 
 class StartPositions:
-    """Positions on ``joint_states`` from :meth:`watch`, or the first :meth:`read`, to :meth:`stop`.
+    """Positions on ``joint_states``, which are read when something begins, so that they cost a stream nothing.
 
-    Attributes:
-        on_known: called with each message after which all positions are known.
+    Args:
+        now: time of the loop, ns.
     """
 
-    def __init__(self, node: RobotNode) -> None:
-        self._node = node
+    def __init__(self, node: RobotNode, now: Callable[[], int]) -> None:
+        self._node, self._now, self._reader = node, now, MeasuredJoints(node)
         self._names: Sequence[str] = ()
-        self._joints: dict[str, MeasuredJoint] = {}
-        self._subscription: Subscription | None = None
-        # Whether it was said that the start of the stream is not checked.
-        self._unchecked = False
-        self.on_known: Callable[[], None] = lambda: None
+        # Whether it was said that the start of the stream is not checked, and what counts as the present.
+        self._unchecked = self._unmeasured = False
 
     def take(self, names: Sequence[str]) -> None:
-        """Measure other joints from now on."""
-        self._names, self._joints = names, {}
+        """Measure other joints from now on, for a new stream."""
+        self._names, self._unchecked = names, False
 
-    def watch(self) -> None:
-        """Receive positions from now on."""
-        if self._subscription is None:
-            self._joints = {}
-            self._subscription = subscribe_joint_states(self._node, self._receive)
+    def close(self) -> None:
+        """Read no more."""
+        self._reader.close()
+
+    def _recent(self) -> tuple[Array, float]:
+        """Positions (n,), rad or m, and the age of the oldest one, s; errors as of :meth:`read`."""
+        joints: dict[str, MeasuredJoint] = self._reader.read()
+        positions = positions_of(joints, self._names)
+        name = min(self._names, key=lambda x: joints[x].time)
+        if (age := 1e-9 * (time.time_ns() - joints[name].time)) > _OLDEST:
+            raise StateError(f"joint_states: the position of {shown_name(name)} is {age:.3g} s old")
+        return positions, age
 
     def read(self) -> Array:
         """Positions (n,), rad or m; StateError until all are known, and where one is old."""
-        self.watch()
-        positions = positions_of(self._joints, self._names)
-        name = min(self._names, key=lambda x: self._joints[x].time)
-        if (age := 1e-9 * (time.monotonic_ns() - self._joints[name].time)) > _OLDEST:
-            raise StateError(f"joint_states: the position of {shown_name(name)} is {age:.3g} s old")
-        return positions
+        return self._recent()[0]
 
     @property
     def found(self) -> Array | None:
@@ -82,14 +81,49 @@ class StartPositions:
         if not loop.loop.number("valid") or np.abs(q - loop.state[0]).max() > _STILL:
             loop.loop.restart(q)
 
-    def stop(self) -> None:
-        """Forget the positions, and receive no more until they are wanted again."""
-        self._unchecked = False
-        if self._subscription is not None:
-            self._node.destroy_subscription(self._subscription)
-            self._subscription = None
+    def locate(self, loop: SetpointLoop, now: int | None = None, *, ends: bool = False) -> bool:
+        """Have what begins at a time of the loop, ns, begin where the arm is; as :meth:`.ControlLoop.locate`.
 
-    def _receive(self, state: JointState) -> None:
-        self._joints |= measured_joints(state, time.monotonic_ns())
-        if {*self._names} <= self._joints.keys():
-            self.on_known()
+        Positions count that came at least 0.1 s after the last change of the command. Without any, this is logged once.
+        """
+        now = self._now() if now is None else now
+        rested = now - int(loop.loop.number("moved_at"))
+        if rested <= LONGEST_GAP or not loop.loop.number("valid"):
+            return False
+        q = None
+        try:
+            q, age = self._recent()
+            if 1e9 * age > rested - LONGEST_GAP:
+                q = None
+        except StateError as error:
+            if not self._unmeasured:
+                text = "the last command counts as where the arm is, also after a pause"
+                self._node.get_logger().warning(f"{text}: {printable(str(error))}")
+            self._unmeasured = True
+        before = loop.state[0]
+        strays = loop.loop.locate(now, q, ends=ends)
+        if loop.loop.number("valid") and (loop.state[0] != before).any():
+            begins = "the last command holds it" if ends else "motion begins"
+            self._node.get_logger().warning(f"{away(loop, before, loop.state[0])}: {begins} where it is measured")
+        return strays
+
+    def distance(self, loop: SetpointLoop) -> str:
+        """How far the arm is measured from where a loop has commanded it, beyond tolerance; empty if it is not."""
+        rested = self._now() - int(loop.loop.number("moved_at"))
+        try:
+            q, age = self._recent()
+        except StateError:
+            return ""
+        most = max(loop.loop.settings["start_tolerance"], ELSEWHERE)
+        late = 1e9 * age > rested - LONGEST_GAP
+        return "" if late or np.abs(q - loop.state[0]).max() <= most else away(loop, loop.state[0], q)
+
+
+def away(loop: SetpointLoop, commanded: Array, q: Array) -> str:
+    """How far an arm at q (n,) is from where it is commanded (n,), as a clause."""
+    joint = int(np.argmax(np.abs(q - commanded)))
+    robot = loop.arm.robot
+    kind = unit("position", robot.independent_joints[joint].type)
+    return printable(
+        f"{robot.joint_names[joint]} is measured {abs(q - commanded)[joint]:.3g} {kind} from where it was commanded"
+    )

@@ -13,7 +13,7 @@ from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 
 from ...control.setpoint_loop import SetpointLoop
-from ...control.settings import Settings, Status
+from ...control.settings import LONGEST_GAP, Settings, Status
 from ...elastic import LimitViolation
 from ...exceptions import StateError
 from ..diagnostics import Level, StatusReport, present
@@ -72,6 +72,7 @@ class Supervision:
         clock: the node's clock, which may stand still.
         losses: how often setpoints were lost.
         last_loss: the cause of the last loss.
+        locate: has a loop begin where the arm is.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Supervision:
         clock = node.get_clock().handle
         self.clock = WatchedClock(lambda: clock.get_now().nanoseconds)  # in a quarter of the time of Clock.now()
         self.losses, self.last_loss = 0, ""
+        self.locate: Callable[[SetpointLoop], object] = lambda loop: None
         # That which is watched; None while nothing is.
         self._loop: SetpointLoop | None = None
         # Why the arm is brought to rest, or held; empty while setpoints are answered.
@@ -172,6 +174,7 @@ class Supervision:
             done: called at the end, at once or by a timer; it ends the stream.
         """
         if not self._responds:
+            self.locate(loop)
             if not loop.moves:
                 if done:
                     done()
@@ -292,6 +295,10 @@ class Supervision:
         self._ticks += 1
         if self._responds or self._playing():
             return
+        # A loss after a pause must not lead an arm back that rested.
+        paused = not fed and loop.loop.settings["setpoint_timeout"] > 1e-9 * LONGEST_GAP
+        if paused and not (loop.moves or loop.loop.number("lost")):
+            self.locate(loop)
         waits, followed = loop.loop.number("early_waits"), loop.loop.number("followed")
         code = loop.loop.update(now)
         if waits and loop.loop.number("followed") > followed and loop.loop.status is Status.FRESH:
@@ -313,6 +320,7 @@ class Supervision:
         loop = self._loop
         if loop is None or not self._watches or self.phase is not Phase.STREAMING:
             return
+        self.locate(loop)
         loop.loop.act("lose")
         now = self.clock.now()
         self._respond(loop, cause, now, loop.loop.update(now))

@@ -31,13 +31,17 @@ from .start_positions import StartPositions
 # Targets of different joints that arrive together all count.
 _DEPTH = 10
 
-# Time that targets wait for joint_states, s.
-_PATIENCE = 1.0
+# Time that targets wait for joint_states, and between two looks, s.
+_PATIENCE, _BETWEEN_LOOKS = 1.0, 0.02
 
 # Time between looks whether references have ended amid a change of the payload, s.
 _LOOK = 0.1
 
 _TOPICS = {"target": JointState, "target_trajectory": JointTrajectory}
+
+
+NOT_REACHED = "commanded, not reached"
+"""Beginning of the report on a target where the arm is not measured."""
 
 
 class PreparingError(StateError):
@@ -77,10 +81,9 @@ class TargetTopics:
         self._node, self._clock, self._loop, self._publish, self._hold = node, clock, loop, publish, hold
         self._worker = Worker(node, "targets")
         self._measured = measured
-        measured.on_known = self._receive_waiting
-        # Messages that wait, and the timer that ends their waiting for joint_states.
+        # Messages that wait, and the timer of looks at joint_states, with their number so far.
         self._waiting: list[Any] = []
-        self._patience = steady_timer(node, _PATIENCE, self._give_up, autostart=False)
+        self._looks, self._looking = 0, steady_timer(node, _BETWEEN_LOOKS, self._look, autostart=False)
         # Of the arm whose limits are known, or being prepared; the loop that has them.
         self._arm: ElasticArm | None = None
         self._limits: OnlineLimits | Exception | None = None
@@ -121,9 +124,15 @@ class TargetTopics:
         for message in waiting:
             self.receive(message)
 
+    def _look(self) -> None:
+        """Go on with what waits once joint_states tell all positions, or refuse it after a while."""
+        self._looks += 1
+        if (known := self._measured.found is not None) or self._looks * _BETWEEN_LOOKS >= _PATIENCE:
+            self._looking.cancel()
+            self._receive_waiting() if known else self._give_up()
+
     def _give_up(self) -> None:
         """Refuse what still waits for joint_states."""
-        self._patience.cancel()
         try:
             nothing = self._loop().loop.number("valid") == 0
         except EomDynamicsError:
@@ -159,6 +168,7 @@ class TargetTopics:
             positions, velocities = _read_target(message, joints)
         self._limit(loop, limits)
         loop.refuse_far(positions)
+        self._measured.locate(loop, now)
         if code := loop.loop.aim(now, positions, velocities, times, origin):
             raise loop.refusal(Refusal(code))
         self._stamps[kind] = max(stamp, self._stamps.get(kind, 0))
@@ -185,8 +195,9 @@ class TargetTopics:
         try:
             loop.loop.restart(self._measured.read())
         except StateError as error:
-            if self._patience.is_canceled():
-                self._patience.reset()
+            if self._looking.is_canceled():
+                self._looks = 0
+                self._looking.reset()
             raise PreparingError(str(error)) from None
 
     def prepare(self, loop: SetpointLoop) -> None:
@@ -259,13 +270,15 @@ class TargetTopics:
         """Begin anew: stamps may go back."""
         self._stamps.clear()
         self._waiting.clear()
-        self._patience.cancel()
+        self._looking.cancel()
         self._limited = self._prepared = None
 
     def report(self, loop: SetpointLoop | None) -> dict[str, str]:
         """Values for diagnostics; none before the first target."""
         number = loop.loop.number if loop else lambda name: 0.0
         target = "reached" if number("arrived") else "under way" if number("aiming") else ""
+        if loop and target == "reached" and (distance := self._measured.distance(loop)):
+            target = f"{NOT_REACHED}: {distance}"
         values = {"target": target, "slowed": slowed(loop.loop) if loop else "", "targets refused": self.refused}
         return present(values | {"clamped targets": ", ".join(self._clamped)})
 

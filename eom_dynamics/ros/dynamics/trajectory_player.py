@@ -82,6 +82,7 @@ class TrajectoryPlayer:
         judge: receives the check of the transition to a trajectory; raises TrajectoryError to refuse it.
         on_end: called when a trajectory ends, with whether it has reached its end, and the reason, or what it has lost.
         on_break: called with the reason after one has ended in motion, and nothing takes over.
+        locate: has a loop begin where the arm is, at a time of it, ns; returns as :meth:`.ControlLoop.locate`.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class TrajectoryPlayer:
         self.judge: Callable[[Verdict], None] = lambda verdict: None
         self.on_end: Callable[[bool, str], None] = lambda finished, reason: None
         self.on_break: Callable[[str], None] = lambda reason: None
+        self.locate: Callable[[SetpointLoop, int], bool] = lambda host, now: False
         # Number of the next command; None before the first one of a trajectory.
         self._due: int | None = None
         # Whether what is played keeps its own speed, so that its end is known, and the speed wanted.
@@ -163,8 +165,11 @@ class TrajectoryPlayer:
     def _answer(self, pauses: bool, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Services pause and resume: apply the request, and answer whether it has an effect."""
         leader = self._leader if pauses else ""
-        response.success = self._host is not None and not leader
-        if response.success:
+        strays = self._host is not None and not pauses and self.locate(self._host, self._clock.now())
+        response.success = self._host is not None and not leader and not strays
+        if strays:
+            response.message = SAID["elsewhere"]
+        elif response.success:
             response.message = "" if self.playing or not pauses else "nothing is played: the next trajectory waits"
             self.pause(pauses)
         else:
@@ -310,6 +315,8 @@ class TrajectoryPlayer:
         """Play what the loop plans now, if it does, or have it wait; times of loop and clock, ns; errors as of play."""
         assert self._host is not None
         loop = self._host.loop
+        if not self.playing and present >= planned.origin:
+            self.locate(self._host, present)
         refusal = loop.plan(present, self._period / _SECOND)
         if refusal is None:
             if self.waiting and not loop.number("waiting"):  # it begins, as was planned when it came
@@ -378,7 +385,7 @@ class TrajectoryPlayer:
             return TrajectoryError("the trajectory ends before it starts; check its time stamp")
         if why.name == "over_limits":
             return TrajectoryError("it exceeds limits with the payload: make it slower, or take a lighter one")
-        if why.name in ("released", "in_contact", "led_by_hand"):
+        if why.name in ("released", "in_contact", "led_by_hand", "elsewhere"):
             return host.refusal(why)
         return StateError("the motors cannot realise the transition to the trajectory: a spring would be slack")
 
@@ -469,6 +476,6 @@ def _starts_away(host: SetpointLoop, motion: Spline, start: float, q: Array, qd:
         return None
     return TrajectoryError(
         f"{host.arm.robot.joint_names[joint]} starts {away[joint]:.3g} rad or m from its commanded position at that "
-        f"time, or where it is measured before any command, must be at most {most[joint]:.3g} (parameter "
-        "start_tolerance): start there"
+        "time, or where it is measured before any command or after a pause, must be at most "
+        f"{most[joint]:.3g} (parameter start_tolerance): start there"
     )

@@ -22,6 +22,7 @@ from setpoint_engines import MOTION, Publisher, state_message, unspun_node
 from std_srvs.srv import Trigger
 
 import eom_dynamics as eom
+from eom_dynamics.control.measured import MeasuredJoint
 from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.robot.model import EffortSpread
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
@@ -212,15 +213,13 @@ def test_a_node_that_would_not_find_contact_is_not_configured_to_react(given: di
 def test_a_start_is_not_where_an_arm_was_before_it_fell_silent_beside_its_gripper(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    now = 0
-    monkeypatch.setattr(start_positions, "subscribe_joint_states", Mock())
-    monkeypatch.setattr(start_positions, "time", Mock(monotonic_ns=lambda: now))
-    start = start_positions.StartPositions(Mock())
+    now, joints = 0, {"elbow": MeasuredJoint(0.5, 0.0, 0)}
+    monkeypatch.setattr(start_positions, "MeasuredJoints", lambda node: Mock(read=lambda: joints))
+    monkeypatch.setattr(start_positions, "time", Mock(time_ns=lambda: now))
+    start = start_positions.StartPositions(Mock(), Mock())
     start.take(["elbow"])
-    start.watch()
-    start._receive(JointState(name=["elbow"], position=[0.5]))
     assert start.read().tolist() == [0.5]
     now = 10**10
-    start._receive(JointState(name=["gripper"], position=[0.1]))
+    joints["gripper"] = MeasuredJoint(0.1, 0.0, now)
     with pytest.raises(eom.StateError, match="the position of 'elbow' is 10 s old"):
         start.read()

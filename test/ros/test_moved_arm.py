@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An arm that was moved while nothing was commanded, or that does not follow: nothing leads it back by a jump."""
+
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
+
+from eom_dynamics.srv import SetPayload
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
+from tool_messages import payload_message
+
+import eom_dynamics as eom
+from eom_dynamics.actuators.springs import RIGID
+from eom_dynamics.control.trajectories import write_spline
+from eom_dynamics.robot.writers.parameters import robot_as_yaml
+from eom_dynamics.ros.interfaces import SplineTrajectory, TrajectoryStatus
+from eom_dynamics.trajectory import through
+
+PANDA = eom.load_robot("panda")
+NAMES = list(PANDA.joint_names)
+HOME = np.array([0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5])
+MOVED = HOME + np.array([0.4, 0.0, 0.0, -0.4, 0.0, 0.0, 0.0])
+ONWARD = MOVED + np.array([0.1, 0, 0, 0, 0, 0, 0])
+
+DEFLECTION = 5e-3  # rad, of motors from links at rest
+
+
+class MovedArm:
+    """A node of an arm of which a process publishes where it is, which is where this says.
+
+    Attributes:
+        q: where the arm is, (7,).
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.client, self.q = client, HOME.copy()
+        states = client.publisher(JointState, "joint_states")
+        self.targets = client.publisher(JointState, "target")
+        # As drives have it that follow, unless they are off.
+        self.follows = True
+        self._timer = client.node.create_timer(0.01, lambda: states.publish(self._state()))
+
+    def _state(self) -> JointState:
+        if self.follows and self.client.motor_setpoint:
+            self.q = self.commanded[-1]
+        return JointState(name=NAMES, position=self.q.tolist())
+
+    @property
+    def commanded(self) -> np.ndarray:
+        """Positions of all commands so far, (N, 7)."""
+        sent = self.client.motor_setpoint
+        order = [list(sent[-1].name).index(name) for name in NAMES] if sent else []
+        return np.array([message.position for message in sent]).reshape(-1, 7)[:, order or slice(None)]
+
+    def aim(self, q: np.ndarray) -> None:
+        self.targets.publish(JointState(name=NAMES, position=q.tolist()))
+
+    def arrive(self, q: np.ndarray) -> None:
+        """Go to a target, and wait for a report of it."""
+        self.client.spin(0.2)
+        self.aim(q)
+        self.client.wait_for_diagnostics(
+            lambda *status: status[2].get("target") == "reached" and self.is_near(q), "arrival at the target"
+        )
+
+    def is_near(self, q: np.ndarray) -> bool:
+        return bool(len(self.commanded)) and bool(np.abs(self.commanded[-1] - q).max() < 2 * DEFLECTION)
+
+    def set_down(self, q: np.ndarray) -> None:
+        """Have the arm be elsewhere, with its drives off, and forget what was commanded."""
+        self.follows = False
+        self.q = q
+        self.client.spin(0.4)
+        self.client.motor_setpoint.clear()
+
+    def setpoint(self, q: np.ndarray) -> None:
+        stamp = self.client.node.get_clock().now().nanoseconds
+        self.client.publish(np.stack([q, *np.zeros((4, 7))]), at=stamp % 10**9, seconds=stamp // 10**9)
+
+    def refused(self, key: str, text: str) -> None:
+        self.client.wait_for_diagnostics(lambda *status: text in status[2].get(key, ""), text)
+
+    def trajectory(self, start: np.ndarray, end: np.ndarray) -> TrajectoryStatus:
+        """Send one, and return the first status that is not an older one's."""
+        statuses = self.client.collect(TrajectoryStatus, "trajectory_status")
+        publisher = self.client.publisher(SplineTrajectory, "spline_trajectory")
+        self.client.wait(self.client._subscriptions[-1].get_publisher_count, "the node")
+        message = SplineTrajectory(joint_names=NAMES)
+        write_spline(message, through([0.0, 2.0], [start, end]), NAMES)
+        publisher.publish(message)
+        self.client.wait(lambda: statuses, "an answer")
+        return statuses[0]
+
+
+@pytest.fixture(scope="module", params=["elastic", "rigid"])
+def robot(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    if request.param == "elastic":
+        return "panda"
+    rigid = replace(PANDA, joints=tuple(replace(joint, spring=RIGID) for joint in PANDA.joints))
+    file: Path = tmp_path_factory.mktemp("rigid") / "rigid.yaml"
+    file.write_text(robot_as_yaml(rigid).text)
+    return str(file)
+
+
+@pytest.fixture
+def arm(start: Any, robot: str) -> Iterator[MovedArm]:
+    """Which has reached a target under the defaults, after which nothing is commanded."""
+    arm = MovedArm(start("-p", f"robot_file:={robot}", "-p", "safety:=strict"))
+    arm.arrive(HOME)
+    yield arm
+    arm.client.node.destroy_timer(arm._timer)
+
+
+def deactivated(arm: MovedArm) -> None:
+    assert arm.client.transition("deactivate")
+
+
+def interrupted(arm: MovedArm) -> None:
+    arm.client.process.process.send_signal(signal.SIGINT)
+    arm.client.process.process.wait(60)
+    arm.client.spin(0.3)
+
+
+def aimed_where_it_is(arm: MovedArm) -> None:
+    arm.aim(MOVED)
+    arm.client.wait(lambda: arm.is_near(MOVED), "a command")
+
+
+def aimed_elsewhere(arm: MovedArm) -> None:
+    arm.follows = True
+    arm.aim(ONWARD)
+    arm.client.wait(lambda: arm.is_near(ONWARD), "arrival")
+
+
+def played_from_where_it_is(arm: MovedArm) -> None:
+    assert arm.trajectory(MOVED, ONWARD).status == TrajectoryStatus.ACCEPTED
+    arm.follows = True
+    arm.client.wait(lambda: arm.is_near(ONWARD), "arrival")
+
+
+def played_from_its_old_command(arm: MovedArm) -> None:
+    status = arm.trajectory(HOME, ONWARD)
+    assert status.status == TrajectoryStatus.REFUSED
+    assert "where it is measured before any command or after a pause" in status.message
+    played_from_where_it_is(arm)
+
+
+def streamed(arm: MovedArm) -> None:
+    for _ in range(3):
+        arm.setpoint(HOME)
+        arm.client.spin(0.05)
+    arm.refused("last refusal", "fer_joint1 is 0.4 rad from where the arm is, more than 0.01")
+    assert not arm.client.motor_setpoint
+    arm.client.repeat(lambda: arm.setpoint(MOVED), lambda: arm.is_near(MOVED), "a command")
+
+
+def loaded(arm: MovedArm) -> None:
+    """Efforts pass to a payload by commands without a setpoint."""
+    body = payload_message(eom.Payload(0.5, [0.0, 0.0, 0.1]), 0.2)
+    assert arm.client.call(SetPayload, "set_payload", SetPayload.Request(payload=body)).success
+    arm.client.wait(lambda: arm.is_near(MOVED), "commands")
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        deactivated,
+        loaded,
+        interrupted,
+        aimed_where_it_is,
+        aimed_elsewhere,
+        played_from_where_it_is,
+        played_from_its_old_command,
+        streamed,
+    ],
+)
+def test_an_arm_that_was_moved_while_nothing_was_commanded_is_not_thrown_back(
+    arm: MovedArm, act: Callable[[MovedArm], None]
+) -> None:
+    arm.set_down(MOVED)
+    assert not arm.client.motor_setpoint
+    act(arm)
+    path = np.vstack([MOVED, arm.commanded])
+    assert len(path) > 1 and np.abs(np.diff(path, axis=0)).max() < 0.05
+    assert "fer_joint1 is measured 0.4 rad from where it was commanded" in arm.client.process.log
+
+
+def test_a_target_is_reached_where_the_arm_is_measured(arm: MovedArm) -> None:
+    arm.set_down(MOVED)
+    level, message, _ = arm.client.next_diagnostics()
+    assert level == 1
+    assert message == "target commanded, not reached: fer_joint1 is measured 0.4 rad from where it was commanded"
+
+
+def test_an_arm_that_does_not_follow_takes_no_target_and_no_trajectory_until_it_does(start: Any, robot: str) -> None:
+    """Commands go on, since the stream has ended, and the node holds the arm."""
+    arm = MovedArm(start("-p", f"robot_file:={robot}", "-p", "safety:=strict", "-p", "stop_duration:=0.05"))
+    arm.client.spin(0.2)
+    for _ in range(20):
+        arm.setpoint(HOME)
+        arm.client.spin(0.02)
+    arm.client.wait(lambda: arm.client.values["watchdog"] == "held", "the end of the stream")
+    arm.set_down(HOME + np.array([1.5, 0, 0, 0, 0, 0, 0]))
+    arm.client.wait(lambda: arm.client.motor_setpoint, "commands")
+    arm.aim(ONWARD)
+    arm.refused("last refused target", "further than 0.05 rad or m, and start_tolerance, from its command")
+    status = arm.trajectory(HOME, ONWARD)
+    assert status.status == TrajectoryStatus.REFUSED and "have its drives follow" in status.message
+    assert "have its drives follow" in arm.client.call(Trigger, "resume", Trigger.Request()).message
+    assert np.abs(arm.commanded - HOME).max() < DEFLECTION
+    arm.follows = True
+    arm.client.spin(0.3)
+    arm.aim(ONWARD)
+    arm.client.wait(lambda: arm.is_near(ONWARD), "arrival")
+
+
+def test_a_loss_that_is_noticed_late_holds_the_arm_where_it_is(start: Any, robot: str) -> None:
+    arm = MovedArm(start("-p", f"robot_file:={robot}", "-p", "safety:=strict", "-p", "setpoint_timeout:=1.5"))
+    arm.client.spin(0.2)
+    for _ in range(20):
+        arm.setpoint(HOME)
+        arm.client.spin(0.02)
+    arm.set_down(MOVED)
+    assert not arm.client.motor_setpoint
+    arm.client.wait(lambda: arm.is_near(MOVED), "commands of a held arm")
+    assert np.abs(arm.commanded - MOVED).max() < DEFLECTION
+
+
+def test_without_joint_states_the_last_command_counts_and_that_is_said_once(start: Any) -> None:
+    client = start("-p", "robot_file:=panda", "-p", "safety:=strict")
+    arm = MovedArm(client)
+    arm.arrive(HOME)
+    client.node.destroy_timer(arm._timer)
+    client.spin(1.2)
+    for q in (ONWARD, HOME):
+        arm.aim(q)
+        client.wait(lambda q=q: arm.is_near(q), "arrival")
+        client.spin(0.3)
+    text = "the last command counts as where the arm is, also after a pause: joint_states"
+    assert client.process.log.count(text) == 1
