@@ -37,6 +37,18 @@ TrajectoryPlayer._start_waiting = begin_late
 """
 
 
+# Limits of the motion that take longer than targets may be old.
+LATE = """
+import time
+from eom_dynamics.ros.dynamics import target_topics
+prepare = target_topics.motion_limits
+def prepare_late(*arguments):
+    time.sleep(0.8)
+    return prepare(*arguments)
+target_topics.motion_limits = prepare_late
+"""
+
+
 @pytest.fixture(scope="module")
 def node(start_shared: Any) -> Any:
     return start_shared(*PANDA)
@@ -256,6 +268,22 @@ def test_the_first_target_starts_from_the_measured_position(node: Any) -> None:
     assert found[0, order] == pytest.approx(REST, abs=DEFLECTION)
     assert np.abs(np.diff(found, axis=0)).max() < 0.05  # a busy node leaves commands out, up to 20 ms
     node.node.destroy_publisher(states)
+
+
+def test_the_first_target_is_as_old_as_at_its_arrival(start: Any) -> None:
+    """It waits for the node's own preparation."""
+    client = start(*PANDA, "-p", "setpoint_lifespan:=0.4", patch=LATE)
+    state = np.zeros((5, 7))
+    state[0] = REST
+    now = client.node.get_clock().now().to_msg()
+    client.publish(state, seconds=now.sec, at=now.nanosec)
+    client.wait(lambda: client.motor_setpoint, "a command")
+    aim(client, [JOINTS[0]], [0.1], header=Header(stamp=client.node.get_clock().now().to_msg()))
+    arrive(client, 0.1, 0)
+    old = client.node.get_clock().now().to_msg()
+    old.sec -= 1
+    aim(client, [JOINTS[0]], [0.2], header=Header(stamp=old))
+    refused(client, "its stamp is 1 s old, must be at most 0.4 s")
 
 
 def test_the_messages_of_moveit_servo_are_followed_and_their_end_is_rest(client: Any) -> None:

@@ -107,6 +107,14 @@ class TargetTopics:
     def receive(self, message: Any) -> None:
         """Aim at a target, or follow a chunk; refuse an invalid one, after which the last one stays."""
         try:
+            self._require_recent(message)
+        except EomDynamicsError as error:
+            self._refuse(error)
+        else:
+            self._receive(message)
+
+    def _receive(self, message: Any) -> None:
+        try:
             self._aim(message)
         except PreparingError as reason:
             self._waiting = [*self._waiting, message][-_DEPTH:]
@@ -122,7 +130,7 @@ class TargetTopics:
     def _receive_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
         for message in waiting:
-            self.receive(message)
+            self._receive(message)
 
     def _look(self) -> None:
         """Go on with what waits once joint_states tell all positions, or refuse it after a while."""
@@ -152,11 +160,6 @@ class TargetTopics:
         stamp = nanoseconds(message.header.stamp)
         if stamp and stamp < (last := self._stamps.get(kind, 0)):
             raise StateError(f"its stamp is {(last - stamp) * 1e-9:.3g} s before that of the last one")
-        lifespan = 0.0 if kind is JointTrajectory else self._node.get_parameter("setpoint_lifespan").value
-        age = (self._node.get_clock().now().nanoseconds - stamp) * 1e-9
-        if lifespan and stamp and abs(age) > lifespan:
-            when = f"{age:.3g} s old" if age > 0 else f"{-age:.3g} s ahead"
-            raise StateError(f"its stamp is {when}, must be at most {lifespan:g} s (parameter setpoint_lifespan)")
         self._start_measured(loop)
         moves = self.leads(loop) and not loop.loop.number("arrived")
         now, times, origin = self._clock.now(), None, 0
@@ -179,6 +182,15 @@ class TargetTopics:
         if not moves:
             self.on_start("a target takes over")
         self.go_on()
+
+    def _require_recent(self, message: Any) -> None:
+        """Refuse a target whose stamp is too far from now, at its arrival: what it waits for is the node's matter."""
+        lifespan = self._node.get_parameter("setpoint_lifespan").value
+        stamp = nanoseconds(message.header.stamp)
+        age = (self._node.get_clock().now().nanoseconds - stamp) * 1e-9
+        if lifespan and stamp and abs(age) > lifespan and not isinstance(message, JointTrajectory):
+            when = f"{age:.3g} s old" if age > 0 else f"{-age:.3g} s ahead"
+            raise StateError(f"its stamp is {when}, must be at most {lifespan:g} s (parameter setpoint_lifespan)")
 
     def go_on(self, period: float = 0.0) -> None:
         """Run cycles of the motion that leads, or of a payload that changes at rest, or looks of another period, s."""
