@@ -37,6 +37,19 @@ def test_commands_have_a_depth_of_one_and_setpoints_queue(default):
         assert default.get_parameter(name) == depth
 
 
+def test_a_publisher_whose_setpoints_are_not_received_is_a_warning_rather_than_none(default):
+    """A sensor's quality of service is best effort, which a subscription that is reliable does not hear."""
+    from eom_dynamics.msg import JointTrajectorySetpoint
+    from rclpy.qos import qos_profile_sensor_data
+
+    text = f"no setpoints of {default.process.namespace}/client are received, by their quality of service (best effort"
+    publisher = default.node.create_publisher(JointTrajectorySetpoint, "setpoint", qos_profile_sensor_data)
+    level, message, _ = default.wait_for_diagnostics(lambda *status: status[1].startswith(text), text)
+    assert level == 1 and f"qos_overrides.{default.process.namespace}/setpoint.subscription.reliability" in message
+    default.node.destroy_publisher(publisher)
+    default.wait_for_diagnostics(lambda *status: status[1] == "waiting for setpoints", "the end of the publisher")
+
+
 def test_setpoints_older_than_their_lifespan_are_dropped_and_counted(default):
     before = int(default.next_diagnostics()[2]["dropped as too old"])
     zeros = np.zeros((5, N))

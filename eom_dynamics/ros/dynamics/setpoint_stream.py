@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from rclpy.qos import QoSCompatibility, qos_check_compatible
 from rclpy.serialization import deserialize_message
 from rclpy.time import Time
 from std_msgs.msg import Header
@@ -81,7 +82,7 @@ class SetpointStream:
             node, self._publish_response, deactivate, setpoints.get_publisher_count, lambda: self.leads
         )
         self._now, self._deactivate = self.supervision.clock.now, deactivate
-        self._latest = 0
+        self._subscription, self._latest = setpoints, 0
         self.start = StartPositions(node, self._now)
         self.supervision.locate = self.start.locate
         self.measured = MeasuredInput(node, self.supervision.clock)
@@ -450,6 +451,20 @@ class SetpointStream:
 
     # --- Diagnostics --------------------------------------------------------------------
 
+    def _unheard(self) -> str:
+        """Why setpoints of a publisher are not received, and what to do; empty for nothing."""
+        own = self._subscription.qos_profile
+        for x in self._node.get_publishers_info_by_topic(self._subscription.topic_name):
+            found, reason = qos_check_compatible(x.qos_profile, own)
+            if found == QoSCompatibility.ERROR:
+                name = f"{x.node_namespace.rstrip('/')}/{x.node_name}"
+                why = reason.removeprefix("ERROR: ").rstrip("; ").lower()
+                return printable(
+                    f"no setpoints of {name} are received, by their quality of service ({why}): publish reliably, or "
+                    f"set qos_overrides.{self._subscription.topic_name}.subscription.reliability to best_effort"
+                )
+        return ""
+
     def report(self, seconds: float) -> StatusReport:
         """Diagnostic status of setpoints, without supervision."""
         level, message, figures = self.statistics.report(seconds)
@@ -461,6 +476,8 @@ class SetpointStream:
         what = next((x for x in ("target", "trajectory") if x in values), "")
         if what and level == Level.OK and (self.leads or message == WAITING):
             message = (self.player.playing and self.player.standstill) or f"{what} {values[what]}"
-        if level == Level.OK and values.get("target", "").startswith(NOT_REACHED):
+        if message == WAITING and (unheard := self._unheard()):
+            level, message = Level.WARN, unheard
+        elif level == Level.OK and values.get("target", "").startswith(NOT_REACHED):
             level = Level.WARN
         return StatusReport(level, message, values | figures)
