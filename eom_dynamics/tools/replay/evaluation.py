@@ -27,7 +27,7 @@ from ...control.fields import (
 )
 from ...control.joint_order import JointOrder
 from ...control.robot_table import RobotTable
-from ...control.setpoint_loop import SetpointLoop
+from ...control.setpoint_loop import EarlySetpointError, SetpointLoop
 from ...control.setpoint_to_command import SetpointEvaluator, refusal_reason
 from ...control.settings import LONGEST_GAP, Status, settings_at
 from ...control.spatial import force_is_unset, read_payload
@@ -152,6 +152,11 @@ class Evaluation:
         for batch in read_setpoints(bag, topic, self.arm.robot, sampling, self.refusals, self.figures):
             yield batch, self.commands(batch)
 
+    @property
+    def early(self) -> int:
+        """Number of setpoints whose stamps ran ahead of their arrival, as the node counts them: no refusals."""
+        return int(self._loop.number("early"))
+
     def _configure(self, safety: str) -> None:
         """Set the settings of a level of safety, less losses: what the node stopped is in the recording."""
         settings = settings_at(safety) | {
@@ -214,7 +219,7 @@ class Evaluation:
                 good[start:end] = codes <= 0
                 self._exceed(rows_of_setpoints[start:end], results[start:end], (codes < 0) & (-codes & EXCEEDS > 0))
                 error = self._host.refusal(Refusal(codes[-1])) if codes[-1] > 0 else None
-            if error is not None:
+            if error is not None and not isinstance(error, EarlySetpointError):  # which waits for the next cycle
                 reason = self._limits_reason(error) if isinstance(error, LimitError) else refusal_reason(error)
                 remedy = renaming_to(self.arm.robot.joint_names, batch.names)
                 self.refusals.add(reason, int(recorded[end - 1]), detail=remedy)

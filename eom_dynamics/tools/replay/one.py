@@ -134,7 +134,8 @@ def replay_bag(job: Job, progress: Progress | None = None) -> Report:
                 remedy = f"; it may be in {', '.join(others)}: --topic {others[0]}" if others else ""
                 raise BagError(f"{job.bag}: topic {topic.name} has no recorded effort to compare with{remedy}")
         report.seconds = (last - first) * 1e-9
-        report.held, report.exceeded = evaluation.held, evaluation.violations.lines()
+        report.held, report.early = evaluation.held, evaluation.early
+        report.exceeded = evaluation.violations.lines()
         if figures.count:
             report.deviation, report.largest_deviation = figures.rms.tolist(), figures.largest.tolist()
             report.repeated, report.first_repeated = figures.repeated, figures.first_repeated

@@ -114,7 +114,7 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def notes(report: Report) -> Iterator[str]:
-    """Lines on the robot, on limits, and on messages that were refused or repeat positions."""
+    """Lines on the robot, on limits, and on messages that were refused, were early, or repeat positions."""
     for lines in (report.warnings, report.exceeded):
         yield from lines[:_MOST_LINES]
         if len(lines) > _MOST_LINES:
@@ -124,6 +124,8 @@ def notes(report: Report) -> Iterator[str]:
         yield f"{count:,} of topic {report.topic} refused, the first at {first}: {report.refusals.text(reason)}"
     if report.held:
         yield f"{report.held:,} of them answered with the last good command"
+    if report.early:
+        yield f"{report.early:,} of topic {report.topic} early: their stamps ran ahead of their arrival (stamp_check)"
     if report.first_repeated is not None:
         yield (
             f"{report.repeated:,} messages of topic {report.topic} repeat the positions of the message before during a "

@@ -36,8 +36,9 @@ from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.exceptions import EomDynamicsError, LimitError, RobotDescriptionError, StateError
 from eom_dynamics.tools.recording_options import CommandOptions, Conventions, node_parameter
 from eom_dynamics.tools.replay.batch import Refusals
-from eom_dynamics.tools.replay.job import Job
+from eom_dynamics.tools.replay.job import Job, Report
 from eom_dynamics.tools.replay.one import replay_bag
+from eom_dynamics.tools.replay.results import notes
 from eom_dynamics.tools.report import read_records
 from eom_dynamics.tools.writing import FolderError
 from eom_dynamics.trajectory import paper_motion
@@ -188,13 +189,21 @@ def test_it_is_strict_as_the_node_is(tmp_path: Path) -> None:
     """Stamps that repeat, jumps, and setpoints that are old or ahead of their arrival in the bag; all were answered."""
     messages, ms = setpoints(NAMES, STATES), 10**6
 
+    def replay(of: list, **options: str) -> Report:
+        return replayed(tmp_path / str(len(list(tmp_path.iterdir()))), of, options=CommandOptions(**options))[0]
+
     def count(of: list, **options: str) -> tuple[int, dict[str, int]]:
-        report, _ = replayed(tmp_path / str(len(list(tmp_path.iterdir()))), of, options=CommandOptions(**options))
+        report = replay(of, **options)
         return report.commands, report.refusals.reasons
 
     ahead = [(time - 90 * ms * (k == 100), message) for k, (time, message) in enumerate(messages)]
-    commands, reasons = count(sorted(ahead, key=lambda x: x[0]))
-    assert commands == len(messages) - 1 and "runs ahead of its arrival" in next(iter(reasons))
+    ahead.sort(key=lambda x: x[0])
+    # Early ones wait for the next cycle, where the newest wins: they are no refusals.
+    report = replay(ahead)
+    assert (report.commands, report.early, report.refusals.total) == (len(messages) - 1, 1, 0)
+    assert "1 of topic /arm/setpoint early: their stamps ran ahead of their arrival (stamp_check)" in notes(report)
+    report = replay(ahead, safety="permissive")
+    assert (report.commands, report.early) == (len(messages), 0)
     late = [(time + 600 * ms * (k >= 60), message) for k, (time, message) in enumerate(messages)]
     commands, reasons = count(late)
     assert commands == 60 and "setpoint_lifespan" in next(iter(reasons))
