@@ -106,7 +106,8 @@ def test_all_commands_of_a_run_are_replayed_to_the_last_bit(start, tmp_path, pol
         node.wait(lambda: run.statuses()[-5:] == [HELD] * 5, "the end of the second stop")
     node.process.stop(9)
     node.spin(0.2)
-    options = CommandOptions(parameters=tuple(SETTINGS.items()))
+    # By the level of safety that the node had.
+    options = CommandOptions(safety="permissive", parameters=tuple(SETTINGS.items()))
     report = replay_bag(Job(run.write(tmp_path / "run"), tmp_path / "out", robot, options=options))
     found = read_bag(tmp_path / "out")
     assert report.refusals.total == refused
