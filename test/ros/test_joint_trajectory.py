@@ -275,6 +275,24 @@ def test_it_goes_on_later_after_a_jump_of_the_clock_and_ends_at_rest_where_the_c
     stack.wait_until_playing()
 
 
+@pytest.mark.parametrize("pauses", [False, True])
+def test_what_begins_where_an_arm_is_held_waits_with_the_clock_and_does_not_keep_the_node_active(stack, pauses):
+    node, begin = stack.node, stack.now
+    stack.send(TIMES * 10)
+    stack.wait_until_playing()
+    stack.play(begin + 3 * PERIOD)
+    stack.tick(5 * 10**9)
+    stack.at_rest(begin + 3 * PERIOD)
+    stack.send(positions=POSITIONS - POSITIONS[0] + through(TIMES * 10, POSITIONS).derivatives(3 / RATE, 0)[0])
+    stack.wait_until_playing()
+    count = len(node.feedforward)
+    if pauses:  # for longer than the motion
+        node.spin(1.5)
+        assert len(node.feedforward) < count + 5
+    assert node.transition("deactivate")
+    assert not np.ptp([command.motor_position for command in node.feedforward[count - 1 :]], axis=0).any()
+
+
 def test_what_cannot_be_played_is_refused_and_the_stream_goes_on(stack):
     def refused(*texts):
         stack.node.wait(lambda: any(text in stack.refusals() for text in texts), texts[0])

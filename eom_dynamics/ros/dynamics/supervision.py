@@ -173,7 +173,8 @@ class Supervision:
         Args:
             done: called at the end, at once or by a timer; it ends the stream.
         """
-        if not self._responds:
+        if not self._responds or self._overtaken:
+            self._responds = False
             self.locate(loop)
             if not loop.moves:
                 if done:
@@ -203,7 +204,13 @@ class Supervision:
     @property
     def _at_rest(self) -> bool:
         """Whether the response has come to its end, or repeats the last command, since no stop is possible."""
-        return self.phase in (Phase.HELD, Phase.RELEASED, Phase.LOST)
+        return self.phase not in (Phase.STOPPING, Phase.RAMPING)
+
+    @property
+    def _overtaken(self) -> bool:
+        """Whether a motion or a mode has begun in the place of the response, of which nothing has been sent yet."""
+        number = self._loop.loop.number if self._loop else lambda name: 0.0
+        return not (number("held") or number("lost"))
 
     def answered(self, loop: SetpointLoop) -> None:
         """Record a setpoint, or a sample of a trajectory, whose command has been sent."""
@@ -352,6 +359,11 @@ class Supervision:
         loop = self._loop
         if loop is None or not self._responds:
             self._responses.cancel()
+            return
+        if self._overtaken:  # by a motion that waits where the node's clock stands still
+            self._responds, done = False, self._done
+            if done:
+                self.come_to_rest(loop, self._cause, done)
             return
         now = self.clock.now()
         if now == self._responded:  # between two readings of /clock
