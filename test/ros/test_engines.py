@@ -68,9 +68,11 @@ def strong(arm: Robot) -> Robot:
 
 
 def holding_little(arm: Robot) -> Robot:
-    """With strong motors, and a limit of effort that the first joint exceeds where the arm is horizontal."""
+    """With a limit of effort that the first joint exceeds where the arm is horizontal, and one of its motor far beyond."""
     first, second = strong(arm).joints
-    return replace(arm, joints=(replace(first, limits=Limits(effort=14.0)), second))
+    motor = replace(first.actuator.motor, torque_limit=1000.0)
+    first = replace(first, limits=Limits(effort=14.0), actuator=replace(first.actuator, motor=motor))
+    return replace(arm, joints=(first, second))
 
 
 def measured(arm: Robot) -> Robot:

@@ -144,7 +144,8 @@ class TargetMotion {
         time_ = now;
     }
 
-    /// Goes on by a time, ns: by whole periods. The governor predicts with wrench, stiffness and payload of the last command.
+    /// Goes on by a time, ns: by whole periods. The governor predicts with wrench, stiffness and payload of the last command,
+    /// once at each time: how often a host calls the loop then makes no difference.
     void advance(std::int64_t step) noexcept
     {
         time_ += step;
@@ -152,7 +153,8 @@ class TargetMotion {
         ahead_ += step;
         for (; left_ > 0; left_ -= period_)
             motion_.step();
-        const bool governed = commander_.parameters.limits != LimitPolicy::ignore;
+        const bool governed = commander_.parameters.limits != LimitPolicy::ignore && time_ != looked_;
+        looked_ = time_;
         if (governed && governor_.look(motion_, commander_) && brakes_)
             motion_.stop();
     }
@@ -228,6 +230,8 @@ class TargetMotion {
     // Time of the last cycle; that less the time of the motion, which is at the end of a period; and that of the last command
     // until then, ns.
     std::int64_t time_ = NEVER, left_ = 0, ahead_ = 0;
+    // When the governor looked last, ns.
+    std::int64_t looked_ = NEVER;
 };
 
 } // namespace eom
