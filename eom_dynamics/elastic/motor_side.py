@@ -272,6 +272,17 @@ class MotorSide:
             effort.append(self.motor_effort(motor, behind, velocity, acceleration, state))
         return position, effort
 
+    @cached_property
+    def linear_map(self) -> tuple[Array, Array]:
+        """Matrices (m, 2n) from q and tau to motor positions, and to motor efforts at rest.
+
+        They are those of linear springs, and of motors without friction and loss.
+        """
+        n = len(self.springs)
+        jets = [Jet.constant(unit, 3) for unit in np.eye(2 * n)]
+        position, effort = self.feedforward(jets[:n], jets[n:])
+        return np.array([jet[0] for jet in position]), np.array([jet[0] for jet in effort])
+
     def settled(self, tau: Sequence[Jet]) -> list[Scalar]:
         """Settled deflections of damped springs, without transient, for each joint; zero at others."""
         return [spring.settled(x) for spring, x in zip(self.springs, tau, strict=True)]

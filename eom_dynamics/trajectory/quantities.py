@@ -140,7 +140,9 @@ def quantities(
 def joint_efforts(
     arm: ElasticArm, states: Sequence[Array], wrench: Sequence[Array] = (), *, rate: bool
 ) -> tuple[Array, ...]:
-    """Joint efforts, in the reduced rotor model, and their time derivatives if the rate is asked for."""
+    """Joint efforts, and their time derivatives if the rate is asked for."""
+    if arm.rotors is not None:
+        return tuple(arm.feedforward(*states, wrench=wrench)[:3])
     if rate:
         return arm.efforts(*states, wrench=wrench)
     return (arm.dynamics.effort(*states[:3], wrench=wrench),)

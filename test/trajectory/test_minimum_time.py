@@ -11,11 +11,15 @@ import pytest
 from refusals import refusals
 
 import eom_dynamics as eom
+from eom_dynamics.actuators.actuator import Actuator, Motor
 from eom_dynamics.elastic.bounds import bounds
 from eom_dynamics.exceptions import TrajectoryError
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.trajectory import Spline, Trajectory, check, minimum_time, rest_to_rest, through
+from eom_dynamics.trajectory.fastest.constraints import Constraints
 from eom_dynamics.trajectory.fastest.motion import violated_instants
+from eom_dynamics.trajectory.fastest.path import GeometricPath, chain
+from eom_dynamics.trajectory.fastest.speed import SquaredSpeed, time_derivatives
 from eom_dynamics.trajectory.pose_spline import _blended
 
 PANDA = [[0, 0.2, 0, -1.6, 0, 1.8, 0], [0.6, -0.3, 0.4, -2.0, 0.5, 2.2, 0.4], [1.2, 0.3, 0.1, -1.4, -0.3, 1.5, 1.0]]
@@ -124,6 +128,44 @@ def test_all_limits_are_met_and_one_is_used_up(arm: Any, path: Any, limits: Any,
     motion = minimum_time(arm, path(arm) if callable(path) else path, limits=limits)
     assert 0.98 < worst(arm, motion, limits) <= 1.0 + 1e-6
     assert motion.active and motion.duration < duration
+
+
+def coupled() -> eom.ElasticArm:
+    """Limits of each motor behind coupled springs, whose rotors are heavy."""
+    robot = eom.load_robot("planar_2r")
+    motor = Motor(torque_limit=5.0, speed_limit=300.0)
+    joints = tuple(replace(joint, actuator=Actuator(motor=motor), gear_ratio=40.0) for joint in robot.joints)
+    return eom.ElasticArm(replace(robot, joints=joints), stiffness=[[300.0, 50.0], [50.0, 100.0]], rotor_inertia=2.0)
+
+
+@pytest.mark.parametrize(
+    "arm", [lambda: arm_of("ur5e"), lambda: arm_of("leg"), coupled], ids=["ur5e", "leg", "coupled"]
+)
+def test_limits_of_motors_behind_linear_springs_are_polynomials(arm: Any) -> None:
+    arm = arm()
+    table, path = bounds(arm), GeometricPath(random_path(arm))
+    speed = SquaredSpeed(np.linspace(0.0, 1.0, 21))
+    limits = Constraints(arm, path, speed, table)
+    x = speed.at_nodes(1.0 + 0.5 * np.random.default_rng(0).random(speed.count))
+    q, by_sigma = path.derivatives(speed.nodes)
+    command = arm.feedforward(q, *chain(by_sigma, time_derivatives(x)))
+    drive, rows = arm.drive(command), limits.rows(x, changes=True)
+    assert limits.polynomial and rows is not None
+    expected = {
+        "effort": command.tau,
+        "motor effort": command.motor_effort @ table.motor_sums.T,
+        "motor torque": drive.torque,
+        "motor speed": drive.velocity,
+    }
+    for name, values in expected.items():
+        chosen, most = limits.rows_of(name), table.largest[name.replace(" ", "_")]
+        share = (values / most)[:, np.isfinite(most)].T
+        np.testing.assert_allclose((rows.value / rows.bound)[chosen], share, atol=1e-9 * np.max(share, initial=1.0))
+    step = 1e-6 * x * np.random.default_rng(1).standard_normal(x.shape)
+    ahead, behind = (limits.rows(x + sign * step, changes=False) for sign in (1, -1))
+    assert ahead is not None and behind is not None
+    change = 2 * np.einsum("krm,km->rm", rows.change, step[: len(rows.change)])
+    np.testing.assert_allclose(ahead.value - behind.value, change, atol=1e-7 * np.max(np.abs(change)))
 
 
 @pytest.mark.parametrize(("waypoints", "limit"), [((0.0, 1e-4), 100.0), ((0.0, 1e-5, 0.0), 10_000.0)])

@@ -2,15 +2,17 @@
 """Limits of a motion at nodes of a path, as functions of x and its derivatives 1 … 3.
 
 A row is a quantity f of a joint or motor with |f| <= limit. Of a rigid-body system without friction, acceleration and
-effort are affine in x and x', jerk and effort rate are √x times affine functions A of x, x', x''. The former are convex
-limits; the latter are |A| <= limit/√x, where the right side is convex, and its tangent therefore safe. The derivatives
-of all these by x … are constant; those of motors come from the compiled feedforward.
+effort are affine in x and x', jerk, effort rate and speeds of motors behind linear springs are √x times affine
+functions A of x, x', x''. The former are convex limits; the latter are |A| <= limit/√x, where the right side is convex,
+and its tangent therefore safe. Efforts of these motors are affine functions plus products of x and x' with others. The
+coefficients of all these are constant; other rows come from the compiled feedforward.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
+from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +26,7 @@ from ...states import EFFORT_NAMES, STATE_NAMES
 from ..quantities import joint_efforts
 from .path import GeometricPath, chain
 from .settings import SETTINGS
-from .speed import SquaredSpeed, time_derivative_changes, time_derivatives
+from .speed import SquaredSpeed, time_derivatives
 
 _RATES = STATE_NAMES[1:]
 
@@ -48,7 +50,7 @@ class ConstraintRows(NamedTuple):
 class _Kind(NamedTuple):
     """Limits of a state, or of a value of a feedforward, ``name``, by the ``columns`` of its joints or motors.
 
-    Rows may be divided by √x (rooted), and affine then.
+    Rows may be divided by √x (rooted), and may be polynomials of x and its derivatives then.
     """
 
     name: str
@@ -57,57 +59,52 @@ class _Kind(NamedTuple):
     columns: NDArray[np.intp]
     limits: Array
     rooted: bool
-    affine: bool
-
-    @property
-    def rows(self) -> list[tuple[str, bool]]:
-        """Name of each row, and whether it is rooted."""
-        return [(f"{self.quantity} of {self.owners[i]}", self.rooted) for i in self.columns]
+    polynomial: bool
 
 
 class Constraints:
     """Limits of an arm at nodes of a path, with positions q (M, n), and names of the rows.
 
-    The first rows are affine; their last one is the bound of x by velocities. Values ``at_rest`` take shares of limits
-    (R, M), 0 if unknown.
+    The first rows are polynomials, the quadratic ones after others, and then the bound of x by velocities. Values
+    ``at_rest`` take shares of limits (R, M), 0 if unknown.
     """
 
     def __init__(self, arm: ElasticArm, path: GeometricPath, speed: SquaredSpeed, limits: Bounds) -> None:
         """Evaluate the path at the nodes of a speed, and collect the limits that there are."""
         self._arm = arm
         self.q, self._path = path.derivatives(speed.nodes)
-        kinds, self._motor_sums = _kinds(arm, limits), limits.motor_sums
+        kinds, self._motor_sums = limited_kinds(arm, limits), limits.motor_sums
         ratios = np.abs(arm.robot.coupling[0])
         with np.errstate(divide="ignore", over="ignore"):
             most = np.min(limits.largest["velocity"][:, np.newaxis] / ratios, axis=0)
             largest = np.min((most / np.abs(self._path[0])) ** 2, axis=1)
         self.at_rest: Array = np.zeros((1, len(self.q)))
-        self._general = [kind for kind in kinds if not kind.affine]
-        self.affine = not self._general  # without friction and motors
-        affine = [kind for kind in kinds if kind.affine]
-        rows = [row for kind in affine for row in kind.rows]
-        self._velocity = len(rows)
-        rows += [("velocity", False), *(row for kind in self._general for row in kind.rows)]
-        self._rooted: NDArray[np.bool_] = np.array([[rooted] for _, rooted in rows])
-        self._shares = np.ones((len(rows), len(self.q)))
-        self.names = [name for name, _ in rows]
-        unit = np.zeros((4, len(self.q)))
-        unit[0] = 1.0
-        value, _ = self._evaluated(affine, unit, changes=False)
-        # Limits depend on x and x', those divided by √x on the second derivative, and general ones on the third.
+        self._general = [kind for kind in kinds if not kind.polynomial]
+        self.polynomial = not self._general  # without friction, and with linear springs
+        polynomials = [kind for kind in kinds if kind.polynomial]
+        self._velocity = sum(len(kind.columns) for kind in polynomials)
+        rows = [(kind, i) for kind in (*polynomials, *self._general) for i in kind.columns]
+        names = [(f"{kind.quantity} of {kind.owners[i]}", kind.rooted) for kind, i in rows]
+        names.insert(self._velocity, ("velocity", False))
+        self.names = [name for name, _ in names]
+        self._rooted: NDArray[np.bool_] = np.array([[rooted] for _, rooted in names])
+        self._shares = np.ones((len(names), len(self.q)))
+        coefficients, self._products = self._polynomials(polynomials)
+        # Limits depend on x and x', those divided by √x on the second derivative, and others on the third.
         orders = 3 if np.any(self._rooted[: self._velocity]) else 2
-        self._slopes = np.zeros((4 if self._general else orders, self._velocity + 1, len(self.q)))
-        for k in range(orders):
-            self._slopes[k, :-1] = self._evaluated(affine, unit + np.eye(4)[:, [k]], changes=False)[0] - value
-        self._offset = np.append(value - self._slopes[0, :-1], np.zeros((1, len(self.q))), axis=0)
+        self._slopes = np.zeros(
+            (4 if self._general or self._products.size else orders, self._velocity + 1, len(self.q))
+        )
+        self._slopes[:, :-1] = coefficients[1 : 1 + len(self._slopes)]
         self._slopes[0, -1] = 1 / speed.capped(np.minimum(largest, SETTINGS.largest_speed))
+        self._offset = np.append(coefficients[0], np.zeros((1, len(self.q))), axis=0)
 
     def thinned(self, index: NDArray[np.intp]) -> Constraints:
         """The limits at some of the nodes."""
         thin = copy(self)
         thin.q, thin._path = self.q[index], self._path[:, index]
-        thin._slopes, thin._offset, thin._shares = (x[..., index] for x in (self._slopes, self._offset, self._shares))
-        thin.at_rest = self.at_rest[:, index]
+        for name in ("_slopes", "_offset", "_products", "_shares", "at_rest"):
+            setattr(thin, name, getattr(self, name)[..., index])
         return thin
 
     def tighten(self, factors: Array) -> None:
@@ -144,9 +141,7 @@ class Constraints:
 
         None as for :meth:`rows`, or if an x is not positive.
         """
-        if not np.min(x[0]) > 0:
-            return None
-        rows = self.rows(x, changes=False)
+        rows = self.rows(x, changes=False) if np.min(x[0]) > 0 else None
         if rows is None:
             return None
         used = np.abs(rows.value) / rows.bound
@@ -155,52 +150,91 @@ class Constraints:
 
     def rows(self, x: Array, *, changes: bool) -> ConstraintRows | None:
         """Values at x and its derivatives (4, M); None if the springs or the motors cannot realise them."""
-        affine = self._offset + np.einsum("krm,km->rm", self._slopes, x[: len(self._slopes)])
-        values, bound = [affine], self._shares
-        change, bound_change = [self._slopes] if changes else [], None
+        slopes, factors = self._slopes, self._products
+        quadratic = slice(self._velocity - factors.shape[2], self._velocity)
+        if factors.size:
+            slopes = slopes.copy()
+            slopes[:, quadratic] += factors[0] * x[0] + factors[1] * x[1]
+        value = self._offset + np.einsum("krm,km->rm", slopes, x[: len(slopes)])
+        if factors.size and changes:
+            slopes[:2, quadratic] += np.einsum("jkrm,km->jrm", factors, x)
+        bound, bound_change = self._shares, None
         if np.any(self._rooted):
             root = 1 / np.sqrt(x[0])
             bound_change = np.where(self._rooted, -0.5 * root / x[0], 0.0) * bound
             bound = np.where(self._rooted, root, 1.0) * bound
         if self._general:
             try:
-                general, by_x = self._evaluated(self._general, x, changes=changes)
+                general, by_x = self._evaluated(x, changes=changes)
             except StateError:
                 return None
-            values.append(general)
-            change.append(by_x)
-        value = np.concatenate(values) if len(values) > 1 else values[0]
+            value = np.concatenate([value, general])
+            slopes = np.concatenate([slopes, by_x], axis=1) if changes else slopes
         if not np.all(np.isfinite(value)):
             return None
-        if changes:
-            slopes = np.concatenate(change, axis=1) if len(change) > 1 else change[0]
-        else:
-            slopes = np.zeros((0, *value.shape))
-        return ConstraintRows(value, bound, slopes, bound_change)
+        return ConstraintRows(value, bound, slopes if changes else np.zeros((0, *value.shape)), bound_change)
 
-    def _evaluated(self, kinds: Sequence[_Kind], x: Array, *, changes: bool) -> tuple[Array, Array]:
-        """Values (R, M) relative to the limits, and derivatives by x and its derivatives (4, R, M) if asked for.
+    def _polynomials(self, kinds: Sequence[_Kind]) -> tuple[Array, Array]:
+        """Coefficients of polynomial rows relative to the limits: of 1 and of x and its derivatives (5, R, M).
+
+        The last rows have products of x and x' with these, too, with coefficients (2, 4, R', M), those of taudd in
+
+            tau = a_0 + a_1 x + a_2 x',    taud = √x tau',    taudd = x tau'' + x' tau'/2,
+
+        where tau' is along the path, and affine in x and its derivatives.
+        """
+        p, side, names = self._path.swapaxes(1, 2), self._arm.side, {kind.name for kind in kinds}
+        acceleration = _along(np.array([0 * p[:2], p[1:3], 0.5 * p[:2]]))
+        values: dict[str, Array] = dict(zip(_RATES[1:], acceleration, strict=False))
+        if not names <= set(values):
+            effort = self._efforts_along(1 + ("taud" in names) if names <= {*_RATES, *EFFORT_NAMES} else 3)
+            values |= dict(zip(EFFORT_NAMES, effort, strict=False))
+        rows, products = [np.zeros((5, 0, p.shape[-1]))], [np.zeros((2, 4, 0, p.shape[-1]))]
+        for kind in kinds:
+            if kind.name in values:
+                rows.append(values[kind.name][:, kind.columns] / kind.limits[:, np.newaxis])
+                continue
+            (turn, twist), (_, load) = (np.split(matrix, 2, axis=1) for matrix in side.linear_map)
+            of_motors = self._motor_sums if kind.name == _SUMS else np.eye(len(load))
+            of_motors = of_motors[kind.columns] / kind.limits[:, np.newaxis]
+            if kind.name == "motor_velocity":
+                rows.append(of_motors @ twist @ effort[1])
+                rows[-1][0] += of_motors @ turn @ p[0]
+                continue
+            of_rotors = of_motors * np.array(side.rotor_inertia)[side.motor_joint]
+            by_x, by_xd = (of_rotors @ twist) @ np.array([effort[2], 0.5 * effort[1]])
+            rows.append(of_motors @ load @ effort[0] + of_rotors @ turn @ acceleration[0])
+            rows[-1][1:3] += by_x[0], by_xd[0]
+            if np.any(twist):
+                products.append(np.array([by_x[1:], by_xd[1:]]))
+        return np.concatenate(rows, axis=1), np.concatenate(products, axis=2)
+
+    def _efforts_along(self, orders: int) -> Array:
+        """Coefficients of joint efforts and their first derivatives along the path, as of :func:`_along`."""
+        efforts = []
+        # Squared speeds 1, 4, and 1 with slope 2; the springs need not follow there.
+        for rates in ((1.0, 0.0, 0.0, 0.0), (2.0, 0.0, 0.0, 0.0), (1.0, 1.0, 0.0, 0.0)):
+            states = (self.q, *chain(self._path, np.outer(rates, np.ones(len(self.q)))))
+            efforts.append(np.array(joint_efforts(self._arm, states, rate=orders > 1)[:orders]).swapaxes(1, 2))
+        slow, fast, turned = efforts
+        by_x = (fast / 2.0 ** np.arange(orders)[:, np.newaxis, np.newaxis] - slow) / 3
+        by_xd = 0.5 * (turned - slow)
+        for k in range(1, orders):
+            by_xd[k] -= k * by_x[k - 1] + 0.5 * (k - 1) * turned[1]
+        return _along(np.array([slow - by_x, by_x, by_xd]))
+
+    def _evaluated(self, x: Array, *, changes: bool) -> tuple[Array, Array]:
+        """Values (R, M) of general rows relative to the limits, and derivatives by x … (4, R, M) if asked for.
 
         Those of rooted kinds are divided by √x.
         """
-        orders = 2 + any(kind.rooted for kind in kinds) if all(kind.affine for kind in kinds) else 4
-        rates = time_derivatives(x)[:orders]
-        states = dict(zip(_RATES, chain(self._path, rates), strict=False))
-        values: dict[str, Array] = dict(states)
-        needs_arm = any(kind.name not in _RATES for kind in kinds)
-        if needs_arm and self._arm.rotors is None and all(kind.affine for kind in kinds):
-            # The springs need not follow at the speed of a slope.
-            rate = any(kind.name == "taud" for kind in kinds)
-            efforts = joint_efforts(self._arm, (self.q, *states.values()), rate=rate)
-            values |= dict(zip(EFFORT_NAMES, efforts, strict=False))
-        elif needs_arm:
-            with np.errstate(all="ignore"):
-                values |= self._of_motors(self._arm.feedforward(self.q, *states.values())._asdict())
-        slopes = self._changes(x, rates, states, needs_arm=needs_arm) if changes else {}
+        states = chain(self._path, time_derivatives(x))
+        with np.errstate(all="ignore"):
+            values = self._of_motors(self._arm.feedforward(self.q, *states)._asdict())
+        slopes = self._changes(x, states) if changes else {}
         root = 1 / np.sqrt(x[0])
-        none = np.zeros((0, len(self.q)))
-        value, change = [none], [np.zeros((4, *none.shape))]
-        for kind in kinds:
+        value, change = [], []
+        for kind in self._general:
             factor = (root if kind.rooted else 1.0) / kind.limits[:, np.newaxis]
             f = values[kind.name].T[kind.columns] * factor
             value.append(f)
@@ -209,29 +243,14 @@ class Constraints:
                 if kind.rooted:
                     by_x[0] -= 0.5 * f / x[0]
                 change.append(by_x)
-        return np.concatenate(value), np.concatenate(change, axis=1)
+        return np.concatenate(value), np.concatenate(change, axis=1) if changes else np.zeros((4, 0, len(self.q)))
 
-    def _changes(self, x: Array, rates: Array, states: Mapping[str, Array], *, needs_arm: bool) -> dict[str, Array]:
+    def _changes(self, x: Array, states: Array) -> dict[str, Array]:
         """Derivatives of the quantities by x and its derivatives, each (4, M, number of joints or motors)."""
-        p1, p2, p3, p4 = self._path
-        a, b, c, _ = rates[..., np.newaxis]
-        by_x: dict[str, list[Array]] = {name: [] for name in _RATES}
-        for da, db, dc, dd in time_derivative_changes(x)[..., np.newaxis]:
-            by_x["qd"].append(p1 * da)
-            by_x["qdd"].append(2 * p2 * a * da + p1 * db)
-            by_x["qddd"].append(3 * p3 * a**2 * da + 3 * p2 * (da * b + a * db) + p1 * dc)
-            by_x["qdddd"].append(
-                4 * p4 * a**3 * da
-                + 6 * p3 * (2 * a * da * b + a**2 * db)
-                + p2 * (6 * b * db + 4 * (da * c + a * dc))
-                + p1 * dd
-            )
-        result: dict[str, Array] = {name: np.array(values) for name, values in by_x.items()}
-        if needs_arm:
-            changes = [np.zeros((4, *self.q.shape)), *result.values()]
-            command = self._arm.feedforward_along((self.q, *states.values()), changes)
-            result |= self._of_motors(command._asdict())
-        return result
+        complex_steps = x + 1e-30j * np.eye(4)[..., np.newaxis]
+        along = 1e30 * np.array([chain(self._path, time_derivatives(step)).imag for step in complex_steps])
+        changes = [np.zeros((4, *self.q.shape)), *along.swapaxes(0, 1)]
+        return self._of_motors(self._arm.feedforward_along((self.q, *states), changes)._asdict())
 
     def _of_motors(self, command: dict[str, Array]) -> dict[str, Array]:
         """The command with linear functions of it: voltage of the motors, and their effort at the joints."""
@@ -243,27 +262,46 @@ class Constraints:
         return command
 
 
-def _kinds(arm: ElasticArm, limits: Bounds) -> list[_Kind]:
-    """Kinds of rows with a limit."""
+def _along(terms: Array) -> Array:
+    """Coefficients of 1 and of x and its derivatives (K, 5, n, M) in a_0 + a_1 x + a_2 x', and in its derivatives.
+
+    Terms are a_0, a_1 and a_2, each with K - 1 derivatives along the path (3, K, n, M).
+    """
+    result = np.zeros((terms.shape[1], 5, *terms.shape[2:]))
+    for k in range(len(result)):
+        result[k, 0] = terms[0, k]
+        for j in range(k + 1):
+            result[k, 1 + j : 3 + j] += comb(k, j) * terms[1:, k - j]
+    return result
+
+
+def limited_kinds(arm: ElasticArm, limits: Bounds) -> list[_Kind]:
+    """Kinds of rows with a limit.
+
+    They are polynomials without friction and losses, and of motors behind linear springs.
+    """
     ratios = np.abs(arm.robot.coupling[0])
     gear, largest = np.abs(arm.gear_ratio), limits.largest
     with np.errstate(divide="ignore", invalid="ignore"):
         of_leaders = {name: np.min(largest[name][:, np.newaxis] / ratios, axis=0) for name in ("acceleration", "jerk")}
     smooth = not arm.robot.joint_friction
+    lossless = all(actuator.friction.is_none and actuator.gear.is_lossless for actuator in arm.side.actuators)
+    linear = smooth and lossless and arm.rotors is None and arm.spring_set.is_linear
+    linear = linear and not np.any(arm.variable | arm.damped)
     rows = (
         ("qdd", "acceleration", of_leaders["acceleration"], False, True),
         ("tau", "effort", largest["effort"], False, smooth),
         ("qddd", "jerk", of_leaders["jerk"], True, True),
         ("taud", "effort rate", largest["effort_rate"], True, smooth),
-        ("motor_velocity", "motor speed", largest["motor_speed"] / gear, True, False),
-        ("motor_effort", "motor torque", own_efforts(arm), False, False),
-        (_SUMS, "motor effort", largest["motor_effort"], False, False),
+        ("motor_velocity", "motor speed", largest["motor_speed"] / gear, True, linear),
+        ("motor_effort", "motor torque", own_efforts(arm), False, linear),
+        (_SUMS, "motor effort", largest["motor_effort"], False, linear),
         ("voltage", "motor voltage", largest["motor_voltage"], False, False),
     )
     kinds = []
-    for name, quantity, most, rooted, affine in rows:
+    for name, quantity, most, rooted, polynomial in rows:
         owners = arm.motor_names if name in _OF_MOTORS else arm.robot.joint_names
         limited = np.flatnonzero(np.isfinite(most))
         if len(limited):
-            kinds.append(_Kind(name, quantity, owners, limited, most[limited], rooted, affine))
+            kinds.append(_Kind(name, quantity, owners, limited, most[limited], rooted, polynomial))
     return kinds

@@ -81,9 +81,8 @@ class _Point:
                 if m == 0:
                     K[p] += mixed[k]
             # The second derivative of 1/√x is -1.5/x times the first.
-            curved = np.maximum(
-                curved + 1.5 / self.x[0] * (self.both(multipliers).sum(axis=0) * bound).sum(axis=0), 0.0
-            )
+            bent = (self.both(multipliers).sum(axis=0) * bound).sum(axis=0)
+            curved = np.maximum(curved + 1.5 / self.x[0] * bent, 0.0)
         K[0] += curved
         return _factored(self._speed, K)
 
@@ -93,7 +92,8 @@ def feasible(speed: SquaredSpeed, constraints: Constraints, c: Array, inside: fl
 
     Raises TrajectoryError if none does.
     """
-    largest, less = constraints.largest_scale(speed.at_nodes(c)[0]), SETTINGS.step_down
+    # The largest scale itself may be inside or not by rounding.
+    largest, less = (1 - SETTINGS.margin) * constraints.largest_scale(speed.at_nodes(c)[0]), SETTINGS.step_down
     while not _is_inside(speed, constraints, c * largest):
         largest, less = largest * (1 - less), min(2 * less, 0.5)
         if largest < 1e-60:
@@ -151,10 +151,8 @@ def minimise(
         # changes relative to distances and multipliers, first for μ = 0, then for a share of it.
         change, x_change = point.changes(solve(-gradient))
         change /= distances
-        ahead, dual = (
-            _longest(change, x_change / x),
-            min(1.0, SETTINGS.nearest / max(1 + float(change.max()), SETTINGS.nearest)),
-        )
+        ahead = _longest(change, x_change / x)
+        dual = min(1.0, SETTINGS.nearest / max(1 + float(change.max()), SETTINGS.nearest))
         bent = products * change
         left_over = (1 - dual) * mu * count + (ahead * (1 - dual) - dual) * bent.sum() - ahead * dual * (bent @ change)
         aim = min(max(mu * max((left_over / (mu * count)) ** 3, SETTINGS.least), SETTINGS.pace * error / count), mu)
@@ -189,9 +187,9 @@ def _followed(
     ahead, relative = _longest(change, x_change / x), target / products - 1 - change
     for _ in range(SETTINGS.most_halvings):
         # Derivatives of limits that are not affine take much longer than their values.
-        following = _Point.at(speed, constraints, point.c + ahead * step, changes=constraints.affine)
+        following = _Point.at(speed, constraints, point.c + ahead * step, changes=constraints.polynomial)
         if following is not None and (following.distances >= SETTINGS.left * distances).all():
-            if not constraints.affine:
+            if not constraints.polynomial:
                 following = _Point.at(speed, constraints, following.c)
             return None if following is None else (following, relative)
         ahead *= 0.6

@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.polynomial import Polynomial
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ...arrays import Array
-from ...elastic.bounds import Bounds
 from ...exceptions import TrajectoryError
-from ..spline import Spline, numbers
+from ..spline import Spline
 from ..trajectory import Trajectory
-from ..waypoints import through
 from .settings import SETTINGS
 
-# Parameters s = phi(σ) from 0 to 1, by whether their first four derivatives vanish at the start and at the end.
+# Parameters s = phi(σ) from 0 to 1, by whether their first four derivatives vanish at the start and at the end. Powers
+# of σ cancel near 1: there, they are 1 - phi(1 - σ) of those with the ends exchanged.
 _START = Polynomial([0, 0, 0, 0, 0, 14, -28, 20, -5])
 _PARAMETERS = {
     (False, False): Polynomial([0.0, 1.0]),
@@ -40,9 +39,8 @@ def chain(outer: Array, inner: Array) -> Array:
 
 def divided(knots: Array, counts: NDArray[np.intp]) -> Array:
     """Increasing knots with each interval divided into a number of equal parts."""
-    interval = np.repeat(np.arange(len(counts)), counts)
-    part = np.arange(len(interval)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.append(knots[interval] + part * (np.diff(knots) / counts)[interval], knots[-1])
+    passed = np.append(0, np.cumsum(counts))
+    return np.asarray(np.interp(np.arange(passed[-1] + 1), passed, knots))
 
 
 class GeometricPath:
@@ -73,28 +71,31 @@ class GeometricPath:
         powers = self._length ** np.arange(1, 5)[:, np.newaxis, np.newaxis]
         at_ends = np.array(self._evaluated(s[[0, -1]], 4)[1:])
         ends = np.max(np.abs(at_ends * powers), axis=(0, 2)) > SETTINGS.path_at_rest * scale
-        phi = _PARAMETERS[ends[0], ends[1]]
-        self._phi = [phi.deriv(k) if k else phi for k in range(5)]
+        self._ends = _PARAMETERS[ends[0], ends[1]], _PARAMETERS[ends[1], ends[0]]
         self.breaks = self._inverse(knots)
 
     def positions(self, sigma: Array) -> Array:
         """q (N, n) at σ (N,)."""
-        return self._evaluated(self._parameter(self._phi[0](sigma)), 0)[0]
+        return self._evaluated(self._parameter(self._phi(sigma)), 0)[0]
 
     def derivatives(self, sigma: Array) -> tuple[Array, Array]:
         """q (N, n) and its derivatives 1 … 4 by σ (4, N, n)."""
-        phi = np.array([x(sigma) for x in self._phi])
+        phi = np.array([self._phi(sigma, k) for k in range(5)])
         q, *rates = self._evaluated(self._parameter(phi[0]), 4)
         return q, chain(np.array(rates), self._length * phi[1:])
 
     def percent(self, sigma: Array) -> Array:
         """Share of the parameter of the given path up to σ (N,), in per cent."""
-        share: Array = 100.0 * self._phi[0](sigma)
-        return share
+        return np.asarray(100.0 * self._phi(sigma))
 
     def parameter(self, sigma: Array) -> Array:
         """Parameters of the given path at σ, in the shape of σ."""
-        return np.asarray(self._start + self._length * self._phi[0](sigma))
+        return np.asarray(self._start + self._length * self._phi(sigma))
+
+    def _phi(self, sigma: Array, k: int = 0) -> Array:
+        """A derivative of phi at σ, in the shape of σ."""
+        early, late = (phi.deriv(k) for phi in self._ends)
+        return np.where(sigma < 0.5, early(sigma), (k == 0) - (-1) ** k * late(1 - sigma))
 
     def _parameter(self, phi: Array) -> Array:
         return np.clip(self._start + self._length * phi, self._start, self._start + self._length)
@@ -135,25 +136,6 @@ class GeometricPath:
         low, high, rows = np.zeros_like(wanted), np.ones_like(wanted), np.arange(len(wanted))
         for _ in range(SETTINGS.sections):
             tried = np.linspace(low, high, SETTINGS.section_parts + 1, axis=1)
-            k = np.sum(self._phi[0](tried[:, 1:-1]) <= wanted[:, np.newaxis], axis=1)
+            k = np.sum(self._phi(tried[:, 1:-1]) <= wanted[:, np.newaxis], axis=1)
             low, high = tried[rows, k], tried[rows, k + 1]
         return 0.5 * (low + high)
-
-
-def path_through(path: ArrayLike, limits: Bounds) -> Spline:
-    """Smoothest path through waypoints (K, n), rad or m, over a parameter that grows with the distance.
-
-    Raises TrajectoryError for fewer than two waypoints, or two consecutive ones that are equal.
-    """
-    waypoints = numbers(path, "path, if it is no trajectory,")
-    if waypoints.ndim != 2 or len(waypoints) < 2 or not waypoints.shape[1]:
-        raise TrajectoryError(f"waypoints must have shape (K, n), K >= 2, have {waypoints.shape}")
-    steps = np.diff(waypoints, axis=0)
-    still = ~np.any(steps, axis=1)
-    if np.any(still):
-        k = int(np.argmax(still))
-        raise TrajectoryError(f"waypoints {k} and {k + 1} are equal; remove one of them")
-    velocity = limits.largest["velocity"][: steps.shape[1]]
-    weights = np.where(np.isfinite(velocity), velocity, np.max(velocity[np.isfinite(velocity)], initial=1.0))
-    lengths = np.max(np.abs(steps) / weights, axis=1)
-    return through(np.append(0.0, np.cumsum(lengths)), waypoints, ends="free")

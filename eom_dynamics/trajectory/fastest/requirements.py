@@ -32,12 +32,6 @@ def positive_limits(arm: ElasticArm, limits: GivenLimits | None) -> Bounds:
     return checked
 
 
-def require_limits(limits: Bounds) -> None:
-    """Raise an error where there are no limits."""
-    if not any(np.any(np.isfinite(largest)) for largest in limits.largest.values()):
-        raise TrajectoryError("there are no limits, hence no shortest duration; give limits of velocity and effort")
-
-
 def require_limits_everywhere(curve: GeometricPath, speed: SquaredSpeed, slow: Array, fast: Array) -> None:
     """Raise an error where shares of limits (R, M) are those of a slow motion in a fast one, too."""
     unlimited = np.max(np.abs(fast - slow), axis=0) < SETTINGS.unlimited

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import reduce
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -17,11 +16,12 @@ from ...elastic.bounds import TOLERANCE, Bounds, GivenLimits
 from ...exceptions import TrajectoryError
 from ..spline import Spline
 from ..trajectory import Trajectory
-from .constraints import Constraints
+from ..waypoints import path_through
+from .constraints import Constraints, limited_kinds
 from .interior_point import feasible, minimise
 from .motion import FastestMotion, ViolatedInstants, motion_of, motion_rate, places_of, violated_instants
-from .path import GeometricPath, path_through
-from .requirements import positive_limits, require_limits, require_limits_everywhere, require_positions, require_statics
+from .path import GeometricPath
+from .requirements import positive_limits, require_limits_everywhere, require_positions, require_statics
 from .settings import SETTINGS
 from .speed import SquaredSpeed
 
@@ -69,7 +69,6 @@ class _Task(NamedTuple):
     arm: ElasticArm
     limits: Bounds
     curve: GeometricPath
-    fastest: float  # bound of the squared speed
     fine: SquaredSpeed
     everywhere: Constraints
 
@@ -83,14 +82,15 @@ class _Nodes(NamedTuple):
 
 
 def _task(arm: ElasticArm, limits: Bounds, path: Trajectory | ArrayLike) -> _Task:
-    trajectory = cast("Trajectory", path) if hasattr(path, "derivatives") else path_through(path, limits)
+    velocity = limits.largest["velocity"]
+    trajectory = cast("Trajectory", path) if hasattr(path, "derivatives") else path_through(path, velocity)
     if trajectory.n != arm.robot.n:
         raise TrajectoryError(f"the path has {trajectory.n} joints, {arm.robot.name} has {arm.robot.n}")
     curve = GeometricPath(trajectory)
-    require_limits(limits)
-    finer = SETTINGS.fine_of_rates if limits.limited("jerk", "effort_rate") else SETTINGS.fine
-    finer = SETTINGS.fine_of_motors if limits.of_motors or arm.robot.joint_friction else finer
-    fine = SquaredSpeed(_knots(curve), finer)
+    if not limits.quantities:
+        raise TrajectoryError("there are no limits, hence no shortest duration; give limits of velocity and effort")
+    smooth = all(kind.polynomial for kind in limited_kinds(arm, limits))
+    fine = SquaredSpeed(_knots(curve), SETTINGS.fine if smooth else SETTINGS.fine_of_friction)
     places = np.append(fine.nodes[fine.finer // 2 :: fine.finer], [0.0, 1.0])
     q = curve.positions(places)
     require_positions(arm, limits, q, curve.percent(places))
@@ -102,7 +102,8 @@ def _task(arm: ElasticArm, limits: Bounds, path: Trajectory | ArrayLike) -> _Tas
         everywhere.at_rest = slow
     if slow is not None and fast is not None:
         require_limits_everywhere(curve, fine, slow, fast)
-    return _Task(arm, limits, curve, fastest, fine, everywhere)
+    everywhere.cap(fastest)
+    return _Task(arm, limits, curve, fine, everywhere)
 
 
 def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Array]:
@@ -126,28 +127,34 @@ def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Ar
         duration = float(np.sum(speed.steps / np.sqrt(speed.at_nodes(fastest)[0])))
         shortest, least = shortest or duration, min(least, duration)
         c = _positive(task, speed, fastest, c, places)
-        worst, more = _tighten(task, nodes, c, SETTINGS.peak if attempt < SETTINGS.patient else 1 + between)
+        worst, more, shares = _excess(task, nodes, c, SETTINGS.peak if attempt < SETTINGS.patient else 1 + between)
+        polynomial = constraints.polynomial
+        left = SETTINGS.between_motors if polynomial and task.limits.of_motors else between
+        tried = attempt and (late or not 1 + left < worst < np.inf)
+        # A motion violates limits at other places, too.
+        if not (tried and polynomial):
+            constraints.tighten(shares)
         if len(more):
-            nodes, multipliers = _with_more(task, nodes, more), None
+            nodes, multipliers = _nodes(task, more, nodes), None
         gap = SETTINGS.last_gap
-        if attempt and (late or not 1 + between < worst < np.inf):
+        if tried:
             times, states, sigma = motion_of(task.curve, nodes.speed, c, places)
             states[1:, [0, -1]] = 0.0
-            motion, affine = Spline(times, states), nodes.constraints.affine
-            slower, over = _slowed(task, motion, affine, SETTINGS.scaled)
+            motion = Spline(times, states)
+            slower, over = _slowed(task, motion, polynomial, SETTINGS.scaled)
             final = slower is not None
-            if not final and (late or not affine):
-                slower, _ = _slowed(task, motion, affine, SETTINGS.slowest)
+            if not final and (late or not polynomial):
+                slower, _ = _slowed(task, motion, polynomial, SETTINGS.slowest)
             if slower is not None:
                 motions.append((slower, task.curve.parameter(sigma)))
-            if final and (affine or motions[-1][0].end < SETTINGS.nearly * least):
+            if final and (polynomial or motions[-1][0].end < SETTINGS.nearly * least):
                 break
             if final:
                 nodes.constraints.loosen()
             else:
-                if not affine:
+                if not polynomial:
                     more = np.searchsorted(task.fine.nodes[:-1], np.interp(over.t, times, sigma))
-                    nodes, multipliers = _with_more(task, nodes, more), None
+                    nodes, multipliers = _nodes(task, more, nodes), None
                 times = np.interp(nodes.speed.nodes, sigma, times)
                 _tighten_near(nodes.constraints, task.limits, over, times)
         c = feasible(nodes.speed, nodes.constraints, c, SETTINGS.inside)
@@ -157,19 +164,13 @@ def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Ar
     return best
 
 
-def _nodes(task: _Task, more: NDArray[np.intp]) -> _Nodes:
-    """The speed at its own nodes and at more of the fine ones."""
-    speed, index = task.fine.thinned(more)
+def _nodes(task: _Task, more: NDArray[np.intp], before: _Nodes | None = None) -> _Nodes:
+    """The speed at its own nodes and at more of the fine ones; also at nodes before, with limits tightened as there."""
+    speed, index = task.fine.thinned(more if before is None else np.union1d(before.places, more))
     constraints = task.everywhere.thinned(index)
-    constraints.cap(task.fastest)
+    if before is not None:
+        constraints.follow(before.constraints, np.searchsorted(index, before.places))
     return _Nodes(speed, index, constraints)
-
-
-def _with_more(task: _Task, nodes: _Nodes, more: NDArray[np.intp]) -> _Nodes:
-    """Nodes and more of the fine ones, with limits tightened as they were."""
-    finer = _nodes(task, np.union1d(nodes.places, more))
-    finer.constraints.follow(nodes.constraints, np.searchsorted(finer.places, nodes.places))
-    return finer
 
 
 def _positive(task: _Task, speed: SquaredSpeed, better: Array, c: Array, places: tuple[Array, Array]) -> Array:
@@ -201,19 +202,18 @@ def _knots(curve: GeometricPath) -> Array:
     return np.asarray(np.interp(np.concatenate([[0.0], inner, passed[-1:]]), passed, edges))
 
 
-def _tighten(task: _Task, nodes: _Nodes, c: Array, most: float) -> tuple[float, NDArray[np.intp]]:
-    """Reduce limits at nodes by as much as they are violated next to them, with the speed of coefficients c.
+def _excess(task: _Task, nodes: _Nodes, c: Array, most: float) -> tuple[float, NDArray[np.intp], Array]:
+    """Violations of limits with the speed of coefficients c.
 
-    Returns the largest value over its limit, and indices of fine nodes with more than the most, which are to be nodes;
-    limits around these are not reduced.
+    Returns the largest value over its limit; indices of fine nodes with more than the most, which are to be nodes; and
+    factors (R, M) of limits at nodes for violations next to them, but for those around these.
     """
-    fine, (_, index, constraints) = task.fine, nodes
+    fine, index = task.fine, nodes.places
     used = task.everywhere.used(fine.at_nodes(c))
     if used is None:
-        return np.inf, index[:0]
+        return np.inf, index[:0], np.ones((1, len(index)))
     used = used.reshape(len(used), -1, fine.finer)
-    # Faster than along the short last axis.
-    worst = reduce(np.maximum, [used[..., k] for k in range(fine.finer)])
+    worst = np.max(used, axis=-1)
     peaks = np.flatnonzero(np.max(worst, axis=0) > most)
     largest = np.argmax(np.max(used[:, peaks], axis=0), axis=1)
     more = np.setdiff1d(peaks * fine.finer + largest, index) if len(peaks) else peaks
@@ -222,11 +222,10 @@ def _tighten(task: _Task, nodes: _Nodes, c: Array, most: float) -> tuple[float, 
     around = worst.copy()
     around[:, 1:] = np.maximum(around[:, 1:], worst[:, :-1])
     around[:, :-1] = np.maximum(around[:, :-1], worst[:, 1:])
-    constraints.tighten(1 / np.maximum(around[:, index // fine.finer], 1.0))
-    return violation, more
+    return violation, more, 1 / np.maximum(around[:, index // fine.finer], 1.0)
 
 
-def _slowed(task: _Task, motion: Spline, affine: bool, most: float) -> tuple[Spline | None, ViolatedInstants]:
+def _slowed(task: _Task, motion: Spline, polynomial: bool, most: float) -> tuple[Spline | None, ViolatedInstants]:
     """The motion, slowed down if it violates limits.
 
     None if it must be slowed down by more than 1 + the most; and instants of the given one at which it then violates
@@ -234,28 +233,28 @@ def _slowed(task: _Task, motion: Spline, affine: bool, most: float) -> tuple[Spl
     """
     arm, limits, duration = task.arm, task.limits, motion.end
     every = pieces = np.arange(len(motion.t) - 1)
-    for repeat in range(2 if limits.of_motors and most <= SETTINGS.scaled else SETTINGS.attempts):
+    driven = limits.of_motors and not polynomial
+    for repeat in range(2 if driven and most <= SETTINGS.scaled else SETTINGS.attempts):
         # Friction changes efforts within a millisecond.
-        rate = 0.0 if affine else motion_rate(motion, SETTINGS.check_rate)
+        rate = 0.0 if polynomial else motion_rate(motion, SETTINGS.check_rate)
         over = violated_instants(arm, limits, motion, rate, pieces, 1 + 0.5 * TOLERANCE)
         if not len(over.t):
             # Peaks between samples at a lower rate are higher.
             return motion.stretched(1 + SETTINGS.margin) if 0 < rate < SETTINGS.check_rate else motion, over
         # Efforts decrease with the square of the duration, velocities with the duration, and gravity not at all.
-        scaling = 1 + 2.0 ** (repeat - (not limits.of_motors)) * (float(np.max(over.used)) - 1 + SETTINGS.margin)
+        scaling = 1 + 2.0 ** (repeat - (not driven)) * (float(np.max(over.used)) - 1 + SETTINGS.margin)
         if scaling > 1 + most:
             break
-        # Elsewhere, other quantities of joints decrease with a longer duration, or meet those at rest. In effort rates,
-        # those of gravity and friction decrease less than those of inertia, which they may balance.
-        pieces = over.pieces if affine and not limits.limited("effort_rate") else every
+        # Elsewhere, other quantities of joints decrease with a longer duration, or meet those at rest. In effort rates
+        # and motor efforts, parts that decrease less may balance those of inertia, which decrease.
+        mixed = limits.of_motors or limits.limited("effort_rate") or not polynomial
+        pieces = every if mixed else over.pieces
         motion = motion.stretched(scaling)
     return None, over._replace(t=over.t * (duration / motion.end))
 
 
 def _tighten_near(constraints: Constraints, limits: Bounds, over: ViolatedInstants, times: Array) -> None:
     """Reduce limits at nodes, at times (M,), s, next to instants at which a motion violates them."""
-    if not len(over.t):
-        return
     shares = np.ones((len(constraints.names), len(times)))
     nearest, factors = np.searchsorted(times, over.t), 1 / (over.used * (1 + SETTINGS.between))
     for index, name in enumerate(limits.quantities):

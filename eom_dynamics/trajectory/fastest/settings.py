@@ -28,14 +28,14 @@ class SearchSettings(NamedTuple):
         shortest_motion: shortest duration of a path, s: about the shortest piece for each interval.
         slow: share of the largest squared speed of a slow motion.
         unlimited: change of shares of limits from there to the largest speed below which there is no limit.
-        fine, fine_of_rates, fine_of_motors: nodes at which limits are checked for each one at which they hold: usually,
-            with limits of jerk or effort rate, and with motors or joint friction, which change efforts within a
-            millisecond where they turn back.
+        fine, fine_of_friction: nodes at which limits are checked for each one at which they hold: usually, and with
+            friction or springs that are not linear, by which efforts change within a millisecond.
         cold, inside: share of the largest squared speed with which to begin, and to go on.
         attempts, late: most refinements, and how many of the last ones check motions in any case.
         first_gap, last_gap: relative distances from the shortest duration at the start and the end of an attempt, of
             the first one and of later ones.
-        between: relative violation of limits between nodes that an attempt leaves.
+        between, between_motors: relative violation of limits between nodes from which on motions are not checked; with
+            limits of motors that are polynomials, checks take less time than attempts.
         peak, patient: value over its limit at which a place between nodes becomes a node in so many first attempts: a
             narrow peak, which limits at nodes around do not reduce. Later, any violation above ``between`` shows that
             these do not suffice.
@@ -86,21 +86,21 @@ class SearchSettings(NamedTuple):
     slow: float = 1e-30
     unlimited: float = 1e-10
     fine: int = 3
-    fine_of_rates: int = 5
-    fine_of_motors: int = 15
+    fine_of_friction: int = 15
     cold: float = 0.7
     inside: float = 0.993
     attempts: int = 12
     late: int = 6
-    first_gap: tuple[float, float] = (1.0, 3e-3)
-    last_gap: tuple[float, float] = (3e-3, 1e-4)
+    first_gap: tuple[float, float] = (1.0, 1e-3)
+    last_gap: tuple[float, float] = (3e-3, 2e-4)
     between: float = 8e-4
+    between_motors: float = 0.03
     peak: float = 1.05
     patient: int = 3
-    scaled: float = 1e-3
+    scaled: float = 5e-4
     slowest: float = 0.5
     nearly: float = 1.005
-    most_slowed: float = 2.0
+    most_slowed: float = 1.2
     margin: float = 1e-5
     residual: float = 10.0
     nearest: float = 0.95

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
+from .path import divided
 from .settings import SETTINGS
 
 DEGREE = 4
@@ -54,13 +55,9 @@ class SquaredSpeed:
         self._t = np.concatenate([np.full(DEGREE, knots[0]), knots, np.full(DEGREE, knots[-1])])
         self.count = len(knots) - 1 + DEGREE
         interval = np.repeat(np.arange(len(counts)), counts)
-        within = np.arange(len(interval)) - np.repeat(np.cumsum(counts) - counts, counts)
-        self.steps = (np.diff(knots) / counts)[interval]
-        # In the middle of their steps, but for intervals next to an end, which is a node.
-        offset = np.full(len(interval), 0.5)
-        for end in (0, -1):
-            offset[interval == interval[end]] = -float(end)
-        self.nodes = knots[interval] + (within + offset) * self.steps
+        # From knots on, where efforts of motors behind springs have kinks; the last interval ends at its last node.
+        self.nodes = np.delete(divided(knots, counts), len(interval) - counts[-1])
+        self.steps = _steps(self.nodes)
         self.rows = np.ascontiguousarray(self._rows(self.nodes, interval, 4).transpose(0, 2, 1))
         self._columns = interval + np.arange(DEGREE + 1)[:, np.newaxis]
         self._products = np.zeros((0, len(_LOWER), 0))
@@ -68,13 +65,11 @@ class SquaredSpeed:
     def thinned(self, more: NDArray[np.intp]) -> tuple[SquaredSpeed, NDArray[np.intp]]:
         """The same functions at the nodes without ``finer`` and at more of these, by index; and the indices of all."""
         finer, counts = self.finer, self.counts // self.finer
-        place = np.full(np.sum(counts), finer // 2)
-        for end, part in ((0, slice(None, counts[0])), (-1, slice(-counts[-1], None))):
-            place[part] = end % finer
-        index = np.union1d(np.arange(len(place)) * finer + place, more)
-        cells = index // finer
+        place = np.arange(0, len(self.nodes), finer)
+        place[-counts[-1] :] += finer - 1
+        index = np.union1d(place, more)
         thin = copy(self)
-        thin.nodes, thin.steps = self.nodes[index], finer * self.steps[index] / np.bincount(cells)[cells]
+        thin.nodes, thin.steps = self.nodes[index], _steps(self.nodes[index])
         thin.rows, thin._columns = self.rows[..., index], self._columns[:, index]
         thin.counts = np.bincount(np.repeat(np.arange(len(counts)), self.counts)[index])
         return thin, index
@@ -152,6 +147,11 @@ class SquaredSpeed:
         return _product(*ends)
 
 
+def _steps(nodes: Array) -> Array:
+    """Share of each node in the unit interval (M,): to the middle between it and its neighbours."""
+    return np.diff(np.concatenate([[0.0], 0.5 * (nodes[1:] + nodes[:-1]), [1.0]]))
+
+
 def _product(a: Sequence[Array] | Array, b: Sequence[Array]) -> Array:
     """Derivatives 0 … of a product, as many as those of b, from those of its factors."""
     return np.array([sum(comb(k, j) * a[j] * b[k - j] for j in range(k + 1)) for k in range(len(b))])
@@ -161,14 +161,3 @@ def time_derivatives(x: Array) -> Array:
     """Time derivatives 1 … 4 of σ (4, N) from x … x''' (4, N)."""
     root = np.sqrt(x[0])
     return np.array([root, 0.5 * x[1], 0.5 * root * x[2], 0.5 * x[0] * x[3] + 0.25 * x[1] * x[2]])
-
-
-def time_derivative_changes(x: Array) -> Array:
-    """Derivatives of :func:`time_derivatives` by x … x''' (4 by x … x''', 4, N)."""
-    root = np.sqrt(x[0])
-    result = np.zeros((4, *x.shape))
-    result[0, 0] = 0.5 / root
-    result[1, 1] = 0.5
-    result[0, 2], result[2, 2] = 0.25 * x[2] / root, 0.5 * root
-    result[:, 3] = 0.5 * x[3], 0.25 * x[2], 0.25 * x[1], 0.5 * x[0]
-    return result
