@@ -68,7 +68,7 @@ def strong(arm: Robot) -> Robot:
 
 
 def holding_little(arm: Robot) -> Robot:
-    """With a limit of effort that the first joint exceeds where the arm is horizontal, and one of its motor far beyond."""
+    """With a limit of effort that the first joint exceeds where the arm is horizontal, not its motor."""
     first, second = strong(arm).joints
     motor = replace(first.actuator.motor, torque_limit=1000.0)
     first = replace(first, limits=Limits(effort=14.0), actuator=replace(first.actuator, motor=motor))
