@@ -367,6 +367,16 @@ def overload(loop: ControlLoop) -> str:
     )
 
 
+def blocked(loop: ControlLoop) -> str:
+    """The step that the gate between loop and drives has refused last; empty for none."""
+    bound, place = (int(loop.number(f"blocked_{x}")) for x in ("bound", "place"))
+    step, limit, time = (loop.number(f"blocked_{x}") for x in ("step", "limit", "time"))
+    what = ("", f"motor {loop.arm.motor_names[place % len(loop.arm.motor_names)]}", "effort of ")[bound]
+    if what == "effort of ":
+        what += loop.arm.robot.joint_names[place]
+    return f"{what} would step by {step:.3g} within {time:.3g} s, at most {limit:.3g} (SI units)" if bound else ""
+
+
 def _place_of(loop: ControlLoop, what: str) -> str:
     """A quantity that is limited, and its joint or motor."""
     limit, place = (int(loop.number(f"{what}_{x}")) for x in ("limit", "place"))

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ..arguments import count, flag, positive
 from ..arrays import Array
 from ..dynamics import Dynamics
-from ..elastic import ElasticArm
+from ..elastic import ElasticArm, LimitCheck
 from ..elastic.elastic_arm import lowest_frequency, require_arm
 from ..elastic.limit_violations import refuse_degrees
 from ..exceptions import StateError
@@ -83,6 +83,27 @@ def inertia_and_frequency(arm: ElasticArm) -> tuple[Array, float]:
         return largest, float(f"{lowest_frequency(arm, M) / (2 * np.pi):.3g}")
     except StateError:
         return largest, 0.0
+
+
+@lru_cache(maxsize=8)
+def braking(arm: ElasticArm) -> Array:
+    """Largest accelerations (n,) with which joints brake: their limits.
+
+    Of a joint without one, twice what the largest efforts of all joints, those of their motors included, with the
+    weight make of the inertia of links and rotors, each in the direction that adds, over random configurations, to six
+    digits: for some milliseconds, springs brake links faster than motors could, in fastest motions 1.5 times as fast.
+    Infinite where its own effort has no limit.
+    """
+    robot, check = arm.robot, LimitCheck(arm)
+    found, m = np.array(check.rate_limits[1]), len(arm.motor_names)
+    effort = np.minimum(check.most_effort, np.bincount(arm.motor_joint, check.upper[-m:], robot.n))
+    if (unknown := np.isinf(found) & np.isfinite(effort)).any():
+        poses, dynamics = poses_within_limits(robot, _CONFIGURATIONS, np.pi / 2), Dynamics(robot, backend="numpy")
+        inverse = np.linalg.inv(dynamics.mass_matrix(poses) + np.diag(arm.rotor_inertia))
+        loads = np.where(np.isfinite(effort), effort + np.abs(dynamics.gravity(poses)), 0.0)
+        most = 2.0 * np.einsum("kij,kj->ki", np.abs(inverse), loads).max(axis=0)
+        found[unknown] = [float(f"{x:.6g}") for x in most[unknown]]
+    return found
 
 
 def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None) -> OnlineLimits:

@@ -22,6 +22,7 @@ from ..elastic.motor_programs import MOTOR_NAMES
 from ..exceptions import KernelError
 from ..states import EFFORT_NAMES, STATE_NAMES
 from .library import library_for
+from .online_trajectory import braking
 
 LIMITED = ("q", "qd", "qdd", "qddd", "tau", "taud", "motor_velocity", "motor_effort")
 """Quantities with limits."""
@@ -32,13 +33,33 @@ def limits_of(arm: ElasticArm) -> dict[str, Array]:
     check, n, m = LimitCheck(arm), arm.robot.n, len(arm.motor_names)
     names = (*STATE_NAMES, *EFFORT_NAMES, *MOTOR_NAMES)
     ends = np.cumsum([m if name in MOTOR_NAMES else n for name in names])[:-1]
-    numbers = {"largest_effort": check.most_effort, "turn": check.turn, "voltage_limit": check.voltage}
+    numbers = {"largest_effort": check.most_effort, "braking": braking(arm)}
+    numbers |= {"turn": check.turn, "voltage_limit": check.voltage, "jump_rate": check.rate_limits[0]}
     numbers |= {"lower.motor_sum": -check.motor_effort, "upper.motor_sum": check.motor_effort}
-    numbers["jump_rate"] = check.rate_limits[0]
     for side in ("lower", "upper"):
         rows = dict(zip(names, np.split(getattr(check, side), ends), strict=True))
         numbers |= {f"{side}.{name}": rows[name] for name in LIMITED}
     return numbers
+
+
+def motor_speeds(arm: ElasticArm) -> Array:
+    """Largest speed of each motor (m,), rad/s or m/s, on the link side.
+
+    Its own limit; else that of its joint, with the rate of its spring's deflection where the effort rate is limited,
+    through the transmission. Where the joint has none, it is as fast as it can brake within its range of positions;
+    infinite where that is not known.
+    """
+    limits, joint = limits_of(arm), arm.motor_joint
+    with np.errstate(divide="ignore", invalid="ignore"):
+        within = np.sqrt(2.0 * limits["braking"] * (limits["upper.q"] - limits["lower.q"]))
+        velocity = np.where(np.isfinite(limits["upper.qd"]), limits["upper.qd"], within)[joint]
+        rate = limits["upper.taud"][joint]
+        deflection = np.where(np.isfinite(rate), rate / arm.stiffness[joint], 0.0)
+    joint_side = np.nan_to_num(velocity + deflection, nan=np.inf, posinf=np.inf)
+    to_motors = np.abs(np.linalg.inv(arm.side.joint_sides(list(np.eye(len(joint))))))
+    through = np.where(to_motors > 0, to_motors * np.where(to_motors > 0, joint_side, 0.0), 0.0).sum(axis=1)
+    own = limits["upper.motor_velocity"]
+    return np.where(np.isfinite(own), own, through)
 
 
 def matrices_of(arm: ElasticArm) -> dict[str, Array]:
@@ -114,7 +135,7 @@ class RobotTable:
             "transmission": arm.transmission is not None,
             "commanded_stiffness": arm.variable.any(),
         }
-        for name, values in (numbers | limits_of(arm) | matrices_of(arm)).items():
+        for name, values in (numbers | limits_of(arm) | matrices_of(arm) | {"motor_speed": motor_speeds(arm)}).items():
             row = np.ascontiguousarray(values, dtype=float).ravel()
             raise_reason(self.library.robot_set(self.address, name.encode(), row.ctypes.data, len(row)), name)
         self._add(kernels_of(arm, moving_base=moving_base))

@@ -13,16 +13,16 @@ import numpy as np
 from ..arrays import Array
 from ..codegen.floating_programs import IMU_NAMES
 from ..elastic import Feedforward, LimitCheck, LimitViolation
-from ..elastic.limit_violations import question_of_speed, refuse_degrees, summary
+from ..elastic.limit_violations import limit_violations, question_of_speed, refuse_degrees, summary
 from ..elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ..exceptions import DoubtfulSetpointError, EomDynamicsError, StateError, TrajectoryError
 from ..robot import Payload
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from ..units import unit
 from . import diagnosis
-from .control_loop import EXCEEDS, ControlLoop, Refusal, enumerators, overload, rows
+from .control_loop import EXCEEDS, ControlLoop, Refusal, blocked, enumerators, overload, rows
 from .fields import POSITIONS_ALONE
-from .online_trajectory import limits_of_joints
+from .online_trajectory import braking, limits_of_joints
 from .robot_table import RobotTable
 from .serialized import Shape, ShapeCall
 from .setpoint_to_command import SetpointEvaluator
@@ -173,7 +173,28 @@ class SetpointLoop:
             state: q … qdddd (5, n) of its setpoint, by default as it is followed.
         """
         command = Feedforward(*(self.loop.exceeded[name].copy() for name in (*EFFORT_NAMES, *MOTOR_NAMES)))
-        return self._limits.violations(rows(self.loop.exceeded, STATE_NAMES) if state is None else state, command)
+        state = rows(self.loop.exceeded, STATE_NAMES) if state is None else state
+        return self._limits.violations(state, command) or self._overruns(state)
+
+    def _overruns(self, state: Array) -> tuple[LimitViolation, ...]:
+        """Joints of a state (5, n) that could not stop before a limit of their positions."""
+        q, v, a = state[:3]
+        names, n = self.arm.robot.joint_names, self.arm.robot.n
+        units = [[unit(x, joint.type) for x in ("position", "velocity")] for joint in self.arm.robot.independent_joints]
+        lower, upper = self._limits.lower[:n], self._limits.upper[:n]
+        A, now = braking(self.arm), np.maximum(-np.sign(v) * a, 0.0)
+        A = np.where(np.isfinite(A), A, now + np.abs(v) / self.loop.settings["stop_duration"])
+        way = np.divide(v * np.abs(v), 2 * A, out=np.zeros(n), where=(v != 0) & (q >= lower) & (q <= upper))
+        stopping = limit_violations(names, "stopping position", [of for of, _ in units], q + way, lower, upper)
+        found = {x.name: x for x in stopping if way[names.index(x.name)]}
+        remarks = zip(names, q, v, A, units, strict=True)
+        return tuple(
+            found[name]._replace(
+                remark=f", from {q:.4g} {of} at {v:.4g} {per_s} with {A:.3g} {per_s}²: slow down before the limit"
+            )
+            for name, q, v, A, (of, per_s) in remarks
+            if name in found
+        )
 
     @property
     def suspicions(self) -> Counter[str]:
@@ -212,7 +233,7 @@ class SetpointLoop:
     def refusal(self, why: Refusal) -> EomDynamicsError:
         """The error of a refused reference, which is what is given to the loop."""
         loop = self.loop
-        if why.name == "over_limits":
+        if why.name in ("over_limits", "cannot_stop"):
             violations = self.violations()
             question = "" if loop.number("fed") else question_of_speed(violations)
             return violations[0].error(f"exceeds limits: {summary(violations)}{question}")
@@ -232,6 +253,8 @@ class SetpointLoop:
             return StateError("the arm moves to a target")
         if why.name == "overload":
             return StateError(": ".join(filter(None, [overload(loop), "the arm cannot rest at the target"])))
+        if why.name == "motor_step":
+            return StateError(f"{blocked(loop)}: {SAID[why.name]}")
         if text := SAID.get(why.name):
             return (TrajectoryError if why.name in ("busy", "ended", "too_far_ahead") else StateError)(text)
         if why.name in _IN_DOUBT:

@@ -14,6 +14,15 @@ STOP_GROWTH = 1.5
 LONGER_STOPS, SHORTER_STOPS = 8, 5
 """How many longer durations are tried after the wanted one, and then how many shorter ones."""
 
+STOP_SHRINKAGE, STOP_HASTE, SHORTEST_STOP, STOP_PLACES = 0.95, 0.5, 0.02, 16
+"""A joint that would leave its range is stopped in a duration that is reduced by this factor until it does not, down to
+this share of the time in which it can brake; the duration, s, below which it rests at once, as springs would take
+efforts beyond all limits; and at how many places its range is checked."""
+
+BRAKING_SLACK = 1.01
+"""Factor of the largest acceleration with which a setpoint must be able to stop before limits of position: motions that
+brake with the largest one there meet it, also between samples of what they were planned by."""
+
 STOP_SAMPLES, TRANSITION_SAMPLES = 64, 100
 """Instants at which limits are checked, evenly over a stop, and over the transition to a trajectory."""
 
@@ -209,8 +218,10 @@ SAID = {
     "motors, or send a setpoint",
     "busy": "a trajectory is being played; an empty one stops it",
     "led_by_hand": "hands lead the arm: set the parameter mode to position or impedance",
+    "motor_step": "begin from what is commanded, with its stiffness, wrench and base, or deactivate and activate again",
     "elsewhere": f"the arm is further than {ELSEWHERE:g} rad or m, and start_tolerance, from its command: have its "
     "drives follow, or deactivate and activate again to begin where it is",
+    "unchecked_steps": "steps are not checked: give these motors, or their joints, a limit of velocity",
     "older": "its stamp is before that of the last one",
     "early": "its stamp runs ahead of its arrival, by over 20 ms more than others did: it waits for the next cycle",
     "paused": "the arm is paused: call ~/resume",

@@ -41,12 +41,13 @@ class LimitViolation(NamedTuple):
         name: name of the joint or motor.
         quantity: of a joint, ``position``, ``velocity``, ``acceleration``, ``jerk``, ``effort`` or ``effort_rate``; of
             a motor, or both of a joint, ``motor_effort``, and before the gear ``torque``, ``speed``, ``current`` or
-            ``voltage``.
+            ``voltage``; of a joint of a setpoint, ``stopping position``, where it would come to rest.
         value, limit: in ``unit``, with the sign of the value; the limit is the one that is exceeded.
         unit: such as ``rad/s``.
         ratio: ``|value - middle of the range|`` over half the range, > 1: value over limit if the range is symmetric.
             Infinite if the range has only one end.
         sample: index of the sample; 0 for a single state.
+        remark: added to the text, such as what to do.
     """
 
     name: str
@@ -56,6 +57,7 @@ class LimitViolation(NamedTuple):
     unit: str
     ratio: float
     sample: int = 0
+    remark: str = ""
 
     @property
     def violation(self) -> float:
@@ -72,7 +74,7 @@ class LimitViolation(NamedTuple):
         return LimitError(message, f"{self.name}: {self.quantity}", self.numbers, self.ratio)
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.quantity} {self.numbers}"
+        return f"{self.name}: {self.quantity} {self.numbers}{self.remark}"
 
 
 # A tenth of a velocity limit, in degrees.

@@ -141,8 +141,9 @@ def test_a_snap_that_asks_the_motor_for_more_than_its_joint_may_is_refused() -> 
         np.testing.assert_array_equal(loop.sent["drive_effort"], held)
     clipping = driven(arm, limits="clip", jump_check="ignore")
     clipping.restart(home)
+    assert [follow(clipping, rest, k) for k in range(15)] == [0] * 15
     fast[4, 1] = 1e7
-    assert follow(clipping, fast, 0) < 0
+    assert follow(clipping, fast, 15) < 0
     assert np.abs(clipping.sent["drive_effort"]).max() == pytest.approx(87.0)
 
 

@@ -26,7 +26,6 @@ from eom_dynamics.control.measured import SAMPLE_REASONS
 from eom_dynamics.control.settings import DEFAULTS, SAID
 from eom_dynamics.elastic.bounds import bounds
 from eom_dynamics.export.ros2_control import PACKAGE
-from eom_dynamics.robot.inertia import Inertial
 
 ROBOTS = ("dual_arm", "vsa_planar_2r")
 MORE_ROBOTS = [pytest.param(name, marks=pytest.mark.soak) for name in ("iiwa", "sea_planar_2r", "panda", "ur5e")]
@@ -243,16 +242,6 @@ def test_the_gains_hold_a_rigid_arm_without_rotors(name: str) -> None:
             qd = qd + 1e-3 * dynamics.forward_dynamics(q, qd, waiting)
             q, waiting = q + 1e-3 * qd, tau
         assert np.max(np.abs(q - start)) < 0.1 and np.max(np.abs(qd)) < 0.5
-
-
-def test_gains_of_a_joint_that_moves_no_mass_are_not_negative() -> None:
-    """A rigid joint of a massless body without rotor: its gains are next to none."""
-    whole = robot("planar_2r")
-    joints = [replace(joint, spring=RigidSpring(), rotor_inertia=0.0) for joint in whole.joints]
-    joints[-1] = joints[-1].with_inertial(Inertial.massless())
-    text = contents(replace(whole, name="rigid", joints=tuple(joints)))["config/rigid_controllers.yaml"]
-    given = controllers(text.decode())["feedforward_controller"]["ros__parameters"]
-    assert given["motor_kp"][0] > 0 and 0 <= given["motor_kp"][1] < 1e-3 * given["motor_kp"][0]
 
 
 def _parameters(declared: dict[str, Any]) -> Iterator[tuple[str, Any]]:

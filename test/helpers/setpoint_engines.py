@@ -458,9 +458,12 @@ def referred(scene: Scene) -> Array:
             rows.append(None)
             continue
         efforts, motors, sent = command.efforts, command.motors, command.sent
-        drives = [*sent[:4]] if sent else [motors[0], motors[1], motors[3], efforts[0]]
+        drives = [motors[0], motors[1], *reference.efforts]
+        if sent:  # the reference has no drives of which efforts pass to those of another leader
+            np.testing.assert_array_equal(np.concatenate(drives[2:]), np.concatenate([motors[3], efforts[0]]))
+            drives = [*sent[:4]]
         if modes is not None and cycle.motors is not None:
-            drives = modes.sent(now, cycle.mode, command.state, drives, cycle.motors)
+            drives = modes.sent(reference.paced, cycle.mode, command.state, drives, cycle.motors)
         rows.append(np.concatenate([[reference.status], *efforts, *drives, [found]]))
     return filled(rows)
 

@@ -127,6 +127,17 @@ def payload(arm: Robot) -> Scene:
     return Scene(arm, given, rounding=WEIGHTS)
 
 
+def payload_in_a_burst(arm: Robot) -> Scene:
+    """After a stall, setpoints come in a tenth of the time of their stamps; a payload goes by that of the cycles."""
+    given = cycles(arm, 0.1, 100)
+    given[5] = given[5]._replace(payload=Carried(0.3, (0.1, 0.0, 0.0), blend_time=0.3))
+    given[20] = given[20]._replace(jump=3 * 10**8)
+    for k in range(20, 60):
+        given[k] = given[k]._replace(fields=motion(arm.n, 20 + 10 * (k - 20), 0.1), stamp=time_of(20 + 10 * (k - 20)))
+    given[60:] = (Cycle() for _ in range(40))
+    return Scene(arm, given, rounding=WEIGHTS, lacks=REPLAYS_SETPOINTS)
+
+
 def payload_at_rest(arm: Robot) -> Scene:
     """References end at rest amid a blend; two others come without references, which are back amid the last one."""
     given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(230))]
@@ -314,6 +325,7 @@ SETPOINTS: dict[str, tuple[str, Any]] = {
     "commanded stiffness": ("variable", commanded_stiffness),
     "payload": ("soft", payload),
     "payload, damped": ("damped, coupled, sticking", payload),
+    "payload, in a burst": ("soft", payload_in_a_burst),
     "payload at rest": ("soft", payload_at_rest),
     "payload at rest, damped": ("damped, coupled, sticking", payload_at_rest),
     "payload beyond limits": ("limited", payload_beyond_limits("none")),

@@ -9,7 +9,7 @@ from loop_scene import STOPS as STOPPED
 from loop_scene import Cycle, Scene, time_of
 from reference.checks import Settings
 from reference.loop import Target
-from setpoint_scenes import REPLAYS_SETPOINTS, cycles
+from setpoint_scenes import REPLAYS_SETPOINTS, base, cycles
 from trajectory_scenes import spline, streamed
 
 from eom_dynamics import Robot
@@ -146,6 +146,7 @@ TARGETS: dict[str, tuple[str, Any]] = {
     "target, amid a trajectory": ("soft", target_amid_a_trajectory),
     "target, in a pause": ("soft", target_in_a_pause),
     "target, stopped": ("soft", stopped_targets),
+    "base, target": ("soft", base(target_amid_a_trajectory)),
     "target, damped": ("damped, coupled, sticking", target_amid_a_stream),
     "target, refused": ("limited velocity", refused_target),
     "targets, overloaded": ("holding little", overload_at_targets),

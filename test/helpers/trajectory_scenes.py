@@ -8,7 +8,7 @@ import numpy as np
 from loop_scene import STOPS as STOPPED
 from loop_scene import Carried, Cycle, Scene, time_of
 from reference.checks import Settings
-from setpoint_scenes import REPLAYS_SETPOINTS, STOPS, base, cycles, motion
+from setpoint_scenes import REPLAYS_SETPOINTS, STOPS, base, cycles, motion, stiffness, wrenches
 
 from eom_dynamics import Robot
 from eom_dynamics.control.fields import STATE_FIELDS
@@ -48,6 +48,22 @@ def trajectory(arm: Robot) -> Scene:
 def lead_of_a_trajectory(arm: Robot) -> Scene:
     """Commands for its motion 2.5 ms later, up to its end, where polynomials of a message round most."""
     return replace(trajectory(arm), cycles=[*trajectory(arm).cycles, *[Cycle()] * 256], lead=2.5e-3, rounding=1e-8)
+
+
+def beside_a_trajectory(arm: Robot) -> Scene:
+    """Wrenches and commanded stiffness come to rest in a trajectory, and are as they were then in its stop."""
+    given = [*trajectory(arm).cycles, *[Cycle()] * 200]
+    given[:10] = [x._replace(fields=x.fields | wrenches(arm, k) | stiffness(arm, k)) for k, x in enumerate(given[:10])]
+    given[100] = Cycle(spline=STOPPED)
+    return replace(trajectory(arm), cycles=given)
+
+
+def payload_of_another_clock(arm: Robot) -> Scene:
+    """It changes from setpoints, whose stamps are far ahead, to a trajectory, and on by the time of the cycles."""
+    given = [*trajectory(arm).cycles]
+    given[:10] = [x._replace(stamp=time_of(k + 200)) for k, x in enumerate(given[:10])]
+    given[5] = given[5]._replace(payload=Carried(0.3, (0.1, 0.0, 0.0), blend_time=0.04))
+    return replace(trajectory(arm), cycles=given)
 
 
 def checked_trajectory(arm: Robot) -> Scene:
@@ -256,6 +272,8 @@ def replaced_in_a_pause(arm: Robot) -> Scene:
 TRAJECTORIES: dict[str, tuple[str, Any]] = {
     "trajectory": ("soft", trajectory),
     "trajectory, lead": ("soft", lead_of_a_trajectory),
+    "trajectory, with stiffness": ("variable", beside_a_trajectory),
+    "trajectory, after another clock": ("soft", payload_of_another_clock),
     "trajectory, checked": ("limited rates", checked_trajectory),
     "trajectory, stopped, checked": ("limited rates", return_after_a_trajectory),
     "transition, slowed": ("slow", slowed_transition),

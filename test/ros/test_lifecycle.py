@@ -5,6 +5,7 @@ import re
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -273,19 +274,20 @@ def panda(start_shared):
     return start_shared(*PANDA, depth=0)
 
 
+def activate(client, **parameters):
+    """Activate a node with parameters; it has forgotten what it commanded."""
+    if client.state == "active":
+        assert client.transition("deactivate")
+    defaults = {"setpoint_timeout": 0.0, "on_setpoint_loss": "none", "effort_on_deactivate": "zero"}
+    assert client.set_parameters(defaults | {"stop_duration": 0.3} | parameters) == ""
+    assert client.transition("activate")
+    return client
+
+
 @pytest.fixture
 def activated(panda):
-    """The node with parameters, active; it has forgotten what it commanded."""
-
-    def activate(**parameters):
-        if panda.state == "active":
-            assert panda.transition("deactivate")
-        defaults = {"setpoint_timeout": 0.0, "on_setpoint_loss": "none", "effort_on_deactivate": "zero"}
-        assert panda.set_parameters(defaults | {"stop_duration": 0.3} | parameters) == ""
-        assert panda.transition("activate")
-        return panda
-
-    return activate
+    """The node with parameters, active."""
+    return partial(activate, panda)
 
 
 @pytest.mark.parametrize("efforts", REMAINING)
@@ -360,14 +362,18 @@ def test_the_node_answers_while_its_arm_is_stopped(activated):
     assert all(message.header.stamp.nanosec != ignored for message in client.feedforward)
 
 
+@pytest.fixture(scope="module")
+def slack(start_shared):
+    return start_shared("--params-file", CONFIG / "vsa_planar_2r.yaml", depth=0)
+
+
 @pytest.mark.parametrize("policy", ["none", "hold", "ramp"])
-def test_where_no_stop_is_possible_the_last_command_holds_the_position(activated, policy):
-    """As of an acceleration with which efforts of each stop are too large to compute."""
-    client = activated(setpoint_timeout=0.05, on_setpoint_loss=policy)
+def test_where_no_stop_is_possible_the_last_command_holds_the_position(slack, policy):
+    """Its springs would be slack: at their least stiffness, they exert no efforts."""
+    client = activate(slack, setpoint_timeout=0.05, on_setpoint_loss=policy)
     logged = len(client.process.log)
-    beyond = MOVING.copy()
-    beyond[2] = 1e100
-    before = client.answers_to(client.publish(beyond))[0]
+    hanging = np.array([[-np.pi / 2, 0.0], [1.0, 0.0], *np.zeros((3, 2))])
+    before = client.answers_to(client.publish(hanging, stiffness=[100.0, 100.0]))[0]
     if policy != "none":
         client.wait(lambda: "no stop is possible" in client.process.log[logged:], "the loss")
     assert client.transition("deactivate")

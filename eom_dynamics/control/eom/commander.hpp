@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <limits>
 
+#include "company.hpp"
 #include "deflection_filter.hpp"
 #include "equilibrium.hpp"
 #include "feedback.hpp"
+#include "gate.hpp"
 #include "loop_parameters.hpp"
 #include "payload.hpp"
 
@@ -23,7 +25,7 @@ class Commander {
     static constexpr std::size_t n = Robot::joints;
 
     explicit Commander(const Robot &of) noexcept
-        : robot(of), filter_(of), present_filter_(of), feedback_(of)
+        : robot(of), filter_(of), present_filter_(of), feedback_(of), gate_(of)
     {
         forget();
     }
@@ -36,6 +38,10 @@ class Commander {
     /// Time of the last cycle, of the loop, ns, and its period, s.
     std::int64_t latest = 0;
     double period = 0;
+    /// What motions without setpoints have beside the motion of joints.
+    Company<Robot> company;
+    /// Distance from the arm, at rest, from which setpoints may lead again, or 0.
+    double resuming = 0;
     /// Factor of efforts in a ramp, and its time derivative.
     std::array<Scalar, 2> share{1, 0};
 
@@ -45,22 +51,41 @@ class Commander {
         feedback_.configure(chosen);
     }
 
-    /// A cycle at a time of the loop, ns, after a step of at most LONGEST_RESPONSE_STEP.
-    void pass(std::int64_t time, std::int64_t step) noexcept
+    /// A cycle at a time of the loop, ns, after a step of at most LONGEST_RESPONSE_STEP, and another one on the clock.
+    void pass(std::int64_t time, std::int64_t step, std::int64_t passed) noexcept
     {
         latest = time;
-        blended_ += step;
+        step_ = step;
+        paced_ += step;
+        unchanged_ = std::min(unchanged_ + std::max<std::int64_t>(passed, 0), LONGEST_GAP);
     }
 
     /// Forgets commands.
     void forget() noexcept
     {
         output = {};
+        leader_ = Leader::none;
         output.setpoint = robot.rest();
         filter_.forget();
         present_filter_.forget();
         feedback_.forget();
+        gate_.forget();
     }
+
+    /// Has a motion without setpoints begin at a time of the loop, ns, with the wrenches, the stiffness and the motion of the
+    /// base of a setpoint then; and has others have them some time after the last cycle, ns.
+    void begin_company(const Setpoint<Robot> &from, std::int64_t now) noexcept
+    {
+        company.begin(from);
+        accompanied_ = now;
+    }
+    void accompany(Setpoint<Robot> &x, std::int64_t later = 0) const noexcept
+    {
+        company.accompany(x, seconds(std::max<std::int64_t>(latest + later - accompanied_, 0)), parameters.stop_duration);
+    }
+
+    /// Another motion begins, such as a stop after another one.
+    void renew() noexcept { gate_.renew(); }
 
     void refuse(Refusal why) noexcept
     {
@@ -72,11 +97,13 @@ class Commander {
     ///
     /// The command is for the motion at the lead, which may be given. One that is not refused by limits that are to be refused
     /// leaves the payload as it is: see yield_payload(). Amid a stop or a change of pace, whose limits were checked without
-    /// changes of the payload that have not begun, these are held.
-    bool accept(const Setpoint<Robot> &x, std::int64_t stamp, bool refusable = true, const State<n> *ahead = nullptr,
-                bool held = false) noexcept
+    /// changes of the payload that have not begun, these are held. From a setpoint of a stream the arm must be able to stop
+    /// within limits of positions; what the loop makes itself ends there.
+    bool accept(const Setpoint<Robot> &x, std::int64_t stamp, Leader leader, bool refusable = true,
+                const State<n> *ahead = nullptr, bool held = false) noexcept
     {
         payload_.hold(held);
+        payload_stamp_ = leader == Leader::setpoints ? stamp : 0;
         const Refusal why = objection(x);
         if (why != Refusal::none && (refusable || why != Refusal::free_fall)) {
             refuse(why);
@@ -87,7 +114,8 @@ class Commander {
             refuse(Refusal::not_finite);
             return false;
         }
-        if (parameters.limits != LimitPolicy::ignore && !meets()) {
+        const bool stops = leader != Leader::setpoints || Limits<Robot>::can_stop(robot, own(), parameters.stop_duration);
+        if (parameters.limits != LimitPolicy::ignore && !(stops && meets())) {
             ++counts.over_limits;
             exceeded_ = result_;
             exceeding_ = own();
@@ -96,14 +124,18 @@ class Commander {
                 return false;
             }
             // An arm that was led, or found, beyond limits of its positions may come back.
-            const bool returns = output.valid && Limits<Robot>::returns(robot, own().q, output.setpoint.q) &&
+            const bool returns = stops && output.valid && Limits<Robot>::returns(robot, own().q, output.setpoint.q) &&
                                  Limits<Robot>::meets_others(robot, own(), result_, shafts_);
             if (refusable && !returns && parameters.limits == LimitPolicy::refuse) {
-                refuse(Refusal::over_limits);
+                refuse(stops ? Refusal::over_limits : Refusal::cannot_stop);
                 return false;
             }
         }
-        payload_.keep(stamp, latest);
+        if (refusable && blocks(leader, stamp)) {
+            refuse(Refusal::motor_step);
+            return false;
+        }
+        payload_.keep(payload_stamp_, paced_);
         if (refusable)
             payload_.resume();
         if (robot.filters() || robot.slides()) {
@@ -127,6 +159,8 @@ class Commander {
         if (robot.converts())
             sent_for_ = candidate_;
         share = {1, 0};
+        leader_ = leader;
+        unchanged_ = 0;
         ++counts.followed;
         return true;
     }
@@ -135,7 +169,7 @@ class Commander {
     void repeat(std::int64_t step) noexcept
     {
         const Status status = output.status;
-        accept(output.setpoint, stamp_ ? stamp_ + step : 0, false);
+        accept(output.setpoint, stamp_ ? stamp_ + step : 0, leader_, false);
         output.status = status;
         payload_.go_by_clock();
     }
@@ -172,10 +206,11 @@ class Commander {
         return most;
     }
 
-    /// The setpoint of a state, at rest otherwise.
+    /// The setpoint of a state, with what the last command has beside the motion of joints, at rest.
     void move(const State<n> &state, Setpoint<Robot> &x) const noexcept
     {
-        x = robot.rest();
+        x = resting();
+        x.W = output.setpoint.W;
         take(state, x);
     }
 
@@ -186,7 +221,7 @@ class Commander {
     {
         if (&x != &candidate_)
             candidate_ = x;
-        payload_.predict(time, latest, candidate_);
+        payload_.predict(paced_ + (time - latest), paced_, candidate_);
         return excess(limits, widens, margin, least);
     }
 
@@ -207,8 +242,8 @@ class Commander {
     /// Adds feedback, and what is sent, to the output. Where the arm complies, the motors are sent to where they are.
     void complete(const Measurement<Robot> &measured) noexcept
     {
-        if (!feedback_.add(output, share[0], seconds(blended_), measured))
-            ++counts.unmeasured;
+        const bool usable = feedback_.add(output, share[0], measured);
+        counts.unmeasured += !usable;
         const Mode mode = feedback_.mode();
         if (mode != Mode::position)
             sent_for_ = output.setpoint;
@@ -217,14 +252,16 @@ class Commander {
             output.command = feedback_.impedance().command();
         }
         const Command<Robot> &y = mode == Mode::position ? output.command : feedback_.impedance().command();
-        if (robot.converts()) {
-            robot.drive_command(sent_for_, y, output.motor_effort, output.joint_effort, share, output.sent);
-        } else {
-            output.sent.position = y.motor_position;
-            output.sent.velocity = y.motor_velocity;
-            output.sent.effort = output.motor_effort;
-            output.sent.joint_effort = output.joint_effort;
-        }
+        if (!usable && output.status == Status::fresh)
+            output.status = Status::held;
+        // Where the arm complies, its motors give up what joints do.
+        const bool complies = mode != Mode::position;
+        if (!gate_.pass(output, y, leader_, complies, step_, seconds(least_step()), complies ? LimitPolicy::clip : parameters.limits))
+            return;
+        const DriveCommand<Robot> before = output.sent;
+        gate_.shifts() ? send(gate_.shifted(y)) : send(y);
+        if (!finite(output.sent.position, output.sent.velocity, output.sent.effort, output.sent.joint_effort))
+            output.sent = before;
     }
 
     /// Who leads the arm, and where the measured motors have its links.
@@ -243,7 +280,8 @@ class Commander {
     {
         if (!feedback_.change(mode, output.setpoint, measured))
             return false;
-        blended_ = 0;
+        gate_.change();
+        leader_ = Leader::hands; // another one begins with the next setpoint
         return true;
     }
 
@@ -253,11 +291,12 @@ class Commander {
         Setpoint<Robot> &x = candidate_ = resting();
         x.deflection.fill(Robot::settled);
         payload_.hold(false);
-        payload_.at(latest, latest, x);
-        payload_.keep(latest, latest);
+        payload_.at(0, paced_, x);
+        payload_.keep(0, paced_);
         x.Pd = x.Pdd = {};
         output.setpoint = x;
         output.status = Status::fresh;
+        leader_ = Leader::hands;
         share = {1, 0};
     }
 
@@ -269,7 +308,7 @@ class Commander {
         const auto flow = [&](const JointVector<Robot> &q) {
             candidate_ = x;
             candidate_.q = q;
-            payload_.at(0, latest, candidate_);
+            payload_.at(0, paced_, candidate_);
             compute(filter_, 0);
             JointVector<Robot> away = sides_of(robot, result_.motor_position);
             for (std::size_t i = 0; i < n; ++i)
@@ -325,7 +364,7 @@ class Commander {
     /// Has a setpoint carry what the tools are to carry in the end; returns whether that is to change.
     bool foresee(Setpoint<Robot> &x) const noexcept
     {
-        payload_.predict(latest, latest, x);
+        payload_.predict(paced_, paced_, x);
         const bool changes = payload_.expect(-1, false, x);
         x.Pd = x.Pdd = {};
         return changes;
@@ -352,7 +391,7 @@ class Commander {
                 find_links(measured, x);
             x.qd = {};
             candidate_ = x;
-            payload_.at(0, latest, candidate_);
+            payload_.at(0, paced_, candidate_);
             candidate_.Pd = candidate_.Pdd = {};
             compute(filter_, 0);
             if (finite(result_)) {
@@ -382,6 +421,10 @@ class Commander {
     const Command<Robot> &exceeded() const noexcept { return exceeded_; }
     /// The setpoint of that command.
     const Setpoint<Robot> &exceeding() const noexcept { return exceeding_; }
+    /// Source of the last command.
+    Leader leader() const noexcept { return leader_; }
+    /// The last step that the gate has not let pass.
+    const Blocked &blocked() const noexcept { return blocked_; }
     /// Stamp of the last setpoint, ns.
     std::int64_t stamp() const noexcept { return stamp_; }
     /// Why the last payload was refused, or null.
@@ -426,7 +469,7 @@ class Commander {
                   const PayloadBlend<Robot> &payload) noexcept
     {
         candidate_ = x;
-        payload.at(stamp, latest, candidate_);
+        payload.at(payload_stamp_, paced_, candidate_);
         if (leads())
             setpoint_ = candidate_;
         if (apart()) {
@@ -558,6 +601,46 @@ class Commander {
         }
     }
 
+    /// Time of a cycle, of at least a period, ns.
+    std::int64_t least_step() const noexcept
+    {
+        return std::max(step_, std::min<std::int64_t>(std::llround(1e9 * period), LONGEST_RESPONSE_STEP));
+    }
+
+    /// Whether a step from the last command is more than motors can make, in the time of stamps or since it, of setpoints, with
+    /// their jitter, or of a cycle.
+    bool blocks(Leader leader, std::int64_t stamp) noexcept
+    {
+        const bool given = leader == Leader::setpoints;
+        if (parameters.limits == LimitPolicy::ignore || (given && parameters.jump_check != CheckPolicy::refuse))
+            return false;
+        std::int64_t time = least_step();
+        if (given)
+            time = std::clamp(stamp_ && stamp ? stamp - stamp_ : 0, unchanged_, unchanged_ + LONGEST_RESPONSE_STEP) + STAMP_JITTER;
+        const Blocked found = gate_.judge(result_, output.command, seconds(time), !given);
+        if (found.bound == Bound::none)
+            return false;
+        if (given && found.bound == Bound::motor_step && found.step <= resuming) {
+            gate_.change(); // motors pass to where they are to be
+            return false;
+        }
+        blocked_ = found;
+        return true;
+    }
+
+    /// Writes what is sent of a command with the efforts of the output.
+    void send(const Command<Robot> &y) noexcept
+    {
+        if (robot.converts()) {
+            robot.drive_command(sent_for_, y, output.motor_effort, output.joint_effort, share, output.sent);
+        } else {
+            output.sent.position = y.motor_position;
+            output.sent.velocity = y.motor_velocity;
+            output.sent.effort = output.motor_effort;
+            output.sent.joint_effort = output.joint_effort;
+        }
+    }
+
     /// Whether the command is finite in the units of the drives.
     bool can_be_sent() const noexcept
     {
@@ -576,6 +659,16 @@ class Commander {
     Command<Robot> present_;
     DeflectionFilter<Robot> present_filter_;
     Feedback<Robot> feedback_;
+    Gate<Robot> gate_;
+    Leader leader_ = Leader::none;
+    // Stamp by which the payload changes, ns; 0 for the time of the loop, by which the loop's own motions go.
+    std::int64_t payload_stamp_ = 0;
+    Blocked blocked_;
+    // Time of the last cycle, since the last command that was new, and when the motion without setpoints began, ns.
+    std::int64_t step_ = 0, unchanged_ = 0, accompanied_ = 0;
+    // Sum of the steps, by which payloads change, ns.
+    std::int64_t paced_ = 0;
+    static constexpr std::int64_t STAMP_JITTER = std::int64_t(1e9 * @stamp_jitter@);
     PayloadBlend<Robot> payload_;
     static constexpr const char *OVERLOADED = "give mass in kg, centre of mass in m, and a blend_time that is long enough",
                                 *NO_FURTHER = "limits allow no more of it here: set a lighter one, or move";
@@ -587,8 +680,6 @@ class Commander {
     Setpoint<Robot> exceeding_;
     bool final_efforts_ = false;
     std::int64_t stamp_ = 0;
-    // Time since the last change of the mode, ns.
-    std::int64_t blended_ = 0;
     // The setpoint that the command is for, where what is sent depends on it.
     Setpoint<Robot> sent_for_;
 };

@@ -227,7 +227,7 @@ class ControlLoop {
         watchdog_.pass(std::max<std::int64_t>(passed, 0));
         if (passed < -LARGEST_CORRECTION && (playing() || waiting()) && !hosted)
             playing() ? end_motion(commander_.output.setpoint) : player_.halt();
-        commander_.pass(time, step);
+        commander_.pass(time, step, passed);
         commander_.period = period > 0 ? period : 1e-3; // else no stop would ever be found
         asked_at_ = now;
         const bool begins = (received_ && commander_.parameters.jump_check != CheckPolicy::ignore) || mode != commander_.mode();
@@ -309,7 +309,7 @@ class ControlLoop {
     void play() noexcept
     {
         if (player_.play())
-            begin_trajectory();
+            begin_trajectory(planned_at_);
     }
 
     /// Takes the target that has arrived, if there is one, from what is commanded at a time, ns, on: as update(), before it.
@@ -429,7 +429,7 @@ class ControlLoop {
         } else if (const Refusal doubt = judged(); doubt != Refusal::none) {
             commander_.refuse(doubt);
             commander_.output.status = Status::held;
-        } else if (commander_.accept(reference_.setpoint, reference_.stamp)) {
+        } else if (commander_.accept(reference_.setpoint, reference_.stamp, Leader::setpoints)) {
             checks_.answered(reference_.stamp, reference_.setpoint);
             watchdog_.feed();
             watchdog_.resume();
@@ -455,9 +455,12 @@ class ControlLoop {
     /// Why the plausibility checks refuse the reference, if they do; accept() refuses what they cannot judge.
     Refusal judged() noexcept
     {
+        commander_.resuming = 0;
         if (commander_.objection(reference_.setpoint) != Refusal::none)
             return Refusal::none;
         const bool is_near = watchdog_.holds() || aiming(); // it was checked before
+        if (is_near)
+            commander_.resuming = commander_.parameters.resume_distance;
         return checks_.judge(reference_.stamp, reference_.setpoint, is_near, commander_.counts, finding_);
     }
 
@@ -530,7 +533,7 @@ class ControlLoop {
             Setpoint<Robot> x = commander_.output.setpoint;
             x.q = links;
             x.qd = x.qdd = x.qddd = x.qdddd = {};
-            settle(x, blind_ > 0 ? JointVector<Robot>{} : commander_.impedance().rates());
+            settle(x, blind_ > 0 ? JointVector<Robot>{} : commander_.impedance().rates(), false);
             watchdog_.hold(commander_.output.setpoint);
         }
     }
@@ -550,8 +553,9 @@ class ControlLoop {
     /// plan() and aim() at a time of the loop, ns.
     const Plan<n> *plan_at(std::int64_t now, double period) noexcept
     {
+        planned_at_ = now;
         if (player_.begin_waiting(now))
-            begin_trajectory();
+            begin_trajectory(now);
         if (!player_.take_next(now))
             return nullptr;
         if (player_.stops()) {
@@ -610,18 +614,40 @@ class ControlLoop {
     Setpoint<Robot> moved_on(std::int64_t now) const noexcept
     {
         Setpoint<Robot> x = commander_.output.setpoint;
+        State<n> state;
+        give(x, state);
+        quiet(state, commander_.parameters.stop_duration);
+        eom::take(state, x);
         const std::int64_t gap = now - followed_;
-        if (std::abs(gap) > LONGEST_GAP)
-            x.qd = x.qdd = x.qddd = x.qdddd = {};
-        else
+        if (std::abs(gap) > LONGEST_GAP) {
+            x.qd = x.qdd = x.qddd = x.qdddd = x.kd = x.kdd = {};
+            x.Wd = x.Wdd = {};
+            x.base.wd = x.base.wdd = x.base.wddd = x.base.fd = x.base.fdd = {};
+        } else {
             advance(x, static_cast<Scalar>(seconds(std::max<std::int64_t>(std::min(gap, interval_), 0))));
+        }
+        return x;
+    }
+
+    /// The last setpoint, with wrenches, stiffness and motion of the base at a time of the loop, ns.
+    Setpoint<Robot> accompanied(std::int64_t now) const noexcept
+    {
+        const Leader leader = commander_.leader();
+        if (leader == Leader::setpoints)
+            return moved_on(now);
+        Setpoint<Robot> x = commander_.output.setpoint;
+        if (leader == Leader::stop)
+            watchdog_.accompany(x, now - commander_.latest);
+        else if (leader == Leader::trajectory || leader == Leader::target)
+            commander_.accompany(x, now - commander_.latest);
         return x;
     }
 
     /// Of what happened before, nothing matters any more.
-    void begin_trajectory() noexcept
+    void begin_trajectory(std::int64_t now) noexcept
     {
         lost_time_ = 0;
+        commander_.begin_company(accompanied(now), now);
         motion_.halt();
         watchdog_.resume();
         checks_.restart();
@@ -676,7 +702,7 @@ class ControlLoop {
         if (brakes) // a host that plans itself aims before the cycle
             motion_.advance(std::clamp<std::int64_t>(now - commander_.latest, 0, LONGEST_RESPONSE_STEP));
         player_.halt();
-        begin_trajectory();
+        begin_trajectory(now);
         brakes ? motion_.lead(now) : motion_.begin(from, now);
     }
 
@@ -709,7 +735,9 @@ class ControlLoop {
             }
         }
         motion_.go_on(now);
-        if (commander_.accept(motion_.setpoint(), now)) {
+        Setpoint<Robot> x = motion_.setpoint();
+        commander_.accompany(x);
+        if (commander_.accept(x, now, Leader::target)) {
             watchdog_.feed();
             return;
         }
@@ -732,8 +760,9 @@ class ControlLoop {
             return;
         Setpoint<Robot> x = commander_.robot.rest();
         take(state, x);
+        commander_.accompany(x);
         const bool held = player_.changes(now) || (halts_ && player_.path_state()[1] > 0);
-        if (!commander_.accept(x, now, true, &ahead, held)) {
+        if (!commander_.accept(x, now, Leader::trajectory, true, &ahead, held)) {
             break_off();
             return;
         }
@@ -794,14 +823,15 @@ class ControlLoop {
         return nullptr;
     }
 
-    /// Makes a position the present one, and begins a stop where its rate is a motion.
+    /// Makes a position the present one, and begins a stop where its rate is a motion; unless it may be refused, whatever limits
+    /// say.
     void settle(Setpoint<Robot> &x, const JointVector<Robot> &rate, bool refusable = true) noexcept
     {
         const bool moves = finite(rate) && std::any_of(rate.begin(), rate.end(), [](Scalar entry) {
                                return std::fabs(static_cast<double>(entry)) > STANDSTILL;
                            });
         x.qd = moves ? rate : JointVector<Robot>{};
-        if (commander_.accept(x, 0, refusable && !moves) && moves)
+        if (commander_.accept(x, 0, Leader::hands, refusable && !moves) && moves)
             watchdog_.begin_stop(commander_.output.setpoint);
     }
 
@@ -829,8 +859,11 @@ class ControlLoop {
     // Whether there was contact; where the arm came from, and would go.
     std::atomic<bool> touched_{false};
     Past<Robot> past_;
-    // Times, ns: of the last command, of the first one at its position, and of the last cycle that the arm did not follow.
+    // Times, ns: of the last command, of the first one at its position, of the last cycle that the arm did not follow, and of the
+    // last call on the clock.
     std::int64_t sent_at_ = LONG_AGO, moved_at_ = LONG_AGO, strays_ = NEVER, asked_at_ = 0;
+    // Time of the loop at which a trajectory was planned, ns.
+    std::int64_t planned_at_ = 0;
     JointVector<Robot> stays_{};
     Target retreat_;
     // Time without usable measurements where the mode needs them, ns, and their count in the last cycle.

@@ -27,21 +27,19 @@ class Feedback {
     void forget() noexcept
     {
         mode_ = Mode::position;
-        sent_ = false;
-        motor_less_ = {};
-        joint_less_ = {};
+        motors_at_.fill(std::numeric_limits<Scalar>::quiet_NaN());
+        links_at_.fill(std::numeric_limits<Scalar>::quiet_NaN());
     }
 
     Mode mode() const noexcept { return mode_; }
     const Impedance<Robot> &impedance() const noexcept { return impedance_; }
 
-    /// Changes the mode, near a setpoint; returns whether what is measured suffices. Efforts begin as they were.
+    /// Changes the mode, near a setpoint; returns whether what is measured suffices.
     bool change(Mode mode, const Setpoint<Robot> &near, const Measurement<Robot> &measured) noexcept
     {
         if (mode != Mode::position && mode_ == Mode::position && !impedance_.begin(near, measured))
             return false;
         mode_ = mode;
-        changes_ = true;
         return true;
     }
 
@@ -55,33 +53,17 @@ class Feedback {
         motor_velocity_ = command.motor_velocity;
     }
 
-    /// Efforts of motors and joints with feedback, times a share, for the setpoint and command of an output, a time, s, after
-    /// the last change of the mode; returns whether what is measured was usable where it must be.
-    bool add(LoopOutput<Robot> &output, Scalar share, double since, const Measurement<Robot> &measured) noexcept
+    /// Efforts of motors and joints with feedback, times a share, for the setpoint and command of an output; returns whether
+    /// what is measured was usable where it must be.
+    bool add(LoopOutput<Robot> &output, Scalar share, const Measurement<Robot> &measured) noexcept
     {
-        bool usable = true;
-        if (mode_ == Mode::position)
-            follow(output, share, measured);
-        else
-            usable = comply(output, share, measured);
-        blend(output, since);
-        if (parameters_.limits == LimitPolicy::clip || mode_ != Mode::position) {
-            // Motors give up what joints do.
-            JointVector<Robot> clipped = output.joint_effort, less;
-            Limits<Robot>::clip_efforts(robot_, clipped);
-            for (std::size_t i = 0; i < n; ++i)
-                less[i] = clipped[i] - output.joint_effort[i];
-            add_joints(output, less);
-            output.joint_effort = clipped;
-            Limits<Robot>::clip_motors(robot_, output.command.motor_velocity, output.motor_effort);
-        }
-        return usable;
+        if (mode_ != Mode::position)
+            return comply(output, share, measured);
+        follow(output, share, measured);
+        return true;
     }
 
   private:
-    /// Time in which efforts pass from one mode to the next, s.
-    static constexpr double BLEND = 0.3;
-
     /// Efforts of the impedance, and of the motors of one joint that hold its stiffness.
     bool comply(LoopOutput<Robot> &output, Scalar share, const Measurement<Robot> &measured) noexcept
     {
@@ -109,42 +91,27 @@ class Feedback {
         return true;
     }
 
-    /// Has efforts begin as they were before a change of the mode.
-    void blend(LoopOutput<Robot> &output, double since) noexcept
-    {
-        if (since < BLEND) {
-            const double s = since / BLEND;
-            const auto left = static_cast<Scalar>((1 - s) * (1 - s) * (1 - s) * (1 + 3 * s + 6 * s * s));
-            const auto pass = [&](auto &values, const auto &last, auto &less) {
-                for (std::size_t i = 0; i < values.size(); ++i) {
-                    if (changes_)
-                        less[i] = sent_ ? last[i] - values[i] : 0;
-                    values[i] += left * less[i];
-                }
-            };
-            pass(output.motor_effort, motor_effort_, motor_less_);
-            pass(output.joint_effort, joint_effort_, joint_less_);
-        }
-        changes_ = false;
-        motor_effort_ = output.motor_effort;
-        joint_effort_ = output.joint_effort;
-        sent_ = true;
-    }
-
     void follow(LoopOutput<Robot> &output, Scalar share, const Measurement<Robot> &measured) noexcept
     {
         output.motor_effort = output.command.motor_effort;
         output.joint_effort = output.command.tau;
-        if (measured.motors)
+        if (measured.motors && reads_motors_)
             for (std::size_t i = 0; i < m; ++i) {
+                const bool moves = passes(measured.motor_position[i], motors_at_[i]);
                 const Scalar feedback =
                     parameters_.motor_kp[i] * (motor_position_[i] - measured.motor_position[i]) +
                     parameters_.motor_kd[i] * (motor_velocity_[i] - measured.motor_velocity[i]);
-                if (std::isfinite(feedback))
+                if (moves && std::isfinite(feedback))
                     output.motor_effort[i] += share * feedback;
             }
         if (measured.links)
             add_links(output, share, measured);
+    }
+
+    /// Whether a position is that of a motion since the last one, as in the mode impedance.
+    static bool passes(Scalar position, Scalar &last) noexcept
+    {
+        return !(std::fabs(position - std::exchange(last, position)) > Impedance<Robot>::JUMP);
     }
 
     void add_links(LoopOutput<Robot> &output, Scalar share, const Measurement<Robot> &measured) noexcept
@@ -153,7 +120,7 @@ class Feedback {
         for (std::size_t i = 0; i < n; ++i) {
             const Scalar effort = parameters_.link_kp[i] * (output.setpoint.q[i] - measured.q[i]) +
                                   parameters_.link_kd[i] * (output.setpoint.qd[i] - measured.qd[i]);
-            feedback[i] = std::isfinite(effort) ? share * effort : 0;
+            feedback[i] = passes(measured.q[i], links_at_[i]) && std::isfinite(effort) ? share * effort : 0;
         }
         add_joints(output, feedback);
     }
@@ -172,10 +139,9 @@ class Feedback {
     MotorVector<Robot> motor_position_{}, motor_velocity_{};
     Impedance<Robot> impedance_;
     Mode mode_ = Mode::position;
-    // Whether the mode has changed since the last cycle; whether there are last efforts, and by which they were larger then.
-    bool changes_ = false, sent_ = false;
-    MotorVector<Robot> motor_effort_{}, motor_less_{};
-    JointVector<Robot> joint_effort_{}, joint_less_{};
+    // Positions that were measured last.
+    MotorVector<Robot> motors_at_{};
+    JointVector<Robot> links_at_{};
 };
 
 } // namespace eom

@@ -137,6 +137,7 @@ struct Hosted final : eom_loop {
         const Finding &finding = loop.finding();
         const auto &commander = loop.commander();
         const Overload &overload = commander.overload();
+        const Blocked &blocked = commander.blocked();
         const auto &y = loop.output();
 #define EOM_NUMBERED(name, value) {name, static_cast<double>(value)}
 #define EOM_OF(object, name) EOM_NUMBERED(#name, object.name)
@@ -146,13 +147,15 @@ struct Hosted final : eom_loop {
             const char *name;
             double value;
         } values[] = {
-            EOM_OF(y, status), EOM_OF(y, valid), EOM_OF(y.setpoint, on_base), EOM_NUMBERED("given_on_base", given.on_base),
+            EOM_OF(y, status), EOM_OF(y, valid), EOM_OF(y.setpoint, on_base), EOM_OF(y.setpoint, loaded), EOM_NUMBERED("given_on_base", given.on_base),
             EOM_SAID(loop, playing), EOM_SAID(loop, waiting), EOM_SAID(loop, blending), EOM_SAID(loop, aiming),
             EOM_SAID(loop, arrived), EOM_SAID(loop, off_path), EOM_SAID(loop, touched), EOM_SAID(loop, blinded),
             EOM_SAID(loop, moved_at),
             EOM_OF(loop, paused), EOM_OF(loop, speed_scaling), EOM_NUMBERED("slowed_to", loop.governor().least()),
             EOM_NUMBERED("slowed_limit", loop.governor().limit()), EOM_NUMBERED("slowed_place", loop.governor().place()),
             EOM_PART(overload, limit), EOM_PART(overload, place), EOM_PART(overload, value), EOM_PART(overload, bound),
+            EOM_PART(blocked, bound), EOM_PART(blocked, place), EOM_PART(blocked, step), EOM_PART(blocked, limit),
+            EOM_PART(blocked, time),
             EOM_NUMBERED("latest", loop.clock()), EOM_SAID(loop, lost_time), EOM_SAID(commander, mode), EOM_SAID(commander, payload_stays),
             EOM_SAID(commander, final_efforts), EOM_NUMBERED("beyond_limit", commander.led_beyond()),
             EOM_SAID(commander.impedance(), softened), EOM_NUMBERED("moves", !rests(y.setpoint)),

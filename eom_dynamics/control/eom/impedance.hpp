@@ -77,14 +77,21 @@ class Impedance {
             rate_ = rate;
             return false;
         }
-        for (std::size_t i = 0; i < n; ++i) {
+        const JointVector<Robot> links = q_;
+        const Command<Robot> command = y_;
+        for (std::size_t i = 0; i < n; ++i)
             q_[i] += (wanted_[i] - at_[i]) * gain_[i];
-            travel_[i] = std::clamp<Scalar>(travel_[i] + wanted_[i] - at_[i], -TRAVEL, TRAVEL);
-        }
-        at_ = wanted_;
         find(reference, free, 4);
+        if (!finite(y_) || !finite(q_)) {
+            q_ = links;
+            y_ = command;
+            return false;
+        }
+        for (std::size_t i = 0; i < n; ++i)
+            travel_[i] = std::clamp<Scalar>(travel_[i] + wanted_[i] - at_[i], -TRAVEL, TRAVEL);
+        at_ = wanted_;
         narrow();
-        return finite(y_);
+        return true;
     }
 
     /// The joint that is furthest beyond a limit of its position, by more than rounding, or as many as there are.

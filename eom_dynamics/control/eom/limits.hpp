@@ -112,6 +112,25 @@ struct Limits {
         return most;
     }
 
+    /// Acceleration, > 0, with which a joint of a setpoint can brake: its largest one; where that is unknown, the present one
+    /// and what stops it in a time, s.
+    static Scalar braking(const Robot &robot, const Setpoint<Robot> &x, std::size_t i, double time) noexcept
+    {
+        const Scalar most = robot.braking[i], now = x.qd[i] > 0 ? -x.qdd[i] : x.qdd[i];
+        return std::isfinite(most) ? most : std::max<Scalar>(now, 0) + std::fabs(x.qd[i]) / static_cast<Scalar>(time);
+    }
+
+    /// Whether each joint that is within its range can stop there.
+    static bool can_stop(const Robot &robot, const Setpoint<Robot> &x, double time) noexcept
+    {
+        bool stops = true;
+        for (std::size_t i = 0; i < Robot::joints; ++i) {
+            const Scalar v = x.qd[i], room = v > 0 ? robot.upper.q[i] - x.q[i] : x.q[i] - robot.lower.q[i];
+            stops = stops && !(room >= 0 && v * v > static_cast<Scalar>(2 * @braking_slack@) * braking(robot, x, i, time) * room);
+        }
+        return stops;
+    }
+
     /// Whether no position is further beyond a limit than those before, but for rounding.
     static bool returns(const Robot &robot, const JointVector<Robot> &q, const JointVector<Robot> &before) noexcept
     {
@@ -145,15 +164,18 @@ struct Limits {
     /// those of torque, current and voltage at motor velocities, all link side.
     ///
     /// Where the back-EMF alone exceeds the voltage limit, the motor brakes within the limits of torque and current.
-    static void clip_motors(const Robot &robot, const MotorVector<Robot> &velocity, MotorVector<Robot> &effort) noexcept
+    /// Efforts that are allowed, beyond limits at the joints, are as well.
+    static void clip_motors(const Robot &robot, const MotorVector<Robot> &velocity, MotorVector<Robot> &effort,
+                            const MotorVector<Robot> &allowed = {}) noexcept
     {
         struct Motors {
             const MotorVector<Robot> &motor_velocity, &motor_effort;
         };
-        const JointVector<Robot> sums = robot.motor_sums(effort);
+        const JointVector<Robot> sums = robot.motor_sums(effort), most = robot.motor_sums(allowed);
         JointVector<Robot> less;
         for (std::size_t i = 0; i < Robot::joints; ++i)
-            less[i] = std::clamp(sums[i], robot.lower.motor_sum[i], robot.upper.motor_sum[i]) - sums[i];
+            less[i] = std::clamp(sums[i], std::min(robot.lower.motor_sum[i], most[i]),
+                                 std::max(robot.upper.motor_sum[i], most[i])) - sums[i];
         robot.add_at_joints(less, effort);
         Shafts<Robot> shafts;
         robot.drive(Motors{velocity, effort}, shafts);

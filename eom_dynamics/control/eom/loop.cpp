@@ -527,7 +527,7 @@ eom::LoopState eom::state_of(const eom_loop &loop) noexcept
     return on(&loop, [](const auto &of) -> LoopState {
         const auto &x = of.loop;
         return {x.output().status, x.output().valid, x.playing(), x.waiting(), x.aiming(), x.arrived(), x.counts(), x.refusal(),
-                x.payload_refusal(), x.commander().overload(), x.finding(), x.commander().mode(), x.commander().led_beyond(),
+                x.payload_refusal(), x.commander().overload(), x.commander().blocked(), x.finding(), x.commander().mode(), x.commander().led_beyond(),
                 x.blinded(), of.contact.settled(), of.contact.found(), x.touched(), of.contact.touched(), x.off_path(), x.paused,
                 x.speed_scaling, x.player().allowed(x.speed_scaling), x.watchdog().progress().ended_at_rest, x.lost_time()};
     });

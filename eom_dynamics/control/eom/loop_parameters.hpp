@@ -47,8 +47,10 @@ enum class Refusal {
     led_by_hand,       ///< in the mode gravity_compensation
     older,             ///< a target or chunk whose stamp is before that of the last one
     paused,            ///< a target in a pause
+    motor_step,        ///< more than motors can do after the last command: see Gate::judge()
     overload,          ///< a target at whose end the arm cannot rest within limits: see Commander::overload()
     early,             ///< not refused: its stamp runs ahead of its arrival, and it waits for the next cycle
+    cannot_stop,       ///< a joint could not stop before a limit of its position
     elsewhere,         ///< a target or trajectory, while the arm is measured away from where it is commanded
 };
 
@@ -75,6 +77,19 @@ struct Finding {
     double step = 0, allowed = 0;
     /// Of a field, relative difference from the rate of the field before, and the multiple of that which it is; 0 for none.
     double difference = 0, factor = 0;
+};
+
+/// Source of the motion that is commanded.
+enum class Leader { none, setpoints, trajectory, target, stop, hands };
+
+/// Bounds of the gate between loop and drives.
+enum class Bound { none, motor_step, effort_step };
+
+/// What the gate has not let pass: a step of a motor or joint, SI units, the largest one, and the time that it was for, s.
+struct Blocked {
+    Bound bound = Bound::none;
+    std::size_t place = 0;
+    double step = 0, limit = 0, time = 0;
 };
 
 /// A setpoint with its time.
@@ -191,6 +206,7 @@ struct LoopState {
     Refusal refusal = Refusal::none;
     const char *payload_refusal = nullptr;
     Overload overload;
+    Blocked blocked;
     Finding finding;
     Mode mode = Mode::position;
     std::size_t beyond = 0; ///< as Commander::led_beyond()

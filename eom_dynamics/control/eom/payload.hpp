@@ -60,9 +60,9 @@ inline const char *objection(const Body &body) noexcept
 /// The payloads along a stream of setpoints.
 ///
 /// With a weight from 1 to 0 that is twice continuously differentiable, the parameters pass from those before, which may
-/// still change, to the next. Time is that of the stamps of setpoints that are sent, or of the clock where they have
-/// none; it never goes back. Each setpoint lets at most LONGEST_RESPONSE_STEP pass, so that a gap makes no step, and in
-/// each change time is at most as much ahead of the clock.
+/// still change, to the next. Time is that of the stamps of setpoints that are sent, or of the cycles of the loop in its own
+/// motions, and where setpoints have none; it never goes back. Each setpoint lets at most LONGEST_RESPONSE_STEP pass, so that
+/// a gap makes no step, and in each change time is at most as much ahead of the cycles.
 template <class Robot>
 class PayloadBlend {
   public:
@@ -135,7 +135,7 @@ class PayloadBlend {
     }
     void resume() noexcept { stays_ = false; }
 
-    /// Has a setpoint carry the payloads at its stamp, 0 for none, and at a time of the clock, both ns.
+    /// Has a setpoint carry the payloads at its stamp, 0 for none, and at a time of the cycles, both ns.
     void at(std::int64_t stamp, std::int64_t now, Setpoint<Robot> &x) const noexcept
     {
         x.loaded = loads();
@@ -143,7 +143,7 @@ class PayloadBlend {
             load(elapsed_at(stamp, now), begins(), x);
     }
 
-    /// Has a setpoint carry the payloads that are predicted now for a time of the clock, both ns, as far as changes have begun.
+    /// Has a setpoint carry the payloads that are predicted now for a time of the cycles, both ns, as far as changes have begun.
     void predict(std::int64_t time, std::int64_t now, Setpoint<Robot> &x) const noexcept
     {
         x.loaded = loads();
@@ -180,7 +180,7 @@ class PayloadBlend {
             advance(stamp, now);
     }
 
-    /// Has time pass by the clock until the next setpoint.
+    /// Has time pass by the cycles until the next setpoint.
     void go_by_clock() noexcept { stamp_ = 0; }
 
   private:

@@ -105,8 +105,8 @@ struct TableEnds {
     EOM_LIMITED(EOM_NUMBERS)
 };
 
-#define EOM_OF_TABLE(X) X(nominal_stiffness) X(largest_effort) X(turn) X(voltage_limit) X(joint_sides) X(load_weights) \
-    X(to_springs) X(motor_inertia) X(jump_rate)
+#define EOM_OF_TABLE(X) X(nominal_stiffness) X(largest_effort) X(braking) X(turn) X(voltage_limit) X(joint_sides) X(load_weights) \
+    X(to_springs) X(motor_inertia) X(jump_rate) X(motor_speed)
 /// A robot: its names, numbers and code.
 struct RobotTable {
     RobotFacts facts;

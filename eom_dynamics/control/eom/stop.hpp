@@ -8,6 +8,9 @@
 #include <cstdint>
 #include <limits>
 
+#include "company.hpp"
+#include "limits.hpp"
+#include "loop_parameters.hpp"
 #include "path_time.hpp"
 #include "setpoint.hpp"
 #include "spline.hpp"
@@ -39,6 +42,17 @@ void take(const State<Robot::joints> &state, Setpoint<Robot> &x) noexcept
             (*rows[k])[i] = static_cast<typename Robot::Scalar>(state[k][i]);
 }
 
+/// Leaves out jerk and snap of a state where they would move a joint further in a stop of T s than velocity and acceleration do:
+/// they are noise of differences.
+template <std::size_t n>
+void quiet(State<n> &x, double T) noexcept
+{
+    for (std::size_t i = 0; i < n; ++i)
+        if (T * T * (std::fabs(x[3][i]) / 84 + T * std::fabs(x[4][i]) / 1680) >
+            std::fabs(x[1][i]) / 2 + T * 3 * std::fabs(x[2][i]) / 28)
+            x[3][i] = x[4][i] = 0;
+}
+
 /// A motion to rest, with the wrench, the stiffness and the motion of the base of its start.
 template <class Robot>
 class Stop {
@@ -46,22 +60,29 @@ class Stop {
     using Scalar = typename Robot::Scalar;
     static constexpr std::size_t n = Robot::joints;
 
-    /// From a setpoint of a stamp, ns, in T s: the polynomial of least degree, eight, with four derivatives at both
-    /// ends. Where jerk and snap would move a joint further than velocity and acceleration do, they are noise of
-    /// differences, and the motion starts without them.
-    void begin(const Setpoint<Robot> &setpoint, std::int64_t stamp, double T) noexcept
+    /// From a setpoint of a stamp, ns, in T s: the polynomial of least degree, eight, with four derivatives at both ends, of
+    /// each joint, from setpoints see quiet(). A joint that would leave its range comes to rest sooner: as late as
+    /// possible, but not much faster than it can brake, or at once in place of the shortest stops.
+    void begin(const Robot &robot, const Setpoint<Robot> &setpoint, std::int64_t stamp, double T, double wanted) noexcept
     {
-        State<n> from, to{};
-        give(setpoint, from);
+        start(setpoint, stamp, T);
+        double longest = 0;
         for (std::size_t i = 0; i < n; ++i) {
-            const double jerk = std::fabs(from[3][i]), snap = std::fabs(from[4][i]);
-            if (T * T * (jerk / 84 + T * snap / 1680) >
-                std::fabs(from[1][i]) / 2 + T * 3 * std::fabs(from[2][i]) / 28)
-                from[3][i] = from[4][i] = 0;
-            to[0][i] = from[0][i] +
-                       T * (from[1][i] / 2 + T * (3 * from[2][i] / 28 + T * (from[3][i] / 84 + T * from[4][i] / 1680)));
+            const double low = robot.lower.q[i], high = robot.upper.q[i], q = static_cast<double>(setpoint.q[i]);
+            const bool inside = q >= low && q <= high;
+            const double v = std::fabs(setpoint.qd[i]);
+            const double least = v > 0 ? @stop_haste@ * v / Limits<Robot>::braking(robot, setpoint, i, wanted) : 0;
+            double t = T;
+            bool fits;
+            while (!(fits = place(i, t, std::min(low, q), std::max(high, q))) && inside && t > least && t > SHORTEST_STOP)
+                t *= @stop_shrinkage@;
+            if (inside && t <= SHORTEST_STOP && (t < T || !fits))
+                place(i, t = 0, low, high);
+            if (setpoint.qd[i] != 0 || setpoint.qdd[i] != 0 || setpoint.qddd[i] != 0 || setpoint.qdddd[i] != 0)
+                longest = std::max(longest, t);
         }
-        start(Piece<n>(0, T, from, to), setpoint, stamp);
+        if (longest > 0)
+            duration_ = longest;
     }
 
     /// Begins the stop of the wanted duration, or of longer ones, which accelerate less, then of shorter ones, which need
@@ -71,22 +92,23 @@ class Stop {
     double choose(Commander &commander, const Setpoint<Robot> &from) noexcept
     {
         const double wanted = commander.parameters.stop_duration;
+        noisy_ = commander.leader() == Leader::setpoints;
         double best = wanted, least = std::numeric_limits<double>::infinity();
         for (int i = 0; i <= LONGER_STOPS + SHORTER_STOPS && least > LIMIT_TOLERANCE; ++i) {
             const double T = wanted * std::pow(@stop_growth@, i <= LONGER_STOPS ? i : LONGER_STOPS - i);
-            begin(from, commander.stamp(), T);
+            begin(commander.robot, from, commander.stamp(), T, wanted);
             const double excess = commander.excess_of(
                 [this](double share, Setpoint<Robot> &x) {
                     seek(end() * share);
                     x = setpoint();
                 },
-                commander.latest, T, STOP_SAMPLES, least);
+                commander.latest, end(), STOP_SAMPLES, least);
             if (excess < least) {
                 least = excess;
                 best = T;
             }
         }
-        begin(from, commander.stamp(), best);
+        begin(commander.robot, from, commander.stamp(), best, wanted);
         return least;
     }
 
@@ -131,9 +153,9 @@ class Stop {
     /// At rest at once.
     void rest(const Setpoint<Robot> &setpoint, std::int64_t stamp) noexcept
     {
-        State<n> state;
-        give(setpoint, state);
-        start(Piece<n>(-1, 0, state, state), setpoint, stamp);
+        start(setpoint, stamp, 0);
+        for (std::size_t i = 0; i < n; ++i)
+            place(i, 0, 0, 0);
     }
 
     /// Goes on by a time, ns: in ns, so that the sum does not depend on the steps.
@@ -148,7 +170,7 @@ class Stop {
 
     /// Time since its start, and at its end, s.
     double time() const noexcept { return s_; }
-    double end() const noexcept { return path_ || motion_ ? duration_ : piece_.end(); }
+    double end() const noexcept { return duration_; }
     bool rests() const noexcept { return motion_ ? motion_->rests() : s_ >= end(); }
 
     /// Stamp of now, ns: dampers go on from the last setpoint, as the motion does. 0 if that had none.
@@ -158,9 +180,13 @@ class Stop {
     void evaluate(State<n> &state, double later = 0) const noexcept
     {
         if (path_)
-            path_->follow(time_, begin_ + ns_, later, state);
-        else
-            piece_.evaluate(s_ + later, state);
+            return path_->follow(time_, begin_ + ns_, later, state);
+        for (std::size_t i = 0; i < n; ++i) {
+            State<1> x;
+            pieces_[i].evaluate(s_ + later, x);
+            for (std::size_t k = 0; k < x.size(); ++k)
+                state[k][i] = x[k][0];
+        }
     }
 
     Setpoint<Robot> setpoint() noexcept
@@ -171,15 +197,15 @@ class Stop {
         evaluate(state);
         Setpoint<Robot> x = from_;
         take(state, x);
-        if (path_) // where all else rests
-            return x;
-        settle(x.W, x.Wd, x.Wdd);
-        settle(x.k, x.kd, x.kdd);
-        if (x.on_base) {
-            settle(x.base.w, x.base.wd, x.base.wdd, x.base.wddd);
-            settle(x.base.f, x.base.fd, x.base.fdd);
-        }
+        if (!path_)
+            accompany(x);
         return x;
+    }
+
+    /// Has a setpoint have what accompanies the stop some time later, s.
+    void accompany(Setpoint<Robot> &x, double later = 0) const noexcept
+    {
+        company_.accompany(x, s_ + later, std::max(end(), 0.0));
     }
 
     /// Fade efforts in a time T, s, by the factor w = 1 - 10 u^3 + 15 u^4 - 6 u^5, which starts and ends with two
@@ -205,58 +231,54 @@ class Stop {
   private:
     /// Stops that are tried after that of the wanted duration, each longer than the one before, and then each shorter.
     static constexpr int LONGER_STOPS = @longer_stops@, SHORTER_STOPS = @shorter_stops@;
-    static constexpr std::size_t STOP_SAMPLES = @stop_samples@;
+    static constexpr std::size_t STOP_SAMPLES = @stop_samples@, PLACES = @stop_places@;
+    static constexpr double SHORTEST_STOP = @shortest_stop@;
 
-    void start(const Piece<n> &piece, const Setpoint<Robot> &from, std::int64_t stamp) noexcept
+    void start(const Setpoint<Robot> &from, std::int64_t stamp, double duration) noexcept
     {
-        piece_ = piece;
         from_ = from;
+        company_.begin(from);
         stamp_ = stamp;
+        duration_ = duration;
         path_ = nullptr;
         motion_ = nullptr;
         s_ = 0;
         ns_ = 0;
     }
 
-    /// A quantity with two derivatives at the start of the stop, changed to what it is now: degree four, C2.
-    template <class Values>
-    void settle(Values &x, Values &xd, Values &xdd) const noexcept
+    /// Brings a joint to rest in a time, s, 0 for at once; returns whether it stays within a range.
+    bool place(std::size_t i, double T, double lower, double upper) noexcept
     {
-        const double T = std::max(end(), 0.0), u = T > 0 ? std::min(s_ / T, 1.0) : 1;
-        for (std::size_t i = 0; i < x.size(); ++i) {
-            const double v = static_cast<double>(xd[i]), a = static_cast<double>(xdd[i]);
-            const double of_rate = u * (1 - u * u * (1 - u / 2)), of_second = u * u * (0.5 - u * (2.0 / 3 - u / 4));
-            x[i] += static_cast<Scalar>(T * (v * of_rate + T * a * of_second));
-            xd[i] = static_cast<Scalar>(v * (1 - u * u * (3 - 2 * u)) + T * a * u * (1 - u) * (1 - u));
-            xdd[i] = u < 1 ? static_cast<Scalar>(-6 * v * u * (1 - u) / T + a * (1 - u) * (1 - 3 * u)) : 0;
+        State<n> whole;
+        give(from_, whole);
+        State<1> from, to{};
+        for (std::size_t k = 0; k < from.size(); ++k)
+            from[k][0] = whole[k][i];
+        if (T == 0) {
+            pieces_[i] = Piece<1>(-1, 0, from, from);
+            return true;
         }
+        if (noisy_)
+            quiet(from, T);
+        // How far each derivative takes it: monotonically.
+        const std::array<double, 4> way{T / 2 * from[1][0], 3 * T * T / 28 * from[2][0], T * T * T / 84 * from[3][0],
+                                  T * T * T * T / 1680 * from[4][0]};
+        to[0][0] = from[0][0] + (way[0] + way[1] + way[2] + way[3]);
+        pieces_[i] = Piece<1>(0, T, from, to);
+        double low = from[0][0], high = low;
+        for (const double part : way)
+            (part < 0 ? low : high) += part;
+        for (std::size_t k = 0; k <= PLACES && (low < lower || high > upper); ++k) {
+            State<1> x;
+            pieces_[i].evaluate(T * static_cast<double>(k) / PLACES, x);
+            const double q = x[0][0], turn = q + T / (2 * PLACES) * x[1][0]; // where it may turn before the next one
+            if (std::max(q, turn) > upper || std::min(q, turn) < lower)
+                return false;
+        }
+        return true;
     }
 
-    /// The same of one with three derivatives: degree six, C3.
-    template <class Values>
-    void settle(Values &x, Values &xd, Values &xdd, Values &xddd) const noexcept
-    {
-        const double T = std::max(end(), 0.0), u = T > 0 ? std::min(s_ / T, 1.0) : 1, r = 1 - u;
-        for (std::size_t i = 0; i < x.size(); ++i) {
-            const double v = static_cast<double>(xd[i]), a = T * static_cast<double>(xdd[i]);
-            const double j = T * T / 2 * static_cast<double>(xddd[i]);
-            const double of_rate = u * (1 - u * u * u * (2.5 - u * (3 - u)));
-            const double of_second = u * u * (0.5 - u * u * (1.5 - u * (1.6 - u / 2)));
-            const double of_third = u * u * u * (1.0 / 3 - u * (0.75 - u * (0.6 - u / 6)));
-            x[i] += static_cast<Scalar>(T * (v * of_rate + a * of_second + j * of_third));
-            xd[i] = static_cast<Scalar>(r * r * r * (v * (1 + u * (3 + 6 * u)) + u * (a * (1 + 3 * u) + u * j)));
-            xdd[i] = xddd[i] = 0;
-            if (u < 1) {
-                xdd[i] = static_cast<Scalar>(
-                    r * r / T * (-30 * v * u * u + a * (1 + u * (2 - 15 * u)) + j * u * (2 - 5 * u)));
-                xddd[i] = static_cast<Scalar>(
-                    r / (T * T) *
-                    (-60 * v * u * (1 - 2 * u) - 12 * a * u * (3 - 5 * u) + 2 * j * (1 - u * (8 - 10 * u))));
-            }
-        }
-    }
-
-    Piece<n> piece_;
+    std::array<Piece<1>, n> pieces_;
     // Of a stop of a motion to targets, or on a path: its motion or player, its time, its begin, ns, and its duration, s.
     TargetMotion<Robot> *motion_ = nullptr;
     TrajectoryPlayer<Robot> *path_ = nullptr;
@@ -264,6 +286,9 @@ class Stop {
     std::int64_t begin_ = 0;
     double duration_ = 0;
     Setpoint<Robot> from_;
+    // Whether that is one of a stream, whose jerk and snap may be noise.
+    bool noisy_ = false;
+    Company<Robot> company_;
     // Of the setpoint, and time since the start, ns.
     std::int64_t stamp_ = 0, ns_ = 0;
     double s_ = 0;

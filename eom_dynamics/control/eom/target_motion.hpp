@@ -196,13 +196,16 @@ class TargetMotion {
 
   private:
     using Scalar = typename Robot::Scalar;
+    /// Excess over limits of a motion before, beyond which its jerk and snap are left out.
+    static constexpr double LARGEST_EXCESS = 1;
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::min();
 
     void take_over(const State<n> &from) noexcept
     {
         governor_.restart(motion_);
         for (std::size_t i = 0; i < motion_.size(); ++i)
-            motion_.joint(i).take_over({from[0][i], from[1][i], from[2][i], from[3][i], from[4][i]});
+            if (motion_.joint(i).take_over({from[0][i], from[1][i], from[2][i], from[3][i], from[4][i]}) > LARGEST_EXCESS)
+                motion_.joint(i).take_over({from[0][i], from[1][i], from[2][i], 0, 0});
         motion_.leave();
     }
 

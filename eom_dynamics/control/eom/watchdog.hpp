@@ -132,6 +132,7 @@ class Watchdog {
         excess_ = stays || brakes ? 0 : stop_.choose(commander_, from);
         step_ = 0;
         stays_ = false;
+        commander_.renew();
         // Without one that motors can realise, the last command remains.
         stopping_ = std::isfinite(excess_);
     }
@@ -183,6 +184,12 @@ class Watchdog {
         return false;
     }
 
+    /// Has a setpoint have what accompanies the stop at a time after the last cycle, ns.
+    void accompany(Setpoint<Robot> &x, std::int64_t later = 0) const noexcept
+    {
+        stop_.on_path() || stop_.brakes() ? commander_.accompany(x, later) : stop_.accompany(x, seconds(later));
+    }
+
     /// What the stop commands at a time after the last cycle, ns.
     void evaluate(std::int64_t later, State<n> &state) const noexcept
     {
@@ -224,6 +231,7 @@ class Watchdog {
             // By the joints.
             excess_ = stop_.choose(commander_, output.setpoint);
             stop_.advance(step_);
+            commander_.renew();
             if (stopping_ = std::isfinite(excess_); !stopping_)
                 return false;
         }
@@ -234,7 +242,10 @@ class Watchdog {
             if (stop_.on_path())
                 stop_.evaluate(ahead, commander_.parameters.command_lead);
             const State<n> *const at_lead = stop_.on_path() ? &ahead : nullptr;
-            if (!commander_.accept(stop_.setpoint(), stop_.stamp(), false, at_lead, !stop_.rests())) {
+            Setpoint<Robot> x = stop_.setpoint();
+            if (stop_.on_path() || stop_.brakes())
+                accompany(x);
+            if (!commander_.accept(x, stop_.stamp(), Leader::stop, false, at_lead, !stop_.rests())) {
                 output.status = Status::held;
                 stop_.advance(-step_);
                 return false;

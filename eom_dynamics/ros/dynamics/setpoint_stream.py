@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 from rclpy.qos import QoSCompatibility, qos_check_compatible
 from rclpy.serialization import deserialize_message
 from rclpy.time import Time
@@ -17,6 +18,7 @@ from std_msgs.msg import Header
 from ...arrays import Array
 from ...control.cdr import stamp_of
 from ...control.control_loop import EXCEEDS, SUSPECT, Refusal, overload
+from ...control.robot_table import motor_speeds
 from ...control.serialized import LearnedShapes
 from ...control.setpoint_loop import EarlySetpointError, SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
@@ -151,10 +153,18 @@ class SetpointStream:
             self.player.take(self.loop)
             self.start.take(self.loop.arm.robot.joint_names)
             if self._node.active:
+                self._say_what_is_unchecked(self.loop)
                 self.supervision.begin(self.loop)
                 self.targets.go_on()
                 if self.loop.loop.settings["on_contact"] == "retract":
                     self.targets.prepare(self.loop)
+
+    def _say_what_is_unchecked(self, loop: SetpointLoop) -> None:
+        """Log which motors may take steps of any size, although jumps are to be refused."""
+        speeds = motor_speeds(loop.arm)
+        if loop.loop.settings["jump_check"] == "refuse" and not np.isfinite(speeds).all():
+            names = ", ".join(name for name, x in zip(loop.arm.motor_names, speeds, strict=True) if np.isinf(x))
+            self._node.get_logger().warning(f"{names}: {SAID['unchecked_steps']}")
 
     def objection(self, loop: SetpointLoop) -> str:
         """Why the robot of a loop cannot take over now, and what to do; empty if it can."""

@@ -9,6 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from eom_dynamics import ElasticArm, Kinematics
 from eom_dynamics.arrays import Array
+from reference.payload_blend import falling
 
 
 class Gains(NamedTuple):
@@ -159,21 +160,27 @@ class Impedance:
 
 
 class Modes:
-    """What drives are sent in a mode, whose efforts pass to those of the next: positions, velocities and efforts."""
+    """What drives are sent in a mode: positions, velocities and efforts.
 
-    BLEND = 0.3
+    Efforts pass from those of the mode before, and so do positions in the mode position: before, the motors were sent
+    to where they were.
+    """
+
+    PASSAGE = 0.3
 
     def __init__(self, arm: ElasticArm, gains: Gains) -> None:
         self.law, self.mode, self._changed = Impedance(arm, gains), "position", 0
-        self._last = self._less = [np.zeros(len(arm.motor_names)), np.zeros(arm.robot.n)]
+        m, n = len(arm.motor_names), arm.robot.n
+        # Positions and efforts of motors and efforts of joints that were sent last, and by how much these differ.
+        self._last = self._away = [np.zeros(m), np.zeros(m), np.zeros(n)]
 
-    def sent(self, now: int, mode: str | None, state: Array, plain: list[Array], motors: Array) -> list[Array]:
+    def sent(self, time: int, mode: str | None, state: Array, plain: list[Array], motors: Array) -> list[Array]:
         """Position, velocity, effort and joint effort at a time, ns, in place of plain ones."""
         changes = mode is not None
         if changes:
             if self.mode == "position":
                 self._travel, self._at = np.zeros(self.law.n), self.law.sides(motors[0])
-            self.mode, self._changed = mode, now
+            self.mode, self._changed = mode, time
             self._inertia = self.law.inertia(self._near)
         self._near, (position, velocity, *efforts) = state[0], plain
         if self.mode != "position":
@@ -185,10 +192,10 @@ class Modes:
             found = self.law.comply(reference, motors, state[0], free=free, **given)
             position, velocity = found.motors.motor_position, found.motors.motor_velocity
             efforts = [*self.law.efforts(found)]
+        now = [position, *efforts]
         if changes:
-            self._less = [last - effort for last, effort in zip(self._last, efforts, strict=True)]
-        s = 1e-9 * (now - self._changed) / self.BLEND
-        left = (1 - s) ** 3 * (1 + 3 * s + 6 * s * s) if s < 1 else 0.0
-        efforts = [effort + left * less for effort, less in zip(efforts, self._less, strict=True)]
-        self._last = efforts
-        return [position, velocity, *efforts]
+            self._away = [last - x for last, x in zip(self._last, now, strict=True)]
+            self._away[0] = self._away[0] * (self.mode == "position")
+        left, rate, _ = falling(1e-9 * (time - self._changed), self.PASSAGE)
+        self._last = [x + left * away for x, away in zip(now, self._away, strict=True)]
+        return [self._last[0], velocity + rate * self._away[0], *self._last[1:]]

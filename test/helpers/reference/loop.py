@@ -16,16 +16,17 @@ from eom_dynamics.control import settings as law
 from eom_dynamics.control.online_trajectory import OnlineTrajectory
 from eom_dynamics.control.setpoint_to_command import EvaluatedCommand
 from eom_dynamics.control.settings import Status
-from eom_dynamics.elastic import LimitCheck
+from eom_dynamics.elastic import BaseMotion, LimitCheck
 from eom_dynamics.elastic.bounds import TOLERANCE
 from eom_dynamics.elastic.drive_programs import DriveCommand
 from eom_dynamics.kinematics.motion import predicted
 from eom_dynamics.robot import Payload
 from eom_dynamics.trajectory import Spline
 from reference.checks import Checks, Settings
+from reference.gate import Gate
 from reference.path_time import PaceKeeper, PaceOptions, PathTime, chain
 from reference.payload_blend import falling
-from reference.stop import Flow, Ranges, Stop, choose_stop
+from reference.stop import Beside, Company, Flow, Ranges, Stop, can_stop, choose_stop
 from reference.stream_evaluator import Ahead, StreamEvaluator
 from reference.take_over import Plan, commanded_later, plan_from, take_over
 
@@ -60,7 +61,8 @@ class Resting:
     duration = 0.0
 
     def __init__(self, flow: Flow) -> None:
-        self._flow = flow
+        base = flow.base and BaseMotion(*(x * (np.arange(len(x)) == 0)[:, np.newaxis] for x in flow.base))
+        self._flow = Flow(flow.state * np.eye(5)[:, :1], *flow.beside()[:2], base)
 
     def at(self, s: float) -> Flow:
         return self._flow
@@ -115,6 +117,8 @@ class ReferenceLoop:
 
     Attributes:
         command: what is commanded; None before the first setpoint.
+        efforts: of motors and joints that are sent.
+        paced: sum of the steps of all cycles, ns, by which everything passes that no stamps lead.
         status: of the command.
         checks: plausibility checks.
         speed_scaling, paused: pace of motions that are played, and whether they pause.
@@ -125,10 +129,13 @@ class ReferenceLoop:
     def __init__(self, arm: ElasticArm, options: Options) -> None:
         self.arm, self.options = arm, options
         self.evaluator = StreamEvaluator(arm, lead=options.lead)
-        self.evaluator.clock = lambda: self._now
+        self.evaluator.clock = lambda: self.paced
         self.checks = Checks(LimitCheck(arm).rate_limits, options.checks)
         self.command: EvaluatedCommand | None = None
+        self.efforts: tuple[Array, Array] = (np.zeros(0), np.zeros(0))
         self.status = Status.FRESH
+        # Who leads the arm, and what its commands pass.
+        self._leader, self._gate, self.paced = "", Gate(arm, options.limits), 0
         self._timeout = round(options.timeout * 1e9)
         self._now, self._age, self._started, self._fed = 0, 0, False, False
         # Time of the last cycle on the clock, that less the time of the loop, and how long stamps have waited, ns;
@@ -210,8 +217,7 @@ class ReferenceLoop:
     def _overloads(self, command: EvaluatedCommand) -> bool:
         """Whether the resting arm cannot hold the payload that waits, or cannot pass to it, within limits."""
         ranges = Ranges(self.arm)
-        stiffness = tuple(x * (k == 0) for k, x in enumerate(command.stiffness))
-        flow = Flow(command.state * np.eye(5)[0][:, np.newaxis], (), stiffness, command.base)
+        flow = Flow(command.state * np.eye(5)[0][:, np.newaxis], (), *Flow.of(command).beside()[1:])
         present, *awaited = (
             ranges.row(flow, x) for x in (self._carried(self._now, 0.0), *self.evaluator.blend.awaited())
         )
@@ -241,7 +247,9 @@ class ReferenceLoop:
         if passed > law.LONGEST_RESPONSE_STEP:
             self._late = max(self._late, passed)
         self._age += min(max(passed, 0), self._timeout // 2)
-        self._step = 0 if self._begun else min(max(passed, 0), law.LONGEST_RESPONSE_STEP)
+        paced = min(max(passed, 0), law.LONGEST_RESPONSE_STEP)
+        self.paced += paced
+        self._step = 0 if self._begun else paced
         step = self._step * 1e-9
         self._begun = False
         self._s += step
@@ -253,7 +261,7 @@ class ReferenceLoop:
         self._early = None
         if spline is not None and not hasattr(spline, "t"):
             if self._played or self._aims:
-                self._begin_stop(Flow(self._commanded(now)), now)
+                self._begin_stop(Flow(self._commanded(now), *Flow.of(self.command)[1:]), now)
                 self._held = self._asked = True
             self._waiting = None
         elif spline is not None and not self._touched:
@@ -277,6 +285,9 @@ class ReferenceLoop:
             self._aim_on(now)
         else:
             self._wait(step)
+        if self.command is not None:
+            cycle = max(1e-9 * paced, 1e-9 * min(self.options.period, law.LONGEST_RESPONSE_STEP))
+            self.efforts = self._gate.efforts(self.command, self._leader, self.paced, cycle)
 
     def _time_at(self, now: int) -> int:
         """Time of the loop at one of the clock, ns: in a motion of its own, each cycle counts 20 ms at most."""
@@ -336,10 +347,12 @@ class ReferenceLoop:
         self.evaluator.blend.hold(False)
         try:
             command = self.evaluator.evaluate(message, stamp=stamp, limit_policy=policy, admit=admit)
+            if policy == "refuse" and not can_stop(self.arm, command.state, self.options.stop_duration):
+                raise _OverrunError
         except EomDynamicsError as error:
             self.status = before if isinstance(error, _FarError) else Status.HELD
             return False
-        self._send(command, stamp)
+        self._send(command, stamp, "setpoints")
         self.evaluator.blend.stays = False
         self.checks.answered(stamp, command.state)
         return True
@@ -353,23 +366,29 @@ class ReferenceLoop:
         assert self.command is not None
         return bool(np.all(np.abs(q - self.command.state[0]) <= self.options.checks.distance))
 
-    def _send(self, command: EvaluatedCommand, stamp: int) -> None:
+    def _send(self, command: EvaluatedCommand, stamp: int, leader: str) -> None:
         self.evaluator.commit()
-        self.command, self._stamp, self.status = command, stamp, Status.FRESH
+        self.command, self._stamp, self.status, self._leader = command, stamp, Status.FRESH, leader
 
     def _send_flow(
-        self, flow: Flow, stamp: int, *, refusable: bool, ahead: Ahead | None = None, held: bool = False
+        self, flow: Flow, stamp: int, leader: str, *, refusable: bool, ahead: Ahead | None = None, held: bool = False
     ) -> bool:
-        """Send the command for a flow, amid which payloads are held or not; return whether it was not refused."""
+        """Send a leader's command for a flow, amid which payloads are held or not; return whether it is not refused."""
         limits, order, blend = self.options.limits, self.evaluator.own_order, self.evaluator.blend
         blend.hold(held)
         policy = "warn" if limits == "refuse" and not refusable else limits
-        compute = partial(self.evaluator.command, order, *flow, stamp=stamp, limit_policy=policy, ahead=ahead)
+        of_payload = stamp if leader == "setpoints" else 0  # others go by the time of the cycles
+
+        def compute() -> EvaluatedCommand:
+            payload = self.evaluator.blend.at(of_payload, self.paced)
+            options = {"stamp": stamp, "limit_policy": policy, "ahead": ahead, "payload": payload}
+            return self.evaluator.command(order, *flow, **options)
+
         with suppress(EomDynamicsError):
             command = compute()
             if policy != limits and command.violations:
                 command = self._yielding(command, compute)
-            self._send(command, stamp)
+            self._send(command, stamp, leader)
             blend.stays = blend.stays and not refusable
             return True
         self.status = Status.HELD
@@ -405,7 +424,7 @@ class ReferenceLoop:
         ended = abs(self._now - self._followed) > law.LONGEST_GAP
         if self.evaluator.blend.blending and self.command and not self._stop and self._rests() and ended:
             status, stamp = self.status, self._stamp and self._stamp + round(step * 1e9)
-            self._send_flow(Flow.of(self.command), stamp, refusable=False)
+            self._send_flow(Flow.of(self.command), stamp, self._leader, refusable=False)
             self.status = status
             self.evaluator.blend.go_by_clock()
 
@@ -420,29 +439,62 @@ class ReferenceLoop:
             self._move(max(now - self._aimed, 0) if now else 0)
             self._rest_by(Braking(brakes, self._move), now)
         elif self.command is not None:
-            stop, excess = choose_stop(self.arm, flow, partial(self._carried, self._now), self.options.stop_duration)
-            self._rest_by(stop if np.isfinite(excess) else None)
+            self._rest_by_joints(flow)
+
+    def _rest_by_joints(self, flow: Flow) -> None:
+        noisy, payload = self._leader == "setpoints", partial(self._carried, self._now)
+        stop, excess = choose_stop(self.arm, flow, payload, self.options.stop_duration, noisy=noisy)
+        self._rest_by(stop if np.isfinite(excess) else None)
 
     def _carried(self, begin: int, later: float) -> Sequence[Array]:
         """Payload and its rates that are predicted some time, s, after a time, ns; () for none."""
-        return self.evaluator.blend.predicted(self._now, begin + round(1e9 * later))
+        return self.evaluator.blend.predicted(self.paced, self.paced + begin - self._now + round(1e9 * later))
+
+    def _beside(self) -> Beside:
+        """What is commanded beside the motion of joints."""
+        return Flow.of(self.command).beside() if self.command else ((), (), None)
+
+    def _begin_company(self) -> None:
+        """Have what accompanies motions continue from what there is now."""
+        flow, now = Flow(np.zeros((5, self.arm.robot.n)), *self._beside_now()), self._now
+        self._company, self._accompanied = Company(flow, self.options.stop_duration), now
+
+    def _beside_now(self) -> Beside:
+        if self.command is None:
+            return (), (), None
+        if self._leader == "setpoints":
+            later = partial(commanded_later, age=self._now - self._followed, interval=self._interval)
+            _, *rows, base = Flow.of(self.command)
+            wrench, stiffness = (tuple(later(np.stack(x))) if x else () for x in rows)
+            return wrench, stiffness, BaseMotion(*(later(np.stack(x)) for x in base)) if base else None
+        if self._leader == "stop" and isinstance(self._stop, Stop):
+            _, *rows = self._stop.at(self._s)
+            return rows[0], rows[1], rows[2]
+        return self._accompany(self.command.state)[1:]
+
+    def _accompany(self, state: Array) -> Flow:
+        """A state with wrench, stiffness and base, which have been coming to rest since the motion began."""
+        return Flow(state, *self._company.at(1e-9 * (self._now - self._accompanied)))
 
     def _rest_by(self, stop: Stop | Resting | StopOnPath | Braking | None, now: int = 0) -> None:
         self._stop, self._s, self._from_stamp, self._step = stop, 0.0, now or self._stamp, 0
+        if not isinstance(stop, Resting):
+            self._gate.renew()
 
     def _come_to_rest(self, stop: Stop | Resting | StopOnPath | Braking, step: float) -> None:
         if isinstance(stop, StopOnPath) and not stop.seek(self._s, 1e-9 * self.options.period * (self._step > 0)):
             assert self.command is not None
-            step, flow = 1e-9 * min(self._step, law.LONGEST_RESPONSE_STEP), Flow.of(self.command)
-            stop, excess = choose_stop(self.arm, flow, partial(self._carried, self._now), self.options.stop_duration)
-            self._rest_by(stop if np.isfinite(excess) else None)
-            self._s = step
+            step = 1e-9 * min(self._step, law.LONGEST_RESPONSE_STEP)
+            self._rest_by_joints(Flow.of(self.command))
             if self._stop is None:
                 return
+            self._s, stop = step, self._stop
         flow, lead = stop.at(self._s), self.options.lead
+        if isinstance(stop, StopOnPath | Braking):
+            flow = self._accompany(flow.state)
         stamp = self._from_stamp + round(self._s * 1e9) if self._from_stamp else 0
         ahead = Ahead(lead, stop.at(self._s, lead).state) if isinstance(stop, StopOnPath) else None
-        if not self._send_flow(flow, stamp, refusable=False, ahead=ahead, held=self._s < stop.duration):
+        if not self._send_flow(flow, stamp, "stop", refusable=False, ahead=ahead, held=self._s < stop.duration):
             self._s -= step
             return
         assert self.command is not None
@@ -470,7 +522,7 @@ class ReferenceLoop:
                 chain(self._played.state(s[0]), s)
                 for s in (self._path.at(now, at - t + later) for later in (0.0, max(spline.start - at, 0.0)))
             )
-            plan = take_over(self.arm, spline, at, then, late, period, payload)
+            plan = take_over(self.arm, spline, at, then, late, period, payload, self._beside())
             plan = plan and plan._replace(origin=origin, begin=max(origin, now))
         elif command is None:
             plan = Plan(spline, origin, max(now, origin + round(1e9 * max(spline.start, 0.0))))
@@ -483,7 +535,7 @@ class ReferenceLoop:
         else:
             at = 0.0 if t < period else t
             present = self._commanded(now if at > 0 else origin)
-            plan = plan_from(self.arm, spline, at, t, present, period, payload)
+            plan = plan_from(self.arm, spline, at, t, present, period, payload, self._beside())
             plan = plan and plan._replace(origin=origin, begin=now)
         if plan is None or (plan.planned and self._overloads_on(plan)):
             return
@@ -513,6 +565,7 @@ class ReferenceLoop:
         if not self._played:
             self._last_played = -(2**63)
         self._aims = False
+        self._begin_company()
         self._path, self._commanded_at = PathTime(plan.origin), -(2**63)
         self._pace = PaceKeeper(self.arm, plan.state, plan.end, plan.spline)
         self._played, self._waiting, self._stop = plan, None, None
@@ -536,10 +589,10 @@ class ReferenceLoop:
         self._last_played = now
         lead = self.options.lead
         ahead = Ahead(lead, on_path(plan, self._path, now, lead))
-        flow = Flow(on_path(plan, self._path, now))
+        flow = self._accompany(on_path(plan, self._path, now))
         changes = self._pace.changes(self._path, now, self._pace_options())
         held = changes or (self._halts and self._path.at(now)[1] > 0)
-        if not self._send_flow(flow, now, refusable=True, ahead=ahead, held=held):
+        if not self._send_flow(flow, now, "trajectory", refusable=True, ahead=ahead, held=held):
             self._end_trajectory()
             self._wait(0.0)
             return
@@ -552,7 +605,7 @@ class ReferenceLoop:
     def _pace_options(self) -> PaceOptions:
         blend, ahead = self.evaluator.blend, round(1e9 * self.options.lead)
         loaded = self.options.limits == "refuse" and blend.present
-        return PaceOptions(self._carried, ahead, self.options.stop_duration, blend.awaited, loaded)
+        return PaceOptions(self._carried, ahead, self.options.stop_duration, blend.awaited, loaded, self._beside)
 
     def _stop_on_path(self, now: int) -> StopOnPath | None:
         """The stop on the path, as long as there may be one; None without a path."""
@@ -582,6 +635,7 @@ class ReferenceLoop:
             else:
                 online.take_over(self._commanded(now))
                 self._left, self._fifth = 0, np.zeros(self.arm.robot.n)
+            self._begin_company()
             self._played, self._waiting, self._stop = None, None, None
             self._lost = self._held = self._asked = False
             self.checks.restart()
@@ -610,9 +664,9 @@ class ReferenceLoop:
 
     def _aim_on(self, now: int) -> None:
         assert self.command is not None
-        flow = self._move(min(max(now - self._aimed, 0), law.LONGEST_RESPONSE_STEP))
+        flow = self._accompany(self._move(min(max(now - self._aimed, 0), law.LONGEST_RESPONSE_STEP)).state)
         self._aimed, self._age, self._fed = now, 0, True
-        if not self._send_flow(flow, now, refusable=True):
+        if not self._send_flow(flow, now, "target", refusable=True):
             assert self._online is not None
             self._online.take_over(self.command.state)
             self._left, self._fifth, self._held = 0, np.zeros(self.arm.robot.n), True
@@ -641,6 +695,10 @@ class ReferenceLoop:
 
 class _FarError(EomDynamicsError):
     """Too far from where the arm is held."""
+
+
+class _OverrunError(EomDynamicsError):
+    """The arm could not stop before a limit of its positions."""
 
 
 class _SuspectError(EomDynamicsError):

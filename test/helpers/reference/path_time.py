@@ -15,7 +15,7 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.control import settings as law
 from eom_dynamics.elastic.bounds import TOLERANCE
 from eom_dynamics.trajectory import Spline
-from reference.stop import Carried, Flow, Ranges
+from reference.stop import Beside, Carried, Flow, Ranges
 
 SHORTEST_CHANGE, SLOWEST = 0.01, 0.01
 """Duration of the shortest change of pace, s, and pace below which the motion is as if at rest."""
@@ -240,7 +240,7 @@ class Search:
 
     def _keep_on(self, s: float, end: float, pace: float, margin: float, begins: bool = False) -> Iterator[None]:
         ranges, self.meets = Ranges(self._arm), True
-        first = Flow(chain(self._path(s), np.array([s, pace, 0, 0, 0])))
+        first = self._flow(np.array([s, pace, 0, 0, 0]))
         if begins and (row := ranges.row(first, self._payload(0.0))) is not None:
             ranges.widen(row)
         places = (*np.linspace(s, end, law.PACE_PLACES + 1), *np.clip(self._peaks, s, end))
@@ -255,8 +255,11 @@ class Search:
                     self.meets = False
                     return
 
+    def _flow(self, s: Array) -> Flow:
+        return Flow(chain(self._path(s[0]), s), *self._options.beside())
+
     def _excess(self, ranges: Ranges, s: Array, payload: Sequence[Array], margin: float) -> float:
-        row = ranges.row(Flow(chain(self._path(s[0]), s)), payload)
+        row = ranges.row(self._flow(s), payload)
         m = len(self._arm.motor_names)
         self._velocity = np.zeros(m) if row is None else row[-4 * m : -3 * m]
         return np.inf if row is None else ranges.beyond(row, margin, -1.0)
@@ -269,7 +272,7 @@ class Search:
         """Widen ranges by the start of a change; return whether that is finite."""
         t, ranges = change.sections[0], Ranges(self._arm)
         s = change.at(t)
-        row = ranges.row(Flow(chain(self._path(s[0]), s)), self._payload(t))
+        row = ranges.row(self._flow(s), self._payload(t))
         self._count(1)
         if row is not None:
             ranges.widen(row)
@@ -356,7 +359,8 @@ class Search:
 class PaceOptions(NamedTuple):
     """Payload some time, s, after a time, ns; by how much commands are ahead, ns; shortest duration of a stop, s.
 
-    And payloads to come some time from now on, s, and whether there is one where limits are refused.
+    And payloads to come some time from now on, s, whether there is one where limits are refused, and what is commanded
+    beside the motion of joints.
     """
 
     payload: Callable[[int, float], Sequence[Array]]
@@ -364,6 +368,7 @@ class PaceOptions(NamedTuple):
     stop_duration: float
     awaited: Callable[[float], Sequence[Sequence[Array]]]
     loaded: bool
+    beside: Callable[[], Beside]
 
 
 class PaceKeeper:

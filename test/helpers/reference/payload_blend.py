@@ -50,7 +50,8 @@ class _Progress(NamedTuple):
 class PayloadBlend:
     """Payload at the tools of a robot along a stream, with smooth changes.
 
-    Time is that between the stamps of setpoints, or of the clock where they have none; it never goes back. It passes
+    Time is that between the stamps of setpoints, or of the cycles of the loop in its own motions, and where setpoints
+    have none (the clock); it never goes back. It passes
     with commands that are sent, see :meth:`commit`, with each by LONGEST_RESPONSE_STEP at most: after a gap of the
     stream, and below 50 Hz, a change takes longer and makes no step. In no change is it ahead of the clock by more than
     that: with two publishers whose stamps differ it would run away.

@@ -11,7 +11,7 @@ from eom_dynamics.control.settings import DEFAULTS, LONGEST_GAP, SMALL_STEP, TRA
 from eom_dynamics.elastic.bounds import TOLERANCE
 from eom_dynamics.kinematics.motion import predicted
 from eom_dynamics.trajectory import Spline
-from reference.stop import Carried, Flow, excess
+from reference.stop import Beside, Carried, Flow, excess
 
 
 class Plan(NamedTuple):
@@ -47,17 +47,24 @@ class Plan(NamedTuple):
 def commanded_later(state: Array, age: int, interval: int) -> Array:
     """What is commanded some time after a setpoint, ns: it moves on for an interval; it is held after a gap."""
     if abs(age) > LONGEST_GAP:
-        return state * (np.arange(5) == 0)[:, np.newaxis]
+        return np.stack([x * (k == 0) for k, x in enumerate(state)])
     step = 1e-9 * max(min(age, interval), 0)
-    return np.stack([predicted(state[k:], step) for k in range(5)])
+    return np.stack([predicted(state[k:], step) for k in range(len(state))])
 
 
 def take_over(
-    arm: ElasticArm, spline: Spline, at: float, present: Array, later: Array, period: float, payload: Carried
+    arm: ElasticArm,
+    spline: Spline,
+    at: float,
+    present: Array,
+    later: Array,
+    period: float,
+    payload: Carried,
+    beside: Beside,
 ) -> Plan | None:
     """Lead from a state at a time of a spline to its next knot, or within limits if it starts near; None if far.
 
-    ``later`` is what would be commanded when the spline starts.
+    ``later`` is what would be commanded when the spline starts, ``beside`` what is, beside the motion of joints.
     """
     start = max(at, spline.start)
     away = np.abs(spline.derivatives(start, 0)[0] - later[0])
@@ -72,7 +79,7 @@ def take_over(
         motion = Spline([at, end], np.stack([present, spline.derivatives(end)], axis=1))
 
         def flow(share: float, motion: Spline = motion) -> Flow:
-            return Flow(np.stack(motion.derivatives(motion.start + share * (motion.end - motion.start))))
+            return Flow(np.stack(motion.derivatives(motion.start + share * (motion.end - motion.start))), *beside)
 
         if (beyond := excess(arm, flow, end - at, TRANSITION_SAMPLES, payload)) < least:
             best, least = Plan(spline, transition=motion), beyond
@@ -82,14 +89,21 @@ def take_over(
 
 
 def plan_from(
-    arm: ElasticArm, spline: Spline, at: float, t: float, present: Array, period: float, payload: Carried
+    arm: ElasticArm,
+    spline: Spline,
+    at: float,
+    t: float,
+    present: Array,
+    period: float,
+    payload: Carried,
+    beside: Beside,
 ) -> Plan | None:
     """Take over from a state that is commanded; from rest, as if on time if that is no step by now, at ``t``."""
 
     def planned(at: float) -> Plan | None:
         later = present.copy()
         later[1] *= spline.start <= at
-        return take_over(arm, spline, at, present, later, period, payload)
+        return take_over(arm, spline, at, present, later, period, payload, beside)
 
     if at > 0 and not present[1:].any() and (plan := planned(0.0)):
         moved = [np.abs(plan.state(x)[0] - present[0]) for x in np.linspace(0.0, t, 200)]

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gate between loop and drives: what is sent is finite, within the efforts of the motors, and continues what was sent.
+#ifndef EOM_GATE_HPP
+#define EOM_GATE_HPP
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "limits.hpp"
+#include "loop_parameters.hpp"
+
+namespace eom {
+
+/// Knows the last command that was sent, and lets only those pass that motors can follow after it.
+template <class Robot>
+class Gate {
+  public:
+    using Scalar = typename Robot::Scalar;
+    static constexpr std::size_t n = Robot::joints, m = Robot::motors;
+
+    explicit Gate(const Robot &robot) noexcept : robot_(robot) {}
+
+    /// Nothing has been sent.
+    void forget() noexcept
+    {
+        sends_ = changes_ = false;
+        modes_.end(), leaders_.end(), passing_.end(), shift_.end();
+    }
+
+    /// The next command is of another mode, or away: efforts and positions pass to it from those that were sent last.
+    void change() noexcept { changes_ = true; }
+
+    /// The next command is of another motion, also of the same leader.
+    void renew() noexcept { sent_[0].leader = sent_[1].leader = Leader::none; }
+
+    /// Why a command must not follow another one, some time, s, after it: a step of a motor's position, or of a joint's effort,
+    /// that is too large. Motions of the loop, whose velocities are within limits, may take steps of their velocity.
+    Blocked judge(const Command<Robot> &y, const Command<Robot> &before, double time, bool moves) const noexcept
+    {
+        Blocked found;
+        if (!sends_)
+            return found;
+        const auto compare = [&](Bound bound, const auto &values, const auto &last, const auto &rates, std::size_t count) {
+            for (std::size_t i = 0; i < count; ++i) {
+                const double step = std::fabs(values[i] - last[i]), limit = rates[i] * time;
+                if (step > limit * (1 + LIMIT_TOLERANCE) + ROUNDING && (found.bound == Bound::none || step > found.step))
+                    found = {bound, i, step, limit, time};
+            }
+        };
+        MotorVector<Robot> speed = robot_.motor_speed;
+        for (std::size_t i = 0; moves && i < m; ++i)
+            speed[i] = std::max({speed[i], std::fabs(y.motor_velocity[i]), std::fabs(before.motor_velocity[i])}) +
+                       time * std::fabs(y.motor_acceleration[i] - before.motor_acceleration[i]);
+        compare(Bound::motor_step, y.motor_position, before.motor_position, speed, robot_.motor_count());
+        if (found.bound == Bound::none)
+            compare(Bound::effort_step, y.tau, before.tau, robot_.upper.taud, robot_.joint_count());
+        return found;
+    }
+
+    /// Passes an output with feedback, of a command y, a time after the last one, ns, in a cycle, s: efforts begin as they were sent last, and
+    /// are within limits. Returns whether all is finite: what is not, is not sent. Where the arm complies, positions of motors
+    /// are measured ones.
+    bool pass(LoopOutput<Robot> &output, const Command<Robot> &y, Leader leader, bool complies, std::int64_t step,
+              double cycle, LimitPolicy policy) noexcept
+    {
+        if (!finite(output.motor_effort, output.joint_effort, y.motor_position, y.motor_velocity)) {
+            output.motor_effort = sent_[latest_].motor_effort;
+            output.joint_effort = sent_[latest_].joint_effort;
+            return false;
+        }
+        for (Passage *const passage : {&modes_.time, &leaders_.time, &shift_})
+            passage->since = std::min(passage->since + step, passage->duration);
+        if (step > 0) {
+            latest_ = 1 - latest_;
+            passing_ = leaders_;
+        } else { // the command of the same time in place of the last one
+            leaders_ = passing_;
+        }
+        const Sent &before = sent_[1 - latest_];
+        if (sends_ && changes_)
+            begin_mode(before, output, y, complies);
+        else if (sends_ && leader != before.leader && !complies)
+            begin_leader(before, output.setpoint, y, cycle);
+        for (const Offset *const offset : {&modes_, &leaders_})
+            offset->add(output);
+        if (policy != LimitPolicy::ignore)
+            clip(output, y, leader, policy);
+        sent_[latest_] = {leader, output.setpoint, y, output.motor_effort, output.joint_effort};
+        if (!sends_)
+            sent_[1 - latest_] = sent_[latest_];
+        sends_ = true;
+        changes_ = false;
+        return true;
+    }
+
+    /// Whether positions pass from those of another mode; and the command with its motors as they are sent then.
+    bool shifts() const noexcept { return shift_.lasts(); }
+    Command<Robot> shifted(const Command<Robot> &y) const noexcept
+    {
+        const auto left = static_cast<Scalar>(shift_.left()), rate = static_cast<Scalar>(shift_.rate());
+        Command<Robot> x = y;
+        for (std::size_t i = 0; i < m; ++i) {
+            x.motor_position[i] += left * position_less_[i];
+            x.motor_velocity[i] += rate * position_less_[i];
+        }
+        return x;
+    }
+
+  private:
+    /// Times in which efforts and positions pass to those of another mode, and efforts to those of another leader: these are short,
+    /// since what was sent last may be noise, ns.
+    static constexpr std::int64_t OF_MODES = 300'000'000, OF_LEADERS = 10'000'000;
+    /// Share of the limit by which the effort of a motor may step with another leader; step that is rounding, rad, m, N m, N.
+    static constexpr double STEP = 0.015, ROUNDING = 1e-9;
+
+    /// What is left of an offset some time after its begin, ns, from 1 to 0, C2, and its rate, 1/s.
+    struct Passage {
+        std::int64_t duration, since = duration;
+
+        bool lasts() const noexcept { return since < duration; }
+        void end() noexcept { since = duration; }
+        double left() const noexcept
+        {
+            const double s = seconds(since) / seconds(duration), r = 1 - s;
+            return r * r * r * (1 + s * (3 + 6 * s));
+        }
+        double rate() const noexcept
+        {
+            const double s = seconds(since) / seconds(duration), r = 1 - s;
+            return -30 * s * s * r * r / seconds(duration);
+        }
+    };
+
+    /// A command that was sent, with its efforts with feedback.
+    struct Sent {
+        Leader leader = Leader::none;
+        Setpoint<Robot> setpoint;
+        Command<Robot> command;
+        MotorVector<Robot> motor_effort{};
+        JointVector<Robot> joint_effort{};
+    };
+
+    /// By which efforts that were sent exceeded those that were computed.
+    struct Offset {
+        Passage time;
+        MotorVector<Robot> motors{};
+        JointVector<Robot> joints{};
+
+        void end() noexcept { time.end(); }
+        void add(LoopOutput<Robot> &output) const noexcept
+        {
+            if (!time.lasts())
+                return;
+            const auto left = static_cast<Scalar>(time.left());
+            for (std::size_t i = 0; i < m; ++i)
+                output.motor_effort[i] += left * motors[i];
+            for (std::size_t i = 0; i < n; ++i)
+                output.joint_effort[i] += left * joints[i];
+        }
+    };
+
+    void begin_mode(const Sent &before, const LoopOutput<Robot> &output, const Command<Robot> &y, bool complies) noexcept
+    {
+        for (std::size_t i = 0; i < m; ++i) {
+            const Scalar shift = static_cast<Scalar>(shift_.left()) * position_less_[i];
+            position_less_[i] = before.command.motor_position[i] + shift - y.motor_position[i];
+            modes_.motors[i] = before.motor_effort[i] - output.motor_effort[i];
+        }
+        for (std::size_t i = 0; i < n; ++i)
+            modes_.joints[i] = before.joint_effort[i] - output.joint_effort[i];
+        shift_.since = complies ? OF_MODES : 0;
+        modes_.time.since = 0;
+        leaders_.end(), passing_.end();
+    }
+
+    /// What another leader would change efforts by, beyond what those sent last lead to, and a step, passes within a time.
+    void begin_leader(const Sent &last, const Setpoint<Robot> &x, const Command<Robot> &y, double time) noexcept
+    {
+        const auto beyond = [](double step, double most) { return step - std::clamp(step, -most, most); };
+        const double left = leaders_.time.left();
+        const MotorVector<Robot> now = frictionless(x, y), before = frictionless(last.setpoint, last.command);
+        MotorVector<Robot> rate{};
+        robot_.add_at_joints(last.command.taud, rate);
+        for (std::size_t i = 0; i < robot_.motor_count(); ++i) {
+            const double limit = std::min(robot_.upper.motor_effort[i], robot_.upper.motor_sum[robot_.motor_joint[i]]);
+            const double most = STEP * limit + std::fabs(rate[i]) * time;
+            Scalar &more = leaders_.motors[i];
+            more = std::isfinite(most) ? beyond(before[i] + left * more - now[i], most) : 0;
+        }
+        for (std::size_t i = 0; i < robot_.joint_count(); ++i) {
+            const double most = STEP * robot_.largest_effort[i] + std::fabs(last.command.taud[i]) * time;
+            Scalar &more = leaders_.joints[i];
+            more = std::isfinite(most) ? beyond(last.command.tau[i] + left * more - y.tau[i], most) : 0;
+        }
+        leaders_.time.since = 0;
+    }
+
+    /// Efforts of motors without friction and losses of gears, which motors at rest have not.
+    MotorVector<Robot> frictionless(Setpoint<Robot> x, Command<Robot> y) const noexcept
+    {
+        MotorVector<Robot> effort = y.motor_effort;
+        robot_.motors_of(x, y);
+        const MotorVector<Robot> whole = y.motor_effort;
+        const JointVector<Robot> rate = sides_of(robot_, y.motor_velocity);
+        for (std::size_t i = 0; i < n; ++i)
+            x.qd[i] -= rate[i];
+        robot_.motors_of(x, y);
+        for (std::size_t i = 0; i < m; ++i) // of efforts that are clipped, as much less
+            effort[i] -= (whole[i] - y.motor_effort[i]) * std::min(1.0, whole[i] != 0 ? std::fabs(effort[i] / whole[i]) : 1.0);
+        return effort;
+    }
+
+    /// Clips efforts to limits, and feedback alone to those that are only to be reported, where the feedforward exceeds them.
+    void clip(LoopOutput<Robot> &output, const Command<Robot> &y, Leader leader, LimitPolicy policy) const noexcept
+    {
+        const bool reports = policy == LimitPolicy::warn;
+        const JointVector<Robot> before = output.joint_effort;
+        JointVector<Robot> less{};
+        for (std::size_t i = 0; i < n; ++i) {
+            const Scalar allowed = reports ? y.tau[i] : 0, most = robot_.largest_effort[i];
+            output.joint_effort[i] = std::clamp(before[i], std::min(-most, allowed), std::max(most, allowed));
+            less[i] = output.joint_effort[i] - before[i];
+        }
+        if (output.joint_effort != before) // motors give up what joints do
+            robot_.add_at_joints(less, output.motor_effort);
+        const bool exceeds = !detail::within(output.motor_effort, robot_.lower.motor_effort, robot_.upper.motor_effort);
+        if (policy == LimitPolicy::clip || leader == Leader::stop || exceeds || output.motor_effort != y.motor_effort)
+            Limits<Robot>::clip_motors(robot_, y.motor_velocity, output.motor_effort,
+                                       reports ? y.motor_effort : MotorVector<Robot>{});
+    }
+
+    const Robot robot_;
+    bool sends_ = false, changes_ = false;
+    // The last two, and the place of the last one.
+    std::array<Sent, 2> sent_;
+    std::size_t latest_ = 0;
+    // And what passes, of leaders also before the command of this time.
+    Offset modes_{{OF_MODES}}, leaders_{{OF_LEADERS}}, passing_{{OF_LEADERS}};
+    // The same of the positions of motors.
+    MotorVector<Robot> position_less_{};
+    Passage shift_{OF_MODES};
+};
+
+} // namespace eom
+
+#endif

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Efforts that are sent of a command, of eom/gate.hpp."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from eom_dynamics import ElasticArm
+from eom_dynamics.arrays import Array
+from eom_dynamics.control.setpoint_to_command import EvaluatedCommand
+from eom_dynamics.elastic import LimitCheck
+from eom_dynamics.elastic.motor_programs import SETTLED, SHAFT
+from reference.payload_blend import falling
+
+PASSAGE, STEP = 0.01, 0.015
+"""Time in which efforts pass to those of another leader, s, and the share of their limits by which they may step."""
+
+
+class _Sent(NamedTuple):
+    """The last command of a time, ns, and its leader; and what passed with it, in N m or N, since when."""
+
+    time: int
+    leader: str
+    command: EvaluatedCommand
+    begin: int
+    passing: tuple[Array, Array]
+
+
+class Gate:
+    """Efforts of motors and joints: of another leader they begin as those before lead to; all are within limits."""
+
+    def __init__(self, arm: ElasticArm, policy: str) -> None:
+        self._arm, self._policy, self._limits = arm, policy, LimitCheck(arm)
+        m = len(arm.motor_names)
+        self._most = self._limits.upper[-m:], self._limits.motor_effort  # of motors, and of those of a joint together
+        self._past: list[_Sent] = []
+
+    def renew(self) -> None:
+        """Take the next command to be of another leader, as of a stop after another one."""
+        self._past = [x._replace(leader="") for x in self._past]
+
+    def efforts(self, command: EvaluatedCommand, leader: str, time: int, cycle: float) -> tuple[Array, Array]:
+        """Efforts of motors and joints of a command at a time, ns, in place of any of that time; in a cycle, s."""
+        self._past = [x for x in self._past[-2:] if x.time < time]
+        motors, joints = command.motors[3], command.efforts[0]
+        last = self._past[-1] if self._past else None
+        begin, passing = (last.begin, last.passing) if last else (0, (0 * motors, 0 * joints))
+        if last and leader != last.leader:
+            begin, passing = time, self._beyond(last, command, time, cycle)
+        self._past.append(_Sent(time, leader, command, begin, passing))
+        left = falling(1e-9 * (time - begin), PASSAGE)[0]
+        motors, joints = (x + left * more for x, more in zip((motors, joints), passing, strict=True))
+        if self._policy != "ignore":
+            motors, joints = self._clipped(motors, joints, command, leader)
+        return motors, joints
+
+    def _beyond(self, last: _Sent, command: EvaluatedCommand, time: int, cycle: float) -> tuple[Array, Array]:
+        """What efforts without friction step by, beyond a share of their limits and the last rates."""
+        left = falling(1e-9 * (time - last.begin), PASSAGE)[0]
+        efforts = [(self._frictionless(x), x.efforts[0]) for x in (last.command, command)]
+        rate, of_motors = last.command.efforts[1], np.minimum(self._most[0], self._most[1][self._arm.motor_joint])
+        rates, limits = (self._at_joints(rate), rate), (of_motors, self._limits.most_effort)
+        found = []
+        for before, now, passing, limit, speed in zip(*efforts, last.passing, limits, rates, strict=True):
+            step, allowed = before + left * passing - now, STEP * limit + np.abs(speed) * cycle
+            found.append(np.where(np.isfinite(allowed), step - np.clip(step, -allowed, allowed), 0.0))
+        return found[0], found[1]
+
+    def _frictionless(self, command: EvaluatedCommand) -> Array:
+        """Motor efforts, less the friction and losses that motors at rest would not have; clipped ones as much less."""
+        arm, (q, qd, qdd) = self._arm, command.state[:3]
+        given = arm.spring_set.commands(command.stiffness, None, ())
+        if arm.side.presliding.any():
+            given.append(np.full(len(arm.motor_names), SETTLED))
+        _, rate, _, moving = arm.functions("motors", q, qd, qdd, *command.efforts, *given)
+        sides = np.array(arm.side.joint_sides(list(rate)))
+        mean = np.array([sides[arm.motor_joint == joint].mean() for joint in range(len(q))])
+        resting = arm.functions("motors", q, qd - mean, qdd, *command.efforts, *given)[3]
+        effort = command.motors[3]
+        share = np.abs(np.divide(effort, moving, out=np.ones_like(effort), where=moving != 0))
+        return effort - (moving - resting) * np.minimum(share, 1.0)
+
+    def _clipped(self, motors: Array, joints: Array, command: EvaluatedCommand, leader: str) -> tuple[Array, Array]:
+        """Within limits, which motors have as well; what was commanded beyond those of joints may be only reported."""
+        reports, arm = self._policy == "warn", self._arm
+        plain, feedforward = command.motors[3], command.efforts[0]
+        within = np.clip(joints, *_widened(self._limits.most_effort, reports * feedforward))
+        motors = motors + self._at_joints(within - joints)
+        exceeds = np.any(np.abs(motors) > self._most[0])
+        if self._policy == "clip" or leader == "stop" or exceeds or np.any(motors != plain):
+            sums, allowed = (np.array(arm.side.motor_sums(list(x))) for x in (motors, reports * plain))
+            motors = motors + self._at_joints(np.clip(sums, *_widened(self._most[1], allowed)) - sums)
+            motors = arm.functions("drive", command.motors[1], motors)[SHAFT.index("clipped_effort")]
+        return motors, within
+
+    def _at_joints(self, efforts: Array) -> Array:
+        """Efforts of motors for those at their joints."""
+        return np.array(self._arm.side.motor_shares(list(efforts)))
+
+
+def _widened(most: Array, allowed: Array) -> tuple[Array, Array]:
+    """Range of efforts up to limits, or up to what is allowed beyond them."""
+    return np.minimum(-most, allowed), np.maximum(most, allowed)
