@@ -1,0 +1,448 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What drives are sent when sources of motion change, and inputs or the clock misbehave, by the interface in C."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from loop_rig import MS, LoopRig, Record, rest, straight
+from sent_oracle import CHANGE, POSITION, Marks, SentOracle, Settings
+
+from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics.actuators.actuator import Motor
+from eom_dynamics.arrays import Array
+from eom_dynamics.control.robot_table import motor_speeds
+from eom_dynamics.robot import Limits
+
+HOME = np.array([0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5])
+QUIET = {"panda": HOME, "ur5e": np.array([0, -1.2, 1.3, -1.0, -1.5, 0.0]), "vsa_planar_2r": np.array([0.3, 0.4])}
+QUIET |= {"sea_planar_2r": np.array([0.2, 0.3]), "iiwa": np.array([0, 0.8, 0, -1.0, 0, 0.5, 0])}
+
+
+def check(rig: LoopRig, first: int = 0, *, moved: bool = False, rules: str = "", **settings: Any) -> Record:
+    """Assert that the oracle finds nothing in the cycles of a rig from one on; return their record."""
+    record, oracle = Record(rig, first), SentOracle(rig.arm)
+    marks = Marks.none(len(record.time))
+    marks.moved[:] = moved
+    marks.jumped[1:] = np.diff(record.time) != MS
+    found = [x for x in oracle.findings(record, Settings(**settings), marks) if rules in x.rule]
+    assert not found, f"{len(found)} findings, the first: {'; '.join(map(str, found[:5]))}"
+    return record
+
+
+def steps(record: Record) -> Array:
+    """Steps of the motors in each cycle (N - 1, m), rad."""
+    return np.abs(np.diff(record.sent["drive_position"], axis=0))
+
+
+# --- Pace -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("robot", ["panda", "ur5e"])
+@pytest.mark.parametrize("every", [20, 50, 150])
+def test_speed_scaling_that_is_streamed(robot: str, every: int) -> None:
+    """A slider or a monitor of distances: efforts stay within limits, and change as their own rates have it."""
+    for seed in range(2):
+        rng, rig = np.random.default_rng(seed), LoopRig(robot)
+        rig.restart(QUIET[robot])
+        waypoints = QUIET[robot] + np.array([0, 1, 0, 1])[:, None] * 0.3 * rng.uniform(-1, 1, rig.n)
+        rig.trajectory(straight(np.arange(4.0), waypoints))
+        for k in range(2000):
+            if k % every == 0:
+                rig.loop.speed(float(rng.uniform(0, 1.5)) if seed else 0.65 + 0.35 * np.cos(np.pi * 1e-3 * k))
+            rig.run()
+        record = check(rig)
+        oracle = SentOracle(rig.arm)
+        change = np.abs(np.diff(record.sent["drive_effort"], axis=0))
+        predicted = np.maximum(oracle.predicted(record)[1:], oracle.predicted(record)[:-1])
+        assert (change <= 2 * predicted + CHANGE * oracle.scale).all(), change.max()
+
+
+# --- Setpoints and targets --------------------------------------------------------------------------------------------
+
+
+def differences(path: Array) -> Array:
+    """A path (K, n) with its rates by differences (K, 5, n), as planners have them."""
+    fields = [path]
+    for _ in range(4):
+        fields.append(np.diff(fields[-1], axis=0, prepend=fields[-1][:1]) / 1e-3)
+    return np.stack(fields, axis=1)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-8, 6e-8, 1e-7])
+def test_target_after_noisy_setpoints(noise: float) -> None:
+    """A target 0.05 rad away after rates that are differences of float32: no further than that, and within limits."""
+    rng, rig = np.random.default_rng(1), LoopRig("panda", targets={})
+    rig.restart(HOME)
+    t = np.arange(-8, 300) * 1e-3
+    path = HOME + 0.05 * (1 - np.cos(2 * np.pi * np.clip(t, 0, None)))[:, None] * np.ones(7)
+    for state in differences(path + noise * rng.normal(size=path.shape))[8:]:
+        rig.refer(state)
+        rig.run()
+    start, first = rig.q, rig.count
+    rig.target(start + 0.05)
+    rig.cycles(2500)
+    record = check(rig, first - 1)
+    assert rig.limits is not None
+    assert np.abs(record.state[:, 0] - start).max() < 0.05 + 0.05  # as far as its velocity takes it to stop
+    assert (np.abs(record.state[1:, 1]) < 1.02 * rig.limits.velocity + 1e-6).all()
+    np.testing.assert_allclose(rig.q, start + 0.05, atol=1e-6)
+
+
+@pytest.mark.parametrize(("field", "value"), [(4, 1e6), (3, 1e3), (2, 5.0)])
+def test_target_after_a_setpoint_with_rates_of_no_motion(field: int, value: float) -> None:
+    """One setpoint at rest but for a rate, then a target where the arm is: it stays there."""
+    rig = LoopRig("panda", targets={})
+    rig.restart(HOME)
+    rig.cycles(20, rest(HOME))
+    x = rest(HOME)
+    x[field, 0] = value
+    rig.refer(x)
+    rig.run()
+    rig.target(HOME)
+    rig.cycles(2000)
+    record = check(rig)
+    assert np.abs(record.state[:, 0] - HOME).max() < 0.01
+
+
+@pytest.mark.parametrize(("policy", "field", "value"), [("refuse", 4, 1e6), ("refuse", 4, 1e7), ("refuse", 4, 1e154)])
+def test_efforts_of_motors_are_limited_by_those_of_joints(policy: str, field: int, value: float) -> None:
+    rig = LoopRig("panda", limits=policy)
+    rig.restart(HOME)
+    rig.cycles(5, rest(HOME))
+    x = rest(HOME)
+    x[field, 1] = value
+    rig.refer(x)
+    rig.run()
+    rig.cycles(5, rest(HOME))
+    check(rig, limits=policy)
+
+
+def test_efforts_of_motors_are_clipped_to_those_of_joints() -> None:
+    rig = LoopRig("panda", limits="clip", jump_check="ignore")
+    rig.restart(HOME)
+    rig.cycles(5, rest(HOME))
+    for value in (-100.0, 100.0):
+        x = rest(HOME)
+        x[2, 1] = value
+        rig.refer(x)
+        rig.run()
+    check(rig, limits="clip", rules="effort of")
+    check(rig, limits="clip", rules="motor effort")
+
+
+@pytest.mark.parametrize("policy", ["refuse", "clip"])
+@pytest.mark.parametrize("turn", [2 * np.pi, 0.4, -0.4])
+def test_feedback_is_clipped_to_what_the_feedforward_leaves(policy: str, turn: float) -> None:
+    """An encoder sample that is a turn off, with gains of the motors; it refuses no setpoint."""
+    rig = LoopRig("panda", limits=policy, motor_kp=[200.0], motor_kd=[2.0])
+    rig.restart(HOME)
+    for k in range(40):
+        rig.measure_motors(rig.loop.command["motor_position"] + turn * (k in (10, *range(20, 30))) * np.eye(7)[1])
+        rig.refer(rest(HOME))
+        assert rig.run() == 0
+    record = check(rig, limits=policy, feedback=True)
+    assert np.abs(np.diff(record.sent["drive_effort"][19:22, 1])).max() > 10 or abs(turn) > 1  # feedback is there
+
+
+def test_speed_of_motors() -> None:
+    """Its own limit, that of its joint with its spring, or as fast as the joint can brake within its range."""
+    limits = (Limits(velocity=2.0, effort_rate=300.0), Limits(lower=-1.0, upper=3.0, acceleration=8.0))
+    arm = load_robot("sea_planar_2r")
+    without = Motor(torque_constant=0.1)
+    joints = [
+        replace(joint, limits=own, actuator=replace(joint.actuator, motor=without))
+        for joint, own in zip(arm.joints, limits, strict=True)
+    ]
+    subject = ElasticArm(replace(arm, joints=joints))
+    np.testing.assert_allclose(motor_speeds(subject), [2.0 + 300.0 / subject.stiffness[0], 8.0])
+    endless = replace(joints[1], limits=Limits(acceleration=8.0))
+    assert motor_speeds(ElasticArm(replace(arm, joints=[joints[0], endless])))[1] == np.inf
+
+
+@pytest.mark.parametrize(("robot", "joint"), [("sea_planar_2r", 0), ("sea_planar_2r", 1), ("iiwa", 3)])
+def test_setpoint_a_radian_away_without_limits_of_joint_velocity(robot: str, joint: int) -> None:
+    """The speed of the motors, and limits of targets, imply those of the joints."""
+    q = QUIET[robot]
+    limits = {"velocity": 1.5, "acceleration": 8.0}
+    rig = LoopRig(robot, targets=limits)
+    rig.restart(q)
+    rig.cycles(20, rest(q))
+    rig.refer(rest(q + np.eye(len(q))[joint]))
+    assert rig.run() > 0
+    rig.cycles(20)
+    record = check(rig)
+    assert steps(record).max() < 0.01
+
+
+@pytest.mark.parametrize(("robot", "amplitude", "rate"), [("panda", 0.3, 3.0), ("ur5e", 0.8, 3.4)])
+@pytest.mark.parametrize("ahead", [0.03, 0.09])
+def test_setpoint_ahead_of_its_time(robot: str, amplitude: float, rate: float, ahead: float) -> None:
+    """A stamp that runs ahead by more than the others gives a setpoint no more time to move."""
+    q = QUIET[robot]
+    rig = LoopRig(robot, setpoint_timeout=0.1)
+    rig.restart(q)
+    ones = np.ones(rig.n)
+
+    def state(t: float) -> Array:
+        w = rate
+        rows = [
+            1 - np.cos(w * t),
+            w * np.sin(w * t),
+            w**2 * np.cos(w * t),
+            -(w**3) * np.sin(w * t),
+            -(w**4) * np.cos(w * t),
+        ]
+        return amplitude * np.outer(rows, ones) + np.outer([1, 0, 0, 0, 0], q)
+
+    rig.cycles(20)  # after which efforts may step by those of the first acceleration
+    for k in range(700):
+        late = ahead if k in (500, 600) else 0.0
+        rig.refer(state(1e-3 * k + late), rig.now + round(late * 1e9))
+        rig.run()
+    record = check(rig)
+    assert (record.code[20:520] == 0).all()
+
+
+def test_stream_into_a_limit_of_position() -> None:
+    """It is refused while the arm can still stop, and the stop ends before the limit."""
+    for joint, speed in ((0, 2.0), (3, 1.5), (1, 1.5)):
+        oracle = SentOracle(LoopRig("panda").arm)
+        rig = LoopRig("panda")
+        way = np.eye(7)[joint]
+        start = HOME + (oracle.upper[joint] - 0.9 - HOME[joint]) * way
+        rig.restart(start)
+        rise = 0.4
+
+        for k in range(1300):
+            t = 1e-3 * k
+            u = min(t / rise, 1.0)
+            # Velocity rises as a smooth step of degree nine, then stays.
+            v = u**5 * (126 - 420 * u + 540 * u**2 - 315 * u**3 + 70 * u**4)
+            a = 630 * (u * (1 - u)) ** 4 / rise
+            j = 2520 * (u * (1 - u)) ** 3 * (1 - 2 * u) / rise**2
+            s = 2520 * (u * (1 - u)) ** 2 * (3 * (1 - 2 * u) ** 2 - 2 * u * (1 - u)) / rise**3
+            x = u**6 * (21 - 60 * u + 67.5 * u**2 - 35 * u**3 + 7 * u**4) * rise + max(t - rise, 0)
+            rig.refer(np.outer([1, 0, 0, 0, 0], start) + speed * np.outer([x, v, a, j, s], way))
+            rig.run()
+        rig.cycles(500)
+        record = check(rig)
+        assert record.setpoint["q"][:, joint].max() <= oracle.upper[joint] + 1e-9, (joint, speed)
+        assert record.setpoint["q"][:, joint].max() > start[joint] + 0.05  # it was followed
+
+
+# --- Stops ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["trajectory", "target"])
+def test_stop_that_was_asked_for_holds(what: str) -> None:
+    """An empty trajectory stops what is played; a stream that was refused meanwhile is not followed at once."""
+    rig = LoopRig("panda", targets={})
+    rig.restart(HOME)
+    rig.cycles(100, rest(HOME))
+    if what == "target":
+        rig.target(HOME + 0.5)
+    else:
+        rig.trajectory(straight([0.0, 1.0], [HOME, HOME + 0.5]))
+    rig.cycles(450, rest(HOME))
+    first = rig.count
+    rig.empty_trajectory()
+    rig.cycles(2000, rest(HOME))
+    record = check(rig)
+    # It rests before anything else leads, and far from the stream, which is not followed there.
+    at_rest = np.abs(record.setpoint["qd"][first:]).max(axis=1) < 1e-9
+    assert at_rest[-1] and np.abs(rig.q - HOME).max() > 0.05
+
+
+# --- Modes ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ask", [True, False])
+@pytest.mark.parametrize(
+    ("robot", "joint", "way", "settings"),
+    [
+        ("panda", 3, 1.46, {"stiffness": [100.0]}),
+        ("panda", 3, 1.46, {"stiffness": [100.0], "motor_kp": [200.0]}),
+        ("sea_planar_2r", 0, 1.5, {"stiffness": [150.0]}),
+        ("panda", 0, 1.5, {"stiffness": [150.0]}),
+    ],
+)
+def test_impedance_to_position(robot: str, joint: int, way: float, ask: bool, settings: dict[str, Any]) -> None:
+    """Pushed away, one of them beyond a limit of position: the arm stays where it is, at efforts within limits."""
+    q = QUIET[robot]
+    rig = LoopRig(robot, setpoint_timeout=0.0, on_setpoint_loss="none", **settings)
+    rig.restart(q)
+    start = rig.loop.command["motor_position"].copy()
+
+    def push(count: int, reach: Any) -> None:
+        for k in range(count):
+            rig.measure_motors(start + way * reach(k) * np.eye(rig.m)[joint])
+            rig.run()
+
+    push(100, lambda k: 0)
+    rig.loop.change_mode("impedance")
+    push(3000, lambda k: min(1, k / 2500))
+    first = rig.count
+    if ask:
+        rig.loop.change_mode("position")
+        push(400, lambda k: 1)
+    else:
+        rig.measure_motors(None)
+        rig.cycles(500)
+    assert rig.number("mode") == POSITION
+    check(rig, first - 1, setpoint_timeout=0.0, feedback="motor_kp" in settings)
+    check(rig, setpoint_timeout=0.0, feedback="motor_kp" in settings, rules="effort")
+    # Links are away from the motors by the deflection that hand and impedance have caused.
+    moved, deflection = rig.loop.sent["drive_position"] - start, 100.0 / rig.arm.stiffness[joint]
+    assert abs(moved[joint] - way) < 0.05 + deflection, "the arm is referred to somewhere else"
+
+
+@pytest.mark.parametrize("stiffness", [50.0, 200.0])
+def test_variable_stiffness_pushed_until_a_spring_is_slack(stiffness: float) -> None:
+    q = QUIET["vsa_planar_2r"]
+    rig = LoopRig("vsa_planar_2r", stiffness=[stiffness])
+    rig.restart(q)
+    start = rig.loop.command["motor_position"].copy()
+    for k in range(1500):
+        if k == 50:
+            rig.loop.change_mode("impedance")
+        rig.measure_motors(start + 0.0005 * max(k - 50, 0) * np.array([1, 1, 0, 0]))
+        rig.refer(rest(q))
+        rig.run()
+    record = check(rig, rules="finite")
+    assert np.isfinite(record.sent["drive_effort"]).all()
+
+
+@pytest.mark.parametrize(("jump", "wait"), [(-5, 2000), (10, 17), (-5, 100)])
+def test_clock_that_jumps_amid_a_blend_of_modes(jump: int, wait: int) -> None:
+    q = QUIET["iiwa"]
+    rig = LoopRig("iiwa", stiffness=[300.0])
+    rig.restart(q)
+    m = rig.loop.command["motor_position"].copy()
+
+    def held(count: int) -> None:
+        for _ in range(count):
+            rig.measure_motors(m)
+            rig.refer(rest(q))
+            rig.run()
+
+    held(100)
+    rig.loop.change_mode("impedance")
+    held(500)
+    for _ in range(300):  # pushed by 0.3 rad: the springs pull
+        m[1] += 1e-3
+        held(1)
+    rig.loop.change_mode("gravity_compensation")
+    held(wait)
+    rig.now += jump * 10**9
+    held(400)
+    effort = Record(rig).sent["drive_effort"]
+    # The blend itself takes 90 N m down in 0.3 s, with at most 1.9 times its mean rate.
+    assert np.abs(np.diff(effort[900:], axis=0)).max() < 90 / 0.3 * 2.0 * 0.021
+
+
+# --- Stiffness and wrench ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["setpoint", "target", "trajectory", "stop"])
+@pytest.mark.parametrize(
+    ("robot", "extra"), [("vsa_planar_2r", {"k": [600.0, 300.0]}), ("panda", {"W": [0, 0, 0, 0, 0, 60.0]})]
+)
+def test_stiffness_and_wrench_that_a_motion_begins_from(robot: str, extra: dict[str, Any], what: str) -> None:
+    """The next source begins with them; a setpoint without is refused until motors can make its step."""
+    q = QUIET[robot]
+    rig = LoopRig(robot, targets={"velocity": 1.0, "acceleration": 5.0})
+    rig.restart(q)
+    if robot == "vsa_planar_2r":  # from the nominal ones
+        for share in np.linspace(0, 1, 600):
+            rig.refer(rest(q), k=(1 - share) * np.array([250.0, 120.0]) + share * np.array(extra["k"]))
+            rig.run()
+        assert rig.loop.setpoint["k"][0] == pytest.approx(600.0)
+    else:
+        for share in np.linspace(0, 1, 600):
+            rig.refer(rest(q), W=share * np.array(extra["W"]))
+            rig.run()
+    first = rig.count
+    if what == "target":
+        rig.target(q + 0.1)
+    elif what == "trajectory":
+        rig.trajectory(straight([0.0, 1.0], [q, q + 0.1]))
+    elif what == "stop":
+        rig.loop.act("stop")
+    for _ in range(900):
+        if what == "setpoint":
+            rig.refer(rest(q))
+        rig.run()
+    record, oracle = check(rig), SentOracle(rig.arm)
+    if what == "setpoint":
+        assert rig.loop.number("refused") > 5
+        return
+    change = np.abs(np.diff(record.sent["drive_effort"][first - 1 :], axis=0))
+    assert (change <= CHANGE * oracle.scale + 0.5).all(), change.max()
+
+
+# --- Time -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hosted", [False, True])
+@pytest.mark.parametrize("stall", [0.03, 0.096, 0.3, 1.0, 3.0])
+@pytest.mark.parametrize("what", ["trajectory", "target", "stop"])
+def test_late_cycle_and_stalled_process(what: str, stall: float, hosted: bool) -> None:
+    """Motions go on by at most 20 ms a cycle, or stop, whatever the cause."""
+    rig = LoopRig("panda", targets={}, hosted=hosted)
+    rig.restart(HOME)
+    rig.cycles(20, rest(HOME))
+    if what == "target":
+        rig.target(HOME + 0.6)
+    else:
+        rig.trajectory(straight([0.0, 1.0], [HOME, HOME + 0.6]))
+    rig.cycles(450)
+    if what == "stop":
+        rig.loop.act("stop")
+        rig.cycles(50)
+    rig.now += round(stall * 1e9)
+    rig.cycles(1500)
+    record = check(rig)
+    velocity = SentOracle(rig.arm).joint_velocity
+    assert (steps(record) <= velocity * 0.021 + 1e-3).all()
+
+
+# --- Where the arm is -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("elsewhere", [0.4, 1.5])
+def test_target_while_the_arm_is_measured_elsewhere(elsewhere: float) -> None:
+    """After a pause the arm is where it is measured: a motion begins there, or is refused."""
+    rig = LoopRig("panda", targets={})
+    rig.restart(HOME)
+    for _ in range(50):
+        rig.measure_motors(rig.loop.command["motor_position"])
+        rig.refer(rest(HOME))
+        rig.run()
+    away = rig.loop.command["motor_position"] + elsewhere * np.eye(7)[0]
+    rig.now += 10**9  # nothing is commanded
+    rig.measure_motors(away)
+    first = rig.count
+    rig.target(HOME + 0.1)
+    for _ in range(300):
+        rig.measure_motors(away)
+        rig.run()
+    sent = Record(rig, first).sent["drive_position"]
+    moved = np.abs(np.diff(sent, axis=0)).max() > 1e-6
+    assert not moved or np.abs(sent[0] - away).max() < 0.05
+
+
+@pytest.mark.parametrize("efforts", ["zero", "gravity", "keep"])
+def test_last_command_after_a_pause_is_where_the_arm_is_measured(efforts: str) -> None:
+    rig = LoopRig("panda", effort_on_deactivate=efforts)
+    rig.restart(HOME)
+    rig.cycles(50, rest(HOME))
+    away = rig.loop.command["motor_position"] + 0.4 * np.eye(7)[0]
+    rig.now += 10**9
+    rig.measure_motors(away)
+    rig.run()
+    rig.measure_motors(away)
+    rig.loop.act("release")
+    last = rig.loop.sent_last["drive_position"]
+    assert np.isnan(last).all() or np.abs(last - away).max() < 0.05

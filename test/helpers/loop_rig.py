@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A control loop behind its interface in C, as controllers run it, and a record of what it sends."""
+
+import ctypes
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from eom_dynamics import ElasticArm, Robot, load_robot
+from eom_dynamics.arrays import Array
+from eom_dynamics.control.control_loop import ControlLoop
+from eom_dynamics.control.online_trajectory import motion_limits
+from eom_dynamics.control.robot_table import RobotTable
+from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
+from eom_dynamics.elastic.motor_programs import MOTOR_NAMES
+from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
+from eom_dynamics.trajectory import Spline
+
+MS = 1_000_000
+START = 1_700_000_000_000_000_000
+NEVER = 2**63 - 1
+
+NUMBERS = (
+    *("status", "valid", "playing", "aiming", "stopping", "held", "lost", "mode", "touched"),
+    *("followed", "refused", "stop_end", "paused", "loaded"),
+)
+"""Numbers of the loop that are recorded in each cycle."""
+
+_KEYS = tuple(name.encode() for name in NUMBERS)
+
+
+@cache
+def table_of(robot: str | Robot) -> RobotTable:
+    """The table of a packaged robot, by its name, or of another one."""
+    return RobotTable(ElasticArm(load_robot(robot) if isinstance(robot, str) else robot))
+
+
+class Record:
+    """What a loop has commanded in N cycles.
+
+    Attributes:
+        time, period: of the clock, ns (N,).
+        code: result of each cycle (N,).
+        given: whether a setpoint was given (N,).
+        numbers: by NUMBERS, each (N,).
+        setpoint, command, sent: vectors by name, each (N, size).
+    """
+
+    def __init__(self, rig: "LoopRig", first: int = 0) -> None:
+        last = rig.count
+        self.time, self.code = rig.times[first:last].copy(), rig.codes[first:last].copy()
+        self.given = rig.given[first:last].copy()
+        self.numbers = dict(zip(NUMBERS, rig.numbers[first:last].T.copy(), strict=True))
+        self.setpoint, self.command, self.sent = (
+            {name: rig.rows[first:last, at : at + size].copy() for name, (at, size) in group.items()}
+            for group in rig.places.values()
+        )
+
+    @property
+    def state(self) -> Array:
+        """Position to snap of the setpoint (N, 5, n)."""
+        return np.stack([self.setpoint[name] for name in STATE_NAMES], axis=1)
+
+
+class LoopRig:
+    """A loop with cycles of 1 ms of a clock, with the defaults of a level of safety.
+
+    Attributes:
+        loop: the loop.
+        now: time of the next cycle, ns.
+        count: number of cycles so far.
+    """
+
+    def __init__(
+        self,
+        robot: str | Robot,
+        safety: str = "strict",
+        *,
+        targets: dict[str, Any] | None = None,
+        cycles: int = 4096,
+        hosted: bool = False,
+        **settings: Any,
+    ) -> None:
+        """Make a loop of a robot, see :func:`table_of`; with targets, their limits in place of the robot's.
+
+        Hosted is as by a node, which plans itself, and watches for jumps of its clock.
+        """
+        self.table = table_of(robot)
+        self.arm, self.loop = self.table.arm, ControlLoop(self.table)
+        self.library, self.address = self.loop._library, self.loop.address
+        self.n, self.m = self.arm.robot.n, len(self.arm.motor_names)
+        self.loop.configure(safety=safety, **settings)
+        self.now, self.count, self.hosted = START, 0, hosted
+        self.limits = None
+        if targets is not None:
+            self.limits = motion_limits(self.arm, targets or None)
+            self.loop.limit(self.limits, 1e-3)
+        payload = dict.fromkeys(("P", "Pd"), 10 * len(self.arm.robot.tools))
+        groups = {
+            "setpoint": (
+                self.loop.setpoint | self.loop.vectors("setpoint", payload),
+                (*STATE_NAMES, "W", "k", *payload),
+            ),
+            "command": (self.loop.command, (*EFFORT_NAMES, *MOTOR_NAMES)),
+            "sent": (self.loop.sent, (*DRIVE_NAMES, *SENT_NAMES)),
+        }
+        found = [
+            (vectors[name].ctypes.data, vectors[name].nbytes) for vectors, names in groups.values() for name in names
+        ]
+        begin, end = min(at for at, _ in found), max(at + size for at, size in found)
+        memory: Any = (ctypes.c_double * ((end - begin) // 8)).from_address(begin)
+        memory.owner = self.loop.handle
+        self._window = np.frombuffer(memory)
+        self.places = {
+            group: {name: ((vectors[name].ctypes.data - begin) // 8, vectors[name].size) for name in names}
+            for group, (vectors, names) in groups.items()
+        }
+        self._refers = False
+        self._resize(cycles)
+
+    def _resize(self, cycles: int) -> None:
+        before = self.count and (self.rows, self.times, self.codes, self.numbers, self.given)
+        self.rows = np.zeros((cycles, len(self._window)))
+        self.times, self.codes = np.zeros(cycles, dtype=np.int64), np.zeros(cycles, dtype=np.int32)
+        self.numbers, self.given = np.zeros((cycles, len(NUMBERS))), np.zeros(cycles, dtype=bool)
+        if before:
+            for new, old in zip((self.rows, self.times, self.codes, self.numbers, self.given), before, strict=True):
+                new[: self.count] = old
+
+    # --- Inputs -------------------------------------------------------------------------
+
+    def restart(self, q: ArrayLike | None = None, now: int = NEVER) -> None:
+        """Begin anew, at rest at q, or where motors or links are measured."""
+        if q is None:
+            self.library.loop_restart(self.address, now)
+        else:
+            self.loop.restart(np.asarray(q, dtype=float), now)
+
+    def refer(self, state: ArrayLike, stamp: int | None = None, **more: ArrayLike) -> None:
+        """Give the reference (5, n) of the next cycle, with other vectors by name; 0 for no stamp."""
+        self.library.loop_rest(self.address, 0)
+        given = self.loop.given
+        for name, row in zip(STATE_NAMES, np.asarray(state), strict=True):
+            given[name][:] = row
+        for name, values in more.items():
+            given[name][:] = values
+        self.library.loop_refer(self.address, self.now if stamp is None else stamp)
+        self._refers = True
+
+    def target(
+        self, q: ArrayLike, qd: ArrayLike | None = None, times: ArrayLike | None = None, origin: int = 0
+    ) -> None:
+        """Post a target (n,), or a chunk (K, n) at times, s."""
+        rows = [None if x is None else np.ascontiguousarray(x, dtype=float) for x in (times, q, qd)]
+        t, positions, velocities = (None if x is None else x.ctypes.data for x in rows)
+        count = 0 if rows[0] is None else len(rows[0])
+        reason = self.library.loop_post_target(self.address, origin, t, count, positions, velocities)
+        assert reason is None, reason
+
+    def trajectory(self, spline: Spline, origin: int = 0) -> None:
+        """Post a trajectory, its time 0 at ``origin``, ns, 0 for now."""
+        self.loop.send_trajectory(spline, origin)
+
+    def empty_trajectory(self) -> None:
+        """Post a trajectory without points, which stops."""
+        self.library.loop_post_spline(self.address, 0, None, 0, 0, None, 0, None, 0)
+
+    def measure_motors(self, position: ArrayLike | None, velocity: ArrayLike = 0.0) -> None:
+        """Take motors (m,) as measured in the next cycles, in drive units; None for no measurement."""
+        rows = None if position is None else np.stack(np.broadcast_arrays(position, velocity)).astype(float)
+        self.loop.measure(motors=rows)
+
+    # --- Cycles -------------------------------------------------------------------------
+
+    def run(self, step: int = MS) -> int:
+        """A cycle, which is recorded: 0 if its reference was followed, > 0 why it was refused, < 0 if in doubt."""
+        if self.count == len(self.rows):
+            self._resize(2 * self.count)
+        k, number, at = self.count, self.library.loop_number, self.address
+        if self.hosted and self.library.loop_plan(at, self.now, 1e-3) == 0:
+            self.loop.act("play")
+        cycle = self.library.loop_update if self.hosted else self.library.loop_run
+        self.codes[k] = code = cycle(at, self.now, 1e-3)
+        self.times[k], self.given[k], self._refers = self.now, self._refers, False
+        self.rows[k] = self._window
+        self.numbers[k] = [number(at, key) for key in _KEYS]
+        self.count += 1
+        self.now += step
+        return int(code)
+
+    def cycles(self, count: int, state: ArrayLike | None = None, **more: ArrayLike) -> None:
+        """Cycles with a reference that repeats, or without one."""
+        for _ in range(count):
+            if state is not None:
+                self.refer(state, **more)
+            self.run()
+
+    def number(self, name: str) -> float:
+        return float(self.library.loop_number(self.address, name.encode()))
+
+    @property
+    def q(self) -> Array:
+        """A copy of the commanded position (n,)."""
+        return self.loop.setpoint["q"].copy()
+
+
+def rest(q: ArrayLike) -> Array:
+    """The state (5, n) of an arm at rest."""
+    q = np.asarray(q, dtype=float)
+    return np.stack([q, *np.zeros((4, len(q)))])
+
+
+def straight(times: ArrayLike, positions: ArrayLike) -> Spline:
+    """A spline that rests at each of its positions (K, n)."""
+    positions = np.asarray(positions, dtype=float)
+    return Spline(times, np.stack([positions, *np.zeros((4, *positions.shape))]))

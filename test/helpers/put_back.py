@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loop with a change of its headers, to see that the oracle of what is sent finds a fault that is put back.
+
+``python test/helpers/put_back.py HEADER OLD NEW [FIRST:LAST]`` prints what random scenes find with the text OLD of
+eom/HEADER replaced by NEW.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent))
+
+import loop_rig
+import random_scenes
+
+from eom_dynamics.control import headers as texts_of
+from eom_dynamics.control import library
+
+
+@contextmanager
+def changed(header: str, old: str, new: str) -> Iterator[None]:
+    """Compile loops with a text in a header of eom/ replaced; AssertionError if it is not there once."""
+    headers, caches = texts_of.loop_headers, (library.library, loop_rig.table_of, random_scenes.arm_of)
+
+    def loop_headers() -> dict[str, str]:
+        texts = dict(headers())
+        (path,) = (name for name in texts if name.endswith(f"eom/{header}"))
+        assert texts[path].count(old) == 1, f"{header} has the text {texts[path].count(old)} times"
+        texts[path] = texts[path].replace(old, new)
+        return texts
+
+    def forget() -> None:
+        for cached in caches:
+            cached.cache_clear()
+
+    with patch.object(library, "loop_headers", loop_headers):
+        forget()
+        try:
+            yield
+        finally:
+            forget()
+
+
+if __name__ == "__main__":
+    header, old, new, *seeds = sys.argv[1:]
+    first, last = map(int, (seeds or ["0:100"])[0].split(":"))
+    with changed(header, old, new):
+        print(random_scenes.run(range(first, last)).summary() or "nothing found")

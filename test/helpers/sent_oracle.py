@@ -1,0 +1,489 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a control loop may send, by the numbers of the robot alone: an oracle that is written apart from the loop.
+
+Every check is of the record of a run as a whole (loop_rig.Record), in SI units on the link side of the gears.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from loop_rig import Record
+
+from eom_dynamics import ElasticArm
+from eom_dynamics.arrays import Array
+from eom_dynamics.control.control_loop import Refusal
+
+LONGEST_STEP = 0.02
+"""Longest step of time of a motion that the loop makes, s."""
+
+RECENT = 0.1
+"""Time after which a pause has begun, s; the longest time between two setpoints without a timeout."""
+
+ABSURD = {"qd": 10.0, "qdd": 1e4, "qddd": 1e6, "qdddd": 1e8}
+"""Rates of a setpoint, SI units, that no arm has."""
+
+STAMPS_AHEAD = 0.021
+"""Time by which stamps of setpoints may be ahead of their arrival, with their jitter, s."""
+
+CHANGE = 0.02
+"""Share of its limit by which the effort of a motor may change when another source leads."""
+
+FRESH, HELD, STOPPING, RAMPING, WAITING, LOST = range(6)
+POSITION, IMPEDANCE, GRAVITY = range(3)
+
+REFUSALS = (
+    "not_finite",
+    "over_limits",
+    "too_old",
+    "suspect_stamp",
+    "jump",
+    "motor_step",
+    "cannot_stop",
+    "far_from_hold",
+)
+"""Those of setpoints alone."""
+
+NOBODY, STREAM, PLAYING, AIMING, STOP, IMPEDANT, LED = range(7)
+"""Sources that lead."""
+
+OWN = (PLAYING, AIMING, STOP)
+"""Those whose motion the loop makes."""
+
+
+class Finding(NamedTuple):
+    """A check that failed: in which cycle, of which motor or joint, the value and its bound."""
+
+    rule: str
+    cycle: int
+    place: int
+    value: float
+    bound: float
+
+    def __str__(self) -> str:
+        return f"cycle {self.cycle}: {self.rule} of {self.place}: {self.value:.6g}, bound {self.bound:.6g}"
+
+
+@dataclass
+class Marks:
+    """What happened before each of N cycles.
+
+    Attributes:
+        restarted: the loop began anew.
+        moved: what is measured has jumped.
+        stop_asked: a stop was asked for.
+        jumped: the clock jumped, or the process stalled.
+        posted: a target, a trajectory or a payload came, which may be refused.
+    """
+
+    restarted: Array
+    moved: Array
+    stop_asked: Array
+    jumped: Array
+    posted: Array
+
+    @classmethod
+    def none(cls, count: int) -> "Marks":
+        return cls(*(np.zeros(count, dtype=bool) for _ in range(5)))
+
+    def first(self, count: int) -> "Marks":
+        return Marks(*(row[:count] for row in vars(self).values()))
+
+
+@dataclass
+class Settings:
+    """Settings of the loop that bounds depend on.
+
+    Attributes:
+        limits: policy.
+        setpoint_timeout: s, 0 for none.
+        feedback: whether gains of motors or links are not zero.
+        resume_distance: rad or m.
+    """
+
+    limits: str = "refuse"
+    setpoint_timeout: float = 0.1
+    feedback: bool = False
+    resume_distance: float = 0.01
+    others: dict[str, object] = field(default_factory=dict)
+
+
+class SentOracle:
+    """Bounds of what motors may be sent.
+
+    Attributes:
+        own_effort: largest effort of each motor by its own limits (m,), infinite without.
+        effort: the same, or that of its joint through the transmission.
+        pairs: joints with two motors, whose efforts count together.
+        speed: largest speed of motors by their own limits (m,).
+        joint_velocity, joint_effort, joint_effort_rate: limits of joints (n,).
+        inertia, stiffness: of the rotors and of the springs at rest, by motor (m,).
+        friction: the law of each motor.
+        loss: share of the effort of each motor by which it changes at most where its power changes the sign (m,).
+    """
+
+    def __init__(self, arm: ElasticArm) -> None:
+        robot, self.arm = arm.robot, arm
+        joints = robot.independent_joints
+        self.motor_joint = np.asarray(arm.motor_joint)
+        self.joint_velocity, self.joint_effort, self.joint_effort_rate, self.lower, self.upper = (
+            np.array([getattr(joint.limits, name) for joint in joints])
+            for name in ("velocity", "effort", "effort_rate", "lower", "upper")
+        )
+        of_motor = [joints[i] for i in self.motor_joint]
+        ratio = np.abs([joint.gear_ratio for joint in of_motor])
+        motors = [joint.actuator.motor for joint in of_motor]
+
+        def number(name: str) -> Array:
+            return np.array([float(getattr(motor, f"{name}_limit")) for motor in motors])
+
+        with np.errstate(invalid="ignore"):
+            constant = np.nan_to_num([float(motor.torque_constant) for motor in motors])
+            current = np.where(np.isfinite(number("current")), number("current") * constant, np.inf)
+        self.own_effort = np.minimum(number("torque"), current) * ratio
+        self.speed = number("speed") / ratio
+        m = len(motors)
+        self.loads = np.array(arm.side.motor_loads(list(np.eye(m)))).T  # rows: motors, columns: springs of motors
+        self.sides = np.array(arm.side.joint_sides(list(np.eye(m)))).T
+        if not np.allclose(self.loads @ np.ones(m), np.array(arm.side.motor_loads([1.0] * m))):
+            self.loads, self.sides = self.loads.T, self.sides.T
+        count = np.bincount(self.motor_joint, minlength=robot.n)
+        self.pairs = [joint for joint in range(robot.n) if count[joint] > 1]
+        by_joint = (
+            np.abs(self.loads) @ np.where(np.isfinite(self.joint_effort), self.joint_effort, 1e300)[self.motor_joint]
+        )
+        derived = np.where(by_joint < 1e200, by_joint, np.inf)
+        derived[count[self.motor_joint] > 1] = np.inf  # of the pair
+        self.effort = np.where(np.isfinite(self.own_effort), self.own_effort, derived)
+        self.scale = np.full(self.effort.shape, np.inf)  # of a change of leaders
+        finite = np.isfinite(self.effort)
+        self.scale[finite] = self.effort[finite]
+        own = np.isfinite(self.joint_effort[self.motor_joint]) & ~finite
+        self.scale[own] = self.joint_effort[self.motor_joint][own]
+        self.stiffness = np.asarray(arm.side.rest_stiffness, dtype=float)[self.motor_joint]
+        self.inertia = np.asarray(arm.motor_inertia, dtype=float)
+        self.friction = [joint.actuator.friction for joint in of_motor]
+        efficiency = np.array([float(joint.actuator.gear.efficiency) for joint in of_motor])
+        self.loss = 1 / efficiency - efficiency
+        scales = [
+            joint.drive.scales(joint.gear_ratio, float(joint.actuator.motor.torque_constant)) for joint in of_motor
+        ]
+        self.units = {
+            "drive_position": (np.array([x.position for x in scales]), np.array([x.offset for x in scales])),
+            "drive_velocity": (np.array([x.velocity for x in scales]), 0.0),
+            "drive_effort": (np.array([x.effort for x in scales]), 0.0),
+        }
+
+    def si(self, record: Record, name: str) -> Array:
+        """What is sent (N, m) in SI units."""
+        scale, offset = self.units[name]
+        return (record.sent[name] - offset) / scale
+
+    def predicted(self, record: Record, time: float | Array = 1e-3) -> Array:
+        """Change of the efforts of motors (N, m) in a time (N,) after each command, s, by its own rates."""
+        h = np.broadcast_to(time, record.time.shape)[:, None]
+        torque = np.abs(record.command["taud"]) * h + np.abs(record.command["taudd"]) * h**2 / 2
+        spin = np.abs(record.setpoint["qddd"]) * h + np.abs(record.setpoint["qdddd"]) * h**2 / 2
+        by_spring = torque[:, self.motor_joint] @ np.abs(self.loads).T
+        return by_spring + self.inertia * (spin[:, self.motor_joint] @ np.abs(np.linalg.inv(self.sides)).T)
+
+    # --- Checks -------------------------------------------------------------------------
+
+    def findings(self, record: Record, settings: Settings, marks: Marks | None = None) -> list[Finding]:
+        """All that is wrong with a record, the worst place of each rule and cycle."""
+        marks = marks or Marks.none(len(record.time))
+        # What follows on numbers that no arm can have, which are followed where limits are only reported.
+        absurd = [np.abs(record.setpoint[name]).max(axis=1) > most for name, most in ABSURD.items()]
+        for k in np.flatnonzero(np.any(absurd, axis=0)):
+            marks.restarted[k : k + 400] = True
+        # After a pause, the arm is held where it is measured, as after a restart.
+        waits = record.numbers["status"] == WAITING
+        marks.restarted[1:] |= waits[1:] & ~waits[:-1]
+        found: list[Finding] = []
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            for check in (self._finite, self._efforts, self._steps, self._joint_steps, self._leaders, self._own_motion):
+                found += check(record, settings, marks)
+            for other in (self._range, self._status, self._stops):
+                found += other(record, settings, marks)
+        return found
+
+    def _finite(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
+        valid = record.numbers["valid"] > 0
+        for name, rows in record.sent.items():
+            bad = ~np.isfinite(rows) & valid[:, None]
+            for k in np.flatnonzero(bad.any(axis=1)):
+                place = int(np.argmax(bad[k]))
+                yield Finding(f"finite {name}", int(k), place, float(rows[k, place]), np.inf)
+
+    def _efforts(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
+        if settings.limits == "ignore":
+            return
+        most = self.own_effort if settings.limits == "warn" else self.effort
+        effort = self.si(record, "drive_effort")
+        kinds = "own " if settings.limits == "warn" else ""
+        yield from _beyond(f"{kinds}motor effort", np.abs(effort), np.broadcast_to(most, effort.shape))
+        if settings.limits == "warn":
+            return
+        for joint in self.pairs:
+            total = np.abs(effort[:, self.motor_joint == joint].sum(axis=1))[:, None]
+            yield from _beyond("effort of a pair", total, np.full(total.shape, self.joint_effort[joint]), joint)
+
+    def _steps(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
+        if settings.limits == "ignore" or len(record.time) < 2:
+            return
+        theta = self.si(record, "drive_position")
+        step = np.abs(np.diff(theta, axis=0))
+        since, leader = times(record, settings)
+        since = since[1:, None]
+        bound = self.speed * since
+        # Joint sides of the springs: what the springs take up is bounded by efforts and their rates.
+        sides = np.diff(theta @ self.sides.T, axis=0)
+        tau = record.command["tau"][:, self.motor_joint]
+        deflection = np.abs(np.diff(tau, axis=0)) / self.stiffness
+        rate = (self.joint_effort_rate[self.motor_joint] / self.stiffness) * since
+        allowed = self.joint_velocity[self.motor_joint] * since + np.where(np.isfinite(rate), rate, deflection)
+        by_motor = np.isfinite(self.speed)
+        # Steps of a stop that goes on are those of its velocities, as those of other motions where limits are reported.
+        skip = _unsteady(record, marks) | ((leader[1:] == STOP) & (leader[:-1] == STOP))
+        if settings.limits == "warn":
+            skip |= np.isin(leader[1:], OWN)
+        if settings.others.get("permissive"):
+            skip |= leader[1:] == STREAM
+        # Where the arm complies, the motors are sent to where they are measured.
+        skip |= (record.numbers["mode"] != POSITION)[1:]
+        yield from _beyond("motor step", np.where(skip[:, None] | ~by_motor, 0, step), _rounded(bound, 3e-3), first=1)
+        # Transients of damped springs are not of the velocities of joints.
+        free = by_motor | (np.bincount(self.motor_joint)[self.motor_joint] > 1) | bool(settings.others.get("lag"))
+        yield from _beyond(
+            "motor step of a joint", np.where(skip[:, None] | free, 0, np.abs(sides)), _rounded(allowed, 3e-3), first=1
+        )
+
+    def _joint_steps(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
+        if settings.limits == "ignore" or len(record.time) < 2 or settings.feedback:
+            return
+        since, leader = times(record, settings)
+        tau = record.sent["sent_effort"]
+        bound = self.joint_effort_rate * since[1:, None] + 1e-6
+        position = record.numbers["mode"] == POSITION
+        skip = _unsteady(record, marks) | ~(position[1:] & position[:-1])
+        skip |= _entered(record)  # of a blend of modes
+        skip |= (leader[1:] == STOP) & (leader[:-1] == STOP)
+        if settings.others.get("permissive"):
+            skip |= leader[1:] == STREAM
+        yield from _beyond(
+            "effort rate", np.where(skip[:, None], 0, np.abs(np.diff(tau, axis=0))), _rounded(bound), first=1
+        )
+
+    def _leaders(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
+        """The change of efforts when another source leads, beside what the last command's own rates predict."""
+        if len(record.time) < 2:
+            return
+        since, leader = times(record, settings)
+        # Whose command stands while nobody leads: a stream goes on after setpoints that were refused.
+        stands = leader.copy()
+        for k in range(1, len(stands)):
+            if stands[k] == NOBODY and not marks.restarted[k]:
+                stands[k] = stands[k - 1]
+        changes = leader[1:] != stands[:-1]
+        changes |= marks.stop_asked[1:] & (leader[1:] == STOP) | (
+            marks.restarted[1:] & (record.numbers["status"][1:] == STOPPING)
+        )
+        if settings.limits == "ignore":
+            changes &= leader[1:] != STREAM
+        skip = _unsteady(record, marks) | ~(np.isfinite(record.command["motor_effort"]).all(axis=1))[1:]
+        rows = np.flatnonzero(changes & ~skip)
+        if not len(rows):
+            return
+        moved = record.numbers["mode"] == POSITION
+        effort = self.si(record, "drive_effort")
+        if settings.feedback:  # which the record does not tell from the rest
+            return
+        predicted, command = self.predicted(record, np.clip(since, 0, LONGEST_STEP))[rows], record.command
+        friction = np.zeros((len(rows), len(self.inertia)))
+        for i, law in enumerate(self.friction):
+            if not law.is_none:
+                after, last = (law.effort(command["motor_velocity"][rows + k, i]) for k in (1, 0))
+                most = float(np.max(law.static)) if law.has_state or not settings.limits else 0.0
+                compliant = ~(moved[rows] & moved[rows + 1])
+                friction[:, i] = np.abs(after - last) + most + compliant * 2 * float(np.max(law.static))
+        loss = self.loss * np.maximum(np.abs(effort[rows]), np.abs(effort[rows + 1]))
+        # What is left of the change before may pass, and what is beyond limits.
+        passes = np.abs(effort[rows] - command["motor_effort"][rows])
+        passes += np.maximum(np.abs(effort[rows]) - np.where(np.isfinite(self.scale), self.scale, np.inf), 0)
+        allowed = predicted + passes + friction + loss + CHANGE * self.scale + 1e-9
+        change = np.abs(effort[rows + 1] - effort[rows])
+        for found in _beyond("change of leader", change, allowed):
+            at = int(rows[found.cycle])
+            yield found._replace(
+                cycle=at + 1, rule=f"{found.rule} {NAMES[int(leader[at])]} to {NAMES[int(leader[at + 1])]}"
+            )
+
+    def _own_motion(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
+        """Positions of a motion that the loop makes are those of its velocities, by the rule of trapezoids."""
+        if len(record.time) < 2:
+            return
+        _, leader = times(record, settings)
+        # Ahead of setpoints, commands are for a Taylor polynomial of each.
+        own = np.isin(leader, (PLAYING,) if settings.others.get("command_lead") else OWN)
+        theta, rate = self.si(record, "drive_position"), self.si(record, "drive_velocity")
+        h = np.clip(np.diff(record.time) * 1e-9, 0, LONGEST_STEP)
+        regular = (h > 0) & (h < 2.5e-3) & ~marks.jumped[1:] & ~marks.stop_asked[1:]
+        # The first command of a stop repeats that of a setpoint; at a limit, a joint may rest at once.
+        rests = [(np.abs(record.setpoint[name]) == 0).all(axis=1) for name in ABSURD]
+        at_once = np.all(rests, axis=0)[1:] & ~np.all(rests, axis=0)[:-1]
+        regular &= ~at_once & ~(record.given & (record.code <= 0))[:-1]
+        steady = own[1:] & own[:-1] & (leader[1:] == leader[:-1]) & regular & ~_unsteady(record, marks)
+        P, Pd = record.setpoint["P"], record.setpoint["Pd"]
+        carries = (record.numbers["loaded"] > 0) & (Pd != 0).any(axis=1)
+        carries = carries[1:] | carries[:-1]
+        if P.shape[1]:
+            rows = np.flatnonzero(steady & carries)
+            away = np.abs(P[rows + 1] - P[rows] - h[rows, None] * 0.5 * (Pd[rows] + Pd[rows + 1]))
+            allowed = h[rows, None] * (0.5 * np.abs(np.diff(Pd, axis=0))[rows] + 0.05 * np.abs(Pd[rows])) + 1e-7
+            for found in _beyond("payload by its rate", away, allowed):
+                yield found._replace(cycle=int(rows[found.cycle]) + 1)
+        rows = np.flatnonzero(steady & ~carries)
+        if not len(rows) or settings.others.get("lag"):
+            return
+        h = h[rows, None]
+        away = np.abs(theta[rows + 1] - theta[rows] - h * 0.5 * (rate[rows] + rate[rows + 1]))
+        bend = np.abs(record.command["motor_acceleration"])
+        turns = np.pad(np.abs(np.diff(record.command["motor_acceleration"], axis=0)), ((1, 1), (0, 0)), mode="edge")
+        third = np.maximum(np.maximum(turns[rows], turns[rows + 1]), turns[rows + 2])
+        third += 1e-3 * (bend[rows] + bend[rows + 1])
+        # Positions of another mode pass over with up to 600 rad/s^3.
+        allowed = h**2 * third + 5e-8 * (1 + np.abs(theta[rows]))
+        for found in _beyond("position by velocity", away, allowed):
+            at = int(rows[found.cycle]) + 1
+            yield found._replace(cycle=at, rule=f"{found.rule}, {NAMES[int(leader[at])]}")
+
+    def _range(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
+        """A commanded position beyond a limit goes back."""
+        if settings.limits != "refuse" or len(record.time) < 2:
+            return
+        q = record.setpoint["q"]
+        beyond = np.maximum(np.maximum(q - self.upper, self.lower - q), 0)
+        position = (record.numbers["mode"] == POSITION)[1:] & (record.numbers["mode"] == POSITION)[:-1]
+        skip = ~position | _unsteady(record, marks)
+        yield from _beyond("range", np.where(skip[:, None], 0, beyond[1:]), np.maximum(beyond[:-1], 0) + 1e-6, first=1)
+
+    def _status(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
+        """A command is fresh only where something leads, and setpoints are recent."""
+        numbers = record.numbers
+        fresh = (numbers["status"] == FRESH) & (numbers["valid"] > 0)
+        leads = (numbers["playing"] > 0) | (numbers["aiming"] > 0) | (numbers["mode"] != POSITION)
+        made = np.diff(numbers["followed"], prepend=0) > 0
+        last = np.maximum.accumulate(np.where(made, np.arange(len(made)), -1))
+        # Time that counts: a stall is one late cycle.
+        clock = np.concatenate(([0.0], np.cumsum(np.clip(np.diff(record.time) * 1e-9, 0, LONGEST_STEP))))
+        age = np.where(last >= 0, clock - clock[np.maximum(last, 0)], np.inf)
+        timeout = settings.setpoint_timeout or np.inf
+        stale = fresh & ~leads & (age > timeout + 2e-3 + LONGEST_STEP * (timeout < np.inf))
+        stale |= fresh & (last < 0) & ~leads
+        of_setpoints = np.isin(record.code, [Refusal[name] for name in REFUSALS])
+        refused = fresh & ~leads & of_setpoints & record.given & made & ~marks.posted
+        for rule, rows in (("fresh, but stale", stale), ("fresh, but refused", refused)):
+            for k in np.flatnonzero(rows):
+                yield Finding(rule, int(k), 0, float(age[k]), timeout)
+
+    def _stops(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
+        """A stop that was asked for holds: it rests by its end, and nothing else leads before."""
+        numbers = record.numbers
+        _, leader = times(record, settings)
+        clock = np.concatenate(([0.0], np.cumsum(np.clip(np.diff(record.time) * 1e-9, 0, LONGEST_STEP))))
+        excluded = marks.restarted | (numbers["mode"] != POSITION)
+        step = np.abs(np.diff(record.setpoint["q"], axis=0, prepend=record.setpoint["q"][:1]))
+        distance = settings.resume_distance
+        near = step.max(axis=1) <= distance + 1e-9
+        for k in np.flatnonzero(marks.stop_asked):
+            if excluded[k] or numbers["status"][k] not in (STOPPING, FRESH) or leader[k] in (NOBODY, IMPEDANT, LED):
+                continue
+            # A target or a trajectory may lead in its place, and setpoints near where the arm is, as after the stop.
+            if leader[k] != STOP:
+                if leader[k] == STREAM and not near[k] and np.abs(record.setpoint["qd"][k - 1]).max() > 1e-3:
+                    yield Finding("a stop is not begun, stream", int(k), 0, float(step[k].max()), distance)
+                continue
+            ends = np.flatnonzero(leader[k:] != STOP)
+            end = k + int(ends[0]) if len(ends) else len(leader)
+            before = np.flatnonzero(excluded[k:end] | marks.jumped[k:end])
+            streams = end < len(leader) and leader[end] == STREAM and not (excluded[end] or near[end] or len(before))
+            if streams and not marks.jumped[end] and np.abs(record.setpoint["qd"][end - 1]).max() > 1e-3:
+                yield Finding("a stop does not hold, stream", int(end), 0, float(step[end].max()), distance)
+            if not len(before):
+                took, wanted = clock[end - 1] - clock[k], float(numbers["stop_end"][k : k + 25].max())
+                if np.isfinite(wanted) and took > wanted + 0.5:
+                    yield Finding("a stop does not end", int(end - 1), 0, float(took), wanted)
+
+
+NAMES = ("nobody", "stream", "trajectory", "target", "stop", "impedance", "hands")
+
+
+def leaders(record: Record) -> Array:
+    """Which source leads in each cycle (N,)."""
+    numbers = record.numbers
+    made = np.diff(numbers["followed"], prepend=0) > 0
+    stops = np.isin(numbers["status"], (STOPPING, RAMPING))
+    conditions = (numbers["mode"] == GRAVITY, numbers["mode"] == IMPEDANCE, stops, numbers["playing"] > 0)
+    # One that is early is followed a cycle later.
+    given = record.given | np.concatenate(([False], record.given[:-1]))
+    accepted = made & given & (numbers["status"] == FRESH)
+    conditions += (numbers["aiming"] > 0, accepted)
+    found = np.select(conditions, (LED, IMPEDANT, STOP, PLAYING, AIMING, STREAM), NOBODY)
+    # The last command of a motion is its own, and a stream leads until its setpoints are lost.
+    goes_on = made | (numbers["status"] == FRESH)
+    for k in np.flatnonzero((found == NOBODY) & goes_on):
+        before = found[k - 1] if k else NOBODY
+        found[k] = before if made[k] or before == STREAM else NOBODY
+        if made[k] and before == NOBODY and numbers["status"][k] == FRESH:
+            found[k] = STREAM
+    return np.asarray(found)
+
+
+def times(record: Record, settings: Settings) -> tuple[Array, Array]:
+    """Time that counts for the step to each cycle, s (N,), and the leaders."""
+    leader = leaders(record)
+    numbers = record.numbers
+    made = (np.diff(numbers["followed"], prepend=0) > 0) | (numbers["mode"] != POSITION)
+    index = np.arange(len(made))
+    last = np.maximum.accumulate(np.where(made, index, 0))
+    before = np.concatenate(([0], last[:-1]))
+    passed = (record.time - record.time[before]) * 1e-9
+    stream = leader == STREAM
+    longest = np.where(stream, settings.setpoint_timeout or RECENT, LONGEST_STEP)
+    # What a clock that goes back leaves open.
+    passed = np.where(passed <= 0, longest, passed)
+    # A cycle that follows nothing new repeats the last command, but for what fades.
+    # Stamps of a stream may run ahead of its arrival.
+    return np.minimum(np.maximum(passed, 1e-3), longest) + np.where(stream, STAMPS_AHEAD, 0), leader
+
+
+def _unsteady(record: Record, marks: Marks) -> Array:
+    """Steps (N - 1,) from or to no command, of a restart, or by a jump of what is measured."""
+    valid = record.numbers["valid"] > 0
+    away = marks.moved & (record.numbers["mode"] != POSITION)
+    away |= np.concatenate(([False], away[:-1]))
+    # After a pause of the process the arm is where it is measured.
+    paused = np.diff(record.time) > 1e9 * RECENT
+    return ~(valid[1:] & valid[:-1]) | marks.restarted[1:] | away[1:] | paused
+
+
+def _entered(record: Record) -> Array:
+    """Steps (N - 1,) within 0.3 s of a change of the mode, in which efforts pass over."""
+    mode = record.numbers["mode"]
+    changed = np.concatenate(([False], mode[1:] != mode[:-1]))
+    at = np.maximum.accumulate(np.where(changed, np.arange(len(mode)), -(10**6)))
+    return (np.arange(len(mode)) - at < 320)[1:]
+
+
+def _rounded(bound: Array, bend: float = 1e-6) -> Array:
+    """Bounds of differences: velocities may be a little larger between two cycles."""
+    return bound * (1 + bend) + 1e-9
+
+
+def _beyond(rule: str, values: Array, bounds: Array, place: int | None = None, first: int = 0) -> Iterator[Finding]:
+    """The worst place of each row beyond bounds."""
+    beyond = values > bounds * (1 + 1e-9)
+    for k in np.flatnonzero(beyond.any(axis=1)):
+        at = int(np.argmax(np.where(beyond[k], values[k] / bounds[k], 0)))
+        yield Finding(rule, int(k) + first, at if place is None else place, float(values[k, at]), float(bounds[k, at]))
