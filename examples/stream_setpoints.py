@@ -18,12 +18,13 @@ from rclpy.utilities import remove_ros_args
 from eom_dynamics.trajectory import paper_motion
 
 RATE = 1000.0
+SLOWER = 1.7  # so that the motion is within the limits of the iiwa
 DEPTH = 10_000  # of both topics: this process may stall
 PATIENCE = 2.0  # s, for the node, the first and the last command
 
 
 def main(duration: float = 2.0) -> None:
-    """Stream the motion of the paper, and print how many commands came back and the last of them."""
+    """Stream the motion of the paper, slowed down; print how many commands came back and the last of them."""
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)  # Ctrl-C is a KeyboardInterrupt
     node = rclpy.create_node("stream_setpoints")
     motion, count, sent = paper_motion(), round(duration * RATE), 0
@@ -32,7 +33,8 @@ def main(duration: float = 2.0) -> None:
 
     def publish(k: int) -> None:
         t = k / RATE
-        q, qd, qdd, qddd, qdddd = (x.tolist() for x in motion.derivatives(t))
+        states = enumerate(motion.derivatives(t / SLOWER))
+        q, qd, qdd, qddd, qdddd = ((x / SLOWER**k).tolist() for k, x in states)
         setpoint = JointTrajectorySetpoint(position=q, velocity=qd, acceleration=qdd, jerk=qddd, snap=qdddd)
         # By the time of the motion, also where this process does not hold the rate.
         setpoint.header.stamp = Time(nanoseconds=start + round(t * 1e9)).to_msg()
@@ -72,7 +74,8 @@ def main(duration: float = 2.0) -> None:
     while len(commands) < count and (sent < count or time.monotonic() < latest + PATIENCE):
         rclpy.spin_once(node, timeout_sec=0.1)
 
-    hint = "; the last one:" if commands else ": see the log of the node"
+    refused = ", setpoints were refused: see the log of the node" if len(commands) < 0.5 * sent else ""
+    hint = f"{refused}; the last one:" if commands else ": see the log of the node"
     print(f"{sent} setpoints sent, {len(commands)} commands received{hint}")
     for last in commands[-1:]:
         for joint, tau, theta in zip(last.joint_names, last.effort, last.motor_position, strict=True):

@@ -6,11 +6,14 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from paths import CONFIG, DOCS, ROOT
 
+from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.export.ros2_control import shared_files
+from eom_dynamics.trajectory import Samples, check, paper_motion
 
 EXAMPLES = ROOT / "examples"
 OUTPUTS = {
@@ -69,6 +72,14 @@ def test_streaming_example(example: str, robot: str, module: str, expected: str,
         node.end()
     assert (code, error) == (0, "")
     assert re.search(expected, output, re.DOTALL)
+
+
+def test_motion_that_is_streamed_is_within_limits() -> None:
+    text = (EXAMPLES / "stream_setpoints.py").read_text("utf-8")
+    (slower,) = re.findall(r"^SLOWER = ([\d.]+)", text, re.MULTILINE)
+    t = np.arange(0.0, 2.0, 1e-3)
+    states = [x / float(slower) ** k for k, x in enumerate(paper_motion().derivatives(t / float(slower)))]
+    assert check(ElasticArm(load_robot("iiwa")), Samples(t, *states)).ok
 
 
 NOBODY = ("1", "--ros-args", "-r", "__ns:=/nobody")
