@@ -371,10 +371,10 @@ def blocked(loop: ControlLoop) -> str:
     """The step that the gate between loop and drives has refused last; empty for none."""
     bound, place = (int(loop.number(f"blocked_{x}")) for x in ("bound", "place"))
     step, limit, time = (loop.number(f"blocked_{x}") for x in ("step", "limit", "time"))
-    what = ("", f"motor {loop.arm.motor_names[place % len(loop.arm.motor_names)]}", "effort of ")[bound]
-    if what == "effort of ":
-        what += loop.arm.robot.joint_names[place]
-    return f"{what} would step by {step:.3g} within {time:.3g} s, at most {limit:.3g} (SI units)" if bound else ""
+    if not bound:
+        return ""
+    what = f"motor {loop.arm.motor_names[place]}" if bound == 1 else f"effort of {loop.arm.robot.joint_names[place]}"
+    return f"{what} would step by {step:.3g} within {time:.3g} s, at most {limit:.3g} (SI units)"
 
 
 def _place_of(loop: ControlLoop, what: str) -> str:

@@ -39,17 +39,17 @@ def limits_of(arm: ElasticArm) -> dict[str, Array]:
     for side in ("lower", "upper"):
         rows = dict(zip(names, np.split(getattr(check, side), ends), strict=True))
         numbers |= {f"{side}.{name}": rows[name] for name in LIMITED}
-    return numbers
+    return numbers | {"motor_speed": _motor_speeds(arm, numbers)}
 
 
-def motor_speeds(arm: ElasticArm) -> Array:
-    """Largest speed of each motor (m,), rad/s or m/s, on the link side.
+def _motor_speeds(arm: ElasticArm, limits: Mapping[str, Array]) -> Array:
+    """Largest speed of each motor (m,), rad/s or m/s, on the link side, by the other limits.
 
     Its own limit; else that of its joint, with the rate of its spring's deflection where the effort rate is limited,
     through the transmission. Where the joint has none, it is as fast as it can brake within its range of positions;
     infinite where that is not known.
     """
-    limits, joint = limits_of(arm), arm.motor_joint
+    joint = arm.motor_joint
     with np.errstate(divide="ignore", invalid="ignore"):
         within = np.sqrt(2.0 * limits["braking"] * (limits["upper.q"] - limits["lower.q"]))
         velocity = np.where(np.isfinite(limits["upper.qd"]), limits["upper.qd"], within)[joint]
@@ -135,7 +135,7 @@ class RobotTable:
             "transmission": arm.transmission is not None,
             "commanded_stiffness": arm.variable.any(),
         }
-        for name, values in (numbers | limits_of(arm) | matrices_of(arm) | {"motor_speed": motor_speeds(arm)}).items():
+        for name, values in (numbers | limits_of(arm) | matrices_of(arm)).items():
             row = np.ascontiguousarray(values, dtype=float).ravel()
             raise_reason(self.library.robot_set(self.address, name.encode(), row.ctypes.data, len(row)), name)
         self._add(kernels_of(arm, moving_base=moving_base))

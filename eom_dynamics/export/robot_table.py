@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ..codegen.c_functions import filled
 from ..codegen.programs import WITH_PAYLOAD
 from ..control.online_trajectory import RAMP, inertia_and_frequency, limits_of_joints
-from ..control.robot_table import limits_of, matrices_of, motor_speeds
+from ..control.robot_table import limits_of, matrices_of
 from ..robot.model import DRIVE_INTERPOLATIONS
 from .c_project import wrapped
 from .functions import FEEDFORWARD, OBSERVER, OF_DRIVES, ON_BASE, PLANT, links_of
@@ -87,7 +87,6 @@ def _vectors(project: Project) -> Mapping[str, ArrayLike]:
         "nominal_stiffness": project.side.nominal_stiffness,
         **limits_of(arm),
         **matrices_of(arm),
-        "motor_speed": motor_speeds(arm),
         "motion": np.stack(limits_of_joints(arm), axis=1),
         "inertia": inertia,
     }

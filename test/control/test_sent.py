@@ -12,7 +12,7 @@ from sent_oracle import CHANGE, POSITION, Marks, SentOracle, Settings
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.actuators.actuator import Motor
 from eom_dynamics.arrays import Array
-from eom_dynamics.control.robot_table import motor_speeds
+from eom_dynamics.control.robot_table import limits_of
 from eom_dynamics.robot import Limits
 
 HOME = np.array([0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5])
@@ -156,9 +156,9 @@ def test_speed_of_motors() -> None:
         for joint, own in zip(arm.joints, limits, strict=True)
     ]
     subject = ElasticArm(replace(arm, joints=joints))
-    np.testing.assert_allclose(motor_speeds(subject), [2.0 + 300.0 / subject.stiffness[0], 8.0])
+    np.testing.assert_allclose(limits_of(subject)["motor_speed"], [2.0 + 300.0 / subject.stiffness[0], 8.0])
     endless = replace(joints[1], limits=Limits(acceleration=8.0))
-    assert motor_speeds(ElasticArm(replace(arm, joints=[joints[0], endless])))[1] == np.inf
+    assert limits_of(ElasticArm(replace(arm, joints=[joints[0], endless])))["motor_speed"][1] == np.inf
 
 
 @pytest.mark.parametrize(("robot", "joint"), [("sea_planar_2r", 0), ("sea_planar_2r", 1), ("iiwa", 3)])

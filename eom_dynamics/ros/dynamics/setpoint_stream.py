@@ -18,7 +18,7 @@ from std_msgs.msg import Header
 from ...arrays import Array
 from ...control.cdr import stamp_of
 from ...control.control_loop import EXCEEDS, SUSPECT, Refusal, overload
-from ...control.robot_table import motor_speeds
+from ...control.robot_table import limits_of
 from ...control.serialized import LearnedShapes
 from ...control.setpoint_loop import EarlySetpointError, SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
@@ -161,7 +161,7 @@ class SetpointStream:
 
     def _say_what_is_unchecked(self, loop: SetpointLoop) -> None:
         """Log which motors may take steps of any size, although jumps are to be refused."""
-        speeds = motor_speeds(loop.arm)
+        speeds = limits_of(loop.arm)["motor_speed"]
         if loop.loop.settings["jump_check"] == "refuse" and not np.isfinite(speeds).all():
             names = ", ".join(name for name, x in zip(loop.arm.motor_names, speeds, strict=True) if np.isinf(x))
             self._node.get_logger().warning(f"{names}: {SAID['unchecked_steps']}")
