@@ -61,6 +61,13 @@ class Rig:
         states[0, 1] += distance
         self.loop.send_trajectory(Spline([0.0, seconds], states), 0)
 
+    def go_on(self, begin: int) -> None:
+        """From the end of a motion of 0.3 on by 0.1 in 1 s, at a time of the clock, ns."""
+        states = np.zeros((5, 2, 7))
+        states[0] = HOME + 0.3
+        states[0, 1] += 0.1
+        self.loop.send_trajectory(Spline([0.0, 1.0], states), begin)
+
     def target(self, q: Any) -> None:
         given = np.ascontiguousarray(q)
         assert not self.loop._library.loop_post_target(self.loop.address, 0, None, 0, given.ctypes.data, None)
@@ -117,10 +124,7 @@ def test_what_waits_begins_by_the_clock_from_what_is_commanded_then(panda: Robot
     rig.hold(20)
     rig.play(0.3)
     rig.run(500)
-    states = np.zeros((5, 2, 7))
-    states[0] = HOME + 0.3
-    states[0, 1] += 0.1
-    rig.loop.send_trajectory(Spline([0.0, 1.0], states), due := rig.now + 2000 * MS)
+    rig.go_on(due := rig.now + 2000 * MS)
     rig.run(1, late=300 * MS)
     while rig.now < due:
         rig.run()
@@ -136,10 +140,7 @@ def test_a_motion_planned_after_another_one_is_as_late_as_that(panda: RobotTable
     rig.hold(20)
     rig.play(0.3)
     rig.run(100)
-    states = np.zeros((5, 2, 7))
-    states[0] = HOME + 0.3
-    states[0, 1] += 0.1
-    rig.loop.send_trajectory(Spline([0.0, 1.0], states), rig.now + 901 * MS)
+    rig.go_on(rig.now + 901 * MS)
     rig.run(10)
     rig.run(1, late=400 * MS)
     rig.run(2500)

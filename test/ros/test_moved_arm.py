@@ -63,6 +63,12 @@ class MovedArm:
     def aim(self, q: np.ndarray) -> None:
         self.targets.publish(JointState(name=NAMES, position=q.tolist()))
 
+    def stand(self) -> None:
+        """Stream setpoints at rest, for 0.4 s."""
+        for _ in range(20):
+            self.setpoint(HOME)
+            self.client.spin(0.02)
+
     def arrive(self, q: np.ndarray) -> None:
         """Go to a target, and wait for a report of it."""
         self.client.spin(0.2)
@@ -204,9 +210,7 @@ def test_an_arm_that_does_not_follow_takes_no_target_and_no_trajectory_until_it_
     """Commands go on, since the stream has ended, and the node holds the arm."""
     arm = MovedArm(start("-p", f"robot_file:={robot}", "-p", "safety:=strict", "-p", "stop_duration:=0.05"))
     arm.client.spin(0.2)
-    for _ in range(20):
-        arm.setpoint(HOME)
-        arm.client.spin(0.02)
+    arm.stand()
     arm.client.wait(lambda: arm.client.values["watchdog"] == "held", "the end of the stream")
     arm.set_down(HOME + np.array([1.5, 0, 0, 0, 0, 0, 0]))
     arm.client.wait(lambda: arm.client.motor_setpoint, "commands")
@@ -225,9 +229,7 @@ def test_an_arm_that_does_not_follow_takes_no_target_and_no_trajectory_until_it_
 def test_a_loss_that_is_noticed_late_holds_the_arm_where_it_is(start: Any, robot: str) -> None:
     arm = MovedArm(start("-p", f"robot_file:={robot}", "-p", "safety:=strict", "-p", "setpoint_timeout:=1.5"))
     arm.client.spin(0.2)
-    for _ in range(20):
-        arm.setpoint(HOME)
-        arm.client.spin(0.02)
+    arm.stand()
     arm.set_down(MOVED)
     assert not arm.client.motor_setpoint
     arm.client.wait(lambda: arm.is_near(MOVED), "commands of a held arm")
