@@ -74,8 +74,8 @@ def main(duration: float = 2.0) -> None:
     while len(commands) < count and (sent < count or time.monotonic() < latest + PATIENCE):
         rclpy.spin_once(node, timeout_sec=0.1)
 
-    refused = ", setpoints were refused: see the log of the node" if len(commands) < 0.5 * sent else ""
-    hint = f"{refused}; the last one:" if commands else ": see the log of the node"
+    few = ", fewer than half: see the log of the node" if len(commands) < 0.5 * sent else ""
+    hint = f"{few}; the last one:" if commands else ": see the log of the node"
     print(f"{sent} setpoints sent, {len(commands)} commands received{hint}")
     for last in commands[-1:]:
         for joint, tau, theta in zip(last.joint_names, last.effort, last.motor_position, strict=True):
