@@ -78,7 +78,7 @@ def minimum_time(section: Section, settings: Settings) -> None:
         f"Smoothest curves through {WAYPOINTS} random waypoints in the middle 40 % of the ranges of joints; violations "
         f"are relative, at {RATE:g} Hz. TOPP-RA: toppra from PyPI, {GRID} intervals, constraints by interpolation, "
         "solver seidel; its velocities and efforts are those of its own parameterisation. "
-        "Rotors have no inertia, as TOPP-RA has no motors."
+        "Rotor inertia is zero, since TOPP-RA does not model motors."
     )
 
 
