@@ -240,6 +240,22 @@ def test_setpoints_that_have_waited_for_a_late_cycle_do_not_make_later_ones_earl
     assert rig.loop.number("early") == 0
 
 
+@pytest.mark.parametrize("late", [22, 80, 450])
+@pytest.mark.parametrize("first", [0, 1, 100])
+def test_one_setpoint_that_is_late_makes_two_later_ones_early_at_most(panda: RobotTable, late: int, first: int) -> None:
+    """It had all be early for 1.1 s, so that the arm was stopped."""
+    rig = Rig(panda)
+    rig.hold(first)
+    state = np.zeros((5, 7))
+    state[0] = HOME
+    rig.refer(state, rig.now - late * MS)
+    rig.run()
+    for _ in range(300):
+        rig.refer(state, rig.now)
+        rig.run()
+    assert rig.loop.number("early") <= 2 and not rig.loop.number("lost") and rig.loop.number("timeouts") == 0
+
+
 @pytest.mark.parametrize("paces", ["sine", "random", "toggled"])
 def test_a_pace_may_be_streamed(panda: RobotTable, paces: str) -> None:
     """At 100 Hz: its acceleration, jerk and snap are at most those of a change from 1 to 0 in stop_duration."""

@@ -128,7 +128,7 @@ def test_a_trajectory_that_cannot_be_held_with_a_payload_says_why_it_stands_and_
     values = node.wait_for_diagnostics(lambda *status: "trajectories" in status[2], "the standstill")[2]
     reason = "limits do not allow the rest of the path: take a lighter payload, or stop it"
     assert (values["trajectories"], values["speed scaling"]) == (reason, "100 %, limits allow 0 %")
-    assert f"trajectory stands still: {reason}" in node.process.log
+    node.wait(lambda: f"trajectory stands still: {reason}" in node.process.log, "the log")
     assert set_payload(node, eom.Payload(1.0, [0.0, 0.0, 0.1]), 0.2).success
     values = node.wait_for_diagnostics(lambda *status: "trajectory" not in status[2], "the end")[2]
     assert "speed scaling" not in values

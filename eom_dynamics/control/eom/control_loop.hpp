@@ -446,7 +446,7 @@ class ControlLoop {
     bool is_early(std::int64_t now) noexcept
     {
         const CheckPolicy policy = commander_.parameters.stamp_check;
-        if (policy == CheckPolicy::ignore || reference_.stamp == 0 || !leads_.is_early(reference_.stamp - clock_, now))
+        if (policy == CheckPolicy::ignore || reference_.stamp == 0 || !leads_.is_early(reference_.stamp - clock_, now, arrives_))
             return false;
         commander_.counts.early += std::exchange(arrives_, false);
         return policy == CheckPolicy::refuse;

@@ -44,7 +44,8 @@ class StampCheck {
     std::int64_t answered_ = 0, back_ = 0;
 };
 
-/// Lead of stamps over the times at which they arrive: early is one of more than LONGEST_RESPONSE_STEP above the least of the last second.
+/// Lead of stamps over the times at which they arrive: early is one of more than LONGEST_RESPONSE_STEP above the least of the last
+/// second. Where some in a row are, it was not they that were early, but one before that was late.
 class StampLeads {
   public:
     StampLeads() noexcept { least_.fill(UNKNOWN); }
@@ -56,8 +57,8 @@ class StampLeads {
             late_ = std::max(late_, time);
     }
 
-    /// Whether a lead at a time of the loop, both ns, is early.
-    bool is_early(std::int64_t lead, std::int64_t time) noexcept
+    /// Whether a lead at a time of the loop, both ns, is early, of a stamp that arrives, or waits.
+    bool is_early(std::int64_t lead, std::int64_t time, bool arrives) noexcept
     {
         const std::int64_t part = time / PART;
         for (last_ = std::max(last_, part - COUNT); last_ < part;)
@@ -68,15 +69,33 @@ class StampLeads {
         std::int64_t &present = least_[static_cast<std::size_t>(part % COUNT)];
         if (least == UNKNOWN || lead >= least || least - lead > late_)
             present = std::min(present, lead);
-        return least != UNKNOWN && lead - least > LONGEST_RESPONSE_STEP;
+        if (least == UNKNOWN || lead - least <= LONGEST_RESPONSE_STEP) {
+            early_ = 0;
+            return false;
+        }
+        if (!arrives)
+            return true;
+        const bool alike = early_ > 0 && std::abs(lead - leads_) <= LONGEST_RESPONSE_STEP;
+        leads_ = alike ? std::min(leads_, lead) : lead;
+        early_ = alike ? early_ + 1 : 1;
+        if (early_ < IN_A_ROW)
+            return true;
+        early_ = 0;
+        least_.fill(UNKNOWN);
+        present = leads_;
+        return false;
     }
 
   private:
+    static constexpr int IN_A_ROW = 3;
     static constexpr std::int64_t PART = 100'000'000, COUNT = 11, UNKNOWN = std::numeric_limits<std::int64_t>::max();
 
     // Least lead in each part of a second, and the number of the last part; the longest wait so far, ns.
     std::array<std::int64_t, COUNT> least_;
     std::int64_t last_ = 0, late_ = 0;
+    // How many in a row have been early, of about one lead, and the least of these, ns.
+    int early_ = 0;
+    std::int64_t leads_ = 0;
 };
 
 /// Compares the changes D of each field with the integrals S of the next one by the trapezoidal rule, over windows of
