@@ -244,7 +244,14 @@ class Client:
     def state(self):
         from lifecycle_msgs.srv import GetState
 
-        return self.call(GetState, "get_state", GetState.Request()).current_state.label
+        # A node answers before it has met the reader of a client that is new: such an answer is lost.
+        client, asked = self.client(GetState, "get_state"), []
+        self.repeat(
+            lambda: asked.append(client.call_async(GetState.Request())),
+            lambda: any(future.done() for future in asked),
+            "an answer of get_state",
+        )
+        return next(future for future in asked if future.done()).result().current_state.label
 
     def set_parameter(self, name, value):
         """Set a parameter; None removes it. Returns the reason of a refusal, empty where there was none."""
