@@ -131,9 +131,13 @@ class Commander {
                 return false;
             }
         }
-        if (refusable && blocks(leader, stamp)) {
-            refuse(Refusal::motor_step);
-            return false;
+        if (blocks(leader, stamp)) {
+            if (refusable) {
+                refuse(Refusal::motor_step);
+                return false;
+            }
+            if (blocked_.bound == Bound::motor_step)
+                gate_.change(); // to a stop that leaves out noise, or rests at once, motors pass
         }
         payload_.keep(payload_stamp_, paced_);
         if (refusable)
@@ -616,8 +620,10 @@ class Commander {
             return false;
         std::int64_t time = least_step();
         if (given)
-            time = std::clamp(stamp_ && stamp ? stamp - stamp_ : 0, unchanged_, unchanged_ + LONGEST_RESPONSE_STEP) + STAMP_JITTER;
-        const Blocked found = gate_.judge(result_, output.command, seconds(time), !given);
+            time = STAMP_JITTER + (stamp_ && stamp && leader_ == Leader::setpoints
+                                       ? std::clamp(stamp - stamp_, unchanged_, unchanged_ + LONGEST_RESPONSE_STEP)
+                                       : unchanged_);
+        const Blocked found = gate_.judge(result_, output.command, seconds(time), !given, leader == leader_);
         if (found.bound == Bound::none)
             return false;
         if (given && found.bound == Bound::motor_step && found.step <= resuming) {

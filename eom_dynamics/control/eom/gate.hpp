@@ -34,9 +34,9 @@ class Gate {
     /// The next command is of another motion, also of the same leader.
     void renew() noexcept { sent_[0].leader = sent_[1].leader = Leader::none; }
 
-    /// Why a command must not follow another one, some time, s, after it: a step of a motor's position, or of a joint's effort,
-    /// that is too large. Motions of the loop, whose velocities are within limits, may take steps of their velocity.
-    Blocked judge(const Command<Robot> &y, const Command<Robot> &before, double time, bool moves) const noexcept
+    /// Too large a step of a motor's position, or of a joint's effort, from another command to this one, some time, s, later.
+    /// Motions of the loop may take steps of their velocity, which changes by their acceleration while one goes on.
+    Blocked judge(const Command<Robot> &y, const Command<Robot> &before, double time, bool moves, bool goes_on) const noexcept
     {
         Blocked found;
         if (!sends_)
@@ -51,16 +51,15 @@ class Gate {
         MotorVector<Robot> speed = robot_.motor_speed;
         for (std::size_t i = 0; moves && i < m; ++i)
             speed[i] = std::max({speed[i], std::fabs(y.motor_velocity[i]), std::fabs(before.motor_velocity[i])}) +
-                       time * std::fabs(y.motor_acceleration[i] - before.motor_acceleration[i]);
+                       (goes_on ? time * std::fabs(y.motor_acceleration[i] - before.motor_acceleration[i]) : 0);
         compare(Bound::motor_step, y.motor_position, before.motor_position, speed, robot_.motor_count());
         if (found.bound == Bound::none)
             compare(Bound::effort_step, y.tau, before.tau, robot_.upper.taud, robot_.joint_count());
         return found;
     }
 
-    /// Passes an output with feedback, of a command y, a time after the last one, ns, in a cycle, s: efforts begin as they were sent last, and
-    /// are within limits. Returns whether all is finite: what is not, is not sent. Where the arm complies, positions of motors
-    /// are measured ones.
+    /// Passes an output with feedback, of a command y, a time after the last one, ns, in a cycle, s: efforts begin as they were
+    /// sent last, and are within limits; returns whether all is finite. Where the arm complies, positions are measured ones.
     bool pass(LoopOutput<Robot> &output, const Command<Robot> &y, Leader leader, bool complies, std::int64_t step,
               double cycle, LimitPolicy policy) noexcept
     {
@@ -108,11 +107,13 @@ class Gate {
     }
 
   private:
-    /// Times in which efforts and positions pass to those of another mode, and efforts to those of another leader: these are short,
-    /// since what was sent last may be noise, ns.
+    /// Times in which efforts and positions pass to those of another mode, and the least for efforts of another leader, ns: what
+    /// was sent last may be noise.
     static constexpr std::int64_t OF_MODES = 300'000'000, OF_LEADERS = 10'000'000;
     /// Share of the limit by which the effort of a motor may step with another leader; step that is rounding, rad, m, N m, N.
     static constexpr double STEP = 0.015, ROUNDING = 1e-9;
+    /// Twice the largest rate of a passage, in its size and duration: it has at most half the limit of effort rates.
+    static constexpr double STEEPEST = 2 * 1.875;
 
     /// What is left of an offset some time after its begin, ns, from 1 to 0, C2, and its rate, 1/s.
     struct Passage {
@@ -188,12 +189,14 @@ class Gate {
             Scalar &more = leaders_.motors[i];
             more = std::isfinite(most) ? beyond(before[i] + left * more - now[i], most) : 0;
         }
+        double longest = seconds(OF_LEADERS);
         for (std::size_t i = 0; i < robot_.joint_count(); ++i) {
             const double most = STEP * robot_.largest_effort[i] + std::fabs(last.command.taud[i]) * time;
             Scalar &more = leaders_.joints[i];
             more = std::isfinite(most) ? beyond(last.command.tau[i] + left * more - y.tau[i], most) : 0;
+            longest = std::max(longest, STEEPEST * std::fabs(more) / robot_.upper.taud[i]);
         }
-        leaders_.time.since = 0;
+        leaders_.time = {std::llround(1e9 * std::min(longest, seconds(OF_MODES))), 0};
     }
 
     /// Efforts of motors without friction and losses of gears, which motors at rest have not.

@@ -12,18 +12,19 @@ from eom_dynamics.elastic import LimitCheck
 from eom_dynamics.elastic.motor_programs import SETTLED, SHAFT
 from reference.payload_blend import falling
 
-PASSAGE, STEP = 0.01, 0.015
-"""Time in which efforts pass to those of another leader, s, and the share of their limits by which they may step."""
+PASSAGE, LONGEST, STEP = 0.01, 0.3, 0.015
+"""Least and longest time in which efforts pass to those of another leader, s, and share of limits by which they may step."""
 
 
 class _Sent(NamedTuple):
-    """The last command of a time, ns, and its leader; and what passed with it, in N m or N, since when."""
+    """The last command of a time, ns, its leader, and what passed with it, N m or N, since when, ns, and how long, s."""
 
     time: int
     leader: str
     command: EvaluatedCommand
     begin: int
     passing: tuple[Array, Array]
+    passage: float
 
 
 class Gate:
@@ -44,11 +45,15 @@ class Gate:
         self._past = [x for x in self._past[-2:] if x.time < time]
         motors, joints = command.motors[3], command.efforts[0]
         last = self._past[-1] if self._past else None
-        begin, passing = (last.begin, last.passing) if last else (0, (0 * motors, 0 * joints))
+        begin, passing, passage = last[3:] if last else (0, (0 * motors, 0 * joints), PASSAGE)
         if last and leader != last.leader:
             begin, passing = time, self._beyond(last, command, time, cycle)
-        self._past.append(_Sent(time, leader, command, begin, passing))
-        left = falling(1e-9 * (time - begin), PASSAGE)[0]
+            # Its steepest rate, 15/8 of the mean one, is half the limit of effort rates.
+            n = len(joints)
+            rates = 2 * 15 / 8 * np.abs(passing[1]) / self._limits.upper[6 * n : 7 * n]
+            passage = 1e-9 * round(1e9 * np.clip(rates.max(), PASSAGE, LONGEST))
+        self._past.append(_Sent(time, leader, command, begin, passing, passage))
+        left = falling(1e-9 * (time - begin), passage)[0]
         motors, joints = (x + left * more for x, more in zip((motors, joints), passing, strict=True))
         if self._policy != "ignore":
             motors, joints = self._clipped(motors, joints, command, leader)
@@ -56,7 +61,7 @@ class Gate:
 
     def _beyond(self, last: _Sent, command: EvaluatedCommand, time: int, cycle: float) -> tuple[Array, Array]:
         """What efforts without friction step by, beyond a share of their limits and the last rates."""
-        left = falling(1e-9 * (time - last.begin), PASSAGE)[0]
+        left = falling(1e-9 * (time - last.begin), last.passage)[0]
         efforts = [(self._frictionless(x), x.efforts[0]) for x in (last.command, command)]
         rate, of_motors = last.command.efforts[1], np.minimum(self._most[0], self._most[1][self._arm.motor_joint])
         rates, limits = (self._at_joints(rate), rate), (of_motors, self._limits.most_effort)
