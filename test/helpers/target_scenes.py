@@ -19,6 +19,8 @@ from eom_dynamics.trajectory import Spline
 # Relative, as in setpoint_scenes.py: averages within 0.01 s, which take over, amplify rounding.
 ROUNDING = 1e-9
 
+SLOWED_DOWN = REPLAYS_SETPOINTS | {"reference": "it has no governor"}
+
 
 def at_rest(arm: Robot, q: float) -> Cycle:
     return Cycle({name: np.full(arm.n, q * (name == "position")) for name in STATE_FIELDS})
@@ -32,7 +34,7 @@ def aimed(k: int, *positions: float, **others: Any) -> tuple[int, Cycle]:
 def scene_of_targets(arm: Robot, given: list[Cycle], *changes: tuple[int, Cycle], **options: Any) -> Scene:
     for k, cycle in changes:
         given[k] = cycle._replace(fields=given[k].fields) if cycle.target and given[k].fields else cycle
-    return Scene(arm, given, rounding=ROUNDING, lacks=REPLAYS_SETPOINTS, **options)
+    return Scene(arm, given, **{"rounding": ROUNDING, "lacks": REPLAYS_SETPOINTS, **options})
 
 
 def target_from_rest(arm: Robot) -> Scene:
@@ -108,13 +110,18 @@ def refused_target(arm: Robot) -> Scene:
     return scene_of_targets(arm, given, aimed(5, 0.4, 0.2), *back, limits="refuse")
 
 
-def overload_at_targets(arm: Robot) -> Scene:
+def overload_at_targets(arm: Robot, **options: Any) -> Scene:
     """At rest, amid the motion to another one, which goes on, and at the end of a chunk."""
     given = [*(at_rest(arm, 1.5) for _ in range(5)), *(Cycle() for _ in range(195))]
     rows = np.array([[1.5001, 1.5], [1.5002, 1.5], [0.1, 0.1]])
     sends = [(k, Cycle(target=Target(rows[:last], times=0.02 * np.arange(last)))) for k, last in ((100, 3), (120, 2))]
     targets = [aimed(5, 0.1, 0.1), aimed(10, 1.5001, 1.5), aimed(20, 0.1, np.nan)]
-    return scene_of_targets(arm, given, *targets, *sends, limits="refuse")
+    return scene_of_targets(arm, given, *targets, *sends, limits="refuse", **options)
+
+
+def slowed_down_targets(arm: Robot) -> Scene:
+    """The same, where limits refuse the motion, and slow down its way to rest, amid which a chunk comes."""
+    return overload_at_targets(arm, lacks=SLOWED_DOWN)
 
 
 def chunks(arm: Robot) -> Scene:
@@ -150,6 +157,7 @@ TARGETS: dict[str, tuple[str, Any]] = {
     "target, damped": ("damped, coupled, sticking", target_amid_a_stream),
     "target, refused": ("limited velocity", refused_target),
     "targets, overloaded": ("holding little", overload_at_targets),
+    "targets, slowed down": ("moved by little", slowed_down_targets),
     "target, stalled": ("soft", target_after_a_stall),
     "chunks": ("soft", chunks),
 }

@@ -57,6 +57,9 @@ class Governor {
             least_ = 1;
     }
 
+    /// Whether nothing has been predicted of a new target.
+    bool aimed() const noexcept { return next_probe_ == 0; }
+
     /// Least factor since a target at full acceleration; and the limit, 0 for effort, 1 for effort rate, 2 for motor velocity,
     /// 3 for motor effort, 4 for voltage and 5 for motor effort at a joint, of the joint or motor, that has scaled accelerations
     /// last.

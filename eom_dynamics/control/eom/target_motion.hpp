@@ -145,7 +145,7 @@ class TargetMotion {
     }
 
     /// Goes on by a time, ns: by whole periods. The governor predicts with wrench, stiffness and payload of the last command,
-    /// once at each time: how often a host calls the loop then makes no difference.
+    /// for a new target at once, and else as time goes on: hosts run cycles of one time in different numbers.
     void advance(std::int64_t step) noexcept
     {
         time_ += step;
@@ -153,8 +153,7 @@ class TargetMotion {
         ahead_ += step;
         for (; left_ > 0; left_ -= period_)
             motion_.step();
-        const bool governed = commander_.parameters.limits != LimitPolicy::ignore && time_ != looked_;
-        looked_ = time_;
+        const bool governed = commander_.parameters.limits != LimitPolicy::ignore && (step > 0 || governor_.aimed());
         if (governed && governor_.look(motion_, commander_) && brakes_)
             motion_.stop();
     }
@@ -233,8 +232,6 @@ class TargetMotion {
     // Time of the last cycle; that less the time of the motion, which is at the end of a period; and that of the last command
     // until then, ns.
     std::int64_t time_ = NEVER, left_ = 0, ahead_ = 0;
-    // When the governor looked last, ns.
-    std::int64_t looked_ = NEVER;
 };
 
 } // namespace eom

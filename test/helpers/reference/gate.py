@@ -13,11 +13,11 @@ from eom_dynamics.elastic.motor_programs import SETTLED, SHAFT
 from reference.payload_blend import falling
 
 PASSAGE, LONGEST, STEP = 0.01, 0.3, 0.015
-"""Least and longest time in which efforts pass to those of another leader, s, and share of limits by which they may step."""
+"""Least and longest time in which efforts pass to those of another leader, s; share of limits by which they step."""
 
 
 class _Sent(NamedTuple):
-    """The last command of a time, ns, its leader, and what passed with it, N m or N, since when, ns, and how long, s."""
+    """The last command of a time, ns, its leader, and what passed with it, N m or N, since when, ns, how long, s."""
 
     time: int
     leader: str
