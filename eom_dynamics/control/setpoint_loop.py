@@ -290,8 +290,8 @@ class SetpointLoop:
         joint, most = int(np.argmax(away)), self.loop.settings["resume_distance"]
         name, kind = self.arm.robot.joint_names[joint], self.arm.robot.independent_joints[joint].type
         return StateError(
-            f"{name} is {away[joint]:.3g} {unit('position', kind)} from where it is held since setpoints were lost, "
-            f"more than {most:g} (parameter resume_distance)"
+            f"{name} is {away[joint]:.3g} {unit('position', kind)} from where it is held, after a loss of "
+            f"setpoints or a stop, more than {most:g} (parameter resume_distance): begin there, or send a target"
         )
 
 

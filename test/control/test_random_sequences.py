@@ -7,6 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 import pytest
+from put_back import changed
 from random_scenes import CYCLES, INPUTS, ROBOTS, STATES, Result, run, table
 from sent_oracle import Finding
 
@@ -39,6 +40,7 @@ def _block(first: int) -> Result:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(0)
 def test_every_input_in_every_state() -> None:
     """10⁷ cycles, in which each kind of input comes at least 1,000 times in each state where it can."""
     findings: dict[int, list[Finding]] = {}
@@ -53,3 +55,35 @@ def test_every_input_in_every_state() -> None:
     assert not findings, report(whole)
     rare = [(state, kind, counts[state, kind]) for state in STATES for kind in INPUTS if counts[state, kind] < LEAST]
     assert not rare, rare
+
+
+FAULTS = {
+    "a pace changes within 10 ms": (
+        "pace_keeper.hpp",
+        "commander_.parameters.stop_duration * std::max(size, std::cbrt(size))",
+        "0.01",
+    ),
+    "efforts are not within limits": ("gate.hpp", "if (policy != LimitPolicy::ignore)", "if (false)"),
+    "another mode begins anew": ("gate.hpp", "if (sends_ && changes_)", "if (false)"),
+    "another leader begins anew": (
+        "gate.hpp",
+        "else if (sends_ && leader != before.leader && !complies)",
+        "else if (false)",
+    ),
+    "motions begin with nominal stiffness": ("company.hpp", "from_ = from;", "from_ = Setpoint<Robot>{};"),
+    "steps are not judged": ("commander.hpp", "if (blocks(leader, stamp)) {", "if (false) {"),
+    "stamps are trusted": (
+        "plausibility.hpp",
+        "return least != UNKNOWN && lead - least > ",
+        "return false && lead - least > ",
+    ),
+}
+"""Some causes of what drives must not get, and how headers have them again: header, text, and what takes its place."""
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_that_is_put_back_is_found(fault: str) -> None:
+    with changed(*FAULTS[fault]):
+        assert run(range(BLOCK)).findings
