@@ -446,3 +446,81 @@ def test_last_command_after_a_pause_is_where_the_arm_is_measured(efforts: str) -
     rig.loop.act("release")
     last = rig.loop.sent_last["drive_position"]
     assert np.isnan(last).all() or np.abs(last - away).max() < 0.05
+
+
+# --- Setpoints in less time than motors need --------------------------------------------------------------------------
+
+
+def swing(t: float, rate: float = 4.0) -> Array:
+    """The first joint, back and forth by a radian, close to its limit of velocity."""
+    state, c, s = rest(HOME), np.cos(rate * t), np.sin(rate * t)
+    state[:, 0] += 0.5 * np.array([1 - c, rate * s, rate**2 * c, -(rate**3) * s, -(rate**4) * c])
+    return state
+
+
+@pytest.mark.parametrize("stall", [0.09, 0.3, 0.45])
+def test_setpoints_that_come_in_a_burst_after_a_stall(stall: float) -> None:
+    """Motors that stood still are not sent to catch up in less time than they need."""
+    rig = LoopRig("panda")
+    rig.restart(HOME)
+    rig.cycles(50, rest(HOME))
+    begin = rig.now
+    for _ in range(300):
+        rig.refer(swing(1e-9 * (rig.now - begin)))
+        rig.run()
+    stalled = rig.now
+    rig.now += round(1e9 * stall)
+    first = rig.count
+    for k in range(round(1e3 * stall)):
+        rig.refer(swing(1e-9 * (stalled + k * MS - begin)), stalled + k * MS)
+        rig.run(30_000)
+    moved = np.ptp(Record(rig, first).sent["drive_position"][:, 0])
+    assert moved <= 2.175 * 0.023
+
+
+@pytest.mark.parametrize("per_ms", [1, 2, 10])
+def test_setpoints_that_come_faster_than_motors_can_follow(per_ms: int) -> None:
+    """With positions a millisecond ahead of velocities, each."""
+    rig = LoopRig("panda")
+    start = np.array([-2.5, *HOME[1:]])
+    rig.restart(start)
+    rig.cycles(100, rest(start))
+    first, q, v, h = rig.count, -2.5, 0.0, 1e-3 / per_ms
+    for _ in range(400 * per_ms):
+        v, rises = min(v + 10.0 * h, 2.1), v < 2.1
+        state = rest(start)
+        state[:3, 0] = q + 0.98 * v * (h + 1e-3), v, 10.0 * rises
+        rig.refer(state)
+        if rig.run(MS // per_ms) <= 0:
+            q = state[0, 0]
+    position = Record(rig, first).sent["drive_position"][:, 0]
+    window = 100 * per_ms
+    assert (
+        0.2 < np.max(position[window:] - position[:-window]) <= 2.175 * (0.1 + 0.026)
+    )  # 21 ms may be ahead, and a stop goes on
+
+
+@pytest.mark.parametrize("velocity", [10.0, 100.0, 1e9])
+def test_restart_that_measures_more_than_the_limit_of_velocity(velocity: float) -> None:
+    rig = LoopRig("panda")
+    rig.loop.measure(q=np.stack([HOME, np.full(7, velocity)]))
+    rig.restart(None)
+    rig.cycles(10)
+    assert not rig.number("valid") and not rig.number("followed")
+
+
+@pytest.mark.parametrize("then", ["target", "trajectory"])
+@pytest.mark.parametrize(("field", "value"), [("Wdd", 1e6), ("Wdd", 1e5)])
+def test_motion_that_limits_refuse_for_its_wrench_ends_without_the_rates(then: str, field: str, value: float) -> None:
+    """They are noise of differences; within limits, they fade as in a stop."""
+    rig = LoopRig("panda", targets={})
+    rig.restart(HOME)
+    rig.cycles(200, rest(HOME))
+    rig.refer(rest(HOME), **{field: value * np.eye(6)[5]})
+    assert rig.run() == 0
+    rig.target(HOME) if then == "target" else rig.trajectory(straight([0.0, 1.0], [HOME, HOME]))
+    first = rig.count
+    rig.cycles(1000)
+    record = Record(rig, first)
+    assert np.abs(record.setpoint["W"]).max() < 30.0 and np.ptp(record.sent["drive_position"], axis=0).max() < 2e-3
+    assert np.abs(record.command["motor_effort"]).max() <= 87.0

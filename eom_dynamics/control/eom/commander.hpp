@@ -164,6 +164,7 @@ class Commander {
             sent_for_ = candidate_;
         share = {1, 0};
         leader_ = leader;
+        spare_ = std::clamp<std::int64_t>(unchanged_ + spare_ - used_, 0, MOST_SPARE);
         unchanged_ = 0;
         ++counts.followed;
         return true;
@@ -611,23 +612,36 @@ class Commander {
         return std::max(step_, std::min<std::int64_t>(std::llround(1e9 * period), LONGEST_RESPONSE_STEP));
     }
 
-    /// Whether a step from the last command is more than motors can make, in the time of stamps or since it, of setpoints, with
-    /// their jitter, or of a cycle.
+    /// Time that motors take at least from the last command to the next one, s.
+    double least_time() const noexcept
+    {
+        double longest = 0;
+        for (std::size_t i = 0; output.valid && i < robot.motor_count(); ++i)
+            longest = std::max(longest, static_cast<double>(std::fabs(result_.motor_position[i] - output.command.motor_position[i]) /
+                                                            robot.motor_speed[i]));
+        return longest;
+    }
+
+    /// Whether a step from the last command is more than motors can make in a cycle, or, of setpoints, in the time of their stamps,
+    /// with jitter: in all not more than passes, and a little that others before have left.
     bool blocks(Leader leader, std::int64_t stamp) noexcept
     {
         const bool given = leader == Leader::setpoints;
+        used_ = 0;
         if (parameters.limits == LimitPolicy::ignore || (given && parameters.jump_check != CheckPolicy::refuse))
             return false;
         std::int64_t time = least_step();
-        if (given)
-            time = STAMP_JITTER + (stamp_ && stamp && leader_ == Leader::setpoints
-                                       ? std::clamp(stamp - stamp_, unchanged_, unchanged_ + LONGEST_RESPONSE_STEP)
-                                       : unchanged_);
+        if (given) {
+            const bool stamped = stamp_ && stamp && leader_ == Leader::setpoints;
+            time = std::min(unchanged_ + spare_, STAMP_JITTER + std::max(unchanged_, stamped ? stamp - stamp_ : 0));
+            used_ = std::llround(1e9 * std::min(least_time(), 1.0));
+        }
         const Blocked found = gate_.judge(result_, output.command, seconds(time), !given, leader == leader_);
         if (found.bound == Bound::none)
             return false;
         if (given && found.bound == Bound::motor_step && found.step <= resuming) {
             gate_.change(); // motors pass to where they are to be
+            used_ = 0;
             return false;
         }
         blocked_ = found;
@@ -672,9 +686,12 @@ class Commander {
     Blocked blocked_;
     // Time of the last cycle, since the last command that was new, and when the motion without setpoints began, ns.
     std::int64_t step_ = 0, unchanged_ = 0, accompanied_ = 0;
+    // Time that the step of a setpoint takes motors, and that which steps before have left of the time that has passed, ns.
+    std::int64_t used_ = 0, spare_ = MOST_SPARE;
     // Sum of the steps, by which payloads change, ns.
     std::int64_t paced_ = 0;
-    static constexpr std::int64_t STAMP_JITTER = std::int64_t(1e9 * @stamp_jitter@);
+    static constexpr std::int64_t STAMP_JITTER = std::int64_t(1e9 * @stamp_jitter@),
+                                  MOST_SPARE = LONGEST_RESPONSE_STEP + STAMP_JITTER;
     PayloadBlend<Robot> payload_;
     static constexpr const char *OVERLOADED = "give mass in kg, centre of mass in m, and a blend_time that is long enough",
                                 *NO_FURTHER = "limits allow no more of it here: set a lighter one, or move";

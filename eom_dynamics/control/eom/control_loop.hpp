@@ -718,7 +718,12 @@ class ControlLoop {
     void break_off() noexcept
     {
         commander_.output.status = Status::held;
-        watchdog_.hold(commander_.output.setpoint);
+        // Where limits refuse what accompanies a motion, it must not go on.
+        Setpoint<Robot> x = commander_.output.setpoint;
+        x.Wd = x.Wdd = {};
+        x.kd = x.kdd = {};
+        commander_.begin_company(x, commander_.latest);
+        watchdog_.hold(x);
         halt();
         wait();
     }
@@ -815,12 +820,25 @@ class ControlLoop {
         if (measured.links) {
             x.q = measured.q;
             x.qd = measured.qd;
+            if (is_too_fast(x.qd)) {
+                if (refusable)
+                    return "a joint is measured faster than its limit of velocity: check the units of its sensor";
+                x.qd = {};
+            }
         } else if (!commander_.find_links(measured, x)) {
             return "gravity and springs have no equilibrium at the measured position of the motors: measure links, too";
         }
         settle(x, JointVector<Robot>(x.qd), refusable);
         commander_.output.status = watchdog_.stopping() ? Status::stopping : Status::waiting;
         return nullptr;
+    }
+
+    bool is_too_fast(const JointVector<Robot> &rate) const noexcept
+    {
+        for (std::size_t i = 0; i < Robot::joints; ++i)
+            if (std::fabs(rate[i]) > commander_.robot.jump_rate[i])
+                return true;
+        return false;
     }
 
     /// Makes a position the present one, and begins a stop where its rate is a motion; unless it may be refused, whatever limits
