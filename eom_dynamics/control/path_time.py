@@ -92,7 +92,7 @@ class PathTime:
             loop.update(now, self._period)
         on_path = loop.number("on_path") > 0
         duration = loop.number("stop_end") if on_path else (now - begin) / 1e9
-        if not (loop.number("stopping") and np.isfinite(duration)):
+        if not np.isfinite(duration + loop.number("excess")):
             return PathStop(np.inf, False, np.inf)
         return PathStop(duration, on_path, loop.number("excess"))
 

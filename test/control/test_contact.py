@@ -13,11 +13,12 @@ from eom_dynamics import ContactThresholds, ElasticArm, ExternalEffortObserver, 
 from eom_dynamics.arrays import Array
 from eom_dynamics.control.contact_thresholds import CAUSES, SENSOR, UNKNOWN
 from eom_dynamics.control.control_loop import ControlLoop, Refusal
+from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.settings import Status
 from eom_dynamics.robot.model import EffortSpread
 from eom_dynamics.robot.writers.parameters import robot_as_parameters
-from eom_dynamics.trajectory import Cosine
+from eom_dynamics.trajectory import Cosine, Spline
 
 L = 30.0
 PUSH = np.array([12.0, -8.0, 16.0, 0.0, 0.0, 0.0])
@@ -188,6 +189,28 @@ def test_contact_stops_a_loop_that_is_to_be_switched_off_then() -> None:
     loop.act("resume")
     loop.refer(0)
     assert loop.update(200_000_000, 1e-3) != Refusal["in_contact"]
+
+
+@pytest.mark.parametrize("later", [20, 400], ids=["amid the stop", "at rest"])
+def test_contact_does_not_move_an_arm_whose_stop_was_asked_for(later: int) -> None:
+    loop = ControlLoop(RobotTable(ElasticArm(eom.load_robot("sea_planar_2r"))))
+    loop.configure(on_contact="retract", stop_duration=0.1)
+    loop.limit(motion_limits(loop.arm, {"velocity": 1.0, "acceleration": 5.0}), 1e-3)
+    observer = ExternalEffortObserver(loop.arm, 200.0, "torque", loop=loop)
+    observer.watch(*ContactThresholds(observer, spread=[EffortSpread((0.0,), (0.05,), 0.1)] * 2).rows())
+    loop.restart(np.zeros(2))
+    sensed, positions = loop.vectors("sensed", {"tau": 2}), []
+    for k in range(1500):
+        if k == 100:
+            loop.send_trajectory(Spline([0.0, 1.0], np.stack([[[0.0] * 2, [0.5] * 2], *np.zeros((4, 2, 2))])), 0)
+        if k == 500:
+            loop.act("stop")
+        sensed["tau"][:] = loop.arm.dynamics.gravity(np.zeros(2)) - 2.0 * (500 + later <= k < 1200)
+        loop.sense(k * 1_000_000, 5)
+        loop._library.loop_run(loop.address, k * 1_000_000, 1e-3)
+        positions.append(loop.setpoint["q"].copy())
+    assert loop.number("contacts") == 1 and 0.1 < positions[500][0] < positions[-1][0] < 0.5
+    assert (np.diff(positions, axis=0) >= 0).all()
 
 
 @pytest.mark.parametrize(

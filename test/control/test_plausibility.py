@@ -319,6 +319,9 @@ def test_on_any_stream_the_loop_finds_what_the_reference_finds(
     rate_limits = LimitCheck(table(limits).arm).rate_limits
     expected, now, k = Checks(rate_limits, Settings(*policies)), START, 0
     w = frequency * np.array([1.0, 1.3, 0.7])
+    # Time of the loop, which does not go back, of its last cycle on the clock, of the last setpoint that was followed,
+    # and since the one before.
+    time, last, followed, interval = 0, None, 0, 0
     for count, fault, stamps, restarts in segments:
         for j in range(count):
             k += 1
@@ -327,18 +330,21 @@ def test_on_any_stream_the_loop_finds_what_the_reference_finds(
             state = spoiled(
                 np.array([size * w**i * np.sin(w * 1e-3 * k + 1.0 + i * np.pi / 2) for i in range(5)]), fault
             )
-            refused = expected.judge(stamp, state)
+            time = now if last is None else time + max(now - last, 0)
+            last = now
+            refused = expected.judge(stamp, time - followed + max(interval, 0), state)
             stream.now = now - MS  # each arrives at its time
             with pytest.raises(eom.DoubtfulSetpointError) if refused else contextlib.nullcontext():
                 stream.say(stamp, state)
             if not refused:
                 expected.answered(stamp, state)
+                interval, followed = time - followed, time
             assert stream.host.suspicions == +expected.counts
             found = [stream.host.loop.number(f"finding{part}") for part in FOUND]
             np.testing.assert_allclose(found, expected.finding, rtol=1e-6, atol=1e-6)
         if restarts:
             stream.host.loop.restart()
-            expected = Checks(rate_limits, expected.settings)
+            expected, last = Checks(rate_limits, expected.settings), None
 
 
 FOUND = ("", "_field", "_joint", "_joints", "_time", "_step", "_allowed", "_difference", "_factor")

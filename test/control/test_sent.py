@@ -12,7 +12,9 @@ from sent_oracle import CHANGE, POSITION, Marks, SentOracle, Settings
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.actuators.actuator import Motor
 from eom_dynamics.arrays import Array
+from eom_dynamics.control.control_loop import Refusal
 from eom_dynamics.control.robot_table import limits_of
+from eom_dynamics.control.settings import Status
 from eom_dynamics.robot import Limits
 
 HOME = np.array([0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5])
@@ -524,3 +526,89 @@ def test_motion_that_limits_refuse_for_its_wrench_ends_without_the_rates(then: s
     record = Record(rig, first)
     assert np.abs(record.setpoint["W"]).max() < 30.0 and np.ptp(record.sent["drive_position"], axis=0).max() < 2e-3
     assert np.abs(record.command["motor_effort"]).max() <= 87.0
+
+
+# --- What stops tell and hold -----------------------------------------------------------------------------------------
+
+
+def sway(t: float, position: Array = HOME, joint: int = 0) -> Array:
+    """The state (5, n) of a joint that swings with 0.3 rad and 3 rad/s."""
+    state, sine, cosine = rest(position), np.sin(3 * t), np.cos(3 * t)
+    state[:, joint] += 0.3 * np.array([1 - cosine, 3 * sine, 9 * cosine, -27 * sine, -81 * cosine])
+    return state
+
+
+@pytest.mark.parametrize("policy", ["refuse", "clip", "warn"])
+def test_efforts_that_are_told_of_a_stop_are_those_that_are_sent(policy: str) -> None:
+    """A motor that can just do the motion, and no stop: no reader of the command gets more than the drives."""
+    arm, limit = load_robot("panda"), 3.8
+    weak = Motor(torque_limit=limit / ElasticArm(arm).side.gear_ratio[1])
+    joints = list(arm.joints)
+    joints[1] = replace(joints[1], actuator=replace(joints[1].actuator, motor=weak))
+    rig = LoopRig(replace(arm, joints=tuple(joints)), limits=policy)
+    rig.restart(HOME)
+    rig.cycles(10, rest(HOME))
+    for k in range(200):
+        rig.refer(sway(1e-3 * k, joint=1))
+        code = rig.run()
+    assert code <= 0
+    first = rig.count
+    rig.loop.act("stop")
+    rig.cycles(800)
+    record = Record(rig, first)
+    told, sent = (np.abs(x[:, 1]).max() for x in (record.command["motor_effort"], record.sent["drive_effort"]))
+    np.testing.assert_allclose([told, sent], limit, rtol=1e-9)
+
+
+@pytest.mark.parametrize("how", ["loss", "stop", "ramp"])
+def test_stop_that_cannot_be_computed_holds(how: str) -> None:
+    """Stiffness whose rate leads out of its range: drives got the last velocity, for ever."""
+    rig = LoopRig("vsa_planar_2r", on_setpoint_loss="ramp" if how == "ramp" else "hold")
+    rig.restart(QUIET["vsa_planar_2r"])
+    rig.cycles(10, rest(QUIET["vsa_planar_2r"]))
+    for k in range(200):
+        rig.refer(sway(1e-3 * k, QUIET["vsa_planar_2r"]), k=[300.0, 300.0], kd=[-1e4 * (k == 199), 0.0])
+        code = rig.run()
+    assert code <= 0
+    before = np.abs(rig.loop.sent["drive_velocity"]).max()
+    if how == "stop":
+        rig.loop.act("stop")
+    rig.cycles(1500)
+    record = Record(rig, rig.count - 1000)
+    assert before > 1.0 and not record.sent["drive_velocity"].any()
+    assert record.numbers["status"][-1] == Status.HELD
+    assert (np.abs(record.sent["drive_effort"][-1]).max() > 1.0) == (how != "ramp")
+
+
+@pytest.mark.parametrize("lag", [0.0, 0.02, 0.2])
+def test_restart_amid_a_motion_that_links_lag_behind(lag: float) -> None:
+    """As a controller manager restarts one: a stop from the command, or from where the arm is; efforts do not step."""
+    rig = LoopRig("panda", targets={})
+    rig.restart(HOME)
+    rig.target(HOME + 0.5)
+    rig.cycles(400)
+    first = rig.count - 1
+    rig.loop.measure(q=np.stack([rig.q - lag, rig.loop.setpoint["qd"]]))
+    rig.restart(None, rig.now)
+    rig.loop.measure()
+    rig.cycles(1000)
+    record, oracle = Record(rig, first), SentOracle(rig.arm)
+    change = np.abs(np.diff(record.sent["drive_effort"], axis=0))
+    assert (change <= 2 * oracle.predicted(record)[1:] + CHANGE * oracle.scale).all(), change.max()
+    assert not record.sent["drive_velocity"][-1].any()
+    assert steps(record)[0 if lag < 0.05 else 1 :].max() < 2.2e-3
+
+
+@pytest.mark.parametrize("back", [0.05, 10.0, 1e9])
+@pytest.mark.parametrize("rate", [1, 10])
+def test_clock_that_is_set_back_costs_one_setpoint_of_a_stream(back: float, rate: int) -> None:
+    rig, codes = LoopRig("panda", setpoint_timeout=0.1), []
+    rig.restart(HOME)
+    rig.cycles(10, rest(HOME))
+    for k in range(0, 1500, rate):
+        rig.refer(sway(1e-3 * k))
+        codes.append(rig.run(rate * MS))
+        if k == 500:
+            rig.now -= round(1e9 * back)
+    assert np.flatnonzero(np.array(codes) > 0).tolist() == [500 // rate + 1]
+    assert codes[500 // rate + 1] == Refusal.suspect_stamp  # type: ignore[attr-defined]

@@ -60,16 +60,17 @@ class Commander {
         unchanged_ = std::min(unchanged_ + std::max<std::int64_t>(passed, 0), LONGEST_GAP);
     }
 
-    /// Forgets commands.
-    void forget() noexcept
+    /// Forgets commands; efforts may pass from those that were sent last.
+    void forget(bool passes = false) noexcept
     {
+        passes = passes && output.valid;
         output = {};
         leader_ = Leader::none;
         output.setpoint = robot.rest();
         filter_.forget();
         present_filter_.forget();
         feedback_.forget();
-        gate_.forget();
+        gate_.forget(passes);
     }
 
     /// Has a motion without setpoints begin at a time of the loop, ns, with the wrenches, the stiffness and the motion of the
@@ -115,7 +116,8 @@ class Commander {
             return false;
         }
         const bool stops = leader != Leader::setpoints || Limits<Robot>::can_stop(robot, own(), parameters.stop_duration);
-        if (parameters.limits != LimitPolicy::ignore && !(stops && meets())) {
+        const bool exceeds = parameters.limits != LimitPolicy::ignore && !(stops && meets());
+        if (exceeds) {
             ++counts.over_limits;
             exceeded_ = result_;
             exceeding_ = own();
@@ -152,6 +154,8 @@ class Commander {
         if (parameters.limits == LimitPolicy::clip) {
             Limits<Robot>::clip_efforts(robot, result_.tau);
             Limits<Robot>::clip_motors(robot, result_.motor_velocity, result_.motor_effort);
+        } else if (exceeds) {
+            gate_.clip(result_.motor_effort, result_.tau, Command<Robot>(result_), leader, parameters.limits);
         }
         output.setpoint = own();
         output.setpoint.deflection = candidate_.deflection;
@@ -255,6 +259,7 @@ class Commander {
         if (mode == Mode::gravity_compensation) {
             output.setpoint.q = feedback_.impedance().links();
             output.command = feedback_.impedance().command();
+            gate_.clip(output.command.motor_effort, output.command.tau, feedback_.impedance().command(), leader_, parameters.limits);
         }
         const Command<Robot> &y = mode == Mode::position ? output.command : feedback_.impedance().command();
         if (!usable && output.status == Status::fresh)
@@ -616,7 +621,7 @@ class Commander {
     double least_time() const noexcept
     {
         double longest = 0;
-        for (std::size_t i = 0; output.valid && i < robot.motor_count(); ++i)
+        for (std::size_t i = 0; i < robot.motor_count(); ++i)
             longest = std::max(longest, static_cast<double>(std::fabs(result_.motor_position[i] - output.command.motor_position[i]) /
                                                             robot.motor_speed[i]));
         return longest;
@@ -628,7 +633,7 @@ class Commander {
     {
         const bool given = leader == Leader::setpoints;
         used_ = 0;
-        if (parameters.limits == LimitPolicy::ignore || (given && parameters.jump_check != CheckPolicy::refuse))
+        if (!output.valid || parameters.limits == LimitPolicy::ignore || (given && parameters.jump_check != CheckPolicy::refuse))
             return false;
         std::int64_t time = least_step();
         if (given) {

@@ -110,7 +110,8 @@ class ControlLoop {
         const bool recent = started_ && now != NEVER && std::abs(now - clock_) < LONGEST_GAP;
         const double ago = recent ? seconds(std::max<std::int64_t>(now - clock_, 0)) : 0;
         if (recent && commander_.output.valid && !watchdog_.released() &&
-            follows(commander_.output, measured, commander_.parameters.command_lead + ago, ago > 2 * commander_.period)) {
+            follows(commander_.output, measured, farthest(), commander_.parameters.command_lead + ago,
+                    ago > 2 * commander_.period)) {
             if (!watchdog_.stopping())
                 watchdog_.begin_stop(commander_.output.setpoint);
             watchdog_.keep_stopping();
@@ -120,7 +121,7 @@ class ControlLoop {
         started_ = false;
         if (now != NEVER)
             commander_.latest = clock_ = now;
-        return begin_at(measured, commander_.robot.rest(), true);
+        return begin_at(measured, commander_.robot.rest(), true, recent);
     }
 
     /// Has what begins at a time, ns, begin where the arm is. After LONGEST_GAP without a command, and where all ends, an arm
@@ -426,7 +427,7 @@ class ControlLoop {
             commander_.output.status = Status::held;
         } else if (!watchdog_.resumes(reference_.setpoint.q)) {
             commander_.refuse(watchdog_.released() ? Refusal::released : Refusal::far_from_hold);
-        } else if (const Refusal doubt = judged(); doubt != Refusal::none) {
+        } else if (const Refusal doubt = judged(now); doubt != Refusal::none) {
             commander_.refuse(doubt);
             commander_.output.status = Status::held;
         } else if (commander_.accept(reference_.setpoint, reference_.stamp, Leader::setpoints)) {
@@ -453,7 +454,7 @@ class ControlLoop {
     }
 
     /// Why the plausibility checks refuse the reference, if they do; accept() refuses what they cannot judge.
-    Refusal judged() noexcept
+    Refusal judged(std::int64_t now) noexcept
     {
         commander_.resuming = 0;
         if (commander_.objection(reference_.setpoint) != Refusal::none)
@@ -461,7 +462,9 @@ class ControlLoop {
         const bool is_near = watchdog_.holds() || aiming(); // it was checked before
         if (is_near)
             commander_.resuming = commander_.parameters.resume_distance;
-        return checks_.judge(reference_.stamp, reference_.setpoint, is_near, commander_.counts, finding_);
+        // By its own time, where its stamp goes back: what was refused as the clock was set back counts as well.
+        const std::int64_t since = now - followed_ + std::max<std::int64_t>(interval_, 0);
+        return checks_.judge(reference_.stamp, since, reference_.setpoint, is_near, commander_.counts, finding_);
     }
 
     void wait() noexcept
@@ -489,11 +492,11 @@ class ControlLoop {
                                       : std::all_of(qd.begin(), qd.end(), [](Scalar rate) { return rate == 0; });
     }
 
-    /// Goes back along the motion just made, as to a target; returns whether it does.
+    /// Goes back along the motion just made, as to a target, unless a stop was asked for; returns whether it does.
     bool retract() noexcept
     {
         const JointVector<Robot> *const back = past_.oldest();
-        if (!back || !motion_.limited() || !commander_.output.valid || watchdog_.released())
+        if (!back || !motion_.limited() || !commander_.output.valid || watchdog_.released() || watchdog_.asked())
             return false;
         Target &x = retreat_;
         std::copy_n(back->begin(), x.positions.size(), x.positions.begin());
@@ -782,10 +785,13 @@ class ControlLoop {
 
     // --- Measurements -------------------------------------------------------------------
 
+    /// Largest distance of an arm that is where it was commanded, rad or m.
+    double farthest() const noexcept { return std::max(commander_.parameters.start_tolerance, @elsewhere@); }
+
     /// Whether an arm at rest is away from its command: by its motors, which a push leaves there, or else by its links.
     bool is_elsewhere(const Measurement<Robot> &measured) const noexcept
     {
-        const double most = std::max(commander_.parameters.start_tolerance, @elsewhere@);
+        const double most = farthest();
         const auto &y = commander_.output;
         return measured.motors ? finite(measured.motor_position) && apart(measured.motor_position, y.command.motor_position, most)
                                : measured.links && finite(measured.q) && apart(measured.q, y.setpoint.q, most);
@@ -802,9 +808,10 @@ class ControlLoop {
     }
 
     /// Forgets commands, and begins at the measured motion, with the rest of a setpoint; returns why not, or null.
-    const char *begin_at(const Measurement<Robot> &measured, const Setpoint<Robot> &x, bool refusable) noexcept
+    const char *begin_at(const Measurement<Robot> &measured, const Setpoint<Robot> &x, bool refusable,
+                         bool passes = false) noexcept
     {
-        commander_.forget();
+        commander_.forget(passes);
         watchdog_.resume();
         const char *reason = measured.links || measured.motors ? start(measured, x, refusable) : nullptr;
         if (!commander_.output.valid)

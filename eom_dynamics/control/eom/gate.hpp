@@ -21,11 +21,13 @@ class Gate {
 
     explicit Gate(const Robot &robot) noexcept : robot_(robot) {}
 
-    /// Nothing has been sent.
-    void forget() noexcept
+    /// Nothing has been sent; or efforts alone, which pass from those that were sent last.
+    void forget(bool passes) noexcept
     {
-        sends_ = changes_ = false;
-        modes_.end(), leaders_.end(), passing_.end(), shift_.end();
+        changes_ = false;
+        renew(), shift_.end();
+        if (!passes)
+            sends_ = false, modes_.end(), leaders_.end(), passing_.end();
     }
 
     /// The next command is of another mode, or away: efforts and positions pass to it from those that were sent last.
@@ -39,8 +41,6 @@ class Gate {
     Blocked judge(const Command<Robot> &y, const Command<Robot> &before, double time, bool moves, bool goes_on) const noexcept
     {
         Blocked found;
-        if (!sends_)
-            return found;
         const auto compare = [&](Bound bound, const auto &values, const auto &last, const auto &rates, std::size_t count) {
             for (std::size_t i = 0; i < count; ++i) {
                 const double step = std::fabs(values[i] - last[i]), limit = rates[i] * time;
@@ -84,13 +84,32 @@ class Gate {
         for (const Offset *const offset : {&modes_, &leaders_})
             offset->add(output);
         if (policy != LimitPolicy::ignore)
-            clip(output, y, leader, policy);
+            clip(output.motor_effort, output.joint_effort, y, leader, policy);
         sent_[latest_] = {leader, output.setpoint, y, output.motor_effort, output.joint_effort};
         if (!sends_)
             sent_[1 - latest_] = sent_[latest_];
         sends_ = true;
         changes_ = false;
         return true;
+    }
+
+    /// Clips efforts to limits, and feedback alone to those that are only to be reported, where the feedforward exceeds them.
+    void clip(MotorVector<Robot> &motor_effort, JointVector<Robot> &joint_effort, const Command<Robot> &y, Leader leader,
+              LimitPolicy policy) const noexcept
+    {
+        const bool reports = policy == LimitPolicy::warn;
+        const JointVector<Robot> before = joint_effort;
+        JointVector<Robot> less{};
+        for (std::size_t i = 0; i < n; ++i) {
+            const Scalar allowed = reports ? y.tau[i] : 0, most = robot_.largest_effort[i];
+            joint_effort[i] = std::clamp(before[i], std::min(-most, allowed), std::max(most, allowed));
+            less[i] = joint_effort[i] - before[i];
+        }
+        if (joint_effort != before) // motors give up what joints do
+            robot_.add_at_joints(less, motor_effort);
+        const bool exceeds = !detail::within(motor_effort, robot_.lower.motor_effort, robot_.upper.motor_effort);
+        if (policy == LimitPolicy::clip || leader == Leader::stop || exceeds || motor_effort != y.motor_effort)
+            Limits<Robot>::clip_motors(robot_, y.motor_velocity, motor_effort, reports ? y.motor_effort : MotorVector<Robot>{});
     }
 
     /// Whether positions pass from those of another mode; and the command with its motors as they are sent then.
@@ -212,25 +231,6 @@ class Gate {
         for (std::size_t i = 0; i < m; ++i) // of efforts that are clipped, as much less
             effort[i] -= (whole[i] - y.motor_effort[i]) * std::min(1.0, whole[i] != 0 ? std::fabs(effort[i] / whole[i]) : 1.0);
         return effort;
-    }
-
-    /// Clips efforts to limits, and feedback alone to those that are only to be reported, where the feedforward exceeds them.
-    void clip(LoopOutput<Robot> &output, const Command<Robot> &y, Leader leader, LimitPolicy policy) const noexcept
-    {
-        const bool reports = policy == LimitPolicy::warn;
-        const JointVector<Robot> before = output.joint_effort;
-        JointVector<Robot> less{};
-        for (std::size_t i = 0; i < n; ++i) {
-            const Scalar allowed = reports ? y.tau[i] : 0, most = robot_.largest_effort[i];
-            output.joint_effort[i] = std::clamp(before[i], std::min(-most, allowed), std::max(most, allowed));
-            less[i] = output.joint_effort[i] - before[i];
-        }
-        if (output.joint_effort != before) // motors give up what joints do
-            robot_.add_at_joints(less, output.motor_effort);
-        const bool exceeds = !detail::within(output.motor_effort, robot_.lower.motor_effort, robot_.upper.motor_effort);
-        if (policy == LimitPolicy::clip || leader == Leader::stop || exceeds || output.motor_effort != y.motor_effort)
-            Limits<Robot>::clip_motors(robot_, y.motor_velocity, output.motor_effort,
-                                       reports ? y.motor_effort : MotorVector<Robot>{});
     }
 
     const Robot robot_;

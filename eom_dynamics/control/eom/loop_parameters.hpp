@@ -139,13 +139,13 @@ struct LoopOutput {
     DriveCommand<Robot> sent;
 };
 
-/// Whether an arm moves as an output has commanded it a time ago, s, as far as that is measured: positions, and velocities
-/// if these may have changed since, where hardware measures them.
+/// Whether an arm moves as an output has commanded it a time ago, s, as far as that is measured: positions up to a distance,
+/// rad or m, and velocities if these may have changed since, where hardware measures them.
 template <class Robot>
-bool follows(const LoopOutput<Robot> &output, const Measurement<Robot> &measured, double time, bool with_velocities) noexcept
+bool follows(const LoopOutput<Robot> &output, const Measurement<Robot> &measured, double distance, double time,
+             bool with_velocities) noexcept
 {
-    // Largest distance of an arm that follows, rad or m, and difference of velocity.
-    constexpr double DISTANCE = 0.01, DIFFERENCE = DISTANCE / (LONGEST_GAP * 1e-9);
+    constexpr double DIFFERENCE = 0.1; // of velocity
     const auto near = [time](const auto &values, const auto &commanded, const auto &rates, double allowed) {
         for (std::size_t i = 0; i < values.size(); ++i)
             if (!(std::fabs(static_cast<double>(values[i] - commanded[i])) <=
@@ -158,8 +158,8 @@ bool follows(const LoopOutput<Robot> &output, const Measurement<Robot> &measured
     };
     const Setpoint<Robot> &x = output.setpoint;
     const Command<Robot> &y = output.command;
-    return (!measured.links || (near(measured.q, x.q, x.qd, DISTANCE) && alike(measured.qd, x.qd, x.qdd))) &&
-           (!measured.motors || (near(measured.motor_position, y.motor_position, y.motor_velocity, DISTANCE) &&
+    return (!measured.links || (near(measured.q, x.q, x.qd, distance) && alike(measured.qd, x.qd, x.qdd))) &&
+           (!measured.motors || (near(measured.motor_position, y.motor_position, y.motor_velocity, distance) &&
                                  alike(measured.motor_velocity, y.motor_velocity, y.motor_acceleration)));
 }
 

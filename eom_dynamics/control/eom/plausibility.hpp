@@ -255,8 +255,9 @@ class PlausibilityChecks {
     }
 
     /// Judges a finite setpoint with a stamp, ns, 0 for none, whose position is known to be near, or not: counts what is
-    /// found, and says why it is refused, if it is.
-    Refusal judge(std::int64_t stamp, const Setpoint<Robot> &x, bool is_near, LoopCounts &counts, Finding &found) noexcept
+    /// found, and says why it is refused, if it is. Where its stamp goes back, another time has passed since the last one, ns.
+    Refusal judge(std::int64_t stamp, std::int64_t since, const Setpoint<Robot> &x, bool is_near, LoopCounts &counts,
+                  Finding &found) noexcept
     {
         State<n> state;
         give(x, state);
@@ -272,7 +273,7 @@ class PlausibilityChecks {
             found = {Check::without_stamp};
         }
         if (checks(settings_.jump_check) && begun_) {
-            const bool beyond = jumps(stamp, state, is_near, found);
+            const bool beyond = jumps(stamp, since, state, is_near, found);
             if (beyond && !is_shifted(stamp, state)) {
                 jumped_ = stamp;
                 away_ = state;
@@ -321,14 +322,14 @@ class PlausibilityChecks {
     /// The time counts up to LONGEST_GAP: drives hold the last command, and a step after a pause is one nevertheless. Where
     /// the arm rests, a stream begins. Where it is held, and where the time since the last state is not known, without stamps
     /// or after a motion of the arm's own, resume_distance is the law of positions.
-    bool jumps(std::int64_t stamp, const State<n> &x, bool is_near, Finding &found) const noexcept
+    bool jumps(std::int64_t stamp, std::int64_t since, const State<n> &x, bool is_near, Finding &found) const noexcept
     {
         const bool known = stamp != 0 && answered_ != 0;
         const double longest = is_near || rests_ ? @resuming@ : static_cast<double>(LONGEST_GAP) / 1e9;
-        const double dt = known ? seconds(stamp - answered_) : longest;
-        const double time = std::min(std::max(dt, 0.0), longest) + @stamp_jitter@;
+        const double dt = known ? seconds(stamp > answered_ ? stamp - answered_ : since) : longest;
+        const double time = std::min(dt, longest) + @stamp_jitter@;
         const JointVector<Robot> *const limits[] = {&rates_, &robot_.upper.qdd, &robot_.upper.qddd};
-        const bool leads = known && dt > 0 && stamp - answered_ <= LONGEST_GAP;
+        const bool leads = known && stamp > answered_ && stamp - answered_ <= LONGEST_GAP;
         double worst = 0;
         const auto compare = [&](std::size_t k, std::size_t i, double step, double most) {
             if (!(step > most && step / most > worst))

@@ -158,6 +158,15 @@ class Stop {
             place(i, 0, 0, 0);
     }
 
+    /// At rest from now on.
+    void stay(const Setpoint<Robot> &setpoint) noexcept
+    {
+        const std::int64_t ns = ns_;
+        rest(setpoint, stamp_);
+        ns_ = ns;
+        s_ = seconds(ns_);
+    }
+
     /// Goes on by a time, ns: in ns, so that the sum does not depend on the steps.
     void advance(std::int64_t step) noexcept
     {

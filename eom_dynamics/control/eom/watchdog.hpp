@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "commander.hpp"
 #include "stop.hpp"
@@ -105,6 +106,9 @@ class Watchdog {
         return !released() && (!holds() || (is_near(q) && !(asked_ && moves())));
     }
 
+    /// Whether the arm comes to rest, or rests, since that was asked for.
+    bool asked() const noexcept { return asked_; }
+
     /// Whether a stop or a ramp is under way.
     bool moves() const noexcept { return stopping_ && !ended(); }
 
@@ -129,12 +133,15 @@ class Watchdog {
         const bool brakes = !stays && motion_.commands();
         if (brakes)
             stop_.choose(motion_, from, now ? now : commander_.latest);
-        excess_ = stays || brakes ? 0 : stop_.choose(commander_, from);
+        if (stays || brakes)
+            excess_ = 0;
+        else
+            stop_by_joints(from);
         step_ = 0;
         stays_ = false;
+        last_ = commander_.output.command;
         commander_.renew();
-        // Without one that motors can realise, the last command remains.
-        stopping_ = std::isfinite(excess_);
+        stopping_ = true;
     }
 
     /// Brings the arm to rest at the end of a trajectory, after which setpoints near it are followed; whether that was asked for.
@@ -215,11 +222,27 @@ class Watchdog {
         commander_.counts.timeouts += rested_ ? 0 : 1;
         if (policy() == LossPolicy::hold || policy() == LossPolicy::ramp)
             begin_stop(commander_.output.setpoint);
-        if (!fades() || stopping_)
-            return;
-        stopping_ = stays_ = true;
-        last_ = commander_.output.command;
-        stop_.rest(commander_.output.setpoint, commander_.stamp());
+    }
+
+    /// Begins a stop by the joints, or holds the position where motors can realise none.
+    void stop_by_joints(const Setpoint<Robot> &from) noexcept
+    {
+        excess_ = stop_.choose(commander_, from);
+        if (!std::isfinite(excess_))
+            stop_.rest(commander_.output.setpoint, commander_.stamp());
+    }
+
+    /// Commands what the stop has come to; returns whether that can be computed.
+    bool command_stop() noexcept
+    {
+        State<n> ahead;
+        if (stop_.on_path())
+            stop_.evaluate(ahead, commander_.parameters.command_lead);
+        const State<n> *const at_lead = stop_.on_path() ? &ahead : nullptr;
+        Setpoint<Robot> x = stop_.setpoint();
+        if (stop_.on_path() || stop_.brakes())
+            accompany(x);
+        return commander_.accept(x, stop_.stamp(), Leader::stop, false, at_lead, !stop_.rests());
     }
 
     /// The command of a stop, and of a ramp along it, or of the last command where there is no stop. Limits do not refuse
@@ -228,28 +251,23 @@ class Watchdog {
     {
         LoopOutput<Robot> &output = commander_.output;
         if (!stays_ && !stop_.seek_on(step_ > 0 ? commander_.period : 0)) {
-            // By the joints.
-            excess_ = stop_.choose(commander_, output.setpoint);
+            stop_by_joints(output.setpoint);
             stop_.advance(step_);
             commander_.renew();
-            if (stopping_ = std::isfinite(excess_); !stopping_)
-                return false;
+        }
+        // What cannot be computed is held: the position, or else the last command.
+        if (!stays_ && !command_stop()) {
+            excess_ = std::numeric_limits<double>::infinity();
+            stop_.stay(output.setpoint);
+            stays_ = !command_stop();
         }
         if (stays_) {
             output.command = last_;
+            output.command.motor_velocity = output.command.motor_acceleration = {};
+            Setpoint<Robot> &x = output.setpoint;
+            x.qd = x.qdd = x.qddd = x.qdddd = {};
         } else {
-            State<n> ahead;
-            if (stop_.on_path())
-                stop_.evaluate(ahead, commander_.parameters.command_lead);
-            const State<n> *const at_lead = stop_.on_path() ? &ahead : nullptr;
-            Setpoint<Robot> x = stop_.setpoint();
-            if (stop_.on_path() || stop_.brakes())
-                accompany(x);
-            if (!commander_.accept(x, stop_.stamp(), Leader::stop, false, at_lead, !stop_.rests())) {
-                output.status = Status::held;
-                stop_.advance(-step_);
-                return false;
-            }
+            last_ = output.command;
         }
         const double ramp = commander_.parameters.ramp_duration;
         if (fades())
@@ -268,7 +286,7 @@ class Watchdog {
     JointVector<Robot> q_{};
     bool moved_ = false;
     std::uint64_t refused_ = 0;
-    // Whether a host has begun a stop after the last cycle; and whether efforts fade of the last command, without a stop.
+    // Whether a host has begun a stop after the last cycle; and whether the last command is held, before efforts fade.
     bool begun_ = false, stays_ = false;
     Command<Robot> last_;
     // Time since the last valid reference, and the timeout, ns.

@@ -385,8 +385,8 @@ class Supervision:
 
 def _description_of_stop(loop: SetpointLoop) -> str:
     excess, duration = loop.loop.number("excess"), loop.loop.number("stop_end")
-    if not loop.loop.number("stopping") or not isfinite(excess):
-        return "the last command is repeated, as no stop is possible: numbers would be too large, or a spring slack"
+    if not isfinite(excess):
+        return "its position is held, as no stop is possible: numbers would be too large, or a spring slack"
     beyond = f", beyond limits by {100 * excess / 2:.2g} % of their range" if excess > 0 else ""
     return f"the arm stops within {duration:.3g} s{beyond}" if isfinite(duration) else "the arm stops on its path"
 

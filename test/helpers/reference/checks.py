@@ -57,10 +57,10 @@ class Checks:
         self._window: list[tuple[int, Array]] = []
         self._verdict = Finding()
 
-    def judge(self, stamp: int, state: Array, *, held: bool = False) -> str:
+    def judge(self, stamp: int, since: int, state: Array, *, held: bool = False) -> str:
         """Count what is wrong with a setpoint with a stamp, ns, 0 for none; the check that refuses it, or nothing.
 
-        Where the arm is held, the position is near.
+        Where the arm is held, the position is near; where the stamp goes back, another time has passed since, ns.
         """
         settings = self.settings
         found = self._back_in_time(stamp) if settings.stamps != "ignore" else None
@@ -70,7 +70,7 @@ class Checks:
             self._count("without stamp", "warn", Finding(4))
         found = None
         if settings.jumps != "ignore" and self._state is not None:
-            found = self._jump(stamp, state, held)
+            found = self._jump(stamp, since, state, held)
             self._jumped = (stamp, state, found) if found and not self._is_shifted(stamp, state) else self._jumped
             found = found or self._on_from_a_jump(stamp, state)
         if found and self._count("jumps", settings.jumps, found):
@@ -104,14 +104,14 @@ class Checks:
         back, self._back = self._back, stamp
         return None if back and stamp > back else Finding(1, time=1e-9 * (self._stamp - stamp))
 
-    def _jump(self, stamp: int, state: Array, held: bool) -> Finding | None:
+    def _jump(self, stamp: int, since: int, state: Array, held: bool) -> Finding | None:
         """A change beyond the limit of the next derivative, or of a position from where the last one leads, or by more
         than a distance where the time is unknown.
         """
         assert self._state is not None
         known, longest = bool(stamp and self._answered), RESUMING if held or self._rests else LONGEST_GAP * 1e-9
-        dt = 1e-9 * (stamp - self._answered) if known else longest
-        time = min(max(dt, 0.0), longest) + STAMP_JITTER
+        dt = 1e-9 * (stamp - self._answered if stamp > self._answered else since) if known else longest
+        time = min(dt, longest) + STAMP_JITTER
         step, rate = state[:3] - self._state[:3], self._state[1]
         leads = known and 0 < stamp - self._answered <= LONGEST_GAP
         with np.errstate(all="ignore"):

@@ -59,6 +59,15 @@ class Gate:
             motors, joints = self._clipped(motors, joints, command, leader)
         return motors, joints
 
+    def within(self, command: EvaluatedCommand, leader: str) -> EvaluatedCommand:
+        """A command beyond limits with the efforts that are within those that are not only reported."""
+        if self._policy not in ("refuse", "warn"):
+            return command
+        motors, joints = self._clipped(command.motors[3], command.efforts[0], command, leader)
+        return command._replace(
+            efforts=np.stack([joints, *command.efforts[1:]]), motors=np.stack([*command.motors[:3], motors])
+        )
+
     def _beyond(self, last: _Sent, command: EvaluatedCommand, time: int, cycle: float) -> tuple[Array, Array]:
         """What efforts without friction step by, beyond a share of their limits and the last rates."""
         left = falling(1e-9 * (time - last.begin), last.passage)[0]

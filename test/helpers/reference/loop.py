@@ -178,7 +178,7 @@ class ReferenceLoop:
             self._touched = True
             if reaction == "hold" and self._played:
                 self.paused = True
-            elif reaction == "retract" and self._past:
+            elif reaction == "retract" and self._past and not self._asked:
                 self._touched = False
                 self._aim(Target(self._past[0].copy()))
                 self._touched = True
@@ -340,7 +340,8 @@ class ReferenceLoop:
             held = self._lost or self._held or self._aims
             if held and not self._resumes(state[0]):
                 raise _FarError
-            if self.checks.judge(stamp, state, held=held):
+            since = self._now - self._followed + max(self._interval, 0)
+            if self.checks.judge(stamp, since, state, held=held):
                 raise _SuspectError
 
         policy = self.options.limits
@@ -368,6 +369,8 @@ class ReferenceLoop:
 
     def _send(self, command: EvaluatedCommand, stamp: int, leader: str) -> None:
         self.evaluator.commit()
+        if command.violations:
+            command = self._gate.within(command, leader)
         self.command, self._stamp, self.status, self._leader = command, stamp, Status.FRESH, leader
 
     def _send_flow(
@@ -429,7 +432,7 @@ class ReferenceLoop:
             self.evaluator.blend.go_by_clock()
 
     def _begin_stop(self, flow: Flow, now: int = 0) -> None:
-        """Begin a stop from a flow; without one that motors can realise, the last command remains."""
+        """Begin a stop from a flow; without one that motors can realise, the position is held."""
         stays = self._stop_on_path(now or self._commanded_at) if self._played else None
         brakes = self._aims and self._online
         self._played, self._aims = None, False
@@ -444,7 +447,8 @@ class ReferenceLoop:
     def _rest_by_joints(self, flow: Flow) -> None:
         noisy, payload = self._leader == "setpoints", partial(self._carried, self._now)
         stop, excess = choose_stop(self.arm, flow, payload, self.options.stop_duration, noisy=noisy)
-        self._rest_by(stop if np.isfinite(excess) else None)
+        assert self.command is not None
+        self._rest_by(stop if np.isfinite(excess) else Resting(Flow.of(self.command)))
 
     def _carried(self, begin: int, later: float) -> Sequence[Array]:
         """Payload and its rates that are predicted some time, s, after a time, ns; () for none."""
