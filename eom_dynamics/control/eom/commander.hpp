@@ -85,8 +85,9 @@ class Commander {
         company.accompany(x, seconds(std::max<std::int64_t>(latest + later - accompanied_, 0)), parameters.stop_duration);
     }
 
-    /// Another motion begins, such as a stop after another one.
+    /// Another motion begins, such as a stop after another one; or the output has been changed.
     void renew() noexcept { gate_.renew(); }
+    void change_output() noexcept { renewed_ = true; }
 
     void refuse(Refusal why) noexcept
     {
@@ -105,7 +106,7 @@ class Commander {
     {
         payload_.hold(held);
         payload_stamp_ = leader == Leader::setpoints ? stamp : 0;
-        const Refusal why = objection(x);
+        const Refusal why = leader == Leader::setpoints ? Refusal::none : objection(x); // which were judged before
         if (why != Refusal::none && (refusable || why != Refusal::free_fall)) {
             refuse(why);
             return false;
@@ -168,6 +169,7 @@ class Commander {
             sent_for_ = candidate_;
         share = {1, 0};
         leader_ = leader;
+        renewed_ = true;
         spare_ = std::clamp<std::int64_t>(unchanged_ + spare_ - used_, 0, MOST_SPARE);
         unchanged_ = 0;
         ++counts.followed;
@@ -266,12 +268,13 @@ class Commander {
             output.status = Status::held;
         // Where the arm complies, its motors give up what joints do.
         const bool complies = mode != Mode::position;
-        if (!gate_.pass(output, y, leader_, complies, step_, seconds(least_step()), complies ? LimitPolicy::clip : parameters.limits))
+        const LimitPolicy policy = complies ? LimitPolicy::clip : parameters.limits;
+        const bool passed =
+            gate_.pass(output, y, leader_, !renewed_ && !complies, complies, step_, seconds(least_step()), policy);
+        renewed_ = complies || !passed;
+        if (!passed)
             return;
-        const DriveCommand<Robot> before = output.sent;
         gate_.shifts() ? send(gate_.shifted(y)) : send(y);
-        if (!finite(output.sent.position, output.sent.velocity, output.sent.effort, output.sent.joint_effort))
-            output.sent = before;
     }
 
     /// Who leads the arm, and where the measured motors have its links.
@@ -653,11 +656,14 @@ class Commander {
         return true;
     }
 
-    /// Writes what is sent of a command with the efforts of the output.
+    /// Writes what is sent of a command with the efforts of the output, where that is finite in the units of the drives.
     void send(const Command<Robot> &y) noexcept
     {
         if (robot.converts()) {
-            robot.drive_command(sent_for_, y, output.motor_effort, output.joint_effort, share, output.sent);
+            DriveCommand<Robot> sent;
+            robot.drive_command(sent_for_, y, output.motor_effort, output.joint_effort, share, sent);
+            if (finite(sent.position, sent.velocity, sent.effort, sent.joint_effort))
+                output.sent = sent;
         } else {
             output.sent.position = y.motor_position;
             output.sent.velocity = y.motor_velocity;
@@ -686,6 +692,8 @@ class Commander {
     Feedback<Robot> feedback_;
     Gate<Robot> gate_;
     Leader leader_ = Leader::none;
+    // Whether the output has changed since the gate has passed it.
+    bool renewed_ = true;
     // Stamp by which the payload changes, ns; 0 for the time of the loop, by which the loop's own motions go.
     std::int64_t payload_stamp_ = 0;
     Blocked blocked_;

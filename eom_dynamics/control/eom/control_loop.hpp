@@ -453,12 +453,12 @@ class ControlLoop {
         return policy == CheckPolicy::refuse;
     }
 
-    /// Why the plausibility checks refuse the reference, if they do; accept() refuses what they cannot judge.
+    /// Why the reference is refused before anything is computed, or by the plausibility checks, if it is.
     Refusal judged(std::int64_t now) noexcept
     {
         commander_.resuming = 0;
-        if (commander_.objection(reference_.setpoint) != Refusal::none)
-            return Refusal::none;
+        if (const Refusal why = commander_.objection(reference_.setpoint); why != Refusal::none)
+            return why;
         const bool is_near = watchdog_.holds() || aiming(); // it was checked before
         if (is_near)
             commander_.resuming = commander_.parameters.resume_distance;

@@ -27,7 +27,7 @@ class Gate {
         changes_ = false;
         renew(), shift_.end();
         if (!passes)
-            sends_ = false, modes_.end(), leaders_.end(), passing_.end();
+            sends_ = false, modes_.time.end(), leaders_.time.end(), passing_.time.end();
     }
 
     /// The next command is of another mode, or away: efforts and positions pass to it from those that were sent last.
@@ -59,8 +59,9 @@ class Gate {
     }
 
     /// Passes an output with feedback, of a command y, a time after the last one, ns, in a cycle, s: efforts begin as they were
-    /// sent last, and are within limits; returns whether all is finite. Where the arm complies, positions are measured ones.
-    bool pass(LoopOutput<Robot> &output, const Command<Robot> &y, Leader leader, bool complies, std::int64_t step,
+    /// sent last, and are within limits; returns whether all is finite. The command may repeat the last one; where the arm
+    /// complies, positions are measured ones.
+    bool pass(LoopOutput<Robot> &output, const Command<Robot> &y, Leader leader, bool repeats, bool complies, std::int64_t step,
               double cycle, LimitPolicy policy) noexcept
     {
         if (!finite(output.motor_effort, output.joint_effort, y.motor_position, y.motor_velocity)) {
@@ -70,22 +71,24 @@ class Gate {
         }
         for (Passage *const passage : {&modes_.time, &leaders_.time, &shift_})
             passage->since = std::min(passage->since + step, passage->duration);
-        if (step > 0) {
-            latest_ = 1 - latest_;
-            passing_ = leaders_;
-        } else { // the command of the same time in place of the last one
+        if (step > 0)
+            latest_ = 1 - latest_, passing_ = leaders_;
+        else // the command of the same time in place of the last one
             leaders_ = passing_;
-        }
         const Sent &before = sent_[1 - latest_];
         if (sends_ && changes_)
             begin_mode(before, output, y, complies);
         else if (sends_ && leader != before.leader && !complies)
             begin_leader(before, output.setpoint, y, cycle);
-        for (const Offset *const offset : {&modes_, &leaders_})
-            offset->add(output);
-        if (policy != LimitPolicy::ignore)
+        modes_.add(output), leaders_.add(output);
+        const bool plain = leader != Leader::stop && output.motor_effort == y.motor_effort && output.joint_effort == y.tau;
+        if (policy == LimitPolicy::clip || (policy != LimitPolicy::ignore && !plain)) // else it has been clipped
             clip(output.motor_effort, output.joint_effort, y, leader, policy);
-        sent_[latest_] = {leader, output.setpoint, y, output.motor_effort, output.joint_effort};
+        Sent &now = sent_[latest_];
+        if (!repeats || !repeats_) // else both are of the same command
+            now.setpoint = output.setpoint, now.command = y;
+        repeats_ = repeats && (step > 0 || repeats_);
+        now.leader = leader, now.motor_effort = output.motor_effort, now.joint_effort = output.joint_effort;
         if (!sends_)
             sent_[1 - latest_] = sent_[latest_];
         sends_ = true;
@@ -98,14 +101,15 @@ class Gate {
               LimitPolicy policy) const noexcept
     {
         const bool reports = policy == LimitPolicy::warn;
-        const JointVector<Robot> before = joint_effort;
-        JointVector<Robot> less{};
+        JointVector<Robot> less;
+        bool gives = false;
         for (std::size_t i = 0; i < n; ++i) {
-            const Scalar allowed = reports ? y.tau[i] : 0, most = robot_.largest_effort[i];
-            joint_effort[i] = std::clamp(before[i], std::min(-most, allowed), std::max(most, allowed));
-            less[i] = joint_effort[i] - before[i];
+            const Scalar allowed = reports ? y.tau[i] : 0, most = robot_.largest_effort[i], whole = joint_effort[i];
+            joint_effort[i] = std::clamp(whole, std::min(-most, allowed), std::max(most, allowed));
+            less[i] = joint_effort[i] - whole;
+            gives = gives || less[i] != 0;
         }
-        if (joint_effort != before) // motors give up what joints do
+        if (gives) // motors give up what joints do
             robot_.add_at_joints(less, motor_effort);
         const bool exceeds = !detail::within(motor_effort, robot_.lower.motor_effort, robot_.upper.motor_effort);
         if (policy == LimitPolicy::clip || leader == Leader::stop || exceeds || motor_effort != y.motor_effort)
@@ -126,8 +130,7 @@ class Gate {
     }
 
   private:
-    /// Times in which efforts and positions pass to those of another mode, and the least for efforts of another leader, ns: what
-    /// was sent last may be noise.
+    /// Times in which efforts and positions pass to those of another mode, and the least for efforts of another leader, ns.
     static constexpr std::int64_t OF_MODES = 300'000'000, OF_LEADERS = 10'000'000;
     /// Share of the limit by which the effort of a motor may step with another leader; step that is rounding, rad, m, N m, N.
     static constexpr double STEP = 0.015, ROUNDING = 1e-9;
@@ -167,7 +170,6 @@ class Gate {
         MotorVector<Robot> motors{};
         JointVector<Robot> joints{};
 
-        void end() noexcept { time.end(); }
         void add(LoopOutput<Robot> &output) const noexcept
         {
             if (!time.lasts())
@@ -191,7 +193,7 @@ class Gate {
             modes_.joints[i] = before.joint_effort[i] - output.joint_effort[i];
         shift_.since = complies ? OF_MODES : 0;
         modes_.time.since = 0;
-        leaders_.end(), passing_.end();
+        leaders_.time.end(), passing_.time.end();
     }
 
     /// What another leader would change efforts by, beyond what those sent last lead to, and a step, passes within a time.
@@ -234,12 +236,10 @@ class Gate {
     }
 
     const Robot robot_;
-    bool sends_ = false, changes_ = false;
-    // The last two, and the place of the last one.
-    std::array<Sent, 2> sent_;
+    bool sends_ = false, changes_ = false, repeats_ = false;
+    std::array<Sent, 2> sent_; // the last two
     std::size_t latest_ = 0;
-    // And what passes, of leaders also before the command of this time.
-    Offset modes_{{OF_MODES}}, leaders_{{OF_LEADERS}}, passing_{{OF_LEADERS}};
+    Offset modes_{{OF_MODES}}, leaders_{{OF_LEADERS}}, passing_{{OF_LEADERS}}; // that of leaders before this time
     // The same of the positions of motors.
     MotorVector<Robot> position_less_{};
     Passage shift_{OF_MODES};

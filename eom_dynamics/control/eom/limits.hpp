@@ -20,10 +20,10 @@ constexpr double LIMIT_TOLERANCE = @limit_tolerance@;
 namespace detail {
 
 inline constexpr auto within = [](const auto &values, const auto &lower, const auto &upper) noexcept {
-    bool inside = true;
+    long outside = 0; // without branches, by vectors
     for (std::size_t i = 0; i < values.size(); ++i)
-        inside = inside && !(values[i] < lower[i] || values[i] > upper[i]);
-    return inside;
+        outside |= static_cast<long>(values[i] < lower[i]) | static_cast<long>(values[i] > upper[i]);
+    return outside == 0;
 };
 
 /// Widens a range to contain values, and returns true.

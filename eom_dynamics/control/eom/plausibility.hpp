@@ -135,13 +135,12 @@ class ConsistencyCheck {
             ++steps_;
         }
         const double scale = scale_with(x), dt = seconds(stamp - stamp_);
-        for (std::size_t k = 0; k < sums_.size(); ++k)
-            for (std::size_t i = 0; i < n; ++i) {
-                if (steps_ > 0)
-                    sums_[k][i] = sums_with(k, i, dt, x, scale);
-                else
-                    sums_[k][i].largest = std::fabs(x[k][i]);
-            }
+        for (std::size_t k = 0; k < sums_.size(); ++k) {
+            if (steps_ > 0)
+                sums_[k] = sums_with(k, dt, x, scale);
+            for (std::size_t i = 0; steps_ == 0 && i < n; ++i)
+                sums_[k].largest[i] = std::fabs(x[k][i]);
+        }
         scale_ = scale;
         last_ = x;
         stamp_ = stamp;
@@ -153,8 +152,9 @@ class ConsistencyCheck {
     static constexpr double CONSISTENCY_TOLERANCE = @consistency_tolerance@;
     static constexpr int CONSISTENCY_WINDOW = @consistency_window@;
 
+    /// Of one field, by joint.
     struct Sums {
-        double change = 0, integral = 0, difference = 0, largest = 0;
+        std::array<double, n> change{}, integral{}, difference{}, largest{};
     };
 
     bool follows(std::int64_t stamp) const noexcept
@@ -166,24 +166,27 @@ class ConsistencyCheck {
 
     double scale_with(const State<n> &x) const noexcept
     {
+        long huge = 0;
         for (const auto &row : x)
             for (const double number : row)
-                if (std::fabs(number) > HUGE_NUMBER)
-                    return SMALL_SCALE;
-        return scale_;
+                huge |= static_cast<long>(std::fabs(number) > HUGE_NUMBER);
+        return huge ? SMALL_SCALE : scale_;
     }
 
-    /// Sums of field k of a joint with one more step.
-    Sums sums_with(std::size_t k, std::size_t i, double dt, const State<n> &x, double scale) const noexcept
+    /// Sums of field k with one more step.
+    Sums sums_with(std::size_t k, double dt, const State<n> &x, double scale) const noexcept
     {
-        Sums sums = sums_[k][i];
-        const double change = scale * x[k][i] - scale * last_[k][i];
-        const double integral = 0.5 * dt * (scale * x[k + 1][i] + scale * last_[k + 1][i]);
-        const double rescaled = scale / scale_ * (scale / scale_), difference = change - integral;
-        sums.change = rescaled * sums.change + change * change;
-        sums.integral = rescaled * sums.integral + integral * integral;
-        sums.difference = rescaled * sums.difference + difference * difference;
-        sums.largest = std::max(sums.largest, std::fabs(x[k][i]));
+        Sums sums = sums_[k];
+        const double rescaled = scale / scale_ * (scale / scale_);
+        for (std::size_t i = 0; i < n; ++i) {
+            const double change = scale * x[k][i] - scale * last_[k][i];
+            const double integral = 0.5 * dt * (scale * x[k + 1][i] + scale * last_[k + 1][i]);
+            const double difference = change - integral;
+            sums.change[i] = rescaled * sums.change[i] + change * change;
+            sums.integral[i] = rescaled * sums.integral[i] + integral * integral;
+            sums.difference[i] = rescaled * sums.difference[i] + difference * difference;
+            sums.largest[i] = std::max(sums.largest[i], std::fabs(x[k][i]));
+        }
         return sums;
     }
 
@@ -194,27 +197,29 @@ class ConsistencyCheck {
         Finding found;
         std::array<bool, n> wrong{};
         double worst = 0;
-        for (std::size_t k = 0; k < sums_.size(); ++k)
+        for (std::size_t k = 0; k < sums_.size(); ++k) {
+            const Sums sums = sums_with(k, dt, x, scale);
             for (std::size_t i = 0; i < joints; ++i) {
-                const Sums sums = sums_with(k, i, dt, x, scale);
-                const double size = std::max(sums.change, sums.integral);
+                const double changes = sums.change[i], integrals = sums.integral[i], differences = sums.difference[i];
+                const double size = std::max(changes, integrals);
                 // A field rests that changes by less than single precision resolves.
-                const double rest = @field_at_rest@ * scale * std::max(1.0, sums.largest);
-                if (!(sums.difference > allowed * size && size > CONSISTENCY_WINDOW * rest * rest))
+                const double rest = @field_at_rest@ * scale * std::max(1.0, sums.largest[i]);
+                if (!(differences > allowed * size && size > CONSISTENCY_WINDOW * rest * rest))
                     continue;
                 if (!wrong[i])
                     ++found.joints;
                 wrong[i] = true;
-                const double miss = sums.difference / size;
+                const double miss = differences / size;
                 if (found.check == Check::none || (found.field == k + 1 && miss > worst)) {
                     worst = miss;
                     // From sum D S, by least squares.
-                    const double product = 0.5 * (sums.change + sums.integral - sums.difference);
-                    const double factor = sums.change > 0 ? product / sums.change : 0, fitted = factor * product;
-                    const bool fits = sums.integral - fitted <= allowed * std::max(sums.integral, fitted);
+                    const double product = 0.5 * (changes + integrals - differences);
+                    const double factor = changes > 0 ? product / changes : 0, fitted = factor * product;
+                    const bool fits = integrals - fitted <= allowed * std::max(integrals, fitted);
                     found = {Check::consistency, k + 1, i, found.joints, 0, 0, 0, std::sqrt(miss), fits ? factor : 0};
                 }
             }
+        }
         return found;
     }
 
@@ -223,7 +228,7 @@ class ConsistencyCheck {
     double scale_ = 1;
     State<n> last_{};
     // Of velocity to snap.
-    std::array<std::array<Sums, n>, 4> sums_{};
+    std::array<Sums, 4> sums_{};
     Finding doubt_, verdict_;
 };
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace eom {
 
@@ -132,10 +133,10 @@ void read_drives(Measurement<Robot> &measured, const Robot &robot) noexcept
 template <class Scalar, std::size_t n>
 bool finite(const std::array<Scalar, n> &values) noexcept
 {
+    long bad = 0; // without branches, by vectors
     for (const Scalar value : values)
-        if (!std::isfinite(value))
-            return false;
-    return true;
+        bad |= static_cast<long>(!(std::fabs(value) <= std::numeric_limits<Scalar>::max()));
+    return bad == 0;
 }
 
 /// Whether all numbers of several vectors are finite.

@@ -264,6 +264,7 @@ class Watchdog {
         if (stays_) {
             output.command = last_;
             output.command.motor_velocity = output.command.motor_acceleration = {};
+            commander_.change_output();
             Setpoint<Robot> &x = output.setpoint;
             x.qd = x.qdd = x.qddd = x.qdddd = {};
         } else {
