@@ -288,6 +288,8 @@ class SetpointLoop:
         with np.errstate(over="ignore"):
             away = np.abs(self.loop.given["q"] - self.loop.setpoint["q"])
         joint, most = int(np.argmax(away)), self.loop.settings["resume_distance"]
+        if away[joint] <= most:  # a stop that was asked for
+            return StateError("the arm is being stopped: setpoints are followed again once it rests")
         name, kind = self.arm.robot.joint_names[joint], self.arm.robot.independent_joints[joint].type
         return StateError(
             f"{name} is {away[joint]:.3g} {unit('position', kind)} from where it is held, after a loss of "

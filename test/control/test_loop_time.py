@@ -193,6 +193,19 @@ def test_a_stamp_that_runs_ahead_of_its_arrival_waits(panda: RobotTable, lead: i
     assert rig.loop.number("early") == 2 and not rig.loop.number("early_waits")
 
 
+@pytest.mark.parametrize("then", ["trajectory", "target"])
+def test_a_setpoint_that_waits_does_not_end_what_leads_by_then(panda: RobotTable, then: str) -> None:
+    """Its refusal was taken for that of the motion, which was stopped."""
+    rig = Rig(panda, setpoint_lifespan=0.0)
+    rig.hold(300)
+    rig.refer(np.stack([HOME, *np.zeros((4, 7))]), rig.now + 90 * MS)
+    assert rig.run() == Refusal["early"]
+    rig.target(HOME + 0.1) if then == "target" else rig.play(0.1)
+    codes = [rig.run() for _ in range(1500)]
+    assert max(codes) <= 0 and rig.loop.number("refused") == 0
+    np.testing.assert_allclose(rig.loop.state[0], HOME + 0.1, atol=1e-6)
+
+
 def test_setpoints_that_have_waited_for_a_late_cycle_do_not_make_later_ones_early(panda: RobotTable) -> None:
     rig = Rig(panda, setpoint_lifespan=0.0)
     rig.hold(100)

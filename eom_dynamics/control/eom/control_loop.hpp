@@ -443,6 +443,13 @@ class ControlLoop {
         return false;
     }
 
+    /// Refuses the reference while another source leads; one that has waited is forgotten, as it is not of this cycle.
+    void decline(Refusal why) noexcept
+    {
+        if (arrives_)
+            commander_.refuse(why);
+    }
+
     /// Whether the stamp of the reference runs ahead of its arrival, so that it waits for the next cycle, by stamp_check.
     bool is_early(std::int64_t now) noexcept
     {
@@ -545,7 +552,7 @@ class ControlLoop {
     void be_led() noexcept
     {
         if (received_ && !led_)
-            commander_.refuse(Refusal::led_by_hand);
+            decline(Refusal::led_by_hand);
         watchdog_.keep_away();
         commander_.be_led();
         checks_.moved(commander_.output.setpoint);
@@ -736,7 +743,7 @@ class ControlLoop {
     {
         if (received_) {
             if (!arrived() || !watchdog_.is_near(reference_.setpoint.q)) {
-                commander_.refuse(arrived() ? Refusal::far_from_hold : Refusal::busy);
+                decline(arrived() ? Refusal::far_from_hold : Refusal::busy);
             } else if (follow(now)) {
                 motion_.halt();
                 return;
@@ -759,7 +766,7 @@ class ControlLoop {
     void play_on(std::int64_t now) noexcept
     {
         if (received_)
-            commander_.refuse(Refusal::busy);
+            decline(Refusal::busy);
         watchdog_.keep_away();
         halts_ = halts_ && commander_.payload_waits();
         player_.keep_pace(paused || halts_ || strays_ == asked_at_ ? 0.0 : speed_scaling.load(), now, commander_.period);
