@@ -258,7 +258,7 @@ class SetpointLoop:
         if text := SAID.get(why.name):
             return (TrajectoryError if why.name in ("busy", "ended", "too_far_ahead") else StateError)(text)
         if why.name in _IN_DOUBT:
-            return DoubtfulSetpointError(f"in doubt: {self.suspicion()}")
+            return DoubtfulSetpointError(f"in doubt: {self.suspicion()}{self._question()}")
         return _error_of(self._evaluate)
 
     def require_radians(self, q: Array) -> None:
@@ -282,6 +282,15 @@ class SetpointLoop:
             base = read_base_motion(SimpleNamespace(base=[rows(given, (*IMU_NAMES[0], *IMU_NAMES[1]))]))
         state, policy = rows(given, STATE_NAMES), self.loop.settings["limits"]
         self.evaluator.command(self.order, state, wrench, stiffness, base, limit_policy=policy, lead=self.lead)
+
+    def _question(self) -> str:
+        """A question at the end of the refusal of a first setpoint that is as fast as in degrees; else empty."""
+        if self.loop.number("fed"):
+            return ""
+        most, joints = self._limits.rate_limits[0], self.arm.robot.independent_joints
+        units = [unit("velocity", joint.type) for joint in joints]
+        names = self.arm.robot.joint_names
+        return question_of_speed(limit_violations(names, "velocity", units, self.loop.given["qd"], -most, most))
 
     def _far_from_hold(self) -> StateError:
         """The error of the given setpoint with a joint further than ``resume_distance`` from where it is held."""

@@ -174,7 +174,13 @@ def test_without_joint_states_it_is_said_once_that_the_start_is_not_compared(sta
     assert client.process.log.count("the start is not compared with where the arm is: joint_states") == 1
 
 
-def test_a_first_setpoint_as_fast_as_in_degrees_is_asked_for_its_unit(client: Any) -> None:
+@pytest.mark.parametrize("known", [False, True])
+def test_a_first_setpoint_as_fast_as_in_degrees_is_asked_for_its_unit(
+    client: Any, known: bool, request: pytest.FixtureRequest
+) -> None:
+    """Whether it is known where the arm is, or not."""
+    if known:
+        request.getfixturevalue("measured")
     state = wave(0)
     state[1, 0] = 45.0
     client.repeat(
