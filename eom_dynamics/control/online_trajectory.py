@@ -38,7 +38,7 @@ class OnlineLimits(NamedTuple):
         lower, upper: rad or m.
         velocity, acceleration, jerk, snap: rad or m, per s … s⁴.
         smoothing: length of the third average, s.
-        chosen: default values, and where they come from, as a sentence; empty for none.
+        chosen: default values in SI units, and where they come from; empty for none.
     """
 
     lower: Array
@@ -133,8 +133,9 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
     for name in ("velocity", "acceleration"):
         if missing := [joint for joint, x in zip(joints, values[name], strict=True) if not np.isfinite(x)]:
             raise StateError(
-                f"{listed(missing)}: no limit of {name}; give it in the robot's file (limits: {{{name}: …}}), in a "
-                f"node by the parameter urdf.joints.{missing[0]}.limits.{name}, or in Python by limits={{{name!r}: …}}"
+                f"{listed(missing)}: no limit of {name}, which motions to targets need: give each of these joints one, "
+                f"in the robot's file (limits: {{{name}: …}}), by parameters of a node "
+                f"(urdf.joints.{missing[0]}.limits.{name}: …), or in Python (limits={{{name!r}: …}})"
             )
     V, A = values["velocity"], values["acceleration"]
     chosen: list[str] = []
@@ -143,18 +144,23 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
     def default(name: str, value: Array) -> None:
         if (missing := ~np.isfinite(values[name])).any():
             values[name] = np.where(missing, value, values[name])
-            chosen.append(f"{name} {np.array2string(values[name], precision=4)}")
+            chosen.append(f"{name} {_shown(values[name])}")
 
     default("jerk", A * np.maximum(max(frequency, 1 / RAMP), A / V))
     effort_rates = np.array([joint.limits.effort_rate for joint in arm.robot.independent_joints])
     # Of all joints at once, the worst case, which leaves room for changes of inertia and weight.
     if (share := float(np.min(effort_rates / (inertia @ values["jerk"])))) < 1.0:
         values["jerk"] *= share
-        chosen.append(f"jerk {np.array2string(values['jerk'], precision=4)} for limits of effort rates")
+        chosen.append(f"jerk {_shown(values['jerk'])} for limits of effort rates")
     default("snap", 2 * values["jerk"] / SMOOTHING)
     default("smoothing", np.full(n, SMOOTHING))
     reason = f"a lowest joint frequency of {frequency:.3g} Hz" if frequency else "no joint frequency"
-    return OnlineLimits(**values, chosen=f"{', '.join(chosen)} by default, for {reason}" if chosen else "")
+    return OnlineLimits(**values, chosen=f"{', '.join(chosen)}, by default for {reason}" if chosen else "")
+
+
+def _shown(values: Array) -> str:
+    """Numbers (n,) as text: one where all are the same."""
+    return f"{values[0]:.4g}" if np.ptp(values) == 0 else np.array2string(values, precision=4)
 
 
 def read_target(

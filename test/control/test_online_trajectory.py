@@ -334,7 +334,7 @@ def test_defaults_are_chosen_by_the_lowest_frequency_and_said() -> None:
     limits = motion_limits(arm(), GIVEN)
     assert limits.jerk == pytest.approx(10 / RAMP) and limits.snap == pytest.approx(2 * limits.jerk / SMOOTHING)
     assert limits.smoothing == pytest.approx(SMOOTHING)
-    assert limits.chosen.startswith("jerk [133.3") and limits.chosen.endswith("lowest joint frequency of 9.16 Hz")
+    assert limits.chosen.startswith("jerk 133.3, snap ") and limits.chosen.endswith("lowest joint frequency of 9.16 Hz")
     stiff = eom.ElasticArm(arm().robot, stiffness=10 * arm().stiffness)
     squares = np.linalg.eigvals(np.linalg.solve(arm().dynamics.mass_matrix(np.zeros(7)), np.diag(stiff.stiffness)))
     frequency = np.sqrt(squares.real.min()) / (2 * np.pi)
@@ -353,7 +353,10 @@ def test_defaults_are_chosen_by_the_lowest_frequency_and_said() -> None:
 test_limits_that_are_refused = refusals(
     eom.StateError,
     ({}, "iiwa_joint_7: no limit of velocity"),
-    ({"velocity": 1.0}, "no limit of acceleration"),
+    (
+        {"velocity": 1.0},
+        r"no limit of acceleration, which .*: give each of .* \(urdf.joints.iiwa_joint_1.limits.acceler",
+    ),
     ([1.0], r"limits must be a mapping from lower, .*, smoothing, is \[1.0\]"),
     (GIVEN | {"velocity": "fast"}, r"limits\['velocity'\] must be real numbers"),
     (GIVEN | {"jurk": 1.0}, "did you mean jerk"),

@@ -27,7 +27,7 @@ FRESH, HELD, STOPPING = range(3)
 @pytest.fixture(scope="module")
 def managed(start_shared):
     """A node with the iiwa that was left to a lifecycle manager."""
-    given = ("autostart:=false", "stop_duraton:=5.0", "colour:=blue", "robot_source_node:=/rsp")
+    given = ("autostart:=false", "stop_duraton:=5.0", "stop_time:=0.2", "colour:=blue", "robot_source_node:=/rsp")
     return start_shared(*IIWA, EACH_WARNING, *(word for parameter in given for word in ("-p", parameter)))
 
 
@@ -172,12 +172,13 @@ def test_values_that_are_not_allowed_are_refused_at_the_start(ros, tmp_path):
 def test_misspelt_parameters_and_those_without_effect_are_reported(active):
     log = active.process.log
     assert "the robot is from parameters robot.*; without effect: robot_source_node" in log
-    assert "unknown parameter stop_duraton has no effect: did you mean stop_duration?" in log
+    for name in ("stop_duraton", "stop_time"):
+        assert f"unknown parameter {name} has no effect: did you mean stop_duration?" in log
     (known,) = re.findall(r"unknown parameter colour has no effect: known are ([\w.]+(?:, [\w.]+)*)", log)
     assert known.split(", ") == sorted(known.split(", "))
     assert {"autostart", "limits", "stop_duration", "robot", "urdf"} <= set(known.split(", "))
     values = active.next_diagnostics()[2]
-    assert sorted(values["parameters without effect"].split(", ")) == ["colour", "stop_duraton"]
+    assert sorted(values["parameters without effect"].split(", ")) == ["colour", "stop_duraton", "stop_time"]
     assert values["robot source"] == "parameters robot.*"
 
 

@@ -2,13 +2,14 @@
 """Setpoints and requests in, commands out, over DDS: every number and bit, refusals, and what the node says of them."""
 
 import itertools
+import re
 import time
 
 import numpy as np
 import pytest
 from iiwa import NAMES, ROBOT, N, assert_close, command
 from node_client import EACH_WARNING, ended, frame_of, message_fields, status_of
-from paths import CONFIG
+from paths import CONFIG, ROOT
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS
@@ -141,6 +142,8 @@ def test_diagnostics_report_the_stream(iiwa):
     iiwa.repeat(lambda: iiwa.publish(**GOOD), lambda: status_of(iiwa.diagnostics[-1])[:2] == (0, "streaming"), "stream")
     values = iiwa.values
     assert float(values["rate (Hz)"]) > 0 and 0 < float(values["load (%)"]) < 100
+    page = (ROOT / "docs/node_operation.md").read_text("utf-8")
+    assert values.keys() <= set(re.findall(r"`([^`]+)`", page.partition("## Diagnostics")[2]))
 
 
 # --- Service ----------------------------------------------------------------------------

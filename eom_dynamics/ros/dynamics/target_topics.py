@@ -245,7 +245,8 @@ class TargetTopics:
         if arm is self._arm:
             self._limits, self._limited = limits, None
             if isinstance(limits, OnlineLimits):
-                self._node.get_logger().info("; ".join(filter(None, ["targets are taken from now on", limits.chosen])))
+                chosen = f"; limits that the robot's file lacks, in SI units: {limits.chosen}" if limits.chosen else ""
+                self._node.get_logger().info(f"ready for targets{chosen}")
             if self._prepared is not None and self._prepared.arm is arm:
                 self.prepare(self._prepared)
             self._receive_waiting()

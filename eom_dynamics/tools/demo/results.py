@@ -20,7 +20,7 @@ from ..results import Result, ResultSection, TextTable
 from .plan import Plan
 
 _TOLERANCE = 1e-10  # largest relative deviation that passes: some hundred operations, in different orders
-_REMEDY = "run again while the machine is idle, or with a lower --rate"
+_REMEDY = "run again while the machine is idle, or at a lower rate: eom_dynamics demo --rate HZ"
 _ABOUT = (
     "Each answer holds joint efforts τ, τ̇, τ̈, which the node computes from the setpoint alone, and motion and effort "
     "of the motors: one behind a spring needs τ̇ for its velocity, τ̈ for its acceleration. Circles are the closed form "

@@ -86,7 +86,7 @@ def test_lost_answers_fail_and_the_rest_is_compared() -> None:
     for name in (*COMMAND_FIELDS, "round_trip"):
         lost[name][[3, 25]] = np.nan
     result = checked(plan, lost)
-    remedy = "run again while the machine is idle, or with a lower --rate"
+    remedy = "run again while the machine is idle, or at a lower rate: eom_dynamics demo --rate HZ"
     assert result.failures == [f"2 of 50 setpoints were not answered: {remedy}"]
     none = checked(plan, recorded(plan, lost=len(plan.t)), drawn=True)
     assert len(none.failures) == 3 and "no answers to compare" in none.failures[1]
