@@ -44,7 +44,6 @@ lint: setup-tests  ## style and types
 	@$(BIN)/mypy
 
 # Compiles tests and libraries that are new, while mypy uses another core: otherwise, each worker does so at its start.
-# On a first run the loop's libraries, too, which many tests would wait for.
 bytecode: .pytest_cache/bytecode
 
 new_tests = $(foreach file,$?,$(if $(filter test_%.py,$(notdir $(file))),$(file)))
@@ -52,7 +51,6 @@ new_tests = $(foreach file,$?,$(if $(filter test_%.py,$(notdir $(file))),$(file)
 .pytest_cache/bytecode: $(shell find eom_dynamics examples test -name '*.py') | setup-tests
 	@$(BIN)/python -m compileall -q eom_dynamics examples
 	@$(if $(new_tests),$(BIN)/pytest --collect-only -qq $(new_tests) >/dev/null 2>&1 || true)
-	@test -d .pytest_cache/kernels || $(BIN)/pytest -qq -n 0 -k of_each_size test/control/test_control_loop.py >/dev/null 2>&1 || true
 	@mkdir -p $(@D) && touch $@
 
 docs:  ## build the documentation site in build/site

@@ -1,13 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The library and the command line as a wheel; setup.cfg describes it."""
+"""The library and the command line as a wheel; setup.cfg describes it. The wheel has the control loop, compiled."""
 
 import configparser
+import os
 import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Distribution, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).resolve().parent
+
+sys.path.insert(0, str(HERE / "scripts"))
+from loop_sources import write_sources
+
+# As in CMakeLists.txt, for any processor.
+FLAGS = ("-std=c++17", "-O3", "-ffp-contract=off", "-fvisibility=hidden", "-fPIC", "-shared", "-DNDEBUG", "-Wl,-s")
+LIBRARY = "eom_dynamics/libeom_loop.so"
 
 
 def description():
@@ -23,4 +38,45 @@ def description():
     return re.sub(r"((?<!!)\[[^]]*\]\()(?!\w+:|#)", rf"\1{sources}/blob/main/", text)
 
 
-setup(long_description=description(), long_description_content_type="text/markdown")
+class BuildWithLoop(build_py):
+    """Modules and data, the headers of the loop, and the loop where there is a C++ compiler, $CXX."""
+
+    def run(self):
+        """Compile into the folder of the build; of an editable installation, into that of the sources."""
+        super().run()
+        library = Path(HERE if self.editable_mode else self.build_lib, LIBRARY).absolute()
+        library.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory() as folder:
+            write_sources(folder)
+            if not self.editable_mode:
+                shutil.copytree(Path(folder, "include"), library.with_name("include"), dirs_exist_ok=True)
+            flags = [*FLAGS, *shlex.split(os.environ.get("CXXFLAGS", ""))]
+            command = [*shlex.split(os.environ.get("CXX", "c++")), *flags, "-Iinclude", "loop.cpp", "-o", str(library)]
+            try:
+                subprocess.run(command, cwd=folder, check=True)
+            except (OSError, subprocess.CalledProcessError) as error:
+                self.warn(f"the control loop is not built, which takes a C++ compiler: install g++ ({error})")
+
+
+class PlatformWheel(bdist_wheel):
+    """For any version of Python on one kind of machine."""
+
+    def get_tag(self):
+        """Tags of the name of the wheel."""
+        return "py3", "none", super().get_tag()[2]
+
+
+class WithLibrary(Distribution):
+    """It has compiled code."""
+
+    def has_ext_modules(self):
+        """Whether it belongs where Python keeps what is of one kind of machine."""
+        return True
+
+
+setup(
+    long_description=description(),
+    long_description_content_type="text/markdown",
+    distclass=WithLibrary,
+    cmdclass={"build_py": BuildWithLoop, "bdist_wheel": PlatformWheel},
+)

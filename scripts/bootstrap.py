@@ -100,12 +100,16 @@ def steps(extras):
     )
     built = [ROOT / name for name in ("CMakeLists.txt", "package.xml", "scripts/entry_point.in")]
     built += [path for kind in ("msg", "srv", "action") for path in sorted(ROOT.glob(f"{kind}/*.{kind}"))]
+    build_all = (cmake, "--build", BUILD, "--target", "install")
     install = [
         # With what was built before: CMake does not see that a message is gone, whose type support would be missing.
         (cmake, "-E", "rm", "-rf", BUILD, INTERFACES, VENV / "lib/eom_dynamics", VENV / "share/eom_dynamics"),
         configure,
-        (cmake, "--build", BUILD, "--target", "install"),
+        build_all,
     ]
+    loop = [*sorted(ROOT.glob("eom_dynamics/control/eom/*")), ROOT / "scripts/loop_sources.py"]
+    filled_by = ("control/headers.py", "control/settings.py", "codegen/cache.py", "filling.py")
+    loop += [ROOT / "eom_dynamics" / name for name in filled_by]
 
     version = sys.version.split()[0]
     result = [
@@ -116,13 +120,23 @@ def steps(extras):
             [(*PIP_INSTALL, "-r", ros, "-r", build, *demo), (PYTHON, SLIM, VENV)],
             [LOCK, ros, build, SLIM, *demo],
         ),
-        Step("interfaces", "Building the interfaces", install, [str(configure), *built]),
+        Step(
+            "interfaces", "Building the interfaces and the control loop", install, [str(configure), *built, processor()]
+        ),
     ]
     if extras:
         wanted = packages(*extras)
         title = f"Installing the extras {', '.join(extras)}{SIZES.get(extras[0], '')}"
         result.append(Step("-".join(extras), title, [(*PIP_INSTALL, *wanted), (PYTHON, SLIM, VENV)], wanted))
+    # Last, since an edit of a header leaves what else is installed alone.
+    result.append(Step("-".join(["loop", *extras]), "Building what has changed of the control loop", [build_all], loop))
     return result
+
+
+def processor():
+    """Return what code depends on that is compiled for this processor."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return "\n".join(dict.fromkeys(line for line in lines if line.startswith(("model name", "flags"))))
 
 
 def command_environment():

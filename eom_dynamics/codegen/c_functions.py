@@ -8,6 +8,7 @@ from collections.abc import Collection
 from importlib import resources
 from typing import NamedTuple
 
+from ..filling import filled as filled
 from .expressions import ELEMENTARY, Op
 from .program import MonotoneFunction, Program
 from .straight_line import FUNCTIONS, Syntax, straight_line
@@ -18,11 +19,6 @@ _SOURCES = resources.files(__package__) / "csrc"
 def csrc(name: str) -> str:
     """Text of a file in the folder csrc."""
     return (_SOURCES / name).read_text(encoding="ascii")
-
-
-def filled(template: str, **values: str) -> str:
-    """The template with each ``@key@`` replaced by its value, without recursion."""
-    return re.sub(r"@(\w+)@", lambda match: values.get(match.group(1), match.group()), template)
 
 
 class Real(NamedTuple):

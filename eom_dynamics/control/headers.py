@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sources of the control loop in C++, the same for every robot: the folder ``eom``."""
+"""The sources of the control loop in C++, the same for every robot: the folder ``eom``, filled in. Without NumPy."""
 
 from __future__ import annotations
 
 import re
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
-from ..codegen.c_functions import filled
 from ..codegen.cache import digest
-from ..elastic.bounds import TOLERANCE
-from ..elastic.motor_programs import SETTLED
+from ..filling import SETTLED, TOLERANCE, filled
 from . import settings
 
 LARGEST_LOADED = {"joints": 64, "motors": 128, "tools": 16}
@@ -18,6 +16,8 @@ LARGEST_LOADED = {"joints": 64, "motors": 128, "tools": 16}
 
 DEFAULTS = {name: str(value) for name, value in settings.DEFAULTS._asdict().items()}
 """Defaults of the settings that node and loop have, as templates write them."""
+
+_FOLDER = Path(__file__).with_name("eom")
 
 
 def _safety() -> str:
@@ -32,7 +32,7 @@ def _safety() -> str:
 
 def source(name: str) -> str:
     """Text of a file of the folder, with ``@fields@``."""
-    return (resources.files(__package__) / "eom" / name).read_text(encoding="ascii")
+    return (_FOLDER / name).read_text(encoding="ascii")
 
 
 @cache
@@ -45,8 +45,25 @@ def loop_headers() -> dict[str, str]:
     constants = {name.lower(): _literal(x) for name, x in (settings.CONSTANTS | {"limit_tolerance": TOLERANCE}).items()}
     shared["safety"] = _safety()
     fields = DEFAULTS | shared | constants | {"robot_abi": f"0x{abi}"}
-    names = sorted(entry.name for entry in (resources.files(__package__) / "eom").iterdir() if entry.is_file())
-    return {f"include/eom/{name}": filled(source(name), **fields) for name in names if name != "loop.cpp"}
+    names = sorted(entry.name for entry in _FOLDER.iterdir() if entry.is_file() and entry.name != "loop.cpp")
+    texts = {name: filled(source(name), **fields) for name in names}
+    sources = digest(source("loop.cpp"), *(part for file in texts.items() for part in file))
+    return {f"include/eom/{name}": filled(text, loop_digest=sources) for name, text in texts.items()}
+
+
+def loop_digest() -> str:
+    """Digest of the sources, which a library that is built of them tells."""
+    found = re.search(r'EOM_LOOP_DIGEST "(\w+)"', loop_headers()["include/eom/loop.h"])
+    assert found is not None
+    return found.group(1)
+
+
+def write_sources(folder: Path) -> None:
+    """Write the headers, and ``loop.cpp`` beside their folder ``include``."""
+    for name, text in {**loop_headers(), "loop.cpp": source("loop.cpp")}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="ascii")
 
 
 def _literal(value: object) -> str:

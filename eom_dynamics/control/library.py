@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled control loop behind its interface in C, eom/loop.h: one library for robots of similar size."""
+"""The library of the control loop, eom/loop.h, which is built with the package: the same for every robot."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..codegen.cache import loadable
-from ..codegen.compiler import key_of, own_flags, require_compiler, run_compiler, uncached
+import eom_dynamics
+
 from ..exceptions import KernelError
-from .headers import LARGEST_LOADED, loop_headers, source
+from .headers import loop_digest, loop_headers
 
-SIZES = ((8, 8, 1), (16, 16, 2), (32, 32, 4), tuple(LARGEST_LOADED.values()))
-"""Most joints, motors and tools of robots with a library of their own: the fewer places, the shorter the cycle."""
+NAME = "libeom_loop.so"
+"""Of the file, in a folder of the package."""
 
-# Without fused operations, so that the loop has the same bits in a controller, which is compiled for any processor.
-_FLAGS = ("-std=gnu++17", "-O2", "-march=native", "-ffp-contract=off", "-fPIC", "-shared", "-DNDEBUG")
+BUILD = "run make build in a clone, colcon build in a workspace, or pip install --no-cache-dir --force-reinstall"
+"""How it is built."""
 
 _NUMBERS = {"int": ctypes.c_int, "int64_t": ctypes.c_int64, "size_t": ctypes.c_size_t, "double": ctypes.c_double}
 
@@ -32,45 +32,29 @@ def _type(declared: str) -> Any:
 
 
 @cache
-def library(joints: int, motors: int, tools: int) -> ctypes.CDLL:
-    """The library for robots of at most this size, one of SIZES, compiled or from the cache.
-
-    Raises:
-        KernelError: no compiler was found, compilation failed, or the cache is not usable.
-    """
-    sources = loop_headers() | {"loop.cpp": source("loop.cpp")}
-    places = zip(("JOINTS", "MOTORS", "TOOLS"), (joints, motors, tools), strict=True)
-    flags = [*_FLAGS, *(f"-DEOM_{name}={most}" for name, most in places)]
-    flags += own_flags()
-    texts = [part for file in sources.items() for part in file]
-    key = key_of("loop", *texts, *flags, variable="CXX")
-
-    def build(output: Path) -> None:
-        compiler, folder = require_compiler("CXX"), output.parent
-        for name, text in sources.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text)
-        # Named, since flags may leave libraries out.
-        run_compiler([*compiler, *flags, f"-I{folder}/include", str(folder / "loop.cpp"), "-lstdc++", "-lm"], output)
-
-    try:
-        with loadable(key, build) as path:
+def library() -> ctypes.CDLL:
+    """The library; KernelError, with what to do, if there is none, or one of other sources than those beside it."""
+    reason = "the control loop is not built, which takes a C++ compiler: install g++, and"
+    for path in (path for folder in eom_dynamics.__path__ if (path := Path(folder, NAME)).exists()):
+        try:
             loaded = ctypes.CDLL(str(path))
-    except OSError as error:
-        raise uncached("loops", error) from None
-    declarations = re.findall(r"^(\w[\w ]* \**)eom_(\w+)\(([^)]*)\);", sources["include/eom/loop.h"], re.MULTILINE)
-    for result, name, arguments in declarations:
+            told: Any = loaded["eom_loop_digest"]
+        except (OSError, AttributeError) as error:
+            reason = f"the control loop cannot be loaded: {error};"
+            continue
+        told.restype = ctypes.c_char_p
+        if told().decode() == loop_digest():
+            return _declared(loaded)
+        reason = f"{path} is not built of the sources in {Path(__file__).with_name('eom')}:"
+    raise KernelError(f"{reason} {BUILD}")
+
+
+def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
+    """The library with each function of loop.h, which has the types there, under its name without ``eom_``."""
+    header = loop_headers()["include/eom/loop.h"]
+    for result, name, arguments in re.findall(r"^(\w[\w ]* \**)eom_(\w+)\(([^)]*)\);", header, re.MULTILINE):
         function: Any = loaded[f"eom_{name}"]
-        function.restype, function.argtypes = _type(result), [_type(argument) for argument in arguments.split(",")]
+        function.restype = _type(result)
+        function.argtypes = [_type(argument) for argument in arguments.split(",") if argument != "void"]
         setattr(loaded, name, function)
     return loaded
-
-
-def library_for(joints: int, motors: int, tools: int) -> ctypes.CDLL:
-    """The smallest library for a robot of this size; KernelError if it is too large, or as :func:`library`."""
-    for sizes in SIZES:
-        if all(x <= most for x, most in zip((joints, motors, tools), sizes, strict=True)):
-            return library(*sizes)
-    raise KernelError(
-        f"a control loop is for at most {SIZES[-1]} joints, motors and tools, not {joints, motors, tools}"
-    )

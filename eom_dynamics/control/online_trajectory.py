@@ -21,7 +21,7 @@ from ..exceptions import StateError
 from ..robot.task_space import poses_within_limits
 from ..spelling import hint, listed
 from ..states import STATE_NAMES, mapping, number_or_vector, real_array
-from .library import library_for
+from .library import library
 from .settings import SMOOTHING
 
 RAMP = 0.075
@@ -228,13 +228,13 @@ class OnlineTrajectory:
 
         Raises:
             StateError: limits are not usable.
-            KernelError: the loop cannot be compiled.
+            KernelError: the loop is not built.
         """
         self._address = ctypes.c_void_p()
         self.arm, self.period = arm, positive(period, "period")
         self.limits = motion_limits(arm, limits)
         n = arm.robot.n
-        self._library = library_for(n, len(arm.motor_names), len(arm.robot.tools))
+        self._library = library()
         rows, self.delay, self.time = self.limits.rows(self.period), np.empty(n), 0.0
         of_joints = rows.ctypes.data, n, flag(synchronised, "synchronised"), self.delay.ctypes.data
         if reason := self._library.motion_make(ctypes.byref(self._address), *of_joints):

@@ -21,7 +21,8 @@ from ..elastic.elastic_arm import require_arm
 from ..elastic.motor_programs import MOTOR_NAMES
 from ..exceptions import KernelError
 from ..states import EFFORT_NAMES, STATE_NAMES
-from .library import library_for
+from .headers import LARGEST_LOADED
+from .library import library
 from .online_trajectory import braking
 
 LIMITED = ("q", "qd", "qdd", "qddd", "tau", "taud", "motor_velocity", "motor_effort")
@@ -110,15 +111,15 @@ class RobotTable:
 
     Attributes:
         arm: the arm.
-        library: of loops for arms of its size.
+        library: of loops.
         address: of the table.
     """
 
     def __init__(self, arm: ElasticArm, *, moving_base: bool = False) -> None:
-        """Load, or compile, library and kernels.
+        """Load the library, and load or compile kernels.
 
         Raises:
-            KernelError: the backend of the arm is not compiled, or compilation fails.
+            KernelError: the backend of the arm is not compiled, compilation fails, or the library is not built.
         """
         require_arm(arm)
         if arm.backend != "native":
@@ -127,7 +128,10 @@ class RobotTable:
         self.arm, self._moving_base = arm, moving_base
         self._carries = self._observes = self._reads_drives = False
         n, m, tools = arm.robot.n, len(arm.motor_names), len(arm.robot.tools)
-        self.library = library_for(n, m, tools)
+        most = tuple(LARGEST_LOADED.values())
+        if any(x > largest for x, largest in zip((n, m, tools), most, strict=True)):
+            raise KernelError(f"a control loop is for at most {most} joints, motors and tools, not {n, m, tools}")
+        self.library = library()
         self.address: int | None = self.library.robot_make(n, m, tools)
         numbers = {
             "nominal_stiffness": arm.side.nominal_stiffness,

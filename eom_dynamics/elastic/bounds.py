@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..arguments import number_by_rule
 from ..arrays import Array
 from ..exceptions import StateError, TrajectoryError
+from ..filling import TOLERANCE as TOLERANCE
 from ..robot import Robot
 from ..robot.model import NO_LIMITS, Limits
 from ..robot.task_space import independent_ranges
@@ -34,9 +35,6 @@ UNITS = {name: unit(name) for name in _OF_JOINTS} | {f"motor_{name}": text for n
 
 GivenLimits = Mapping[str, Limits | Mapping[str, float]]
 """Limits by name of joint, in place of those in the robot's file: all of a joint's, or single ones by name."""
-
-TOLERANCE = 1e-9
-"""Relative violation of a limit up to which it is rounding."""
 
 
 class Bounds(NamedTuple):

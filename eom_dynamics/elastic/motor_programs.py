@@ -16,6 +16,7 @@ from ..codegen.emit_python import python_function
 from ..codegen.expressions import Expression, Partials, Scalar
 from ..codegen.program import Program, Sizes, trace
 from ..elementary import clipped, select
+from ..filling import SETTLED as SETTLED
 from ..jet import Jet
 from ..states import EFFORT_NAMES, STATE_NAMES, derivative_names
 from ..units import SHAFT_UNITS
@@ -29,10 +30,6 @@ DEFLECTION = "deflection"
 
 FRICTION_STATE = "friction_state"
 """Name of the states of presliding friction."""
-
-SETTLED = 1e30
-"""In place of a deflection: that without transient; of a state of friction: that of the velocity. A number of single
-precision, too."""
 
 DELTA_NAMES = ("delta", "deltad", "deltadd")
 """Names of deflections at the motors and their time derivatives."""

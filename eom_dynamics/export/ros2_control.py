@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Export as a ROS 2 package for ros2_control: a chainable controller and a simulated robot, the same for every robot.
 
-Both load a robot's library. Robot file, configuration and description, under its name, are of the exported robot.
+Both link the loop of eom_dynamics, and load a robot's library. Robot file, configuration and description, under its
+name, are of the exported robot.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from ..arrays import Array
 from ..codegen.c_functions import filled
 from ..control.control_loop import LIMITED_QUANTITIES
 from ..control.headers import DEFAULTS as LOOP_DEFAULTS
-from ..control.headers import loop_headers, source
 from ..control.measured import SAMPLE_REASONS
 from ..control.settings import DEFAULTS, MODES, SAFETY, SAID
 from ..elastic import LimitCheck
@@ -127,8 +127,6 @@ def shared_files() -> dict[str, str]:
     description = "Feedforward controller of every elastic-joint arm for ros2_control, and a simulated arm"
     build = template("ros2_control/CMakeLists.txt")
     return {
-        **loop_headers(),
-        "src/loop.cpp": source("loop.cpp"),
         **ros_package(PACKAGE, description, hashes, _DEPENDS, build, _LAUNCHED),
         **{path: template(f"ros2_control/{name}") for path, name in _PLAIN.items()},
         **{path: filled(template(f"ros2_control/{PurePath(path).name}.in"), **fields) for path in _WITH_TEXTS},

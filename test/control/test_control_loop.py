@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loop's library from Python: its memory, its settings, robots of every size, and what it needs to be compiled."""
+"""The loop's library from Python: its memory, its settings, robots of every size, what is said without it."""
 
 import gc
 import math
@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import eom_dynamics as eom
-from eom_dynamics.control import library as libraries
+from eom_dynamics.codegen.compiler import run_compiler
+from eom_dynamics.control import headers, settings
 from eom_dynamics.control.control_loop import ControlLoop, Refusal, rows
-from eom_dynamics.control.library import SIZES, library, library_for
+from eom_dynamics.control.library import NAME, library
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.control.settings import DEFAULTS, Status
@@ -158,15 +159,13 @@ def with_joints(count: int) -> eom.Robot:
 
 
 @pytest.mark.parametrize(
-    ("robot", "size"),
-    [(with_tools(1), 0), (with_tools(2), 1), (with_tools(3), 2), (with_joints(33), 3)],
-    ids=lambda x: f"{x.n} joints, {len(x.tools)} tools" if isinstance(x, eom.Robot) else "",
+    "robot",
+    [with_tools(1), with_tools(2), with_tools(3), with_joints(33)],
+    ids=lambda x: f"{x.n} joints, {len(x.tools)} tools",
 )
-def test_robots_of_each_size_have_the_bits_of_the_reference(robot: eom.Robot, size: int) -> None:
+def test_robots_of_each_size_have_the_bits_of_the_reference(robot: eom.Robot) -> None:
     arm = eom.ElasticArm(robot)
-    of = RobotTable(arm)
-    assert of.library is library(*SIZES[size])
-    loop, evaluator, rng = ControlLoop(of), SetpointEvaluator(arm), np.random.default_rng(size)
+    loop, evaluator, rng = ControlLoop(RobotTable(arm)), SetpointEvaluator(arm), np.random.default_rng(robot.n)
     loop.configure(safety="permissive")
     for k in range(1, 4):
         state, wrench = rng.normal(size=(5, robot.n)), rng.normal(size=(3, *robot.wrench_shape))
@@ -182,17 +181,12 @@ def test_robots_of_each_size_have_the_bits_of_the_reference(robot: eom.Robot, si
 
 
 def test_a_robot_beyond_the_largest_size_is_refused_with_the_sizes() -> None:
-    most = ", ".join(map(str, SIZES[-1]))
     for sizes in ((65, 65, 1), (2, 129, 1), (2, 2, 17)):
-        asked = ", ".join(map(str, sizes))
-        reason = rf"^a control loop is for at most \({most}\) joints, motors and tools, not \({asked}\)$"
-        with pytest.raises(KernelError, match=reason):
-            library_for(*sizes)
-        smallest = library_for(1, 1, 1)
-        of = smallest.robot_make(*sizes)
-        assert smallest.loop_make(of) is None
-        smallest.robot_free(of)
-    with pytest.raises(KernelError, match=r"not \(2, 2, 17\)$"):
+        of = library().robot_make(*sizes)
+        assert library().loop_make(of) is None
+        library().robot_free(of)
+    reason = r"^a control loop is for at most \(64, 128, 16\) joints, motors and tools, not \(2, 2, 17\)$"
+    with pytest.raises(KernelError, match=reason):
         RobotTable(eom.ElasticArm(with_tools(17)))
 
 
@@ -226,30 +220,60 @@ def test_an_arm_with_complete_rotors_has_no_moving_base_whenever_that_is_asked_f
         of.prepare_payload()
 
 
-# --- Compilers --------------------------------------------------------------------------
+# --- What is built ----------------------------------------------------------------------
+
+STALE = 'const char *eom_loop_digest(void) { return "of other sources"; }\n'
 
 
 @pytest.fixture
 def no_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """An empty cache, and no library loaded."""
+    """An empty cache, and an empty folder in place of that which has the library; none is loaded."""
     monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(tmp_path / "cache"))
-    libraries.library.cache_clear()
+    monkeypatch.setattr(eom, "__path__", [str(tmp_path)])
+    library.cache_clear()
     yield monkeypatch
-    libraries.library.cache_clear()
+    library.cache_clear()
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "reason"),
+    ("source", "reason"),
     [
-        ("CXX", "/nonexistent", r"no C\+\+ compiler found \(CXX=/nonexistent\); install g\+\+, or copy /"),
-        ("CXX", "false", r".*/false failed: exit code 1$"),
-        ("EOM_DYNAMICS_CACHE", __file__, "compiled loops cannot be cached: .*; set EOM_DYNAMICS_CACHE to a folder"),
+        (None, r"the control loop is not built, which takes a C\+\+ compiler: install g\+\+, and run make build in a "),
+        ("", r"the control loop cannot be loaded: .*libeom_loop.so: file too short; run make build in a clone, "),
+        (STALE, r"/.*/libeom_loop.so is not built of the sources in /.*/control/eom: run make build in a clone, "),
+        ("int other;\n", r"the control loop cannot be loaded: .*undefined symbol: eom_loop_digest; run make build "),
     ],
+    ids=["none", "no library", "other sources", "another library"],
 )
-def test_what_the_loop_needs_is_said(no_library: pytest.MonkeyPatch, variable: str, value: str, reason: str) -> None:
-    no_library.setenv(variable, value)
+def test_what_the_loop_needs_is_said(
+    no_library: pytest.MonkeyPatch, tmp_path: Path, source: str | None, reason: str
+) -> None:
+    """No compiler is called."""
+    if source:
+        (tmp_path / "other.c").write_text(source)
+        run_compiler(["cc", "-shared", "-fPIC", str(tmp_path / "other.c")], tmp_path / NAME)
+    elif source is not None:
+        (tmp_path / NAME).touch()
+    no_library.setenv("CXX", "/nonexistent")
     with pytest.raises(KernelError, match=f"^{reason}"):
         RobotTable(ARM)
+    with pytest.raises(KernelError, match=f"^{reason}"):
+        eom.OnlineTrajectory(eom.ElasticArm(eom.load_robot("iiwa")), 1e-3)
+
+
+def test_the_digest_of_the_sources_has_every_byte_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the numbers of Python that they are filled in with."""
+    before, source = headers.loop_digest(), headers.source
+    for name in ("loop.cpp", "gate.hpp"):
+        with monkeypatch.context() as patch:
+            patch.setattr(headers, "source", lambda x, name=name: source(x) + "\n" * (x == name))
+            patch.setattr(headers, "loop_headers", headers.loop_headers.__wrapped__)
+            assert headers.loop_digest() != before
+    with monkeypatch.context() as patch:
+        patch.setitem(settings.CONSTANTS, "LONGEST_BLEND", 61.0)
+        patch.setattr(headers, "loop_headers", headers.loop_headers.__wrapped__)
+        assert headers.loop_digest() != before
+    assert headers.loop_digest() == before
 
 
 def test_an_arm_that_is_not_compiled_has_no_loop(no_library: pytest.MonkeyPatch) -> None:

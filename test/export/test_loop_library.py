@@ -185,6 +185,30 @@ def test_robots_without_a_library_are_refused_before_they_are_compiled() -> None
         loop_library(replace(robot(NAME), tools=tools))
 
 
+OTHER_LOOP = """\
+#include <cstdio>
+#include "loop_library.hpp"
+
+const char *eom_loop_digest() { return "of other sources"; }
+
+int main()
+{
+    try {
+        eom::loaded_robot({}, "<robot/>");
+    } catch (const std::exception &error) {
+        std::puts(error.what());
+    }
+}
+"""
+
+
+def test_a_loop_of_another_version_than_its_host_is_refused(tmp_path: Path) -> None:
+    write({**loop_sources(), "main.cpp": OTHER_LOOP}, tmp_path)
+    succeed(["c++", *CPP_STRICT, "-Iinclude", "-Isrc", "main.cpp", "-o", "host", "-ldl"], tmp_path)
+    said = succeed([tmp_path / "host"], tmp_path)
+    assert said.startswith("libeom_loop.so is of another version of eom_dynamics than this was compiled with")
+
+
 MESSAGES = 125_000  # for each robot, and twice
 
 

@@ -4,6 +4,7 @@
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import yaml
-from exported import export, renamed, robot, succeed, with_values
+from exported import export, renamed, robot, succeed, with_values, write
 from managed_arm import controllers
 
 import eom_dynamics.export as code
@@ -61,6 +62,9 @@ def test_package() -> None:
     assert {"controller_interface", "hardware_interface", "eom_dynamics", "pluginlib"} <= needed <= found
     compiled = set(re.findall(r"src/\w+\.cpp", files["CMakeLists.txt"].decode()))
     assert compiled == {name for name in files if name.endswith(".cpp")}
+    # The loop is that of eom_dynamics, and is not compiled again.
+    assert "eom_dynamics::eom_loop" in files["CMakeLists.txt"].decode()
+    assert not any("eom/" in name or "loop.cpp" in name for name in files)
     plugins = {
         "controllers.xml": ("FeedforwardController", "feedforward_controller"),
         "hardware.xml": ("SimulatedRobot", "simulated_robot"),
@@ -80,7 +84,7 @@ def test_package() -> None:
     assert not any(re.search(rb"@\w+@", content) for content in files.values())
     compile(files["launch/control.launch.py"], "control.launch.py", "exec")
     declared = yaml.safe_load(files["src/feedforward_controller_parameters.yaml"])[PACKAGE]
-    settings = re.findall(r"EOM_(?:NUMBER|CHOICE)\((\w+), ", files["include/eom/settings.hpp"].decode())
+    settings = re.findall(r"EOM_(?:NUMBER|CHOICE)\((\w+), ", headers.loop_headers()["include/eom/settings.hpp"])
     assert "eom::SETTINGS" in text and 'find("safety")' in text
     gains = re.findall(r'"(\w+)"', text[text.index("GAINS[]") : text.index("number_of")])
     assert declared.keys() <= {"safety", *settings, *gains, *re.findall(r"\bgiven\.(\w+)", text)}
@@ -198,7 +202,7 @@ def test_parameters_are_described_and_checked() -> None:
     """Of types and ranges that generate_parameter_library knows; defaults are those of the loop, and of the node."""
     files = contents(robot("iiwa"))
     (declared,) = yaml.safe_load(files["src/feedforward_controller_parameters.yaml"]).values()
-    header = files["include/eom/settings.hpp"].decode()
+    header = headers.loop_headers()["include/eom/settings.hpp"]
     types = {"string_array": list, "double_array": list, "string": str, "double": float, "int": int, "bool": bool}
     for name, parameter in [*_parameters(declared)]:
         assert type(parameter["default_value"]) is types[parameter["type"]], name
@@ -266,6 +270,45 @@ def test_the_interface_of_loops_has_a_digest_of_its_code(monkeypatch: pytest.Mon
 def _installed(package: str) -> bool:
     prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
     return any((Path(prefix) / "share" / package / "cmake").is_dir() for prefix in prefixes)
+
+
+LISTS = """\
+cmake_minimum_required(VERSION 3.22)
+project(host LANGUAGES C CXX)
+find_package(ament_cmake REQUIRED)
+find_package(eom_dynamics REQUIRED)
+add_executable(host main.cpp)
+target_compile_options(host PRIVATE -Wall -Wextra -Wconversion -Wshadow -Werror)
+target_link_libraries(host eom_dynamics::eom_loop)
+"""
+
+HOST = """\
+#include <eom/loop.h>
+
+#include <cstdio>
+#include <cstring>
+
+int main()
+{
+    eom_robot *robot = eom_robot_make(2, 2, 1);
+    eom_robot_free(robot);
+    std::puts(std::strcmp(eom_loop_digest(), EOM_LOOP_DIGEST) == 0 ? eom_loop_digest() : "is of other headers");
+}
+"""
+
+
+@pytest.mark.skipif(
+    not (_installed("eom_dynamics") and shutil.which("cmake")),
+    reason="ament_cmake is missing, or eom_dynamics is not in a workspace",
+)
+def test_other_packages_link_the_loop(tmp_path: Path) -> None:
+    """Without a warning; it is the one that Python loads, or of the same sources."""
+    write({"CMakeLists.txt": LISTS, "main.cpp": HOST}, tmp_path)
+    prefixes = os.environ["AMENT_PREFIX_PATH"].replace(os.pathsep, ";")
+    given = [f"-DCMAKE_PREFIX_PATH={prefixes}", f"-DPython3_EXECUTABLE={sys.executable}"]
+    succeed(["cmake", "-S", tmp_path, "-B", tmp_path / "build", *given], tmp_path)
+    succeed(["cmake", "--build", tmp_path / "build"], tmp_path)
+    assert succeed([tmp_path / "build/host"], tmp_path).strip() == headers.loop_digest()
 
 
 @pytest.mark.skipif(

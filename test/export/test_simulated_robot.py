@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compilation import run
-from exported import CPP_STRICT, robot, succeed, with_values, write
+from exported import CPP_STRICT, loop_sources, robot, succeed, with_values, write
 
 import eom_dynamics.export as code
 from eom_dynamics import ElasticArm, Robot
@@ -24,7 +24,8 @@ PARTS = (*JOINTS, "joint_1_motor", "joint_2_motor")
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("simulated")
-    write(code.LANGUAGES["ros2_control"].files(*with_values(robot("sea_planar_2r"), (code.FEEDFORWARD,))), folder)
+    files = code.LANGUAGES["ros2_control"].files(*with_values(robot("sea_planar_2r"), (code.FEEDFORWARD,)))
+    write({**files, **loop_sources()}, folder)
     own = Path(__file__).with_name("simulated_robot_cycles.cpp")
     folders = [f"-I{HELPERS / 'ros2_control_stand_in'}", "-Iinclude", "-Isrc"]
     sizes = [f"-DEOM_{name}={size}" for name, size in (("JOINTS", 2), ("MOTORS", 4), ("TOOLS", 1))]

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from eom_dynamics import ElasticArm, Robot
 from eom_dynamics.codegen.floating_programs import IMU_NAMES
 from eom_dynamics.control.control_loop import ControlLoop, Refusal
-from eom_dynamics.control.library import library_for
+from eom_dynamics.control.library import library
 from eom_dynamics.elastic.drive_programs import DRIVE_NAMES
 from eom_dynamics.elastic.motor_programs import FRICTION_STATE, MOTOR_NAMES
 from eom_dynamics.export import loop_library
@@ -51,7 +51,7 @@ class ExportedTable:
         self._robot = ctypes.CDLL(str(self.compiled.path))
         self._robot.eom_robot_table.restype = ctypes.c_void_p
         self.address = self._robot.eom_robot_table()
-        self.library = library_for(robot.n, len(self.arm.motor_names), len(robot.tools))
+        self.library = library()
 
     def prepare_payload(self) -> None:
         """Nothing: the library has all of its code."""

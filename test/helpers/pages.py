@@ -41,6 +41,7 @@ from sybil.parsers.myst import CodeBlockParser, SkipParser
 from urdf_arms import urdf_arm
 
 from eom_dynamics import load_robot
+from eom_dynamics.control.headers import write_sources
 from eom_dynamics.tools.cli.main import main
 
 SKIPPED = (
@@ -278,14 +279,8 @@ def _compile(blocks: list[str]) -> None:
     includes = re.findall(r"^#include .*$", source, re.MULTILINE)
     lines = [*includes, re.sub(r"^#include .*$", "", source, flags=re.MULTILINE)]
     Path("blocks.cpp").write_text("\n".join(lines), encoding="utf-8")
-    command = [
-        "g++",
-        "-std=c++17",
-        "-fsyntax-only",
-        "-Icode/ros2_control/include",
-        "-Icode/ros2_control/src",
-        "blocks.cpp",
-    ]
+    write_sources(Path("eom"))
+    command = ["g++", "-std=c++17", "-fsyntax-only", "-Ieom/include", "-Icode/ros2_control/src", "blocks.cpp"]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 if __name__ == "__main__":
@@ -16,28 +17,28 @@ if __name__ == "__main__":
 
 import loop_rig
 import random_scenes
+from exported import loop_sources, succeed, write
 
-from eom_dynamics.control import headers as texts_of
-from eom_dynamics.control import library
+import eom_dynamics
+from eom_dynamics.control.library import NAME, library
 
 
 @contextmanager
 def changed(header: str, old: str, new: str) -> Iterator[None]:
-    """Compile loops with a text in a header of eom/ replaced; AssertionError if it is not there once."""
-    headers, caches = texts_of.loop_headers, (library.library, loop_rig.table_of, random_scenes.arm_of)
-
-    def loop_headers() -> dict[str, str]:
-        texts = dict(headers())
-        (path,) = (name for name in texts if name.endswith(f"eom/{header}"))
-        assert texts[path].count(old) == 1, f"{header} has the text {texts[path].count(old)} times"
-        texts[path] = texts[path].replace(old, new)
-        return texts
+    """Load a library with a text in a header of eom/ replaced; AssertionError if it is not there once."""
+    texts, path = loop_sources(), f"include/eom/{header}"
+    assert texts[path].count(old) == 1, f"{header} has the text {texts[path].count(old)} times"
+    texts[path] = texts[path].replace(old, new)
 
     def forget() -> None:
-        for cached in caches:
+        for cached in (library, loop_rig.table_of, random_scenes.arm_of):
             cached.cache_clear()
 
-    with patch.object(library, "loop_headers", loop_headers):
+    with TemporaryDirectory() as name, patch.object(eom_dynamics, "__path__", [name, *eom_dynamics.__path__]):
+        folder = Path(name)
+        write(texts, folder)
+        flags = ("-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-shared", "-Iinclude")
+        succeed(["c++", *flags, "src/loop.cpp", "-o", NAME], folder)
         forget()
         try:
             yield

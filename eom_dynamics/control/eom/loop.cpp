@@ -32,6 +32,8 @@ struct eom_plant : eom::Plant {
 
 extern "C" {
 
+const char *eom_loop_digest() { return EOM_LOOP_DIGEST; }
+
 eom_robot *eom_robot_make(size_t joints, size_t motors, size_t tools)
 {
     auto *robot = new eom::FilledTable;

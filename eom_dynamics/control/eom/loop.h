@@ -19,8 +19,15 @@ extern "C" {
 typedef struct eom_robot eom_robot;
 #endif
 
+/* What follows is seen from outside of the library, whose templates are not: another one may have its own. */
+#pragma GCC visibility push(default)
+
 typedef struct eom_loop eom_loop;
 typedef void (*eom_kernel)(const double *const *inputs, double *const *outputs);
+
+/* Digest of the sources, and that of the sources that the library was built of: with others, it is not to be used. */
+#define EOM_LOOP_DIGEST "@loop_digest@"
+const char *eom_loop_digest(void);
 
 /* --- A robot, from its numbers and its code: eom/robot_table.hpp -------------------------------------------------- */
 
@@ -220,5 +227,7 @@ LoopState state_of(const eom_loop &loop) noexcept;
 
 } // namespace eom
 #endif
+
+#pragma GCC visibility pop
 
 #endif

@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <eom/robot_table.hpp>
+#include <eom/loop.h>
 
 namespace eom {
 
@@ -200,6 +200,8 @@ struct RobotSource {
 /// The robot of a library, or if there is none the one that is compiled; throws std::runtime_error, with what to do.
 inline std::shared_ptr<const RobotTable> loaded_robot(const RobotSource &from, const std::string &description)
 {
+    if (std::strcmp(eom_loop_digest(), EOM_LOOP_DIGEST) != 0)
+        throw std::runtime_error("libeom_loop.so is of another version of eom_dynamics than this was compiled with: build it again");
     return from.kernel.empty() ? compiled_table(from.command, from.robot_file, description, from.compile_timeout)
                                : load_table(from.kernel, from.fingerprint);
 }
