@@ -258,7 +258,7 @@ def test_what_the_loop_needs_is_said(
     with pytest.raises(KernelError, match=f"^{reason}"):
         RobotTable(ARM)
     with pytest.raises(KernelError, match=f"^{reason}"):
-        eom.OnlineTrajectory(eom.ElasticArm(eom.load_robot("iiwa")), 1e-3)
+        eom.OnlineTrajectory(eom.ElasticArm(eom.load_robot("panda")), 1e-3)
 
 
 def test_the_digest_of_the_sources_has_every_byte_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,7 +270,7 @@ def test_the_digest_of_the_sources_has_every_byte_of_them(monkeypatch: pytest.Mo
             patch.setattr(headers, "loop_headers", headers.loop_headers.__wrapped__)
             assert headers.loop_digest() != before
     with monkeypatch.context() as patch:
-        patch.setitem(settings.CONSTANTS, "LONGEST_BLEND", 61.0)
+        patch.setitem(settings.CONSTANTS, "ELSEWHERE", 0.06)
         patch.setattr(headers, "loop_headers", headers.loop_headers.__wrapped__)
         assert headers.loop_digest() != before
     assert headers.loop_digest() == before
