@@ -17,9 +17,6 @@ from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).resolve().parent
 
-sys.path.insert(0, str(HERE / "scripts"))
-from loop_sources import write_sources
-
 # As in CMakeLists.txt, for any processor.
 FLAGS = ("-std=c++17", "-O3", "-ffp-contract=off", "-fvisibility=hidden", "-fPIC", "-shared", "-DNDEBUG", "-Wl,-s")
 LIBRARY = "eom_dynamics/libeom_loop.so"
@@ -47,7 +44,7 @@ class BuildWithLoop(build_py):
         library = Path(HERE if self.editable_mode else self.build_lib, LIBRARY).absolute()
         library.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory() as folder:
-            write_sources(folder)
+            subprocess.run([sys.executable, HERE / "scripts/loop_sources.py", folder], check=True)
             if not self.editable_mode:
                 shutil.copytree(Path(folder, "include"), library.with_name("include"), dirs_exist_ok=True)
             flags = [*FLAGS, *shlex.split(os.environ.get("CXXFLAGS", ""))]

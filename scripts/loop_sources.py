@@ -4,29 +4,18 @@
 loop_sources.py FOLDER    headers to FOLDER/include, and loop.cpp; needs Python alone.
 """
 
-import importlib
 import sys
 import types
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parent.parent / "eom_dynamics"
+# The package without its __init__.py, which imports NumPy.
+package = sys.modules["eom_dynamics"] = types.ModuleType("eom_dynamics")
+package.__path__ = [str(Path(__file__).resolve().parent.parent / "eom_dynamics")]
+sys.dont_write_bytecode = True  # the sources may be of another user
 
+from eom_dynamics.control.headers import loop_headers, source
 
-def write_sources(folder):
-    """Write them with the package's own module, but without the package, which imports NumPy."""
-    bare = types.ModuleType("eom_dynamics")
-    bare.__path__ = [str(PACKAGE)]
-    before = sys.modules.get(bare.__name__)
-    sys.modules[bare.__name__] = bare
-    try:
-        importlib.import_module("eom_dynamics.control.headers").write_sources(Path(folder))
-    finally:
-        for name in [name for name in sys.modules if name.partition(".")[0] == bare.__name__]:
-            del sys.modules[name]
-        if before:
-            sys.modules[bare.__name__] = before
-
-
-if __name__ == "__main__":
-    sys.dont_write_bytecode = True  # the sources may be of another user
-    write_sources(sys.argv[1])
+for name, text in {**loop_headers(), "loop.cpp": source("loop.cpp")}.items():
+    path = Path(sys.argv[1], name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="ascii")

@@ -84,23 +84,23 @@ def own_flags() -> list[str]:
     return os.environ.get("EOM_DYNAMICS_CFLAGS", "").split()
 
 
-def key_of(*parts: str, variable: str = "CC") -> str:
+def key_of(*parts: str) -> str:
     """Key in the cache of code compiled from parts, flags included, for this processor unless the user names another.
 
     Without a compiler, that of the code of any: a computer with the cache of another one needs none.
     """
     processor = "" if any(flag.startswith("-march=") for flag in own_flags()) else target_processor()
     try:
-        command = find_compiler(variable)
+        command = find_compiler()
     except KernelError:
         return f"{digest(*parts, processor)}-*"
     return f"{digest(*parts, processor)}-{digest(*command, identity(command))[:8]}"
 
 
-def require_compiler(variable: str = "CC") -> list[str]:
+def require_compiler() -> list[str]:
     """As :func:`find_compiler`, for code that is missing in the cache, which the error names as another way."""
     try:
-        return find_compiler(variable)
+        return find_compiler()
     except KernelError as error:
         instead = f"or copy {cache_directory()} from a computer with this processor that has run this robot"
         raise KernelError(f"{error}, {instead}") from None

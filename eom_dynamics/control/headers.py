@@ -58,13 +58,5 @@ def loop_digest() -> str:
     return found.group(1)
 
 
-def write_sources(folder: Path) -> None:
-    """Write the headers, and ``loop.cpp`` beside their folder ``include``."""
-    for name, text in {**loop_headers(), "loop.cpp": source("loop.cpp")}.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="ascii")
-
-
 def _literal(value: object) -> str:
     return ", ".join(map(repr, value)) if isinstance(value, tuple) else repr(value)

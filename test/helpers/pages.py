@@ -34,6 +34,7 @@ from xml.etree import ElementTree
 import yaml
 from chains import flat
 from commands import NODES, CommandError, check, objections
+from exported import write
 from paths import DOCS, ROOT
 from sybil import Document, Example, Region, Sybil
 from sybil.evaluators.python import PythonEvaluator
@@ -41,7 +42,7 @@ from sybil.parsers.myst import CodeBlockParser, SkipParser
 from urdf_arms import urdf_arm
 
 from eom_dynamics import load_robot
-from eom_dynamics.control.headers import write_sources
+from eom_dynamics.control.headers import loop_headers
 from eom_dynamics.tools.cli.main import main
 
 SKIPPED = (
@@ -279,7 +280,7 @@ def _compile(blocks: list[str]) -> None:
     includes = re.findall(r"^#include .*$", source, re.MULTILINE)
     lines = [*includes, re.sub(r"^#include .*$", "", source, flags=re.MULTILINE)]
     Path("blocks.cpp").write_text("\n".join(lines), encoding="utf-8")
-    write_sources(Path("eom"))
+    write(loop_headers(), Path("eom"))
     command = ["g++", "-std=c++17", "-fsyntax-only", "-Ieom/include", "-Icode/ros2_control/src", "blocks.cpp"]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 0, done.stderr
