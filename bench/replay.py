@@ -9,9 +9,9 @@ import numpy as np
 from harness import PEAK_MEMORY, Section, Settings, in_fresh_process, seconds
 
 from eom_dynamics import load_robot
-from eom_dynamics.bags import BagWriter, Layout, Storage
-from eom_dynamics.bags.types import JOINT_STATE, SETPOINT
 from eom_dynamics.control.fields import STATE_FIELDS
+from eom_dynamics.recordings.bags import BagWriter, Layout, Storage
+from eom_dynamics.recordings.bags.types import JOINT_STATE, SETPOINT
 from eom_dynamics.trajectory import paper_motion
 
 _RATE = 1000

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.signal import StateSpace, chirp, lsim
 
 import eom_dynamics as eom
-from eom_dynamics.bags import BagWriter, Storage
-from eom_dynamics.bags.types import serialized
+from eom_dynamics.recordings.bags import BagWriter, Storage
+from eom_dynamics.recordings.bags.types import serialized
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.trajectory import Fourier, rest_to_rest

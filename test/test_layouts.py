@@ -12,7 +12,7 @@ from paths import ROOT
 
 import eom_dynamics as eom
 
-types = pytest.importorskip("eom_dynamics.bags.types", reason="reads definitions of messages by rosbags")
+types = pytest.importorskip("eom_dynamics.recordings.bags.types", reason="reads definitions of messages by rosbags")
 
 LAYOUTS = ROOT / "resource" / "layouts"
 JOINTS = eom.load_robot("iiwa").joint_names

@@ -77,7 +77,7 @@ ROOMS = (
     *("exceptions", "extras", "spelling", "terminal", "arrays", "number_rules", "units", "states", "arguments"),
     *("jet", "elementary", "lie", "jet_functions", "actuators", "robot", "recursion", "codegen", "kinematics"),
     *("equations", "lagrange", "constraints", "floating_base", "dynamics", "contacts", "loops", "elastic"),
-    *("trajectory", "recordings", "simulation", "identification", "control", "export", "bags"),
+    *("trajectory", "simulation", "identification", "control", "export", "recordings"),
     *("ros", "tools", "__main__"),
 )
 

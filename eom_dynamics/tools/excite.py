@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import yaml
 
-from ..bags import BagWriter, Layout, Storage
-from ..bags.types import JOINT_TRAJECTORY, SETPOINT, serialized
 from ..control.fields import STATE_FIELDS
 from ..control.trajectories import trajectory_fields
 from ..exceptions import RobotDescriptionError
 from ..identification.excitation.excitation import Excitation, OptimalExcitation
+from ..recordings.bags import BagWriter, Layout, Storage
+from ..recordings.bags.types import JOINT_TRAJECTORY, SETPOINT, serialized
 from ..recordings.number_files import write_states
 from ..robot.formats import PARAMETER_FILE, format_of
 from ..robot.readers.files import read_text

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array
-from ..bags import Bag, BagError, Topic
-from ..bags.layout import read_blocks
-from ..bags.types import COMMAND, JOINT_STATE, SETPOINT
 from ..control.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, STATE_FIELDS
 from ..elastic import DriveState, ElasticArm
+from ..recordings.bags import Bag, BagError, Topic
+from ..recordings.bags.layout import read_blocks
+from ..recordings.bags.types import COMMAND, JOINT_STATE, SETPOINT
 from ..robot import Robot
 from ..spelling import duplicates, listed
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import Array
-from ..bags import Bag, BagError, Topic
-from ..bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
 from ..control.fields import EFFORT_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ..elastic import ElasticArm
 from ..exceptions import EomDynamicsError
+from ..recordings.bags import Bag, BagError, Topic
+from ..recordings.bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
 from ..robot import Robot
 from ..trajectory.limits import Peak, check
 from ..trajectory.trajectory import Samples

@@ -76,9 +76,9 @@ def _npz(path: Path) -> tuple[list[str] | None, Any]:
 
 
 def _bag(path: Path) -> tuple[list[str] | None, Any]:
-    from ..bags import Bag
-    from ..bags.layout import read_messages
-    from ..bags.types import JOINT_TRAJECTORY
+    from ..recordings.bags import Bag
+    from ..recordings.bags.layout import read_messages
+    from ..recordings.bags.types import JOINT_TRAJECTORY
 
     def refuse(reason: str, time: int) -> None:
         raise StateError(reason)

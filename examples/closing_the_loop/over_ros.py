@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
-from eom_dynamics.bags import BagError, BagWriter, Storage
-from eom_dynamics.bags.types import COMMAND, JOINT_STATE, SETPOINT
+from eom_dynamics.recordings.bags import BagError, BagWriter, Storage
+from eom_dynamics.recordings.bags.types import COMMAND, JOINT_STATE, SETPOINT
 from eom_dynamics.robot import Robot
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation.simulated_robot import Readings, SensorNoise

@@ -27,7 +27,7 @@ from mcap.writer import MCAP0_MAGIC, RecordBuilder
 from refusals import refusals
 from rosbags.rosbag2 import CompressionMode
 
-from eom_dynamics.bags import Bag, BagError, bounds, typestore
+from eom_dynamics.recordings.bags import Bag, BagError, bounds, typestore
 from eom_dynamics.tools.cli.main import main
 
 DATA = [(START + k, joint_state(k, ["a"], [float(k)])) for k in range(100)]
@@ -171,7 +171,7 @@ def test_files_unpack_within_bounds(tmp_path: Path, storage: str, monkeypatch: p
 
 @pytest.mark.parametrize("says_size", [True, False])
 def test_messages_unpack_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says_size: bool) -> None:
-    monkeypatch.setattr("eom_dynamics.bags.bag.LARGEST", 3_000_000)
+    monkeypatch.setattr("eom_dynamics.recordings.bags.bag.LARGEST", 3_000_000)
     compressor = zstandard.ZstdCompressor(write_content_size=says_size)
     for size in (2_000_000, 9_000_000):
         data = {"/joint_states": (JOINT_STATE, [(START, compressor.compress(bytes(size)))])}

@@ -17,7 +17,7 @@ from bag_files import JOINT_STATE, STORE, file_of, joint_state, write_bag, write
 from mcap.writer import CompressionType, IndexType
 from rosbags.rosbag2 import CompressionMode
 
-from eom_dynamics.bags import Bag, BagError, BagWriter, Storage
+from eom_dynamics.recordings.bags import Bag, BagError, BagWriter, Storage
 
 COUNT = 1000
 DATA = [

@@ -27,8 +27,8 @@ from hypothesis import strategies as st
 from mcap.reader import make_reader
 from rosbags.rosbag2 import Reader
 
-from eom_dynamics.bags import BagWriter, Layout, Layouts, Storage, own_definitions, typestore
-from eom_dynamics.bags.types import serialized
+from eom_dynamics.recordings.bags import BagWriter, Layout, Layouts, Storage, own_definitions, typestore
+from eom_dynamics.recordings.bags.types import serialized
 
 TEXTS = st.text(max_size=12)
 NUMBERS = st.floats(width=64)

@@ -22,8 +22,8 @@ from closing_the_loop.experiment import (
 from closing_the_loop.over_ros import read_readings, write_bag
 from eom_dynamics import ElasticArm, RobotDescriptionError, load_robot
 from eom_dynamics.actuators.springs import ExponentialPair, LinearSpring, RigidSpring
-from eom_dynamics.bags import BagError
 from eom_dynamics.identification import IdentificationError
+from eom_dynamics.recordings.bags import BagError
 from eom_dynamics.simulation.simulated_robot import Readings
 from eom_dynamics.tools.quantity_text import number
 

@@ -47,7 +47,7 @@ def task() -> Iterator[Any]:
 def test_lock_step_gives_what_the_simulation_alone_gives(task: Any, tmp_path: Path) -> None:
     from closing_the_loop.experiment import simulated
     from closing_the_loop.over_ros import over_ros
-    from eom_dynamics.bags import Bag
+    from eom_dynamics.recordings.bags import Bag
 
     counts = []
     run = over_ros(task, tmp_path / "bags", lambda step, sent, received: counts.append((step, sent, received)))
@@ -78,9 +78,9 @@ def test_a_node_that_cannot_start_is_reported_by_its_own_words(task: Any, tmp_pa
 @pytest.mark.usefixtures("forked")
 def test_the_lead_makes_the_recorded_error_ten_times_smaller(tmp_path: Path, capsys) -> None:
     from closing_the_loop.command_lead import main
-    from eom_dynamics.bags import Bag
-    from eom_dynamics.bags.layout import read_blocks
-    from eom_dynamics.bags.types import COMMAND
+    from eom_dynamics.recordings.bags import Bag
+    from eom_dynamics.recordings.bags.layout import read_blocks
+    from eom_dynamics.recordings.bags.types import COMMAND
 
     folder = tmp_path / "lead"
     assert main(["--robot", "planar_2r", "-o", str(folder), "--duration", "0.8"]) == 0

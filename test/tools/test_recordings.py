@@ -16,10 +16,10 @@ import eom_dynamics as eom
 from eom_dynamics import load_robot
 from eom_dynamics.actuators.springs import RIGID
 from eom_dynamics.arrays import Array
-from eom_dynamics.bags import Bag, BagError
 from eom_dynamics.elastic import DriveState
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.identification import IdentificationError
+from eom_dynamics.recordings.bags import Bag, BagError
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.identify.read import read_recording

@@ -13,7 +13,7 @@ from paths import PANDA_BAG
 from recorded_bags import NOISE, OFFSET, START, record, write_bag, write_bags
 
 import eom_dynamics as eom
-from eom_dynamics.bags import BagError
+from eom_dynamics.recordings.bags import BagError
 from eom_dynamics.robot import Limits
 from eom_dynamics.tools.pages.page import html_page
 from eom_dynamics.tools.recordings import Stream

@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> Result:
     check_file(options.output, force=options.force)
     robot = None if options.robot is None else load(options)
 
-    from ...bags import find_bags
+    from ...recordings.bags import find_bags
     from ..pages.page import html_page
     from ..report import Record, read_records, report_result
 

@@ -18,14 +18,14 @@ from pathlib import Path
 import numpy as np
 
 from ...arrays import Array
-from ...bags import Bag, BagError, Topic
-from ...bags.bag import METADATA, is_storage
-from ...bags.types import COMMAND, JOINT_STATE
 from ...control.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...elastic import ElasticArm
 from ...elastic.limit_violations import MANY_TURNS
 from ...extras import require
 from ...identification import IdentificationError, Recording
+from ...recordings.bags import Bag, BagError, Topic
+from ...recordings.bags.bag import METADATA, is_storage
+from ...recordings.bags.types import COMMAND, JOINT_STATE
 from ...recordings.number_files import read_arrays, read_table
 from ...robot import Robot
 from ...spelling import duplicates, listed

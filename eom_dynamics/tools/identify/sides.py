@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from ...arrays import Array
-from ...bags import Bag, BagError
-from ...bags.types import COMMAND
 from ...identification import IdentificationError, Recording
 from ...identification.recording import ArmRecording, both_sides
+from ...recordings.bags import Bag, BagError
+from ...recordings.bags.types import COMMAND
 from ...robot import Robot
 from ..recording_options import MotorSource, Source
 from ..recordings import Stream, measured_states, only_one, topics_of_states

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array
-from ...bags.layout import Stamps
 from ...control.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from ...recordings.bags.layout import Stamps
 from ...spelling import without_numbers
 
 _MOST_REASONS = 50  # a damaged bag can have a reason of its own for each message

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
-from ...bags import Bag, BagError, Topic
-from ...bags.layout import MessageBlock, read_blocks
-from ...bags.types import COMMAND, JOINT_STATE, NUMBERS
 from ...control.fields import COMMAND_FIELDS, EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS
+from ...recordings.bags import Bag, BagError, Topic
+from ...recordings.bags.layout import MessageBlock, read_blocks
+from ...recordings.bags.types import COMMAND, JOINT_STATE, NUMBERS
 
 _TYPES = (COMMAND, JOINT_STATE, NUMBERS)  # types of the topics that are compared
 

@@ -12,9 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
-from ...bags import Bag, Topic
-from ...bags.layout import Stamps
-from ...bags.types import SETPOINT
 from ...codegen.floating_programs import IMU_NAMES
 from ...control.control_loop import EXCEEDS, Refusal
 from ...control.fields import (
@@ -35,6 +32,9 @@ from ...elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
 from ...elastic.drive_programs import DRIVE_NAMES
 from ...elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ...exceptions import LimitError, StateError, StiffnessError
+from ...recordings.bags import Bag, Topic
+from ...recordings.bags.layout import Stamps
+from ...recordings.bags.types import SETPOINT
 from ...states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from ..recording_options import CommandOptions, Sampling, renaming_to
 from .batch import Batch, Refusals

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...bags.bag import METADATA
+from ...recordings.bags.bag import METADATA
 from ...robot import Robot
 from ..recording_options import CommandOptions, Sampling
 from ..robot_options import RobotOptions

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
-from ...bags import Bag, Topic
-from ...bags.layout import Stamps, read_blocks
 from ...control.fields import STATE_FIELDS
 from ...control.joint_order import places
 from ...exceptions import StateError, TrajectoryError
+from ...recordings.bags import Bag, Topic
+from ...recordings.bags.layout import Stamps, read_blocks
 from ...robot import Robot
 from ...trajectory import fit_trajectory
 from ..recording_options import Conventions, Sampling, renaming_to

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...bags import Bag, BagError
-from ...bags.layout import read_blocks
-from ...bags.types import JOINT_STATE, STRING
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, RobotDescriptionWarning
+from ...recordings.bags import Bag, BagError
+from ...recordings.bags.layout import read_blocks
+from ...recordings.bags.types import JOINT_STATE, STRING
 from ...robot import Robot, robot_from_urdf
 from ..recordings import is_motor_topic
 from ..robot_options import RobotOptions

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...bags import Bag, BagError, BagWriter, Layout, Storage
-from ...bags.layout import Bytes
-from ...bags.types import COMMAND, JOINT_STATE, NUMBERS
 from ...control.fields import COMMAND_FIELDS, EFFORT_FIELDS
 from ...extras import require
+from ...recordings.bags import Bag, BagError, BagWriter, Layout, Storage
+from ...recordings.bags.layout import Bytes
+from ...recordings.bags.types import COMMAND, JOINT_STATE, NUMBERS
 from ...robot import Robot
 from ..writing import TEMPORARY, FolderError, whole_file, whole_folder
 from .evaluation import Commands

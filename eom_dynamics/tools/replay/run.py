@@ -12,10 +12,10 @@ from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
-from ...bags import BagError, find_bags
-from ...bags.bag import ENDINGS
 from ...exceptions import EomDynamicsError
 from ...extras import require
+from ...recordings.bags import BagError, find_bags
+from ...recordings.bags.bag import ENDINGS
 from .job import Job
 from .one import Outcome, attempt, run_job
 

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...bags import Bag, BagError, Topic
-from ...bags.layout import Stamps, read_blocks, read_messages
-from ...bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, PAYLOAD, SETPOINT
 from ...control.fields import BASE_FIELD, BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from ...control.joint_order import JointOrder
 from ...control.settings import Status
 from ...control.trajectories import read_points, read_positions, read_times
 from ...exceptions import StateError, TrajectoryError
+from ...recordings.bags import Bag, BagError, Topic
+from ...recordings.bags.layout import Stamps, read_blocks, read_messages
+from ...recordings.bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, PAYLOAD, SETPOINT
 from ...robot import Robot
 from ...spelling import listed
 from ...trajectory import Trajectory, through

@@ -6,8 +6,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from eom_dynamics.bags import Bag
-from eom_dynamics.bags.layout import read_blocks
+from eom_dynamics.recordings.bags import Bag
+from eom_dynamics.recordings.bags.layout import read_blocks
 
 from .promises import refused
 

@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 from rosbags.typesys.store import Typestore
 
-from eom_dynamics.bags import Layouts, typestore
 from eom_dynamics.control.fields import STATE_FIELDS
+from eom_dynamics.recordings.bags import Layouts, typestore
 
 from .promises import refused
 

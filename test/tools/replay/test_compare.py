@@ -10,7 +10,7 @@ import pytest
 from bag_files import COMMAND, SETPOINT, read_bag, setpoints, write_bag
 
 from eom_dynamics import load_robot
-from eom_dynamics.bags import BagError
+from eom_dynamics.recordings.bags import BagError
 from eom_dynamics.tools.replay.compare import Golden, Tolerances
 from eom_dynamics.tools.replay.job import Job
 from eom_dynamics.tools.replay.one import replay_bag
@@ -25,7 +25,7 @@ STATES = np.array(paper_motion(2).derivatives(np.arange(COUNT) * 1e-3))
 @pytest.fixture(scope="module", autouse=True)
 def short_blocks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("eom_dynamics.bags.bag._BLOCK", BLOCK)
+        patch.setattr("eom_dynamics.recordings.bags.bag._BLOCK", BLOCK)
         yield
 
 

@@ -15,8 +15,8 @@ from bag_files import SETPOINT, setpoints, write_bag
 from paths import contents
 
 from eom_dynamics import load_robot
-from eom_dynamics.bags import BagError, find_bags
 from eom_dynamics.exceptions import EomDynamicsError
+from eom_dynamics.recordings.bags import BagError, find_bags
 from eom_dynamics.tools.replay.job import Job
 from eom_dynamics.tools.replay.one import Outcome, attempt, replay_bag
 from eom_dynamics.tools.replay.run import replay, replay_bags

@@ -8,8 +8,8 @@ import pytest
 from bag_files import JOINT_STATE, START, TRAJECTORY, joint_state, read_bag, trajectory, write_bag
 
 from eom_dynamics import ElasticArm, load_robot
-from eom_dynamics.bags import Bag, BagError
 from eom_dynamics.control.fields import STATE_FIELDS
+from eom_dynamics.recordings.bags import Bag, BagError
 from eom_dynamics.tools.recording_options import Sampling
 from eom_dynamics.tools.replay import joint_states
 from eom_dynamics.tools.replay.batch import Refusals

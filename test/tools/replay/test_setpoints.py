@@ -30,10 +30,10 @@ from bag_files import (
 from urdf_arms import urdf_arm
 
 from eom_dynamics import Dynamics, ElasticArm, Payload, load_robot
-from eom_dynamics.bags import BagError
 from eom_dynamics.control.fields import COMMAND_FIELDS
 from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.exceptions import EomDynamicsError, LimitError, RobotDescriptionError, StateError
+from eom_dynamics.recordings.bags import BagError
 from eom_dynamics.tools.recording_options import CommandOptions, Conventions, node_parameter
 from eom_dynamics.tools.replay.batch import Refusals
 from eom_dynamics.tools.replay.job import Job, Report

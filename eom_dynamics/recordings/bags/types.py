@@ -12,8 +12,8 @@ from rosbags.interfaces import Connection, Nodetype
 from rosbags.typesys import Stores, TypesysError, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
-from ..exceptions import EomDynamicsError
-from ..spelling import listed
+from ...exceptions import EomDynamicsError
+from ...spelling import listed
 
 PACKAGE = "eom_dynamics"
 

@@ -21,7 +21,7 @@ from rosbags.serde import SerdeError
 from rosbags.typesys.base import normalize_fieldname
 from rosbags.typesys.store import Typestore
 
-from ..arrays import Array
+from ...arrays import Array
 from .bag import Bag
 from .types import BagError, Topic, serialized, typestore
 
