@@ -28,7 +28,7 @@ from eom_dynamics.identification import Recording
 from eom_dynamics.identification.links.filtering import FilteredSamples, default_filter, filter_recording
 from eom_dynamics.identification.links.verification import feedforward_efforts
 from eom_dynamics.identification.sampling import root_mean_square
-from eom_dynamics.tools.identify.read import read_recording
+from eom_dynamics.recordings.joint_recordings import read_recording
 
 HELD_OUT = 0.3
 

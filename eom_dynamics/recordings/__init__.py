@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings and motions in files of numbers."""
+"""Recordings and motions from bags and tables, as arrays; ``docs/architecture.md`` has the steps."""

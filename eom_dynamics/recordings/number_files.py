@@ -7,8 +7,7 @@ import csv
 import struct
 import warnings
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -29,9 +28,8 @@ _UNREADABLE = (
 )
 
 
-@contextmanager
-def archive(path: Path) -> Iterator[Any]:
-    """Open a NumPy archive, in whose context arrays are read by name.
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Read the arrays of a NumPy archive by name.
 
     Raises:
         ValueError: it cannot be read, on one line.
@@ -42,18 +40,12 @@ def archive(path: Path) -> Iterator[Any]:
             if not is_zipfile(file):
                 raise ValueError("is not a .npz archive")
         with np.load(path, allow_pickle=False) as data:
-            yield data
+            entries = {name: data[name] for name in data.files}
     except _UNREADABLE as error:
         lines = str(error.args[0] if error.args else error).splitlines()
         if lines and lines[0].startswith("Object arrays"):
             lines = ["has an array of Python objects; write it as numbers or text"]
         raise ValueError(lines[0] if lines else type(error).__name__) from None
-
-
-def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Read all arrays of a NumPy archive by name; errors as for :func:`archive`."""
-    with archive(path) as data:
-        entries = {name: data[name] for name in data.files}
     return {name: entry for name, entry in entries.items() if isinstance(entry, np.ndarray)}
 
 

@@ -18,13 +18,14 @@ from ..elastic import ElasticArm
 from ..exceptions import EomDynamicsError
 from ..recordings.bags import Bag, BagError, Topic
 from ..recordings.bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
+from ..recordings.options import DEFAULT, Conventions, Sampling
+from ..recordings.streams import Stream, TopicReader
+from ..recordings.topics import is_motor_topic, is_sent
 from ..robot import Robot
 from ..trajectory.limits import Peak, check
 from ..trajectory.trajectory import Samples
 from ..units import unit
 from .quantity_text import NOTHING, milli, number, percent, together
-from .recording_options import DEFAULT, Conventions, Sampling
-from .recordings import Stream, arm_with_own_drives, in_si_units, is_motor_topic, is_sent, read_streams
 from .replay.job import Job
 from .replay.one import described_robot, replay_bag
 from .replay.results import notes
@@ -130,25 +131,20 @@ def read_records(
             raise BagError(
                 f"{path}: has {len(topics):,} topics of motions and commands, more than {_MOST_TOPICS} for a page"
             )
-        arm, notes, states, spaces = (
-            arm_with_own_drives(robot),
-            list[str](),
-            list[Stream](),
-            dict[str, dict[str, Stream]](),
-        )
+        notes: list[str] = []
+        states: list[Stream] = []
+        spaces: dict[str, dict[str, Stream]] = {}
         # A command says more of motors than the topic motor_setpoint does, and comes last.
         for topic in sorted(topics, key=lambda topic: topic.type == COMMAND):
-            streams = _read_topic(bag, topic, conventions, arm, notes)
+            streams = _read_topic(bag, topic, conventions, robot, notes)
             if "measured" in streams:
                 states.append(streams["measured"])
             elif streams:
                 spaces.setdefault(topic.name.rpartition("/")[0], {}).update(streams)
         planned = robot is not None and any(topic.type == JOINT_TRAJECTORY for topic in bag.topics)
         if not (spaces or states or planned):
-            raise BagError(
-                f"{path}: has no message of type {SETPOINT}, {COMMAND} or {JOINT_STATE} of joints; "
-                f"it has {bag.topics_in_words}{''.join(f'; {line}' for line in notes)}"
-            )
+            what = f"has no message of type {SETPOINT}, {COMMAND} or {JOINT_STATE} of joints"
+            raise bag.lacks(what, "".join(f"; {line}" for line in notes))
     records = []
     for space, streams in (spaces or {"": {}}).items():
         joints = {name for stream in streams.values() for name in stream.names}
@@ -164,24 +160,18 @@ def read_records(
 
 
 def _read_topic(
-    bag: Bag, topic: Topic, conventions: Conventions, arm: ElasticArm | None, notes: list[str]
+    bag: Bag, topic: Topic, conventions: Conventions, robot: Robot | None, notes: list[str]
 ) -> dict[str, Stream]:
     """Streams of a topic by their names in a record, sorted by stamps; a line on messages not read goes to notes."""
-    streams, bad = read_streams(bag, topic, conventions.names)
-    notes += [f"{topic.name}: {len(bad):,} messages could not be read, the first: {bad[0]}"] if bad else []
-    streams = {
-        kind: x[np.argsort(x.stamp, kind="stable")] for kind, x in streams.items() if len(x) and kind != "status"
-    }
-    if "measured" in streams:
-        stream = streams.pop("measured")
-        values = in_si_units(arm, topic, stream.names, stream.values)
-        if is_sent(topic):
-            return {"motors": replace(stream, values={MOTOR_SETPOINT_FIELDS[field]: x for field, x in values.items()})}
-        if is_motor_topic(topic):
-            return {}
-        if "effort" in values:
-            values["effort"] = conventions.efforts(stream.names, values["effort"])
-        streams["measured"] = replace(stream, values=values)
+    # Commands are in the units of the robot.
+    reader = TopicReader(bag, topic, conventions.names_alone if is_sent(topic) else conventions, robot)
+    streams = {kind: x[np.argsort(x.stamp, kind="stable")] for kind, x in reader.streams().items() if len(x)}
+    if total := reader.refusals.total:
+        first = next(iter(reader.refusals.reasons))
+        notes.append(f"{topic.name}: {total:,} messages could not be read, the first: {first}")
+    if is_motor_topic(topic):
+        motors = streams.pop("measured", None)
+        return {"motors": motors.with_fields(MOTOR_SETPOINT_FIELDS)} if is_sent(topic) and motors else {}
     return streams
 
 
@@ -195,7 +185,7 @@ def _with_commands(record: Record, path: Path, conventions: Conventions) -> Reco
             topic, sampling = None if source is None else source.topic, Sampling(conventions=conventions)
             report = replay_bag(Job(path, Path(folder, "out"), robot, topic, sampling=sampling))
             with Bag(Path(folder, "out")) as bag:
-                streams, _ = read_streams(bag, next(x for x in bag.topics if x.type == COMMAND))
+                streams = TopicReader(bag, next(x for x in bag.topics if x.type == COMMAND)).streams()
     except EomDynamicsError as error:
         if not record.streams:
             raise
@@ -274,7 +264,7 @@ def compared_figure(output: Path, golden: Path, topic: str, fields: Sequence[str
     sides = []
     for path in (output, golden):
         with Bag(path) as bag:
-            sides.append(read_streams(bag, next(x for x in bag.topics if x.name == topic))[0])
+            sides.append(TopicReader(bag, next(x for x in bag.topics if x.name == topic)).streams())
     figure = charts_over_time(dict.fromkeys((f"{field.replace('_', ' ')}, replayed − golden" for field in fields), ""))
     for row, field in enumerate(fields, 1):
         mine, theirs = (side["command" if field in EFFORT_FIELDS else "motors"] for side in sides)

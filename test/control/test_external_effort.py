@@ -19,7 +19,7 @@ from eom_dynamics.control.control_loop import LoopHandle
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.export.functions import OBSERVER, functions
 from eom_dynamics.identification import Options, fit, identified_robot
-from eom_dynamics.tools.identify.read import read_recording
+from eom_dynamics.recordings.joint_recordings import read_recording
 from eom_dynamics.trajectory import Cosine
 
 L = 30.0

@@ -431,7 +431,7 @@ def test_streams_keep_limits_for_two_hours(name: str) -> None:
 
 def chunks(rows: slice) -> tuple[np.ndarray, Iterator[tuple[float, np.ndarray, np.ndarray]]]:
     """Start of a Panda's recorded motion; times of arrival of its chunks of 16 at 10 Hz, their times and positions."""
-    from eom_dynamics.tools.identify.read import read_recording
+    from eom_dynamics.recordings.joint_recordings import read_recording
 
     recorded = read_recording(PANDA_BAG, eom.load_robot("panda"))[rows]
     t, draw = recorded.t - recorded.t[0], np.random.default_rng(0)

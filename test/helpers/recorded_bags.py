@@ -15,7 +15,7 @@ from bag_files import COMMAND, JOINT_STATE, SETPOINT, START, STORE, header
 from bag_files import FIELDS as MOTION
 
 import eom_dynamics as eom
-from eom_dynamics.tools.recordings import Stream
+from eom_dynamics.recordings.streams import Stream
 from eom_dynamics.tools.report import Record
 from eom_dynamics.trajectory import paper_motion
 

@@ -41,7 +41,7 @@ from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from eom_dynamics.elastic.motor_programs import STIFFNESS_NAMES
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
-from eom_dynamics.tools.recording_options import CommandOptions
+from eom_dynamics.tools.command_options import CommandOptions
 from eom_dynamics.tools.replay.job import Job
 from eom_dynamics.tools.replay.one import replay_bag
 

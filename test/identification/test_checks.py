@@ -16,7 +16,7 @@ from eom_dynamics.identification.links.checks import Contradiction, contradictio
 from eom_dynamics.identification.links.equations import training_data
 from eom_dynamics.identification.links.filtering import default_filter
 from eom_dynamics.identification.links.parameters import vector_of_file
-from eom_dynamics.tools.identify.read import read_recording
+from eom_dynamics.recordings.joint_recordings import read_recording
 
 RATE = 100.0  # of recordings, Hz; filters and regressors of more samples take most of the time
 

@@ -13,7 +13,7 @@ from tool_messages import payload_message
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS, MEASURED_FIELDS
-from eom_dynamics.tools.recording_options import CommandOptions
+from eom_dynamics.tools.command_options import CommandOptions
 from eom_dynamics.tools.replay.job import Job
 from eom_dynamics.tools.replay.one import replay_bag
 

@@ -20,16 +20,16 @@ from eom_dynamics.elastic import DriveState
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.identification import IdentificationError
 from eom_dynamics.recordings.bags import Bag, BagError
+from eom_dynamics.recordings.fitted_motion import FitFigures
+from eom_dynamics.recordings.joint_recordings import read_recording
+from eom_dynamics.recordings.options import Conventions, MotorSource, Sampling, Source
+from eom_dynamics.recordings.setpoints import read_setpoints
+from eom_dynamics.recordings.sides import read_sides
+from eom_dynamics.recordings.streams import Refusals
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.tools.cli.main import main
-from eom_dynamics.tools.identify.read import read_recording
-from eom_dynamics.tools.identify.sides import read_sides
-from eom_dynamics.tools.recording_options import Conventions, MotorSource, Sampling, Source
-from eom_dynamics.tools.replay.batch import Refusals
 from eom_dynamics.tools.replay.job import Job
-from eom_dynamics.tools.replay.joint_states import FitFigures
 from eom_dynamics.tools.replay.one import replay_bag
-from eom_dynamics.tools.replay.sources import read_setpoints
 from eom_dynamics.tools.report import read_records
 from eom_dynamics.trajectory import Cosine
 
@@ -320,7 +320,7 @@ def test_motors_are_replayed_in_si_units(tmp_path: Path) -> None:
         with Bag(recorded(tmp_path / topic[1:], topic, *numbers)) as bag:
             batches += read_setpoints(bag, bag.topics[0], DRIVEN, Sampling(), Refusals(), FitFigures(2))
     motors, links = batches
-    np.testing.assert_allclose(motors.fields["position"], links.fields["position"], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(motors.values["position"], links.values["position"], rtol=0, atol=1e-12)
 
 
 def test_motors_that_are_missing_or_named_otherwise(tmp_path: Path) -> None:

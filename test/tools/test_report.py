@@ -14,9 +14,9 @@ from recorded_bags import NOISE, OFFSET, START, record, write_bag, write_bags
 
 import eom_dynamics as eom
 from eom_dynamics.recordings.bags import BagError
+from eom_dynamics.recordings.streams import Stream
 from eom_dynamics.robot import Limits
 from eom_dynamics.tools.pages.page import html_page
-from eom_dynamics.tools.recordings import Stream
 from eom_dynamics.tools.replay.job import Job
 from eom_dynamics.tools.replay.one import replay_bag
 from eom_dynamics.tools.report import Record, compared_figure, read_records, report_result

@@ -88,10 +88,10 @@ class Bag:
         """Topics of a name, which may lack its leading slash; several, if it was recorded with several types."""
         return [topic for topic in self.topics if topic.name.lstrip("/") == name.lstrip("/")]
 
-    @property
-    def topics_in_words(self) -> str:
-        """The first topics with their types, for messages."""
-        return ", ".join(f"{topic.name} ({topic.type})" for topic in self.topics[:_LISTED_TOPICS]) or "no topics"
+    def lacks(self, what: str, remedy: str = "") -> BagError:
+        """The error that a bag lacks something, as ``what`` says, with the first topics that it has."""
+        topics = ", ".join(f"{topic.name} ({topic.type})" for topic in self.topics[:_LISTED_TOPICS]) or "no topics"
+        return BagError(f"{self.path}: {what}; it has {topics}{remedy}")
 
     def messages(self, topic: Topic) -> Iterator[tuple[list[int], list[bytes]]]:
         """Read the messages of one of :attr:`topics` by their times of recording, in blocks.

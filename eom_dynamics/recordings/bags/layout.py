@@ -203,22 +203,6 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Stamps:
-    """Times of recording of N messages and stamps of their headers, (N,) each, ns."""
-
-    recorded: NDArray[np.int64]
-    header: NDArray[np.int64]
-
-    def __getitem__(self, rows: Any) -> Stamps:
-        return Stamps(self.recorded[rows], self.header[rows])
-
-    @property
-    def times(self) -> NDArray[np.int64]:
-        """(N,) header stamps, or times of recording if all stamps are zero."""
-        return self.header if self.header.any() else self.recorded
-
-
-@dataclass(frozen=True)
 class MessageBlock:
     """N consecutive messages of a topic that differ in numbers only."""
 
@@ -237,10 +221,12 @@ class MessageBlock:
         """One of the messages, for its strings and lengths, which all share."""
         return self.layout.message
 
-    def stamps(self) -> Stamps:
-        """Times of messages with a header."""
+    @property
+    def stamp(self) -> NDArray[np.int64]:
+        """(N,) times of headers, ns."""
         sec, nanosec = (self.layout.numbers(self.rows, f"header.stamp.{unit}")[:, 0] for unit in ("sec", "nanosec"))
-        return Stamps(self.recorded, sec.astype(np.int64) * 1_000_000_000 + nanosec)
+        stamp: NDArray[np.int64] = sec.astype(np.int64) * 1_000_000_000 + nanosec
+        return stamp
 
     def numbers(self, field: str) -> Array:
         """A field as floats (N, length of the field)."""

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 from ...arguments import option
 from ...exceptions import EomDynamicsError
 from ...extras import require
+from ...recordings.options import Sampling
 from ...terminal import printable
-from ..recording_options import CommandOptions, Sampling
+from ..command_options import CommandOptions
 from ..results import Result
 from ..robot_options import RobotOptions
 from ..writing import write_file

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ...exceptions import EomDynamicsError
 from ...extras import require
-from ..recording_options import Conventions
+from ...recordings.options import Conventions
 from ..results import Result
 from ..robot_options import RobotOptions
 from ..writing import check_file, write_file

@@ -37,9 +37,10 @@ def run(options: argparse.Namespace) -> Result:
     from ...control.trajectories import trajectory_fields
     from ...elastic import ElasticArm
     from ...recordings.number_files import write_states
+    from ...recordings.waypoints import read_waypoints
     from ...trajectory import minimum_time, sample
     from ..pages.page import html_page
-    from ..retime import fastest_motion_result, read_waypoints
+    from ..retime import fastest_motion_result
 
     robot = load(options)
     check_folder(options.output, force=options.force)

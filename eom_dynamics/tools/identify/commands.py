@@ -16,10 +16,10 @@ from ...control.fields import MEASURED_FIELDS
 from ...identification import IdentificationError
 from ...identification.elastic.delay import Delay, DriveDelay, combined, drive_delay, period_of
 from ...identification.recording import both_sides
+from ...recordings.options import MotorSource, Source
+from ...recordings.sides import TwoSidedRecording, arm_recordings
 from ...robot import Robot
 from ...robot.model import DRIVE_INTERPOLATIONS, FeedbackDelay
-from ..recording_options import MotorSource, Source
-from .sides import TwoSidedRecording, arm_recordings
 
 _LOST = 5.0  # periods without a command after which the motion is that of a loss
 _DIGITS = 7  # digits of times that are written: 0.1 µs
@@ -105,7 +105,7 @@ def command_timing(
     timings, notes = [], []
     for recording in recordings:
         try:
-            commands = _commands(recording, robot, source)
+            commands = _commands(recording, robot)
             if commands is not None:
                 timings.append(_of_one(robot, recording, source, motors, commands))
         except IdentificationError as error:
@@ -122,21 +122,19 @@ def command_timing(
 _Commands: TypeAlias = tuple[NDArray[np.int64], list[Array]]
 
 
-def _commands(recording: TwoSidedRecording, robot: Robot, source: Source) -> _Commands | None:
+def _commands(recording: TwoSidedRecording, robot: Robot) -> _Commands | None:
     topics = recording.commands
     if len(topics) > 1:
         raise IdentificationError(f"it has {len(topics)} topics of them, {', '.join(topics)}")
     if not topics:
         return None
-    (columns,) = topics.values()
-    names = source.conventions.names(columns.names)
-    if not set(robot.joint_names) <= set(names) or "effort" not in columns.values:
+    (stream,) = topics.values()
+    if not set(robot.joint_names) <= set(stream.names) or "effort" not in stream.values:
         return None
-    places = [list(names).index(name) for name in robot.joint_names]
-    fields = [columns.values[name][:, places] for name in ("effort", *MEASURED_FIELDS[:2]) if name in columns.values]
-    known = np.isfinite(fields[0]).all(axis=1)
-    stamps, first = np.unique(columns.stamp[known], return_index=True)
-    fields = [x[known][first] for x in fields]
+    values = stream.ordered(robot.joint_names).values
+    known = np.isfinite(values["effort"]).all(axis=1)
+    stamps, first = np.unique(stream.stamp[known], return_index=True)
+    fields = [values[name][known][first] for name in ("effort", *MEASURED_FIELDS[:2]) if name in values]
     return stamps, [x for x in fields if np.isfinite(x).all()]
 
 

@@ -24,9 +24,9 @@ from ...identification.elastic.arm import (
 from ...identification.elastic.resonance import identify_resonance, with_resonance
 from ...identification.links.verification import EffortErrors
 from ...identification.recording import ArmRecording
+from ...recordings.options import MotorSource
+from ...recordings.sides import TwoSidedRecording, arm_recordings, motors_alone, motors_in_joint_units
 from ...robot import Robot
-from ..recording_options import MotorSource
-from .sides import TwoSidedRecording, arm_recordings, motors_alone, motors_in_joint_units
 
 # Decrease of the sum of squared residuals by chance, in variances of a residual for each parameter: its mean is one.
 _CHANCE = 4.0

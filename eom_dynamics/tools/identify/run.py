@@ -12,13 +12,13 @@ import numpy as np
 
 from ...identification import Fit, IdentificationError, Recording, fit, identified_robot, verified
 from ...identification.recording import LEAST_SAMPLES
+from ...recordings.sides import TwoSidedRecording, read_sides
+from ...recordings.tables import TABLES
 from ...robot import Robot
 from ...robot.model import ModelUncertainty
 from . import HELD_OUT, Request, summary
 from .commands import CommandTiming, command_timing
 from .elastic import ElasticFit, ResonanceResult, identify_both_sides, identify_motor_side, link_recordings, mode_of
-from .read import TABLES
-from .sides import TwoSidedRecording, read_sides
 
 Progress = Callable[[str, float], None]
 

@@ -5,7 +5,7 @@
 replays one bag, and :class:`Golden` compares bags.
 """
 
-from ..recording_options import CommandOptions
+from ..command_options import CommandOptions
 from .compare import FIELDS, Difference, Golden, Tolerances
 from .job import Job, Report
 from .one import Outcome, replay_bag

@@ -7,16 +7,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
-from ...control.fields import COMMAND_FIELDS, EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS
+from ...control.fields import COMMAND_FIELDS
 from ...recordings.bags import Bag, BagError, Topic
 from ...recordings.bags.layout import MessageBlock, read_blocks
 from ...recordings.bags.types import COMMAND, JOINT_STATE, NUMBERS
+from ...recordings.streams import KINDS
 
 _TYPES = (COMMAND, JOINT_STATE, NUMBERS)  # types of the topics that are compared
 
@@ -218,7 +219,9 @@ def _differences(topic: Topic, pairs: Iterator[_Pair], golden: Golden) -> list[D
         first, second = mine.block.layout, theirs.block.layout
         same = first.fields() == second.fields() and first.texts() == second.texts()
         of("layout").add(nowhere if same else everywhere, part.times)
-        values, names = theirs.numbers() if same else {}, _names(topic.type, mine.block.message)
+        values, message = theirs.numbers() if same else {}, mine.block.message
+        kinds = KINDS.get(topic.type, {}).values()
+        names = {name: getattr(message, named) for named, fields in kinds for name in fields}
         for name, x in mine.numbers().items() if same else ():
             if x.shape[1]:
                 of(name).add_numbers(x, values[name], part.times, names.get(name, ()))
@@ -234,17 +237,9 @@ def _parts(bag: Bag, topic: Topic, match: str) -> Iterator[_Part]:
         keys = block.recorded
         if match == "stamp":
             has_header = "header.stamp.sec" in block.layout.fields()
-            keys = block.stamps().header if has_header else np.arange(place, place + len(block))
+            keys = block.stamp if has_header else np.arange(place, place + len(block))
         yield _Part(keys, block)
         place += len(block)
-
-
-def _names(kind: str, message: Any) -> dict[str, Sequence[str]]:
-    if kind == JOINT_STATE:
-        return dict.fromkeys(MEASURED_FIELDS, message.name)
-    if kind != COMMAND:
-        return {}
-    return {**dict.fromkeys(EFFORT_FIELDS, message.joint_names), **dict.fromkeys(MOTOR_FIELDS, message.motor_names)}
 
 
 def _matched(left: Iterator[_Part], right: Iterator[_Part]) -> Iterator[_Pair]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -33,13 +34,13 @@ from ...elastic.drive_programs import DRIVE_NAMES
 from ...elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ...exceptions import LimitError, StateError, StiffnessError
 from ...recordings.bags import Bag, Topic
-from ...recordings.bags.layout import Stamps
 from ...recordings.bags.types import SETPOINT
+from ...recordings.fitted_motion import FitFigures
+from ...recordings.options import Sampling, renaming_to
+from ...recordings.setpoints import read_setpoints, recorded_payloads, recorded_responses
+from ...recordings.streams import Refusals, Stream
 from ...states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
-from ..recording_options import CommandOptions, Sampling, renaming_to
-from .batch import Batch, Refusals
-from .joint_states import FitFigures
-from .sources import read_setpoints, recorded_payloads, recorded_responses
+from ..command_options import CommandOptions
 
 # Of cycles without setpoints, ns.
 _PERIOD = 1_000_000
@@ -53,18 +54,16 @@ class Commands:
     """N commands for setpoints with the same joint names and frame.
 
     Attributes:
-        stamps, frame: those of the setpoints.
+        setpoints: with the ``effort`` that was measured, if it was.
         joint_names, motor_names: n and m of them, in the setpoints' order.
         values: by COMMAND_FIELDS, each (N, n) or (N, m), in that order.
         motor_setpoint: by MOTOR_SETPOINT_FIELDS, each (N, m), in that order, in the units of the drives.
         effort_command: (N, m), in the robot's order.
         status: (N,) of :class:`.Status`; HELD for those that repeat an earlier one for a refused setpoint.
         lead: time after the setpoint of the motion that the commands are for, s.
-        measured: (N, n) recorded efforts, or None.
     """
 
-    stamps: Stamps
-    frame: str
+    setpoints: Stream
     joint_names: tuple[str, ...]
     motor_names: tuple[str, ...]
     values: dict[str, Array]
@@ -72,7 +71,6 @@ class Commands:
     effort_command: Array
     status: NDArray[np.uint8]
     lead: float = 0.0
-    measured: Array | None = None
 
     def __len__(self) -> int:
         return len(self.status)
@@ -141,16 +139,16 @@ class Evaluation:
         # Largest ratio to a limit, by reason of refusal.
         self._worst_refused: dict[str, float] = {}
 
-    def of_topic(self, bag: Bag, topic: Topic, sampling: Sampling) -> Iterator[tuple[Batch, Iterator[Commands]]]:
-        """Yield the setpoints of a topic with the commands for them, to be used up before the next setpoints.
+    def of_topic(self, bag: Bag, topic: Topic, sampling: Sampling) -> Iterator[Commands]:
+        """Compute the commands for the setpoints of a topic, in blocks.
 
-        Arguments as of :func:`.sources.read_setpoints`.
+        Arguments as of :func:`.read_setpoints`.
         """
         self._payloads = recorded_payloads(bag, topic, self.refusals)
         self._responses = recorded_responses(bag, topic)
         self._configure(self._options.safety if topic.type == SETPOINT else "permissive")
         for batch in read_setpoints(bag, topic, self.arm.robot, sampling, self.refusals, self.figures):
-            yield batch, self.commands(batch)
+            yield from self.commands(batch)
 
     @property
     def early(self) -> int:
@@ -167,11 +165,11 @@ class Evaluation:
         settings |= {"limits": self._options.limits} if self._options.limits else {}
         self._host.configure(**settings | dict(self._options.parameters))
 
-    def commands(self, batch: Batch) -> Iterator[Commands]:
+    def commands(self, batch: Stream) -> Iterator[Commands]:
         """Compute the commands of setpoints, in order, without those that are refused and not held, and between them
         those of recorded responses to a loss.
         """
-        recorded, stamps = batch.stamps.recorded, batch.stamps.header
+        recorded, stamps = batch.recorded, batch.stamp
         if self._last is None and abs(int(recorded[0]) - int(stamps[0])) > _OTHER_CLOCK:
             self._host.configure(setpoint_lifespan=0.0)
         cuts = {0, len(batch), *np.searchsorted(recorded, [time for time, _ in self._payloads]).tolist()}
@@ -200,9 +198,9 @@ class Evaluation:
             self._loop.update(now := now + _PERIOD)
         self._ended = max(self._ended, end)
 
-    def _answers(self, batch: Batch) -> Iterator[Commands]:
+    def _answers(self, batch: Stream) -> Iterator[Commands]:
         """The commands of setpoints between which no payload changes."""
-        count, (recorded, stamps) = len(batch), (batch.stamps.recorded, batch.stamps.header)
+        count, recorded, stamps = len(batch), batch.recorded, batch.stamp
         times = np.stack([stamps, np.maximum(recorded, self._responded)])
         readable, names, rows_of_setpoints = self._read(batch)
         results = np.empty((count, self._ends[-1]))
@@ -211,7 +209,7 @@ class Evaluation:
         while start < count:
             end, error = int(ends[np.searchsorted(ends, start)]), None
             if end == start:
-                end, error = start + 1, self._error_of(batch.message(start))
+                end, error = start + 1, self._error_of(batch, start)
             else:
                 rows = slice(start, end)
                 codes = self._loop.answer(times[:, rows], names, rows_of_setpoints[rows], self._vectors, results[rows])
@@ -259,18 +257,21 @@ class Evaluation:
                 self.violations.add(self._host.violations(self._host.state), 1)
             status[k], results[k] = loop.status, np.concatenate(self._vectors)
         self._last, self._responded = (frame, order, results[-1:].copy()), int(stamps[-1])
-        yield self._commands(Batch(Stamps(recorded, stamps), frame, [], {}), order, results, status)
+        yield self._commands(Stream("", stamps, recorded, (), {}, frame), order, results, status)
 
-    def _error_of(self, message: Any) -> Exception:
+    def _error_of(self, batch: Stream, row: int) -> Exception:
+        """The error with which one of the setpoints is refused as a message."""
+        empty = dict.fromkeys((*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS, BASE_FIELD), ())
+        fields = {name: np.ascontiguousarray(values[row]) for name, values in batch.values.items()}
         try:
-            self._host.read(message)
+            self._host.read(SimpleNamespace(joint_names=batch.names, **(empty | fields)))
         except Exception as error:  # the node survives an internal error, too
             return error
         return AssertionError("read as a message, and not as a row")
 
-    def _read(self, batch: Batch) -> tuple[NDArray[np.bool_], list[str], Array]:
+    def _read(self, batch: Stream) -> tuple[NDArray[np.bool_], list[str], Array]:
         """Which setpoints (N,) can be read, and their rows (N, …) of vectors of the loop, those of the state first."""
-        variable, loop, fields = self.arm.variable, self._loop, batch.fields
+        variable, loop, fields = self.arm.variable, self._loop, batch.values
         readable = np.zeros(len(batch), dtype=bool)
         try:
             self._host.order = order = JointOrder.of(self.arm, batch.names)
@@ -298,7 +299,7 @@ class Evaluation:
                 readable &= np.isfinite(vectors[name]).all(axis=1)
         return readable, [*vectors], np.ascontiguousarray(np.hstack([*vectors.values()]))
 
-    def _lengths_fit(self, batch: Batch) -> bool:
+    def _lengths_fit(self, batch: Stream) -> bool:
         n, tools = self.arm.robot.n, len(self.arm.robot.tools)
         stiffness = {batch.entries(name) for name in STIFFNESS_FIELDS}
         return (
@@ -328,14 +329,13 @@ class Evaluation:
             self.refusals.details[reason] = f" (at worst {error.numbers}); --limits warn computes commands all the same"
         return reason
 
-    def _commands(self, batch: Batch, order: JointOrder, results: Array, status: NDArray[Any]) -> Commands:
+    def _commands(self, batch: Stream, order: JointOrder, results: Array, status: NDArray[Any]) -> Commands:
         """The commands for setpoints, in an order of joints; a status is that of those that are held, too."""
         vectors = np.split(results, self._ends[:-1], axis=1)
         efforts, motors, drives = vectors[:3], vectors[3:7], vectors[7:10]
         values = (*map(order.to_message, efforts), *map(order.motors_to_message, motors))
         return Commands(
-            batch.stamps,
-            batch.frame,
+            batch,
             tuple(order.names),
             tuple(order.motor_names),
             dict(zip(COMMAND_FIELDS, values, strict=True)),
@@ -343,5 +343,4 @@ class Evaluation:
             drives[-1],
             status.astype(np.uint8),
             self._host.lead,
-            batch.measured,
         )

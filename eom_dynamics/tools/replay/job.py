@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...recordings.bags.bag import METADATA
+from ...recordings.options import Sampling
+from ...recordings.streams import Refusals
 from ...robot import Robot
-from ..recording_options import CommandOptions, Sampling
+from ..command_options import CommandOptions
 from ..robot_options import RobotOptions
-from .batch import Refusals
 from .compare import Golden
 
 

@@ -16,14 +16,14 @@ from ...exceptions import EomDynamicsError, RobotDescriptionWarning
 from ...recordings.bags import Bag, BagError
 from ...recordings.bags.layout import read_blocks
 from ...recordings.bags.types import JOINT_STATE, STRING
+from ...recordings.setpoints import command_lead
+from ...recordings.topics import choose_topic, is_motor_topic
 from ...robot import Robot, robot_from_urdf
-from ..recordings import is_motor_topic
 from ..robot_options import RobotOptions
 from .compare import MISSING, Difference
 from .evaluation import Evaluation
 from .job import Job, Report
 from .outputs import open_sink, output_topics
-from .sources import choose_topic, command_lead
 
 Progress = Callable[[float], None]
 
@@ -116,17 +116,16 @@ def replay_bag(job: Job, progress: Progress | None = None) -> Report:
         first, last, compared, squares = 2**63, -(2**63), 0, np.zeros(robot.n)
         with open_sink(job, report.topic, robot, arm.motor_names) as write:
             bag.progress = progress
-            for _, computed in evaluation.of_topic(bag, topic, job.sampling):
-                for commands in computed:
-                    write(commands)
-                    report.commands += len(commands)
-                    recorded = commands.stamps.recorded
-                    first, last = min(first, int(recorded.min())), max(last, int(recorded.max()))
-                    if job.against and commands.measured is not None:
-                        error = commands.values[job.against] - commands.measured
-                        error = error[np.isfinite(error).all(axis=1)]
-                        compared += len(error)
-                        squares += np.sum(error**2, axis=0)
+            for commands in evaluation.of_topic(bag, topic, job.sampling):
+                write(commands)
+                report.commands += len(commands)
+                recorded, measured = commands.setpoints.recorded, commands.setpoints.values.get("effort")
+                first, last = min(first, int(recorded.min())), max(last, int(recorded.max()))
+                if job.against and measured is not None:
+                    error = commands.values[job.against] - measured
+                    error = error[np.isfinite(error).all(axis=1)]
+                    compared += len(error)
+                    squares += np.sum(error**2, axis=0)
             if not report.commands:
                 raise BagError(f"{job.bag}: no message of topic {topic.name} can be used: {_why(report)}")
             if job.against and not compared:

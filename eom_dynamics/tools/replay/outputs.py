@@ -53,7 +53,7 @@ def open_sink(job: Job, topic: str, robot: Robot, motor_names: tuple[str, ...]) 
             topics = output_topics(topic.rpartition("/")[0])
             folder = target.parent if job.is_file else target
             with BagWriter(folder, name, Storage(job.format), topics) as writer:
-                yield lambda commands: writer.write(commands.stamps.recorded, _messages(commands, layouts))
+                yield lambda commands: writer.write(commands.setpoints.recorded, _messages(commands, layouts))
         _check_overwritten(job)  # again: computing takes its time
 
 
@@ -86,14 +86,14 @@ def _messages(commands: Commands, layouts: dict[tuple[Any, ...], list[Layout]]) 
     """Serialise commands as messages (N, size) of each of :func:`output_topics`; ``layouts`` are kept from before."""
     status = commands.status[:, np.newaxis]
     single = {"held": status != 0, "status": status, "command_lead": np.full(status.shape, commands.lead)}
-    header, motors = {"frame_id": commands.frame}, commands.motor_names
+    header, motors = {"frame_id": commands.setpoints.frame}, commands.motor_names
     kinds: list[tuple[str, dict[str, Any], dict[str, NDArray[Any]]]] = [
         (COMMAND, {"header": header, "joint_names": commands.joint_names, "motor_names": motors}, commands.values),
         (JOINT_STATE, {"header": header, "name": motors}, commands.motor_setpoint),
         (NUMBERS, {}, {"data": commands.effort_command}),
     ]
     # What differs within a topic besides numbers, and with it the layout.
-    key = (commands.frame, commands.joint_names, motors, commands.effort_command.shape[1])
+    key = (commands.setpoints.frame, commands.joint_names, motors, commands.effort_command.shape[1])
     if key not in layouts:
         if len(layouts) >= _MOST_TEMPLATES:
             layouts.clear()
@@ -105,7 +105,7 @@ def _messages(commands: Commands, layouts: dict[tuple[Any, ...], list[Layout]]) 
     for layout, (kind, texts, fields) in zip(layouts[key], kinds, strict=True):
         rows = np.tile(layout.template, (len(commands), 1))
         if "header" in texts:
-            layout.set_stamps(rows, commands.stamps.header)
+            layout.set_stamps(rows, commands.setpoints.stamp)
         for name, values in {**fields, **(single if kind == COMMAND else {})}.items():
             layout.set_numbers(rows, name, values)
         results.append(rows)
@@ -125,7 +125,11 @@ def _table_sink(file: Path, robot: Robot, motor_names: tuple[str, ...]) -> Itera
     schema = pa.schema(columns)
 
     def write(commands: Commands) -> None:
-        values: list[Any] = [commands.stamps.recorded, commands.stamps.header, [commands.frame] * len(commands)]
+        values: list[Any] = [
+            commands.setpoints.recorded,
+            commands.setpoints.stamp,
+            [commands.setpoints.frame] * len(commands),
+        ]
         values.append(commands.status != 0)
         for field, names in names_of.items():
             there = commands.joint_names if field in EFFORT_FIELDS else commands.motor_names

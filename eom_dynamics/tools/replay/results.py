@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ...control.fields import COMMAND_FIELDS
+from ...recordings.fitted_motion import CONSEQUENCE
 from ..results import Result, ResultSection, TextTable
 from .compare import MISSING, Difference
 from .job import Report
-from .joint_states import CONSEQUENCE
 from .one import Outcome
 
 _MOST_CHARTS = 4  # of a bag

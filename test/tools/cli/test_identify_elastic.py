@@ -22,6 +22,9 @@ from eom_dynamics.actuators.springs import RIGID, LinearSpring
 from eom_dynamics.identification import Recording as MotorRecording
 from eom_dynamics.identification import ResonanceFit
 from eom_dynamics.identification.elastic.delay import Delay, DriveDelay
+from eom_dynamics.recordings.options import MotorSource, Source
+from eom_dynamics.recordings.sides import TwoSidedRecording
+from eom_dynamics.recordings.streams import Stream
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation import SimulatedDrives, SimulatedRobot
 from eom_dynamics.simulation.feedforward_comparison import perturbed
@@ -31,10 +34,7 @@ from eom_dynamics.tools.identify import run
 from eom_dynamics.tools.identify.commands import CommandTiming, command_timing
 from eom_dynamics.tools.identify.elastic import ResonanceResult
 from eom_dynamics.tools.identify.outputs import robot_file
-from eom_dynamics.tools.identify.sides import TwoSidedRecording
 from eom_dynamics.tools.identify.summary import identified_numbers
-from eom_dynamics.tools.recording_options import MotorSource, Source
-from eom_dynamics.tools.recordings import Stream
 from eom_dynamics.trajectory import paper_motion
 
 

@@ -12,8 +12,9 @@ from eom_dynamics.arguments import check_options, option
 from eom_dynamics.exceptions import StateError
 from eom_dynamics.identification import Options
 from eom_dynamics.identification.elastic.arm import ElasticOptions
+from eom_dynamics.recordings.options import Conventions, MotorSource, Sampling, Source
 from eom_dynamics.tools.cli.options import add_options, options_of
-from eom_dynamics.tools.recording_options import CommandOptions, Conventions, MotorSource, Sampling, Source
+from eom_dynamics.tools.command_options import CommandOptions
 from eom_dynamics.tools.robot_options import RobotOptions
 
 

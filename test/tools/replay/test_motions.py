@@ -9,12 +9,12 @@ from bag_files import JOINT_STATE, START, TRAJECTORY, joint_state, read_bag, tra
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.control.fields import STATE_FIELDS
+from eom_dynamics.recordings import fitted_motion as fitting
 from eom_dynamics.recordings.bags import Bag, BagError
-from eom_dynamics.tools.recording_options import Sampling
-from eom_dynamics.tools.replay import joint_states
-from eom_dynamics.tools.replay.batch import Refusals
+from eom_dynamics.recordings.fitted_motion import FitFigures, fitted_motion, repeated_positions
+from eom_dynamics.recordings.options import Sampling
+from eom_dynamics.recordings.streams import Refusals, TopicReader
 from eom_dynamics.tools.replay.job import Job
-from eom_dynamics.tools.replay.joint_states import FitFigures, joint_state_batches, repeated_positions
 from eom_dynamics.tools.replay.one import replay_bag
 from eom_dynamics.trajectory import paper_motion, through
 
@@ -44,28 +44,29 @@ def measured(times, noise: float = 0.0, seed: int = 0):
 def fitted(bag: Path, cutoff: float = CUTOFF):
     refusals, figures = Refusals(), FitFigures(len(NAMES))
     with Bag(bag) as opened:
-        batches = list(joint_state_batches(opened, opened.topics[0], ROBOT, Sampling(cutoff), refusals, figures))
+        reader = TopicReader(opened, opened.topics[0], robot=ROBOT, refusals=refusals)
+        batches = list(fitted_motion(reader, ROBOT, cutoff, figures))
     return batches, refusals, figures
 
 
 def test_the_motion_is_found_and_windows_meet(tmp_path: Path, monkeypatch) -> None:
     t = np.arange(3000) / RATE
     bag = bag_of(tmp_path / "in", measured(t, noise=1e-5))
-    monkeypatch.setattr(joint_states, "_WINDOW", 100_000)
+    monkeypatch.setattr(fitting, "_WINDOW", 100_000)
     (whole,), *_ = fitted(bag)
-    monkeypatch.setattr(joint_states, "_WINDOW", 700)
+    monkeypatch.setattr(fitting, "_WINDOW", 700)
     batches, refusals, figures = fitted(bag)
     assert [len(batch) for batch in batches] == [700] * 4 + [200] and not refusals.reasons
     assert [len(whole)] == [3000]
     inner = slice(200, -200)
     expected = MOTION.derivatives(t)
     for k, (name, scale) in enumerate(zip(STATE_FIELDS, (2e-5, 1e-3, 4e-2, 2.0, 100.0), strict=True)):
-        parts = np.concatenate([batch.fields[name] for batch in batches])
+        parts = np.concatenate([batch.values[name] for batch in batches])
         assert np.max(np.abs(parts - expected[k])[inner]) < scale, name
         # Each window has its own knots, so that the noise differs between windows by a little.
-        assert np.max(np.abs(parts - whole.fields[name])) < 0.05 * scale, name
-    np.testing.assert_array_equal(np.concatenate([b.stamps.header for b in batches]), whole.stamps.header)
-    np.testing.assert_array_equal(np.concatenate([b.measured for b in batches]), whole.measured)
+        assert np.max(np.abs(parts - whole.values[name])) < 0.05 * scale, name
+    np.testing.assert_array_equal(np.concatenate([b.stamp for b in batches]), whole.stamp)
+    np.testing.assert_array_equal(np.concatenate([b.values["effort"] for b in batches]), whole.values["effort"])
     # The deviation is the noise, without its part below the cut-off.
     assert np.all((figures.rms > 0.9e-5) & (figures.rms < 1.0e-5)) and figures.count == 3000
 
@@ -89,7 +90,7 @@ def test_a_pause_or_a_clock_that_is_set_back_ends_a_motion(tmp_path: Path, shift
     (alone,), _, _ = fitted(bag_of(tmp_path / "second", measured(t[500:] + 10.0)))
     assert [len(batch) for batch in batches] == [500, 500] and refusals.reasons == {"stamp does not increase": 1}
     for name in STATE_FIELDS:
-        np.testing.assert_array_equal(batches[1].fields[name], alone.fields[name])
+        np.testing.assert_array_equal(batches[1].values[name], alone.values[name])
 
 
 def test_one_wrong_stamp_costs_one_sample(tmp_path: Path) -> None:
@@ -135,13 +136,13 @@ def test_without_stamps_the_times_of_recording_are_used(tmp_path: Path) -> None:
     bare = [(time, joint_state(0, m.name, m.position)) for time, m in messages]
     (batch,), _, _ = fitted(bag_of(tmp_path / "bare", bare))
     (stamped,), _, _ = fitted(bag_of(tmp_path / "stamped", messages))
-    assert batch.measured is None
+    assert "effort" not in batch.values
     # Efforts are of the same joints as positions.
-    np.testing.assert_allclose(stamped.measured, 10 * stamped.fields["position"], atol=1e-3)
-    assert stamped.names == list(NAMES)
-    np.testing.assert_array_equal(stamped.stamps.recorded, stamped.stamps.header + 50_000)
+    np.testing.assert_allclose(stamped.values["effort"], 10 * stamped.values["position"], atol=1e-3)
+    assert stamped.names == NAMES
+    np.testing.assert_array_equal(stamped.recorded, stamped.stamp + 50_000)
     for name in STATE_FIELDS:
-        np.testing.assert_allclose(batch.fields[name], stamped.fields[name], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(batch.values[name], stamped.values[name], rtol=1e-9, atol=1e-9)
 
 
 def test_efforts_of_two_motors_at_a_joint_cannot_be_compared_with_recorded_efforts(tmp_path: Path) -> None:

@@ -34,8 +34,9 @@ from eom_dynamics.control.fields import COMMAND_FIELDS
 from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.exceptions import EomDynamicsError, LimitError, RobotDescriptionError, StateError
 from eom_dynamics.recordings.bags import BagError
-from eom_dynamics.tools.recording_options import CommandOptions, Conventions, node_parameter
-from eom_dynamics.tools.replay.batch import Refusals
+from eom_dynamics.recordings.options import Conventions
+from eom_dynamics.recordings.streams import Refusals
+from eom_dynamics.tools.command_options import CommandOptions, node_parameter
 from eom_dynamics.tools.replay.job import Job, Report
 from eom_dynamics.tools.replay.one import replay_bag
 from eom_dynamics.tools.replay.results import notes

@@ -13,18 +13,18 @@ from pathlib import Path
 
 import numpy as np
 
-from ...arrays import Array
-from ...identification import IdentificationError, Recording
-from ...identification.recording import ArmRecording, both_sides
-from ...recordings.bags import Bag, BagError
-from ...recordings.bags.types import COMMAND
-from ...robot import Robot
-from ..recording_options import MotorSource, Source
-from ..recordings import Stream, measured_states, only_one, topics_of_states
-from .read import NumericTable, opened, read_stamped, read_topic
+from ..arrays import Array
+from ..identification import IdentificationError, Recording
+from ..identification.recording import ArmRecording, both_sides
+from ..robot import Robot
+from .bags import Bag, BagError
+from .bags.types import COMMAND
+from .joint_recordings import opened, read_stamped
+from .options import MotorSource, Source
+from .streams import Stream, TopicReader
+from .tables import NumericTable
+from .topics import measured_states, only_one, topics_of_states
 
-_MOTOR_COLUMNS = ("motor_position", "motor_velocity", "motor_effort")
-_CURRENT_COLUMNS = ("motor_position", "motor_velocity", "current")
 _STATES = "motor_states"  # topics of measured motors, rather than of their references
 _SAME = (0.5, 2.0)  # motion of a motor over that of its link that is one unit
 _CLOSE = 0.1
@@ -104,13 +104,12 @@ def read_sides(
     motor_source = replace(
         source,
         effort_topic=motors.effort_topic,
-        conventions=replace(source.conventions, effort_scale=(), effort_offset=()),
+        conventions=source.conventions.names_alone,
         effort_delay=0.0,
         position_unit="rad",
-        columns=_MOTOR_COLUMNS,
         side="motors",
     )
-    current_source = replace(motor_source, columns=_CURRENT_COLUMNS, side="currents")
+    current_source = replace(motor_source, side="currents")
     with opened(path) as file:
         if isinstance(file, Bag):
             file.progress = progress
@@ -148,7 +147,8 @@ def read_sides(
             recordings[side] = replace(recording, t=recording.t + (start - origin) * 1e-9)
         commands = {}
         if isinstance(file, Bag):
-            commands = {topic.name: read_topic(file, topic) for topic in file.topics if topic.type == COMMAND}
+            topics = [topic for topic in file.topics if topic.type == COMMAND]
+            commands = {topic.name: TopicReader(file, topic, source.conventions).motion() for topic in topics}
     return TwoSidedRecording(**recordings, origin=origin or 0, commands=commands)
 
 
@@ -200,7 +200,7 @@ def motors_in_joint_units(motors: Recording, robot: Robot, unit: str) -> Recordi
     return replace(motors, q=motors.q * position, tau=motors.tau * effort)
 
 
-_MEANING = {"deg": "in degrees", "shaft": "those of the shafts, before the gears"}
+_MEANING = {"shaft": "those of the shafts, before the gears", "deg": "in degrees"}
 
 
 def _in_joint_units(
@@ -214,7 +214,7 @@ def _in_joint_units(
         if not (np.ptp(q) > _MOTION and np.ptp(theta) > 0):
             continue
         ratio = float(q @ theta / (q @ q))
-        if unit == "auto" and (guessed := _unit(ratio, joint.gear_ratio, joint.type)) is not None:
+        if unit == "auto" and (guessed := _unit(robot, k, ratio)) is not None:
             if known not in (None, guessed):
                 raise IdentificationError(
                     f"{name}: motor positions of {joint.name} are in another unit than those before; "
@@ -233,14 +233,12 @@ def _in_joint_units(
     return converted, known
 
 
-def _unit(ratio: float, gear_ratio: float, kind: str) -> str | None:
-    """The unit in which a motor moves ``ratio`` times as far as its link."""
+def _unit(robot: Robot, joint: int, ratio: float) -> str | None:
+    """The unit in which the motor of a joint moves ``ratio`` times as far as its link."""
     if _SAME[0] < ratio < _SAME[1]:
         return "rad"
-    for unit, factor in (("shaft", gear_ratio), ("deg", np.degrees(1.0) if kind != "prismatic" else np.nan)):
-        if abs(ratio / factor - 1) < _CLOSE:
-            return unit
-    return None
+    fitting = (unit for unit in _MEANING if abs(ratio * _factors(robot, unit)[0][joint] - 1) < _CLOSE)
+    return next(fitting, None)
 
 
 def _factors(robot: Robot, unit: str) -> tuple[Array, Array]:

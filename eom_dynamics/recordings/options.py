@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of reading recordings: conventions, sampling, where links and motors are in a file, and replay."""
+"""Options of reading recordings: conventions, sampling, and where links and motors are in a file."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os.path import commonprefix
-from typing import Any
 
 import numpy as np
 
 from ..arguments import option
 from ..arrays import Array
-from ..control.fields import MEASURED_FIELDS
-from ..control.settings import CHECK_POLICIES, DEFAULTS, LIMIT_POLICIES, SAFETY
 from ..exceptions import EomDynamicsError
 from ..spelling import duplicates, hint, listed
 
@@ -72,6 +69,11 @@ class Conventions:
             )
         return names
 
+    @property
+    def names_alone(self) -> Conventions:
+        """Conventions of names, with efforts as recorded."""
+        return Conventions(self.rename)
+
     def efforts(self, joints: Sequence[str], recorded: Array) -> Array:
         """Return efforts (N, n) of the robot's joints for recorded ones, N m or N."""
         if not self.effort_scale and not self.effort_offset:
@@ -89,10 +91,6 @@ class Conventions:
             for joint, _ in values:
                 if joint is not None and joint not in joints:
                     raise EomDynamicsError(f"{flag}: robot {robot} has no joint {joint!r}; {hint(joint, joints)}")
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the conventions that are not the defaults, ready for JSON."""
-        return {name: [list(pair) for pair in pairs] for name, pairs in vars(self).items() if pairs}
 
 
 DEFAULT = Conventions()
@@ -125,9 +123,7 @@ class Source:
             then.
         effort_delay: time by which recorded efforts are late, s.
         conventions: names of joints, and units of efforts.
-        columns: first parts of the names of a table's columns of positions, velocities and efforts.
-        side: whether topics are ``motors``, of drives in their units, or their ``currents``, whose efforts are A; by
-            default judged by their names.
+        side: ``links``; or ``motors``, in the units of their drives, or their ``currents``, whose efforts are A.
     """
 
     topic: str | None = option(metavar="NAME")
@@ -135,8 +131,7 @@ class Source:
     position_unit: str = option("auto", choices=("auto", "rad", "deg"))
     effort_delay: float = option(0.0, metavar="S")
     conventions: Conventions = DEFAULT
-    columns: tuple[str, ...] = MEASURED_FIELDS
-    side: str | None = None
+    side: str = "links"
 
 
 @dataclass(frozen=True)
@@ -159,41 +154,3 @@ class MotorSource:
     current_topic: str | None = option(metavar="NAME")
     unit: str = option("auto", flag="--motor-unit", choices=("auto", "rad", "deg", "shaft"))
     delay: float | None = option(flag="--motor-delay", metavar="S")
-
-
-def node_parameter(text: str) -> tuple[str, Any]:
-    """Name and value of ``NAME=VALUE``, of a parameter of the node; raises ValueError for another text."""
-    name, _, value = text.partition("=")
-    known = {key: default for key, default in DEFAULTS._asdict().items() if key not in _OTHERS}
-    if name not in known:
-        raise ValueError(f"must be NAME=VALUE of {', '.join(known)}, is {text!r}")
-    if isinstance(known[name], str) and value not in CHECK_POLICIES:
-        raise ValueError(f"{name} must be one of {', '.join(CHECK_POLICIES)}, is {value!r}")
-    try:
-        return name, type(known[name])(value)
-    except ValueError:
-        raise ValueError(f"{name} must be a number, is {value!r}") from None
-
-
-# An option of its own; and when setpoints are lost, which the recorded commands say.
-_OTHERS = ("limits", "on_setpoint_loss", "setpoint_timeout")
-
-
-@dataclass(frozen=True)
-class CommandOptions:
-    """Parameters of the node, by their names there.
-
-    Attributes:
-        safety: level of safety by which setpoints are answered or refused, as by the node; measured and planned motions
-            are all answered.
-        limits: what to do with setpoints that exceed limits of joints or motors: report them, refuse them, clip efforts
-            and report it, do not check, or (not in the node) report them and exit with code 1; default: that of safety.
-        command_lead: time by which commands are ahead of setpoints, s; default: that of the recording, or else that of
-            the robot's file; measured and planned motions: 0.
-        parameters: another parameter of the node on which commands depend, such as stop_duration.
-    """
-
-    safety: str = option("strict", choices=tuple(SAFETY))
-    limits: str | None = option(None, choices=(*LIMIT_POLICIES, "fail"))
-    command_lead: float | None = option(rule="not negative", metavar="S")
-    parameters: tuple[tuple[str, Any], ...] = option((), flag="--parameter", metavar="NAME=VALUE", parse=node_parameter)

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Positions and efforts of a robot's joints in a bag or a table, in radians and the robot's order."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from itertools import compress
+from pathlib import Path
+
+import numpy as np
+
+from ..arrays import Array
+from ..elastic.limit_violations import MANY_TURNS
+from ..identification import IdentificationError, Recording
+from ..robot import Robot
+from ..spelling import listed
+from .bags import Bag, BagError
+from .bags.bag import METADATA, is_storage
+from .bags.types import JOINT_STATE
+from .options import Source, renaming_to
+from .streams import Refusals, Stream, TopicReader
+from .tables import COLUMNS, TABLES, NumericTable, read_numeric_table
+from .topics import is_motor_topic, only_one, topics_of_states
+
+# Positions may pass their limits by this much, rad, before degrees are in doubt; and radians by this factor.
+_BEYOND, _FAR = 0.2, 3.0
+_SHOWN = 20  # names of other joints
+
+
+def read_recording(path: Path, robot: Robot, source: Source | None = None) -> Recording:
+    """Read a recording of a robot from a bag or a table; a joint that was not recorded is taken to be at rest at zero.
+
+    Raises BagError if a bag cannot be read or has no joint states, IdentificationError if a table lacks columns or
+    nothing of the robot was recorded, OSError if a file cannot be read.
+    """
+    with opened(path) as file:
+        return read_stamped(file, robot, source or Source())[0]
+
+
+def opened(path: Path) -> AbstractContextManager[Bag | NumericTable]:
+    """Open a bag, or read a table."""
+    if path.suffix in TABLES:
+        return nullcontext(read_numeric_table(path))
+    _check_bag(path)
+    return Bag(path)
+
+
+def _check_bag(path: Path) -> None:
+    """Refuse files and folders that are no bags, with the bags and tables beside or in them."""
+    if not path.exists() or is_storage(path):
+        return
+    if path.is_dir() and ((path / METADATA).exists() or any(map(is_storage, path.iterdir()))):
+        return
+    folder = path if path.is_dir() else path.parent
+    others = [x for x in sorted(folder.iterdir()) if x.suffix in TABLES or is_storage(x) or (x / METADATA).exists()]
+    there = f"; {folder} has {listed(x.name for x in others)}" if others else ""
+    raise BagError(f"{path}: is neither a bag nor a table ({', '.join(TABLES)}){there}")
+
+
+def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tuple[Recording, int]:
+    """Read as :func:`read_recording` from what :func:`opened` gives; with the stamp of time zero, ns."""
+    source.conventions.check(robot.name, robot.joint_names)
+    # Efforts are scaled once they are those of the joints.
+    names, refusals, efforts = source.conventions.names_alone, Refusals(), None
+    if isinstance(file, Bag):
+        of_motors = source.side != "links"
+        states = topics_of_states(file, source.topic)
+        chosen = [topic for topic in states if source.topic is not None or not is_motor_topic(topic)] or states
+        topic = only_one(file, chosen, f"of type {JOINT_STATE}", "--topic")
+        columns = TopicReader(file, topic, names, robot, refusals, of_motors=of_motors).motion()
+        position = effort = topic.name
+        if not len(columns):
+            raise BagError(f"{file.path}: topic {topic.name} has no messages that can be read")
+        if source.effort_topic is not None:
+            others = file.named(source.effort_topic)
+            if not others:
+                raise file.lacks(f"has no topic {source.effort_topic}")
+            driven, effort = None if source.side == "currents" else robot, others[0].name
+            efforts = TopicReader(file, others[0], names, driven, of_motors=of_motors).motion()
+    else:
+        columns = file.stream(source.side, names, refusals)
+        position, _, effort = (f"{file.written.get(column, column)}.NAME" for column in COLUMNS[source.side])
+    origin = int(columns.stamp[0]) if len(columns) else 0
+    recording = _recording(file.path.name, robot, columns, efforts, origin, source, refusals)
+    of = f"of {position}, efforts of {effort}" if effort != position else f"and efforts of {position}"
+    has_efforts = np.isfinite(recording.tau).any()
+    recording = replace(recording, source=f"positions {of}" if has_efforts else f"positions of {position}, no efforts")
+    recording = _in_radians(recording, robot, source.position_unit)
+    if source.effort_delay:
+        recording = recording.without_delay(source.effort_delay)
+    return recording, origin
+
+
+def _of_joints(recording: str, stream: Stream, robot: Robot) -> tuple[dict[str, Array], list[str]]:
+    """Fields (N, n) of a robot's joints, NaN where they were not recorded, and the joints that were not."""
+    joints = robot.joint_names
+    if not {*joints} & {*stream.names}:
+        raise IdentificationError(
+            f"{recording}: {stream.topic} has none of the joints of the robot ({', '.join(joints)}); it has "
+            f"{', '.join(stream.names[:_SHOWN]) or 'no names'}{renaming_to(joints, stream.names)}"
+        )
+    return dict(stream.ordered(joints).values), [joint for joint in joints if joint not in stream.names]
+
+
+def _recording(
+    name: str, robot: Robot, columns: Stream, efforts: Stream | None, origin: int, source: Source, refusals: Refusals
+) -> Recording:
+    """The recording of positions, with efforts of another stream if there is one."""
+    notes = [f"{refusals.total:,} messages or rows could not be read"] if refusals.total else []
+    if "position" not in columns.values:
+        what = "record them in JointState.position, or name another topic"
+        raise IdentificationError(f"{name}: {columns.topic} has no positions; {what}")
+    fields, missing = _of_joints(name, columns, robot)
+    notes += [f"{joint} was not recorded, and is taken to be at rest at 0" for joint in missing]
+    lacks = [joint in missing for joint in robot.joint_names]
+    q = np.where(lacks, 0.0, fields["position"])
+    qd = np.where(lacks, 0.0, fields["velocity"]) if "velocity" in fields else None
+    if qd is not None and not (np.isfinite(qd).all() and np.any(qd)):
+        qd = None
+    t, tau = columns.seconds(origin), fields.get("effort", np.full(q.shape, np.nan))
+    if efforts is not None:
+        tau = _efforts_at(t, name, efforts, robot, origin, source)
+    tau = source.conventions.efforts(robot.joint_names, tau)
+    return Recording(robot.joint_names, t, q, tau, qd, name, tuple(notes), assumed=tuple(missing))
+
+
+def _efforts_at(t: Array, name: str, efforts: Stream, robot: Robot, origin: int, source: Source) -> Array:
+    """Efforts of another topic, interpolated to times (N,), s."""
+    if "effort" not in efforts.values:
+        raise IdentificationError(f"{name}: topic {source.effort_topic} has no efforts; name another topic")
+    fields, _ = _of_joints(name, efforts, robot)
+    at, tau = efforts.seconds(origin), np.full((len(t), robot.n), np.nan)
+    for k, column in enumerate(fields["effort"].T):
+        known = np.isfinite(column)
+        order = np.argsort(at[known], kind="stable")
+        if known.any():
+            tau[:, k] = np.interp(t, at[known][order], column[known][order], np.nan, np.nan)
+    if np.isnan(tau).all():
+        raise IdentificationError(
+            f"{name}: topic {source.effort_topic} has no efforts at the times of the positions; record both "
+            "at once, on one clock"
+        )
+    return tau
+
+
+def _in_radians(recording: Recording, robot: Robot, unit: str) -> Recording:
+    turning = np.array([joint.type != "prismatic" for joint in robot.independent_joints])
+    if unit == "rad" or not turning.any():
+        return recording
+    limits = [joint.limits for joint in robot.independent_joints]
+    lower, upper = np.array([x.lower for x in limits]), np.array([x.upper for x in limits])
+    q = recording.q[np.isfinite(recording.q).all(axis=1)]
+    if not len(q):
+        return recording
+    low, high = np.percentile(q, 1, axis=0), np.percentile(q, 99, axis=0)
+    known = turning & np.isfinite(lower) & np.isfinite(upper)
+    # Far beyond its limits as it is, within them as degrees: no other reading is left.
+    reach = np.maximum(np.abs(lower), np.abs(upper))
+    beyond = known & (np.maximum(np.abs(low), np.abs(high)) > _FAR * reach)
+    within = (np.radians(low) >= lower - _BEYOND) & (np.radians(high) <= upper + _BEYOND)
+    in_degrees = unit == "deg" or (beyond.any() and within[known].all())
+    if not in_degrees:
+        if beyond.any():
+            worst = robot.joint_names[int(np.argmax(beyond))]
+            return recording.with_note(f"{worst} moves far beyond its limits; check its unit and the robot's file")
+        unlimited = turning & ~known & (high - low > MANY_TURNS)
+        if unlimited.any():
+            furthest = int(np.argmax(unlimited))
+            turns = f"{(high - low)[furthest] / (2 * np.pi):.3g} turns"
+            return recording.with_note(
+                f"{robot.joint_names[furthest]} moves over {turns}; if that was in degrees: --position-unit deg"
+            )
+        return recording
+    scale = np.where(turning, np.pi / 180, 1.0)
+    qd = None if recording.qd is None else recording.qd * scale
+    converted = replace(recording, q=recording.q * scale, qd=qd)
+    if unit == "deg":
+        return converted
+    names = list(compress(robot.joint_names, beyond))
+    where = "is beyond its limits" if len(names) == 1 else "are beyond their limits"
+    return converted.with_note(f"positions are in degrees, since {', '.join(names)} {where} otherwise; converted")

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of replayed commands: parameters of the node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..arguments import option
+from ..control.settings import CHECK_POLICIES, DEFAULTS, LIMIT_POLICIES, SAFETY
+
+
+def node_parameter(text: str) -> tuple[str, Any]:
+    """Name and value of ``NAME=VALUE``, of a parameter of the node; raises ValueError for another text."""
+    name, _, value = text.partition("=")
+    known = {key: default for key, default in DEFAULTS._asdict().items() if key not in _OTHERS}
+    if name not in known:
+        raise ValueError(f"must be NAME=VALUE of {', '.join(known)}, is {text!r}")
+    if isinstance(known[name], str) and value not in CHECK_POLICIES:
+        raise ValueError(f"{name} must be one of {', '.join(CHECK_POLICIES)}, is {value!r}")
+    try:
+        return name, type(known[name])(value)
+    except ValueError:
+        raise ValueError(f"{name} must be a number, is {value!r}") from None
+
+
+# An option of its own; and when setpoints are lost, which the recorded commands say.
+_OTHERS = ("limits", "on_setpoint_loss", "setpoint_timeout")
+
+
+@dataclass(frozen=True)
+class CommandOptions:
+    """Parameters of the node, by their names there.
+
+    Attributes:
+        safety: level of safety by which setpoints are answered or refused, as by the node; measured and planned motions
+            are all answered.
+        limits: what to do with setpoints that exceed limits of joints or motors: report them, refuse them, clip efforts
+            and report it, do not check, or (not in the node) report them and exit with code 1; default: that of safety.
+        command_lead: time by which commands are ahead of setpoints, s; default: that of the recording, or else that of
+            the robot's file; measured and planned motions: 0.
+        parameters: another parameter of the node on which commands depend, such as stop_duration.
+    """
+
+    safety: str = option("strict", choices=tuple(SAFETY))
+    limits: str | None = option(None, choices=(*LIMIT_POLICIES, "fail"))
+    command_lead: float | None = option(rule="not negative", metavar="S")
+    parameters: tuple[tuple[str, Any], ...] = option((), flag="--parameter", metavar="NAME=VALUE", parse=node_parameter)
