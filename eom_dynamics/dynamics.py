@@ -32,7 +32,7 @@ from .exceptions import StateError
 from .recursion import PARAMETERS
 from .recursion.inverse_mass_matrix import solve_mass_matrix
 from .robot import Robot
-from .robot.inertia import admits_articulated_bodies, joints_without_inertia
+from .robot.mass_matrix import admits_articulated_bodies, joints_without_inertia
 from .robot.payload import PayloadLike
 from .states import EFFORT_NAMES, STATE_NAMES, joint_states, real_array
 

@@ -25,7 +25,8 @@ from .recursion import link_tree
 from .recursion.composite import BASE, composite_mass_matrix
 from .recursion.inverse_mass_matrix import solve_mass_matrix
 from .robot import Frame, Robot
-from .robot.inertia import admits_articulated_bodies, body_violation
+from .robot.inertia import body_violation
+from .robot.mass_matrix import admits_articulated_bodies
 from .robot.model import frames_by_name
 from .states import by_unit_rates, real_array, sequence, shape_of, state_arrays, with_unit_rates
 

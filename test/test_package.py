@@ -12,6 +12,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -57,24 +58,29 @@ def test_each_source_file_names_its_license() -> None:
         assert "SPDX-License-Identifier: Apache-2.0" in file.read_text(encoding="utf-8")[:400], file
 
 
+PACKAGE = ROOT / "eom_dynamics"
+
+
 @cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def imported_rooms(path: Path) -> Iterator[str]:
-    own = ["eom_dynamics", *path.relative_to(ROOT / "eom_dynamics").parts[:-1]]
+def imported_by(path: Path) -> set[str]:
+    """Absolute names that a file imports, wherever it does, and if only for types: of modules, or in them."""
+    names, package = set(), path.relative_to(ROOT).parts[:-1]
     for node in ast.walk(tree_of(path)):
-        names = [name.name for name in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
-        if isinstance(node, ast.ImportFrom):
-            start = own[: len(own) - node.level + 1] if node.level else []
-            names = [".".join([*start, *filter(None, [node.module, name])]) for name in names]
-        parts = (name.split(".") for name in names)
-        yield from (part[1] for part in parts if part[0] == "eom_dynamics" and len(part) > 1)
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - node.level + 1] if node.level else ()
+            names |= {".".join([*start, *filter(None, [node.module]), alias.name]) for alias in node.names}
+    return names
 
 
 ROOMS = (
-    *("exceptions", "extras", "spelling", "terminal", "arrays", "number_rules", "units", "states", "arguments"),
+    *("exceptions", "extras", "spelling", "terminal", "arrays", "correlation", "number_rules", "units"),
+    *("states", "arguments"),
     *("jet", "elementary", "lie", "jet_functions", "actuators", "robot", "recursion", "codegen", "kinematics"),
     *("equations", "lagrange", "constraints", "floating_base", "dynamics", "contacts", "loops", "elastic"),
     *("trajectory", "simulation", "identification", "control", "export", "recordings"),
@@ -82,18 +88,30 @@ ROOMS = (
 )
 
 
+# What the real-time path does without, and the node that simulates a robot, which is not part of it.
+OFFLINE, SIMULATES = {"identification", "simulation"}, "eom_dynamics.ros.simulated_robot_node"
+
+
 def test_imports_go_one_way() -> None:
-    """Each room imports from those before it; tools start nodes as processes."""
-    paths = {path: path.relative_to(ROOT / "eom_dynamics").parts[0] for path in (ROOT / "eom_dynamics").rglob("*.py")}
-    rooms = {path: room.removesuffix(".py") for path, room in paths.items() if room != "__init__.py"}
-    assert set(rooms.values()) == set(ROOMS)
+    """In no circle, of types either; each room from those before it; tools start nodes as processes."""
+    files = {path.relative_to(ROOT).with_suffix(""): path for path in PACKAGE.rglob("*.py")}
+    modules = {".".join(name.parts).removesuffix(".__init__"): path for name, path in files.items()}
+    graph = {
+        module: {name if name in modules else name.rpartition(".")[0] for name in imported_by(path)}
+        for module, path in modules.items()
+    }
+    TopologicalSorter(graph).prepare()
     places = {room: place for place, room in enumerate(ROOMS)}
-    for path, room in rooms.items():
-        later = {other for other in imported_rooms(path) if places.get(other, -1) > places[room]}
-        assert not later and not (room == "tools" and "ros" in imported_rooms(path)), (path, later)
-
-
-PACKAGE = ROOT / "eom_dynamics"
+    rooms = {module: module.split(".")[1] for module in graph if module != "eom_dynamics"}
+    assert set(rooms.values()) == set(ROOMS)
+    for module, room in rooms.items():
+        others = {name.split(".")[1] for name in graph[module] if name.startswith("eom_dynamics.")}
+        later = {other for other in others if places.get(other, -1) > places[room]}
+        assert not later and not (room == "tools" and "ros" in others), (module, later)
+    reached = [module for module, room in rooms.items() if room in {"control", "ros"} and module != SIMULATES]
+    for module in reached:
+        assert rooms[module] not in OFFLINE, f"the real-time path imports {module}"
+        reached += (graph[module] & rooms.keys()) - {*reached}
 
 
 # Of every command: its arguments and what it runs; and of every program, and of node processes.
@@ -205,12 +223,8 @@ OPTIONAL = {"mujoco", "robot_descriptions"}
 def imported(folder: Path) -> Iterator[str]:
     """Top-level modules that the Python files of a folder import, without those of Python and of this package."""
     for path in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            else:
-                names = [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
-            yield from {name.partition(".")[0] for name in names} - {"eom_dynamics", *sys.stdlib_module_names}
+        names = {name.partition(".")[0] for name in imported_by(path)}
+        yield from names - {"eom_dynamics", *sys.stdlib_module_names}
 
 
 @pytest.mark.parametrize("folder", ["eom_dynamics/ros", "eom_dynamics/control", "eom_dynamics/robot", "launch"])

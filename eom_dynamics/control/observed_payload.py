@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Array
+from ..correlation import correlation_time
 from ..dynamics import Dynamics
 from ..elastic import ElasticArm
 from ..exceptions import StateError
-from ..identification.sampling import correlation_time
 from ..robot import Payload
 from ..spelling import hint
 from .contact_thresholds import ContactThresholds

@@ -26,7 +26,7 @@ from ..recursion import composite, forward_dynamics, inverse_dynamics, link_tree
 from ..recursion.inverse_mass_matrix import solver
 from ..recursion.scalars import minus
 from ..robot import Robot
-from ..robot.inertia import admits_articulated_bodies, joints_without_inertia
+from ..robot.mass_matrix import admits_articulated_bodies, joints_without_inertia
 
 ACCELERATIONS = ("link_acceleration", "rotor_acceleration")
 """Outputs of the plant."""

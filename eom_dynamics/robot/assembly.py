@@ -16,7 +16,8 @@ from ..arrays import Array
 from ..exceptions import RobotDescriptionError, RobotDescriptionWarning
 from ..spelling import duplicates, hint
 from .description import COMPOSITE_TYPES, Description, JointDescription, JointGroup, SharedElement
-from .inertia import Inertial, body_violation, is_rounding_of_zero, joints_without_inertia
+from .inertia import Inertial, body_violation, is_rounding_of_zero
+from .mass_matrix import joints_without_inertia
 from .model import Frame, Joint, JointProperties, Mimic, Robot, RobotProperties, RotorMount
 from .tree import BRANCHES, link_of, resolve_mimics, root_link, select_subtree
 

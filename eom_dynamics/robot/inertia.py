@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import compress
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +12,6 @@ from ..arrays import Array
 from ..exceptions import StateError
 from ..spelling import shown
 from ..states import real_array
-
-if TYPE_CHECKING:
-    from .model import Robot
 
 
 def symmetric(xx: float, xy: float, xz: float, yy: float, yz: float, zz: float) -> Array:
@@ -113,13 +108,6 @@ _SHIFT = 1e-14
 # Published tables violate the triangle inequality slightly: body 4 of the iiwa in Müller and Kumar by 0.6 %.
 _TRIANGLE_TOLERANCE = 0.01
 
-# Of the eigenvalues of a spatial inertia that are zero, relative to the largest.
-_EIGENVALUE = 1e-12
-
-# Rounding error of a zero, relative to the terms that cancel. The smallest ratio of a real robot, a finger of a few
-# grams on a torso, is far above.
-_ZERO = 1e-12
-
 
 def inertia_violation(inertia: Array, error: float = 0.0) -> str | None:
     """Reason why a rotational inertia (3, 3), kg m², about any point, is inconsistent; None if consistent.
@@ -164,54 +152,3 @@ def is_rounding_of_zero(body: Inertial) -> bool:
     """Whether mass and inertia are inconsistent only by rounding of zero, such as -1e-22."""
     entries = np.append(body.about_origin, body.mass)
     return body.mass <= 0 and bool(np.any(entries)) and bool(np.max(np.abs(entries)) <= _NEGLIGIBLE)
-
-
-def admits_articulated_bodies(robot: Robot, *, with_base: bool = False) -> bool:
-    """Whether the articulated-body algorithm applies: independent joints, no negative spatial inertia.
-
-    The mass matrix is then positive definite unless joints move no mass; see :func:`joints_without_inertia`.
-    """
-    E, _ = robot.coupling
-    if E.shape[0] != E.shape[1] or not np.array_equal(E, np.eye(len(E))):
-        return False
-    inertias = [joint.spatial_inertia for joint in robot.joints]
-    if with_base:
-        inertias.append(robot.base.spatial_inertia)
-    eigenvalues = np.linalg.eigvalsh(inertias)
-    return bool(np.all(eigenvalues[:, 0] >= -_EIGENVALUE * eigenvalues[:, -1]))
-
-
-def joints_without_inertia(robot: Robot) -> list[str]:
-    """Names of joints that can move, alone or together, without moving any mass.
-
-    The mass matrix is then singular in every configuration, and no effort determines the motion.
-    """
-    M, terms = _mass_matrix(robot)
-    diagonal = np.abs(np.diag(M))
-    zero = diagonal <= _ZERO * np.diag(terms)
-    if np.any(zero):
-        return list(compress(robot.joint_names, zero))
-    scale = np.sqrt(diagonal)
-    values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
-    k = int(np.argmin(np.abs(values)))
-    if abs(values[k]) > _ZERO * np.max(np.diag(terms) / diagonal):
-        return []
-    shares = np.abs(vectors[:, k])
-    return list(compress(robot.joint_names, shares > 0.1 * np.max(shares)))
-
-
-def _mass_matrix(robot: Robot) -> tuple[Array, Array]:
-    """Mass matrix (n, n) in a configuration without symmetry, and the magnitude (n, n) of its summands."""
-    E, e = robot.coupling
-    positions = E @ np.cos(1.0 + 2.4 * np.arange(robot.n)) + e
-    M, terms = np.zeros((robot.n, robot.n)), np.zeros((robot.n, robot.n))
-    jacobians: list[Array] = []
-    for i, joint in enumerate(robot.joints):
-        J = np.outer(joint.screw, E[i])
-        if joint.parent >= 0:
-            step = lie.Ad(lie.inverse(joint.reference_pose @ lie.exp(joint.screw, positions[i])))
-            J = J + step @ jacobians[joint.parent]
-        jacobians.append(J)
-        M += J.T @ joint.spatial_inertia @ J
-        terms += np.abs(J.T) @ np.abs(joint.spatial_inertia) @ np.abs(J)
-    return M, terms

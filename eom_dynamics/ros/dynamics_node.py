@@ -23,6 +23,7 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 
+from ..control.expected_errors import feedforward_advice
 from ..control.setpoint_loop import SetpointLoop
 from ..control.setpoint_to_command import SetpointEvaluator
 from ..control.settings import MODES
@@ -278,11 +279,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
         origin = f"from {self.supply.source}, computed by {arm.dynamics.backend}"
         self.announce(loaded, arm.robot, f": {', '.join(arm.robot.joint_names)}; {origin}")
         self._warn_of_unclipped()
-        if any(arm.robot.uncertainty):
-            from ..simulation import feedforward_advice  # here for its import
-
-            if advice := feedforward_advice(arm):
-                self.get_logger().info(f"least expected link error by the uncertainty of the robot: {advice}")
+        if advice := feedforward_advice(arm):
+            self.get_logger().info(f"least expected link error by the uncertainty of the robot: {advice}")
 
     def _warn_of_unclipped(self) -> None:
         if self._stream.loop is not None and (names := self._stream.loop.unclipped):

@@ -4,14 +4,12 @@
 from ..exceptions import SimulationError
 from .elastic_plant import ElasticPlant
 from .energy import Energy, energy, energy_audit
-from .expected_errors import Advice, expected_errors, feedforward_advice
 from .integration import Simulation, simulate
 from .margins import LinearLoop, Margins, OuterLoop, motor_gains, motor_loop, outer_loop
 from .simulated_robot import SimulatedDrives, SimulatedRobot
 from .stepping import Servo, Stepper
 
 __all__ = [
-    "Advice",
     "ElasticPlant",
     "Energy",
     "LinearLoop",
@@ -25,8 +23,6 @@ __all__ = [
     "Stepper",
     "energy",
     "energy_audit",
-    "expected_errors",
-    "feedforward_advice",
     "motor_gains",
     "motor_loop",
     "outer_loop",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import Array
-from ..control.fields import EFFORT_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
+from ..control.fields import MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ..elastic import ElasticArm
 from ..exceptions import EomDynamicsError
 from ..recordings.bags import Bag, BagError, Topic
@@ -255,22 +255,3 @@ def _table(record: Record) -> TextTable:
     rows = [(joint, *(column.get(joint, NOTHING) for column in columns.values())) for joint in joints]
     failed = {(k, len(columns)) for k, joint in enumerate(joints) if joint in used and used[joint].exceeded}
     return TextTable(("joint", *columns), rows, failed=failed)
-
-
-def compared_figure(output: Path, golden: Path, topic: str, fields: Sequence[str]) -> go.Figure:
-    """Draw fields of commands minus those of a golden bag at the same stamps, of the joints or motors of both."""
-    from .pages.charts import add_joints, charts_over_time
-
-    sides = []
-    for path in (output, golden):
-        with Bag(path) as bag:
-            sides.append(TopicReader(bag, next(x for x in bag.topics if x.name == topic)).streams())
-    figure = charts_over_time(dict.fromkeys((f"{field.replace('_', ' ')}, replayed − golden" for field in fields), ""))
-    for row, field in enumerate(fields, 1):
-        mine, theirs = (side["command" if field in EFFORT_FIELDS else "motors"] for side in sides)
-        _, first, second = np.intersect1d(mine.stamp, theirs.stamp, return_indices=True)
-        names = tuple(name for name in mine.names if name in theirs.names)
-        difference = mine[first].ordered(names).values[field] - theirs[second].ordered(names).values[field]
-        t = mine[first].seconds(int(mine.stamp[0]))
-        add_joints(figure, names, [""] * len(names), t, difference, row=row)
-    return figure

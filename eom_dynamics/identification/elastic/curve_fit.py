@@ -25,8 +25,8 @@ from scipy.optimize import least_squares
 from scipy.signal.windows import parzen
 
 from ...arrays import Array
+from ...correlation import correlation_time
 from ..recording import IdentificationError
-from ..sampling import correlation_time
 
 _LAGS = 8  # length of the lag window in correlation times; at one of these, its weight is 0.92
 _INSEPARABLE = 0.998  # correlation of errors beyond which parameters are named as inseparable

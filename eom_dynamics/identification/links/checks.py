@@ -17,9 +17,10 @@ from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import NDArray
 
 from ...arrays import Array
+from ...correlation import correlation_time
 from ...robot import Robot
 from ..recording import REST, IdentificationError, Recording
-from ..sampling import column_lengths, correlation_time
+from ..sampling import column_lengths
 from .consistent import Unknowns, column_basis, consistent_solution, free_bodies
 from .filtering import Filter, FilteredSamples, filter_recording
 from .regressor import Regressor

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
+from ...correlation import correlation_time
 from ...recursion import PARAMETERS
 from ..recording import IdentificationError
-from ..sampling import column_lengths, correlation_time
+from ..sampling import column_lengths
 from .consistent import Unknowns, consistent_solution, free_bodies
 from .equations import (
     DEPENDENT,

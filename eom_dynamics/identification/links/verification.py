@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from ...arrays import Array
+from ...correlation import correlation_time
 from ...elastic import ElasticArm
 from ...robot import Robot
 from ...robot.model import EffortSpread
 from ..recording import IdentificationError, Recording
-from ..sampling import PER_PERIOD, LowPass, correlation_time, mean_of_known, root_mean_square, whiteness
+from ..sampling import PER_PERIOD, LowPass, mean_of_known, root_mean_square, whiteness
 from .filtering import Filter, FilteredMotion, filtered_motion
 
 _SURE = 3.0  # standard deviations by which a prediction is worse than another one

@@ -15,7 +15,8 @@ from ...actuators.drive_units import SI_UNITS
 from ...actuators.friction import FRICTIONLESS
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
-from ..inertia import Inertial, body_violation, joints_without_inertia
+from ..inertia import Inertial, body_violation
+from ..mass_matrix import joints_without_inertia
 from ..model import Joint, Robot
 from ..readers.robot_section import BASE
 from .written import Written, moments, rpy

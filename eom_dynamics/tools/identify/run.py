@@ -10,19 +10,21 @@ from pathlib import Path
 
 import numpy as np
 
-from ...identification import Fit, IdentificationError, Recording, fit, identified_robot, verified
+from ...identification import Fit, IdentificationError, Recording, Score, fit, identified_robot, verified
 from ...identification.recording import LEAST_SAMPLES
 from ...recordings.sides import TwoSidedRecording, read_sides
 from ...recordings.tables import TABLES
 from ...robot import Robot
 from ...robot.model import ModelUncertainty
-from . import HELD_OUT, Request, summary
+from ..quantity_text import effort_units, number
+from . import HELD_OUT, Request
 from .commands import CommandTiming, command_timing
 from .elastic import ElasticFit, ResonanceResult, identify_both_sides, identify_motor_side, link_recordings, mode_of
 
 Progress = Callable[[str, float], None]
 
 _SHORT = 10.0  # s: recordings of less in all, or half of it with motion, are not held out from unless that is asked for
+NOTHING_IDENTIFIED = "nothing was identified: the parameters are those of the file that was given"
 _LINK_TERMS = ("offset",)  # of links whose motors are identified, too: friction is that of the motors
 
 
@@ -66,9 +68,9 @@ class IdentificationResult:
         """Failed checks, a line each."""
         if self.link_fit is None:
             return ()
-        nothing = [summary.NOTHING_IDENTIFIED] if self.nothing_identified else []
-        beyond = [] if self.tolerance is None else summary.failures(self.link_fit, self.tolerance)
-        return (*nothing, *summary.verdict(self.link_fit), *beyond)
+        nothing = [NOTHING_IDENTIFIED] if self.nothing_identified else []
+        beyond = [] if self.tolerance is None else _beyond(self.link_fit, self.tolerance)
+        return (*nothing, *_verdict(self.link_fit), *beyond)
 
     def verified(self, written: Robot) -> IdentificationResult:
         """These results with the figures of the written and reloaded robot.
@@ -89,6 +91,42 @@ class IdentificationResult:
         parts += [] if self.elastic is None else [self.elastic.notes]
         parts += [] if self.timing is None else [tuple(self.timing.as_text())]
         return tuple(dict.fromkeys(line for part in parts for line in part))
+
+
+def _verdict(fit: Fit) -> list[str]:
+    """Return lines on recordings that contradict the file, and joints predicted worse than by the file."""
+    end = ": the given parameters are kept; --suspect use takes the recording all the same"
+    lines = [line + (end if fit.options.suspect == "keep" else "") for line in fit.contradictions]
+    if fit.rejected is None or not fit.rejected.surely_worse.any():
+        return lines
+    _, which = judged(fit)
+    names, units, rejected = fit.robot.joint_names, effort_units(fit.robot), fit.rejected
+    listed = [
+        f"{names[j]} ({number(rejected.after[j])} instead of {number(rejected.before[j])} {units[j]})"
+        for j in np.flatnonzero(rejected.surely_worse)
+    ]
+    kept = "all joints" if fit.refused else ", ".join(fit.kept)
+    return [
+        *lines,
+        f"identified parameters predict {which} efforts worse than the given ones of {', '.join(listed)}: the given "
+        f"ones of {kept} are kept",
+    ]
+
+
+def _beyond(fit: Fit, tolerance: float) -> list[str]:
+    """Return a line for each joint whose RMS residual exceeds the tolerance, on validation if there is any."""
+    score, which = judged(fit)
+    pairs = zip(fit.robot.joint_names, effort_units(fit.robot), score.after, strict=True)
+    return [
+        f"RMS {which} residual of {name} is {number(rms)} {unit}, tolerance {tolerance:g}"
+        for name, unit, rms in pairs
+        if rms > tolerance
+    ]
+
+
+def judged(fit: Fit) -> tuple[Score, str]:
+    """Score that a fit is judged by, and its name: of validation if there is any."""
+    return (fit.training, "training") if fit.validation is None else (fit.validation, "validation")
 
 
 def identify(robot: Robot, request: Request, progress: Progress) -> IdentificationResult:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,17 +21,13 @@ from ...units import at_joint
 from ..quantity_text import NOTHING, effort_units, for_json, number, percent, together, with_deviation
 from ..results import Result, ResultSection, TextTable
 from .elastic import ElasticFit, ResonanceResult
-
-if TYPE_CHECKING:
-    from .run import IdentificationResult
+from .run import NOTHING_IDENTIFIED, IdentificationResult, judged
 
 _ROUNDING = 1e-9  # SI units; rounding of a zero parameter
 
 # Reasons that are counted in the recording, before it is decimated, and their words.
 _OF_RECORDING = {"repeated": "repeated", "saturated, as recorded": "saturated"}
 _SYSTEMATIC = 0.5  # whiteness below which a residual is systematic
-
-NOTHING_IDENTIFIED = "nothing was identified: the parameters are those of the file that was given"
 
 _RESIDUALS = (
     "RMS of predicted less measured effort by the given file (before) and by the new one (after): what the feedforward "
@@ -95,7 +91,7 @@ def _lead(fit: Fit) -> list[str]:
 
 
 def _improvement(fit: Fit) -> str:
-    score, which = _judged(fit)
+    score, which = judged(fit)
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = score.after / score.before
     known = np.isfinite(ratio)
@@ -110,7 +106,7 @@ def _improvement(fit: Fit) -> str:
 
 
 def _residuals(fit: Fit) -> ResultSection:
-    score, _ = _judged(fit)
+    score, _ = judged(fit)
     left = [name for name, x in zip(fit.robot.joint_names, score.whiteness, strict=True) if x < _SYSTEMATIC]
     lines = [f"efforts left out of training: {_counts(fit, recorded=False)}"]
     if any(fit.counts.get(reason) for reason in _OF_RECORDING):
@@ -167,26 +163,6 @@ def _without_bias(fit: Fit) -> str:
     return f", against efforts less the bias of the sensors: {', '.join(f'{n} {number(x)} {u}' for n, x, u in names)}"
 
 
-def verdict(fit: Fit) -> list[str]:
-    """Return lines on recordings that contradict the file, and joints predicted worse than by the file."""
-    end = ": the given parameters are kept; --suspect use takes the recording all the same"
-    lines = [line + (end if fit.options.suspect == "keep" else "") for line in fit.contradictions]
-    if fit.rejected is None or not fit.rejected.surely_worse.any():
-        return lines
-    _, which = _judged(fit)
-    names, units, rejected = fit.robot.joint_names, effort_units(fit.robot), fit.rejected
-    listed = [
-        f"{names[j]} ({number(rejected.after[j])} instead of {number(rejected.before[j])} {units[j]})"
-        for j in np.flatnonzero(rejected.surely_worse)
-    ]
-    kept = "all joints" if fit.refused else ", ".join(fit.kept)
-    return [
-        *lines,
-        f"identified parameters predict {which} efforts worse than the given ones of {', '.join(listed)}: the given "
-        f"ones of {kept} are kept",
-    ]
-
-
 def _term_cell(fit: Fit, term: str, j: int) -> str:
     if fit.term_of_file[term][j]:
         return "as in the file"
@@ -214,21 +190,6 @@ def _links_as_json(fit: Fit) -> dict[str, Any]:
 
 def _pair(values: Array, deviations: Array) -> dict[str, Any]:
     return {"values": for_json(values), "deviations": for_json(deviations)}
-
-
-def failures(fit: Fit, tolerance: float) -> list[str]:
-    """Return a line for each joint whose RMS residual exceeds the tolerance, on validation if there is any."""
-    score, which = _judged(fit)
-    pairs = zip(fit.robot.joint_names, effort_units(fit.robot), score.after, strict=True)
-    return [
-        f"RMS {which} residual of {name} is {number(rms)} {unit}, tolerance {tolerance:g}"
-        for name, unit, rms in pairs
-        if rms > tolerance
-    ]
-
-
-def _judged(fit: Fit) -> tuple[Score, str]:
-    return (fit.training, "training") if fit.validation is None else (fit.validation, "validation")
 
 
 def _figures(score: Score) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ...actuators.drive_units import SI_UNITS
+from ...control.expected_errors import feedforward_advice
 from ...elastic import ElasticArm
 from ...robot import Joint, Robot
 from ...robot.task_space import reach
-from ...simulation import feedforward_advice
 from ..results import Result, ResultSection, TextTable
 from .plausibility import USED, ElasticJoint, elastic_joints, implausible, motors_at_rest
 

@@ -6,14 +6,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ...control.fields import COMMAND_FIELDS
+import numpy as np
+
+from ...control.fields import COMMAND_FIELDS, EFFORT_FIELDS
+from ...recordings.bags import Bag
 from ...recordings.fitted_motion import CONSEQUENCE
+from ...recordings.streams import TopicReader
 from ..results import Result, ResultSection, TextTable
 from .compare import MISSING, Difference
 from .job import Report
 from .one import Outcome
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 _MOST_CHARTS = 4  # of a bag
 _MOST_LINES = 8  # at most as many lines of one kind are printed per bag
@@ -74,11 +81,28 @@ def _section(outcome: Outcome, *, charts: bool) -> ResultSection:
         tables.append(_differences(outcome.differences))
         differing = [row for row in outcome.beyond if row.field in COMMAND_FIELDS][:_MOST_CHARTS]
         if charts and differing and outcome.job.golden is not None:
-            from ..report import compared_figure
-
             topic, fields = differing[0].topic, [row.field for row in differing]
             drawn[topic] = compared_figure(outcome.job.output, outcome.job.golden.path, topic, fields)
     return ResultSection(str(outcome.job.bag) if lines or tables else "", lines, charts=drawn, tables=tables)
+
+
+def compared_figure(output: Path, golden: Path, topic: str, fields: Sequence[str]) -> go.Figure:
+    """Draw fields of commands minus those of a golden bag at the same stamps, of the joints or motors of both."""
+    from ..pages.charts import add_joints, charts_over_time
+
+    sides = []
+    for path in (output, golden):
+        with Bag(path) as bag:
+            sides.append(TopicReader(bag, next(x for x in bag.topics if x.name == topic)).streams())
+    figure = charts_over_time(dict.fromkeys((f"{field.replace('_', ' ')}, replayed − golden" for field in fields), ""))
+    for row, field in enumerate(fields, 1):
+        mine, theirs = (side["command" if field in EFFORT_FIELDS else "motors"] for side in sides)
+        _, first, second = np.intersect1d(mine.stamp, theirs.stamp, return_indices=True)
+        names = tuple(name for name in mine.names if name in theirs.names)
+        difference = mine[first].ordered(names).values[field] - theirs[second].ordered(names).values[field]
+        t = mine[first].seconds(int(mine.stamp[0]))
+        add_joints(figure, names, [""] * len(names), t, difference, row=row)
+    return figure
 
 
 def _differences(differences: Sequence[Difference]) -> TextTable:

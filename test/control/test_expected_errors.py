@@ -12,10 +12,11 @@ from refusals import refusals
 
 from eom_dynamics import ElasticArm, RobotDescriptionError, load_robot, robot_from_parameters
 from eom_dynamics.arrays import Array
+from eom_dynamics.control.expected_errors import expected_errors, feedforward_advice
 from eom_dynamics.exceptions import StateError
 from eom_dynamics.robot.model import UNKNOWN, ModelUncertainty
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
-from eom_dynamics.simulation import ElasticPlant, expected_errors, feedforward_advice
+from eom_dynamics.simulation import ElasticPlant
 from eom_dynamics.simulation.feedforward_comparison import motor_references
 from eom_dynamics.trajectory import paper_motion
 
