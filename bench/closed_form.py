@@ -14,6 +14,7 @@ from harness import Section, Settings, TimedTask, error, interleaved, on_one_cor
 from peers import RandomStates
 
 from eom_dynamics import Robot, equations_of_motion, load_robot, recursion
+from eom_dynamics.arrays import EFFORT_NAMES, STATE_NAMES
 from eom_dynamics.codegen.backends import kernel_of
 from eom_dynamics.codegen.functions import CompiledFunction, Signature, Vector
 from eom_dynamics.codegen.program import Program, trace
@@ -21,7 +22,6 @@ from eom_dynamics.equations import spatial_equations_of_motion, system_matrices
 from eom_dynamics.equations.spatial import lift, spatial_twists
 from eom_dynamics.equations.system import inertia_matrix
 from eom_dynamics.jet import Jet
-from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
 
 _STATES, _BATCH = 64, 2_048
 _ROUNDING = 1e-11

@@ -13,9 +13,8 @@ from peers import RandomStates
 from pinocchio_model import PinocchioFloating, pinocchio_model
 
 from eom_dynamics import Dynamics, FloatingBase, Robot, lie, load_robot
-from eom_dynamics.arrays import Array
+from eom_dynamics.arrays import STATE_NAMES, Array
 from eom_dynamics.robot.inertia import Inertial
-from eom_dynamics.states import STATE_NAMES
 
 _STATES = 64
 

@@ -15,10 +15,9 @@ from plants import angles_of, tip
 from scipy.interpolate import BPoly
 
 from eom_dynamics import ElasticArm, Kinematics, OnlineTrajectory, inverse_kinematics, lie, load_robot
-from eom_dynamics.arrays import Array
+from eom_dynamics.arrays import STATE_NAMES, Array
 from eom_dynamics.control.control_loop import ControlLoop
 from eom_dynamics.control.robot_table import RobotTable
-from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.trajectory import Spline, minimum_time, rest_to_rest
 
 TEXT = (

@@ -28,11 +28,11 @@ from pinocchio_model import pinocchio_model
 from scipy.spatial.transform import Rotation
 
 from eom_dynamics import Dynamics, Joint, Robot, lie, load_robot
+from eom_dynamics.arrays import EFFORT_NAMES
 from eom_dynamics.codegen.compiler import FLAGS, find_compiler
 from eom_dynamics.codegen.emit_c import c_source
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.robot.inertia import steiner
-from eom_dynamics.states import EFFORT_NAMES
 
 OURS = "`Dynamics.inverse_dynamics`"
 RNEA = "Pinocchio: `rnea`"

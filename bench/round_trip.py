@@ -33,14 +33,13 @@ from rclpy.qos import QoSProfile
 
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.actuators import Transmission
-from eom_dynamics.arrays import Array
+from eom_dynamics.arrays import STATE_NAMES, Array
 from eom_dynamics.control.control_loop import ControlLoop
 from eom_dynamics.control.fields import COMMAND_FIELDS, STATE_FIELDS, doubles
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.ros.executors import make_executor, spin_until
 from eom_dynamics.ros.interfaces import FeedforwardCommand, JointTrajectorySetpoint
-from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.trajectory import paper_motion
 
 HERE = Path(__file__).parent

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Validation of arguments other than joint states, and of options: fields of dataclasses with choices and number rules.
+"""Validation of what comes in: numbers by rules, states and wrenches as arrays, choices, and options.
 
-The command line makes its arguments of the same fields; their help is the attribute's text in the class's docstring.
+Errors state what is wrong in words of these functions; each layer adds where a number is. Options are fields of
+dataclasses with choices and number rules. The command line makes its arguments of the same fields; their help is the
+attribute's text in the class's docstring.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+import math
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import Field, field, fields
 from functools import partial
 from typing import Any
@@ -14,11 +18,303 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arrays import Array
-from .exceptions import EomDynamicsError, StateError
-from .number_rules import violation
+from .arrays import STATE_NAMES, WRENCH_NAMES, AnyArray, Array, name_of
+from .exceptions import EomDynamicsError, RobotDescriptionWarning, StateError
 from .spelling import shown
-from .states import is_sequence, real_array
+
+_RULES: Mapping[str, tuple[Callable[[Any], Any], str]] = {
+    "finite": (lambda x: True, ""),
+    "positive": (lambda x: x > 0, "must be positive"),
+    "not negative": (lambda x: x >= 0, "must not be negative"),
+    "not zero": (lambda x: x != 0, "must not be 0"),
+}
+
+
+def violation(value: Any, rule: str = "finite", *, smallest: float = 0.0, largest: float = np.inf) -> str:
+    """Reason why a number, or numbers of an array, break a rule, such as "must be positive, is -3"; empty if none does.
+
+    Rules are finite, positive, not negative, not zero, and intervals, such as ``[0, 1)``. Computations neither overflow
+    nor vanish with sizes from ``smallest`` to ``largest``. Bools and texts are no numbers.
+    """
+    array = np.asarray(value)
+    if array.dtype.kind not in "iuf":
+        return f"must be {'numbers' if array.ndim else 'a number'}, is {shown(value)}"
+    holds, words = _RULES.get(rule) or _interval(rule)
+    if not np.all(np.isfinite(array)):
+        return f"must be finite, is {_written(array)}"
+    if np.any(np.abs(array) > largest):
+        return f"must not exceed {largest:g} in SI units, is {shown(value)}"
+    if not np.all(holds(array)):
+        return f"{words}, is {_written(array)}"
+    if np.any(np.abs(array) < smallest):
+        return f"must be at least {smallest:g}, is {_written(array)}"
+    return ""
+
+
+def _interval(rule: str) -> tuple[Callable[[Any], Any], str]:
+    """Test and words of an interval: a square bracket includes its end."""
+    least, most = map(float, rule[1:-1].split(","))
+    above = np.greater_equal if rule[0] == "[" else np.greater
+    below = np.less_equal if rule[-1] == "]" else np.less
+    return (lambda x: above(x, least) & below(x, most)), f"must be within {rule}"
+
+
+def _written(array: np.ndarray) -> str:
+    return str(array) if array.ndim else f"{float(array):g}"
+
+
+LARGEST, SMALLEST = 1e12, 1e-12
+"""Bounds of plausible values in SI units; products of values beyond them overflow."""
+
+
+def warn_of_degrees(where: str, angles: Iterable[float]) -> None:
+    """Warn of the first angle, rad, of more than a turn that is a usual number of degrees: a multiple of 2.5."""
+    for angle in angles:
+        if 2 * math.pi < abs(angle) <= 360 and angle % 2.5 == 0:
+            reason = f"angle {angle:g} rad is more than a turn; if it is in degrees, it is {math.radians(angle):.4g}"
+            warnings.warn(f"{where}: {reason}", RobotDescriptionWarning, stacklevel=3)
+            return
+
+
+WRENCH_SEQUENCE = "the wrench and its time derivatives, (W, Wd, …), () for none"
+"""What the argument ``wrench`` is a sequence of, in errors."""
+
+
+def number_of_states(q: ArrayLike) -> int | None:
+    """N of a batch (N, n); None for one state. An empty batch raises StateError."""
+    array = _array(q, STATE_NAMES[0])
+    if array.ndim == 2 and not len(array):
+        raise StateError(f"{STATE_NAMES[0]} has no states: its shape is {array.shape}")
+    return len(array) if array.ndim == 2 else None
+
+
+def joint_vectors(
+    n: int, *vectors: ArrayLike, first: int = 0, samples: tuple[int, ...] = (), names: Sequence[str] = STATE_NAMES
+) -> list[AnyArray]:
+    """One state or a batch as arrays (*samples, n) of finite numbers; symbols are returned unchanged.
+
+    The vectors are q and its time derivatives from the order ``first`` on, with these ``names`` in errors. Raises
+    StateError for a wrong shape or a number that is not finite.
+    """
+    return [_checked(vector, name_of(names, k), (*samples, n)) for k, vector in enumerate(vectors, start=first)]
+
+
+def joint_states(n: int, *vectors: ArrayLike, finite: bool = True, names: Sequence[str] = STATE_NAMES) -> list[Array]:
+    """One state or a batch as arrays of numbers, all (n,) or all (N, n), as :func:`state_arrays` checks them."""
+    known = [name_of(names, k) for k in range(len(vectors))]
+    return state_arrays(vectors, known, [(n,)] * len(vectors), finite=finite)[0]
+
+
+def state_arrays(
+    values: Sequence[ArrayLike], names: Sequence[str], shapes: Sequence[tuple[int, ...]], *, finite: bool = True
+) -> tuple[list[Array], tuple[int, ...]]:
+    """Arrays of one state or a batch that have different shapes, such as a pose and joint variables.
+
+    Each has a name and the shape of one state. Where a kernel checks that numbers are finite, ``finite`` is False.
+    Returns the arrays, each (*samples, *shape), and samples: () or (N,), as the first array has them. StateError for a
+    wrong shape or a number that is not finite.
+    """
+    first, shape = np.shape(_array(values[0], names[0], symbols=False)), shapes[0]
+    samples = first[: len(first) - len(shape)]
+    if len(samples) > 1 or first[len(samples) :] != shape:
+        batch = ", ".join(["N", *map(str, shape)])
+        raise StateError(f"{names[0]} must have shape {shape} or ({batch}), has {first}")
+    arrays = [
+        _checked(value, name, samples + shape, symbols=False, finite=finite)
+        for value, name, shape in zip(values, names, shapes, strict=True)
+    ]
+    return arrays, samples
+
+
+def with_unit_rates(q: ArrayLike, n: int, size: int) -> tuple[Array, Array, tuple[int, ...]]:
+    """Joint variables (n,) or (N, n) repeated for each of ``size`` unit rates, these, and (size,) or (N, size).
+
+    What is linear in the rates thus gives its tensor in one batch, see :func:`by_unit_rates`.
+    """
+    (checked,), samples = state_arrays((q,), (STATE_NAMES[0],), [(n,)])
+    count = samples[0] if samples else 1
+    return np.repeat(checked.reshape(count, n), size, axis=0), np.tile(np.eye(size), (count, 1)), (*samples, size)
+
+
+def by_unit_rates(values: Array, samples: tuple[int, ...]) -> Array:
+    """Tensor (…, rows, columns, size) of matrices (N size, rows, columns) for the rates of :func:`with_unit_rates`."""
+    return np.ascontiguousarray(np.moveaxis(values.reshape(*samples, *values.shape[-2:]), -3, -1))
+
+
+def zeros_if_omitted(q: ArrayLike, *vectors: ArrayLike | None) -> list[ArrayLike]:
+    """The vectors, with zeros of the shape of q in place of None."""
+    if all(vector is not None for vector in vectors):
+        return list(vectors)  # type: ignore[arg-type]
+    zero = np.zeros(shape_of(q, STATE_NAMES[0]))
+    return [zero if vector is None else vector for vector in vectors]
+
+
+def shape_of(value: ArrayLike, name: str) -> tuple[int, ...]:
+    """Shape of an array; raises StateError, with its name, if it is not one."""
+    return _array(value, name).shape
+
+
+def is_sequence(value: object) -> bool:
+    """Whether a value has items in order, unlike a set, a mapping, a text or a number."""
+    ordered = hasattr(value, "__len__") and hasattr(value, "__getitem__") and getattr(value, "ndim", 1) > 0
+    return ordered and not isinstance(value, str | bytes | Mapping)
+
+
+def sequence(
+    value: Any,
+    name: str,
+    of: str,
+    *,
+    least: int = 0,
+    most: int | None = None,
+    error: type[EomDynamicsError] = StateError,
+) -> list[Any]:
+    """The entries of a list, tuple or array of something, at least and at most so many; else an error by its name."""
+    if not is_sequence(value):
+        raise error(f"{name} must be a sequence of {of}, is {shown(value)}")
+    entries = list(value)
+    few, many = len(entries) < least, most is not None and len(entries) > most
+    if few or many:
+        limit = "" if least == most else f", at least {least}" if few else f", at most {most}"
+        raise error(f"{name} must be a sequence of {of}{limit}, has {len(entries)}")
+    return entries
+
+
+def mapping(value: Any, name: str, of: str, error: type[EomDynamicsError] = StateError) -> Mapping[Any, Any]:
+    """A mapping from something; else an error by its name."""
+    if not isinstance(value, Mapping):
+        raise error(f"{name} must be a mapping from {of}, is {shown(value)}")
+    return value
+
+
+def wrench_sequence(wrench: Any) -> list[Any]:
+    """A wrench and its time derivatives as a list; StateError if it is not a sequence."""
+    return sequence(wrench, "wrench", WRENCH_SEQUENCE)
+
+
+def wrenches(
+    wrench: Sequence[ArrayLike],
+    count: int | None,
+    shape: tuple[int, ...] = (6,),
+    samples: tuple[int, ...] = (),
+    *,
+    symbols: bool = False,
+) -> list[AnyArray]:
+    """A wrench and its time derivatives as arrays (*samples, *shape); omitted ones are zero.
+
+    Each has the shape (6,), or (number of tools, 6), or that of a batch. There are ``count`` results, or as many as
+    ``wrench`` has if None; symbols are returned unchanged rather than refused with ``symbols``. StateError for a wrong
+    shape or a number that is not finite.
+    """
+    arrays = []
+    for k, W in enumerate(wrench_sequence(wrench)):
+        name = f"wrench {name_of(WRENCH_NAMES, k)}"
+        leading = samples if _array(W, name).ndim > len(shape) else ()
+        arrays.append(np.broadcast_to(_checked(W, name, leading + shape, symbols=symbols), samples + shape))
+    if count is None:
+        return arrays
+    return (arrays + [np.broadcast_to(np.zeros(shape), samples + shape)] * count)[:count]
+
+
+def real_array(
+    value: ArrayLike,
+    name: str,
+    shape: tuple[int, ...] | None = None,
+    *,
+    finite: bool = True,
+    error: type[EomDynamicsError] = StateError,
+) -> Array:
+    """Array of numbers, optionally of a given shape, and finite unless ``finite`` is False; else raises ``error``."""
+    try:
+        return _checked(value, name, shape_of(value, name) if shape is None else shape, symbols=False, finite=finite)
+    except StateError as reason:
+        raise error(*reason.args) from None
+
+
+def number_or_vector(value: ArrayLike, name: str, size: int, *, finite: bool = True) -> Array:
+    """Number for all entries, or a vector (size,), as an array (size,); as :func:`real_array`."""
+    array = real_array(value, name, finite=finite)
+    if array.shape not in ((), (size,)):
+        raise StateError(f"{name} must be a number or have shape ({size},), has {array.shape}")
+    return np.broadcast_to(array, (size,))
+
+
+def constant(value: ArrayLike, name: str) -> AnyArray:
+    """Read-only copy of an array; raises StateError, with its name, if it is not one."""
+    array = _array(value, name).copy()
+    array.setflags(write=False)
+    return array
+
+
+def refuse_overflow(
+    values: Sequence[Array] | Array, quantities: Sequence[str], kind: str, names: Sequence[str]
+) -> None:
+    """Raise StateError if a result is not finite, by its quantity and the joint or motor (``kind``) of this name.
+
+    There is a row of values (…, len(names)) for each quantity.
+    """
+    for quantity, row in zip(quantities, values, strict=True):
+        if not np.isfinite(row).all():
+            at = tuple(np.argwhere(~np.isfinite(row))[0])
+            raise StateError(f"numbers too large: {quantity} of {kind} {shown(names[at[-1]])} would be {row[at]}")
+
+
+def all_finite(arrays: Sequence[AnyArray]) -> bool:
+    """Whether all numbers of all arrays are finite."""
+    return all(bool(np.all(np.isfinite(array))) for array in arrays)
+
+
+def _checked(
+    value: ArrayLike, name: str, shape: tuple[int, ...], *, symbols: bool = True, finite: bool = True
+) -> AnyArray:
+    array = _array(value, name, symbols=symbols)
+    if array.shape != shape:
+        raise StateError(f"{name} must have shape {shape}, has {array.shape}")
+    if symbols and array.dtype == object:
+        return array
+    if array.dtype.kind not in "biuf":
+        raise StateError(f"{name} must be real numbers, is of type {array.dtype}")
+    array = np.asarray(array, dtype=float, order="C")  # ascontiguousarray makes vectors of numbers
+    if finite and not np.isfinite(array).all():
+        if not array.ndim:
+            raise StateError(f"{name} must be finite, is {array}")
+        index = np.argwhere(~np.isfinite(array))[0]
+        raise StateError(f"{name} must be finite; entry {index.tolist()} is {array[tuple(index)]}")
+    return array
+
+
+def _array(value: ArrayLike, name: str, *, symbols: bool = True) -> AnyArray:
+    if type(value) is np.ndarray and value.dtype == np.float64:
+        return value  # at once: all that follows takes longer than many a kernel
+    rows = value if isinstance(value, list | tuple) else (value,)
+    # Converting masked arrays brings back what they hide. By their attribute, since numpy.ma takes long to import.
+    masked = any(hasattr(kind, "mask") for kind in set(map(type, rows)))
+    if masked and any(isinstance(row, np.ndarray) and np.any(getattr(row, "mask", False)) for row in rows):
+        raise StateError(f"{name} has masked entries; fill them, or leave out their states")
+    try:
+        array = np.asarray(value)
+    except Exception:  # rows of different lengths, or symbols of CasADi, which raise errors of several types
+        if is_symbolic(value):
+            raise StateError(f"{name} is symbolic: {SYMBOLIC}") from None
+        raise StateError(f"{name} is not an array of numbers") from None
+    if not symbols and is_symbolic(array):
+        raise StateError(f"{name} is symbolic: {SYMBOLIC}")
+    return array
+
+
+SYMBOLIC = (
+    "this takes numbers; use eom_dynamics.lagrange, of kinematics its SymbolicKinematics, or equations_of_motion for "
+    "SymPy, and eom_dynamics codegen --language casadi for CasADi"
+)
+"""What to do with symbols where numbers are required, for errors."""
+
+
+def is_symbolic(value: object) -> bool:
+    """Whether an argument is a symbol of SymPy or CasADi, or an array that has one."""
+    entries = value.flat if isinstance(value, np.ndarray) and value.dtype == object else (value,)
+    rows = (y for x in entries for y in (x if isinstance(x, list | tuple) else (x,)))
+    return any(type(x).__module__.partition(".")[0] in ("sympy", "casadi") for x in rows)
+
 
 # Largest entry of R'R - I of a rotation matrix, which allows for files with seven digits.
 _ORTHOGONAL = 1e-6
@@ -72,7 +368,7 @@ def flag(value: Any, name: str) -> bool:
 def number_by_rule(
     value: Any, name: str, error: type[EomDynamicsError] = StateError, *, rule: str, unlimited: float | None = None
 ) -> float:
-    """A number by a rule of :func:`.violation`; raises ``error`` if it is something else, such as a bool or a text.
+    """A number by a rule of :func:`violation`; raises ``error`` if it is something else, such as a bool or a text.
 
     The number ``unlimited``, such as infinity, is allowed, too.
     """
@@ -101,7 +397,7 @@ def option(default: Any = None, *, choices: Choices = (), rule: str = "", **word
         default: value; a dict is copied.
         choices: what the value, or each of its entries, must be one of, or a function that returns it; of a mapping,
             its values are what is chosen.
-        rule: number rule of the value, or of each of its entries, see :func:`.number_rules.violation`.
+        rule: number rule of the value, or of each of its entries, see :func:`violation`.
         words: for the command line, see :mod:`eom_dynamics.tools.cli.options`.
     """
     start: dict[str, Any] = {"default_factory": dict} if default == {} else {"default": default}

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arguments import count
-from .arrays import Array
+from .arguments import count, joint_states, real_array
+from .arrays import EFFORT_NAMES, STATE_NAMES, Array
 from .codegen.backends import with_friction, working_kernel
 from .codegen.functions import (
     CompiledFunction,
@@ -34,7 +34,6 @@ from .recursion.inverse_mass_matrix import solve_mass_matrix
 from .robot import Robot
 from .robot.mass_matrix import admits_articulated_bodies, joints_without_inertia
 from .robot.payload import PayloadLike
-from .states import EFFORT_NAMES, STATE_NAMES, joint_states, real_array
 
 # Programs of higher orders take minutes and gigabytes to trace and compile.
 _HIGHEST_ORDER = 10

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .arguments import by_unit_rates, real_array, sequence, shape_of, state_arrays, with_unit_rates
 from .arrays import Array
 from .codegen import floating_programs as programs
 from .codegen.backends import with_friction, working_kernel
@@ -28,7 +29,6 @@ from .robot import Frame, Robot
 from .robot.inertia import body_violation
 from .robot.mass_matrix import admits_articulated_bodies
 from .robot.model import frames_by_name
-from .states import by_unit_rates, real_array, sequence, shape_of, state_arrays, with_unit_rates
 
 # Smallest eigenvalue of a positive definite mass matrix, of diagonal one; rounding leaves 1e-15.
 _SINGULAR = 1e-12

@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike
 from scipy.optimize import least_squares
 
 from . import lie
-from .arguments import checked_pose, count
-from .arrays import AnyArray
+from .arguments import checked_pose, count, joint_vectors, number_of_states, real_array, sequence, wrenches
+from .arrays import STATE_NAMES, AnyArray, derivative_names
 from .codegen.backends import require_robot
 from .constraints import at_rest, body_motion, solve
 from .dynamics import Dynamics
@@ -31,7 +31,6 @@ from .jet import Jet, leibniz
 from .kinematics import body_poses
 from .robot import Robot
 from .spelling import duplicates, shown
-from .states import STATE_NAMES, derivative_names, joint_vectors, number_of_states, real_array, sequence, wrenches
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,7 +40,7 @@ sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("examples", 
 from compilation import forget_old
 
 from eom_dynamics.codegen.recipe import generator_fingerprint
-from eom_dynamics.extras import EXTRAS, MissingLibraryError
+from eom_dynamics.exceptions import EXTRAS, MissingLibraryError
 
 # Compiled code of the tests and of the processes that they start stays out of the user's cache. That of another code
 # generator is of no use, and each load lists the whole folder, which takes 9 ms for ten thousand entries.

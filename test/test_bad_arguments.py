@@ -15,6 +15,7 @@ from linkages import four_bar, four_bar_angles
 from refusals import refusals
 
 import eom_dynamics as eom
+from eom_dynamics.arguments import SYMBOLIC, joint_states, joint_vectors, wrenches
 from eom_dynamics.codegen.backends import KERNELS
 from eom_dynamics.equations import (
     RigidBody,
@@ -31,7 +32,6 @@ from eom_dynamics.kinematics import newton_raphson, planar_2r_inverse
 from eom_dynamics.loops import ClosedLoopArm
 from eom_dynamics.robot import Frame, Inertial
 from eom_dynamics.robot.model import Mimic
-from eom_dynamics.states import SYMBOLIC, joint_states, joint_vectors, wrenches
 
 Call = Callable[[], Any]
 Rows = tuple[tuple[Call, str], ...]

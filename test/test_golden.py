@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from eom_dynamics import Dynamics, ElasticArm, load_robot, packaged_robots
+from eom_dynamics.arrays import STATE_NAMES, WRENCH_NAMES
 from eom_dynamics.codegen.backends import KERNELS
-from eom_dynamics.states import STATE_NAMES, WRENCH_NAMES
 
 # Relative to the largest entry of a quantity in a state: all backends are within 3.1e-15, 14 units in the last place,
 # with GCC 12 and NumPy 2 on x86-64. One more rounding of each of the largest terms fits in.

@@ -23,7 +23,7 @@ import pytest
 from paths import DOCS, ROOT
 
 import eom_dynamics as eom
-from eom_dynamics.extras import EXTRAS, MissingLibraryError, require
+from eom_dynamics.exceptions import EXTRAS, MissingLibraryError, require
 
 
 def test_each_public_name_is_there_and_no_other() -> None:
@@ -79,8 +79,7 @@ def imported_by(path: Path) -> set[str]:
 
 
 ROOMS = (
-    *("exceptions", "extras", "spelling", "terminal", "arrays", "correlation", "number_rules", "units"),
-    *("states", "arguments"),
+    *("exceptions", "spelling", "terminal", "arrays", "correlation", "arguments"),
     *("jet", "elementary", "lie", "jet_functions", "actuators", "robot", "recursion", "codegen", "kinematics"),
     *("equations", "lagrange", "constraints", "floating_base", "dynamics", "contacts", "loops", "elastic"),
     *("trajectory", "simulation", "identification", "control", "export", "recordings"),

@@ -15,7 +15,7 @@ from pages import PATIENT, run_page
 from paths import DOCS, ROOT
 
 import eom_dynamics
-from eom_dynamics.extras import EXTRAS
+from eom_dynamics.exceptions import EXTRAS
 from eom_dynamics.spelling import duplicates
 
 ELSEWHERE = {"new_spring", "notation"}  # pages that test_new_kind.py and test_notation.py run, for their variables

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar, get_type_hints
 
 import numpy as np
 
+from ..arguments import violation
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError
-from ..number_rules import violation
 from ..spelling import shown
 
 

@@ -10,11 +10,10 @@ from typing import Protocol
 
 import numpy as np
 
-from ..arguments import choice, flag
+from ..arguments import SYMBOLIC, all_finite, choice, flag, is_symbolic
 from ..arrays import Array
 from ..exceptions import KernelError, RobotDescriptionError, StateError, warn_of_kernel
 from ..robot import Robot
-from ..states import SYMBOLIC, all_finite, is_symbolic
 from .cache import digest
 from .emit_python import python_function
 from .native import NativeKernel

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from .. import elementary
-from ..extras import require
+from ..exceptions import require
 from ..jet import Jet
 from ..lie import sincos
 from .expressions import Op

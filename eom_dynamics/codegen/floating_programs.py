@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from ..arrays import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, derivative_names
 from ..jet import Jet
 from ..recursion import LinkTree, kinematics, link_tree
 from ..recursion.composite import BASE, composite_coriolis_matrix, composite_mass_matrix
@@ -21,7 +22,6 @@ from ..recursion.newton_euler import inverse_dynamics_on_base, specific_force
 from ..recursion.passive_efforts import passive_energy
 from ..recursion.scalars import Matrix, Numbers, Vector, cross, dot, entries, minus, plus, product, transposed_product
 from ..robot import Frame, Robot
-from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, derivative_names
 from .expressions import Scalar
 from .kinematic_programs import frame_details, pose_entries, tool_tree
 from .programs import WITH_PAYLOAD, carrying_jets

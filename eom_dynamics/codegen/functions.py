@@ -18,22 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Array
+from ..arguments import WRENCH_SEQUENCE, all_finite, real_array, sequence, shape_of, state_arrays
+from ..arrays import PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, Array, name_of
 from ..exceptions import KernelError, StateError, warn_of_kernel
 from ..robot import Robot
 from ..robot.payload import Payload, payload_parameters, payload_shape
-from ..states import (
-    PAYLOAD_NAMES,
-    STATE_NAMES,
-    WRENCH_NAMES,
-    WRENCH_SEQUENCE,
-    all_finite,
-    name_of,
-    real_array,
-    sequence,
-    shape_of,
-    state_arrays,
-)
 from .backends import Kernel, kernel_of
 from .native import STATES_PER_THREAD, NativeKernel, extension, in_threads
 from .program import Program

@@ -9,13 +9,13 @@ from functools import partial
 
 import numpy as np
 
+from ..arrays import derivative_names
 from ..recursion import LinkTree, kinematics, link_tree
 from ..recursion.joint_rates import joint_rates
 from ..recursion.kinematics import center_of_mass
 from ..recursion.scalars import Matrix, Numbers, entries
 from ..robot import Frame, Robot
 from ..robot.task_space import moving_joints
-from ..states import derivative_names
 from .expressions import Partials, Scalar
 from .program import Program
 from .recipe import Inputs, Outputs, Recipe, declared, levels

@@ -16,10 +16,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+from ..arguments import all_finite
 from ..arrays import Array
 from ..exceptions import KernelError
 from ..robot import Robot
-from ..states import all_finite
 from .c_functions import csrc
 from .cache import digest
 from .compiler import compiled

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from .. import recursion
+from ..arrays import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, derivative_names
 from ..jet import Jet
 from ..recursion import LinkTree, composite, inverse_mass_matrix, link_tree
 from ..recursion.composite import of_joints
@@ -20,7 +21,6 @@ from ..recursion.momentum import momentum_balance
 from ..recursion.passive_efforts import passive_efforts, passive_energy
 from ..recursion.scalars import Matrix, dot, entries, minus, product, transposed
 from ..robot import Robot
-from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, derivative_names
 from .expressions import Expression, Partials, Scalar
 from .recipe import Inputs, Outputs, Recipe, declared, levels
 

@@ -20,10 +20,9 @@ from scipy.linalg import solve_triangular
 from scipy.spatial import ConvexHull
 
 from .. import lie
-from ..arguments import count, positive
+from ..arguments import count, positive, real_array
 from ..arrays import Array
 from ..exceptions import ContactError
-from ..states import real_array
 
 FEWEST_FACES = 3
 """Faces of the coarsest pyramid."""

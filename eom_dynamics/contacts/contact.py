@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
+from ..arguments import real_array
 from ..arrays import Array
 from ..exceptions import ContactError
 from ..spelling import shown
-from ..states import real_array
 from .cones import FrictionCone, WrenchCone
 
 # Of rotation matrices and unit vectors.

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 
-from ..arrays import Array
+from ..arguments import mapping, real_array, sequence
+from ..arrays import STATE_NAMES, Array, name_of
 from ..codegen.floating_programs import RATE_NAMES
 from ..constraints import FrameMotion, solve
 from ..dynamics import Dynamics
@@ -29,7 +30,6 @@ from ..jet import Jet
 from ..kinematics import Kinematics
 from ..robot import Robot
 from ..spelling import duplicates, hint, shown
-from ..states import STATE_NAMES, mapping, name_of, real_array, sequence
 from .contact import Contact, PointContact, SurfaceContact
 
 _NAMES = "names of contacts, such as a dict"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import positive
+from ..arguments import positive, real_array
 from ..arrays import Array
 from ..exceptions import StateError
 from ..kinematics import Kinematics
@@ -17,7 +17,6 @@ from ..robot import Robot
 from ..robot.model import EffortSpread
 from ..robot.task_space import poses_within_limits
 from ..spelling import listed, shown
-from ..states import real_array
 from .external_effort import ExternalEffortObserver
 
 CAUSES = {

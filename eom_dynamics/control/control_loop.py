@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array
+from ..arrays import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, Array
 from ..codegen.floating_programs import IMU_NAMES
 from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, STIFFNESS_NAMES
 from ..exceptions import StateError
 from ..robot import Payload
-from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from ..trajectory import Spline
 from .headers import source
 from .online_trajectory import OnlineLimits

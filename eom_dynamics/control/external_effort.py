@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arguments import count
+from ..arguments import count, number_or_vector, real_array
 from ..arrays import Array
 from ..codegen.functions import payload_keyword
 from ..elastic import ElasticArm
@@ -18,7 +18,6 @@ from ..elastic.elastic_arm import require_arm
 from ..exceptions import StateError
 from ..robot.payload import PayloadLike, payload_shape
 from ..spelling import hint
-from ..states import number_or_vector, real_array
 from .control_loop import ControlLoop, LoopHandle
 from .measured import SAMPLE_REASONS, STARTED, sample_reason
 from .robot_table import RobotTable, matrices_of, raise_reason

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import count, flag, positive
-from ..arrays import Array
+from ..arguments import count, flag, mapping, number_or_vector, positive, real_array
+from ..arrays import STATE_NAMES, Array
 from ..dynamics import Dynamics
 from ..elastic import ElasticArm, LimitCheck
 from ..elastic.elastic_arm import lowest_frequency, require_arm
@@ -20,7 +20,6 @@ from ..elastic.limit_violations import refuse_degrees
 from ..exceptions import StateError
 from ..robot.task_space import poses_within_limits
 from ..spelling import hint, listed
-from ..states import STATE_NAMES, mapping, number_or_vector, real_array
 from .library import library
 from .settings import SMOOTHING
 

@@ -8,12 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import number_by_rule, positive
+from ..arguments import number_by_rule, positive, real_array
 from ..arrays import Array
 from ..elastic import ElasticArm
 from ..elastic.elastic_arm import require_arm
 from ..exceptions import TrajectoryError
-from ..states import real_array
 from ..trajectory import Samples, Spline, check
 from .control_loop import ControlLoop
 from .robot_table import RobotTable

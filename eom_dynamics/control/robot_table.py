@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import EFFORT_NAMES, STATE_NAMES, Array
 from ..codegen.backends import KERNELS
 from ..codegen.compiler import require_compiler
 from ..codegen.functions import Stage
@@ -20,7 +20,6 @@ from ..elastic import ElasticArm, LimitCheck
 from ..elastic.elastic_arm import require_arm
 from ..elastic.motor_programs import MOTOR_NAMES
 from ..exceptions import KernelError
-from ..states import EFFORT_NAMES, STATE_NAMES
 from .headers import LARGEST_LOADED
 from .library import library
 from .online_trajectory import braking

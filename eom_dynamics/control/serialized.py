@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, Array
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.native import extension
 from ..elastic.drive_programs import DRIVE_NAMES
 from ..elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ..exceptions import KernelError
-from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from .cdr import MessageLayout
 from .control_loop import ControlLoop
 from .fields import (

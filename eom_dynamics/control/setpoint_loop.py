@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, Array, unit
 from ..codegen.floating_programs import IMU_NAMES
 from ..elastic import Feedforward, LimitCheck, LimitViolation
 from ..elastic.limit_violations import limit_violations, question_of_speed, refuse_degrees, summary
 from ..elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ..exceptions import DoubtfulSetpointError, EomDynamicsError, StateError, TrajectoryError
 from ..robot import Payload
-from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
-from ..units import unit
 from . import diagnosis
 from .control_loop import EXCEEDS, ControlLoop, Refusal, blocked, enumerators, overload, rows
 from .fields import POSITIONS_ALONE

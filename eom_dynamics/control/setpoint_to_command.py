@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arguments import all_finite, refuse_overflow
 from ..arrays import Array
 from ..elastic import BaseMotion, DriveCommand, ElasticArm, Feedforward, LimitCheck, LimitViolation
 from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
@@ -15,7 +16,6 @@ from ..elastic.limit_violations import summary
 from ..equations import EquationsOfMotion, equations_of_motion
 from ..exceptions import EomDynamicsError, StateError
 from ..robot.payload import payload_shape, with_parameters
-from ..states import all_finite, refuse_overflow
 from .fields import COMMAND_FIELDS, EFFORT_FIELDS, MOTOR_FIELDS, WRENCH_FIELDS, read_samples, read_stiffness
 from .joint_order import JointOrder
 from .spatial import read_base_motion, read_wrenches

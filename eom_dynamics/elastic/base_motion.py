@@ -8,13 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import checked_pose
+from ..arguments import checked_pose, real_array, sequence
 from ..arrays import Array
 from ..exceptions import StateError
 from ..jet import Jet
 from ..recursion.newton_euler import specific_force
 from ..robot import Robot
-from ..states import real_array, sequence
 
 # Derivatives of each part of a BaseMotion, the part itself included.
 _ROWS = {"angular_velocity": 4, "specific_force": 3}

@@ -11,16 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import number_by_rule
-from ..arrays import Array
+from ..arguments import mapping, number_by_rule
+from ..arrays import SHAFT_UNITS, Array, at_joint, unit
 from ..exceptions import StateError, TrajectoryError
 from ..filling import TOLERANCE as TOLERANCE
 from ..robot import Robot
 from ..robot.model import NO_LIMITS, Limits
 from ..robot.task_space import independent_ranges
 from ..spelling import hint
-from ..states import mapping
-from ..units import SHAFT_UNITS, at_joint, unit
 from .elastic_arm import ElasticArm, require_arm
 from .feedforward import Feedforward
 from .limit_violations import IN_DEGREES, TURN, LimitViolation, limit_violations

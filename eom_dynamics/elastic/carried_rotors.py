@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 
 from .. import lie, recursion
-from ..arrays import Array
+from ..arrays import EFFORT_NAMES, Array
 from ..codegen.expressions import Scalar
 from ..codegen.program import Program
 from ..codegen.programs import PROGRAMS, WITH_PAYLOAD, carrying_jets
@@ -29,7 +29,6 @@ from ..dynamics import Dynamics
 from ..recursion.links import axis_rotation
 from ..robot.model import Joint, Robot, RotorMount
 from ..spelling import unused_name
-from ..states import EFFORT_NAMES
 from .motor_side import MotorSide
 
 _Z = np.array([0.0, 0.0, 1.0])

@@ -20,14 +20,13 @@ import numpy as np
 
 from .. import recursion
 from ..actuators.drive_units import DriveScales
-from ..arrays import Array
+from ..arrays import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, Array
 from ..codegen.expressions import Expression, Partials, Scalar
 from ..codegen.program import Program, Sizes, trace
 from ..codegen.programs import WITH_PAYLOAD, carrying_jets
 from ..jet import Jet
 from ..recursion import PARAMETERS
 from ..robot import Robot
-from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES
 from .limit_violations import LimitViolation
 from .motor_programs import MOTOR_NAMES
 from .motor_side import MotorSide

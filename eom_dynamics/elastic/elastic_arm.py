@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..actuators.actuator import stacked
-from ..arguments import choice
-from ..arrays import Array
+from ..arguments import choice, joint_states, real_array, sequence
+from ..arrays import EFFORT_NAMES, PAYLOAD_NAMES, SHAFT_UNITS, Array
 from ..codegen.functions import CompiledFunction, compiled_program, payload_keyword, shared_array
 from ..codegen.programs import WITH_PAYLOAD
 from ..dynamics import Dynamics
@@ -33,8 +33,6 @@ from ..robot import Robot
 from ..robot.model import COMPENSATIONS, ROTOR_MODELS
 from ..robot.payload import PayloadLike
 from ..spelling import shown
-from ..states import EFFORT_NAMES, PAYLOAD_NAMES, joint_states, real_array, sequence
-from ..units import SHAFT_UNITS
 from .base_motion import BaseMotion
 from .carried_rotors import CarriedRotors
 from .drive_programs import Drive, DriveCommand, DriveState, drive_command, drive_state, scales

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arguments import not_negative
-from ..arrays import Array
+from ..arguments import not_negative, refuse_overflow, sequence
+from ..arrays import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, Array, name_of
 from ..codegen import floating_programs
 from ..codegen.backends import KERNELS
 from ..codegen.floating_programs import IMU_NAMES
@@ -36,7 +36,6 @@ from ..codegen.state_method import CompiledMethods, state_method
 from ..dynamics import Dynamics
 from ..exceptions import StateError
 from ..robot.payload import PayloadLike
-from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, name_of, refuse_overflow, sequence
 from .base_motion import BaseMotion, checked_base
 from .carried_rotors import CarriedRotors, links_with_rotors
 from .motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES, directional

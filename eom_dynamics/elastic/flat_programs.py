@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from .. import recursion
+from ..arrays import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
 from ..codegen.expressions import Scalar
 from ..codegen.program import Program, trace
 from ..codegen.programs import WITH_PAYLOAD, carrying_jets
 from ..recursion.composite import composite_mass_matrix, of_joints
 from ..recursion.inverse_mass_matrix import solver
 from ..robot import Robot
-from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
 from .motor_programs import MOTOR_NAMES, STIFFNESS_NAMES, Vectors, spring_names
 from .motor_side import MotorSide
 

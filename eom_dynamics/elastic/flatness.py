@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Array
+from ..arguments import real_array
+from ..arrays import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, Array
 from ..codegen.functions import (
     CompiledFunction,
     Keyword,
@@ -39,7 +40,6 @@ from ..codegen.functions import (
 )
 from ..exceptions import KernelError, StateError
 from ..robot.payload import PayloadLike
-from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, real_array
 from . import flat_programs
 from .elastic_arm import ElasticArm, require_arm
 from .feedforward import Feedforward

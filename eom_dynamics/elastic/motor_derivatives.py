@@ -18,14 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import count
+from ..arguments import count, joint_states, sequence, wrench_sequence, wrenches
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError, StateError
 from ..jet import Jet
 from ..recursion import LinkTree, inverse_dynamics, link_tree
 from ..robot import Robot
 from ..robot.inertia import Inertial
-from ..states import joint_states, sequence, wrench_sequence, wrenches
 from .elastic_arm import ElasticArm, require_arm
 
 

@@ -12,14 +12,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..actuators import Motor
+from ..arrays import EFFORT_NAMES, SHAFT_UNITS, STATE_NAMES, derivative_names
 from ..codegen.emit_python import python_function
 from ..codegen.expressions import Expression, Partials, Scalar
 from ..codegen.program import Program, Sizes, trace
 from ..elementary import clipped, select
 from ..filling import SETTLED as SETTLED
 from ..jet import Jet
-from ..states import EFFORT_NAMES, STATE_NAMES, derivative_names
-from ..units import SHAFT_UNITS
 from .motor_side import MotorSide
 
 STIFFNESS_NAMES = ("k", "kd", "kdd")

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arguments import all_finite
 from ..arrays import Array
 from ..codegen.functions import CompiledFunction, compiled_program
 from ..codegen.program import Program
 from ..exceptions import StateError, StiffnessError
-from ..states import all_finite
 from . import motor_programs as programs
 from .motor_side import MotorSide
 

@@ -24,14 +24,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import choice
-from ..arrays import AnyArray
+from ..arguments import choice, joint_vectors, number_of_states, wrenches
+from ..arrays import STATE_NAMES, AnyArray, derivative_names
 from ..codegen.backends import require_robot
 from ..exceptions import StateError
 from ..jet import Jet
 from ..recursion.passive_efforts import passive_efforts, passive_joints
 from ..robot import Robot
-from ..states import STATE_NAMES, derivative_names, joint_vectors, number_of_states, wrenches
 from .body_matrices import CORIOLIS_FORMS, BodyMatrices
 from .system import system_matrices, tool_matrix
 

@@ -28,13 +28,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
-from ..arguments import checked_pose, choice
+from ..arguments import checked_pose, choice, state_arrays, wrenches
 from ..arrays import AnyArray, Array, times
 from ..codegen.backends import require_robot
 from ..exceptions import StateError
 from ..jet import Jet, leibniz
 from ..robot import Robot
-from ..states import state_arrays, wrenches
 from .body_matrices import CORIOLIS_FORMS, BodyMatrices, ad_blocks, block_diagonal
 from .closed_form import EquationsOfMotion, external_forces, passive_forces
 from .system import system_matrices, tool_matrix

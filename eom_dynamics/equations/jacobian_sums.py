@@ -22,12 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
-from ..arguments import choice
+from ..arguments import choice, joint_vectors
 from ..arrays import AnyArray
 from ..codegen.backends import require_robot
 from ..kinematics.frames import body_poses
 from ..robot import Robot
-from ..states import joint_vectors
 from .closed_form import equations_of_motion, passive_forces
 
 

@@ -24,13 +24,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
-from ..arguments import choice
+from ..arguments import choice, joint_vectors, number_of_states
 from ..arrays import AnyArray
 from ..codegen.backends import require_robot
 from ..exceptions import RobotDescriptionError, StateError
 from ..jet import Jet, leibniz
 from ..robot import Robot
-from ..states import joint_vectors, number_of_states
 from .body_matrices import BodyMatrices
 from .floating_base import floating_states, floating_system
 from .system import system_matrices

@@ -19,11 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
-from ..arguments import checked_pose, real_number
+from ..arguments import checked_pose, real_array, real_number
 from ..arrays import Array, times
 from ..exceptions import StateError
 from ..robot.inertia import Inertial, spatial_inertia
-from ..states import real_array
 
 
 @dataclass(frozen=True, eq=False)

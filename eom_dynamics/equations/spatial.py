@@ -24,13 +24,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
+from ..arguments import joint_vectors, number_of_states, wrenches
 from ..arrays import AnyArray
 from ..codegen.backends import require_robot
 from ..exceptions import StateError
 from ..jet import Jet, leibniz
 from ..kinematics.frames import body_poses
 from ..robot import Robot
-from ..states import joint_vectors, number_of_states, wrenches
 from .body_matrices import ad_blocks, block_diagonal
 from .closed_form import EquationsOfMotion, of_batch, passive_forces
 from .system import ancestors, inertia_matrix, screw_matrix, tool_matrix

@@ -17,13 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
-from ..arguments import choice
+from ..arguments import choice, joint_vectors
 from ..arrays import AnyArray
 from ..codegen.backends import require_robot
 from ..exceptions import StateError
 from ..jet import Jet, leibniz
 from ..robot import Robot
-from ..states import joint_vectors
 from .body_matrices import CORIOLIS_FORMS, BodyMatrices, ad_blocks, block_diagonal
 
 

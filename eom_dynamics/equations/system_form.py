@@ -27,10 +27,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import joint_vectors, real_array, wrenches, zeros_if_omitted
 from ..arrays import AnyArray
 from ..codegen.backends import require_robot
 from ..robot import Robot
-from ..states import joint_vectors, real_array, wrenches, zeros_if_omitted
 from .body_matrices import ad_blocks
 from .closed_form import passive_forces
 from .system import ancestors, base_matrix, inertia_matrix, joint_steps, parent_matrix, screw_matrix, tool_matrix

@@ -15,7 +15,7 @@ from ..codegen.c_functions import filled
 from ..codegen.emit_python import casadi_function
 from ..codegen.program import Program
 from ..elastic.motor_side import MotorSide
-from ..extras import missing
+from ..exceptions import missing
 from ..robot import Robot
 from . import c_project, cuda_project, dynamics_solver, matlab, ros2_control, ros_package
 from .compiled_loop import UnavailableError

@@ -6,13 +6,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping
 
-from ..arrays import Array
+from ..arrays import WRENCH_NAMES, Array
 from ..codegen.c_functions import filled
 from ..codegen.expressions import Op
 from ..codegen.program import MonotoneFunction, Program
 from ..codegen.straight_line import Syntax, straight_line
 from ..elastic.motor_programs import STIFFNESS_NAMES
-from ..states import WRENCH_NAMES
 from .functions import Function, Steps
 from .project import SUMMARIES, Project, matrix_size, table
 from .stored_values import TOLERANCE, StoredValues

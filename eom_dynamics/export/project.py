@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from .. import __version__
+from ..arrays import SHAFT_UNITS, STATE_NAMES, unit
 from ..codegen.backends import require_numeric_robot
 from ..codegen.program import Program
 from ..codegen.programs import WITH_PAYLOAD
@@ -22,8 +23,6 @@ from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, SE
 from ..elastic.motor_side import MotorSide
 from ..exceptions import KernelWarning, RobotDescriptionError
 from ..robot import Robot
-from ..states import STATE_NAMES
-from ..units import SHAFT_UNITS, unit
 from .functions import (
     DRIVE_COMMAND,
     DRIVE_STATE,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, Array
 from ..codegen.emit_python import python_function
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.programs import WITH_PAYLOAD
@@ -17,7 +17,6 @@ from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, SE
 from ..elastic.motor_side import MotorSide
 from ..jet import Jet
 from ..recursion import PARAMETERS
-from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
 from .functions import OF_DRIVES, OF_MOTORS, PLANT, Function, Steps, links_of, traced
 from .project import Project
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.signal import butter, sosfiltfilt, welch
 
+from ..arguments import real_array
 from ..arrays import Array
 from ..correlation import autocorrelations
-from ..states import real_array
 from .recording import IdentificationError
 
 _JITTER = 0.01  # largest difference between time steps, relative to the median

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import not_negative
-from ..arrays import Array, times
+from ..arguments import by_unit_rates, is_sequence, not_negative, real_array, with_unit_rates
+from ..arrays import STATE_NAMES, Array, times
 from ..codegen import kinematic_programs as programs
 from ..codegen.backends import require_numeric_robot, require_robot, working_kernel
 from ..codegen.functions import CompiledFunction, Keyword, Signature, Vector, derivatives, motion_vectors
@@ -23,7 +23,6 @@ from ..recursion.kinematics import REPRESENTATIONS, SYNONYMS, representation
 from ..robot import Frame, Robot
 from ..robot.model import frames_by_name
 from ..spelling import shown
-from ..states import STATE_NAMES, by_unit_rates, is_sequence, real_array, with_unit_rates
 from .frames import named_frame, signature_of
 
 _TWIST, _POINT = (6,), (3,)

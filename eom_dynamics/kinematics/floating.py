@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Array
+from ..arguments import real_array
+from ..arrays import EFFORT_NAMES, STATE_NAMES, Array, derivative_names
 from ..codegen import floating_programs as programs
 from ..codegen.floating_programs import RATE_NAMES
 from ..codegen.functions import Signature, Vector, derivatives, motion_vectors, vectors
@@ -20,7 +21,6 @@ from ..recursion.composite import BASE
 from ..recursion.kinematics import REPRESENTATIONS, representation
 from ..robot import Frame, Robot
 from ..spelling import shown
-from ..states import EFFORT_NAMES, STATE_NAMES, derivative_names, real_array
 from .frames import named_frame, signature_of
 
 _POSE = (4, 4)

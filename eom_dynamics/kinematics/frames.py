@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
-from ..arrays import AnyArray
+from ..arguments import joint_vectors, number_of_states
+from ..arrays import AnyArray, derivative_names
 from ..codegen.backends import require_robot
 from ..codegen.functions import Signature, Vector, derivatives
 from ..exceptions import StateError
 from ..robot import Frame, Robot
 from ..spelling import hint, shown
-from ..states import derivative_names, joint_vectors, number_of_states
 
 
 def body_poses(robot: Robot, q: ArrayLike) -> list[AnyArray]:

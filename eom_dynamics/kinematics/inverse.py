@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import choice, count, flag, positive
+from ..arguments import choice, count, flag, is_sequence, joint_states, positive, real_array
 from ..arrays import AnyArray, Array
 from ..codegen.native_solver import (
     ANY,
@@ -29,7 +29,6 @@ from ..exceptions import KernelError, StateError
 from ..robot import Robot
 from ..robot.task_space import characteristic_length, independent_ranges
 from ..spelling import shown
-from ..states import is_sequence, joint_states, real_array
 from .compiled import Kinematics, kinematics_of
 
 ALL = (1.0,) * 6

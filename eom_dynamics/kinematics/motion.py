@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import not_negative, positive
+from ..arguments import all_finite, joint_states, not_negative, positive, real_array, sequence
 from ..arrays import AnyArray, Array
 from ..exceptions import StateError
 from ..robot import Robot
 from ..robot.task_space import TWIST, characteristic_length, moving_joints
-from ..states import all_finite, joint_states, real_array, sequence
 from .compiled import Kinematics, kinematics_of
 from .inverse import inverse_kinematics
 

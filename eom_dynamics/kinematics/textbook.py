@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
-from ..arguments import choice, count, positive
+from ..arguments import choice, count, joint_vectors, positive, real_array
 from ..arrays import Array
 from ..exceptions import StateError
 from ..robot import Robot
-from ..states import joint_vectors, real_array
 from .compiled import Kinematics, kinematics_of
 from .inverse import ALL, POSITION
 from .motion import differential_inverse_kinematics

@@ -4,7 +4,7 @@
 Requires the extra ``symbolic``.
 """
 
-from ..extras import require
+from ..exceptions import require
 
 require("symbolic")  # before the modules below, which import SymPy
 

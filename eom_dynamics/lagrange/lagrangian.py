@@ -24,10 +24,9 @@ from typing import Any
 import sympy as sp
 from sympy.physics.mechanics import LagrangesMethod, dynamicsymbols
 
-from ..arguments import choice, count
+from ..arguments import choice, count, is_sequence, mapping
 from ..exceptions import EomDynamicsError
 from ..spelling import duplicates
-from ..states import is_sequence, mapping
 from .normal_form import exact, normal_form
 
 

@@ -16,9 +16,8 @@ from zipfile import BadZipFile, is_zipfile
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array
+from ..arrays import STATE_NAMES, Array
 from ..spelling import duplicates, listed, shown
-from ..states import STATE_NAMES
 from ..trajectory import Samples
 
 # Exceptions of NumPy and zipfile for archives that are damaged, encrypted, or claim more than the memory holds.

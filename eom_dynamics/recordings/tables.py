@@ -16,7 +16,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..control.fields import EFFORT_FIELDS, MEASURED_FIELDS
-from ..extras import require
+from ..exceptions import require
 from ..identification import IdentificationError
 from ..spelling import duplicates, listed
 from .number_files import read_arrays, read_table

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import lie
+from ..arguments import real_array
 from ..arrays import Array
 from ..exceptions import StateError
 from ..spelling import shown
-from ..states import real_array
 
 
 def symmetric(xx: float, xy: float, xz: float, yy: float, yz: float, zz: float) -> Array:

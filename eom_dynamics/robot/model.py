@@ -16,8 +16,8 @@ from ..actuators.friction import Friction
 from ..actuators.parallel_springs import ParallelSpring
 from ..actuators.springs import RIGID, CoupledSpring, Spring
 from ..actuators.transmission import Transmission
+from ..arguments import constant
 from ..arrays import Array
-from ..states import constant
 from .inertia import Inertial, spatial_inertia
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.80665)

@@ -10,12 +10,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import LARGEST, real_array, violation
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError, StateError
 from ..lie import inverse
-from ..number_rules import LARGEST, violation
 from ..spelling import hint, shown
-from ..states import real_array
 from .inertia import Inertial, body_violation, symmetric
 from .model import Robot, frames_by_name
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..number_rules import LARGEST, SMALLEST, violation
+from ..arguments import LARGEST, SMALLEST, violation
 from ..spelling import close_match, listed
 from .description import SINGLE_TYPES, Description, JointDescription, MimicDescription
 

@@ -3,8 +3,7 @@
 
 import sys
 
-from ..exceptions import EomDynamicsError
-from ..extras import require_ros
+from ..exceptions import EomDynamicsError, require_ros
 
 # While Python locates a module to run with -m, before a module that imports rclpy fails with a traceback.
 if sys.argv[:1] == ["-m"]:

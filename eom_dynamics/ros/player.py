@@ -35,12 +35,11 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.utilities import remove_ros_args, try_shutdown
 
-from ..arrays import Array
+from ..arguments import violation
+from ..arrays import STATE_NAMES, Array
 from ..control.fields import COMMAND_FIELDS, MOTOR_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS, doubles
 from ..control.spatial import wrench_messages
 from ..exceptions import EomDynamicsError
-from ..number_rules import violation
-from ..states import STATE_NAMES
 from ..terminal import prepare_streams, printable
 from .dynamics.statistics import STATUS_NAME
 from .executors import make_executor, spin_until

@@ -29,6 +29,7 @@ from rclpy.parameter import parameter_value_to_python
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_parameters
 from std_msgs.msg import String
 
+from ..arrays import STATE_NAMES
 from ..control.setpoint_loop import SetpointLoop
 from ..control.setpoint_to_command import SetpointEvaluator
 from ..elastic import ElasticArm
@@ -40,7 +41,6 @@ from ..robot.readers.loading import read_description
 from ..robot.readers.parameter_tree import description_from_parameters, robot_with
 from ..robot.readers.urdf import description_from_urdf
 from ..robot.readers.xacro import expand_xacro
-from ..states import STATE_NAMES
 from ..terminal import printable
 from .executors import Worker, steady_timer
 from .node_parameters import DESCRIPTION, FILE, PREFIX, ROBOT, SECTIONS, SOURCE_NODE, URDF, nested, section, start_value

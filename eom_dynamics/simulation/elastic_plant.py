@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..actuators.actuator import stacked
-from ..arrays import Array
+from ..arguments import joint_states, real_array
+from ..arrays import STATE_NAMES, Array
 from ..elastic import ElasticArm, motor_jet
 from ..elastic.carried_rotors import CarriedRotors
 from ..elastic.elastic_arm import require_arm
 from ..exceptions import RobotDescriptionError, StateError
 from ..recursion.inverse_mass_matrix import solve_mass_matrix
 from ..spelling import shown
-from ..states import STATE_NAMES, joint_states, real_array
 
 
 class PlantInertia:

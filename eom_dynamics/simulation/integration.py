@@ -14,12 +14,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import choice, positive
+from ..arguments import choice, positive, real_array, violation
 from ..arrays import Array
 from ..exceptions import SimulationError, StateError
-from ..number_rules import violation
 from ..spelling import shown
-from ..states import real_array
 from .elastic_plant import ElasticPlant, require_plant
 
 Control: TypeAlias = Callable[[float, Array], Array]

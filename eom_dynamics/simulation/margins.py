@@ -26,12 +26,11 @@ from scipy.optimize import linear_sum_assignment
 
 from ..actuators.actuator import LOSSLESS
 from ..actuators.friction import Friction
-from ..arguments import not_negative, positive
-from ..arrays import Array
+from ..arguments import joint_states, not_negative, positive
+from ..arrays import STATE_NAMES, Array
 from ..elastic import ElasticArm
 from ..elastic.elastic_arm import lowest_frequency
 from ..exceptions import StateError
-from ..states import STATE_NAMES, joint_states
 from .elastic_plant import ElasticPlant
 
 # Step of central differences, rad or m, and per s.

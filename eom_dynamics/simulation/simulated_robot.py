@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ..actuators import parameters as checks
 from ..actuators.drive_units import SI_UNITS
-from ..arguments import choice, count, not_negative
+from ..arguments import choice, count, not_negative, real_array
 from ..arrays import Array
 from ..elastic import ElasticArm
 from ..elastic.bounds import bounds, independent_limits
@@ -22,7 +22,6 @@ from ..exceptions import RobotDescriptionError, RobotDescriptionWarning, Simulat
 from ..kinematics import Kinematics
 from ..robot import Robot
 from ..robot.model import DRIVE_INTERPOLATIONS
-from ..states import real_array
 from .elastic_plant import ElasticPlant
 from .stepping import Servo, Stepper, effort_only
 

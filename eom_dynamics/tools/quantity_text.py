@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arrays import unit
 from ..robot import Robot
-from ..units import unit
 
 NOTHING = "–"
 """Text of an unknown number."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, unit
 from ..control.fields import MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ..elastic import ElasticArm
 from ..exceptions import EomDynamicsError
@@ -24,7 +24,6 @@ from ..recordings.topics import is_motor_topic, is_sent
 from ..robot import Robot
 from ..trajectory.limits import Peak, check
 from ..trajectory.trajectory import Samples
-from ..units import unit
 from .quantity_text import NOTHING, milli, number, percent, together
 from .replay.job import Job
 from .replay.one import described_robot, replay_bag

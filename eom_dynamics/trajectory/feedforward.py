@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Array
+from ..arrays import STATE_NAMES, Array
 from ..elastic import ElasticArm, Feedforward
 from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from ..elastic.elastic_arm import require_arm
 from ..exceptions import StateError, TrajectoryError
-from ..states import STATE_NAMES
 from .limits import Verdict, check, verdict_of
 from .quantities import Load, SampledLoad
 from .spline import Spline, check_times, dense_states

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Array
+from ..arguments import joint_states
+from ..arrays import STATE_NAMES, Array
 from ..elastic import ElasticArm, Feedforward
 from ..elastic.bounds import TOLERANCE, Bounds, GivenLimits, bounds
 from ..elastic.elastic_arm import require_arm
 from ..elastic.limit_violations import IN_DEGREES, TURN, beyond, nearest_end, range_ratio, summary
 from ..exceptions import TrajectoryError
-from ..states import STATE_NAMES, joint_states
 from .quantities import (
     SLOWEST,
     Load,

@@ -18,14 +18,12 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import Array
+from ..arrays import SHAFT_UNITS, STATE_NAMES, WRENCH_NAMES, Array
 from ..codegen.functions import shared_array
 from ..elastic import ElasticArm, Feedforward
 from ..elastic.bounds import TOLERANCE, Bounds, bounds
 from ..elastic.motor_programs import STIFFNESS_NAMES
 from ..exceptions import StateError, StiffnessError
-from ..states import STATE_NAMES, WRENCH_NAMES
-from ..units import SHAFT_UNITS
 
 _OF_SHAFTS = tuple(f"motor_{name}" for name in SHAFT_UNITS)
 _PART = 4096  # samples that are computed together: their working memory fits in the cache of a core

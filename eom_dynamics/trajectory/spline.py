@@ -9,9 +9,9 @@ from math import comb, factorial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arguments import real_array
 from ..arrays import Array
 from ..exceptions import TrajectoryError
-from ..states import real_array
 from .trajectory import Scaled, Trajectory, sample_times
 
 ORDERS = 5  # number of derivatives of a state: q … qdddd

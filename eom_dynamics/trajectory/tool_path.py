@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
+from ..arguments import joint_states
 from ..arrays import AnyArray, Array
 from ..exceptions import StateError, TrajectoryError
 from ..kinematics import Kinematics
 from ..kinematics.motion import ToolTracker, predicted
 from ..robot.task_space import TWIST
-from ..states import joint_states
 from .pose_spline import PoseSpline
 from .spline import ORDERS, Spline
 from .trajectory import Scaled

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arguments import positive
-from ..arrays import Array
+from ..arrays import STATE_NAMES, Array
 from ..exceptions import TrajectoryError
-from ..states import STATE_NAMES
 
 _LARGEST_COUNT = 100_000_000
 """Largest number of samples: 28 GB of states for seven joints. A larger number is due to a wrong unit."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
+from eom_dynamics.arrays import STATE_NAMES
 from eom_dynamics.recordings.bags import BagError, BagWriter, Storage
 from eom_dynamics.recordings.bags.types import COMMAND, JOINT_STATE, SETPOINT
 from eom_dynamics.recordings.options import Source
@@ -18,7 +19,6 @@ from eom_dynamics.recordings.sides import read_sides
 from eom_dynamics.robot import Robot
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation.simulated_robot import Readings, SensorNoise
-from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.tools.demo.processes import Run
 
 from .experiment import NATURAL_FREQUENCY, IdentificationTask

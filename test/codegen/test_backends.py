@@ -13,8 +13,8 @@ from chains import fixed_case
 from differences import deviation
 
 from eom_dynamics import Dynamics, Robot, StateError, equations_of_motion
+from eom_dynamics.arrays import STATE_NAMES
 from eom_dynamics.codegen.backends import KERNELS
-from eom_dynamics.states import STATE_NAMES
 
 STATES = 200
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import eom_dynamics as eom
+from eom_dynamics.arrays import EFFORT_NAMES, STATE_NAMES
 from eom_dynamics.codegen.compiler import run_compiler
 from eom_dynamics.control import headers, settings
 from eom_dynamics.control.control_loop import ControlLoop, Refusal, rows
@@ -19,7 +20,6 @@ from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.control.settings import DEFAULTS, Status
 from eom_dynamics.exceptions import KernelError, KernelWarning, StateError
-from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
 from eom_dynamics.trajectory import Spline, through
 
 MS = 1_000_000

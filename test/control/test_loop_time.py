@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import eom_dynamics as eom
+from eom_dynamics.arrays import STATE_NAMES
 from eom_dynamics.control.control_loop import ControlLoop, Refusal
 from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.control.robot_table import RobotTable
-from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.trajectory import Spline
 
 MS, START = 1_000_000, 10**18

@@ -11,14 +11,13 @@ import pytest
 from paced import fast
 
 import eom_dynamics as eom
-from eom_dynamics.arrays import Array
+from eom_dynamics.arrays import EFFORT_NAMES, Array
 from eom_dynamics.control.control_loop import ControlLoop, Refusal
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.settings import LONGEST_BLEND
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.robot.payload import payload_parameters
-from eom_dynamics.states import EFFORT_NAMES
 from eom_dynamics.trajectory import Spline
 from eom_dynamics.trajectory.waypoints import through
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from reference.checks import Checks, Settings
 
 import eom_dynamics as eom
+from eom_dynamics.arrays import STATE_NAMES
 from eom_dynamics.control.control_loop import EXCEEDS
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.setpoint_loop import SetpointLoop
@@ -21,7 +22,6 @@ from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.control.settings import CHECK_POLICIES
 from eom_dynamics.elastic import LimitCheck
 from eom_dynamics.robot.model import Limits
-from eom_dynamics.states import STATE_NAMES
 
 NAMES = ("shoulder", "elbow", "wrist")
 MS = 1_000_000

@@ -11,11 +11,11 @@ from exported_loop import ExportedTable
 from hostile_streams import HOME, STREAMS, assert_harmless, wave
 
 import eom_dynamics as eom
+from eom_dynamics.arrays import STATE_NAMES
 from eom_dynamics.control.control_loop import ControlLoop, Refusal
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.settings import Status
 from eom_dynamics.robot import Limits
-from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.trajectory import check, rest_to_rest
 
 RATE = 1000.0

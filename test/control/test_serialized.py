@@ -15,6 +15,7 @@ from springs import EVERY_KIND, with_springs
 import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Motor
 from eom_dynamics.actuators.drive_units import SIDES, DriveUnits
+from eom_dynamics.arrays import EFFORT_NAMES
 from eom_dynamics.control import serialized
 from eom_dynamics.control.cdr import ENCAPSULATION, MessageLayout, stamp_of
 from eom_dynamics.control.control_loop import Refusal
@@ -33,7 +34,6 @@ from eom_dynamics.control.settings import LIMIT_POLICIES
 from eom_dynamics.control.spatial import wrench_messages
 from eom_dynamics.elastic.drive_programs import DRIVE_NAMES
 from eom_dynamics.elastic.motor_programs import MOTOR_NAMES
-from eom_dynamics.states import EFFORT_NAMES
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")

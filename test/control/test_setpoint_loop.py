@@ -20,6 +20,7 @@ from springs import EVERY_KIND, with_springs
 import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Friction, Gear, Motor, Transmission
 from eom_dynamics.actuators.springs import CoupledSpring
+from eom_dynamics.arrays import EFFORT_NAMES, STATE_NAMES
 from eom_dynamics.control.fields import BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.control.robot_table import RobotTable
@@ -30,7 +31,6 @@ from eom_dynamics.elastic import LimitCheck
 from eom_dynamics.elastic.motor_programs import DEFLECTION
 from eom_dynamics.exceptions import LimitError, StiffnessError
 from eom_dynamics.robot.model import Limits
-from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
 
 MS = 1_000_000
 START = 1_700_000_000_000 * MS

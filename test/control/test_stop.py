@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from reference.stop import rest_after, to_rest
 
 import eom_dynamics as eom
+from eom_dynamics.arrays import EFFORT_NAMES, STATE_NAMES
 from eom_dynamics.control.control_loop import ControlLoop, Refusal, rows
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.control.settings import Status
 from eom_dynamics.elastic import BaseMotion
-from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
 from eom_dynamics.trajectory import check, rest_to_rest
 
 MS = 1_000_000

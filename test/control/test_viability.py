@@ -12,6 +12,7 @@ import pytest
 from exported_loop import ExportedTable
 
 import eom_dynamics as eom
+from eom_dynamics.arrays import STATE_NAMES
 from eom_dynamics.control.control_loop import ControlLoop, Refusal, rows
 from eom_dynamics.control.online_trajectory import OnlineTrajectory, braking, motion_limits
 from eom_dynamics.control.robot_table import RobotTable
@@ -19,7 +20,6 @@ from eom_dynamics.control.setpoint_loop import SetpointLoop
 from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.control.settings import Status
 from eom_dynamics.exceptions import LimitError
-from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.trajectory import minimum_time, rest_to_rest
 
 MS = 1_000_000

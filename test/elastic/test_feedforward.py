@@ -17,10 +17,9 @@ import eom_dynamics as eom
 from eom_dynamics import BaseMotion, ElasticArm, FloatingBase, StateError, base_motion, load_robot
 from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
 from eom_dynamics.actuators.springs import LinearSpring
-from eom_dynamics.arrays import Array
+from eom_dynamics.arrays import EFFORT_NAMES, STATE_NAMES, Array
 from eom_dynamics.codegen.emit_python import casadi_function
 from eom_dynamics.codegen.programs import inverse_dynamics_of_order
-from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
 from eom_dynamics.trajectory import paper_motion
 
 INF = float("inf")

@@ -10,13 +10,13 @@ import pytest
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.actuators import Transmission
 from eom_dynamics.actuators.actuator import Actuator, Motor
+from eom_dynamics.arrays import STATE_NAMES
 from eom_dynamics.control.control_loop import EXCEEDS, ControlLoop
 from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.control.robot_table import RobotTable, limits_of
 from eom_dynamics.elastic import LimitCheck
 from eom_dynamics.elastic.bounds import bounds
 from eom_dynamics.robot.model import Limits
-from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.trajectory import Samples, check, minimum_time
 
 PERIOD, EFFORT, INF = 1_000_000, 20.0, np.inf

@@ -24,7 +24,7 @@ from exported import (
 from linkages import four_bar
 
 from eom_dynamics import ElasticArm, FloatingBase, Robot
-from eom_dynamics.arrays import Array
+from eom_dynamics.arrays import PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, Array
 from eom_dynamics.codegen.program import Program
 from eom_dynamics.elastic import BaseMotion
 from eom_dynamics.elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, SETTLED
@@ -38,7 +38,6 @@ from eom_dynamics.export import (
     StoredValues,
     capabilities,
 )
-from eom_dynamics.states import PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
 
 OCTAVE = shutil.which("octave-cli")
 

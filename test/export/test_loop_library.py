@@ -18,12 +18,12 @@ from springs import with_springs
 
 from eom_dynamics import ElasticArm
 from eom_dynamics.actuators.springs import LinearSpring
+from eom_dynamics.arrays import STATE_NAMES
 from eom_dynamics.codegen.compiler import run_compiler
 from eom_dynamics.control.control_loop import ControlLoop
 from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.exceptions import RobotDescriptionError, StateError
 from eom_dynamics.export import UnavailableError, compiled_loop, loop_library
-from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.tools.cli.main import main
 
 NAME = "sea_planar_2r"

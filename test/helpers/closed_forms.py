@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from eom_dynamics import Kinematics, Robot, equations_of_motion
-from eom_dynamics.arrays import Array
+from eom_dynamics.arrays import PAYLOAD_NAMES, Array
 from eom_dynamics.codegen.programs import WITH_PAYLOAD
 from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, OWN_MOTORS, SENT_NAMES, SHARE
 from eom_dynamics.elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES, between
@@ -20,7 +20,6 @@ from eom_dynamics.export.stored_values import program_results
 from eom_dynamics.jet import Jet
 from eom_dynamics.kinematics import body_poses
 from eom_dynamics.robot.payload import with_parameters
-from eom_dynamics.states import PAYLOAD_NAMES
 
 Values = Mapping[str, Array]
 

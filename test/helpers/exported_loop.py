@@ -11,13 +11,13 @@ from exported import CPP_STRICT, loop_sources, succeed, write
 from numpy.typing import ArrayLike
 
 from eom_dynamics import ElasticArm, Robot
+from eom_dynamics.arrays import EFFORT_NAMES, STATE_NAMES
 from eom_dynamics.codegen.floating_programs import IMU_NAMES
 from eom_dynamics.control.control_loop import ControlLoop, Refusal
 from eom_dynamics.control.library import library
 from eom_dynamics.elastic.drive_programs import DRIVE_NAMES
 from eom_dynamics.elastic.motor_programs import FRICTION_STATE, MOTOR_NAMES
 from eom_dynamics.export import loop_library
-from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
 
 NEVER = 2**63 - 1
 

@@ -18,7 +18,7 @@ import numpy as np
 from exact import Wrapped
 
 from eom_dynamics import ElasticArm, Feedforward, Robot, StateError, equations_of_motion, load_robot, packaged_robots
-from eom_dynamics.states import STATE_NAMES, WRENCH_NAMES
+from eom_dynamics.arrays import STATE_NAMES, WRENCH_NAMES
 
 FOLDER = Path(__file__).parents[1] / "golden"
 

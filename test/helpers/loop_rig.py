@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from eom_dynamics import ElasticArm, Robot, load_robot
-from eom_dynamics.arrays import Array
+from eom_dynamics.arrays import EFFORT_NAMES, STATE_NAMES, Array
 from eom_dynamics.control.control_loop import ControlLoop
 from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from eom_dynamics.elastic.motor_programs import MOTOR_NAMES
-from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
 from eom_dynamics.trajectory import Spline
 
 MS = 1_000_000

@@ -7,8 +7,8 @@ import numpy as np
 import processes
 from node_client import fork_server
 
+from eom_dynamics.arrays import STATE_NAMES
 from eom_dynamics.control.fields import COMMAND_FIELDS
-from eom_dynamics.states import STATE_NAMES
 
 
 class Play:

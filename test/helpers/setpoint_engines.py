@@ -23,7 +23,7 @@ from reference.loop import Options, ReferenceLoop, Target
 from reference.momentum_observer import momentum_observer
 
 from eom_dynamics import ElasticArm, Robot
-from eom_dynamics.arrays import Array
+from eom_dynamics.arrays import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, Array
 from eom_dynamics.codegen.floating_programs import IMU_NAMES
 from eom_dynamics.control.contact_thresholds import ContactThresholds
 from eom_dynamics.control.control_loop import ControlLoop
@@ -40,7 +40,6 @@ from eom_dynamics.control.trajectories import write_spline
 from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from eom_dynamics.elastic.motor_programs import STIFFNESS_NAMES
 from eom_dynamics.exceptions import EomDynamicsError
-from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from eom_dynamics.tools.command_options import CommandOptions
 from eom_dynamics.tools.replay.job import Job
 from eom_dynamics.tools.replay.one import replay_bag

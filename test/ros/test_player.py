@@ -15,8 +15,8 @@ from paths import CONFIG
 from played import Play
 
 import eom_dynamics as eom
+from eom_dynamics.arrays import STATE_NAMES
 from eom_dynamics.control.fields import COMMAND_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from eom_dynamics.states import STATE_NAMES
 
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 NAMES = list(ROBOT.joint_names)

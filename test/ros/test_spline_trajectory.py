@@ -16,8 +16,8 @@ from setpoint_engines import unspun_node
 from std_srvs.srv import Trigger
 
 import eom_dynamics as eom
+from eom_dynamics.arrays import STATE_NAMES
 from eom_dynamics.control.fields import COMMAND_FIELDS, STATE_FIELDS
-from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.trajectory import Spline
 
 ROBOT = eom.load_robot(CONFIG / "planar_2r.yaml")

@@ -31,9 +31,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 from scipy.ndimage import gaussian_filter1d
 
+from ...arguments import real_array
 from ...arrays import Array
 from ...exceptions import StateError
-from ...states import real_array
 from ..recording import IdentificationError
 from ..sampling import column_lengths, least_squares
 

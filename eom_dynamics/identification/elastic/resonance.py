@@ -29,10 +29,10 @@ from scipy.linalg import eigh
 from scipy.signal import csd, savgol_filter, welch
 
 from ...actuators.springs import DampedSpring, LinearSpring
+from ...arguments import real_array
 from ...arrays import AnyArray, Array
 from ...elastic import ElasticArm
 from ...robot import Joint, Robot
-from ...states import real_array
 from ..recording import IdentificationError, Recording
 from ..sampling import column_lengths, even_signals, least_squares, noise_level
 from .arm import ElasticOptions, check_elastic, measured

@@ -22,11 +22,10 @@ from scipy.interpolate import CubicSpline
 
 from ...actuators.parameters import ParameterError, not_negative, positive
 from ...actuators.springs import SPRINGS, DampedSpring, LinearSpring, Spring, TabulatedSpring
-from ...arguments import choice
+from ...arguments import choice, real_array
 from ...arrays import Array
 from ...robot import Joint, Robot
 from ...spelling import hint
-from ...states import real_array
 from ..recording import IdentificationError
 from ..sampling import LowPass, cutoff_of, even_signals, longest, noise_level, of_one_motion, rate_of
 from .curve_fit import SIGNIFICANT, CurveEstimate, curve_fit

@@ -10,6 +10,7 @@ from itertools import compress
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...arguments import mapping, real_array
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...elastic.bounds import GivenLimits, bounds, independent_limits, joint_limits
@@ -17,7 +18,6 @@ from ...exceptions import StateError, TrajectoryError
 from ...kinematics import Kinematics
 from ...robot import Robot
 from ...robot.model import frames_by_name
-from ...states import mapping, real_array
 from ...trajectory.quantities import Load, quantities
 
 BASE = "base"  # name of the base, where no frame of the robot has it

@@ -5,7 +5,7 @@ Files, types and their CDR serialisation are those of rosbags. This package adds
 same layout, and bounds on what a file from elsewhere may cost.
 """
 
-from ...extras import require
+from ...exceptions import require
 
 try:
     import rosbags  # noqa: F401

@@ -15,10 +15,9 @@ from types import MappingProxyType
 
 from numpy.typing import ArrayLike
 
-from ...exceptions import RobotDescriptionError, StateError
-from ...extras import MissingLibraryError, require
+from ...arguments import real_array
+from ...exceptions import MissingLibraryError, RobotDescriptionError, StateError, require
 from ...spelling import close_match, shown
-from ...states import real_array
 from ..assembly import assemble
 from ..description import Description
 from ..formats import FORMATS, PARAMETER_FILE, format_of

@@ -23,10 +23,9 @@ from ... import lie
 from ...actuators.actuator import Actuator, Motor
 from ...actuators.friction import Friction
 from ...actuators.parallel_springs import ParallelSpring, SignedLinearLaw
+from ...arguments import violation
 from ...arrays import Array
-from ...exceptions import RobotDescriptionError
-from ...extras import require
-from ...number_rules import violation
+from ...exceptions import RobotDescriptionError, require
 from ...spelling import listed, unused_name
 from ..description import Description, FrameDescription, JointDescription, LinkDescription, MimicDescription
 from ..inertia import Inertial

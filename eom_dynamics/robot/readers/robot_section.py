@@ -14,8 +14,8 @@ from types import MappingProxyType
 import numpy as np
 
 from ... import lie
+from ...arguments import warn_of_degrees
 from ...arrays import Array
-from ...number_rules import warn_of_degrees
 from ...spelling import listed
 from ..assembly import UNPHYSICAL
 from ..description import (

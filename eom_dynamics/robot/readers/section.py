@@ -10,9 +10,9 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from ...actuators.parameters import ParameterError
+from ...arguments import LARGEST, SMALLEST, violation
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
-from ...number_rules import LARGEST, SMALLEST, violation
 from ...spelling import close_match, duplicates, hint
 
 T = TypeVar("T")

@@ -15,8 +15,8 @@ import numpy as np
 
 from ... import lie
 from ...actuators.transmission import Transmission
+from ...arguments import warn_of_degrees
 from ...arrays import Array
-from ...number_rules import warn_of_degrees
 from ...spelling import close_match
 from ..description import Description, JointDescription, JointGroup, LinkDescription, MimicDescription
 from ..inertia import Inertial, symmetric

@@ -9,8 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from ...exceptions import RobotDescriptionError
-from ...extras import MissingLibraryError, require
+from ...exceptions import MissingLibraryError, RobotDescriptionError, require
 from .files import Expand as Expand
 from .files import package_folder, refuse_special_file
 from .xml import MAX_CHARACTERS

@@ -16,9 +16,9 @@ from xml.parsers import expat
 
 import numpy as np
 
+from ...arguments import LARGEST, violation
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
-from ...number_rules import LARGEST, violation
 from ...spelling import close_match
 
 # float() alone would accept 1_0, nan and the digits of all scripts.

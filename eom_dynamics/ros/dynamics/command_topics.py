@@ -14,7 +14,7 @@ from rclpy.lifecycle.publisher import LifecyclePublisher
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, Header
 
-from ...arrays import Array
+from ...arrays import EFFORT_NAMES, Array
 from ...control.fields import EFFORT_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, doubles
 from ...control.joint_order import JointOrder
 from ...control.serialized import FEEDFORWARD, ShapeCall
@@ -23,7 +23,6 @@ from ...control.settings import Status
 from ...elastic.drive_programs import DRIVE_NAMES
 from ...elastic.motor_programs import MOTOR_NAMES
 from ...spelling import listed
-from ...states import EFFORT_NAMES
 from ..interfaces import FeedforwardCommand, stream_qos
 
 # A drive that has stalled must continue with the present command, not with those of the past.

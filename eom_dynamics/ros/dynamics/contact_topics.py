@@ -11,6 +11,7 @@ from geometry_msgs.msg import WrenchStamped
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
 
+from ...arrays import unit
 from ...control.contact_thresholds import ContactThresholds, seen_wrench
 from ...control.external_effort import ExternalEffortObserver
 from ...control.fields import doubles
@@ -20,7 +21,6 @@ from ...control.settings import SAID
 from ...exceptions import EomDynamicsError, StateError
 from ...kinematics import Kinematics
 from ...terminal import printable
-from ...units import unit
 from ..diagnostics import present
 from ..robot_node import RobotNode
 from .clocks import WatchedClock

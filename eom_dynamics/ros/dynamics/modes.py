@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...arrays import unit
 from ...control.setpoint_loop import SetpointLoop
 from ...control.settings import MODES
 from ...terminal import printable
-from ...units import unit
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
 from .measured_input import MeasuredInput

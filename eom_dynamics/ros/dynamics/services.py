@@ -12,6 +12,7 @@ import numpy as np
 from geometry_msgs.msg import Vector3
 from rclpy.qos import QoSProfile
 
+from ...arrays import unit
 from ...control.control_loop import overload
 from ...control.fields import write
 from ...control.observed_payload import ObservedPayload
@@ -22,7 +23,6 @@ from ...control.spatial import read_payload
 from ...elastic.limit_violations import summary
 from ...exceptions import EomDynamicsError, StateError
 from ...terminal import printable
-from ...units import unit
 from ..diagnostics import payload_values
 from ..executors import LateAnswers, Worker
 from ..interfaces import Payload, srv, stream_qos

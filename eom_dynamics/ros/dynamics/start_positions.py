@@ -8,14 +8,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...arrays import Array
+from ...arrays import Array, unit
 from ...control.joint_order import shown_name
 from ...control.measured import MeasuredJoint, positions_of
 from ...control.setpoint_loop import SetpointLoop
 from ...control.settings import ELSEWHERE, LONGEST_GAP
 from ...exceptions import StateError
 from ...terminal import printable
-from ...units import unit
 from ..measured_joints import MeasuredJoints
 from ..robot_node import RobotNode
 

@@ -13,13 +13,12 @@ from sensor_msgs.msg import TimeReference
 from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 
-from ...arrays import Array
+from ...arrays import STATE_NAMES, Array
 from ...control.control_loop import Refusal, rows
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
 from ...control.settings import FASTEST_PACE, LARGEST_CORRECTION, LONGEST_GAP, SAID, START_LATENCY, TRANSITION_SAMPLES
 from ...exceptions import StateError, TrajectoryError
-from ...states import STATE_NAMES
 from ...terminal import printable
 from ...trajectory import Spline, Verdict, check
 from ..diagnostics import present

@@ -6,8 +6,7 @@ from __future__ import annotations
 import argparse
 import warnings
 
-from ...exceptions import RobotDescriptionError, RobotDescriptionWarning
-from ...extras import missing
+from ...exceptions import RobotDescriptionError, RobotDescriptionWarning, missing
 from ...robot import formats, load_robot
 from ...robot.formats import MJCF
 from ..results import Result

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...extras import require, require_ros
+from ...exceptions import require, require_ros
 from ..results import Result
 from ..writing import check_folder, write_folder
 from .arguments import add_number, add_output_folder

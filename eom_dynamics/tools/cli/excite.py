@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...arguments import option
-from ...exceptions import EomDynamicsError
-from ...extras import require
+from ...exceptions import EomDynamicsError, require
 from ...robot import Robot
 from ..results import Result
 from ..writing import check_folder

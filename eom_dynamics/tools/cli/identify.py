@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from ...extras import require
+from ...exceptions import require
 from ...terminal import printable
 from ..results import Result
 from ..robot_options import RobotOptions

@@ -23,8 +23,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from ...arguments import choices_of
-from ...number_rules import violation
+from ...arguments import choices_of, violation
 from ...spelling import shown
 
 _Value = TypeVar("_Value")
@@ -49,7 +48,7 @@ def path_with(*endings: str) -> Callable[[str], Path]:
 
 
 def numeric(rule: str = "finite", kind: type = float) -> Callable[[str], Any]:
-    """Return a type for numbers that keep a rule of :mod:`eom_dynamics.number_rules`."""
+    """Return a type for numbers that keep a rule of :func:`eom_dynamics.arguments.violation`."""
 
     def read(text: str) -> Any:
         try:

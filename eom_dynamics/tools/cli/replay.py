@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...arguments import option
-from ...exceptions import EomDynamicsError
-from ...extras import require
+from ...exceptions import EomDynamicsError, require
 from ...recordings.options import Sampling
 from ...terminal import printable
 from ..command_options import CommandOptions

@@ -10,8 +10,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from ...exceptions import EomDynamicsError
-from ...extras import require
+from ...exceptions import EomDynamicsError, require
 from ...recordings.options import Conventions
 from ..results import Result
 from ..robot_options import RobotOptions

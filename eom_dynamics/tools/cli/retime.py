@@ -10,8 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from ...exceptions import TrajectoryError
-from ...extras import require
+from ...exceptions import TrajectoryError, require
 from ..results import Result
 from ..writing import check_folder, whole_folder
 from .arguments import add_output_folder, add_robot_arguments, load

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays import STATE_NAMES
 from ...control.fields import COMMAND_FIELDS, WRENCH_FIELDS
 from ...elastic import ElasticArm
 from ...equations import equations_of_motion
 from ...robot import load_robot
-from ...states import STATE_NAMES
 from ...trajectory import paper_motion, paper_wrench
 
 # The paper's motion is up to 1.61 times as fast as the robot may move.

@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...arrays import Array
+from ...arrays import Array, at_joint
 from ...identification import TERMS, Fit, Score
 from ...identification.elastic.arm import ElasticScore
 from ...identification.links.verification import EffortErrors
 from ...recursion import PARAMETERS
 from ...robot import Joint
-from ...units import at_joint
 from ..quantity_text import NOTHING, effort_units, for_json, number, percent, together, with_deviation
 from ..results import Result, ResultSection, TextTable
 from .elastic import ElasticFit, ResonanceResult

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays import Array
+from ...arrays import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, Array
 from ...codegen.floating_programs import IMU_NAMES
 from ...control.control_loop import EXCEEDS, Refusal
 from ...control.fields import (
@@ -39,7 +39,6 @@ from ...recordings.fitted_motion import FitFigures
 from ...recordings.options import Sampling, renaming_to
 from ...recordings.setpoints import read_setpoints, recorded_payloads, recorded_responses
 from ...recordings.streams import Refusals, Stream
-from ...states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from ..command_options import CommandOptions
 
 # Of cycles without setpoints, ns.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...control.fields import COMMAND_FIELDS, EFFORT_FIELDS
-from ...extras import require
+from ...exceptions import require
 from ...recordings.bags import Bag, BagError, BagWriter, Layout, Storage
 from ...recordings.bags.layout import Bytes
 from ...recordings.bags.types import COMMAND, JOINT_STATE, NUMBERS

@@ -12,8 +12,7 @@ from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
-from ...exceptions import EomDynamicsError
-from ...extras import require
+from ...exceptions import EomDynamicsError, require
 from ...recordings.bags import BagError, find_bags
 from ...recordings.bags.bag import ENDINGS
 from .job import Job

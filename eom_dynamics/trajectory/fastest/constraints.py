@@ -18,11 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays import Array
+from ...arrays import EFFORT_NAMES, STATE_NAMES, Array
 from ...elastic import ElasticArm
 from ...elastic.bounds import Bounds, own_efforts
 from ...exceptions import StateError
-from ...states import EFFORT_NAMES, STATE_NAMES
 from ..quantities import joint_efforts
 from .path import GeometricPath, chain
 from .settings import SETTINGS

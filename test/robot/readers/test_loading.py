@@ -217,7 +217,7 @@ def test_errors_say_what_to_do(name: str, reason: str) -> None:
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eom_dynamics.extras._is_installed", lambda module: module != "robot_descriptions")
+    monkeypatch.setattr("eom_dynamics.exceptions._is_installed", lambda module: module != "robot_descriptions")
     with pytest.raises(
         RobotDescriptionError,
         match=r"^arm_description: robot_descriptions is not installed; .*\[descriptions\].*path of a",

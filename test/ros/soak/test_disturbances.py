@@ -12,8 +12,8 @@ from played import answers_of, played
 from urdf_arms import fresh_mass, urdf_arm
 
 import eom_dynamics as eom
+from eom_dynamics.arrays import STATE_NAMES
 from eom_dynamics.robot import robot_from_urdf
-from eom_dynamics.states import STATE_NAMES
 
 RATE, SECONDS = 1000, 30
 
