@@ -40,7 +40,7 @@ def violation(value: Any, rule: str = "finite", *, smallest: float = 0.0, larges
     if array.dtype.kind not in "iuf":
         return f"must be {'numbers' if array.ndim else 'a number'}, is {shown(value)}"
     holds, words = _RULES.get(rule) or _interval(rule)
-    if not np.all(np.isfinite(array)):
+    if not all_finite(array):
         return f"must be finite, is {_written(array)}"
     if np.any(np.abs(array) > largest):
         return f"must not exceed {largest:g} in SI units, is {shown(value)}"
@@ -222,20 +222,35 @@ def real_array(
     shape: tuple[int, ...] | None = None,
     *,
     finite: bool = True,
+    rule: str = "finite",
     error: type[EomDynamicsError] = StateError,
 ) -> Array:
-    """Array of numbers, optionally of a given shape, and finite unless ``finite`` is False; else raises ``error``."""
+    """Array of numbers, optionally of a given shape, that keep a rule of :func:`violation`; else raises ``error``.
+
+    With ``finite`` False, any numbers.
+    """
     try:
-        return _checked(value, name, shape_of(value, name) if shape is None else shape, symbols=False, finite=finite)
+        array = _checked(value, name, shape_of(value, name) if shape is None else shape, symbols=False, finite=finite)
     except StateError as reason:
         raise error(*reason.args) from None
+    if rule != "finite" and (broken := violation(array, rule)):
+        raise error(f"{name} {broken}")
+    return array
 
 
-def number_or_vector(value: ArrayLike, name: str, size: int, *, finite: bool = True) -> Array:
-    """Number for all entries, or a vector (size,), as an array (size,); as :func:`real_array`."""
-    array = real_array(value, name, finite=finite)
+def number_or_vector(
+    value: ArrayLike,
+    name: str,
+    size: int,
+    rule: str = "finite",
+    *,
+    finite: bool = True,
+    error: type[EomDynamicsError] = StateError,
+) -> Array:
+    """Number for all entries, or a vector (size,), as an array (size,), by the rules of :func:`real_array`."""
+    array = real_array(value, name, finite=finite, rule=rule, error=error)
     if array.shape not in ((), (size,)):
-        raise StateError(f"{name} must be a number or have shape ({size},), has {array.shape}")
+        raise error(f"{name} must be a number or have shape ({size},), has {array.shape}")
     return np.broadcast_to(array, (size,))
 
 
@@ -254,14 +269,19 @@ def refuse_overflow(
     There is a row of values (…, len(names)) for each quantity.
     """
     for quantity, row in zip(quantities, values, strict=True):
-        if not np.isfinite(row).all():
-            at = tuple(np.argwhere(~np.isfinite(row))[0])
+        if at := first_not_finite(row):
             raise StateError(f"numbers too large: {quantity} of {kind} {shown(names[at[-1]])} would be {row[at]}")
 
 
-def all_finite(arrays: Sequence[AnyArray]) -> bool:
+def all_finite(*arrays: Any) -> bool:
     """Whether all numbers of all arrays are finite."""
-    return all(bool(np.all(np.isfinite(array))) for array in arrays)
+    return all(bool(np.isfinite(array).all()) for array in arrays)
+
+
+def first_not_finite(array: AnyArray) -> tuple[int, ...]:
+    """Index of the first number of a vector, or of an array with more axes, that is not finite; () if there is none."""
+    finite = np.isfinite(array)
+    return () if finite.all() else tuple(np.argwhere(~finite)[0].tolist())
 
 
 def _checked(
@@ -275,11 +295,11 @@ def _checked(
     if array.dtype.kind not in "biuf":
         raise StateError(f"{name} must be real numbers, is of type {array.dtype}")
     array = np.asarray(array, dtype=float, order="C")  # ascontiguousarray makes vectors of numbers
-    if finite and not np.isfinite(array).all():
+    if finite and not all_finite(array):
         if not array.ndim:
             raise StateError(f"{name} must be finite, is {array}")
-        index = np.argwhere(~np.isfinite(array))[0]
-        raise StateError(f"{name} must be finite; entry {index.tolist()} is {array[tuple(index)]}")
+        index = first_not_finite(array)
+        raise StateError(f"{name} must be finite; entry {list(index)} is {array[index]}")
     return array
 
 
@@ -380,11 +400,6 @@ def number_by_rule(
 
 
 positive, not_negative = (partial(number_by_rule, rule=rule) for rule in ("positive", "not negative"))
-
-
-def real_number(value: ArrayLike, name: str) -> float:
-    """A finite number; raises StateError if it is something else."""
-    return float(real_array(value, name, ()))
 
 
 Choices = Collection[str] | Callable[[], Collection[str]]

@@ -18,9 +18,10 @@ import eom_dynamics as eom
 from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, identification, lagrange
 from eom_dynamics.control.spatial import force_is_unset, read_base_motion
 from eom_dynamics.elastic import base_motion, flat_state, linearizing_effort, motor_jet, motor_pd_effort
-from eom_dynamics.equations import RigidBody
+from eom_dynamics.equations import RigidBody, newton_euler
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.export import capabilities, project
+from eom_dynamics.kinematics.textbook import planar_2r_inverse
 from eom_dynamics.lagrange import Lagrangian, LagrangianError
 from eom_dynamics.robot.inertia import Inertial
 from eom_dynamics.robot.model import RotorMount
@@ -124,7 +125,7 @@ STATES: Rows = (
     (lambda: sensed(efforts=[ZERO] * 3), r"efforts must be \(tau, taud\), has 3"),
     (lambda: sensed(rigid=[ZERO]), r"rigid must be \(qdd, qddd\), has 1"),
     (lambda: sensed(rigid=[ZERO, np.zeros(3)]), r"rigid qddd must have shape \(2,\), has \(3,\)"),
-    (lambda: sensed("rigid", "linear", rigid=[[NAN, 0.0], ZERO]), "rigid must be finite at rigid joints"),
+    (lambda: sensed("rigid", "linear", rigid=[[NAN, 0.0], ZERO]), "rigid qdd must be finite at rigid joints"),
     (lambda: sensed("cubic", "rigid"), "joint_2: the deflection of a rigid joint does not determine"),
     (lambda: sensed("cubic", "damped"), "joint_2: the deflection of a damped joint does not determine"),
     (lambda: flat_state(arm(model="complete"), *np.zeros((4, 2))), "planar_2r: in the complete rotor model"),
@@ -263,6 +264,38 @@ def test_rounded_rotations_are_poses() -> None:
     turned[:3, :3] = turned[:3, :3].round(7)
     body = RigidBody(Inertial.about_center(1.0, np.zeros(3), np.eye(3)))
     assert np.isfinite(body.seen_from(turned).inertia_matrix).all()
+
+
+PATH = eom.trajectory.straight_lines([eom.lie.pose(np.eye(3), [x, 1.0, 0.0]) for x in (0.9, 1.0, 1.1)], 0.01)
+TIMES = np.linspace(0.0, 1.0, 101)
+STARTED = PATH.derivatives(PATH.start, 0)[0]
+NUMBERS: dict[str, Callable[[float], Any]] = {
+    "rate": lambda x: eom.trajectory.follow(eom.Kinematics(ROBOT), PATH, ZERO, rate=x),
+    "corner": lambda x: eom.trajectory.straight_lines([np.eye(4), STARTED], x),
+    "cutoff": lambda x: eom.trajectory.fit_trajectory(TIMES, np.sin(TIMES)[:, np.newaxis], cutoff=x),
+    "weights": lambda x: eom.inverse_kinematics(eom.Kinematics(ROBOT), STARTED, start=ZERO, weights=[x] * 6),
+    "weights ": lambda x: eom.differential_inverse_kinematics(
+        eom.Kinematics(ROBOT), ZERO, [np.zeros(6)], weights=[x] * 2
+    ),
+    "bandwidth": lambda x: eom.ExternalEffortObserver(arm(), x),
+    "limits": lambda x: eom.OnlineTrajectory(arm(), limits={"velocity": x, "acceleration": 1.0}),
+    "lengths": lambda x: planar_2r_inverse([1.0, x], [1.0, 1.0]),
+    "deflection": lambda x: arm("damped").feedforward(*MOTION, deflection=[x, 0.0]),
+    "deflection ": lambda x: arm("damped").deflections_over_time(TIMES[:3], EFFORTS, start=[0.0, x]),
+    "stiffness k": lambda x: commanded([400.0, x]),
+    "stiffness kd": lambda x: commanded([400.0, 400.0], [0.0, x]),
+    "rigid qdd": lambda x: sensed("rigid", "linear", rigid=[[x, 0.0], ZERO]),
+    "rigid qddd": lambda x: sensed("rigid", "linear", rigid=[ZERO, [x, 0.0]]),
+    "mass": lambda x: newton_euler(x, np.eye(3), *np.zeros((3, 3))),
+    "position": lambda x: arm().friction_states(np.full((3, 2), x), np.zeros((3, 2))),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_nan_is_refused_where_it_comes_in(name: str) -> None:
+    with pytest.raises(EomDynamicsError, match=rf"\b{name.strip()}\b.* (must|is)") as refused:
+        NUMBERS[name](NAN)
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["relative_tolerance", "absolute_tolerance"])

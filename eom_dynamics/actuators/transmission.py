@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import all_finite
 from .parameters import refuse, square
 
 # Beyond this condition number a transmission counts as singular.
@@ -26,6 +27,6 @@ class Transmission:
         """Check the matrix; raises ParameterError unless it is square, finite and invertible."""
         self.matrix = square("matrix", matrix)
         invertible = np.linalg.cond(self.matrix) < _WORST_CONDITION
-        if not (invertible and np.isfinite(np.linalg.inv(self.matrix)).all()):
+        if not (invertible and all_finite(np.linalg.inv(self.matrix))):
             refuse("matrix", "must be invertible: the motors cannot drive all motions of the joints")
         self.inverse = np.linalg.inv(self.matrix)

@@ -46,7 +46,7 @@ class NumpyKernel:
 
     def __call__(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> bool:
         """Compute ``count`` states; see :class:`Kernel`."""
-        if not all_finite(inputs):
+        if not all_finite(*inputs):
             return False
         columns = [column for array in inputs for column in array.T]
         try:

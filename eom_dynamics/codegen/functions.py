@@ -16,7 +16,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..arguments import WRENCH_SEQUENCE, all_finite, real_array, sequence, shape_of, state_arrays
 from ..arrays import PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, Array, name_of
@@ -282,7 +282,7 @@ class CompiledFunction:
                 unknown = [
                     vector.name
                     for vector, result in zip(signature.results, results, strict=True)
-                    if not np.isfinite(result).all()
+                    if not all_finite(result)
                 ]
                 raise StateError(f"numbers too large: {', '.join(unknown) or 'a result'} would not be finite")
         return results
@@ -329,7 +329,7 @@ class CompiledFunction:
             read, written = ([vectors[name] for name in names] for names in (stage.inputs, stage.outputs))
             if not stage.kernel(count, read, written):
                 return False
-        return not self._finite_results or all_finite(results)
+        return not self._finite_results or all_finite(*results)
 
     @cached_property
     def _batches(self) -> Any:
@@ -465,3 +465,17 @@ def shared_array(
     """
     leading = samples if len(shape_of(value, name)) > len(shape) else ()
     return real_array(value, name, leading + shape, finite=finite)
+
+
+def selected_array(
+    value: ArrayLike, name: str, used: NDArray[np.bool_], samples: tuple[int, ...], where: str, other: float = 0.0
+) -> Array:
+    """An array as of :func:`shared_array` in which entries count only where they are ``used``, and are ``other`` else.
+
+    Raises:
+        StateError: it has another shape, or is not finite ``where`` it is used.
+    """
+    array = shared_array(value, name, used.shape, samples, finite=False)
+    if not all_finite(array[..., used]):
+        raise StateError(f"{name} must be finite at {where}")
+    return np.where(used, array, other)

@@ -59,7 +59,7 @@ class NativeKernel:
     def __call__(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> bool:
         """Compute ``count`` states; see :class:`.backends.Kernel`."""
         if count == 1:
-            if not all_finite(inputs):
+            if not all_finite(*inputs):
                 return False
             # The function for one state, for the same bits: the compiler may fuse other operations in lanes.
             self._one(_pointers([x.ctypes.data for x in inputs]), _pointers([y.ctypes.data for y in outputs]))

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import all_finite
 from ..arrays import Array
 from ..recursion.inverse_mass_matrix import ROUNDING, refuse_singular
 from ..robot import Robot
@@ -82,7 +83,7 @@ class CompiledMethods:
         M: Array = self._run("mass_matrix", inputs["q"])[0]
         if "added_inertia" in inputs:
             M = M + np.eye(M.shape[-1]) * inputs["added_inertia"][..., np.newaxis, :]
-        if np.isfinite(M).all():
+        if all_finite(M):
             # Pivots of the recursion are relative to the largest entries in any configuration.
             refuse_singular(self.robot.name, M, _FOLDED * ROUNDING)
 

@@ -109,9 +109,7 @@ class ExternalEffortObserver:
         require_arm(arm)
         n = arm.robot.n
         self.arm, self.order = arm, count(order, "order", 1, 2)
-        self.bandwidth = np.array(number_or_vector(bandwidth, "bandwidth", n))
-        if not (self.bandwidth > 0).all():
-            raise StateError(f"bandwidth must be positive, is {self.bandwidth}")
+        self.bandwidth = np.array(number_or_vector(bandwidth, "bandwidth", n, "positive"))
         if isinstance(sensors, str) or not isinstance(sensors, Iterable):
             sensors = (sensors,) * n
         self.sensors = tuple(sensors)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import all_finite, first_not_finite
 from ..arrays import Array
 from ..exceptions import StateError, StiffnessError
 from .joint_order import JointOrder, shown_name
@@ -70,8 +71,8 @@ def read_samples(
     if list(map(len, parts)).count(n) != len(parts):
         parts, count = _completed(fields, parts, n, optional, most)
     values = np.frombuffer(b"".join(parts)).reshape(len(fields), count, n)
-    if not np.isfinite(values).all():
-        k, *at = first_not_finite(values)
+    if bad := first_not_finite(values):
+        k, *at = bad
         refuse_number(fields[k], values[k], at, order, several=most > 1)
     return order.to_robot(values)
 
@@ -102,9 +103,8 @@ def read_stiffness(message: Any, order: JointOrder, variable: NDArray[np.bool_],
         for field, entries in zip(STIFFNESS_FIELDS, fields, strict=True):
             check_length(field, len(entries), n, count, "joint")
             values = np.frombuffer(entries).reshape(-1, n) if len(entries) else np.zeros((1, n))
-            usable = np.isfinite(values) | ignored
-            if not usable.all():
-                refuse_number(field, values, np.argwhere(~usable)[0], order, several=len(values) > 1)
+            if bad := first_not_finite(np.where(ignored, 0.0, values)):
+                refuse_number(field, values, bad, order, several=len(values) > 1)
             results.append(order.to_robot(values if len(values) > 1 else values[0]))
     except StateError as error:
         raise StiffnessError(str(error)) from None
@@ -148,11 +148,6 @@ def _completed(
     return [part if len(part) else bytes(8 * size) for part in parts], count
 
 
-def first_not_finite(values: Array) -> list[int]:
-    """Index of the first number that is not finite."""
-    return np.argwhere(~np.isfinite(values))[0].tolist()
-
-
 def refuse_number(field: str, values: Array, at: Sequence[int], order: JointOrder, *, several: bool) -> None:
     """Raise StateError for a number of a field (N, n) at a sample and joint; ``several``: name the sample too."""
     sample, joint = at
@@ -168,7 +163,7 @@ def write(response: Any, fields: Sequence[str], values: Sequence[Array]) -> None
         StateError: an entry is not finite, since the numbers of the request are too large.
     """
     for name, value in zip(fields, values, strict=True):
-        if not np.isfinite(value).all():
+        if not all_finite(value):
             raise StateError(f"numbers too large: {name} would not be finite")
         setattr(response, name, doubles(value))
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import first_not_finite
 from ..arrays import Array
 from ..elastic import ElasticArm
 from ..exceptions import StateError
@@ -129,8 +130,7 @@ def read_motors(names: Sequence[str], field: str, given: Sequence[str], **values
             or_none = "" if name == required else " or none"
             raise StateError(f"{name} has {len(value)} entries, must have {len(names)}{or_none}")
         row = np.array(value, dtype=float)[index] if len(value) else np.zeros(len(names))
-        if not np.isfinite(row).all():
-            bad = int(np.argmin(np.isfinite(row)))
+        for bad in first_not_finite(row):
             raise StateError(f"{name} of motor {shown_name(names[bad])} is {row[bad]}")
         rows.append(row)
     return rows

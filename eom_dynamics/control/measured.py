@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arguments import first_not_finite
 from ..arrays import Array
 from ..exceptions import StateError
 from .control_loop import ControlLoop
@@ -103,10 +104,9 @@ class JointSignals:
                 rows[k] = np.asarray(given)[there]
             elif len(given) or field != "effort":
                 raise StateError(f"{field} has {len(given)} entries, must have {count}")
-        if not np.isfinite(rows[:2]).all():
-            row, joint = np.argwhere(~np.isfinite(rows[:2]))[0]
-            field = ("position", "velocity")[row]
-            raise StateError(f"{field} of {shown_name(self._given[there[joint]])} is {rows[row, joint]}")
+        if bad := first_not_finite(rows[:2]):
+            field, name = ("position", "velocity")[bad[0]], self._given[there[bad[1]]]
+            raise StateError(f"{field} of {shown_name(name)} is {rows[bad]}")
         if (self.times[here] >= time).any():
             raise StateError("its stamp repeats or goes back: a stale publisher, or two of the same joints")
         self.values[:, here], self.times[here] = rows, time

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments import all_finite, refuse_overflow
+from ..arguments import refuse_overflow
 from ..arrays import Array
 from ..elastic import BaseMotion, DriveCommand, ElasticArm, Feedforward, LimitCheck, LimitViolation
 from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
@@ -166,9 +166,8 @@ class SetpointEvaluator:
             command = self._feedforward(later, given)
             values = np.concatenate(command)
             efforts, motors = self._split(values)
-            if not np.isfinite(values).all():
-                refuse_overflow(efforts, EFFORT_FIELDS, "joint", arm.robot.joint_names)
-                refuse_overflow(motors, MOTOR_FIELDS, "motor", arm.motor_names)
+            refuse_overflow(efforts, EFFORT_FIELDS, "joint", arm.robot.joint_names)
+            refuse_overflow(motors, MOTOR_FIELDS, "motor", arm.motor_names)
             violations = self._violations(state, command, values) if limit_policy != "ignore" else ()
             if violations and limit_policy == "refuse":
                 raise violations[0].error(f"exceeds limits: {summary(violations)}")
@@ -178,9 +177,8 @@ class SetpointEvaluator:
             sent = None
             if arm.converts:
                 sent = arm.drive_command(command, *later[:3], payload=given.get("payload"))
-                if not all_finite(sent):
-                    refuse_overflow(sent[: len(DRIVE_NAMES)], DRIVE_NAMES, "motor", arm.motor_names)
-                    refuse_overflow(sent[len(DRIVE_NAMES) :], SENT_NAMES, "joint", arm.robot.joint_names)
+                refuse_overflow(sent[: len(DRIVE_NAMES)], DRIVE_NAMES, "motor", arm.motor_names)
+                refuse_overflow(sent[len(DRIVE_NAMES) :], SENT_NAMES, "joint", arm.robot.joint_names)
         return EvaluatedCommand(
             order, state, wrench, efforts, motors, violations, stiffness, base, tuple(payload), lead, sent
         )

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from math import hypot, isfinite
+from math import hypot
 from typing import Any, NoReturn
 
 import numpy as np
 
 from .. import lie
+from ..arguments import all_finite, first_not_finite
 from ..arrays import Array
 from ..elastic import BaseMotion
 from ..exceptions import StateError
 from ..robot import Payload, Robot
-from .fields import ANGULAR_FIELDS, BASE_FIELD, FORCE_FIELDS, check_length, first_not_finite, getter
+from .fields import ANGULAR_FIELDS, BASE_FIELD, FORCE_FIELDS, check_length, getter
 from .joint_order import shown_name
 
 # Largest deviation of a quaternion's length from one; it is then made one.
@@ -33,7 +34,7 @@ def read_pose(position: Any, orientation: Any, name: str) -> Array:
         StateError: the quaternion is not of unit length, or a number is not finite; with the name of the pose.
     """
     numbers = [position.x, position.y, position.z, orientation.x, orientation.y, orientation.z, orientation.w]
-    if not all(map(isfinite, numbers)):
+    if not all_finite(numbers):
         raise StateError(f"{name} must be finite, is {numbers[:3]}, {numbers[3:]}")
     length = hypot(*numbers[3:])
     if abs(length - 1.0) > _UNIT:
@@ -48,11 +49,10 @@ def read_twist(message: Any, name: str) -> Array:
         StateError: a number is not finite; with the name of the vector.
     """
     angular, linear = message.angular, message.linear
-    twist = [angular.x, angular.y, angular.z, linear.x, linear.y, linear.z]
-    if not all(map(isfinite, twist)):
-        (k,) = first_not_finite(np.array(twist))
+    twist = np.array([angular.x, angular.y, angular.z, linear.x, linear.y, linear.z])
+    for k in first_not_finite(twist):
         raise StateError(f"{name}.{('angular', 'linear')[k // 3]}.{'xyz'[k % 3]} is {twist[k]}")
-    return np.array(twist)
+    return twist
 
 
 _FIELDS = ANGULAR_FIELDS + FORCE_FIELDS
@@ -75,8 +75,8 @@ def read_base_motion(message: Any) -> BaseMotion | None:
     values = entries[0]
     if not isinstance(values, np.ndarray):
         values = np.array([[vector.x, vector.y, vector.z] for vector in getter(_FIELDS)(values)])
-    if not np.isfinite(values).all():
-        row, column = first_not_finite(values)
+    if bad := first_not_finite(values):
+        row, column = bad
         raise StateError(f"base[0].{_FIELDS[row]}.{'xyz'[column]} is {values[row, column]}")
     if force_is_unset(values):
         raise StateError(
@@ -126,8 +126,8 @@ def read_wrenches(message: Any, fields: tuple[str, ...], robot: Robot, count: in
         check_length(field, len(entries), k, count, "tool")
     # All fields in one array: a setpoint has one entry or a few.
     values = np.array([moment_first(entry) for entry in chain.from_iterable(given)])
-    if not np.isfinite(values).all():
-        _refuse_number(fields, given, values, robot)
+    if bad := first_not_finite(values):
+        _refuse_number(fields, given, values, robot, *bad)
     results, start = [], 0
     for entries in given:
         part = values[start : (start := start + len(entries))] if len(entries) else np.zeros((k, 6))
@@ -153,9 +153,10 @@ def moment_first(entry: Any) -> Any:
     return torque.x, torque.y, torque.z, force.x, force.y, force.z
 
 
-def _refuse_number(fields: Sequence[str], given: Sequence[Any], values: Array, robot: Robot) -> NoReturn:
-    """Raise StateError for the first number of all entries (number of them, 6) that is not finite."""
-    row, component = first_not_finite(values)
+def _refuse_number(
+    fields: Sequence[str], given: Sequence[Any], values: Array, robot: Robot, row: int, component: int
+) -> NoReturn:
+    """Raise StateError for a number of all entries (number of them, 6) that is not finite."""
     ends = np.cumsum([len(entries) for entries in given])
     which = int(np.searchsorted(ends, row, side="right"))
     place, k = row - ends[which] + len(given[which]), len(robot.tools)

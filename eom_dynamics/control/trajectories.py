@@ -15,11 +15,12 @@ from zlib import crc32
 import numpy as np
 
 from .. import lie
+from ..arguments import all_finite, first_not_finite
 from ..arrays import Array
 from ..exceptions import StateError
 from ..trajectory import PoseSpline, Spline, Trajectory, sample, through_poses
 from ..trajectory.spline import DEGREE, ORDERS
-from .fields import STATE_FIELDS, doubles, first_not_finite
+from .fields import STATE_FIELDS, doubles
 from .joint_order import JointOrder, shown_name
 from .spatial import read_pose, read_twist
 
@@ -151,7 +152,7 @@ def _twists(points: Any, place: int, pose: Array) -> list[Array]:
         return []
     with np.errstate(over="ignore", invalid="ignore"):
         twists = [np.asarray(x, dtype=float) for x in lie.body_twists(pose, *world_aligned)]
-    if not np.isfinite(twists).all():
+    if not all_finite(*twists):
         raise StateError(f"numbers too large: the body twist of points[{k}] would be infinite")
     return twists
 
@@ -234,8 +235,7 @@ def read_spline(message: Any, robot_names: Sequence[str]) -> Spline:
     check_size(message)
     order = JointOrder(robot_names, list(message.joint_names))
     knots = np.array(message.knots, dtype=float)
-    if not np.isfinite(knots).all():
-        (place,) = first_not_finite(knots)
+    for place in first_not_finite(knots):
         raise StateError(f"knots[{place}] is {knots[place]}")
     _check_knots(knots)
     steps = np.diff(knots)
@@ -254,11 +254,11 @@ def read_spline(message: Any, robot_names: Sequence[str]) -> Spline:
             f"{_FEWEST_POWERS - 2} or less that are continuous up to the snap are one polynomial; send fewer pieces"
         )
     coefficients = np.asarray(message.coefficients, dtype=float).reshape(pieces, powers, n)
-    if not np.isfinite(coefficients).all():
-        piece, power, joint = first_not_finite(coefficients)
+    if bad := first_not_finite(coefficients):
+        piece, power, joint = bad
         raise StateError(
             f"coefficients[{(piece * powers + power) * n + joint}] (piece {piece}, power {power}, joint "
-            f"{order.names[joint]!r:.60}) is {coefficients[piece, power, joint]}"
+            f"{order.names[joint]!r:.60}) is {coefficients[bad]}"
         )
     states = np.empty((ORDERS, len(knots), n))
     with np.errstate(all="ignore"):
@@ -335,8 +335,8 @@ def _check_continuity(
         sizes: what each power adds at the end of a piece (powers, pieces, n).
         units: powers of the durations (ORDERS, pieces, 1).
     """
-    if not np.isfinite(ends).all():
-        order, piece, joint = first_not_finite(ends)
+    if bad := first_not_finite(ends):
+        order, piece, joint = bad
         name = f"{STATE_FIELDS[order]} of {names[joint]}"
         raise StateError(f"the motion is too fast: {name} overflows on piece {first + piece}")
     allowed = (_JUMP_OF_POSITION * sizes[0] + _JUMP_OF_RANGE * sizes[1:].sum(axis=0)) / units

@@ -353,7 +353,7 @@ class ElasticArm(FeedforwardMethods):
         if start is None:
             result[0] = self.spring_set.settled([x[0] for x in efforts])
         else:
-            result[0] = np.where(self.damped, self.deflection_state(start, (self.robot.n,)), 0.0)
+            result[0] = self.deflection_state(start, other=0.0)
         for i, dt in enumerate(np.diff(t)):
             before, after = [x[i] for x in efforts], [x[i + 1] for x in efforts]
             result[i + 1] = self.spring_set.filtered(result[i], before, after, float(dt))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arguments import not_negative, refuse_overflow, sequence
+from ..arguments import all_finite, not_negative, refuse_overflow, sequence
 from ..arrays import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, Array, name_of
 from ..codegen import floating_programs
 from ..codegen.backends import KERNELS
@@ -27,6 +27,7 @@ from ..codegen.functions import (
     derivatives,
     motion_vectors,
     payload_keyword,
+    selected_array,
     shared_array,
     stage_of,
     wrench_keyword,
@@ -200,7 +201,7 @@ class FeedforwardMethods(CompiledMethods):
         directions = np.eye(orders * n).reshape(orders * n, 1, orders, n)
         changes = [np.broadcast_to(directions[:, :, k], (orders * n, count, n)) for k in range(orders)]
         partials = self._along(known, changes)
-        if not all(np.isfinite(x).all() for x in partials):
+        if not all_finite(*partials):
             self._refuse(known)  # raises the error of a state that the feedforward refuses
             raise StateError("numbers too large: derivatives of the feedforward would not be finite")
         shaped = (x.reshape(orders, n, *samples, x.shape[-1]) for x in partials)
@@ -349,18 +350,13 @@ class FeedforwardMethods(CompiledMethods):
         """Commanded stiffness and time derivatives, those that are given, zero at other joints."""
         rows = []
         for k, x in enumerate(sequence(stiffness, "commanded_stiffness", ", ".join(STIFFNESS_NAMES), most=orders)):
-            name = name_of(STIFFNESS_NAMES, k)
-            array = shared_array(x, f"stiffness {name}", (self.robot.n,), samples, finite=False)
-            if not np.all(np.isfinite(array[..., self.variable])):
-                raise StateError(f"stiffness {name} must be finite at joints where it is commanded")
-            rows.append(np.where(self.variable, array, 0.0))
+            name = f"stiffness {name_of(STIFFNESS_NAMES, k)}"
+            rows.append(selected_array(x, name, self.variable, samples, "joints where it is commanded"))
         return rows
 
     def _given_deflection(self, deflection: ArrayLike | None, samples: tuple[int, ...]) -> Array | None:
-        """:meth:`deflection_state`, that without transient at joints without a damper; None for None."""
-        if deflection is None:
-            return None
-        return np.where(self.damped, self.deflection_state(deflection, (*samples, self.robot.n)), SETTLED)
+        """:meth:`deflection_state`; None for None."""
+        return None if deflection is None else self.deflection_state(deflection, samples)
 
     def _given_friction_state(self, state: ArrayLike | None, samples: tuple[int, ...]) -> list[Array]:
         """State of presliding friction, SETTLED at motors without; nothing for None."""
@@ -372,12 +368,9 @@ class FeedforwardMethods(CompiledMethods):
             raise StateError(f"{FRICTION_STATE} must be from -1 to 1")
         return [z]
 
-    def deflection_state(self, deflection: ArrayLike, shape: tuple[int, ...]) -> Array:
-        """Deflection of damped springs as an array (n,) or (N, n); must be finite at damped joints."""
-        values = shared_array(deflection, "deflection", shape[-1:], shape[:-1], finite=False)
-        if not np.all(np.isfinite(values[..., self.damped])):
-            raise StateError("deflection must be finite at damped joints")
-        return values
+    def deflection_state(self, deflection: ArrayLike, samples: tuple[int, ...] = (), other: float = SETTLED) -> Array:
+        """Deflection of damped springs as an array (n,) or (N, n), ``other`` at joints without a damper."""
+        return selected_array(deflection, "deflection", self.damped, samples, "damped joints", other)
 
 
 def method_name(*, on_base: bool, payload: bool) -> str:

@@ -34,7 +34,7 @@ from ..codegen.functions import (
     compiled_program,
     motion_vectors,
     payload_keyword,
-    shared_array,
+    selected_array,
     stage_of,
     wrench_keyword,
 )
@@ -222,13 +222,10 @@ def _flat_state(arm: ElasticArm, source: str, held: bool, loaded: bool) -> Compi
     keywords = (*wrench_keyword(arm.robot.wrench_shape, len(WRENCH_NAMES)), arm.stiffness_keyword)
 
     def of_rigid_joints(value: Sequence[ArrayLike], samples: tuple[int, ...]) -> list[Array]:
-        rows = [
-            shared_array(x, f"rigid {name.removesuffix('_held')}", (n,), samples, finite=False)
+        return [
+            selected_array(x, f"rigid {name}", arm.rigid, samples, "rigid joints")
             for x, name in zip(value, STATE_NAMES[2:4], strict=True)
         ]
-        if not all(np.isfinite(x[..., arm.rigid]).all() for x in rows):
-            raise StateError("rigid must be finite at rigid joints")
-        return [np.where(arm.rigid, x, 0.0) for x in rows]
 
     if held:
         keywords += (Keyword("rigid", tuple(Vector(name, (n,)) for name in HELD), check=of_rigid_joints),)

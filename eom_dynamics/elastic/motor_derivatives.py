@@ -86,7 +86,7 @@ def motor_jet(
     rows = sequence(commanded_stiffness, "commanded_stiffness", "k, kd, …")[: needed + 1]
     commanded = arm.stiffness_command(rows, states[0].shape, needed + 1)
     k = [Jet([x[..., joint] for x in commanded]) for joint in range(robot.n)]
-    state = None if deflection is None else arm.deflection_state(deflection, states[0].shape)
+    state = None if deflection is None else arm.deflection_state(deflection, states[0].shape[:-1])
 
     present = None if state is None else list(np.moveaxis(state, -1, 0))
     position: list[Any] = [None] * len(arm.motor_joint)

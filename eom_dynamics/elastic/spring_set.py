@@ -64,7 +64,7 @@ def _of_any_states(function: CompiledFunction, *arrays: Array) -> tuple[Array, .
         (x if x.shape[:-1] == samples else np.broadcast_to(x, (*samples, x.shape[-1]))).reshape(-1, x.shape[-1])
         for x in arrays
     ]
-    if all_finite(inputs):
+    if all_finite(*inputs):
         results = function(*(inputs if samples else [x[0] for x in inputs]))
     else:
         finite = np.all([np.isfinite(x).all(axis=-1) for x in inputs], axis=0)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
-from ..arguments import checked_pose, real_array, real_number
+from ..arguments import checked_pose, real_array
 from ..arrays import Array, times
 from ..exceptions import StateError
 from ..robot.inertia import Inertial, spatial_inertia
@@ -115,7 +115,7 @@ def newton_euler(
     Raises:
         StateError: an argument has the wrong shape or is not finite.
     """
-    inertia, m = real_array(inertia, "inertia", (3, 3)), real_number(mass, "mass")
+    inertia, m = real_array(inertia, "inertia", (3, 3)), float(real_array(mass, "mass", ()))
     w, wd = _pair(w, "w", wd, "wd", 3)
     return times(inertia, wd) + np.cross(w, times(inertia, w)), m * _vectors(acceleration, "acceleration", 3)
 

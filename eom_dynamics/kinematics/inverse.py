@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import choice, count, flag, is_sequence, joint_states, positive, real_array
+from ..arguments import choice, count, flag, is_sequence, joint_states, positive, real_array, violation
 from ..arrays import AnyArray, Array
 from ..codegen.native_solver import (
     ANY,
@@ -241,7 +241,7 @@ def _problem(
     if not frames:
         raise StateError("frame must name at least one")
     mask = np.asarray(weights, dtype=float)
-    if mask.size not in (6, 6 * len(frames)) or not np.all(np.isfinite(mask)) or np.any(mask < 0):
+    if mask.size not in (6, 6 * len(frames)) or violation(mask, "not negative"):
         raise StateError(f"weights must be 6 numbers for each tool, none negative, are {weights!r}")
     if np.any((mask > _LARGEST_WEIGHT) | ((mask > 0) & (mask < 1 / _LARGEST_WEIGHT))):
         raise StateError(f"weights must be 0 or from {1 / _LARGEST_WEIGHT:g} to {_LARGEST_WEIGHT:g}, are {weights!r}")

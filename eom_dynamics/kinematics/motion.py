@@ -122,7 +122,7 @@ def differential_inverse_kinematics(
         inputs += [*(u if scales is None else u / scales), d[..., np.newaxis] ** 2]
     if scales is not None:
         inputs.append(scales)
-    finite = all_finite(inputs)
+    finite = all_finite(*inputs)
     if finite:
         details: dict[str, Any] = {
             "units": tuple(lengths.tolist()),
@@ -130,7 +130,7 @@ def differential_inverse_kinematics(
             "weighted": scales is not None,
         }
         motion = kinematics.joint_rates(states[0], inputs, orders, frame=frame, reference=reference, **details)
-    if not finite or not all_finite(motion[:orders]):
+    if not finite or not all_finite(*motion[:orders]):
         raise StateError("the joint rates overflow: the twists or their derivatives are too large")
     return InverseMotion(motion[:orders], motion[orders:], d)
 
@@ -145,9 +145,7 @@ def _units(task: ArrayLike, length: float) -> Array:
 
 def _scales(weights: ArrayLike, moving: AnyArray, n: int) -> Array:
     """Units (n,) of the joints' rates in which weights are 1; 1 for joints that do not move the tool."""
-    W = real_array(weights, "weights", finite=False)
-    if W.shape != (n,) or not np.all(np.isfinite(W)) or np.any(W <= 0):
-        raise StateError(f"weights must be {n} positive numbers, are {weights!r}")
+    W = real_array(weights, "weights", (n,), rule="positive")
     scales = np.ones(n)
     scales[moving] = 1.0 / np.sqrt(W[moving])
     return scales

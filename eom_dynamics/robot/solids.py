@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..actuators.parameters import finite, positive, refuse
+from ..arguments import all_finite
 from ..arrays import Array
 from .inertia import Inertial
 
@@ -96,7 +97,7 @@ def _centered(mass: float, second_moments: Array) -> Inertial:
     """Inertial of a solid whose mean x², y², z² are ``second_moments`` (3,), m², neither too large nor too small."""
     with np.errstate(over="ignore"):
         inertia = mass * np.diag(np.sum(second_moments) - second_moments)
-    if not np.all(np.isfinite(inertia)):
+    if not all_finite(inertia):
         refuse("mass", f"is too large, {mass:g} kg, for the inertia to be a number")
     return Inertial(mass, np.zeros(3), inertia)
 

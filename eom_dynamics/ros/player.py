@@ -35,7 +35,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.utilities import remove_ros_args, try_shutdown
 
-from ..arguments import violation
+from ..arguments import real_array, violation
 from ..arrays import STATE_NAMES, Array
 from ..control.fields import COMMAND_FIELDS, MOTOR_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS, doubles
 from ..control.spatial import wrench_messages
@@ -110,9 +110,7 @@ def read_setpoint_file(path: Path) -> Setpoints:
         raise PlayerError(f"{path}: joint_names has {len(joint_names)} entries, q has {n} columns")
     times = None
     if "t" in arrays:
-        t = arrays["t"]
-        if t.shape != (count,) or t.dtype.kind not in "fiu" or not np.isfinite(t).all():
-            raise PlayerError(f"{path}: t must be {count} times in s")
+        t = real_array(arrays["t"], f"{path}: t", (count,), error=PlayerError)
         for k in np.flatnonzero(np.diff(t) <= 0)[:1]:
             raise PlayerError(
                 f"{path}: t must increase, is {t[k]:g} s in row {k} and {t[k + 1]:g} s in row {k + 1}: leave one out"

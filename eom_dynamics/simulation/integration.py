@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import choice, positive, real_array, violation
+from ..arguments import all_finite, choice, positive, real_array, violation
 from ..arrays import Array
 from ..exceptions import SimulationError, StateError
 from ..spelling import shown
@@ -171,7 +171,7 @@ class _Equation:
                 f"{self.robot}: {name} must return {what} of shape {shape}, returns "
                 f"{load.shape if load.dtype.kind in 'biuf' else repr(returned)[:60]}"
             )
-        if not np.isfinite(load).all():
+        if not all_finite(load):
             raise SimulationError(f"{self.robot}: at {now:.6g} s: {name} returns {what} that are not finite")
         return load
 
@@ -240,7 +240,7 @@ def integrated(
         return rates
 
     # With a rate of NaN at the start SciPy looks for a first step without end.
-    if not np.all(np.isfinite(watched(span[0], y))):
+    if not all_finite(watched(span[0], y)):
         raise failed("accelerations are not finite")
     try:
         solution = solve_ivp(watched, span, y, **options)

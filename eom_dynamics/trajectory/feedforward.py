@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import first_not_finite, violation
 from ..arrays import STATE_NAMES, Array
 from ..elastic import ElasticArm, Feedforward
 from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
@@ -69,7 +70,7 @@ def trajectory_feedforward(
     if trajectory.n != arm.robot.n:
         raise TrajectoryError(f"the trajectory has {trajectory.n} joints, the robot {arm.robot.n}")
     duration = trajectory.end - trajectory.start
-    if not (np.isfinite(rate) and rate >= 0):
+    if violation(rate, "not negative"):
         raise TrajectoryError(f"rate must be a number of Hz, or 0 for samples at the given times; is {rate}")
     if duration * rate > most - 1:  # and the end
         raise TrajectoryError(f"{duration:g} s at {rate:g} Hz are more than {most} samples; lower the rate")
@@ -177,6 +178,6 @@ def _require_finite_command(arm: ElasticArm, states: Sequence[Array], command: F
 def _require_finite(arm: ElasticArm, fields: Sequence[str], values: Sequence[Array], t: Array) -> None:
     for field, value in zip(fields, values, strict=False):
         of = arm.motor_names if "motor" in field or "drive" in field else arm.robot.joint_names
-        if not np.isfinite(value).all():
-            at, place = np.argwhere(~np.isfinite(value))[0]
+        if bad := first_not_finite(value):
+            at, place = bad
             raise TrajectoryError(f"the motion is too fast: {field} of {of[place]} overflows at {t[at]:g} s")

@@ -81,7 +81,7 @@ def fit_trajectory(
     """
     t, y, counts = _cleaned(t, positions, velocities)
     duration, step = t[-1] - t[0], float(np.median(np.diff(t)))
-    if not (np.isfinite(cutoff) and 1 / duration <= cutoff <= 0.5 / step):
+    if not (1 / duration <= cutoff <= 0.5 / step):
         raise TrajectoryError(
             f"cutoff must be from {1 / duration:.4g} Hz (one period in the recording) to {0.5 / step:.4g} Hz (half "
             f"the sample rate), is {cutoff}"

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
-from ..arguments import checked_pose
+from ..arguments import all_finite, checked_pose, positive
 from ..arrays import Array, times
 from ..exceptions import TrajectoryError
 from ..jet import leibniz
@@ -58,7 +58,7 @@ class PoseSpline:
         with np.errstate(over="ignore", invalid="ignore"):
             starts = _coordinates(np.zeros_like(steps), self.twists[:, :-1])
             ends = _coordinates(steps, self.twists[:, 1:])
-        if not np.all(np.isfinite(starts)) or not np.all(np.isfinite(ends)):
+        if not all_finite(starts, ends):
             raise TrajectoryError("the motion overflows: a twist or one of its derivatives is too large")
         self._pieces = [
             Spline(self.t[i : i + 2] - self.t[i], np.stack([starts[:, i], ends[:, i]], axis=1))
@@ -265,8 +265,7 @@ def _twists(x: Array, p: list[Array]) -> Array:
 
 def _blended(waypoints: Array, steps: Array, corner: float) -> Spline:
     """Straight lines with blends of degree nine, over the length of the lines."""
-    if not (np.isfinite(corner) and corner > 0):
-        raise TrajectoryError(f"corner must be a positive distance, is {corner}")
+    positive(corner, "corner", TrajectoryError)
     lengths = np.linalg.norm(steps, axis=1)
     along = steps / lengths[:, np.newaxis]
     turns = np.linalg.norm(np.diff(along, axis=0), axis=1)

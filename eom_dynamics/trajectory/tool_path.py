@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
-from ..arguments import joint_states
+from ..arguments import joint_states, positive
 from ..arrays import AnyArray, Array
 from ..exceptions import StateError, TrajectoryError
 from ..kinematics import Kinematics
@@ -99,8 +99,7 @@ def follow(
     if q.ndim != 1:
         raise StateError(f"start must have shape ({n},), has {q.shape}")
     tracker = ToolTracker(kinematics, frame, weights)
-    if not (np.isfinite(rate) and rate > 0):
-        raise StateError(f"rate must be positive, is {rate!r}")
+    rate = positive(rate, "rate")
     times = _knots(path, rate)
     wanted = path.derivatives(times, ORDERS - 1)
     away = lie.log(lie.inverse(kinematics.pose(q, frame)) @ wanted[0][0])

@@ -28,6 +28,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arguments import all_finite
 from ..arrays import Array
 from ..exceptions import TrajectoryError
 from .spline import DEGREE, ORDERS, RATE_NAMES, Spline, durations, numbers
@@ -60,7 +61,7 @@ def minimum_snap(steps: Array, states: Array, m: int) -> Array:
     for k in range(min(ORDERS, 2 * m)):
         solved[k, :-1] = factorial(k) * taylor[:, k] / steps[:, np.newaxis] ** k
         solved[k, -1] = factorial(k) * last[k] / steps[-1] ** k
-    if not np.all(np.isfinite(solved)):
+    if not all_finite(solved):
         raise TrajectoryError(UNSOLVED)
     return np.where(np.isnan(states), solved, states)
 
@@ -272,7 +273,7 @@ def through(
         solved = minimum_snap(np.diff(t), states, _DEGREES[degree])
         if not overshoot:
             solved = without_overshoot(np.diff(t), solved, fixed=~np.isnan(states[1]))
-        if not np.all(np.isfinite(solved)) or not np.all(np.isfinite(np.ptp(q, axis=0))):
+        if not all_finite(solved, np.ptp(q, axis=0)):
             raise TrajectoryError(UNSOLVED)
         spline = Spline(t, solved)
         if overshoot:

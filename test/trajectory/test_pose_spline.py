@@ -134,7 +134,7 @@ test_what_is_refused = refusals(
     (lambda: straight_lines(poses()[:1], 0.1), "K >= 2"),
     (lambda: straight_lines(poses()[[0, 0, 1]], 0.1), "poses 0 and 1 have the same position"),
     (lambda: straight_lines(poses()[[0, 1, 0]], 0.1), "turns back at waypoint 1"),
-    (lambda: straight_lines(poses(), 0.0), "corner must be a positive distance"),
+    (lambda: straight_lines(poses(), 0.0), "corner must be positive, is 0"),
     (lambda: straight_lines(2 * poses(), 0.1), r"poses\[0\] is not a homogeneous transform"),
 )
 

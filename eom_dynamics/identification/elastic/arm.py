@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...actuators.springs import SPRINGS, CubicSpring, LinearSpring
-from ...arguments import check_options, option
+from ...arguments import all_finite, check_options, option
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
 from ...robot import Joint, Robot
@@ -235,7 +235,7 @@ def with_spring_efforts(robot: Robot, elasticity: Elasticity, recording: ArmReco
 
 def measured(values: Array) -> bool:
     """Whether a signal (N,) was measured: all-zero efforts were not."""
-    return bool(np.isfinite(values).all() and np.any(values))
+    return all_finite(values) and bool(np.any(values))
 
 
 @dataclass(frozen=True, eq=False)

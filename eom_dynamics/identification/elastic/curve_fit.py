@@ -24,6 +24,7 @@ from scipy.fft import fft, irfft, next_fast_len, rfft
 from scipy.optimize import least_squares
 from scipy.signal.windows import parzen
 
+from ...arguments import all_finite
 from ...arrays import Array
 from ...correlation import correlation_time
 from ..recording import IdentificationError
@@ -110,14 +111,14 @@ def curve_fit(
     errors = residual(first)
     if len(errors) <= len(names):
         raise IdentificationError(f"{len(errors)} samples do not determine {len(names)} parameters; record more")
-    if not np.all(np.isfinite(errors)):
+    if not all_finite(errors):
         raise IdentificationError("the recording has entries that are not finite; leave those samples out")
     try:
         solution = least_squares(residual, first, bounds=(low, high), x_scale="jac", xtol=1e-12, ftol=1e-12, gtol=1e-12)
     except ValueError:
         # Of derivatives where the residual exists on one side alone.
         raise IdentificationError("the best parameters are next to impossible ones; choose a simpler law") from None
-    if not np.all(np.isfinite(solution.x)):
+    if not all_finite(solution.x):
         raise IdentificationError("the fit diverged; check units and signs of the recording")
     # The method stays strictly within the bounds. Closer than this share of a standard deviation is at them.
     length = np.linalg.norm(solution.jac, axis=0)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arguments import check_options, option
+from ...arguments import all_finite, check_options, number_or_vector, option
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...elastic.bounds import GivenLimits
@@ -313,13 +313,10 @@ def _noise(arm: ElasticArm, values: ArrayLike | None) -> Array:
     """Standard deviations of efforts, up to a factor: given, or the limits of efforts where all joints have one."""
     n = arm.robot.n
     if values is not None:
-        noise = np.asarray(values, dtype=float)
-        if noise.shape not in ((), (n,)) or not np.all(np.isfinite(noise) & (noise > 0)):
-            raise TrajectoryError(f"noise must be one positive number or {n}, in N m or N")
-        return np.broadcast_to(noise, (n,))
+        return number_or_vector(values, "noise", n, "positive", error=TrajectoryError)
     efforts = np.array([joint.limits.effort for joint in arm.robot.independent_joints])
     np.minimum.at(efforts, arm.motor_joint, np.abs(arm.gear_ratio) * arm.motor.torque_limit)
-    return efforts if np.all(np.isfinite(efforts)) else np.ones(n)
+    return efforts if all_finite(efforts) else np.ones(n)
 
 
 class RestSeries:

@@ -15,6 +15,7 @@ from rclpy.serialization import deserialize_message
 from rclpy.time import Time
 from std_msgs.msg import Header
 
+from ...arguments import all_finite
 from ...arrays import Array
 from ...control.cdr import stamp_of
 from ...control.control_loop import EXCEEDS, SUSPECT, Refusal, overload
@@ -162,7 +163,7 @@ class SetpointStream:
     def _say_what_is_unchecked(self, loop: SetpointLoop) -> None:
         """Log which motors may take steps of any size, although jumps are to be refused."""
         speeds = limits_of(loop.arm)["motor_speed"]
-        if loop.loop.settings["jump_check"] == "refuse" and not np.isfinite(speeds).all():
+        if loop.loop.settings["jump_check"] == "refuse" and not all_finite(speeds):
             names = ", ".join(name for name, x in zip(loop.arm.motor_names, speeds, strict=True) if np.isinf(x))
             self._node.get_logger().warning(f"{names}: {SAID['unchecked_steps']}")
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from trajectory_msgs.msg import JointTrajectoryPoint
 
+from ...arguments import violation
 from ...arrays import Array
 from ...control.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS, doubles, write
 from ...control.joint_order import JointOrder
@@ -47,7 +48,7 @@ def answer_trajectory(
     """
     if request.outputs and request.outputs != _Constants.NONE and request.outputs & ~_ALL:
         raise StateError(f"outputs must be STATE, EFFORT, MOTOR, a sum of them, NONE or 0, is {request.outputs}")
-    if not (math.isfinite(request.sample_rate) and request.sample_rate >= 0):
+    if violation(request.sample_rate, "not negative"):
         raise StateError(f"sample_rate must be at least 0 Hz (0: waypoints only), is {request.sample_rate}")
     order = JointOrder.of(arm, list(request.trajectory.joint_names))
     of_tool = bool(request.tool_trajectory.points)

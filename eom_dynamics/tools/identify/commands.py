@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
+from ...arguments import all_finite
 from ...arrays import Array
 from ...control.fields import MEASURED_FIELDS
 from ...identification import IdentificationError
@@ -135,7 +136,7 @@ def _commands(recording: TwoSidedRecording, robot: Robot) -> _Commands | None:
     known = np.isfinite(values["effort"]).all(axis=1)
     stamps, first = np.unique(stream.stamp[known], return_index=True)
     fields = [values[name][known][first] for name in ("effort", *MEASURED_FIELDS[:2]) if name in values]
-    return stamps, [x for x in fields if np.isfinite(x).all()]
+    return stamps, [x for x in fields if all_finite(x)]
 
 
 def _of_one(
@@ -166,7 +167,7 @@ def _of_one(
     part, now = longest
     if now.sum() < 2:
         raise IdentificationError("there are no commands while the arm was recorded")
-    if not np.isfinite(part.motor_effort[now]).all():
+    if not all_finite(part.motor_effort[now]):
         raise IdentificationError("the efforts that motors apply were not recorded")
     t = part.t[now]
     # Drives were sent references for the times at which they measure, by this file.

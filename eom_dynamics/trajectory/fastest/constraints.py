@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arguments import all_finite
 from ...arrays import EFFORT_NAMES, STATE_NAMES, Array
 from ...elastic import ElasticArm
 from ...elastic.bounds import Bounds, own_efforts
@@ -169,7 +170,7 @@ class Constraints:
                 return None
             value = np.concatenate([value, general])
             slopes = np.concatenate([slopes, by_x], axis=1) if changes else slopes
-        if not np.all(np.isfinite(value)):
+        if not all_finite(value):
             return None
         return ConstraintRows(value, bound, slopes if changes else np.zeros((0, *value.shape)), bound_change)
 

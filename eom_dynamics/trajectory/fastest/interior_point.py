@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ...arguments import all_finite
 from ...arrays import Array
 from ...exceptions import TrajectoryError
 from .constraints import ConstraintRows, Constraints
@@ -39,7 +40,7 @@ class _Point:
     def at(cls, speed: SquaredSpeed, constraints: Constraints, c: Array, *, changes: bool = True) -> _Point | None:
         """The point of coefficients; None if x is not positive, or springs or motors cannot realise it."""
         x = speed.at_nodes(c)
-        rows = constraints.rows(x, changes=changes) if np.isfinite(x).all() and x[0].min() > 0 else None
+        rows = constraints.rows(x, changes=changes) if all_finite(x) and x[0].min() > 0 else None
         return None if rows is None else cls(speed, c, rows, x)
 
     def both(self, values: Array) -> Array:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
+from ...arguments import first_not_finite
 from ...arrays import Array
 from ...exceptions import TrajectoryError
 from ..spline import Spline
@@ -103,9 +104,8 @@ class GeometricPath:
     def _evaluated(self, s: Array, order: int) -> tuple[Array, ...]:
         values = self._path.derivatives(s, order)
         for x in values:
-            if not np.all(np.isfinite(x)):
-                at = s[np.argwhere(~np.isfinite(x))[0, 0]]
-                raise TrajectoryError(f"the path is not finite at {at:.6g}")
+            if bad := first_not_finite(x):
+                raise TrajectoryError(f"the path is not finite at {s[bad[0]]:.6g}")
         return values
 
     def _require_motion(self, s: Array, q: Array, rate: Array, second: Array) -> None:
