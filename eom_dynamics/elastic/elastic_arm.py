@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,12 +38,40 @@ from .carried_rotors import CarriedRotors
 from .drive_programs import Drive, DriveCommand, DriveState, drive_command, drive_state, scales
 from .feedforward import Feedforward, FeedforwardMethods, method_name
 from .limit_violations import LimitViolation, limit_violations
+from .motor_functions import MotorFunctions
 from .motor_programs import MOTOR_NAMES, SHAFT, STIFFNESS_NAMES
 from .motor_side import MotorSide
-from .spring_set import Deflections, MotorFunctions, SpringEfforts, SpringSet
 
 # Shares of the robot's own efforts, and their rates.
 _WHOLE, _NONE = np.array([1.0, 0.0]), np.zeros(2)
+
+
+class Deflections(NamedTuple):
+    """Deflections of the springs, each (m,) or (N, m).
+
+    Attributes:
+        delta, deltad, deltadd: joint side of the motor minus link, rad or m, and time derivatives.
+        tau: effort at the motor, N m or N.
+    """
+
+    delta: Array
+    deltad: Array
+    deltadd: Array
+    tau: Array
+
+
+class SpringEfforts(NamedTuple):
+    """Efforts of the springs on the links, each (n,) or (N, n).
+
+    Attributes:
+        tau, taud: effort, N m or N, and its time derivative.
+        k, kd: stiffness where it is commanded, N m/rad or N/m, and its time derivative; zero at other joints.
+    """
+
+    tau: Array
+    taud: Array
+    k: Array
+    kd: Array
 
 
 def require_arm(arm: object) -> None:
@@ -63,7 +91,7 @@ class ElasticArm(FeedforwardMethods):
         dynamics: dynamics of the links.
         springs: springs of the joints; joints of the coupled spring count as rigid here.
         coupled: indices of joints and the spring between them, or None.
-        spring_set: all springs of the arm.
+        functions: compiled programs of springs and motors.
         transmission: indices of joints and their transmission, or None.
         stiffness: (n,) stiffness without load, N m/rad or N/m; infinite at rigid joints, nominal where commanded.
         rigid, damped, variable, paired: (n,) whether a joint is rigid, has a damper, has commanded stiffness, has two
@@ -124,7 +152,6 @@ class ElasticArm(FeedforwardMethods):
         self.springs, self.coupled, self.transmission = self.side.springs, self.side.coupled, self.side.transmission
         self.rotor_inertia = np.array(self.side.rotor_inertia)
         self.functions = MotorFunctions(self.side, self.dynamics.backend)
-        self.spring_set = SpringSet(self.side, self.functions)
         self.stiffness, self.variable = self.side.rest_stiffness, self.side.variable
         self.rigid, self.damped, self.paired = self.side.rigid, self.side.damped, self.side.paired
         self.motor_joint, self.motor_names = self.side.motor_joint, self.side.motor_names
@@ -195,7 +222,9 @@ class ElasticArm(FeedforwardMethods):
         m, samples = len(self.motor_joint), q.shape[:-1]
         motors = [shared_array(x, "motor state", (m,), samples) for x in (motor_position, motor_velocity)]
         commanded = self._commanded(commanded_stiffness, samples)
-        return self.spring_set.efforts(q, qd, *motors, stiffness=commanded, rigid_too=rigid_too)
+        self.functions.require_efforts(rigid_too=rigid_too)
+        commands = self.functions.commanded(commanded, samples, 2) if self.variable.any() else []
+        return SpringEfforts(*self.functions("spring_efforts", q, qd, *motors, *commands, motors=MOTOR_NAMES[:2]))
 
     def deflections(
         self,
@@ -217,9 +246,11 @@ class ElasticArm(FeedforwardMethods):
         """
         efforts = joint_states(self.robot.n, tau, taud, taudd)
         samples = efforts[0].shape[:-1]
-        return self.spring_set.deflections(
-            efforts, self._commanded(commanded_stiffness, samples), self._given_deflection(deflection, samples)
-        )
+        stiffness = self._commanded(commanded_stiffness, samples)
+        commands = self.functions.commands(stiffness, self._given_deflection(deflection, samples), samples)
+        result = Deflections(*self.functions("deflections", *efforts, *commands))
+        self.functions.refuse(efforts[0], stiffness, result.delta)
+        return result
 
     def motors_following(self, x: Array) -> Array:
         """Motor positions (…, m), or rates, from those of links (…, n), without deflection of any spring."""
@@ -351,12 +382,12 @@ class ElasticArm(FeedforwardMethods):
         if not np.any(self.damped):
             return result
         if start is None:
-            result[0] = self.spring_set.settled([x[0] for x in efforts])
+            result[0] = self.functions.settled([x[0] for x in efforts])
         else:
             result[0] = self.deflection_state(start, other=0.0)
         for i, dt in enumerate(np.diff(t)):
             before, after = [x[i] for x in efforts], [x[i + 1] for x in efforts]
-            result[i + 1] = self.spring_set.filtered(result[i], before, after, float(dt))
+            result[i + 1] = self.functions.filtered(result[i], before, after, float(dt))
         return result
 
     def friction_states(self, position: ArrayLike, velocity: ArrayLike, start: ArrayLike | None = None) -> Array:
@@ -387,7 +418,7 @@ class ElasticArm(FeedforwardMethods):
         self, stiffness: Sequence[ArrayLike], shape: tuple[int, ...], orders: int = len(STIFFNESS_NAMES)
     ) -> list[Array]:
         """Commanded stiffness k, kd, …, each (n,) or (N, n), completed by the defaults of :meth:`feedforward`."""
-        return self.spring_set.commanded(self._commanded(stiffness, shape[:-1], orders), shape[:-1], orders)
+        return self.functions.commanded(self._commanded(stiffness, shape[:-1], orders), shape[:-1], orders)
 
 
 def lowest_frequency(arm: ElasticArm, M: Array) -> float:
@@ -397,7 +428,7 @@ def lowest_frequency(arm: ElasticArm, M: Array) -> float:
         StateError: the arm has no springs, or none with stiffness at rest.
     """
     E = np.eye(arm.robot.n)[arm.motor_joint]
-    K = E.T @ arm.spring_set.tangents(np.zeros(len(E)))[0] @ E
+    K = E.T @ arm.functions.tangents(np.zeros(len(E)))[0] @ E
     # NumPy 1 takes a matrix beside a stack of them for a stack of vectors.
     squares = np.linalg.eigvals(np.linalg.solve(M, np.broadcast_to(K, M.shape))).real
     # Links on rigid joints have none.

@@ -39,9 +39,9 @@ from ..exceptions import StateError
 from ..robot.payload import PayloadLike
 from .base_motion import BaseMotion, checked_base
 from .carried_rotors import CarriedRotors, links_with_rotors
+from .motor_functions import MotorFunctions
 from .motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES, directional
 from .motor_side import MotorSide
-from .spring_set import MotorFunctions, SpringSet
 
 _ON_BASE = "feedforward_on_base"
 
@@ -70,7 +70,6 @@ class FeedforwardMethods(CompiledMethods):
     dynamics: Dynamics
     side: MotorSide
     functions: MotorFunctions
-    spring_set: SpringSet
     rotors: CarriedRotors | None
     variable: NDArray[np.bool_]
     damped: NDArray[np.bool_]
@@ -329,7 +328,7 @@ class FeedforwardMethods(CompiledMethods):
             efforts = self._link_efforts(method, inputs)
         refuse_overflow(efforts, ("effort", "effort_rate", "effort_acceleration"), "joint", self.robot.joint_names)
         tau = efforts[0]
-        self.spring_set.refuse(tau, [np.broadcast_to(inputs[STIFFNESS_NAMES[0]], tau.shape)], np.full(1, np.nan))
+        self.functions.refuse(tau, [np.broadcast_to(inputs[STIFFNESS_NAMES[0]], tau.shape)], np.full(1, np.nan))
 
     def _link_efforts(self, method: str, inputs: Mapping[str, Array]) -> tuple[Array, ...]:
         """The efforts of a feedforward method, from inputs by name that it has checked."""

@@ -119,7 +119,7 @@ def flat_state(
     call = arm.calls.get(key)
     if call is None:
         if source != "efforts":
-            arm.spring_set.require_efforts(rigid_too=held)
+            arm.functions.require_efforts(rigid_too=held)
         call = arm.calls[key] = _flat_state(arm, source, held, loaded).state_call()
     return call(q, qd, *measured, **keywords)
 

@@ -101,7 +101,7 @@ def motor_jet(
         delta, efforts = arm.side.deflections(tau, k, present, joints)
         for i in np.flatnonzero(np.isin(arm.motor_joint, joints)).tolist():
             if np.isnan(delta[i][0]).any():
-                arm.spring_set.refuse(np.stack([x[0] for x in tau], axis=-1), commanded[:1], np.asarray(delta[i][0]))
+                arm.functions.refuse(np.stack([x[0] for x in tau], axis=-1), commanded[:1], np.asarray(delta[i][0]))
             position[i] = delta[i] + Jet([x[..., arm.motor_joint[i]] for x in states])
             load[i] = efforts[i]
         if arm.transmission is not None and set(arm.transmission[0]) <= set(joints):

@@ -148,7 +148,7 @@ class ElasticPlant:
         """
         require_arm(arm)
         self.arm = arm
-        self.springs = arm.spring_set
+        self.springs = arm.functions
         self.rigid = arm.rigid[arm.motor_joint]
         self._any_rigid = bool(self.rigid.any())
         n, m = arm.robot.n, len(arm.motor_joint)
@@ -199,7 +199,7 @@ class ElasticPlant:
     def unloaded(self) -> Array:
         """Deflections (m,) of unloaded springs, rad or m; not zero for a pretensioned antagonistic pair."""
         zero = np.zeros(self.arm.robot.n)
-        return self.springs.deflections((zero, zero, zero)).delta
+        return self.arm.deflections(zero, zero, zero).delta
 
     def driven_inertia(self, q: Array) -> Array:
         """Inertia (m,) for drive gains: rotors, plus the links at q (n,) at rigid joints; kg m² or kg."""
@@ -235,7 +235,7 @@ class ElasticPlant:
             spring: efforts of the springs (…, m), N m or N; zero at rigid joints.
             thetad: motor velocities (…, m), rad/s or m/s.
         """
-        return self.springs.functions("motor_loads", spring, thetad)[0]
+        return self.springs("motor_loads", spring, thetad)[0]
 
     def tool_efforts(self, q: Array, wrench: Array) -> Array:
         """Efforts (…, n) on the joints by the wrenches W that the robot exerts at its tools, -J' W, N m or N.

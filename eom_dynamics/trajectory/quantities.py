@@ -167,7 +167,7 @@ def meets_rms(arm: ElasticArm, samples: SampledLoad, limits: Bounds, s: Array | 
 
 def _links_suffice(arm: ElasticArm, limits: Bounds) -> bool:
     """Whether limits are those of the links alone, and the springs can follow any motion."""
-    springs = arm.spring_set
+    springs = arm.functions
     return not limits.of_motors and arm.rotors is None and springs.is_linear and not np.any(arm.variable)
 
 

@@ -18,7 +18,7 @@ from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.actuators import Actuator, Friction, Gear
 from eom_dynamics.actuators import springs as kinds
 from eom_dynamics.arrays import Array
-from eom_dynamics.elastic.spring_set import MotorFunctions
+from eom_dynamics.elastic.motor_functions import MotorFunctions
 from eom_dynamics.jet import Jet
 
 TOLERANCE = 1e-12

@@ -334,7 +334,7 @@ def test_deflections_of_dampers_are_those_along_the_motion_and_settled_where_it_
         efforts.append([pair.loop.loop.command[name].copy() for name in EFFORT_NAMES])
         found.append(pair.loop.loop.setpoint[DEFLECTION].copy())
     along = pair.arm.deflections_over_time(ns * 1e-9, np.swapaxes(efforts[:-2], 0, 1))
-    settled = [pair.arm.spring_set.settled(x) for x in efforts[-2:]]
+    settled = [pair.arm.functions.settled(x) for x in efforts[-2:]]
     # Times of the library are floats: their rounding, 4e-16 s, over the time of the filter, 0.03 s.
     np.testing.assert_allclose(found, [*along, *settled], rtol=0, atol=1e-13 * np.abs(along).max())
     assert np.abs(along[1:, 0]).min() > 0 and not np.any(along[:, 1])

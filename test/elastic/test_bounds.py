@@ -12,7 +12,7 @@ from lazy import Lazy
 
 from eom_dynamics import ElasticArm, Feedforward, StateError, load_robot, robot_from_parameters
 from eom_dynamics.actuators.actuator import Actuator, Motor
-from eom_dynamics.elastic import LimitCheck, spring_set
+from eom_dynamics.elastic import LimitCheck, motor_functions
 from eom_dynamics.elastic.limit_violations import nearest_end, range_ratio, summary
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.trajectory import Samples, check
@@ -121,7 +121,7 @@ def test_nothing_is_compiled_in_a_prepared_check(monkeypatch: pytest.MonkeyPatch
     found.prepare()
     states = np.full((5, arm.robot.n), 1e3)
     command = arm.feedforward(*states)
-    monkeypatch.setattr(spring_set, "compiled_program", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr(motor_functions, "compiled_program", lambda *_: pytest.fail("compiled"))
     assert found.violated(np.concatenate((*states, *command)))
     assert found.violations(states, command)
     found.clipped(command)

@@ -10,9 +10,9 @@ import numpy as np
 
 from ...actuators.actuator import stacked
 from ...arrays import Array
+from ...elastic.motor_functions import MotorFunctions
 from ...elastic.motor_programs import DEFLECTION, FRICTION_STATE, SETTLED, SHAFT
 from ...elastic.motor_side import MotorSide
-from ...elastic.spring_set import MotorFunctions
 from ...recursion import inverse_dynamics, link_tree
 from ...recursion.composite import composite_inertias
 from ...robot import Joint, Robot

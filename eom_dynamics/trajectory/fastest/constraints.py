@@ -286,7 +286,7 @@ def limited_kinds(arm: ElasticArm, limits: Bounds) -> list[_Kind]:
         of_leaders = {name: np.min(largest[name][:, np.newaxis] / ratios, axis=0) for name in ("acceleration", "jerk")}
     smooth = not arm.robot.joint_friction
     lossless = all(actuator.friction.is_none and actuator.gear.is_lossless for actuator in arm.side.actuators)
-    linear = smooth and lossless and arm.rotors is None and arm.spring_set.is_linear
+    linear = smooth and lossless and arm.rotors is None and arm.functions.is_linear
     linear = linear and not np.any(arm.variable | arm.damped)
     rows = (
         ("qdd", "acceleration", of_leaders["acceleration"], False, True),

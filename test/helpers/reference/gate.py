@@ -83,7 +83,7 @@ class Gate:
     def _frictionless(self, command: EvaluatedCommand) -> Array:
         """Motor efforts, less the friction and losses that motors at rest would not have; clipped ones as much less."""
         arm, (q, qd, qdd) = self._arm, command.state[:3]
-        given = arm.spring_set.commands(command.stiffness, None, ())
+        given = arm.functions.commands(command.stiffness, None, ())
         if arm.side.presliding.any():
             given.append(np.full(len(arm.motor_names), SETTLED))
         _, rate, _, moving = arm.functions("motors", q, qd, qdd, *command.efforts, *given)

@@ -102,7 +102,7 @@ class Impedance:
 
     def motors(self, q: Array, reference: Array, tau: Array, y: Any, given: dict[str, Any]) -> Any:
         """Motion and efforts of the motors at other efforts of joints."""
-        commands = self.arm.spring_set.commands(given.get("commanded_stiffness", ()), None, ())
+        commands = self.arm.functions.commands(given.get("commanded_stiffness", ()), None, ())
         if self.arm.side.presliding.any():
             commands.append(given["friction_state"])
         return self.arm.functions("motors", q, *reference[1:3], tau, y.taud, y.taudd, *commands)

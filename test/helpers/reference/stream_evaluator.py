@@ -42,7 +42,7 @@ class DeflectionFilter:
         command = arm.feedforward(*state, **given)
         efforts = np.stack(command[:3])
         if arm.damped.any():
-            deflection = arm.spring_set.filtered(deflection, last, efforts, step)
+            deflection = arm.functions.filtered(deflection, last, efforts, step)
             command = arm.feedforward(*state, deflection=deflection, **given)
         if arm.side.presliding.any() and np.isfinite(np.concatenate(command)).all():
             motion = command.motor_position, command.motor_velocity, np.array([step])

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All springs of an arm, and the compiled programs of its motor side, for arrays of states; compiled at first use."""
+"""Compiled programs of an arm's motor side: springs, transmission, gears and motors, for arrays of states."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,16 +22,23 @@ _SELDOM = ("energies",)
 
 
 class MotorFunctions:
-    """Motor-side programs of :mod:`.motor_programs` by name, over arrays of states, each compiled at first use."""
+    """Motor-side programs of :mod:`.motor_programs` by name, over arrays of states, each compiled at first use.
+
+    Those of the springs of n joints, moved by m >= n motors, are methods with defaults, too.
+
+    Attributes:
+        side: the motor side.
+    """
 
     def __init__(self, side: MotorSide, backend: str) -> None:
-        self._side, self._backend = side, backend
+        self.side, self._backend = side, backend
+        self._any_variable = bool(side.variable.any())
         self._kept: dict[tuple[Any, ...], CompiledFunction] = {}
         self._calls: dict[tuple[Any, ...], Callable[..., tuple[Array, ...]]] = {}
 
     def program(self, name: str, **details: Any) -> Program:
         """A program of the motor side."""
-        return getattr(programs, name)(self._side, **details)
+        return getattr(programs, name)(self.side, **details)
 
     def function(self, name: str, **details: Any) -> CompiledFunction:
         """Compiled function of a program."""
@@ -53,86 +60,6 @@ class MotorFunctions:
             function = self.function(name, **details)
             call = self._calls[key] = function.state_call(partial(_of_any_states, function))
         return call
-
-
-def _of_any_states(function: CompiledFunction, *arrays: Array) -> tuple[Array, ...]:
-    """Results for arrays with any leading axes."""
-    samples = arrays[0].shape[:-1]
-    if any(x.shape[:-1] != samples for x in arrays):
-        samples = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
-    inputs = [
-        (x if x.shape[:-1] == samples else np.broadcast_to(x, (*samples, x.shape[-1]))).reshape(-1, x.shape[-1])
-        for x in arrays
-    ]
-    if all_finite(*inputs):
-        results = function(*(inputs if samples else [x[0] for x in inputs]))
-    else:
-        finite = np.all([np.isfinite(x).all(axis=-1) for x in inputs], axis=0)
-        results = [np.full((len(finite), *vector.shape), np.nan) for vector in function.signature.results]
-        for whole, part in zip(results, function(*(x[finite] for x in inputs)), strict=True):
-            whole[finite] = part
-    return tuple(x.reshape(*samples, x.shape[-1]) for x in results)
-
-
-class Deflections(NamedTuple):
-    """Deflections of the springs, each (m,) or (N, m).
-
-    Attributes:
-        delta, deltad, deltadd: joint side of the motor minus link, rad or m, and time derivatives.
-        tau: effort at the motor, N m or N.
-    """
-
-    delta: Array
-    deltad: Array
-    deltadd: Array
-    tau: Array
-
-
-class SpringEfforts(NamedTuple):
-    """Efforts of the springs on the links, each (n,) or (N, n).
-
-    Attributes:
-        tau, taud: effort, N m or N, and its time derivative.
-        k, kd: stiffness where it is commanded, N m/rad or N/m, and its time derivative; zero at other joints.
-    """
-
-    tau: Array
-    taud: Array
-    k: Array
-    kd: Array
-
-
-class SpringSet:
-    """The springs of n joints moved by m >= n motors.
-
-    Attributes:
-        side: the motor side.
-        functions: its compiled programs.
-    """
-
-    def __init__(self, side: MotorSide, functions: MotorFunctions) -> None:
-        self.side, self.functions = side, functions
-        self._any_variable = bool(side.variable.any())
-
-    def deflections(
-        self, efforts: Sequence[Array], stiffness: Sequence[Array] = (), state: Array | None = None
-    ) -> Deflections:
-        """Deflections of all springs under efforts on the links.
-
-        Args:
-            efforts: tau, taud, taudd, each (n,) or (N, n).
-            stiffness: k, kd, kdd, each (n,) or (N, n); by default nominal and constant.
-            state: present deflections (n,) or (N, n), of which those of damped springs are read; by default without
-                transient.
-
-        Raises:
-            StateError: a stiffness is out of range; the message names the joint.
-        """
-        samples = efforts[0].shape[:-1]
-        commands = self.commands(stiffness, state, samples)
-        result = Deflections(*self.functions("deflections", *efforts, *commands))
-        self.refuse(efforts[0], stiffness, result.delta)
-        return result
 
     def commands(self, stiffness: Sequence[Array], state: Array | None, samples: tuple[int, ...]) -> list[Array]:
         """Commanded stiffness and state of damped springs, as far as the motor side takes them as inputs."""
@@ -167,25 +94,8 @@ class SpringSet:
                     )
                 raise StiffnessError(f"{name}: stiffness {k0:g} is outside the actuator's range {least:g} … {most:g}")
 
-    def efforts(self, *motion: Array, stiffness: Sequence[Array], rigid_too: bool) -> SpringEfforts:
-        """Efforts on the links and their rates.
-
-        Args:
-            motion: q, qd, each (n,) or (N, n), and motor positions and velocities, each (m,) or (N, m).
-            stiffness: k, kd where it is commanded at a joint with one motor, each (n,) or (N, n); by default nominal.
-            rigid_too: whether joints may be rigid; their efforts are then NaN.
-
-        Raises:
-            StateError: a joint is rigid or damped, so that its deflection does not determine the effort and its rate.
-        """
-        self.require_efforts(rigid_too=rigid_too)
-        commands = self.commanded(stiffness, motion[0].shape[:-1], 2) if self._any_variable else []
-        return SpringEfforts._make(
-            self.functions("spring_efforts", *motion, *commands, motors=programs.MOTOR_NAMES[:2])
-        )
-
     def require_efforts(self, *, rigid_too: bool) -> None:
-        """Raise an error if deflections do not determine the efforts and their rates; see :meth:`efforts`."""
+        """Raise an error if deflections do not determine the efforts of springs and their rates."""
         side = self.side
         unknown = side.damped if rigid_too else side.damped | side.rigid
         if unknown.any():
@@ -207,7 +117,7 @@ class SpringSet:
 
         From deflections and their rates, each (…, m).
         """
-        return self.functions("loads", delta, deltad, *self._of_one(None, delta.shape[:-1]))[0]
+        return self("loads", delta, deltad, *self._of_one(None, delta.shape[:-1]))[0]
 
     def plant_efforts(self, *state: Array, stiffness: Array | None = None) -> tuple[Array, ...]:
         """Efforts on links (…, n) and of motors (…, m), and dissipated power (…, 1), see :func:`.plant_efforts`.
@@ -216,12 +126,12 @@ class SpringSet:
             state: q, qd (…, n) and motor positions and velocities (…, m).
             stiffness: (n,) where it is commanded, N m/rad or N/m; by default nominal.
         """
-        return self.functions("plant_efforts", *state, *self._of_one(stiffness, state[0].shape[:-1]))
+        return self("plant_efforts", *state, *self._of_one(stiffness, state[0].shape[:-1]))
 
     def tangents(self, delta: Array) -> tuple[Array, Array]:
         """Derivatives of :meth:`loads` with respect to delta and to deltad, each (…, m, m)."""
         m = delta.shape[-1]
-        entries = self.functions("tangents", delta, np.zeros_like(delta), *self._of_one(None, delta.shape[:-1]))
+        entries = self("tangents", delta, np.zeros_like(delta), *self._of_one(None, delta.shape[:-1]))
         slope, damping = (x.reshape(*delta.shape[:-1], m, m) for x in entries)
         return slope, damping
 
@@ -232,11 +142,11 @@ class SpringSet:
 
     def energy(self, delta: Array) -> Array:
         """Energy of all springs (…), J, at nominal stiffness."""
-        return self.functions("energies", delta)[0][..., 0]
+        return self("energies", delta)[0][..., 0]
 
     def stretch(self, delta: Array) -> Array:
         """Elongation of tension-only springs (…, m), rad or m, negative where slack; infinite for other springs."""
-        return self.functions("energies", delta)[1]
+        return self("energies", delta)[1]
 
     def filtered(
         self, start: Array, before: Sequence[Array] | Array, after: Sequence[Array] | Array, step: float
@@ -249,7 +159,7 @@ class SpringSet:
             step: s.
         """
         samples = start.shape[:-1]
-        return self.functions("filtered", start, *before, *after, np.full((*samples, 1), step))[0]
+        return self("filtered", start, *before, *after, np.full((*samples, 1), step))[0]
 
     def settled(self, efforts: Sequence[Array] | Array) -> Array:
         """Settled deflections (…, n) of damped springs under tau, taud, taudd (…, n); zero at other joints."""
@@ -258,3 +168,22 @@ class SpringSet:
     def _of_one(self, stiffness: Array | None, samples: tuple[int, ...]) -> list[Array]:
         """Input of a stiffness for all states."""
         return self.commanded([] if stiffness is None else [stiffness], samples, 1) if self._any_variable else []
+
+
+def _of_any_states(function: CompiledFunction, *arrays: Array) -> tuple[Array, ...]:
+    """Results for arrays with any leading axes."""
+    samples = arrays[0].shape[:-1]
+    if any(x.shape[:-1] != samples for x in arrays):
+        samples = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+    inputs = [
+        (x if x.shape[:-1] == samples else np.broadcast_to(x, (*samples, x.shape[-1]))).reshape(-1, x.shape[-1])
+        for x in arrays
+    ]
+    if all_finite(*inputs):
+        results = function(*(inputs if samples else [x[0] for x in inputs]))
+    else:
+        finite = np.all([np.isfinite(x).all(axis=-1) for x in inputs], axis=0)
+        results = [np.full((len(finite), *vector.shape), np.nan) for vector in function.signature.results]
+        for whole, part in zip(results, function(*(x[finite] for x in inputs)), strict=True):
+            whole[finite] = part
+    return tuple(x.reshape(*samples, x.shape[-1]) for x in results)
