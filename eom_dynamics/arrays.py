@@ -32,6 +32,9 @@ def derivative_names(name: str, count: int) -> tuple[str, ...]:
 STATE_NAMES = derivative_names("q", 5)
 """Joint variables and their time derivatives."""
 
+MOTION = ("position", "velocity", "acceleration", "jerk", "snap")
+"""Words for these."""
+
 WRENCH_NAMES = derivative_names("W", 3)
 """Tool wrench and its time derivatives."""
 

@@ -20,7 +20,7 @@ from ..exceptions import StateError
 from ..robot import Payload
 from ..trajectory import Spline
 from .headers import source
-from .online_trajectory import OnlineLimits
+from .online_trajectory import MotionLimits
 from .robot_table import RobotTable, raise_reason
 from .settings import CHOICES, DEFAULTS, MODES, Status, settings_at
 
@@ -265,7 +265,7 @@ class ControlLoop:
         if reason:
             raise StateError(reason.decode())
 
-    def limit(self, limits: OnlineLimits, period: float, *, synchronised: bool = False) -> None:
+    def limit(self, limits: MotionLimits, period: float, *, synchronised: bool = False) -> None:
         """Set limits of the motion to targets, and the period of its cycles, s; StateError while a target leads."""
         rows = limits.rows(period)
         reason = self._library.loop_limit(self.address, rows.ctypes.data, len(rows), synchronised)

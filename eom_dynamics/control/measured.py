@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arguments import first_not_finite
-from ..arrays import Array
+from ..arrays import MOTION, Array
 from ..exceptions import StateError
 from .control_loop import ControlLoop
 from .joint_order import shown_name
@@ -155,7 +155,7 @@ class MeasuredMotion:
         return True
 
 
-_QUANTITIES = ("position", "velocity", "acceleration")
+_QUANTITIES = MOTION[:3]
 
 
 @dataclass(frozen=True)

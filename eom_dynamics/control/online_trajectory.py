@@ -30,7 +30,7 @@ than with limited jerk alone, and steps 0.04 s (``bench/online_motion.py``)."""
 _CONFIGURATIONS = 64
 
 
-class OnlineLimits(NamedTuple):
+class MotionLimits(NamedTuple):
     """Limits of online trajectories, each (n,), with defaults for those that neither robot nor user gives.
 
     Attributes:
@@ -64,7 +64,7 @@ def limits_of_joints(arm: ElasticArm) -> list[Array]:
     """Lower, upper, velocity, acceleration and jerk (n,), infinite where a joint has no limit."""
     return [
         np.array([getattr(joint.limits, name) for joint in arm.robot.independent_joints])
-        for name in OnlineLimits._fields[:5]
+        for name in MotionLimits._fields[:5]
     ]
 
 
@@ -94,18 +94,19 @@ def braking(arm: ElasticArm) -> Array:
     Infinite where its own effort has no limit.
     """
     robot, check = arm.robot, LimitCheck(arm)
-    found, m = np.array(check.rate_limits[1]), len(arm.motor_names)
-    effort = np.minimum(check.most_effort, np.bincount(arm.motor_joint, check.upper[-m:], robot.n))
-    if (unknown := np.isinf(found) & np.isfinite(effort)).any():
+    found = check.rate_limits[1]
+    of_motors = np.bincount(arm.motor_joint, check.ends["motor_effort"][1], robot.n)
+    effort = np.minimum(check.largest["effort"], of_motors)
+    if (unknown := np.isinf(found) & (effort < np.inf)).any():
         poses, dynamics = poses_within_limits(robot, _CONFIGURATIONS, np.pi / 2), Dynamics(robot, backend="numpy")
         inverse = np.linalg.inv(dynamics.mass_matrix(poses) + np.diag(arm.rotor_inertia))
-        loads = np.where(np.isfinite(effort), effort + np.abs(dynamics.gravity(poses)), 0.0)
+        loads = np.where(effort < np.inf, effort + np.abs(dynamics.gravity(poses)), 0.0)
         most = 2.0 * np.einsum("kij,kj->ki", np.abs(inverse), loads).max(axis=0)
         found[unknown] = [float(f"{x:.6g}") for x in most[unknown]]
     return found
 
 
-def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None) -> OnlineLimits:
+def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None) -> MotionLimits:
     """Limits of an arm's online trajectories: those given, those of the robot, or defaults.
 
     The default jerk ramps to the full acceleration A in 1/f, of the lowest frequency f of the links on their springs,
@@ -114,13 +115,13 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
 
     Args:
         arm: the arm.
-        limits: by the names of :class:`OnlineLimits`, a number or (n,) each; in place of those of the robot.
+        limits: by the names of :class:`MotionLimits`, a number or (n,) each; in place of those of the robot.
 
     Raises:
         StateError: a limit is not usable, or a joint has none of velocity or acceleration.
     """
     require_arm(arm)
-    names = OnlineLimits._fields[:-1]
+    names = MotionLimits._fields[:-1]
     joints, n = arm.robot.joint_names, arm.robot.n
     values = dict(zip(names, (*limits_of_joints(arm), *np.full((2, n), np.inf)), strict=True))
     for name, value in mapping({} if limits is None else limits, "limits", listed(names)).items():
@@ -130,7 +131,7 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
         if np.isnan(values[name]).any() or (name not in names[:2] and not (values[name] >= 0).all()):
             raise StateError(f"limits[{name!r}] must be positive, is {values[name]}")
     for name in ("velocity", "acceleration"):
-        if missing := [joint for joint, x in zip(joints, values[name], strict=True) if not np.isfinite(x)]:
+        if missing := [joint for joint, x in zip(joints, values[name], strict=True) if x == np.inf]:
             raise StateError(
                 f"{listed(missing)}: no limit of {name}, which motions to targets need: give each of these joints one, "
                 f"in the robot's file (limits: {{{name}: …}}), by parameters of a node "
@@ -141,7 +142,7 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
     inertia, frequency = inertia_and_frequency(arm)
 
     def default(name: str, value: Array) -> None:
-        if (missing := ~np.isfinite(values[name])).any():
+        if (missing := np.isinf(values[name])).any():
             values[name] = np.where(missing, value, values[name])
             chosen.append(f"{name} {_shown(values[name])}")
 
@@ -154,7 +155,7 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
     default("snap", 2 * values["jerk"] / SMOOTHING)
     default("smoothing", np.full(n, SMOOTHING))
     reason = f"a lowest joint frequency of {frequency:.3g} Hz" if frequency else "no joint frequency"
-    return OnlineLimits(**values, chosen=f"{', '.join(chosen)}, by default for {reason}" if chosen else "")
+    return MotionLimits(**values, chosen=f"{', '.join(chosen)}, by default for {reason}" if chosen else "")
 
 
 def _shown(values: Array) -> str:
@@ -203,7 +204,7 @@ class OnlineTrajectory:
     Attributes:
         arm: the arm.
         period: of a cycle, s.
-        limits: :class:`OnlineLimits`; of which ``chosen`` tells defaults.
+        limits: :class:`MotionLimits`; of which ``chosen`` tells defaults.
         delay: (n,) by which the averages delay motion, s; a target with a velocity is met without it.
         state: q … qdddd (5, n) after the last cycle.
         time: of the cycles so far, s.

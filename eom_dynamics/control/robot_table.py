@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import EFFORT_NAMES, STATE_NAMES, Array
+from ..arrays import Array
 from ..codegen.backends import KERNELS
 from ..codegen.compiler import require_compiler
 from ..codegen.functions import Stage
@@ -18,27 +18,22 @@ from ..codegen.native import NativeKernel
 from ..codegen.programs import WITH_PAYLOAD
 from ..elastic import ElasticArm, LimitCheck
 from ..elastic.elastic_arm import require_arm
-from ..elastic.motor_programs import MOTOR_NAMES
+from ..elastic.limits import TOLERANCE
 from ..exceptions import KernelError
+from ..robot.model import ENDS
 from .headers import LARGEST_LOADED
 from .library import library
 from .online_trajectory import braking
 
-LIMITED = ("q", "qd", "qdd", "qddd", "tau", "taud", "motor_velocity", "motor_effort")
-"""Quantities with limits."""
-
 
 def limits_of(arm: ElasticArm) -> dict[str, Array]:
     """Ends of the ranges ``lower.q`` … ``upper.motor_sum``, and the other limits of an arm."""
-    check, n, m = LimitCheck(arm), arm.robot.n, len(arm.motor_names)
-    names = (*STATE_NAMES, *EFFORT_NAMES, *MOTOR_NAMES)
-    ends = np.cumsum([m if name in MOTOR_NAMES else n for name in names])[:-1]
-    numbers = {"largest_effort": check.most_effort, "braking": braking(arm)}
-    numbers |= {"turn": check.turn, "voltage_limit": check.voltage, "jump_rate": check.rate_limits[0]}
-    numbers |= {"lower.motor_sum": -check.motor_effort, "upper.motor_sum": check.motor_effort}
-    for side in ("lower", "upper"):
-        rows = dict(zip(names, np.split(getattr(check, side), ends), strict=True))
-        numbers |= {f"{side}.{name}": rows[name] for name in LIMITED}
+    check = LimitCheck(arm)
+    sums = check.motor_effort * (1 + TOLERANCE)
+    numbers = {"largest_effort": check.largest["effort"], "braking": braking(arm), "turn": check.turn}
+    numbers |= {"voltage_limit": check.largest["motor_voltage"], "jump_rate": check.rate_limits[0]}
+    numbers |= {"lower.motor_sum": -sums, "upper.motor_sum": sums}
+    numbers |= {f"{side}.{name}": x[k] for k, side in enumerate(ENDS) for name, x in check.ends.items()}
     return numbers | {"motor_speed": _motor_speeds(arm, numbers)}
 
 

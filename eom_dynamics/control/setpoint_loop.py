@@ -157,7 +157,7 @@ class SetpointLoop:
     @property
     def limits_rates(self) -> bool:
         """Whether any joint has a limit of velocity, acceleration or jerk."""
-        return bool(np.isfinite(self._limits.rate_limits).any())
+        return bool((self._limits.rate_limits < np.inf).any())
 
     @property
     def unclipped(self) -> list[str]:
@@ -179,7 +179,7 @@ class SetpointLoop:
         q, v, a = state[:3]
         names, n = self.arm.robot.joint_names, self.arm.robot.n
         units = [[unit(x, joint.type) for x in ("position", "velocity")] for joint in self.arm.robot.independent_joints]
-        lower, upper = self._limits.lower[:n], self._limits.upper[:n]
+        lower, upper = self._limits.ends["q"]
         A, now = braking(self.arm), np.maximum(-np.sign(v) * a, 0.0)
         A = np.where(np.isfinite(A), A, now + np.abs(v) / self.loop.settings["stop_duration"])
         way = np.divide(v * np.abs(v), 2 * A, out=np.zeros(n), where=(v != 0) & (q >= lower) & (q <= upper))

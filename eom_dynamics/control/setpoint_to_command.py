@@ -202,7 +202,7 @@ class SetpointEvaluator:
         return self.arm.feedforward(*state, **given)
 
     def _violations(self, state: Array, command: Feedforward, values: Array) -> tuple[LimitViolation, ...]:
-        if not self._limits.limited or not self._limits.violated(np.concatenate((state.ravel(), values))):
+        if not self._limits.any or not self._limits.violated(np.concatenate((state.ravel(), values))):
             return ()
         self._limits.refuse_far(state[0])
         return self._limits.violations(state, command)

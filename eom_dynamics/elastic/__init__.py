@@ -2,12 +2,12 @@
 """Differential flatness: link motion to motor motion and effort, and back."""
 
 from .base_motion import BaseMotion, base_motion
-from .bounds import LimitCheck
 from .drive_programs import Drive, DriveCommand, DriveState
 from .elastic_arm import ElasticArm
 from .feedforward import Feedforward
 from .flatness import FlatState, flat_state, linearizing_effort, motor_pd_effort
 from .limit_violations import LimitViolation
+from .limits import LimitCheck
 from .motor_derivatives import MotorJet, derivatives_needed, motor_jet
 
 __all__ = [

@@ -192,12 +192,11 @@ def _parts(project: Project) -> tuple[list[str], list[str]]:
 
 def _constraints(project: Project) -> dict[str, str]:
     """Fields of what a goal may miss: distances that joints cover at the velocity limits of theirs or their motors."""
-    arm, n = project.arm, project.robot.n
-    m, upper = len(arm.motor_names), LimitCheck(arm).upper
-    limits = upper[n : 2 * n].copy()
+    arm, ends = project.arm, LimitCheck(project.arm).ends
+    limits = ends["qd"][1].copy()
     if arm.transmission is None:
-        np.minimum.at(limits, arm.side.motor_joint, upper[8 * n + m : 8 * n + 2 * m])
-    limits[~np.isfinite(limits)] = 1.0
+        np.minimum.at(limits, arm.side.motor_joint, ends["motor_velocity"][1])
+    limits[np.isinf(limits)] = 1.0
     rows = zip(project.robot.joint_names, limits, strict=True)
     return {
         "goal_time": repr(DEFAULTS.stop_duration),

@@ -27,6 +27,7 @@ from ..codegen.native_solver import (
 )
 from ..exceptions import KernelError, StateError
 from ..robot import Robot
+from ..robot.model import ENDS
 from ..robot.task_space import characteristic_length, independent_ranges
 from ..spelling import shown
 from .compiled import Kinematics, kinematics_of
@@ -301,7 +302,7 @@ def _ranges(robot: Robot, *, limits: bool) -> tuple[Array, Array, Array]:
     """Smallest and largest joint variables, of which mimic joints keep to their ranges too, and the middle of each."""
     lower, upper = np.full(robot.n, -np.inf), np.full(robot.n, np.inf)
     if limits:
-        ends = (np.array([getattr(joint.limits, end) for joint in robot.joints]) for end in ("lower", "upper"))
+        ends = (np.array([getattr(joint.limits, end) for joint in robot.joints]) for end in ENDS)
         lower, upper = independent_ranges(robot, *ends)
     bounded = np.isfinite(lower) & np.isfinite(upper)
     middle = np.where(bounded, 0.5 * (np.where(bounded, lower, 0.0) + np.where(bounded, upper, 0.0)), 0.0)

@@ -82,6 +82,9 @@ class Limits:
 NO_LIMITS = Limits()
 """Limits of a joint without any."""
 
+ENDS = ("lower", "upper")
+"""Limits that are ends of a range; all others are largest magnitudes."""
+
 
 JOINT_FRICTION = ("ignored", "included")
 """Whether files ask for joint friction in the joint efforts, see :attr:`Robot.joint_friction`."""

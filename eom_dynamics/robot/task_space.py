@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import lie
 from ..arrays import AnyArray, Array, times
+from ..robot.model import ENDS
 from .model import Frame, Joint, Robot
 
 TWIST = 6
@@ -118,5 +119,5 @@ def _farthest(joint: Joint, pose: Array, point: Array, lower: float, upper: floa
 def poses_within_limits(robot: Robot, count: int, most: float = np.pi) -> Array:
     """Random poses (count, n) within the limits of the joints, ``most`` rad or m from zero; the same at each call."""
     limits = [joint.limits for joint in robot.independent_joints]
-    lower, upper = (np.clip([getattr(x, side) for x in limits], -most, most) for side in ("lower", "upper"))
+    lower, upper = (np.clip([getattr(x, side) for x in limits], -most, most) for side in ENDS)
     return np.random.default_rng(0).uniform(lower, np.maximum(lower, upper), (count, robot.n))

@@ -16,8 +16,8 @@ from ..actuators.drive_units import SI_UNITS
 from ..arguments import choice, count, not_negative, real_array
 from ..arrays import Array
 from ..elastic import ElasticArm
-from ..elastic.bounds import bounds, independent_limits
 from ..elastic.limit_violations import refuse_degrees
+from ..elastic.limits import arm_limits
 from ..exceptions import RobotDescriptionError, RobotDescriptionWarning, SimulationError, StateError
 from ..kinematics import Kinematics
 from ..robot import Robot
@@ -148,7 +148,7 @@ class SimulatedRobot:
             self._adding = ElasticArm(replace(arm.robot, joints=joints), backend=arm.backend)
         n, m = arm.robot.n, len(arm.motor_joint)
         q = checks.finite("initial_position", checks.repeated_parameter("initial_position", position, n))
-        refuse_degrees(arm.robot, q, *independent_limits(arm.robot, bounds(arm))[:2])
+        refuse_degrees(arm.robot, q, *arm_limits(arm).of_leaders[:2])
         zero = np.zeros(n)
         inertia = plant.driven_inertia(q)
         own_kp, own_kd = inertia * natural_frequency**2, 2 * damping_ratio * natural_frequency * inertia

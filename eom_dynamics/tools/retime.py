@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from ..arrays import Array
 from ..elastic import ElasticArm
-from ..elastic.bounds import Bounds, bounds
+from ..elastic.limits import LimitCheck, arm_limits
 from ..trajectory import FastestMotion, sample
 from ..trajectory.fastest.motion import motion_rate
 from ..trajectory.quantities import Load, quantities
@@ -30,7 +30,7 @@ def fastest_motion_result(
     arm: ElasticArm, motion: FastestMotion, waypoints: Array, page: Path, about: Mapping[str, str]
 ) -> Result:
     """Make the result of a fastest motion along waypoints (K, n), within the limits of an arm."""
-    limits = bounds(arm)
+    limits = arm_limits(arm)
     samples = sample(motion, motion_rate(motion, _RATE))
     charts = {
         quantity: _shares(quantity.replace("_", " "), limits.names[quantity], samples.t, share)
@@ -61,15 +61,15 @@ def fastest_motion_result(
     )
 
 
-def _used(arm: ElasticArm, limits: Bounds, states: tuple[Array, ...]) -> dict[str, Array]:
+def _used(arm: ElasticArm, limits: LimitCheck, states: tuple[Array, ...]) -> dict[str, Array]:
     return {
         quantity: np.abs(x) / limits.largest[quantity]
         for quantity, x in quantities(arm, Load(states)).items()
-        if np.any(limits.largest[quantity] < np.inf)
+        if limits.limited(quantity)
     }
 
 
-def _speed(arm: ElasticArm, limits: Bounds, motion: FastestMotion) -> go.Figure:
+def _speed(arm: ElasticArm, limits: LimitCheck, motion: FastestMotion) -> go.Figure:
     """Rate of the path's parameter over the parameter, coloured by the quantity whose limit is used most."""
     # Between knots, where differences of the parameter are accurate.
     parameter, t = (0.5 * (x[1:] + x[:-1]) for x in (motion.parameters, motion.t))

@@ -4,7 +4,7 @@
 from importlib import import_module
 from typing import Any
 
-from ..elastic.bounds import UNITS
+from ..elastic.limits import UNITS
 from .fastest import ActiveLimit, FastestMotion, minimum_time
 from .fit import TrajectoryFit, fit_trajectory
 from .fourier import Cosine, Fourier, paper_motion, paper_wrench

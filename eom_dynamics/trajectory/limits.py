@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 from ..arguments import joint_states
 from ..arrays import STATE_NAMES, Array
 from ..elastic import ElasticArm, Feedforward
-from ..elastic.bounds import TOLERANCE, Bounds, GivenLimits, bounds
 from ..elastic.elastic_arm import require_arm
 from ..elastic.limit_violations import IN_DEGREES, TURN, beyond, nearest_end, range_ratio, summary
+from ..elastic.limits import TOLERANCE, GivenLimits, LimitCheck, arm_limits
 from ..exceptions import TrajectoryError
 from .quantities import (
     SLOWEST,
@@ -90,7 +90,7 @@ class Verdict:
     peaks: tuple[Peak, ...]
     _arm: ElasticArm
     _load: SampledLoad
-    _limits: Bounds
+    _limits: LimitCheck
     _slowed: Callable[[float], SampledLoad] | None
 
     @cached_property
@@ -144,7 +144,7 @@ class Verdict:
 
     def _least_for_rms(self, s: float) -> float | None:
         """Least time scaling from s on that meets the limits of RMS efforts, by halves."""
-        if not np.any(np.isfinite(self._limits.effort_rms)):
+        if not self._limits.of_rms.any():
             return s
 
         def is_met(s: float) -> bool:
@@ -216,7 +216,7 @@ def verdict_of(
 
     ``compute`` returns the feedforward for times and load of each part, or None; its exceptions end the check.
     """
-    largest_of, worst = bounds(arm, limits), dict[str, Array]()
+    largest_of, worst = arm_limits(arm, limits), dict[str, Array]()
     E, e = arm.robot.coupling
     for part, values in load.parts():
         command = compute(load.t[part], values)
@@ -228,7 +228,7 @@ def verdict_of(
                 found = np.where((found[0] > before[0]) | np.isnan(found[0]), found, before)
             worst[quantity] = found
     peaks = [peak for quantity, found in worst.items() for peak in _peaks(quantity, largest_of, found)]
-    if len(load.t) > 1 and np.any(np.isfinite(largest_of.effort_rms)):
+    if len(load.t) > 1 and largest_of.of_rms.any():
         peaks += _rms_peaks(largest_of, effort_rms(arm, load), load.t)
     if isinstance(trajectory, Samples) or rate is None or not load.is_constant:
         return Verdict(tuple(peaks), arm, load, largest_of, None)
@@ -276,17 +276,17 @@ def _rows_of(samples: Samples) -> Callable[[Selection], Sequence[Array]]:
     return lambda selection: [x[selection] for x in samples[1:]]
 
 
-def _worst(quantity: str, limits: Bounds, values: Array, t: Array, first: int) -> Array:
+def _worst(quantity: str, limits: LimitCheck, values: Array, t: Array, first: int) -> Array:
     """Size, value, time and sample (4, names) of the largest values in a part, whose samples count from ``first``."""
     sizes = np.abs(values)
     if quantity == "position":
-        both = np.isfinite(np.maximum(limits.lower, -limits.upper))
+        both = np.maximum(limits.lower, -limits.upper) > -np.inf
         sizes = np.where(both, beyond(values, limits.lower, limits.upper), sizes)
     rows, columns = np.argmax(sizes, axis=0), np.arange(values.shape[1])  # of NaN, the first
     return np.array([sizes[rows, columns], values[rows, columns], t[rows], first + rows])
 
 
-def _peaks(quantity: str, limits: Bounds, found: Array) -> Iterator[Peak]:
+def _peaks(quantity: str, limits: LimitCheck, found: Array) -> Iterator[Peak]:
     """The peaks of a quantity, from :func:`_worst`; none of joints or motors of which it is unknown."""
     names, units = limits.names[quantity], limits.units[quantity]
     if quantity == "position":
@@ -305,7 +305,7 @@ def _peaks(quantity: str, limits: Bounds, found: Array) -> Iterator[Peak]:
             yield Peak(quantity, name, unit, value, limit, ratio, t, int(sample))
 
 
-def _rms_peaks(limits: Bounds, values: Array, t: Array) -> list[Peak]:
+def _rms_peaks(limits: LimitCheck, values: Array, t: Array) -> list[Peak]:
     rows = zip(limits.names["effort_rms"], limits.units["effort_rms"], values, limits.effort_rms, strict=True)
     return [
         Peak("effort_rms", name, unit, float(value), float(most), float(value / most), float(t[-1]), len(t) - 1)

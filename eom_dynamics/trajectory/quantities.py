@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import SHAFT_UNITS, STATE_NAMES, WRENCH_NAMES, Array
 from ..codegen.functions import shared_array
 from ..elastic import ElasticArm, Feedforward
-from ..elastic.bounds import TOLERANCE, Bounds, bounds
+from ..elastic.limits import RATES, TOLERANCE, LimitCheck, arm_limits
 from ..elastic.motor_programs import STIFFNESS_NAMES
 from ..exceptions import StateError, StiffnessError
 
@@ -95,7 +95,7 @@ class SampledLoad:
             yield part, self.at(part, s)
 
 
-def derivatives_for_limits(arm: ElasticArm, limits: Bounds) -> int:
+def derivatives_for_limits(arm: ElasticArm, limits: LimitCheck) -> int:
     """Highest derivative of q, 2 to 4, that the limited quantities depend on."""
     if not _links_suffice(arm, limits):
         return len(STATE_NAMES) - 1
@@ -103,14 +103,14 @@ def derivatives_for_limits(arm: ElasticArm, limits: Bounds) -> int:
 
 
 def quantities(
-    arm: ElasticArm, load: Load, limits: Bounds | None = None, command: Feedforward | None = None
+    arm: ElasticArm, load: Load, limits: LimitCheck | None = None, command: Feedforward | None = None
 ) -> dict[str, Array]:
     """Values of quantities except the position, each (N, number of names); NaN if a motor's constant is unknown.
 
     The load has the derivatives of :func:`derivatives_for_limits` at least. With limits, only quantities that have one
     are computed, if the others take time. ``command`` is the feedforward of the load, if known.
     """
-    rates = zip(("velocity", "acceleration", "jerk"), load.states[1:4], strict=False)
+    rates = zip(RATES, load.states[1:4], strict=False)
     of_joints = {name: all_joints(arm, x) for name, x in rates}
     if limits is not None and not load.stiffness and _links_suffice(arm, limits):
         if not limits.limited("effort", "effort_rate"):
@@ -122,7 +122,7 @@ def quantities(
     of_joints |= {"effort": command.tau, "effort_rate": command.taud}
     if limits is not None and not limits.of_motors:
         return of_joints
-    sums = bounds(arm).motor_sums if limits is None else limits.motor_sums
+    sums = arm_limits(arm).motor_sums if limits is None else limits.motor_sums
     of_joints["motor_effort"] = command.motor_effort @ sums.T
     if limits is not None and not limits.limited(*_OF_SHAFTS):
         return of_joints
@@ -158,14 +158,14 @@ def effort_rms(arm: ElasticArm, samples: SampledLoad, s: Array | None = None) ->
     return np.sqrt(total / (2 * (samples.t[-1] - samples.t[0])))
 
 
-def meets_rms(arm: ElasticArm, samples: SampledLoad, limits: Bounds, s: Array | None = None) -> bool:
+def meets_rms(arm: ElasticArm, samples: SampledLoad, limits: LimitCheck, s: Array | None = None) -> bool:
     """Whether all motors meet their limits of the RMS effort; arguments as for :func:`effort_rms`."""
-    if not np.any(np.isfinite(limits.effort_rms)):
+    if not limits.of_rms.any():
         return True
     return bool(np.all(effort_rms(arm, samples, s) <= (1 + TOLERANCE) * limits.effort_rms))
 
 
-def _links_suffice(arm: ElasticArm, limits: Bounds) -> bool:
+def _links_suffice(arm: ElasticArm, limits: LimitCheck) -> bool:
     """Whether limits are those of the links alone, and the springs can follow any motion."""
     springs = arm.functions
     return not limits.of_motors and arm.rotors is None and springs.is_linear and not np.any(arm.variable)
@@ -197,7 +197,7 @@ _REFINEMENTS = 4
 _PARTS = 64
 
 
-def least_time_scaling(arm: ElasticArm, load: SampledLoad, limits: Bounds) -> float | None:
+def least_time_scaling(arm: ElasticArm, load: SampledLoad, limits: LimitCheck) -> float | None:
     """Least s >= 1 that meets all limits except those of positions; None if there is none up to :data:`SLOWEST`.
 
     If several ranges of s meet the limits, the lowest is taken; a range narrower than 1 % may be missed.
@@ -219,7 +219,7 @@ def least_time_scaling(arm: ElasticArm, load: SampledLoad, limits: Bounds) -> fl
         s = least
 
 
-def fastest_time_scaling(arm: ElasticArm, load: SampledLoad, limits: Bounds) -> float:
+def fastest_time_scaling(arm: ElasticArm, load: SampledLoad, limits: LimitCheck) -> float:
     """Least s <= 1 that meets all limits, at least 1/:data:`SLOWEST`, for a motion that meets them at s = 1.
 
     Where limits are met at some s below one that violates them, the search by halves may find either.
@@ -248,7 +248,7 @@ def by_halves(good: float, bad: float, is_met: Callable[[float], bool]) -> float
     return good
 
 
-def _largest(arm: ElasticArm, load: SampledLoad, limits: Bounds, s: float) -> tuple[Array, NDArray[np.intp]]:
+def _largest(arm: ElasticArm, load: SampledLoad, limits: LimitCheck, s: float) -> tuple[Array, NDArray[np.intp]]:
     """Largest ratio of each column of :func:`ratios` over all samples at a scaling, and its sample."""
     largest, worst = np.zeros(0), np.zeros(0, dtype=np.intp)
     for part, slower in load.parts(np.array(s)):
@@ -262,10 +262,10 @@ def _largest(arm: ElasticArm, load: SampledLoad, limits: Bounds, s: float) -> tu
     return largest, worst
 
 
-def _least_for_motion(arm: ElasticArm, load: SampledLoad, limits: Bounds) -> float:
+def _least_for_motion(arm: ElasticArm, load: SampledLoad, limits: LimitCheck) -> float:
     """Least s for velocity, acceleration and jerk of the joints, which are powers of it."""
     least = 1.0
-    limited = [(k, x) for k, x in enumerate(("velocity", "acceleration", "jerk"), start=1) if limits.limited(x)]
+    limited = [(k, x) for k, x in enumerate(RATES, start=1) if limits.limited(x)]
     for _, part in load.parts() if limited else ():
         for k, name in limited:
             ratio = np.max(np.abs(all_joints(arm, part.states[k])) / limits.largest[name])
@@ -274,7 +274,7 @@ def _least_for_motion(arm: ElasticArm, load: SampledLoad, limits: Bounds) -> flo
     return least
 
 
-def ratios(values: dict[str, Array], limits: Bounds) -> Array:
+def ratios(values: dict[str, Array], limits: LimitCheck) -> Array:
     """Ratios of magnitudes to limits (N, all names of all quantities); zero if limit or value is unknown."""
     columns = [np.abs(values[name]) / limits.largest[name] for name in limits.quantities]
     if not columns:
@@ -284,7 +284,9 @@ def ratios(values: dict[str, Array], limits: Bounds) -> Array:
     return whole
 
 
-def _least_for(arm: ElasticArm, load: SampledLoad, limits: Bounds, samples: NDArray[np.intp], s: float) -> float | None:
+def _least_for(
+    arm: ElasticArm, load: SampledLoad, limits: LimitCheck, samples: NDArray[np.intp], s: float
+) -> float | None:
     """Least scaling above s, at which limits are violated, for some samples."""
     while s < SLOWEST:
         tried = s * 2.0 ** (np.arange(_STEPS_AN_OCTAVE + 1) / _STEPS_AN_OCTAVE)
@@ -301,7 +303,9 @@ def _least_for(arm: ElasticArm, load: SampledLoad, limits: Bounds, samples: NDAr
     return None
 
 
-def _good(arm: ElasticArm, load: SampledLoad, limits: Bounds, samples: NDArray[np.intp], tried: Array) -> int | None:
+def _good(
+    arm: ElasticArm, load: SampledLoad, limits: LimitCheck, samples: NDArray[np.intp], tried: Array
+) -> int | None:
     """Index of the first scaling that meets all limits for some samples."""
     slower = load.at(np.tile(samples, len(tried)), np.repeat(tried, len(samples)))
     worst = ratios(quantities(arm, slower, limits), limits).reshape(len(tried), -1).max(axis=1)

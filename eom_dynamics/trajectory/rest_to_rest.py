@@ -10,9 +10,9 @@ from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
 
 from ..arguments import positive
-from ..arrays import Array
+from ..arrays import MOTION, Array
 from ..exceptions import TrajectoryError
-from .spline import ORDERS, RATE_NAMES, Spline, numbers
+from .spline import ORDERS, Spline, numbers
 
 
 def rest_to_rest(start: ArrayLike, end: ArrayLike, duration: float, *, start_time: float = 0.0) -> Spline:
@@ -57,7 +57,7 @@ def shortest_duration(
     ends = _positions(start, end)
     distance = np.abs(ends[1] - ends[0])
     shortest = np.zeros(len(distance))
-    for k, (name, limit) in enumerate(zip(RATE_NAMES, (velocity, acceleration, jerk, snap), strict=True), start=1):
+    for k, (name, limit) in enumerate(zip(MOTION[1:], (velocity, acceleration, jerk, snap), strict=True), start=1):
         bound = np.asarray(limit, dtype=float)
         if bound.shape not in ((), distance.shape) or not np.all(bound > 0):
             raise TrajectoryError(f"{name} must be a positive limit, or {len(distance)} of them, one for each joint")

@@ -17,9 +17,6 @@ from .trajectory import Scaled, Trajectory, sample_times
 ORDERS = 5  # number of derivatives of a state: q … qdddd
 DEGREE = 2 * ORDERS - 1
 
-RATE_NAMES = ("velocity", "acceleration", "jerk", "snap")
-"""Words for the time derivatives of a state after the position."""
-
 # For p = sum c_j u^j on a piece u = 0 … 1, (1/k!) d^k p/du^k at u = 1 is the sum of comb(j, k) c_j. The first five
 # coefficients are the Taylor coefficients at u = 0; the others follow from the state at u = 1.
 _TAYLOR_AT_1 = np.array([[comb(j, k) for j in range(ORDERS)] for k in range(ORDERS)], dtype=float)

@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arguments import all_finite
-from ..arrays import Array
+from ..arrays import MOTION, Array
 from ..exceptions import TrajectoryError
-from .spline import DEGREE, ORDERS, RATE_NAMES, Spline, durations, numbers
+from .spline import DEGREE, ORDERS, Spline, durations, numbers
 
 UNSOLVED = (
     "times are too uneven or positions too large for a smooth trajectory; omit waypoints that are close in time, and "
@@ -352,10 +352,10 @@ def _set_ends(states: Array, ends: Ends) -> None:
     for end, values in ends.items():
         if end not in ("start", "end"):
             raise TrajectoryError(f'ends has an unknown key {end!r}; use "start" and "end"')
-        if len(values) > len(RATE_NAMES):
+        if len(values) > len(MOTION[1:]):
             raise TrajectoryError(f"ends[{end!r}] has {len(values)} derivatives; at most 4, up to the snap")
         row = 0 if end == "start" else -1
-        for k, (name, value) in enumerate(zip(RATE_NAMES, values, strict=False), start=1):
+        for k, (name, value) in enumerate(zip(MOTION[1:], values, strict=False), start=1):
             asked = numbers(value, f"ends[{end!r}] {name}")
             if asked.shape not in ((), states.shape[2:]):
                 raise TrajectoryError(f"ends[{end!r}] {name} must be a number, or {states.shape[2]} of them")

@@ -12,7 +12,7 @@ from sent_oracle import FRESH
 
 from eom_dynamics.arrays import Array
 from eom_dynamics.control.control_loop import SUSPECT, Refusal
-from eom_dynamics.elastic.bounds import bounds
+from eom_dynamics.elastic.limits import arm_limits
 from eom_dynamics.trajectory import Spline, Trajectory, check, minimum_time, sample
 
 ARMS = ("panda", "ur5e", "dual_arm", "sea_planar_2r")
@@ -43,7 +43,7 @@ def motion(number: int) -> tuple[LoopRig, Trajectory, str]:
     rng = np.random.default_rng(number)
     name, kind = ARMS[number % len(ARMS)], KINDS[number // len(ARMS) % len(KINDS)]
     rig = LoopRig(name)
-    arm, limits = rig.arm, bounds(rig.arm)
+    arm, limits = rig.arm, arm_limits(rig.arm)
     lower, upper = (np.where(np.isfinite(x), x, sign * 2.5) for x, sign in ((limits.lower, -1), (limits.upper, 1)))
     for _ in range(200):
         start, end = (rng.uniform(lower + 0.05 * (upper - lower), upper - 0.05 * (upper - lower)) for _ in range(2))

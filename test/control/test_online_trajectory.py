@@ -15,7 +15,7 @@ from refusals import refusals
 
 import eom_dynamics as eom
 from eom_dynamics.control.control_loop import ControlLoop
-from eom_dynamics.control.online_trajectory import RAMP, SMOOTHING, OnlineLimits, OnlineTrajectory, motion_limits
+from eom_dynamics.control.online_trajectory import RAMP, SMOOTHING, MotionLimits, OnlineTrajectory, motion_limits
 from eom_dynamics.control.robot_table import RobotTable, limits_of
 from eom_dynamics.control.settings import Status
 
@@ -29,13 +29,13 @@ def arm(name: str = "iiwa") -> eom.ElasticArm:
     return eom.ElasticArm(without_limits(name) if name == "iiwa" else eom.load_robot(name))
 
 
-def within(limits: OnlineLimits, states: np.ndarray, tolerance: float = 1e-9) -> None:
+def within(limits: MotionLimits, states: np.ndarray, tolerance: float = 1e-9) -> None:
     assert (states[:, 0] <= limits.upper + tolerance).all() and (states[:, 0] >= limits.lower - tolerance).all()
     for k, name in enumerate(RATES, start=1):
         assert (np.abs(states[:, k]) <= getattr(limits, name) * (1 + tolerance)).all(), name
 
 
-def consistent(limits: OnlineLimits, states: np.ndarray, h: float = H) -> None:
+def consistent(limits: MotionLimits, states: np.ndarray, h: float = H) -> None:
     """Each state is the Taylor polynomial of the one before, with a constant fifth derivative."""
     before, after = states[:-1], states[1:]
     fifth = (after[:, 4] - before[:, 4]) / h
@@ -399,7 +399,7 @@ def targets(
         now = max(then, now + 1)
 
 
-def end_of(limits: OnlineLimits, parts: list[np.ndarray]) -> np.ndarray:
+def end_of(limits: MotionLimits, parts: list[np.ndarray]) -> np.ndarray:
     found = np.concatenate(parts)
     within(limits, found)
     consistent(limits, found)

@@ -15,7 +15,7 @@ from eom_dynamics.control.control_loop import EXCEEDS, ControlLoop
 from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.control.robot_table import RobotTable, limits_of
 from eom_dynamics.elastic import LimitCheck
-from eom_dynamics.elastic.bounds import bounds
+from eom_dynamics.elastic.limits import arm_limits
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.trajectory import Samples, check, minimum_time
 
@@ -74,7 +74,7 @@ def follow(loop: ControlLoop, state: Any, cycle: int) -> int:
 @pytest.mark.parametrize("kind", KINDS)
 def test_motors_without_a_limit_have_that_of_their_joint(kind: str) -> None:
     arm, (_, limits, sums) = arm_of(kind), KINDS[kind]
-    table, m = bounds(arm), len(arm.motor_names)
+    table, m = arm_limits(arm), len(arm.motor_names)
     np.testing.assert_allclose(table.motor_sums, sums, atol=1e-15)
     np.testing.assert_array_equal(table.largest["motor_effort"], limits)
     # In the loop, feedback adds to the efforts of motors without inertia, too.

@@ -25,7 +25,7 @@ from eom_dynamics.control import headers
 from eom_dynamics.control.headers import source
 from eom_dynamics.control.measured import SAMPLE_REASONS
 from eom_dynamics.control.settings import DEFAULTS, SAID
-from eom_dynamics.elastic.bounds import bounds
+from eom_dynamics.elastic.limits import arm_limits
 from eom_dynamics.export.ros2_control import PACKAGE
 
 ROBOTS = ("dual_arm", "vsa_planar_2r")
@@ -128,7 +128,7 @@ def test_files_of_a_robot(name: str) -> None:
     assert others[1]["command_joints"] == [f"feedforward_controller/{name}" for name in given["joints"]]
     constraints = others[1]["constraints"]
     tolerances = [constraints.pop(name) for name in given["joints"]]
-    limits = np.minimum(bounds(arm).largest["velocity"], SPEEDS.get(name, np.inf))
+    limits = np.minimum(arm_limits(arm).largest["velocity"], SPEEDS.get(name, np.inf))
     limits[np.isinf(limits)] = 1.0
     np.testing.assert_allclose([list(row.values()) for row in tolerances], np.outer(limits, [0.05, 0.01]))
     assert all(list(row) == ["trajectory", "goal"] for row in tolerances)

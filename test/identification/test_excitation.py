@@ -16,7 +16,13 @@ from eom_dynamics.exceptions import TrajectoryError
 from eom_dynamics.identification import Excitation, ExcitationOptions, OptimalExcitation, Regressor
 from eom_dynamics.identification.excitation.excitation import RestSeries
 from eom_dynamics.identification.excitation.information import Information, InformationModel
-from eom_dynamics.identification.excitation.limits import SHARPNESS, MotionLimits, Spheres, smooth_maximum, with_limits
+from eom_dynamics.identification.excitation.limits import (
+    SHARPNESS,
+    ExcitationLimits,
+    Spheres,
+    smooth_maximum,
+    with_limits,
+)
 from eom_dynamics.kinematics.frames import body_poses
 from eom_dynamics.trajectory import Samples, check
 from eom_dynamics.trajectory.feedforward import trajectory_feedforward
@@ -202,7 +208,7 @@ def arm(name: str = "sea_planar_2r", limits: Any = RANGES) -> eom.ElasticArm:
 def test_ratios_are_those_of_the_check(name: str, limits: Any) -> None:
     of = arm(name, limits)
     at = states(5, 12, of.robot.n)
-    found = MotionLimits(of, 0.5)
+    found = ExcitationLimits(of, 0.5)
     ratios = dict(zip(found.names, np.max(np.abs(found.ratios(at)), axis=0), strict=True))
     verdict = check(of, Samples(np.arange(at.shape[1], dtype=float), *at))
     limited = [peak for peak in verdict.peaks if np.isfinite(peak.limit)]
@@ -212,7 +218,7 @@ def test_ratios_are_those_of_the_check(name: str, limits: Any) -> None:
 
 
 def test_partials_agree_with_differences() -> None:
-    of = MotionLimits(arm(), 0.9)
+    of = ExcitationLimits(arm(), 0.9)
     at = 0.3 * states(5, 4, 2, seed=1)
     partials = of.partials(at)
     for seed in range(3):
@@ -233,7 +239,7 @@ def test_smooth_maximum_is_a_tight_upper_bound(count: int, seed: int) -> None:
 
 
 def test_motion_that_springs_cannot_realise_exceeds_limits() -> None:
-    of = MotionLimits(arm("vsa_planar_2r"), 0.9)
+    of = ExcitationLimits(arm("vsa_planar_2r"), 0.9)
     assert np.max(np.abs(of.ratios(1e4 * states(5, 12, 2)))) > 1
 
 
@@ -246,12 +252,12 @@ def test_mimic_joints_count() -> None:
     links = "".join(f'<link name="{name}">{body}</link>' for name in "ab")
     joints = joint.format("a", first) + joint.format("b", second)
     text = f'<robot name="gripper"><link name="base"/>{links}{joints}</robot>'
-    of = MotionLimits(eom.ElasticArm(eom.load_robot(text)), 1.0)
+    of = ExcitationLimits(eom.ElasticArm(eom.load_robot(text)), 1.0)
     np.testing.assert_allclose([*of.middle, *of.half, *of.largest[0]], [(-4 / 3 + 1) / 2, (1 + 4 / 3) / 2, 1.0])
 
 
 def test_speed_limit_of_the_motor_stands_for_velocity() -> None:
-    of = MotionLimits(arm(limits={name: {"lower": -1.0, "upper": 1.0} for name in RANGES}), 0.5)
+    of = ExcitationLimits(arm(limits={name: {"lower": -1.0, "upper": 1.0} for name in RANGES}), 0.5)
     np.testing.assert_allclose(of.velocity, 0.5 * 500.0 / 100.0)
 
 
@@ -311,7 +317,7 @@ test_wrong_limits = refusals(
     (SEA, {"joint_2": {"upper": np.nan}}, "joint_2: limit upper"),
     (SEA, {"joint_2": {"speed": 1.0}}, "joint_2: no limit is named 'speed'; known are lower, upper, velocity"),
     ("planar_2r", {}, "^planar_2r: excite needs limits: joint_1, .* or by --lower, --upper, --velocity$"),
-    call=lambda name, limits: MotionLimits(arm(name, limits), 0.9),
+    call=lambda name, limits: ExcitationLimits(arm(name, limits), 0.9),
 )
 
 

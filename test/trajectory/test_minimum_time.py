@@ -12,7 +12,7 @@ from refusals import refusals
 
 import eom_dynamics as eom
 from eom_dynamics.actuators.actuator import Actuator, Motor
-from eom_dynamics.elastic.bounds import bounds
+from eom_dynamics.elastic.limits import arm_limits
 from eom_dynamics.exceptions import TrajectoryError
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.trajectory import Spline, Trajectory, check, minimum_time, rest_to_rest, through
@@ -143,7 +143,7 @@ def coupled() -> eom.ElasticArm:
 )
 def test_limits_of_motors_behind_linear_springs_are_polynomials(arm: Any) -> None:
     arm = arm()
-    table, path = bounds(arm), GeometricPath(random_path(arm))
+    table, path = arm_limits(arm), GeometricPath(random_path(arm))
     speed = SquaredSpeed(np.linspace(0.0, 1.0, 21))
     limits = Constraints(arm, path, speed, table)
     x = speed.at_nodes(1.0 + 0.5 * np.random.default_rng(0).random(speed.count))
@@ -185,7 +185,7 @@ def test_peaks_between_the_instants_of_the_check_are_found() -> None:
     motion = Spline(0.01 * np.arange(101), rng.standard_normal((5, 101, 1)) * 0.01 ** -np.arange(5.0).reshape(5, 1, 1))
     t, states = motion.in_pieces(4096, 3, np.arange(100))
     for piece, peak in enumerate(np.max(np.abs(states[3]), axis=(0, 2))):
-        own = bounds(arm, only(arm, jerk=peak / (1 + 1e-6)))
+        own = arm_limits(arm, only(arm, jerk=peak / (1 + 1e-6)))
         over = violated_instants(arm, own, motion, 0.0, np.array([piece]), 1 + 1e-9)
         assert over.pieces == [piece]
         assert t[0, piece] <= np.min(over.t) <= np.max(over.t) <= t[-1, piece]

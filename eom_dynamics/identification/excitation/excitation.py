@@ -24,13 +24,13 @@ from numpy.typing import ArrayLike
 from ...arguments import all_finite, check_options, number_or_vector, option
 from ...arrays import Array
 from ...elastic import ElasticArm
-from ...elastic.bounds import GivenLimits
+from ...elastic.limits import GivenLimits
 from ...exceptions import TrajectoryError
 from ...robot import Robot
 from ...trajectory import Fourier, Verdict, check
 from ..links.regressor import Regressor
 from .information import Information, InformationModel
-from .limits import MotionLimits, Spheres, smooth_maximum, with_limits
+from .limits import ExcitationLimits, Spheres, smooth_maximum, with_limits
 
 # Samples in a period of the highest harmonic: in the optimisation, and in the final check at 1 kHz or more.
 _COARSE, _FINE = 16, 100
@@ -126,7 +126,7 @@ class Excitation:
         self.robot = with_limits(robot, options.limits or {})
         self.arm = ElasticArm(self.robot)
         spheres = Spheres(self.robot, options.spheres, options.clearance) if options.spheres else None
-        self.limits = MotionLimits(self.arm, options.share, spheres)
+        self.limits = ExcitationLimits(self.arm, options.share, spheres)
         self.series = RestSeries(1 / options.period, options.harmonics, self.limits.velocity)
         try:
             regressor = Regressor(self.robot, options.terms)

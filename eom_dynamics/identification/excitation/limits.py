@@ -11,19 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...arguments import mapping, real_array
-from ...arrays import Array
+from ...arrays import MOTION, Array
 from ...elastic import ElasticArm
-from ...elastic.bounds import GivenLimits, bounds, independent_limits, joint_limits
+from ...elastic.limits import GivenLimits, arm_limits, joint_limits
 from ...exceptions import StateError, TrajectoryError
 from ...kinematics import Kinematics
 from ...robot import Robot
-from ...robot.model import frames_by_name
+from ...robot.model import ENDS, frames_by_name
 from ...trajectory.quantities import Load, quantities
 
 BASE = "base"  # name of the base, where no frame of the robot has it
 _POSTURES = 500  # random postures that decide which spheres always meet
 
-KINEMATIC = ("position", "velocity", "acceleration", "jerk")
+KINEMATIC = MOTION[:4]
 """Quantities that are linear in the parameters of a series, by order of differentiation."""
 
 SHARPNESS = 100.0
@@ -137,14 +137,14 @@ def with_limits(robot: Robot, limits: GivenLimits) -> Robot:
     of_joints = joint_limits(robot, limits)
     for name, new in of_joints.items():
         for quantity, value in vars(new).items():
-            if np.isnan(value) or (quantity not in ("lower", "upper") and value <= 0):
+            if quantity not in ENDS and value <= 0:
                 raise TrajectoryError(f"{name}: limit {quantity} must be positive, is {value:g}")
         if new.lower >= new.upper:
             raise TrajectoryError(f"{name}: lower {new.lower:g} must be less than upper {new.upper:g}")
     return replace(robot, joints=tuple(replace(joint, limits=of_joints[joint.name]) for joint in robot.joints))
 
 
-class MotionLimits:
+class ExcitationLimits:
     """Limits of joints and motors, as ratios of values to limits.
 
     Attributes:
@@ -162,10 +162,10 @@ class MotionLimits:
         Raises TrajectoryError if a joint has no range of positions, or no limit of its velocity or the speed of its
         motor.
         """
-        self.arm, self.share, limits = arm, float(share), bounds(arm)
-        lower, upper, largest = independent_limits(arm.robot, limits)
+        self.arm, self.share, limits = arm, float(share), arm_limits(arm)
+        lower, upper, largest = limits.of_leaders
         self._speed_limited = np.zeros(arm.robot.n, dtype=bool)
-        self._speed_limited[arm.motor_joint[np.isfinite(limits.largest["motor_speed"])]] = True
+        self._speed_limited[arm.motor_joint[limits.largest["motor_speed"] < np.inf]] = True
         if arm.transmission is not None:
             joints = list(arm.transmission[0])
             self._speed_limited[joints] = np.all(self._speed_limited[joints])
@@ -173,9 +173,9 @@ class MotionLimits:
         self.middle, self.half = (lower + upper) / 2, share * (upper - lower) / 2
         self.largest = share * largest
         self._efforts = {
-            name: (np.flatnonzero(np.isfinite(most)), share * most[np.isfinite(most)])
+            name: (np.flatnonzero(most < np.inf), share * most[most < np.inf])
             for name, most in limits.largest.items()
-            if name not in KINEMATIC and np.isfinite(most).any()
+            if name not in KINEMATIC and limits.limited(name)
         }
         self._effort_count = sum(len(most) for _, most in self._efforts.values())
         # Limits by order of differentiation and joint, and the places of those that are finite, as all of positions.
@@ -236,7 +236,7 @@ class MotionLimits:
         return np.concatenate([kinematic, self.effort_partials(states), distances])
 
     def _require(self, lower: Array, upper: Array, largest: Array) -> None:
-        present = [np.isfinite(lower), np.isfinite(upper), np.isfinite(largest[0]) | self._speed_limited]
+        present = [lower > -np.inf, upper < np.inf, (largest[0] < np.inf) | self._speed_limited]
         absent = np.logical_not(present)
         if absent.any():
             joints = list(compress(self.arm.robot.joint_names, np.any(absent, axis=0)))

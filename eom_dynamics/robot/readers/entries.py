@@ -32,6 +32,7 @@ from ..inertia import Inertial, body_violation, symmetric
 from ..model import (
     COMPENSATIONS,
     DRIVE_INTERPOLATIONS,
+    ENDS,
     JOINT_FRICTION,
     ROTOR_MODELS,
     EffortSpread,
@@ -43,9 +44,6 @@ from .section import Section
 
 Law = TypeVar("Law", bound=Declared)
 Numbers = TypeVar("Numbers", FeedbackDelay, ModelUncertainty)
-
-_BOUNDS = ("lower", "upper")
-_RATES = ("velocity", "effort", "acceleration", "jerk", "effort_rate", "effort_rms")
 
 _READERS: Mapping[Callable[..., Any], Callable[[Section, str], Any]] = {
     finite: Section.number,
@@ -97,11 +95,11 @@ def with_entries(joint: JointDescription, section: Section, *, actuated: bool = 
 
 
 def _limits(present: Limits, section: Section) -> Limits:
-    lower, upper = (section.number(x) if x in section else getattr(present, x) for x in _BOUNDS)
-    rates = {rate: section.positive(rate) for rate in _RATES if rate in section}
-    if lower > upper:
-        section.refuse("lower", f"must not exceed upper, {upper:g}, is {lower:g}")
-    return replace(present, lower=lower, upper=upper, **rates)
+    given = {x: section.number(x) if x in ENDS else section.positive(x) for x in vars(present) if x in section}
+    limits = replace(present, **given)
+    if limits.lower > limits.upper:
+        section.refuse("lower", f"must not exceed upper, {limits.upper:g}, is {limits.lower:g}")
+    return limits
 
 
 def _parallel_spring(joint_type: str, section: Section) -> ParallelSpring:

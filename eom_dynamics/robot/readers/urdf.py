@@ -17,6 +17,7 @@ from ... import lie
 from ...actuators.transmission import Transmission
 from ...arguments import warn_of_degrees
 from ...arrays import Array
+from ...robot.model import ENDS
 from ...spelling import close_match
 from ..description import Description, JointDescription, JointGroup, LinkDescription, MimicDescription
 from ..inertia import Inertial, symmetric
@@ -33,7 +34,7 @@ _LINK = ("inertial", "visual", "collision")
 _INERTIAL = ("origin", "mass", "inertia")
 _JOINT = ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "calibration", "safety_controller")
 _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-_LIMITS = ("lower", "upper", "velocity", "effort")
+_LIMITS = (*ENDS, "velocity", "effort")
 
 XACRO_ENDING = ".xacro"
 
@@ -156,7 +157,7 @@ def _limits(joint: Element, kind: str) -> Limits:
     for attribute in limit.attributes:
         if attribute not in _LIMITS and (close := close_match(attribute, _LIMITS, 0.8)):
             limit.refuse(f"unknown attribute {attribute!r}; did you mean {close!r}?")
-    lower, upper = (limit.number(side, 0.0, largest=math.inf) for side in ("lower", "upper"))
+    lower, upper = (limit.number(side, 0.0, largest=math.inf) for side in ENDS)
     velocity, effort = (
         limit.number(rate, math.inf, "not negative", largest=math.inf) for rate in ("velocity", "effort")
     )

@@ -15,7 +15,7 @@ from trajectory_msgs.msg import JointTrajectory
 from ...arrays import Array
 from ...control.control_loop import Refusal, slowed
 from ...control.joint_order import JointOrder
-from ...control.online_trajectory import OnlineLimits, motion_limits, read_chunk, read_target
+from ...control.online_trajectory import MotionLimits, motion_limits, read_chunk, read_target
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
 from ...elastic import ElasticArm
@@ -86,7 +86,7 @@ class TargetTopics:
         self._looks, self._looking = 0, steady_timer(node, _BETWEEN_LOOKS, self._look, autostart=False)
         # Of the arm whose limits are known, or being prepared; the loop that has them.
         self._arm: ElasticArm | None = None
-        self._limits: OnlineLimits | Exception | None = None
+        self._limits: MotionLimits | Exception | None = None
         self._limited: SetpointLoop | None = None
         self._prepared: SetpointLoop | None = None
         self._stamps: dict[type, int] = {}
@@ -223,13 +223,13 @@ class TargetTopics:
             text = f"on_contact: retract has no limits of the motion back, the arm would stop: {error}"
             self._node.get_logger().error(printable(text))
 
-    def _limit(self, loop: SetpointLoop, limits: OnlineLimits) -> None:
+    def _limit(self, loop: SetpointLoop, limits: MotionLimits) -> None:
         if self._limited is not loop:
             synchronised = self._node.get_parameter("synchronised").value
             loop.loop.limit(limits, self._period, synchronised=synchronised)
             self._limited = loop
 
-    def _limits_of(self, loop: SetpointLoop) -> OnlineLimits:
+    def _limits_of(self, loop: SetpointLoop) -> MotionLimits:
         """Limits of the arm; PreparingError while they are prepared, StateError where it has none."""
         if self._arm is not loop.arm:
             self._arm, self._limits = loop.arm, None
@@ -240,11 +240,11 @@ class TargetTopics:
             raise self._limits
         return self._limits
 
-    def keep(self, arm: ElasticArm, limits: OnlineLimits | Exception) -> None:
+    def keep(self, arm: ElasticArm, limits: MotionLimits | Exception) -> None:
         """Use limits, or say why an arm has none, for targets from now on."""
         if arm is self._arm:
             self._limits, self._limited = limits, None
-            if isinstance(limits, OnlineLimits):
+            if isinstance(limits, MotionLimits):
                 chosen = f"; limits that the robot's file lacks, in SI units: {limits.chosen}" if limits.chosen else ""
                 self._node.get_logger().info(f"ready for targets{chosen}")
             if self._prepared is not None and self._prepared.arm is arm:

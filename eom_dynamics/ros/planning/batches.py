@@ -48,7 +48,7 @@ def inverse_dynamics_batch(
     with np.errstate(all="ignore"):
         command = arm.feedforward(*states, wrench=wrench, commanded_stiffness=stiffness)
         check = LimitCheck(arm)
-        exceeded = check.violations(states, command) if check.limited and limits != "ignore" else ()
+        exceeded = check.violations(states, command) if check.any and limits != "ignore" else ()
     if exceeded and limits == "refuse":
         raise LimitError(f"exceeds limits: {summary(exceeded)}")
     response = srv.ComputeInverseDynamicsBatch.Response(success=True, joint_names=order.names)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ...arguments import all_finite
 from ...arrays import EFFORT_NAMES, STATE_NAMES, Array
 from ...elastic import ElasticArm
-from ...elastic.bounds import Bounds, own_efforts
+from ...elastic.limits import LimitCheck, own_efforts
 from ...exceptions import StateError
 from ..quantities import joint_efforts
 from .path import GeometricPath, chain
@@ -69,7 +69,7 @@ class Constraints:
     ``at_rest`` take shares of limits (R, M), 0 if unknown.
     """
 
-    def __init__(self, arm: ElasticArm, path: GeometricPath, speed: SquaredSpeed, limits: Bounds) -> None:
+    def __init__(self, arm: ElasticArm, path: GeometricPath, speed: SquaredSpeed, limits: LimitCheck) -> None:
         """Evaluate the path at the nodes of a speed, and collect the limits that there are."""
         self._arm = arm
         self.q, self._path = path.derivatives(speed.nodes)
@@ -123,7 +123,7 @@ class Constraints:
         self._shares[:, place] = other._shares
 
     def rows_of(self, quantity: str) -> NDArray[np.bool_]:
-        """Which rows (R,) limit a quantity of :class:`.Bounds`."""
+        """Which rows (R,) limit a quantity of :class:`.LimitCheck`."""
         words = {"motor_current": "motor torque"}.get(quantity, quantity.replace("_", " "))
         beginning = "velocity" if quantity == "velocity" else f"{words} of"
         return np.array([name.startswith(beginning) for name in self.names])
@@ -255,7 +255,7 @@ class Constraints:
     def _of_motors(self, command: dict[str, Array]) -> dict[str, Array]:
         """The command with linear functions of it: voltage of the motors, and their effort at the joints."""
         command[_SUMS] = command["motor_effort"] @ self._motor_sums.T
-        if np.any(np.isfinite(self._arm.motor.voltage_limit)):
+        if np.any(self._arm.motor.voltage_limit < np.inf):
             ratio = self._arm.gear_ratio
             voltage: Any = self._arm.motor.voltage(command["motor_effort"] / ratio, command["motor_velocity"] * ratio)
             command["voltage"] = np.asarray(voltage)
@@ -275,25 +275,22 @@ def _along(terms: Array) -> Array:
     return result
 
 
-def limited_kinds(arm: ElasticArm, limits: Bounds) -> list[_Kind]:
+def limited_kinds(arm: ElasticArm, limits: LimitCheck) -> list[_Kind]:
     """Kinds of rows with a limit.
 
     They are polynomials without friction and losses, and of motors behind linear springs.
     """
-    ratios = np.abs(arm.robot.coupling[0])
-    gear, largest = np.abs(arm.gear_ratio), limits.largest
-    with np.errstate(divide="ignore", invalid="ignore"):
-        of_leaders = {name: np.min(largest[name][:, np.newaxis] / ratios, axis=0) for name in ("acceleration", "jerk")}
+    largest, (_, acceleration, jerk) = limits.largest, limits.of_leaders[2]
     smooth = not arm.robot.joint_friction
     lossless = all(actuator.friction.is_none and actuator.gear.is_lossless for actuator in arm.side.actuators)
     linear = smooth and lossless and arm.rotors is None and arm.functions.is_linear
     linear = linear and not np.any(arm.variable | arm.damped)
     rows = (
-        ("qdd", "acceleration", of_leaders["acceleration"], False, True),
+        ("qdd", "acceleration", acceleration, False, True),
         ("tau", "effort", largest["effort"], False, smooth),
-        ("qddd", "jerk", of_leaders["jerk"], True, True),
+        ("qddd", "jerk", jerk, True, True),
         ("taud", "effort rate", largest["effort_rate"], True, smooth),
-        ("motor_velocity", "motor speed", largest["motor_speed"] / gear, True, linear),
+        ("motor_velocity", "motor speed", largest["motor_speed"] / np.abs(arm.gear_ratio), True, linear),
         ("motor_effort", "motor torque", own_efforts(arm), False, linear),
         (_SUMS, "motor effort", largest["motor_effort"], False, linear),
         ("voltage", "motor voltage", largest["motor_voltage"], False, False),
@@ -301,7 +298,7 @@ def limited_kinds(arm: ElasticArm, limits: Bounds) -> list[_Kind]:
     kinds = []
     for name, quantity, most, rooted, polynomial in rows:
         owners = arm.motor_names if name in _OF_MOTORS else arm.robot.joint_names
-        limited = np.flatnonzero(np.isfinite(most))
+        limited = np.flatnonzero(most < np.inf)
         if len(limited):
             kinds.append(_Kind(name, quantity, owners, limited, most[limited], rooted, polynomial))
     return kinds

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...arrays import Array
 from ...elastic import ElasticArm
-from ...elastic.bounds import Bounds
+from ...elastic.limits import LimitCheck
 from ...exceptions import StateError, TrajectoryError
 from ..quantities import Load, derivatives_for_limits, quantities, ratios
 from ..spline import ORDERS, PER_PIECE, Spline
@@ -52,7 +52,7 @@ class FastestMotion(Spline):
     """
 
     def __init__(
-        self, arm: ElasticArm, limits: Bounds, motion: Spline, parameters: Array, computing_time: float
+        self, arm: ElasticArm, limits: LimitCheck, motion: Spline, parameters: Array, computing_time: float
     ) -> None:
         """Take the motion along the path."""
         vars(self).update(vars(motion))
@@ -136,7 +136,7 @@ class ViolatedInstants(NamedTuple):
 
 
 def violated_instants(
-    arm: ElasticArm, bound: Bounds, motion: Spline, rate: float, pieces: NDArray[np.intp], most: float
+    arm: ElasticArm, bound: LimitCheck, motion: Spline, rate: float, pieces: NDArray[np.intp], most: float
 ) -> ViolatedInstants:
     """Instants in pieces of a motion, at a rate and at least so many, that use a larger share of limits than the most.
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from ...arrays import Array
 from ...elastic import ElasticArm
-from ...elastic.bounds import TOLERANCE, Bounds, GivenLimits, bounds
 from ...elastic.limit_violations import IN_DEGREES, TURN, beyond
+from ...elastic.limits import TOLERANCE, GivenLimits, LimitCheck, arm_limits
 from ...exceptions import StateError, TrajectoryError
 from ..quantities import Load, quantities
 from ..spline import ORDERS
@@ -17,15 +17,15 @@ from .settings import SETTINGS
 from .speed import SquaredSpeed
 
 
-def positive_limits(arm: ElasticArm, limits: GivenLimits | None) -> Bounds:
+def positive_limits(arm: ElasticArm, limits: GivenLimits | None) -> LimitCheck:
     """Limits of an arm; raises TrajectoryError unless they are positive, and none is of RMS efforts."""
-    checked = bounds(arm, limits)
+    checked = arm_limits(arm, limits)
     for quantity, largest in checked.largest.items():
         for name, most in zip(checked.names[quantity], largest, strict=True):
             if not most > 0:
                 raise TrajectoryError(f"{name}: limit of {quantity} must be positive, is {most:g}")
-    if np.any(np.isfinite(checked.effort_rms)):
-        name = checked.names["effort_rms"][int(np.argmax(np.isfinite(checked.effort_rms)))]
+    for i in np.flatnonzero(checked.of_rms)[:1]:
+        name = checked.names["effort_rms"][i]
         raise TrajectoryError(
             f"{name}: the search has no limits of effort_rms; omit them, and slow the motion down as check tells"
         )
@@ -42,7 +42,7 @@ def require_limits_everywhere(curve: GeometricPath, speed: SquaredSpeed, slow: A
         raise TrajectoryError(f"the motion has no shortest duration: the path is without limits at {place:.4g} % of it")
 
 
-def require_positions(arm: ElasticArm, limits: Bounds, q: Array, percent: Array) -> None:
+def require_positions(arm: ElasticArm, limits: LimitCheck, q: Array, percent: Array) -> None:
     """Raise an error where positions (M, n), at these places on the path in per cent, are out of their ranges."""
     E, e = arm.robot.coupling
     q = q @ E.T + e
@@ -58,7 +58,7 @@ def require_positions(arm: ElasticArm, limits: Bounds, q: Array, percent: Array)
         )
 
 
-def require_statics(arm: ElasticArm, limits: Bounds, q: Array, percent: Array) -> None:
+def require_statics(arm: ElasticArm, limits: LimitCheck, q: Array, percent: Array) -> None:
     """Raise an error where an effort at rest exceeds its limit."""
     try:
         values = quantities(arm, Load((q, *[np.zeros_like(q)] * (ORDERS - 1))), limits)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...arrays import Array
 from ...elastic import ElasticArm
-from ...elastic.bounds import TOLERANCE, Bounds, GivenLimits
+from ...elastic.limits import TOLERANCE, GivenLimits, LimitCheck
 from ...exceptions import TrajectoryError
 from ..spline import Spline
 from ..trajectory import Trajectory
@@ -67,7 +67,7 @@ class _Task(NamedTuple):
     """A path, the limits of a motion along it, and those at fine nodes."""
 
     arm: ElasticArm
-    limits: Bounds
+    limits: LimitCheck
     curve: GeometricPath
     fine: SquaredSpeed
     everywhere: Constraints
@@ -81,7 +81,7 @@ class _Nodes(NamedTuple):
     constraints: Constraints
 
 
-def _task(arm: ElasticArm, limits: Bounds, path: Trajectory | ArrayLike) -> _Task:
+def _task(arm: ElasticArm, limits: LimitCheck, path: Trajectory | ArrayLike) -> _Task:
     velocity = limits.largest["velocity"]
     trajectory = cast("Trajectory", path) if hasattr(path, "derivatives") else path_through(path, velocity)
     if trajectory.n != arm.robot.n:
@@ -253,7 +253,7 @@ def _slowed(task: _Task, motion: Spline, polynomial: bool, most: float) -> tuple
     return None, over._replace(t=over.t * (duration / motion.end))
 
 
-def _tighten_near(constraints: Constraints, limits: Bounds, over: ViolatedInstants, times: Array) -> None:
+def _tighten_near(constraints: Constraints, limits: LimitCheck, over: ViolatedInstants, times: Array) -> None:
     """Reduce limits at nodes, at times (M,), s, next to instants at which a motion violates them."""
     shares = np.ones((len(constraints.names), len(times)))
     nearest, factors = np.searchsorted(times, over.t), 1 / (over.used * (1 + SETTINGS.between))

@@ -9,6 +9,7 @@ from eom_dynamics import ElasticArm
 from eom_dynamics.arrays import Array
 from eom_dynamics.control.setpoint_to_command import EvaluatedCommand
 from eom_dynamics.elastic import LimitCheck
+from eom_dynamics.elastic.limits import TOLERANCE
 from eom_dynamics.elastic.motor_programs import SETTLED, SHAFT
 from reference.payload_blend import falling
 
@@ -32,8 +33,8 @@ class Gate:
 
     def __init__(self, arm: ElasticArm, policy: str) -> None:
         self._arm, self._policy, self._limits = arm, policy, LimitCheck(arm)
-        m = len(arm.motor_names)
-        self._most = self._limits.upper[-m:], self._limits.motor_effort  # of motors, and of those of a joint together
+        # Of motors, and of those of a joint together.
+        self._most = self._limits.ends["motor_effort"][1], self._limits.motor_effort * (1 + TOLERANCE)
         self._past: list[_Sent] = []
 
     def renew(self) -> None:
@@ -49,8 +50,7 @@ class Gate:
         if last and leader != last.leader:
             begin, passing = time, self._beyond(last, command, time, cycle)
             # Its steepest rate, 15/8 of the mean one, is half the limit of effort rates.
-            n = len(joints)
-            rates = 2 * 15 / 8 * np.abs(passing[1]) / self._limits.upper[6 * n : 7 * n]
+            rates = 2 * 15 / 8 * np.abs(passing[1]) / self._limits.ends["taud"][1]
             passage = 1e-9 * round(1e9 * np.clip(rates.max(), PASSAGE, LONGEST))
         self._past.append(_Sent(time, leader, command, begin, passing, passage))
         left = falling(1e-9 * (time - begin), passage)[0]
@@ -73,7 +73,7 @@ class Gate:
         left = falling(1e-9 * (time - last.begin), last.passage)[0]
         efforts = [(self._frictionless(x), x.efforts[0]) for x in (last.command, command)]
         rate, of_motors = last.command.efforts[1], np.minimum(self._most[0], self._most[1][self._arm.motor_joint])
-        rates, limits = (self._at_joints(rate), rate), (of_motors, self._limits.most_effort)
+        rates, limits = (self._at_joints(rate), rate), (of_motors, self._limits.largest["effort"])
         found = []
         for before, now, passing, limit, speed in zip(*efforts, last.passing, limits, rates, strict=True):
             step, allowed = before + left * passing - now, STEP * limit + np.abs(speed) * cycle
@@ -98,7 +98,7 @@ class Gate:
         """Within limits, which motors have as well; what was commanded beyond those of joints may be only reported."""
         reports, arm = self._policy == "warn", self._arm
         plain, feedforward = command.motors[3], command.efforts[0]
-        within = np.clip(joints, *_widened(self._limits.most_effort, reports * feedforward))
+        within = np.clip(joints, *_widened(self._limits.largest["effort"], reports * feedforward))
         motors = motors + self._at_joints(within - joints)
         exceeds = np.any(np.abs(motors) > self._most[0])
         if self._policy == "clip" or leader == "stop" or exceeds or np.any(motors != plain):

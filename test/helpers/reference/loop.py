@@ -17,8 +17,8 @@ from eom_dynamics.control.online_trajectory import OnlineTrajectory
 from eom_dynamics.control.setpoint_to_command import EvaluatedCommand
 from eom_dynamics.control.settings import Status
 from eom_dynamics.elastic import BaseMotion, LimitCheck
-from eom_dynamics.elastic.bounds import TOLERANCE
 from eom_dynamics.elastic.drive_programs import DriveCommand
+from eom_dynamics.elastic.limits import TOLERANCE
 from eom_dynamics.kinematics.motion import predicted
 from eom_dynamics.robot import Payload
 from eom_dynamics.trajectory import Spline

@@ -13,7 +13,7 @@ from scipy.interpolate import BPoly, PPoly
 from eom_dynamics import ElasticArm
 from eom_dynamics.arrays import Array
 from eom_dynamics.control import settings as law
-from eom_dynamics.elastic.bounds import TOLERANCE
+from eom_dynamics.elastic.limits import TOLERANCE
 from eom_dynamics.trajectory import Spline
 from reference.stop import Beside, Carried, Flow, Ranges
 

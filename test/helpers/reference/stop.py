@@ -24,7 +24,7 @@ from eom_dynamics.control.settings import (
     STOP_SHRINKAGE,
 )
 from eom_dynamics.elastic import BaseMotion, LimitCheck
-from eom_dynamics.elastic.bounds import TOLERANCE
+from eom_dynamics.elastic.limits import TOLERANCE
 from eom_dynamics.elastic.motor_programs import SHAFT
 
 Beside = tuple[tuple[Array, ...], tuple[Array, ...], BaseMotion | None]  # wrench, stiffness and base of a flow
@@ -90,8 +90,9 @@ def brakes(arm: ElasticArm, state: Array, time: float) -> Array:
 
 def can_stop(arm: ElasticArm, state: Array, time: float) -> bool:
     """Whether each joint within its range can stop there: v² <= 2 A room; unknown A stops it in a time, s."""
-    (q, v), limits, n = state[:2], LimitCheck(arm), arm.robot.n
-    room = np.where(v > 0, limits.upper[:n] - q, q - limits.lower[:n])
+    q, v = state[:2]
+    lower, upper = LimitCheck(arm).ends["q"]
+    room = np.where(v > 0, upper - q, q - lower)
     with np.errstate(invalid="ignore"):
         overruns = v**2 > 2 * BRAKING_SLACK * brakes(arm, state, time) * room
     return not np.any(overruns & (room >= 0))
@@ -138,10 +139,10 @@ class Stop:
     """A stop of at most T s from a flow, and of ``wanted`` s: joints, wrench, stiffness and base."""
 
     def __init__(self, arm: ElasticArm, flow: Flow, T: float, wanted: float, noisy: bool) -> None:
-        limits, state, n = LimitCheck(arm), flow.state, arm.robot.n
+        state = flow.state
         v, A = np.abs(state[1]), brakes(arm, state, wanted)
         least = STOP_HASTE * np.divide(v, A, out=np.zeros_like(v), where=v > 0)
-        rows = zip(state.T, limits.lower[:n], limits.upper[:n], least, strict=True)
+        rows = zip(state.T, *LimitCheck(arm).ends["q"], least, strict=True)
         self._joints = [JointStop(x, T, lower, upper, t, noisy) for x, lower, upper, t in rows]
         moving = [joint.duration for joint, x in zip(self._joints, state.T, strict=True) if x[1:].any()]
         self.duration = T = max(moving, default=0.0) or T
@@ -162,8 +163,8 @@ class Ranges:
     def __init__(self, arm: ElasticArm) -> None:
         self._arm = arm
         limits = LimitCheck(arm)
-        most = limits.voltage * (1 + TOLERANCE)
-        self.lower, self.upper = np.append(limits.lower, -most), np.append(limits.upper, most)
+        most = limits.largest["motor_voltage"] * (1 + TOLERANCE)
+        self.lower, self.upper = np.append(limits.rows[0], -most), np.append(limits.rows[1], most)
 
     def row(self, flow: Flow, payload: Sequence[Array]) -> Array | None:
         """State, efforts, motors and voltages of a flow with a payload and its rates; None where motors cannot."""

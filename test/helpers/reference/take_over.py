@@ -8,7 +8,7 @@ import numpy as np
 from eom_dynamics import ElasticArm
 from eom_dynamics.arrays import Array
 from eom_dynamics.control.settings import DEFAULTS, LONGEST_GAP, SMALL_STEP, TRANSITION_SAMPLES, TRANSITIONS
-from eom_dynamics.elastic.bounds import TOLERANCE
+from eom_dynamics.elastic.limits import TOLERANCE
 from eom_dynamics.kinematics.motion import predicted
 from eom_dynamics.trajectory import Spline
 from reference.stop import Beside, Carried, Flow, excess

@@ -94,7 +94,7 @@ def test_a_state_at_its_limits_violates_none() -> None:
     found = {v.quantity for v in LimitCheck(arm).violations(states, arm.feedforward(*states))}
     assert not found & {"position", "velocity", "acceleration", "jerk"}
     # That of the current is below that of the torque.
-    assert LimitCheck(arm).upper[-1] == pytest.approx(20.0 * 4.0 * 0.1, rel=1e-8)
+    assert LimitCheck(arm).ends["motor_effort"][1, -1] == pytest.approx(20.0 * 4.0 * 0.1, rel=1e-8)
 
 
 def test_clipped_command_meets_the_limits_of_efforts() -> None:
@@ -112,7 +112,7 @@ def test_an_arm_without_limits() -> None:
     arm = ElasticArm(without_limits("iiwa"))
     found = LimitCheck(arm)
     states = np.full((5, 1, 7), 1e6)
-    assert not found.limited and not found.violated(rows(states, arm.feedforward(*states))).any()
+    assert not found.any and not found.violated(rows(states, arm.feedforward(*states))).any()
 
 
 def test_nothing_is_compiled_in_a_prepared_check(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +145,7 @@ def test_angles_beyond_their_range_by_more_than_a_turn() -> None:
     np.testing.assert_array_equal(LimitCheck(ARMS["mimic"]).far(np.array([[6.6], [6.8]])), [[False], [True]])
     sliding = {"type": "prismatic", "screw": [0.0, 0, 0, 1, 0, 0], "limits": LIMITS}
     slider = LimitCheck(ElasticArm(robot_from_parameters(packaged_parameters("planar_2r", joint_1=sliding))))
-    assert slider.limited and not slider.far(np.array([90.0, 0.0])).any()
+    assert slider.any and not slider.far(np.array([90.0, 0.0])).any()
 
 
 INF = float("inf")
