@@ -111,6 +111,10 @@ class LowPass:
         # Padding over the filter's memory.
         self._padding = round(2 / (cutoff * period)) + 3 * ORDER
 
+    def inner(self, count: int) -> slice:
+        """Samples of a signal of so many without transients."""
+        return slice(self.reach, max(self.reach, count - self.reach))
+
     def whole(self, x: Array) -> Array:
         """Filtered signal (N, …), with transients at its ends."""
         return np.asarray(sosfiltfilt(self._sections, x, axis=0, padlen=min(len(x) - 1, self._padding)))
@@ -121,7 +125,7 @@ class LowPass:
             raise IdentificationError(
                 f"{len(x)} samples are too few for a cut-off of {self.cutoff:g} Hz; record more than {4 * self.reach}"
             )
-        return self.whole(x)[self.reach : len(x) - self.reach]
+        return self.whole(x)[self.inner(len(x))]
 
     def thinned(self, x: Array) -> Array:
         """Filtered signal, decimated and without its ends."""

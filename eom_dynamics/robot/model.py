@@ -78,6 +78,11 @@ class Limits:
     effort_rate: float = np.inf
     effort_rms: float = np.inf
 
+    @property
+    def known(self) -> dict[str, float]:
+        """Those that are finite, by name."""
+        return {name: float(value) for name, value in vars(self).items() if np.isfinite(value)}
+
 
 NO_LIMITS = Limits()
 """Limits of a joint without any."""

@@ -367,6 +367,13 @@ def elastic_score(robot: Robot, elasticity: Elasticity, recordings: Sequence[Arm
     return ElasticScore(springs, motors)
 
 
+def low_pass_of(elasticity: Elasticity, name: str, part: ArmRecording, k: int, reaches: int) -> LowPass | None:
+    """Filter of a joint's motor, or without one by the noise of its position; None for less than ``reaches`` of it."""
+    motor, period = elasticity.motors.get(name), (part.t[-1] - part.t[0]) / (len(part.t) - 1)
+    low_pass = LowPass(period, cutoff_of(period, part.theta[:, k], 2) if motor is None else motor.cutoff)
+    return low_pass if len(part.t) > reaches * low_pass.reach + 16 else None
+
+
 def _residuals(
     before: Joint, after: Joint, k: int, sensed: ArmRecording, recorded: ArmRecording, elasticity: Elasticity
 ) -> dict[str, tuple[Array, Array, Array]]:
@@ -374,10 +381,9 @@ def _residuals(
     motor, spring = elasticity.motors.get(before.name), elasticity.springs.get(before.name)
     if motor is None and spring is None:
         return {}
-    period = (recorded.t[-1] - recorded.t[0]) / (len(recorded.t) - 1)
-    low_pass = LowPass(period, cutoff_of(period, recorded.theta[:, k], 2) if motor is None else motor.cutoff)
-    if len(recorded.t) <= 8 * low_pass.reach + 16:
+    if (low_pass := low_pass_of(elasticity, before.name, recorded, k, 8)) is None:
         return {}
+    period = low_pass.period
     x, tau = _Columns.of(sensed, k), recorded.tau[:, k]
     delta, velocity, residuals_of = x.theta - x.q, rate_of(x.theta, period), {}
     if spring is not None and x.tau is not None:
@@ -389,8 +395,9 @@ def _residuals(
         residuals_of["springs"] = (value - loads[0], value - loads[1], value)
     if motor is not None and x.effort is not None:
         acceleration, v, effort = rate_of(velocity, period), low_pass(velocity[2:-2]), x.effort[4:-4]
-        inner, load = slice(low_pass.reach, -low_pass.reach), low_pass(tau[4:-4])
-        rest, acceleration = low_pass(effort - tau[4:-4])[inner], low_pass(acceleration)[inner]
+        load, rest, acceleration = low_pass(tau[4:-4]), low_pass(effort - tau[4:-4]), low_pass(acceleration)
+        inner = low_pass.inner(len(rest))
+        rest, acceleration = rest[inner], acceleration[inner]
         residuals = [
             rest
             - joint.rotor_inertia * acceleration

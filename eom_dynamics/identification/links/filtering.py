@@ -189,8 +189,7 @@ class FilteredMotion:
     @property
     def inner(self) -> slice:
         """Samples without filter transients."""
-        window, count = self.low_pass.reach, len(self.recorded)
-        return slice(window, max(window, count - window))
+        return self.low_pass.inner(len(self.recorded))
 
     def smooth(self, efforts: Array) -> Array:
         """Filtered efforts (N, n); NaN stays NaN."""

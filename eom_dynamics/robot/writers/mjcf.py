@@ -46,8 +46,8 @@ _LOST = {
     "nonlinear terms of springs": lambda joint: _stiffness(joint) and joint.spring.kind not in _LINEAR,
     "losses and constants of actuators": lambda joint: joint.mimic is None and has_more(joint.actuator, limit=True),
     "parallel springs": lambda joint: joint.parallel_spring is not None and _parallel_spring(joint) is None,
-    "limits of velocity": lambda joint: np.isfinite(joint.limits.velocity),
-    "limits of the effort of springs": lambda joint: not joint.spring.is_rigid and np.isfinite(joint.limits.effort),
+    "limits of velocity": lambda joint: "velocity" in joint.limits.known,
+    "limits of the effort of springs": lambda joint: not joint.spring.is_rigid and "effort" in joint.limits.known,
 }
 
 

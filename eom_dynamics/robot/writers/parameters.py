@@ -17,7 +17,7 @@ from ...arrays import Array
 from ...exceptions import RobotDescriptionError
 from ..inertia import Inertial, body_violation
 from ..mass_matrix import joints_without_inertia
-from ..model import Joint, Robot
+from ..model import ENDS, Joint, Robot
 from ..readers.robot_section import BASE
 from .written import Written, moments, rpy
 
@@ -140,8 +140,8 @@ def _origin(pose: Array) -> dict[str, list[float]]:
 
 
 def _limits(joint: Joint, lost: list[str]) -> dict[str, float]:
-    limits = {name: float(value) for name, value in dataclasses.asdict(joint.limits).items() if np.isfinite(value)}
-    zero = [name for name, value in limits.items() if value == 0 and name not in ("lower", "upper")]
+    limits = joint.limits.known
+    zero = [name for name, value in limits.items() if value == 0 and name not in ENDS]
     lost += [f"joint {joint.name}: limit {name} of 0 is left out: it must be positive" for name in zero]
     return {name: value for name, value in limits.items() if name not in zero}
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from ... import lie
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
+from ...robot.model import ENDS
 from ...spelling import unused_name
 from ..inertia import Inertial
 from ..model import STANDARD_GRAVITY, Joint, Limits, Robot
@@ -120,7 +121,7 @@ class _Writer:
         element = ET.SubElement(self.root, "link", name=link.name)
         add_inertia(element, joint.inertial, link.pose[:3, 3])
         parent = self._of(joint.parent)
-        bounded = np.isfinite(joint.limits.lower) or np.isfinite(joint.limits.upper)
+        bounded = not joint.limits.known.keys().isdisjoint(ENDS)
         kind = "prismatic" if joint.type == "prismatic" else "revolute" if bounded else "continuous"
         moved = self._joint(joint.name, kind, parent, joint.reference_pose @ link.pose, link.name)
         ET.SubElement(moved, "axis", xyz=words(joint.axis))
@@ -176,12 +177,10 @@ class _Writer:
 
 
 def _limit(joint: ET.Element, limits: Limits, kind: str) -> None:
-    bounds = {name: getattr(limits, name) for name in ("velocity", "effort")}
-    if kind != "continuous":
-        bounds = {"lower": limits.lower, "upper": limits.upper, **bounds}
-    elif not any(map(np.isfinite, bounds.values())):
+    names = (*(ENDS if kind != "continuous" else ()), "velocity", "effort")
+    if limits.known.keys().isdisjoint(names) and kind == "continuous":
         return
-    bounded = {name: float(np.clip(value, -_UNLIMITED, _UNLIMITED)) for name, value in bounds.items()}
+    bounded = {name: float(np.clip(getattr(limits, name), -_UNLIMITED, _UNLIMITED)) for name in names}
     ET.SubElement(joint, "limit", {name: word(value) for name, value in bounded.items()})
 
 

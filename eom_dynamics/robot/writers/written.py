@@ -14,6 +14,7 @@ from ...actuators.actuator import Actuator
 from ...actuators.drive_units import SI_UNITS
 from ...actuators.friction import FRICTIONLESS, Friction
 from ...arrays import Array
+from ...robot.model import ENDS
 from ..inertia import Inertial
 from ..model import Joint, Robot
 
@@ -68,7 +69,9 @@ LOST: Mapping[str, Callable[[Joint], object]] = {
     "parallel springs": lambda joint: joint.parallel_spring,
     "units of drives": lambda joint: joint.mimic is None and joint.drive != SI_UNITS,
     "rotor mounts": lambda joint: joint.mimic is None and joint.rotor_mount is not None,
-    "limits of acceleration, jerk and effort rate": lambda joint: np.any(np.isfinite(astuple(joint.limits)[4:])),
+    "limits of acceleration, jerk and effort rate": lambda joint: (
+        joint.limits.known.keys() - {*ENDS, "velocity", "effort"}
+    ),
 }
 """Properties that formats for rigid robots cannot express, and whether a joint has them."""
 

@@ -11,10 +11,10 @@ import plotly.graph_objects as go
 
 from ...arrays import Array
 from ...identification import Fit, Recording, frequency_response
-from ...identification.elastic.arm import measured
+from ...identification.elastic.arm import low_pass_of, measured
 from ...identification.links.terms import TERMS, Motion
 from ...identification.recording import ArmRecording
-from ...identification.sampling import LowPass, cutoff_of, rate_of
+from ...identification.sampling import LowPass, rate_of
 from ...robot import Joint
 from ..pages.charts import add_line, chart, color, drawn, over_time, short
 from ..quantity_text import effort_units, position_units
@@ -195,10 +195,7 @@ def _joined(pairs: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
 
 def _low_pass(elastic: ElasticFit, k: int, part: ArmRecording) -> LowPass | None:
     """The filter of a motor, or of its joint without one; None if the part is too short."""
-    motor, t = elastic.elasticity.motors.get(elastic.robot.joint_names[k]), part.t
-    period = (t[-1] - t[0]) / (len(t) - 1)
-    low_pass = LowPass(period, cutoff_of(period, part.theta[:, k], 2) if motor is None else motor.cutoff)
-    return low_pass if len(t) > 4 * low_pass.reach + 16 else None
+    return low_pass_of(elastic.elasticity, elastic.robot.joint_names[k], part, k, 4)
 
 
 def _add_dots(figure: go.Figure, x: Array, y: Array, shade: str) -> None:

@@ -13,13 +13,14 @@ from ...actuators.drive_units import SI_UNITS
 from ...control.expected_errors import feedforward_advice
 from ...elastic import ElasticArm
 from ...robot import Joint, Robot
+from ...robot.model import ENDS, NO_LIMITS
 from ...robot.task_space import reach
 from ..results import Result, ResultSection, TextTable
 from .plausibility import USED, ElasticJoint, elastic_joints, implausible, motors_at_rest
 
 _NATURAL_FREQUENCIES = (20.0, 70.0, 280.0)  # of soft, usual and stiff drives, rad/s
 
-_LIMITS = ("velocity", "effort", "acceleration", "jerk", "effort_rate", "effort_rms")
+_LIMITS = [name for name in vars(NO_LIMITS) if name not in ENDS]
 
 
 def facts_result(robot: Robot) -> Result:
@@ -56,7 +57,7 @@ def _joints(robot: Robot) -> TextTable:
     stiffness_unit, inertia_unit = (" or ".join(dict.fromkeys(names)) for names in zip(*units, strict=True))
     parents = ["base" if joint.parent < 0 else robot.joints[joint.parent].name for joint in robot.joints]
     branched = any(joint.parent != i - 1 for i, joint in enumerate(robot.joints))
-    limits = [name for name in _LIMITS if any(np.isfinite(getattr(x.limits, name)) for x in robot.joints)]
+    limits = [name for name in _LIMITS if any(name in x.limits.known for x in robot.joints)]
     header = (
         *("joint", *["parent"] * branched, "type", "axis", "limits", *(name.replace("_", " ") for name in limits)),
         *("mass [kg]", f"stiffness [{stiffness_unit}]", f"rotor inertia [{inertia_unit}]"),
@@ -67,14 +68,13 @@ def _joints(robot: Robot) -> TextTable:
             *[parent] * branched,
             _kind(robot, joint),
             _vector(joint.screw[:3] if np.any(joint.screw[:3]) else joint.screw[3:]),
-            f"{lower:g} … {upper:g}" if np.isfinite([lower, upper]).any() else "-",
+            "-" if joint.limits.known.keys().isdisjoint(ENDS) else f"{joint.limits.lower:g} … {joint.limits.upper:g}",
             *(_or(getattr(joint.limits, name), "-") for name in limits),
             f"{joint.mass:g}",
             _or(joint.stiffness, "rigid"),
             f"{joint.rotor_inertia:g}",
         )
         for joint, parent in zip(robot.joints, parents, strict=True)
-        for lower, upper in [(joint.limits.lower, joint.limits.upper)]
     ]
     return TextTable(header, rows, text_columns=4 + branched)
 
