@@ -63,7 +63,7 @@ FAULTS = {
         "commander_.parameters.stop_duration * std::max(size, std::cbrt(size))",
         "0.01",
     ),
-    "efforts are not within limits": ("gate.hpp", "if (policy != LimitPolicy::ignore)", "if (false)"),
+    "efforts are not within limits": ("gate.hpp", "if (policy == LimitPolicy::clip || (policy", "if (false && (policy"),
     "another mode begins anew": ("gate.hpp", "if (sends_ && changes_)", "if (false)"),
     "another leader begins anew": (
         "gate.hpp",

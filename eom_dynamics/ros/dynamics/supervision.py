@@ -183,14 +183,6 @@ class Supervision:
             names = ("stop_duration", "resume_distance")
             loop.configure(**{name: self._node.get_parameter(name).value for name in names})
             loop.loop.act("stop")
-            if not loop.loop.number("stopping"):
-                self._node.get_logger().error(
-                    f"{cause}: the arm is not brought to rest, no stop is possible: numbers would be too large, or a "
-                    "spring slack"
-                )
-                if done:
-                    done()
-                return
             self._loop, self._cause = loop, cause
             self._responds, self._responded = True, -1
             self._node.get_logger().info(f"{cause}: {_description_of_stop(loop)}")
@@ -203,7 +195,7 @@ class Supervision:
 
     @property
     def _at_rest(self) -> bool:
-        """Whether the response has come to its end, or repeats the last command, since no stop is possible."""
+        """Whether the response has come to its end, at once where no stop is possible."""
         return self.phase not in (Phase.STOPPING, Phase.RAMPING)
 
     @property
