@@ -126,8 +126,14 @@ def at_home(arm):
     return arm
 
 
+def assert_succeeded(result):
+    """With nothing to say, but of late cycles, as a busy machine has them."""
+    status, code, text = result
+    assert (status, code) == (SUCCEEDED, 0) and (text == "" or "s lost in late cycles" in text), result
+
+
 def test_a_goal_is_followed_with_feedback(at_home):
-    assert at_home.ask([0.0, 0.4, 1.0], [HOME, HOME + 0.1, TARGET], path=0.1, goal=0.02) == (SUCCEEDED, 0, "")
+    assert_succeeded(at_home.ask([0.0, 0.4, 1.0], [HOME, HOME + 0.1, TARGET], path=0.1, goal=0.02))
     commands = at_home.node.feedforward
     at_home.node.wait(lambda: np.allclose(commands[-1].motor_position, TARGET, rtol=0, atol=0.01), "the last command")
     assert len(at_home.feedback) >= 5
@@ -144,7 +150,7 @@ def test_a_goal_is_reached_later_where_the_process_was_held_up(at_home):
     """It moved by 0.28 rad between two commands, and said nothing."""
     node = at_home.node
     handle = at_home.send([0.0, 1.0, 2.0], [HOME, HOME + 0.3, HOME + 0.6])
-    node.wait(lambda: len(at_home.feedback) > 40, "the middle of the motion")
+    node.wait(lambda: np.abs(node.feedforward[-1].motor_velocity).max() > 0.2, "the middle of the motion")
     node.process.process.send_signal(signal.SIGSTOP)
     time.sleep(0.6)
     node.process.process.send_signal(signal.SIGCONT)
@@ -155,7 +161,7 @@ def test_a_goal_is_reached_later_where_the_process_was_held_up(at_home):
     positions, velocities = (
         np.array([getattr(m, f"motor_{x}") for m in node.feedforward]) for x in ("position", "velocity")
     )
-    stall = int(np.argmax(np.diff(stamps)))
+    stall = 1 + int(np.argmax(np.diff(stamps)[1:]))  # the first command is from before
     assert np.diff(stamps)[stall] > 0.5e9 and np.abs(velocities[stall]).max() > 0.1
     # 20 ms, and what this process has missed.
     assert np.abs(positions[stall + 1] - positions[stall]).max() <= 0.05 * np.abs(velocities).max()
@@ -170,7 +176,7 @@ def test_a_goal_that_is_paused_is_finished_within_tolerances(at_home):
     node.spin(10.0)
     assert node.next_diagnostics()[1] == "paused: call ~/resume"
     assert node.call(Trigger, "resume", Trigger.Request()).success
-    assert at_home.result(handle) == (SUCCEEDED, 0, "")
+    assert_succeeded(at_home.result(handle))
     t = [x.desired.time_from_start.sec + 1e-9 * x.desired.time_from_start.nanosec for x in at_home.feedback]
     assert np.max(np.abs([x.error.positions for x in at_home.feedback])) < 0.1
     assert sum(np.diff(t) < 1e-3) > 100 and 2.0 - 0.2 < max(t) < 2.5
@@ -198,7 +204,7 @@ def test_a_goal_that_is_answered_too_late_does_not_stop_the_next_one(at_home):
     node.process.process.send_signal(signal.SIGCONT)
     assert not late.result().accepted
     node.wait(following.done, "the acceptance")
-    assert at_home.result(following.result()) == (SUCCEEDED, 0, "")
+    assert_succeeded(at_home.result(following.result()))
 
 
 def test_a_deviation_stops_the_motion_at_rest(at_home):
@@ -223,7 +229,7 @@ def test_a_goal_without_a_limit_of_time_waits_until_it_is_reached(at_home):
     at_home.node.wait(lambda: any(x.status == x.FINISHED for x in at_home.statuses), "the end of the motion")
     at_home.node.spin(0.5)
     at_home.follows = True
-    assert at_home.result(handle) == (SUCCEEDED, 0, "")
+    assert_succeeded(at_home.result(handle))
 
 
 @pytest.mark.parametrize("end", ["replaced by another trajectory", "the node that played it is gone"])
@@ -277,7 +283,7 @@ def test_a_new_goal_from_the_measured_state_replaces_the_current_one(at_home):
         assert handles[-1].accepted, at_home.statuses
     for handle in handles[:-1]:
         assert at_home.result(handle) == (ABORTED, CODES.INVALID_GOAL, "replaced by another trajectory")
-    assert at_home.result(handles[-1]) == (SUCCEEDED, 0, "")
+    assert_succeeded(at_home.result(handles[-1]))
     assert_no_step(node.feedforward[1:])
     for each in (node, at_home.planning):
         assert each.set_parameter("start_tolerance", 0.01) == ""
@@ -303,7 +309,7 @@ def test_a_new_goal_that_cannot_be_followed_leaves_the_current_one_alone(at_home
     at_home.node.wait(lambda: len(at_home.feedback) > 5, "feedback")
     reason = at_home.refusal([0.1, 1.5], [HOME - 0.3, HOME])
     assert reason.startswith("exceeds limits on the way from the commanded state: fer_joint")
-    assert at_home.result(first) == (SUCCEEDED, 0, "")
+    assert_succeeded(at_home.result(first))
 
 
 @pytest.mark.parametrize(
@@ -326,7 +332,7 @@ def test_a_later_first_point_is_reached_from_the_measured_position(at_home, name
     at_home.node.transition("deactivate")
     at_home.node.transition("activate")  # nothing is commanded from which to start
     at_home.forget()
-    assert at_home.ask([1.0], [TARGET], names=names) == (SUCCEEDED, 0, "")
+    assert_succeeded(at_home.ask([1.0], [TARGET], names=names))
     commanded = np.array([m.motor_position for m in at_home.node.feedforward])
     t = np.array([m.header.stamp.sec + m.header.stamp.nanosec * 1e-9 for m in at_home.node.feedforward])
     assert np.max(np.abs(commanded[0] - HOME)) < 0.02
