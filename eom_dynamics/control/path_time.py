@@ -93,7 +93,7 @@ class PathTime:
         duration = loop.number("stop_end") if on_path else (now - begin) / 1e9
         if not np.isfinite(duration + loop.number("excess")):
             return PathStop(np.inf, False, np.inf)
-        return PathStop(duration, on_path, loop.number("excess"))
+        return PathStop(duration, on_path, excess)
 
     def fastest(self, t: ArrayLike, most: float = FASTEST_PACE) -> Array:
         """The largest constant pace (N,) up to ``most`` that meets all limits at times of the motion (N,), s.

@@ -612,3 +612,41 @@ def test_clock_that_is_set_back_costs_one_setpoint_of_a_stream(back: float, rate
             rig.now -= round(1e9 * back)
     assert np.flatnonzero(np.array(codes) > 0).tolist() == [500 // rate + 1]
     assert codes[500 // rate + 1] == Refusal.suspect_stamp  # type: ignore[attr-defined]
+
+
+# --- What passes ------------------------------------------------------------------------------------------------------
+
+
+def test_positions_pass_no_faster_than_motors_can() -> None:
+    """Of setpoints that lead again, some way off: 0.45 rad in 0.3 s would be 2.8 rad/s, of 2.2."""
+    rig = LoopRig("panda", resume_distance=0.5)
+    rig.restart(HOME)
+    rig.cycles(100, rest(HOME))
+    rig.loop.act("stop")
+    rig.cycles(200)
+    rig.cycles(1200, rest(HOME + 0.45 * np.eye(7)[0]))
+    record = check(rig, resume_distance=0.5)
+    np.testing.assert_allclose(record.sent["drive_position"][-1, 0], HOME[0] + 0.45, atol=1e-6)
+    assert steps(record)[:, 0].max() < 2.175e-3
+
+
+def test_another_leader_while_efforts_pass_from_another_mode() -> None:
+    """All that efforts differ by passes as one: that of the leader passed within 10 ms, that of the mode in 0.3 s."""
+    q = QUIET["iiwa"]
+    rig = LoopRig("iiwa", stiffness=[300.0], setpoint_timeout=0.1)
+    rig.restart(q)
+    wrench = {"W": np.array([0, 0, 0, 0, 0, 60.0])}
+    rig.cycles(300, rest(q), **wrench)
+    start = rig.loop.command["motor_position"].copy()
+    rig.loop.change_mode("impedance")
+    for k in range(1000):
+        rig.measure_motors(start + 0.3 * min(1, k / 900) * np.eye(7)[3])
+        rig.refer(rest(q), **wrench)
+        rig.run()
+    rig.loop.change_mode("position")
+    rig.cycles(30)
+    first = rig.count
+    rig.cycles(100, rest(rig.q))
+    record = Record(rig, first - 1)
+    assert (record.code <= 0).all()
+    assert np.abs(np.diff(record.sent["drive_effort"], axis=0)).max() < 1.0

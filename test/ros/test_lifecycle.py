@@ -369,7 +369,7 @@ def slack(start_shared):
 
 
 @pytest.mark.parametrize("policy", ["none", "hold", "ramp"])
-def test_where_no_stop_is_possible_the_last_command_holds_the_position(slack, policy):
+def test_where_no_stop_is_possible_the_arm_rests_at_once(slack, policy):
     """Its springs would be slack: at their least stiffness, they exert no efforts."""
     client = activate(slack, setpoint_timeout=0.05, on_setpoint_loss=policy)
     logged = len(client.process.log)
@@ -379,7 +379,8 @@ def test_where_no_stop_is_possible_the_last_command_holds_the_position(slack, po
         client.wait(lambda: "no stop is possible" in client.process.log[logged:], "the loss")
     assert client.transition("deactivate")
     last, _ = last_commands(client)
-    assert last.motor_position == before.motor_position
+    # At rest, springs that hang carry nothing.
+    np.testing.assert_allclose(last.motor_position, before.motor_position, atol=0.05)
     assert not any(np.any(getattr(last, name)) for name in COMMAND_FIELDS if name != "motor_position")
     reason = "no stop is possible: numbers would be too large, or a spring slack"
     assert reason in client.process.log[logged:]

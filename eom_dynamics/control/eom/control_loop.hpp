@@ -222,7 +222,8 @@ class ControlLoop {
     {
         ++commander_.counts.cycles;
         const std::int64_t time = time_at(now), passed = now - clock_;
-        const std::int64_t step = std::clamp<std::int64_t>(passed, 0, LONGEST_RESPONSE_STEP);
+        // Where the clock goes back, the command is a new one all the same.
+        const std::int64_t step = std::clamp<std::int64_t>(passed, passed < 0 ? 1 : 0, LONGEST_RESPONSE_STEP);
         clock_ = now;
         leads_.pass(passed);
         watchdog_.pass(std::max<std::int64_t>(passed, 0));
@@ -434,6 +435,7 @@ class ControlLoop {
             checks_.answered(reference_.stamp, reference_.setpoint);
             watchdog_.feed();
             watchdog_.resume();
+            player_.leave();
             interval_ = now - followed_;
             followed_ = now;
             return true;
@@ -759,6 +761,8 @@ class ControlLoop {
         // It brakes from the last command, within its own limits: any other stop may pass those of positions.
         State<n> from;
         give(commander_.output.setpoint, from);
+        if (commander_.leader() == Leader::setpoints)
+            quiet(from, commander_.parameters.stop_duration);
         motion_.begin(from, commander_.latest);
         break_off();
     }

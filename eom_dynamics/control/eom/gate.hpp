@@ -9,6 +9,7 @@
 
 #include "limits.hpp"
 #include "loop_parameters.hpp"
+#include "passage.hpp"
 
 namespace eom {
 
@@ -50,7 +51,7 @@ class Gate {
         };
         MotorVector<Robot> speed = robot_.motor_speed;
         for (std::size_t i = 0; moves && i < m; ++i)
-            speed[i] = std::max({speed[i], std::fabs(y.motor_velocity[i]), std::fabs(before.motor_velocity[i])}) +
+            speed[i] = std::max({speed[i], std::fabs(y.motor_velocity[i]), goes_on * std::fabs(before.motor_velocity[i])}) +
                        (goes_on ? time * std::fabs(y.motor_acceleration[i] - before.motor_acceleration[i]) : 0);
         compare(Bound::motor_step, y.motor_position, before.motor_position, speed, robot_.motor_count());
         if (found.bound == Bound::none)
@@ -79,7 +80,7 @@ class Gate {
         if (sends_ && changes_)
             begin_mode(before, output, y, complies);
         else if (sends_ && leader != before.leader && !complies)
-            begin_leader(before, output.setpoint, y, cycle);
+            modes_.time.lasts() ? begin_efforts(before, output) : begin_leader(before, output.setpoint, y, cycle);
         modes_.add(output), leaders_.add(output);
         const bool plain = leader != Leader::stop && output.motor_effort == y.motor_effort && output.joint_effort == y.tau;
         if (policy == LimitPolicy::clip || (policy != LimitPolicy::ignore && !plain)) // else it has been clipped
@@ -132,28 +133,9 @@ class Gate {
   private:
     /// Times in which efforts and positions pass to those of another mode, and the least for efforts of another leader, ns.
     static constexpr std::int64_t OF_MODES = 300'000'000, OF_LEADERS = 10'000'000;
-    /// Share of the limit by which the effort of a motor may step with another leader; step that is rounding, rad, m, N m, N.
-    static constexpr double STEP = 0.015, ROUNDING = 1e-9;
-    /// Twice the largest rate of a passage, in its size and duration: it has at most half the limit of effort rates.
-    static constexpr double STEEPEST = 2 * 1.875;
-
-    /// What is left of an offset some time after its begin, ns, from 1 to 0, C2, and its rate, 1/s.
-    struct Passage {
-        std::int64_t duration, since = duration;
-
-        bool lasts() const noexcept { return since < duration; }
-        void end() noexcept { since = duration; }
-        double left() const noexcept
-        {
-            const double s = seconds(since) / seconds(duration), r = 1 - s;
-            return r * r * r * (1 + s * (3 + 6 * s));
-        }
-        double rate() const noexcept
-        {
-            const double s = seconds(since) / seconds(duration), r = 1 - s;
-            return -30 * s * s * r * r / seconds(duration);
-        }
-    };
+    /// Share of the limit by which the effort of a motor may step with another leader; step that is rounding, rad, m, N m, N;
+    /// twice the largest rate of a passage, in its size and duration: at most half the limit of effort rates, or of speeds.
+    static constexpr double STEP = 0.015, ROUNDING = 1e-9, STEEPEST = 2 * 1.875;
 
     /// A command that was sent, with its efforts with feedback.
     struct Sent {
@@ -184,14 +166,22 @@ class Gate {
 
     void begin_mode(const Sent &before, const LoopOutput<Robot> &output, const Command<Robot> &y, bool complies) noexcept
     {
-        for (std::size_t i = 0; i < m; ++i) {
-            const Scalar shift = static_cast<Scalar>(shift_.left()) * position_less_[i];
-            position_less_[i] = before.command.motor_position[i] + shift - y.motor_position[i];
-            modes_.motors[i] = before.motor_effort[i] - output.motor_effort[i];
+        double longest = seconds(OF_MODES);
+        for (std::size_t i = 0; i < robot_.motor_count(); ++i) {
+            Scalar &less = position_less_[i];
+            less = before.command.motor_position[i] + static_cast<Scalar>(shift_.left()) * less - y.motor_position[i];
+            longest = std::max(longest, STEEPEST * std::fabs(less) / robot_.motor_speed[i]);
         }
-        for (std::size_t i = 0; i < n; ++i)
-            modes_.joints[i] = before.joint_effort[i] - output.joint_effort[i];
-        shift_.since = complies ? OF_MODES : 0;
+        shift_.duration = std::llround(1e9 * longest);
+        shift_.since = complies ? shift_.duration : 0;
+        begin_efforts(before, output);
+    }
+
+    /// Efforts pass from those that were sent, with all that was passing.
+    void begin_efforts(const Sent &before, const LoopOutput<Robot> &output) noexcept
+    {
+        modes_.motors = difference(before.motor_effort, output.motor_effort);
+        modes_.joints = difference(before.joint_effort, output.joint_effort);
         modes_.time.since = 0;
         leaders_.time.end(), passing_.time.end();
     }
@@ -199,22 +189,23 @@ class Gate {
     /// What another leader would change efforts by, beyond what those sent last lead to, and a step, passes within a time.
     void begin_leader(const Sent &last, const Setpoint<Robot> &x, const Command<Robot> &y, double time) noexcept
     {
-        const auto beyond = [](double step, double most) { return step - std::clamp(step, -most, most); };
+        const auto beyond = [](double step, double most) {
+            return std::isfinite(most) ? static_cast<Scalar>(step - std::clamp(step, -most, most)) : 0;
+        };
         const double left = leaders_.time.left();
-        const MotorVector<Robot> now = frictionless(x, y), before = frictionless(last.setpoint, last.command);
-        MotorVector<Robot> rate{};
+        MotorVector<Robot> now = frictionless(x, y), before = frictionless(last.setpoint, last.command), rate{};
         robot_.add_at_joints(last.command.taud, rate);
         for (std::size_t i = 0; i < robot_.motor_count(); ++i) {
             const double limit = std::min(robot_.upper.motor_effort[i], robot_.upper.motor_sum[robot_.motor_joint[i]]);
             const double most = STEP * limit + std::fabs(rate[i]) * time;
-            Scalar &more = leaders_.motors[i];
-            more = std::isfinite(most) ? beyond(before[i] + left * more - now[i], most) : 0;
+            leaders_.motors[i] = beyond(before[i] + left * leaders_.motors[i] - now[i], most);
         }
         double longest = seconds(OF_LEADERS);
         for (std::size_t i = 0; i < robot_.joint_count(); ++i) {
-            const double most = STEP * robot_.largest_effort[i] + std::fabs(last.command.taud[i]) * time;
+            const double most = std::min(STEP * robot_.largest_effort[i] + std::fabs(last.command.taud[i]) * time,
+                                         robot_.upper.taud[i] * time / 2);
             Scalar &more = leaders_.joints[i];
-            more = std::isfinite(most) ? beyond(last.command.tau[i] + left * more - y.tau[i], most) : 0;
+            more = beyond(last.command.tau[i] + left * more - y.tau[i], most);
             longest = std::max(longest, STEEPEST * std::fabs(more) / robot_.upper.taud[i]);
         }
         leaders_.time = {std::llround(1e9 * std::min(longest, seconds(OF_MODES))), 0};
@@ -226,9 +217,7 @@ class Gate {
         MotorVector<Robot> effort = y.motor_effort;
         robot_.motors_of(x, y);
         const MotorVector<Robot> whole = y.motor_effort;
-        const JointVector<Robot> rate = sides_of(robot_, y.motor_velocity);
-        for (std::size_t i = 0; i < n; ++i)
-            x.qd[i] -= rate[i];
+        x.qd = difference(x.qd, sides_of(robot_, y.motor_velocity));
         robot_.motors_of(x, y);
         for (std::size_t i = 0; i < m; ++i) // of efforts that are clipped, as much less
             effort[i] -= (whole[i] - y.motor_effort[i]) * std::min(1.0, whole[i] != 0 ? std::fabs(effort[i] / whole[i]) : 1.0);

@@ -171,6 +171,8 @@ struct Limits {
         struct Motors {
             const MotorVector<Robot> &motor_velocity, &motor_effort;
         };
+        for (Scalar &x : effort) // beside larger numbers, limits are less than their rounding
+            x = std::clamp(x, -LARGEST_EFFORT, LARGEST_EFFORT);
         const JointVector<Robot> sums = robot.motor_sums(effort), most = robot.motor_sums(allowed);
         JointVector<Robot> less;
         for (std::size_t i = 0; i < Robot::joints; ++i)
@@ -183,6 +185,8 @@ struct Limits {
     }
 
   private:
+    static constexpr Scalar LARGEST_EFFORT = 1e6;
+
     /// Calls a function with each quantity that has a range, but for positions, and its ends, as long as it returns true.
     template <class Ends, class Function>
     static bool each_other(const Setpoint<Robot> &x, const Command<Robot> &y, const Shafts<Robot> &shafts, Ends &lower,

@@ -156,6 +156,14 @@ bool apart(const std::array<Scalar, n> &a, const std::array<Scalar, n> &b, doubl
     return false;
 }
 
+template <class Scalar, std::size_t n>
+std::array<Scalar, n> difference(std::array<Scalar, n> a, const std::array<Scalar, n> &b) noexcept
+{
+    for (std::size_t i = 0; i < n; ++i)
+        a[i] -= b[i];
+    return a;
+}
+
 /// Whether all numbers of a command are finite; they are not where numbers overflow or a stiffness is out of range.
 template <class Robot>
 bool finite(const Command<Robot> &y) noexcept

@@ -183,6 +183,8 @@ class TrajectoryPlayer {
     void command() noexcept { commanded_ = played_; }
     /// Time of the last command that is on the path, ns, and whether the last command was.
     std::int64_t commanded() const noexcept { return commanded_; }
+    /// Setpoints lead: the last command is none on its path any more, also where time stands still.
+    void leave() noexcept { commanded_ = NEVER; }
     bool on_path() const noexcept { return commanded_ != NEVER && (playing_ || commanded_ == commander_.latest); }
 
     /// The state that is played at a time, ns, or in a pause.

@@ -245,8 +245,7 @@ class Watchdog {
         return commander_.accept(x, stop_.stamp(), Leader::stop, false, at_lead, !stop_.rests());
     }
 
-    /// The command of a stop, and of a ramp along it, or of the last command where there is no stop. Limits do not refuse
-    /// it: a part of a stop would be a step.
+    /// The command of a stop, and of a ramp along it. Limits do not refuse it: a part of a stop would be a step.
     bool come_to_rest() noexcept
     {
         LoopOutput<Robot> &output = commander_.output;

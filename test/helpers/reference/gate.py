@@ -17,6 +17,10 @@ PASSAGE, LONGEST, STEP = 0.01, 0.3, 0.015
 """Least and longest time in which efforts pass to those of another leader, s; share of limits by which they step."""
 
 
+LARGEST = 1e6
+"""Effort, N m or N, that limits are still more than the rounding of."""
+
+
 class _Sent(NamedTuple):
     """The last command of a time, ns, its leader, and what passed with it, N m or N, since when, ns, how long, s."""
 
@@ -74,9 +78,10 @@ class Gate:
         efforts = [(self._frictionless(x), x.efforts[0]) for x in (last.command, command)]
         rate, of_motors = last.command.efforts[1], np.minimum(self._most[0], self._most[1][self._arm.motor_joint])
         rates, limits = (self._at_joints(rate), rate), (of_motors, self._limits.largest["effort"])
+        most = np.full(len(of_motors), np.inf), self._limits.ends["taud"][1] * cycle / 2
         found = []
-        for before, now, passing, limit, speed in zip(*efforts, last.passing, limits, rates, strict=True):
-            step, allowed = before + left * passing - now, STEP * limit + np.abs(speed) * cycle
+        for before, now, passing, limit, speed, x in zip(*efforts, last.passing, limits, rates, most, strict=True):
+            step, allowed = before + left * passing - now, np.minimum(STEP * limit + np.abs(speed) * cycle, x)
             found.append(np.where(np.isfinite(allowed), step - np.clip(step, -allowed, allowed), 0.0))
         return found[0], found[1]
 
@@ -102,6 +107,7 @@ class Gate:
         motors = motors + self._at_joints(within - joints)
         exceeds = np.any(np.abs(motors) > self._most[0])
         if self._policy == "clip" or leader == "stop" or exceeds or np.any(motors != plain):
+            motors = np.clip(motors, -LARGEST, LARGEST)
             sums, allowed = (np.array(arm.side.motor_sums(list(x))) for x in (motors, reports * plain))
             motors = motors + self._at_joints(np.clip(sums, *_widened(self._most[1], allowed)) - sums)
             motors = arm.functions("drive", command.motors[1], motors)[SHAFT.index("clipped_effort")]

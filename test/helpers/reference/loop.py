@@ -248,7 +248,7 @@ class ReferenceLoop:
             self._late = max(self._late, passed)
         self._age += min(max(passed, 0), self._timeout // 2)
         paced = min(max(passed, 0), law.LONGEST_RESPONSE_STEP)
-        self.paced += paced
+        self.paced += paced if passed >= 0 else 1
         self._step = 0 if self._begun else paced
         step = self._step * 1e-9
         self._begun = False
