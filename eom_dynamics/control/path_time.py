@@ -91,7 +91,8 @@ class PathTime:
             loop.update(now, self._period)
         on_path = loop.number("on_path") > 0
         duration = loop.number("stop_end") if on_path else (now - begin) / 1e9
-        if not np.isfinite(duration + loop.number("excess")):
+        excess = loop.number("excess")
+        if not np.isfinite([duration, excess]).all():
             return PathStop(np.inf, False, np.inf)
         return PathStop(duration, on_path, excess)
 

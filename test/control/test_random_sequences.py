@@ -57,26 +57,62 @@ def test_every_input_in_every_state() -> None:
     assert not rare, rare
 
 
-FAULTS = {
-    "a pace changes within 10 ms": (
-        "pace_keeper.hpp",
-        "commander_.parameters.stop_duration * std::max(size, std::cbrt(size))",
-        "0.01",
-    ),
-    "efforts are not within limits": ("gate.hpp", "if (policy == LimitPolicy::clip || (policy", "if (false && (policy"),
-    "another mode begins anew": ("gate.hpp", "if (sends_ && changes_)", "if (false)"),
-    "another leader begins anew": (
-        "gate.hpp",
-        "else if (sends_ && leader != before.leader && !complies)",
-        "else if (false)",
-    ),
-    "motions begin with nominal stiffness": ("company.hpp", "from_ = from;", "from_ = Setpoint<Robot>{};"),
-    "steps are not judged": ("commander.hpp", "if (blocks(leader, stamp)) {", "if (false) {"),
-    "stamps are trusted": (
-        "plausibility.hpp",
-        "return least != UNKNOWN && lead - least > ",
-        "return false && lead - least > ",
-    ),
+FAULTS: dict[str, list[tuple[str, str, str]]] = {
+    "a pace changes within 10 ms": [
+        ("pace_keeper.hpp", "commander_.parameters.stop_duration * std::max(size, std::cbrt(size))", "0.01")
+    ],
+    "a motion begins with noise": [
+        ("stop.hpp", "x[3][i] = x[4][i] = 0;", "continue;"),
+        ("target_motion.hpp", "LARGEST_EXCESS = 1;", "LARGEST_EXCESS = 1e300;"),
+    ],
+    "efforts are not within limits": [
+        ("gate.hpp", "if (policy == LimitPolicy::clip || (policy", "if (false && (policy")
+    ],
+    "another mode begins anew": [("gate.hpp", "if (sends_ && changes_)", "if (false)")],
+    "another leader begins anew": [
+        ("gate.hpp", "else if (sends_ && leader != before.leader && !complies)", "else if (false)")
+    ],
+    "what is not finite is sent": [
+        ("impedance.hpp", "if (!finite(y_) || !finite(q_))", "if (false)"),
+        (
+            "gate.hpp",
+            "if (!finite(output.motor_effort, output.joint_effort, y.motor_position, y.motor_velocity))",
+            "if (false)",
+        ),
+        ("commander.hpp", "if (finite(sent.position, sent.velocity, sent.effort, sent.joint_effort))", "if (true)"),
+    ],
+    "a stop that was asked for is left": [("watchdog.hpp", "(is_near(q) && !(asked_ && moves()))", "is_near(q)")],
+    "motions begin with nominal stiffness": [("company.hpp", "from_ = from;", "from_ = Setpoint<Robot>{};")],
+    "blends go by the clock": [
+        (
+            "control_loop.hpp",
+            "const std::int64_t step = std::clamp<std::int64_t>(passed, passed < 0 ? 1 : 0, LONGEST_RESPONSE_STEP);",
+            "const std::int64_t step = passed;",
+        )
+    ],
+    "a late cycle is caught up": [("control_loop.hpp", "moves ? latest + LONGEST_RESPONSE_STEP : NEVER", "NEVER")],
+    "steps are not judged": [("commander.hpp", "if (blocks(leader, stamp)) {", "if (false) {")],
+    "stamps are trusted": [
+        ("plausibility.hpp", "if (least == UNKNOWN || lead - least <= LONGEST_RESPONSE_STEP)", "if (true)")
+    ],
+    "streams run into limits": [
+        (
+            "commander.hpp",
+            "leader != Leader::setpoints || Limits<Robot>::can_stop(robot, own(), parameters.stop_duration)",
+            "true",
+        )
+    ],
+    "motions begin while the arm is elsewhere": [("control_loop.hpp", ": strays_ == asked_at_ ", ": false ")],
+    "an arm counts as where it was commanded": [
+        ("control_loop.hpp", "return measured.motors ? finite(", "return false && measured.motors ? finite(")
+    ],
+    "a stall is caught up": [
+        (
+            "control_loop.hpp",
+            "(moves ? ahead_ : std::min<std::int64_t>(ahead_, 0))",
+            "std::min<std::int64_t>(ahead_, 0)",
+        )
+    ],
 }
 """Some causes of what drives must not get, and how headers have them again: header, text, and what takes its place."""
 
@@ -86,4 +122,9 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_that_is_put_back_is_found(fault: str) -> None:
     with changed(*FAULTS[fault]):
-        assert run(range(BLOCK)).findings
+        for block in range(8):
+            if findings := run(range(block * BLOCK, (block + 1) * BLOCK)).findings:
+                seed, found = next(iter(findings.items()))
+                print(f"{fault}: {len(findings)} of {(block + 1) * BLOCK} scenes, seed {seed}: {found[0]}")
+                return
+    raise AssertionError("not found")

@@ -150,9 +150,12 @@ def test_where_no_stop_can_be_computed_the_last_position_is_held(policy: str) ->
     stream = Stream("vsa_planar_2r", on_setpoint_loss=policy, setpoint_timeout=0.05, ramp_duration=0.1)
     hanging = np.array([[-np.pi / 2, 0.0], [1.0, 0.0], *np.zeros((3, 2))])
     assert stream.say(hanging, k=[100.0, 100.0]) <= 0
+    last = {name: x.copy() for name, x in stream.loop.command.items()}
     stream.loop.act("lose")
     for k in range(30):
         stream.wait(5 * MS)
+        u = min(0.05 * k, 1.0)
+        share = (1 - u) ** 3 * (1 + 3 * u + 6 * u**2) if policy == "ramp" else 1.0
         assert stream.number("lost") and stream.number("excess") == np.inf
         for name, x in stream.loop.command.items():
             if name in ("motor_velocity", "motor_acceleration"):

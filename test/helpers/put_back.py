@@ -24,11 +24,13 @@ from eom_dynamics.control.library import NAME, library
 
 
 @contextmanager
-def changed(header: str, old: str, new: str) -> Iterator[None]:
-    """Load a library with a text in a header of eom/ replaced; AssertionError if it is not there once."""
-    texts, path = loop_sources(), f"include/eom/{header}"
-    assert texts[path].count(old) == 1, f"{header} has the text {texts[path].count(old)} times"
-    texts[path] = texts[path].replace(old, new)
+def changed(*replacements: tuple[str, str, str]) -> Iterator[None]:
+    """Load a library with texts in headers of eom/ replaced, each of which must be there once: header, old, new."""
+    texts = loop_sources()
+    for header, old, new in replacements:
+        path = f"include/eom/{header}"
+        assert texts[path].count(old) == 1, f"{header} has the text {texts[path].count(old)} times"
+        texts[path] = texts[path].replace(old, new)
 
     def forget() -> None:
         for cached in (library, loop_rig.table_of, random_scenes.arm_of):
@@ -49,5 +51,5 @@ def changed(header: str, old: str, new: str) -> Iterator[None]:
 if __name__ == "__main__":
     header, old, new, *seeds = sys.argv[1:]
     first, last = map(int, (seeds or ["0:100"])[0].split(":"))
-    with changed(header, old, new):
+    with changed((header, old, new)):
         print(random_scenes.run(range(first, last)).summary() or "nothing found")

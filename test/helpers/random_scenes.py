@@ -222,13 +222,14 @@ class Scene:
             timeout,
             feedback,
             0.1 if permissive else 0.01,
-            {"lag": self.name == "damped", "permissive": permissive} | chosen,
+            {"lag": self.name == "damped", "permissive": permissive, "target_velocity": targets["velocity"]} | chosen,
         )
-        self.marks = Marks.none(cycles)
+        self.marks = Marks.none(cycles, len(arm.oracle.motor_joint))
         self.counts: Counter[tuple[str, str]] = Counter()
         self.state = "waiting"
         # What is measured: where the arm is, in drive units, and away from what is commanded.
         scale, zero = arm.oracle.units["drive_position"]
+        self._scale, self._zero = scale, zero
         self._to_drives = scale[:, None] * np.linalg.inv(arm.oracle.sides)
         self._offset = np.zeros(len(scale))
         self._away = np.zeros(n)
@@ -251,7 +252,7 @@ class Scene:
         self._more: dict[str, Array] = {}
         self._rate = float(rng.choice([0.03, 0.2, 0.6]))
         self._every = int(rng.choice([1, 1, 1, 4]))
-        self._step, self._hush = MS, 0
+        self._step, self._hush, self._waits = MS, 0, 0
         # Without limits, what is finite is followed, however large.
         self._huge = () if limits == "ignore" else (1e154, 1e300)
         self._inputs = [x for x in INPUTS if self._has(x)]
@@ -270,12 +271,16 @@ class Scene:
     def run(self) -> Record:
         """Run all cycles; return what was commanded."""
         rig, rng = self.rig, self.rng
-        rig.restart(self.arm.quiet if rng.random() < 0.8 else None)
+        rig.restart(self._start() if rng.random() < 0.8 else None)
         chances = rng.random(self.length)
         while rig.count < self.length:
             k = rig.count
             self.state = state_of(rig.numbers[k - 1]) if k else "waiting"
-            if self._settles():
+            if self._waits > 0:  # for an arm that has been moved to be elsewhere, when it is asked to move
+                self._waits -= 1
+                if self._waits == 0:
+                    self._input(str(rng.choice(["target", "trajectory"])))
+            elif self._settles():
                 pass
             elif chances[k] < max(self._rate, RARE.get(self.state, 0.0)):
                 self._input()
@@ -286,6 +291,15 @@ class Scene:
             rig.run(self._step)
             self._step = MS
         return Record(rig)
+
+    def _start(self) -> Array:
+        """Where the arm begins: at times with a joint near a limit of its position."""
+        q, rng, oracle = self.arm.quiet.copy(), self.rng, self.arm.oracle
+        joint, below = rng.integers(len(q)), rng.random() < 0.5
+        limit = (oracle.lower if below else oracle.upper)[joint]
+        if rng.random() < 0.3 and np.isfinite(limit):
+            q[joint] = limit + (0.15 if below else -0.15)
+        return q
 
     def findings(self) -> list[Finding]:
         """Run, and ask the oracle."""
@@ -304,10 +318,12 @@ class Scene:
                 self.lose()
         return self._hush > 0
 
-    def _input(self) -> None:
-        """Give an input; a single setpoint has its cycle here."""
+    def _input(self, kind: str = "") -> None:
+        """Give an input, by default any; a single setpoint has its cycle here."""
         # Mostly the rarest one of this state so far.
-        if self.rng.random() < 0.65:
+        if kind:
+            pass
+        elif self.rng.random() < 0.65:
             names = self.rng.permutation(self._inputs)
             kind = str(min(names, key=lambda x: self.counts[self.state, x]))
         else:
@@ -349,7 +365,8 @@ class Scene:
             if self._hand is None:
                 n = len(self._away)
                 rate = self.rng.uniform(1, 3)
-                reach = self.rng.uniform(-0.4, 0.4, n) * np.minimum(self.arm.velocity / rate, 1.0)
+                most = self.rng.choice([0.4, 1.0])  # far enough to have springs of variable stiffness slack
+                reach = self.rng.uniform(-most, most, n) * np.minimum(self.arm.velocity / rate, 1.0)
                 self._hand = self._at.copy(), reach, np.array([rate]), k
             start, reach, (rate,), begin = self._hand
             way = reach * (1 - np.cos(rate * 1e-3 * (k - begin)))
@@ -357,6 +374,8 @@ class Scene:
         else:
             self._hand = None
             if k and last[_AT["valid"]]:
+                if (np.abs(loop.sent["drive_position"] - self._at) < 0.01 * np.abs(self._scale)).all():
+                    self._offset[:], self._away[:] = 0, 0  # the loop has found it
                 self._at = loop.sent["drive_position"] + self._offset
         if self.touches:
             pushed = 0.0 if k >= self._push_until else 0.5
@@ -367,6 +386,7 @@ class Scene:
             self._sensed["motor_position"][:] = self._at
             self._sensed["motor_velocity"][:] = 0.0
             rig.library.loop_sense(rig.address, rig.now, 7)
+            self.marks.measured[k] = (self._at - self._zero) / self._scale
         elif k < self._blind_until or not np.isfinite(self._at).all():
             rig.library.loop_measure(rig.address, 0, 0)
         else:
@@ -377,6 +397,7 @@ class Scene:
                     [-6.28, 1.0, 100.0]
                 )
                 self.marks.moved[k] = True
+            self.marks.measured[k] = (self._measured["motor_position"] - self._zero) / self._scale
             rig.library.loop_measure(rig.address, 0, 1)
 
     # --- Inputs -------------------------------------------------------------------------
@@ -409,7 +430,8 @@ class Scene:
         rng, start = self.rng, self.q
         upper = rng.random(len(start)) < 0.5
         ends = np.where(upper, self.arm.oracle.upper, self.arm.oracle.lower)
-        to = np.where(np.isfinite(ends) & (rng.random(len(start)) < 0.3), ends + 0.1 * (2 * upper - 1), start)
+        beyond = rng.choice([0.1, 0.6]) * (2 * upper - 1)
+        to = np.where(np.isfinite(ends) & (rng.random(len(start)) < 0.3), ends + beyond, start)
         way = to - start
         rate = min(6.0, float(np.min(0.9 * self.arm.velocity / (0.65 * np.abs(way) + 1e-9))))
         self._begin_stream(clean(start, way, rate, 800), "setpoint: to a limit")
@@ -558,6 +580,7 @@ class Scene:
 
     def lose(self) -> None:
         self._silenced()
+        self.marks.lost[self.rig.count] = True
         self.rig.loop.act("lose")
 
     def pause(self) -> None:
@@ -640,6 +663,8 @@ class Scene:
         self._away[:] = 0 if self._away.any() else rng.normal(size=len(self._away)) * 10.0 ** rng.uniform(-3, 0)
         self._offset = self._to_drives @ self._away[self.arm.oracle.motor_joint]
         self.marks.moved[self.rig.count] = True
+        if rng.random() < 0.5:
+            self._stream, self._waits = None, 250
 
 
 INPUTS: dict[str, Callable[[Scene], None]] = {

@@ -18,6 +18,9 @@ from eom_dynamics.control.control_loop import Refusal
 LONGEST_STEP = 0.02
 """Longest step of time of a motion that the loop makes, s."""
 
+ELSEWHERE = 0.05 * (1 + 1e-9)
+"""Distance from its command beyond which an arm is elsewhere, rad or m."""
+
 RECENT = 0.1
 """Time after which a pause has begun, s; the longest time between two setpoints without a timeout."""
 
@@ -44,6 +47,9 @@ REFUSALS = (
     "far_from_hold",
 )
 """Those of setpoints alone."""
+
+COMMANDS = ("over_limits", "motor_step", "not_finite", "far_beyond_limits")
+"""Those of commands, also of motions that the loop makes."""
 
 NOBODY, STREAM, PLAYING, AIMING, STOP, IMPEDANT, LED = range(7)
 """Sources that lead."""
@@ -75,6 +81,8 @@ class Marks:
         stop_asked: a stop was asked for.
         jumped: the clock jumped, or the process stalled.
         posted: a target, a trajectory or a payload came, which may be refused.
+        lost: setpoints were said to be lost.
+        measured: positions of motors as they are measured (N, m), SI units, NaN for none.
     """
 
     restarted: Array
@@ -82,10 +90,12 @@ class Marks:
     stop_asked: Array
     jumped: Array
     posted: Array
+    lost: Array
+    measured: Array
 
     @classmethod
-    def none(cls, count: int) -> "Marks":
-        return cls(*(np.zeros(count, dtype=bool) for _ in range(5)))
+    def none(cls, count: int, motors: int = 0) -> "Marks":
+        return cls(*(np.zeros(count, dtype=bool) for _ in range(6)), np.full((count, motors), np.nan))
 
     def first(self, count: int) -> "Marks":
         return Marks(*(row[:count] for row in vars(self).values()))
@@ -131,6 +141,7 @@ class SentOracle:
             np.array([getattr(joint.limits, name) for joint in joints])
             for name in ("velocity", "effort", "effort_rate", "lower", "upper")
         )
+        self.acceleration = np.array([joint.limits.acceleration for joint in joints])
         of_motor = [joints[i] for i in self.motor_joint]
         ratio = np.abs([joint.gear_ratio for joint in of_motor])
         motors = [joint.actuator.motor for joint in of_motor]
@@ -204,7 +215,9 @@ class SentOracle:
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             for check in (self._finite, self._efforts, self._steps, self._joint_steps, self._leaders, self._own_motion):
                 found += check(record, settings, marks)
-            for other in (self._range, self._status, self._stops):
+            for other in (self._range, self._room, self._status, self._held, self._stops, self._noise, self._speeds):
+                found += other(record, settings, marks)
+            for other in (self._elsewhere, self._blends, self._blocked):
                 found += other(record, settings, marks)
         return found
 
@@ -248,8 +261,8 @@ class SentOracle:
         skip = _unsteady(record, marks) | ((leader[1:] == STOP) & (leader[:-1] == STOP))
         if settings.limits == "warn":
             skip |= np.isin(leader[1:], OWN)
-        elif settings.limits == "clip":  # efforts, not motions
-            faster = np.any(np.abs(record.setpoint["qd"]) > self.joint_velocity, axis=1)
+        elif settings.limits == "clip":  # efforts, not motions, also ahead of them
+            faster = np.any(np.abs(record.setpoint["qd"]) > self.joint_velocity, axis=1) | self._too_fast(record)
             skip |= np.isin(leader[1:], OWN) & faster[1:]
         if settings.others.get("permissive"):
             skip |= leader[1:] == STREAM
@@ -271,6 +284,8 @@ class SentOracle:
         position = record.numbers["mode"] == POSITION
         skip = _unsteady(record, marks) | ~(position[1:] & position[:-1])
         skip |= _entered(record)  # of a blend of modes
+        if settings.limits == "warn":  # what a payload is to change efforts by is reported
+            skip |= np.any(np.diff(record.setpoint["P"], axis=0), axis=1)
         skip |= (leader[1:] == STOP) & (leader[:-1] == STOP)
         if settings.others.get("permissive"):
             skip |= leader[1:] == STREAM
@@ -289,14 +304,15 @@ class SentOracle:
             if stands[k] == NOBODY and not marks.restarted[k]:
                 stands[k] = stands[k - 1]
         changes = leader[1:] != stands[:-1]
-        changes |= marks.stop_asked[1:] & (leader[1:] == STOP) | (
-            marks.restarted[1:] & (record.numbers["status"][1:] == STOPPING)
-        )
+        changes |= marks.restarted[1:] & (record.numbers["status"][1:] == STOPPING)
         if settings.limits == "ignore":
             changes &= leader[1:] != STREAM
         # Payloads change while nobody leads, too.
         changes &= (leader[1:] != NOBODY) | ~np.any(np.diff(record.setpoint["P"], axis=0), axis=1)
         skip = _unsteady(record, marks) | ~(np.isfinite(record.command["motor_effort"]).all(axis=1))[1:]
+        # Motors that are to be faster than they can, where limits are clipped or reported, are braked.
+        too_fast = np.any(np.abs(record.command["motor_velocity"]) > self.speed, axis=1)
+        skip |= too_fast[1:] | too_fast[:-1]
         rows = np.flatnonzero(changes & ~skip)
         if not len(rows):
             return
@@ -308,7 +324,7 @@ class SentOracle:
         # Rotors on soft springs have more jerk than their links: as much as beside this cycle.
         spin = np.abs(np.diff(command["motor_acceleration"], axis=0)) / np.maximum(h[1:, None], 1e-9)
         beside = np.maximum(spin[np.maximum(rows - 1, 0)], spin[np.minimum(rows + 1, len(spin) - 1)])
-        predicted = self.predicted(record, h)[rows] + self.inertia * beside * h[rows + 1, None]
+        predicted = self.predicted(record, np.append(h[1:], h[-1:]))[rows] + self.inertia * beside * h[rows + 1, None]
         friction = np.zeros((len(rows), len(self.inertia)))
         for i, law in enumerate(self.friction):
             if not law.is_none:
@@ -348,6 +364,10 @@ class SentOracle:
         rests = [(np.abs(record.setpoint[name]) == 0).all(axis=1) for name in ABSURD]
         at_once = np.all(rests, axis=0)[1:] & ~np.all(rests, axis=0)[:-1]
         regular &= ~at_once & ~(record.given & (record.code <= 0))[:-1]
+        # Where a command of a motion is refused, the last one is repeated, as where setpoints are lost; a motion begins
+        # where it is planned, which is near the last command.
+        blocked = np.isin(record.code, [Refusal[name] for name in COMMANDS]) & ~record.given
+        regular &= ~blocked[1:] & ~marks.lost[1:] & ~(np.diff(record.numbers["playing"]) > 0)
         steady = own[1:] & own[:-1] & (leader[1:] == leader[:-1]) & regular & ~_unsteady(record, marks)
         P, Pd = record.setpoint["P"], record.setpoint["Pd"]
         carries = (record.numbers["loaded"] > 0) & (Pd != 0).any(axis=1)
@@ -355,7 +375,9 @@ class SentOracle:
         if P.shape[1]:
             rows = np.flatnonzero(steady & carries)
             away = np.abs(P[rows + 1] - P[rows] - h[rows, None] * 0.5 * (Pd[rows] + Pd[rows + 1]))
-            allowed = h[rows, None] * (0.5 * np.abs(np.diff(Pd, axis=0))[rows] + 0.05 * np.abs(Pd[rows])) + 1e-6
+            bends = np.pad(np.abs(np.diff(Pd, axis=0)), ((1, 1), (0, 0)), mode="edge")
+            bend = np.maximum(np.maximum(bends[rows], bends[rows + 1]), bends[rows + 2])
+            allowed = h[rows, None] * (0.5 * bend + 0.05 * np.abs(Pd[rows])) + 1e-6
             for found in _beyond("payload by its rate", away, allowed):
                 yield found._replace(cycle=int(rows[found.cycle]) + 1)
         rows = np.flatnonzero(steady & ~carries)
@@ -367,8 +389,8 @@ class SentOracle:
         turns = np.pad(np.abs(np.diff(record.command["motor_acceleration"], axis=0)), ((1, 1), (0, 0)), mode="edge")
         third = np.maximum(np.maximum(turns[rows], turns[rows + 1]), turns[rows + 2])
         third += 1e-3 * (bend[rows] + bend[rows + 1])
-        # Positions of another mode pass over with up to 600 rad/s^3.
-        allowed = h**2 * third + 5e-8 * (1 + np.abs(theta[rows]))
+        # Positions of another mode pass over with up to 1700 rad/s^3, at half the largest speed of motors.
+        allowed = h**2 * third + 1.5e-7 * (1 + np.abs(theta[rows]))
         for found in _beyond("position by velocity", away, allowed):
             at = int(rows[found.cycle]) + 1
             yield found._replace(cycle=at, rule=f"{found.rule}, {NAMES[int(leader[at])]}")
@@ -382,6 +404,125 @@ class SentOracle:
         position = (record.numbers["mode"] == POSITION)[1:] & (record.numbers["mode"] == POSITION)[:-1]
         skip = ~position | _unsteady(record, marks)
         yield from _beyond("range", np.where(skip[:, None], 0, beyond[1:]), np.maximum(beyond[:-1], 0) + 1e-6, first=1)
+
+    def _room(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
+        """From a setpoint that is followed, joints with limits of acceleration can stop within those of position."""
+        if settings.limits != "refuse" or len(record.time) < 2:
+            return
+        q, qd = record.setpoint["q"], record.setpoint["qd"]
+        room = np.where(qd > 0, self.upper - q, q - self.lower)
+        made = (np.diff(record.numbers["followed"], prepend=0) > 0) & (leaders(record) == STREAM)
+        acceleration = np.where(np.isfinite(self.acceleration), self.acceleration, np.inf)
+        distance = qd**2 / (2 * acceleration)
+        rows = made[:, None] & (room >= 0) & ~marks.restarted[:, None]
+        yield from _beyond("room to stop", np.where(rows, distance, 0), np.where(rows, 1.3 * room, 0) + 1e-6)
+
+    def _held(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
+        """An arm that is held after a stop rests."""
+        numbers = record.numbers
+        held = (numbers["status"] == HELD) & (numbers["held"] > 0) & (numbers["mode"] == POSITION) & (record.code == 0)
+        held &= (numbers["valid"] > 0) & (numbers["playing"] == 0) & (numbers["aiming"] == 0)
+        for k in np.flatnonzero(held):
+            rate = np.abs(record.setpoint["qd"][k])
+            if rate.max() > 1e-6:
+                yield Finding("held, but moves", int(k), int(np.argmax(rate)), float(rate.max()), 0.0)
+
+    def _noise(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
+        """From a stream, whose jerk and snap may be noise, a stop leads at most twice as far as the other rates."""
+        if len(record.time) < 2:
+            return
+        leader = leaders(record)
+        excluded = np.append(False, _unsteady(record, marks)) | (record.numbers["mode"] != POSITION)
+        q, qd, qdd = (np.abs(record.setpoint[name]) for name in ("q", "qd", "qdd"))
+        q = record.setpoint["q"]
+        for k in 1 + np.flatnonzero((leader[1:] == STOP) & (leader[:-1] == STREAM)):
+            T = float(record.numbers["stop_end"][k])
+            ends = np.flatnonzero((leader[k:] != STOP) | (record.numbers["stop_end"][k:] != T))
+            end = k + int(ends[0]) if len(ends) else len(leader)
+            if excluded[k:end].any() or not np.isfinite(T):
+                continue
+            way = np.abs(q[k:end] - q[k - 1]).max(axis=0)
+            most = 2 * (T * qd[k - 1] / 2 + 3 * T**2 * qdd[k - 1] / 28)
+            yield from _beyond("way of a stop", way[None], most[None] + 1e-6, first=int(k))
+
+    def _speeds(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
+        """A motion to targets keeps to its limits of velocity, or to what it begins with."""
+        most = settings.others.get("target_velocity")
+        if most is None or len(record.time) < 2:
+            return
+        leader, qd, qdd = leaders(record), np.abs(record.setpoint["qd"]), np.abs(record.setpoint["qdd"])
+        for k in 1 + np.flatnonzero((leader[1:] == AIMING) & (leader[:-1] != AIMING)):
+            ends = np.flatnonzero(leader[k:] != AIMING)
+            end = k + int(ends[0]) if len(ends) else len(leader)
+            if (marks.restarted[k - 1 : end] | (record.numbers["mode"] != POSITION)[k - 1 : end]).any():
+                continue
+            bound = 1.05 * (np.maximum(most, qd[k - 1]) + 0.1 * qdd[k - 1])
+            yield from _beyond("speed of a target", qd[k:end].max(axis=0)[None], bound[None], first=int(k))
+
+    def _elsewhere(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
+        """An arm that has been at rest for 0.1 s does not begin a motion while it is measured elsewhere."""
+        numbers = record.numbers
+        if marks.measured.shape[1] == 0 or len(record.time) < 2:
+            return
+        leads = (numbers["playing"] > 0) | (numbers["aiming"] > 0)
+        begins = leads[1:] & ~leads[:-1] & (numbers["mode"] == POSITION)[1:] & (numbers["mode"] == POSITION)[:-1]
+        begins &= (numbers["valid"] > 0)[:-1] & ~marks.restarted[1:]
+        begins &= ~(numbers["touched"] > 0)[1:]  # it retracts
+        theta, q = self.si(record, "drive_position"), record.setpoint["q"]
+        clock = 1e-9 * np.concatenate(([0], np.cumsum(np.maximum(np.diff(record.time), 0))))
+        for k in 1 + np.flatnonzero(begins):
+            # What is measured jumps for 0.1 s before it is believed.
+            moved = np.any(np.abs(q[:k] - q[k - 1]) > 1e-6, axis=1) | marks.restarted[:k] | marks.moved[1 : k + 1]
+            rests = np.flatnonzero(moved)
+            since = clock[k - 1] - clock[min(rests[-1] + 1, k - 1) if len(rests) else 0]
+            away, now = (np.abs(marks.measured[k] - theta[j]) for j in (k - 1, k))
+            if since > RECENT + 2e-3 and away.max() > ELSEWHERE and now.max() > ELSEWHERE:
+                yield Finding("begins elsewhere", int(k), int(np.argmax(away)), float(away.max()), ELSEWHERE)
+
+    def _blends(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
+        """In a cycle that comes late, efforts of another mode pass on by what they do in 20 of 300 ms at most."""
+        if len(record.time) < 2 or settings.feedback:
+            return
+        leader, effort = leaders(record), self.si(record, "drive_effort")
+        position = record.numbers["mode"] == POSITION
+        left = np.abs(effort - record.command["motor_effort"])
+        clipped = (np.abs(effort) > 0.99 * self.effort).any(axis=1) & (settings.limits != "ignore")
+        late = np.abs(np.diff(record.time)) > 1e9 * LONGEST_STEP
+        mode = record.numbers["mode"]
+        clock = np.cumsum(np.clip(np.diff(record.time, prepend=record.time[0]) * 1e-9, 0, LONGEST_STEP))
+        changed = np.concatenate(([False], mode[1:] != mode[:-1]))
+        since = clock - np.maximum.accumulate(np.where(changed, clock, -np.inf))
+        rows = (
+            late
+            & (since < 0.3)[:-1]
+            & position[1:]
+            & position[:-1]
+            & ~_unsteady(record, marks)
+            & ~clipped[1:]
+            & ~clipped[:-1]
+        )
+        for k in 1 + np.flatnonzero(rows):
+            recent = slice(max(k - 320, 0), k)
+            if (leader[max(k - 12, 0) : k + 1] != leader[k]).any() or record.numbers["status"][k] == RAMPING:
+                continue
+            bound = 0.13 * left[recent].max(axis=0) + 1e-6
+            yield from _beyond("blend of modes", np.abs(left[k] - left[k - 1])[None], bound[None], first=int(k))
+
+    def _blocked(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
+        """Motors can make the steps of motions that go on."""
+        if settings.limits != "refuse":
+            return
+        leader = leaders(record)
+        for k in np.flatnonzero((record.code == Refusal["motor_step"]) & ~record.given):
+            goes_on = k > 1 and leader[k - 1] in (PLAYING, AIMING) and leader[k - 2] == leader[k - 1]
+            if goes_on and not (marks.posted[k] or marks.restarted[k - 2 : k + 1].any()):
+                yield Finding("motion is blocked", int(k), 0, 1.0, 0.0)
+
+    def _too_fast(self, record: Record) -> Array:
+        """Whether motors, or joints at them, are to be faster than they can (N,)."""
+        rate = np.abs(record.command["motor_velocity"])
+        sides = np.abs(record.command["motor_velocity"] @ self.sides.T)
+        return np.any((rate > self.speed) | (sides > self.joint_velocity[self.motor_joint]), axis=1)
 
     def _status(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
         """A command is fresh only where something leads, and setpoints are recent."""
@@ -397,7 +538,9 @@ class SentOracle:
         stale = fresh & ~leads & (age > timeout + 2e-3 + LONGEST_STEP * (timeout < np.inf))
         stale |= fresh & (last < 0) & ~leads
         of_setpoints = np.isin(record.code, [Refusal[name] for name in REFUSALS])
-        refused = fresh & ~leads & of_setpoints & record.given & made & ~marks.posted
+        # At rest, commands pass to another payload, whatever comes.
+        passes = np.any(np.diff(record.setpoint["P"], axis=0, prepend=record.setpoint["P"][:1]), axis=1)
+        refused = fresh & ~leads & of_setpoints & record.given & made & ~marks.posted & ~passes
         for rule, rows in (("fresh, but stale", stale), ("fresh, but refused", refused)):
             for k in np.flatnonzero(rows):
                 yield Finding(rule, int(k), 0, float(age[k]), timeout)
@@ -410,19 +553,20 @@ class SentOracle:
         excluded = marks.restarted | (numbers["mode"] != POSITION)
         step = np.abs(np.diff(record.setpoint["q"], axis=0, prepend=record.setpoint["q"][:1]))
         distance = settings.resume_distance
-        near = step.max(axis=1) <= distance + 1e-9
         for k in np.flatnonzero(marks.stop_asked):
             if excluded[k] or numbers["status"][k] not in (STOPPING, FRESH) or leader[k] in (NOBODY, IMPEDANT, LED):
                 continue
-            # A target or a trajectory may lead in its place, and setpoints near where the arm is, as after the stop.
+            # A target or a trajectory may lead in its place, and setpoints once the arm rests.
             if leader[k] != STOP:
-                if leader[k] == STREAM and not near[k] and np.abs(record.setpoint["qd"][k - 1]).max() > 1e-3:
+                if leader[k] == STREAM and np.abs(record.setpoint["qd"][k - 1]).max() > 1e-3:
                     yield Finding("a stop is not begun, stream", int(k), 0, float(step[k].max()), distance)
                 continue
             ends = np.flatnonzero(leader[k:] != STOP)
             end = k + int(ends[0]) if len(ends) else len(leader)
-            before = np.flatnonzero(excluded[k:end] | marks.jumped[k:end])
-            streams = end < len(leader) and leader[end] == STREAM and not (excluded[end] or near[end] or len(before))
+            # What a target or a trajectory, which may be refused at once, ends in is another stop.
+            others = marks.posted[k + 1 : end + 1].any() or marks.lost[k + 1 : end + 1].any()
+            before = np.flatnonzero(excluded[k:end] | marks.jumped[k:end] | others)
+            streams = end < len(leader) and leader[end] == STREAM and not (excluded[end] or len(before))
             if streams and not marks.jumped[end] and np.abs(record.setpoint["qd"][end - 1]).max() > 1e-3:
                 yield Finding("a stop does not hold, stream", int(end), 0, float(step[end].max()), distance)
             if not len(before):
@@ -464,11 +608,10 @@ def times(record: Record, settings: Settings) -> tuple[Array, Array]:
     index = np.arange(len(made))
     last = np.maximum.accumulate(np.where(made, index, 0))
     before = np.concatenate(([0], last[:-1]))
-    passed = (record.time - record.time[before]) * 1e-9
+    clock = np.concatenate(([0], np.cumsum(np.maximum(np.diff(record.time), 0))))
+    passed = (clock - clock[before]) * 1e-9
     stream = leader == STREAM
     longest = np.where(stream, settings.setpoint_timeout or RECENT, LONGEST_STEP)
-    # What a clock that goes back leaves open.
-    passed = np.where(passed <= 0, longest, passed)
     # A cycle that follows nothing new repeats the last command, but for what fades.
     # Stamps of a stream may run ahead of its arrival.
     return np.minimum(np.maximum(passed, 1e-3), longest) + np.where(stream, STAMPS_AHEAD, 0), leader
