@@ -147,7 +147,7 @@ class Pair:
             assert {x.quantity for x in violations} == {"stopping position"} or not runs_over
         motors = np.array([self.loop.loop.command[name] for name in MOTORS])
         # Efforts that exceed limits of the motors themselves are told, and sent, clipped.
-        own = LimitCheck(self.arm).upper[-len(self.arm.motor_names) :]
+        own = LimitCheck(self.arm).ends["motor_effort"][1]
         clipped = self.policy == "warn" and bool((np.abs(expected.motors[3]) > own).any())
         if self.policy == "clip":  # the torque at a voltage is found in another way
             np.testing.assert_allclose(motors, expected.motors, rtol=1e-15)
