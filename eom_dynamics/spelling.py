@@ -34,20 +34,17 @@ def close_match(name: object, known: Iterable[str], cutoff: float = 0.75) -> str
 def hint(name: object, known: Iterable[str], candidates: Iterable[str] | None = None) -> str:
     """Return the end of a message about an unknown name: a similar one of the candidates, by default all known ones.
 
-    Similar is also the only one with the same word before its first underscore. Without a similar one, it lists at most
-    60 of the known names.
+    Similar is also the only one with the same word before its underscore. Without a similar one, it lists at most 60 of
+    the known names.
     """
     names = list(dict.fromkeys(known))
     close = close_match(name, names if candidates is None else candidates)
-    if close is None and len(alike := [other for other in names if _first_word(other) == _first_word(str(name))]) == 1:
+    word, underscore, _ = str(name).partition("_")
+    if close is None and underscore and len(alike := [other for other in names if other.startswith(f"{word}_")]) == 1:
         close = alike[0]
     if close is not None:
         return f"did you mean {close}?"
     return f"known are {listed(names)}" if names else "none are defined"
-
-
-def _first_word(name: str) -> str:
-    return name.partition("_")[0] if "_" in name else ""
 
 
 def listed(names: Iterable[str]) -> str:

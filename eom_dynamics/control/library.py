@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import ctypes
 import re
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-import eom_dynamics
 
 from ..exceptions import KernelError
 from .headers import loop_digest, loop_headers
@@ -35,7 +34,8 @@ def _type(declared: str) -> Any:
 def library() -> ctypes.CDLL:
     """The library; KernelError, with what to do, if there is none, or one of other sources than those beside it."""
     reason = "the control loop is not built, which takes a C++ compiler: install g++, and"
-    for path in (path for folder in eom_dynamics.__path__ if (path := Path(folder, NAME)).exists()):
+    folders = sys.modules[__name__.partition(".")[0]].__path__  # two in a workspace: of sources, and of what is built
+    for path in (path for folder in folders if (path := Path(folder, NAME)).exists()):
         try:
             loaded = ctypes.CDLL(str(path))
             told: Any = loaded["eom_loop_digest"]

@@ -123,7 +123,8 @@ class Source:
             then.
         effort_delay: time by which recorded efforts are late, s.
         conventions: names of joints, and units of efforts.
-        side: ``links``; or ``motors``, in the units of their drives, or their ``currents``, whose efforts are A.
+        side: ``links``, or by its name a topic of motors; ``motors``, in the units of their drives; or their
+            ``currents``, whose efforts are A.
     """
 
     topic: str | None = option(metavar="NAME")

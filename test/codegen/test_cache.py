@@ -238,7 +238,7 @@ class TestKey:
             (compiler, "FLAGS", (*compiler.FLAGS, "-g")),
             (compiler, "target_processor", lambda: "another"),
             (compiler, "identity", lambda path: "another"),
-            (compiler, "find_compiler", lambda variable: ["/bin/true", "-O3"]),
+            (compiler, "find_compiler", lambda: ["/bin/true", "-O3"]),
         ]
         for change in changes:
             monkeypatch.setattr(*change)

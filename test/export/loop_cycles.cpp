@@ -417,8 +417,11 @@ void restarts()
     loop.restart({}, 999 * MILLISECOND + eom::LONGEST_GAP);
     expect(!y.valid, "a later one forgets the command");
     move();
-    loop.restart(at_rest(), 500 * MILLISECOND + 1);
-    expect(y.status == Status::waiting && y.setpoint.q == at_rest().q, "one of an arm that is elsewhere holds that");
+    eom::Measurement<Robot> elsewhere = at_rest();
+    for (auto &q : elsewhere.q)
+        q += 1;
+    loop.restart(elsewhere, 500 * MILLISECOND + 1);
+    expect(y.status == Status::waiting && y.setpoint.q == elsewhere.q, "one of an arm that is elsewhere holds that");
 
     // Motors are where they were commanded to be a lead ago.
     eom::LoopParameters<Robot> ahead = unlimited();

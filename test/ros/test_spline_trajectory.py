@@ -131,7 +131,9 @@ def test_what_becomes_of_a_trajectory_is_published(node, publisher, statuses):
 
     def told():
         of_these = [status for status in statuses if stamp_of(status) in (first, second, third)]
-        return [(stamp_of(status), status.status, status.message) for status in of_these]
+        # A busy machine delays cycles, which is said where it ends.
+        texts = ["" if "lost in late cycles" in status.message else status.message for status in of_these]
+        return [(stamp_of(status), status.status, text) for status, text in zip(of_these, texts, strict=True)]
 
     for stamp in (first, second):
         publisher.publish(rest_to_rest(stamp, **quick))

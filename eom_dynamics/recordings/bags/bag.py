@@ -89,7 +89,7 @@ class Bag:
         return [topic for topic in self.topics if topic.name.lstrip("/") == name.lstrip("/")]
 
     def lacks(self, what: str, remedy: str = "") -> BagError:
-        """The error that a bag lacks something, as ``what`` says, with the first topics that it has."""
+        """BagError for a missing topic: what is missing, the first topics of the bag, and a remedy."""
         topics = ", ".join(f"{topic.name} ({topic.type})" for topic in self.topics[:_LISTED_TOPICS]) or "no topics"
         return BagError(f"{self.path}: {what}; it has {topics}{remedy}")
 
