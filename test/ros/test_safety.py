@@ -72,12 +72,10 @@ def test_a_hostile_stream_commands_nothing_beyond_a_limit_and_no_jump(client: An
 
 def test_a_clean_stream_is_answered_in_full(client: Any) -> None:
     before = client.next_diagnostics()[2]
-    time, phase = client.node.get_clock().now().nanoseconds, 0.0
-    for _ in range(200):
-        before_it, time = time, client.node.get_clock().now().nanoseconds
-        phase += min((time - before_it) * 1e-6, 50.0)  # after a stall of this process, the motion goes on where it was
-        send(client, wave(phase), time)
-        client.spin(0.003)
+    begin = client.node.get_clock().now().nanoseconds
+    for k in range(200):  # where this process stalls, stamps and motion go on where they were
+        send(client, wave(4.0 * k), begin + 4_000_000 * k)
+        client.spin(0.004)
     client.wait(lambda: len(client.motor_setpoint) >= 200, "answers")
     after = client.next_diagnostics()[2]
     for count in ("refused", "dropped as too old"):

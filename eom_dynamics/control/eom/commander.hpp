@@ -57,7 +57,9 @@ class Commander {
         latest = time;
         step_ = step;
         paced_ += step;
-        unchanged_ = std::min(unchanged_ + std::max<std::int64_t>(passed, 0), LONGEST_GAP);
+        passed = std::max<std::int64_t>(passed, 0);
+        unchanged_ = std::min(unchanged_ + passed, LONGEST_GAP);
+        silent_ = std::min(silent_ + passed, LONGEST_GAP);
     }
 
     /// Forgets commands; efforts may pass from those that were sent last.
@@ -170,7 +172,7 @@ class Commander {
         share = {1, 0};
         leader_ = leader;
         renewed_ = true;
-        spare_ = std::clamp<std::int64_t>(unchanged_ + spare_ - used_, 0, MOST_SPARE);
+        spare_ = std::clamp<std::int64_t>(unchanged_ + spare_ - used_, 0, most_spare_);
         unchanged_ = 0;
         ++counts.followed;
         return true;
@@ -636,6 +638,10 @@ class Commander {
     {
         const bool given = leader == Leader::setpoints;
         used_ = 0;
+        if (given) {
+            most_spare_ = std::max({MOST_SPARE, most_spare_ - silent_, silent_}); // what waits in a gap has its time
+            silent_ = 0;
+        }
         if (!output.valid || parameters.limits == LimitPolicy::ignore || (given && parameters.jump_check != CheckPolicy::refuse))
             return false;
         std::int64_t time = least_step();
@@ -697,10 +703,11 @@ class Commander {
     // Stamp by which the payload changes, ns; 0 for the time of the loop, by which the loop's own motions go.
     std::int64_t payload_stamp_ = 0;
     Blocked blocked_;
-    // Time of the last cycle, since the last command that was new, and when the motion without setpoints began, ns.
-    std::int64_t step_ = 0, unchanged_ = 0, accompanied_ = 0;
-    // Time that the step of a setpoint takes motors, and that which steps before have left of the time that has passed, ns.
-    std::int64_t used_ = 0, spare_ = MOST_SPARE;
+    // Time of the last cycle, since the last command that was new, since the last setpoint, also refused, and when the motion
+    // without setpoints began, ns.
+    std::int64_t step_ = 0, unchanged_ = 0, silent_ = 0, accompanied_ = 0;
+    // Time that the step of a setpoint takes motors, that which steps before have left of the time that has passed, and the most, ns.
+    std::int64_t used_ = 0, spare_ = MOST_SPARE, most_spare_ = MOST_SPARE;
     // Sum of the steps, by which payloads change, ns.
     std::int64_t paced_ = 0;
     static constexpr std::int64_t STAMP_JITTER = std::int64_t(1e9 * @stamp_jitter@),
