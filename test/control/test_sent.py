@@ -644,6 +644,42 @@ def test_positions_pass_no_faster_than_motors_can() -> None:
     assert steps(record)[:, 0].max() < 2.175e-3
 
 
+@pytest.mark.parametrize("then", ["target", "restart"])
+@pytest.mark.parametrize("measured", ["motors", "links"])
+def test_while_positions_pass_the_arm_is_where_motors_are_sent(measured: str, then: str) -> None:
+    """Away from where it is commanded to rest, and on its way there: a target leads, and a restart stops it."""
+    rig = LoopRig("panda", resume_distance=0.5, targets={})
+    rig.restart(HOME)
+    rig.cycles(100, rest(HOME))
+    rig.loop.act("stop")
+    rig.cycles(200)
+    deflection = rig.loop.command["motor_position"] - HOME
+
+    def follow() -> None:
+        sent = rig.loop.sent["drive_position"]
+        if measured == "motors":
+            rig.measure_motors(sent)
+        else:
+            rig.loop.measure(q=np.stack([sent - deflection, np.zeros(7)]))
+
+    for _ in range(250):
+        rig.refer(rest(HOME + 0.45 * np.eye(7)[0]))
+        follow()
+        rig.run()
+    assert 0.1 < np.abs(rig.loop.sent["drive_position"] - rig.loop.command["motor_position"]).max() < 0.4
+    first = rig.count - 1
+    if then == "target":
+        rig.target(rig.q + 0.1)
+        rig.run()
+        assert rig.number("aiming") and not rig.number("refused")
+        return
+    follow()
+    rig.restart(None, rig.now)
+    rig.cycles(20)
+    assert steps(Record(rig, first)).max() < 2.175e-3
+    assert rig.q[0] == pytest.approx(HOME[0] + 0.45, abs=1e-6)
+
+
 def test_another_leader_while_efforts_pass_from_another_mode() -> None:
     """All that efforts differ by passes as one: that of the leader passed within 10 ms, that of the mode in 0.3 s."""
     q = QUIET["iiwa"]

@@ -279,6 +279,19 @@ class Commander {
         gate_.shifts() ? send(gate_.shifted(y)) : send(y);
     }
 
+    /// What would be measured were motors sent to where they are commanded, also while they pass from another mode.
+    Measurement<Robot> unshifted(Measurement<Robot> measured) const noexcept
+    {
+        if (!gate_.shifts())
+            return measured;
+        const auto offset = gate_.shift();
+        measured.motor_position = difference(measured.motor_position, offset[0]);
+        measured.motor_velocity = difference(measured.motor_velocity, offset[1]);
+        measured.q = difference(measured.q, sides_of(robot, offset[0]));
+        measured.qd = difference(measured.qd, sides_of(robot, offset[1]));
+        return measured;
+    }
+
     /// Who leads the arm, and where the measured motors have its links.
     Mode mode() const noexcept { return feedback_.mode(); }
     const Impedance<Robot> &impedance() const noexcept { return feedback_.impedance(); }

@@ -110,7 +110,7 @@ class ControlLoop {
         const bool recent = started_ && now != NEVER && std::abs(now - clock_) < LONGEST_GAP;
         const double ago = recent ? seconds(std::max<std::int64_t>(now - clock_, 0)) : 0;
         if (recent && commander_.output.valid && !watchdog_.released() &&
-            follows(commander_.output, measured, farthest(), commander_.parameters.command_lead + ago,
+            follows(commander_.output, commander_.unshifted(measured), farthest(), commander_.parameters.command_lead + ago,
                     ago > 2 * commander_.period)) {
             if (!watchdog_.stopping())
                 watchdog_.begin_stop(commander_.output.setpoint);
@@ -138,7 +138,7 @@ class ControlLoop {
         const bool idle = now - sent_at_ > LONGEST_GAP, rested = sent_at_ - moved_at_ > LONGEST_GAP;
         const bool moves = playing() || (aiming() && !arrived()) || commander_.output.status == Status::stopping;
         if (commander_.mode() != Mode::position || !commander_.output.valid || watchdog_.released() ||
-            !(idle ? !moves : rested) || !is_elsewhere(measured))
+            !(idle ? !moves : rested) || !is_elsewhere(commander_.unshifted(measured)))
             return false;
         if (!idle)
             strays_ = now;

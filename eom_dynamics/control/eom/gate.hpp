@@ -117,17 +117,22 @@ class Gate {
             Limits<Robot>::clip_motors(robot_, y.motor_velocity, motor_effort, reports ? y.motor_effort : MotorVector<Robot>{});
     }
 
-    /// Whether positions pass from those of another mode; and the command with its motors as they are sent then.
+    /// Whether positions pass from those of another mode; and by how much motors are sent elsewhere then, with its rate.
     bool shifts() const noexcept { return shift_.lasts(); }
-    Command<Robot> shifted(const Command<Robot> &y) const noexcept
+    std::array<MotorVector<Robot>, 2> shift() const noexcept
     {
         const auto left = static_cast<Scalar>(shift_.left()), rate = static_cast<Scalar>(shift_.rate());
-        Command<Robot> x = y;
-        for (std::size_t i = 0; i < m; ++i) {
-            x.motor_position[i] += left * position_less_[i];
-            x.motor_velocity[i] += rate * position_less_[i];
-        }
-        return x;
+        std::array<MotorVector<Robot>, 2> offset{position_less_, position_less_};
+        for (std::size_t i = 0; i < m; ++i)
+            offset[0][i] *= left, offset[1][i] *= rate;
+        return offset;
+    }
+    Command<Robot> shifted(Command<Robot> y) const noexcept
+    {
+        const auto offset = shift();
+        for (std::size_t i = 0; i < m; ++i)
+            y.motor_position[i] += offset[0][i], y.motor_velocity[i] += offset[1][i];
+        return y;
     }
 
   private:
