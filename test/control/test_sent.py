@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from loop_rig import MS, LoopRig, Record, rest, straight
+from random_scenes import arm_of
 from sent_oracle import CHANGE, POSITION, Marks, SentOracle, Settings
 
 from eom_dynamics import ElasticArm, load_robot
@@ -678,6 +679,23 @@ def test_while_positions_pass_the_arm_is_where_motors_are_sent(measured: str, th
     rig.cycles(20)
     assert steps(Record(rig, first)).max() < 2.175e-3
     assert rig.q[0] == pytest.approx(HOME[0] + 0.45, abs=1e-6)
+
+
+def test_efforts_pass_where_limits_end_a_change_of_the_payload() -> None:
+    """Its rates move the motor by more than 50 N m of 40, which ended in one cycle."""
+    rig, q = LoopRig(arm_of("slide").robot), np.array([0.1, -0.6])
+    rig.restart(q)
+    rig.cycles(20, rest(q))
+    rig.cycles(300)
+    body = np.array([2.0, 0, 0, 0, *4e-3 * np.array([1, 0, 0, 1, 0, 1])])
+    first = rig.count - 1
+    rig.library.loop_post_payload(rig.address, 0, body.ctypes.data, 0.02)
+    rig.cycles(200)
+    record = Record(rig, first)
+    mass, effort = record.setpoint["P"][:, 0], record.sent["drive_effort"][:, 1]
+    end = int(np.argmax(mass == mass[-1]))
+    assert 0 < mass[-1] < 0.1 and effort[end] - effort[-1] > 20.0
+    assert np.abs(np.diff(effort[end:])).max() < 1.875 * (effort[end] - effort[-1]) / 10 + 1.0
 
 
 def test_another_leader_while_efforts_pass_from_another_mode() -> None:

@@ -535,6 +535,7 @@ class Commander {
         counts.refused_payloads += !payload_stays();
         payload_refusal_ = NO_FURTHER;
         payload_.stay();
+        gate_.renew(); // its rates end at once
         return evaluate(x, stamp, ahead, payload_);
     }
 

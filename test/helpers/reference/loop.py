@@ -409,6 +409,7 @@ class ReferenceLoop:
         ranges.widen(unchanged)
         if blend.held or not without.violations or ranges.beyond(changed) > TOLERANCE:
             blend.stay()
+            self._gate.renew()
         return compute()
 
     # --- Without setpoints --------------------------------------------------------------
