@@ -176,6 +176,20 @@ def clean(start: Array, way: Array, rate: float, count: int) -> Array:
     return states
 
 
+def steady(start: Array, joint: int, velocity: float, rise: float, count: int) -> Array:
+    """States (count, 5, n) of a joint that speeds up from rest in a time, s, C⁴, and goes on at constant velocity."""
+    t = 1e-3 * np.arange(count)
+    u = np.minimum(t / rise, 1.0)
+    left = u * (1 - u)
+    way = u**6 * (21 - 60 * u + 67.5 * u**2 - 35 * u**3 + 7 * u**4) * rise + np.maximum(t - rise, 0)
+    rates = [u**5 * (126 - 420 * u + 540 * u**2 - 315 * u**3 + 70 * u**4), 630 * left**4 / rise]
+    rates += [2520 * left**3 * (1 - 2 * u) / rise**2, 2520 * left**2 * (3 * (1 - 2 * u) ** 2 - 2 * left) / rise**3]
+    states = np.zeros((count, 5, len(start)))
+    states[:, 0] = start
+    states[:, :, joint] += velocity * np.stack([way, *rates], axis=1)
+    return states
+
+
 class Scene:
     """Random inputs of a loop, cycle by cycle, by a seed.
 
@@ -233,6 +247,7 @@ class Scene:
         self._to_drives = scale[:, None] * np.linalg.inv(arm.oracle.sides)
         self._offset = np.zeros(len(scale))
         self._away = np.zeros(n)
+        self._began = arm.quiet.copy()
         loop = self.rig.loop
         self._measured = loop.vectors("measured", dict.fromkeys(("motor_position", "motor_velocity"), len(scale)))
         self._sensed = loop.vectors("sensed", dict.fromkeys(("q", "qd", "tau"), n))
@@ -264,6 +279,8 @@ class Scene:
             return bool(self.arm.robot.tools)
         if name == "contact":
             return self.touches
+        if name == "setpoint: into a limit":
+            return bool(np.isfinite(self.arm.oracle.upper).any())
         return name != "setpoint: stiffness or wrench" or bool(self.arm.robot.tools or self.rig.arm.variable.any())
 
     # --- Cycles -------------------------------------------------------------------------
@@ -272,6 +289,10 @@ class Scene:
         """Run all cycles; return what was commanded."""
         rig, rng = self.rig, self.rng
         rig.restart(self._start() if rng.random() < 0.8 else None)
+        if rig.number("valid"):
+            self._at = rig.loop.sent["drive_position"].copy()
+        if (self._began != self.arm.quiet).any() and rng.random() < 0.6:
+            self.stream_into_a_limit(alone=True)
         chances = rng.random(self.length)
         while rig.count < self.length:
             k = rig.count
@@ -294,11 +315,11 @@ class Scene:
 
     def _start(self) -> Array:
         """Where the arm begins: at times with a joint near a limit of its position."""
-        q, rng, oracle = self.arm.quiet.copy(), self.rng, self.arm.oracle
+        q, rng, oracle = self._began, self.rng, self.arm.oracle
         joint, below = rng.integers(len(q)), rng.random() < 0.5
         limit = (oracle.lower if below else oracle.upper)[joint]
         if rng.random() < 0.3 and np.isfinite(limit):
-            q[joint] = limit + (0.15 if below else -0.15)
+            q[joint] = limit + rng.uniform(0.1, 0.4) * (1 if below else -1)
         return q
 
     def findings(self) -> list[Finding]:
@@ -407,7 +428,7 @@ class Scene:
         """Where the arm is commanded to be (n,), within reason."""
         q = self.rig.q
         known = self.rig.count and self.rig.numbers[self.rig.count - 1, _AT["valid"]] and np.isfinite(q).all()
-        return np.clip(q, -10, 10) if known else self.arm.quiet.copy()
+        return np.clip(q, -10, 10) if known else self._began.copy()
 
     def _next_stream(self, to: Array | None = None) -> Array:
         """A clean motion from where the arm is commanded to be."""
@@ -435,6 +456,26 @@ class Scene:
         way = to - start
         rate = min(6.0, float(np.min(0.9 * self.arm.velocity / (0.65 * np.abs(way) + 1e-9))))
         self._begin_stream(clean(start, way, rate, 800), "setpoint: to a limit")
+
+    def stream_into_a_limit(self, alone: bool = False) -> None:
+        """At constant velocity, until it is refused; at times, or alone, nothing else comes before."""
+        rng, start, oracle = self.rng, self.q, self.arm.oracle
+        above, below = oracle.upper - start, start - oracle.lower
+        room = np.minimum(above, below)
+        joints = np.flatnonzero(np.isfinite(room) & (room > 1e-3))
+        if not len(joints):
+            return self.stream()
+        joint = int(joints[np.argmin(room[joints])] if rng.random() < 0.5 else rng.choice(joints))
+        most, room, side = self.arm.velocity[joint], room[joint], 1 if above[joint] < below[joint] else -1
+        acceleration = oracle.acceleration[joint] if np.isfinite(oracle.acceleration[joint]) else 5 * most
+        acceleration *= rng.uniform(0.3, 0.9)
+        # Speeding up takes 1.25 of v²/A, and braking half of it.
+        velocity = min(float(rng.uniform(0.5, 0.9)) * most, float(np.sqrt(room * acceleration / 2)))
+        rise = 2.5 * velocity / acceleration
+        count = round(1e3 * (rise / 2 + (room + 0.1) / velocity))
+        self._begin_stream(steady(start, joint, side * velocity, rise, count), "setpoint: into a limit")
+        if count < 1200 and (alone or rng.random() < 0.2):
+            self._waits = count
 
     def noisy_stream(self) -> None:
         states = self._next_stream()
@@ -670,6 +711,7 @@ class Scene:
 INPUTS: dict[str, Callable[[Scene], None]] = {
     "setpoint": Scene.stream,
     "setpoint: to a limit": Scene.stream_to_a_limit,
+    "setpoint: into a limit": Scene.stream_into_a_limit,
     "setpoint: noisy": Scene.noisy_stream,
     "setpoint: jump": Scene.jump,
     "setpoint: not finite": Scene.not_finite,
