@@ -221,6 +221,7 @@ SAID = {
     "motor_step": "begin from what is commanded, with its stiffness, wrench and base, or deactivate and activate again",
     "elsewhere": f"the arm is further than {ELSEWHERE:g} rad or m, and start_tolerance, from its command: have its "
     "drives follow, or deactivate and activate again to begin where it is",
+    "no_room": "a joint would leave its range before it comes to rest: wait until the arm rests",
     "unchecked_steps": "steps are not checked: give these motors, or their joints, a limit of velocity",
     "older": "its stamp is before that of the last one",
     "early": "its stamp runs ahead of its arrival, by over 20 ms more than others did: it waits for the next cycle",

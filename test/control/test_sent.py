@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from loop_rig import MS, LoopRig, Record, rest, straight
-from random_scenes import arm_of
+from random_scenes import arm_of, steady
 from sent_oracle import CHANGE, POSITION, Marks, SentOracle, Settings
 
 from eom_dynamics import ElasticArm, load_robot
@@ -233,6 +233,41 @@ def test_stream_into_a_limit_of_position() -> None:
         record = check(rig)
         assert record.setpoint["q"][:, joint].max() <= oracle.upper[joint] + 1e-9, (joint, speed)
         assert record.setpoint["q"][:, joint].max() > start[joint] + 0.05  # it was followed
+
+
+@pytest.mark.parametrize("after", [5, 30, 60])
+def test_target_amid_a_stop_before_a_limit_of_position(after: int) -> None:
+    """A stop may brake harder than limits of the motion to targets allow, which would end beyond it."""
+    oracle, rig = SentOracle(LoopRig("panda").arm), LoopRig("panda", targets={}, stop_duration=0.3)
+    start = HOME + (oracle.upper[0] - 0.9 - HOME[0]) * np.eye(7)[0]
+    rig.restart(start)
+    for state in steady(start, 0, 1.5, 0.5, 1000):
+        rig.refer(state)
+        if rig.run() == Refusal.cannot_stop:  # type: ignore[attr-defined]
+            break
+    rig.loop.act("lose")
+    rig.cycles(after)
+    rig.target(HOME)
+    rig.cycles(1000)
+    record = check(rig)
+    assert oracle.upper[0] - 0.1 < record.setpoint["q"][:, 0].max() <= oracle.upper[0]
+
+
+@pytest.mark.parametrize("wait", [2, 40, 80])
+def test_trajectory_that_takes_over_before_a_limit_of_position(wait: int) -> None:
+    """Setpoints that run into the limit are refused; a transition to a slow motion away from it would pass it."""
+    oracle, rig = SentOracle(LoopRig("panda").arm), LoopRig("panda", setpoint_timeout=0.1)
+    start = HOME + (oracle.upper[0] - 0.9 - HOME[0]) * np.eye(7)[0]
+    rig.restart(start)
+    for state in steady(start, 0, 1.5, 0.5, 1000):
+        rig.refer(state)
+        if rig.run() == Refusal.cannot_stop:  # type: ignore[attr-defined]
+            break
+    rig.cycles(wait)
+    rig.trajectory(straight([0.0, 1.0], [rig.q, start]))
+    rig.cycles(1000)
+    record = check(rig)
+    assert oracle.upper[0] - 0.1 < record.setpoint["q"][:, 0].max() <= oracle.upper[0]
 
 
 # --- Stops ------------------------------------------------------------------------------------------------------------

@@ -337,6 +337,9 @@ class SentOracle:
         left = np.abs(effort[rows] - command["motor_effort"][rows])
         passes = np.where(left > 1e-9, np.maximum(left, np.abs(effort[rows] - effort[np.maximum(rows - 1, 0)])), 0)
         passes += np.maximum(np.abs(effort[rows]) - np.where(np.isfinite(self.scale), self.scale, np.inf), 0)
+        if settings.limits != "refuse":  # also of those that share joints, where they are clipped in another mode
+            sums = np.array([self.arm.side.motor_sums(list(row)) for row in effort[rows]])
+            passes += np.maximum(np.abs(sums) - self.joint_effort, 0)[:, self.motor_joint] @ np.abs(self.loads).T
         # Rates of a payload that begins to change, or passes in a long cycle, are not those of the cycles beside.
         carries = np.any(np.diff(record.setpoint["P"], axis=0)[rows], axis=1) | np.any(
             record.setpoint["Pd"][rows + 1], axis=1
@@ -366,7 +369,7 @@ class SentOracle:
         regular &= ~at_once & ~(record.given & (record.code <= 0))[:-1]
         # Where a command of a motion is refused, the last one is repeated, as where setpoints are lost; a motion begins
         # where it is planned, which is near the last command.
-        blocked = np.isin(record.code, [Refusal[name] for name in COMMANDS]) & ~record.given
+        blocked = np.isin(record.code, [Refusal[name] for name in COMMANDS]) & (~record.given | marks.posted)
         regular &= ~blocked[1:] & ~marks.lost[1:] & ~(np.diff(record.numbers["playing"]) > 0)
         steady = own[1:] & own[:-1] & (leader[1:] == leader[:-1]) & regular & ~_unsteady(record, marks)
         P, Pd = record.setpoint["P"], record.setpoint["Pd"]
@@ -505,7 +508,16 @@ class SentOracle:
             recent = slice(max(k - 320, 0), k)
             if (leader[max(k - 12, 0) : k + 1] != leader[k]).any() or record.numbers["status"][k] == RAMPING:
                 continue
-            bound = 0.13 * left[recent].max(axis=0) + 1e-6
+            # Those of another leader pass in less, at half the limit of effort rates.
+            begins = recent.start + np.flatnonzero(leader[recent] != leader[k])
+            passes = slice(int(begins[-1]) + 1 if len(begins) else k, k)
+            joints = np.abs(record.sent["sent_effort"][passes] - record.command["tau"][passes])
+            duration = (
+                float(np.max(3.75 * joints / self.joint_effort_rate, initial=0))
+                if _follows_another(leader, passes)
+                else 0.3
+            )
+            bound = 0.13 * 0.3 / np.clip(duration, 0.01, 0.3) * left[recent].max(axis=0) + 1e-6
             yield from _beyond("blend of modes", np.abs(left[k] - left[k - 1])[None], bound[None], first=int(k))
 
     def _blocked(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
@@ -615,6 +627,11 @@ def times(record: Record, settings: Settings) -> tuple[Array, Array]:
     # A cycle that follows nothing new repeats the last command, but for what fades.
     # Stamps of a stream may run ahead of its arrival.
     return np.minimum(np.maximum(passed, 1e-3), longest) + np.where(stream, STAMPS_AHEAD, 0), leader
+
+
+def _follows_another(leader: Array, rows: slice) -> bool:
+    """Whether what leads in some cycles has begun after another leader, of the same mode."""
+    return rows.start > 0 and rows.start < rows.stop and int(leader[rows.start - 1]) not in (IMPEDANT, LED)
 
 
 def _unsteady(record: Record, marks: Marks) -> Array:

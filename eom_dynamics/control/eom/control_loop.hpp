@@ -684,6 +684,8 @@ class ControlLoop {
             motion_.stay();
             why = Refusal::overload;
         }
+        if (why == Refusal::none && !has_room(now))
+            why = Refusal::no_room;
         if (why != Refusal::none) {
             commander_.refuse(why);
             return why;
@@ -704,6 +706,16 @@ class ControlLoop {
         const Refusal bar = motion_.usable() ? target_barred() : Refusal::not_finite;
         if (changed && aim(motion_.pursued(), now, bar) != Refusal::none)
             motion_.forget_pursued();
+    }
+
+    /// Whether a target may begin: what leads now may brake harder before limits of positions that are refused than it can.
+    bool has_room(std::int64_t now) const noexcept
+    {
+        if (aiming() || watchdog_.brakes() || commander_.parameters.limits != LimitPolicy::refuse)
+            return true;
+        State<n> from;
+        commanded(now, from);
+        return motion_.has_room(from);
     }
 
     void begin_target(std::int64_t now) noexcept

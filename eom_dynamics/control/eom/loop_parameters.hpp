@@ -52,6 +52,7 @@ enum class Refusal {
     early,             ///< not refused: its stamp runs ahead of its arrival, and it waits for the next cycle
     cannot_stop,       ///< a joint could not stop before a limit of its position
     elsewhere,         ///< a target or trajectory, while the arm is measured away from where it is commanded
+    no_room,           ///< a target or trajectory that could not begin without a joint beyond a limit of its position
 };
 
 /// Checks that find a setpoint not plausible.

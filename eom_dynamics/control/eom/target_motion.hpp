@@ -45,6 +45,8 @@ class TargetMotion {
         if (const char *reason = motion_.configure(limits, synchronised))
             return reason;
         period_ = std::llround(motion_.joint(0).period() * 1e9);
+        for (std::size_t i = 0; i < limits.size(); ++i)
+            accelerations_[i] = limits[i].acceleration;
         if (brakes_)
             take_over(from);
         return nullptr;
@@ -55,6 +57,17 @@ class TargetMotion {
     bool leads() const noexcept { return leads_; }
     bool arrived() const noexcept { return leads_ && motion_.arrived(); }
     const Governor<Robot> &governor() const noexcept { return governor_; }
+
+    /// Whether joints of a state can stop within their ranges with the largest accelerations.
+    bool has_room(const State<n> &from) const noexcept
+    {
+        for (std::size_t i = 0; i < motion_.size(); ++i) {
+            const double q = from[0][i], v = from[1][i], room = v > 0 ? robot_.upper.q[i] - q : q - robot_.lower.q[i];
+            if (room >= 0 && v * v > 2 * @braking_slack@ * accelerations_[i] * room)
+                return false;
+        }
+        return true;
+    }
 
     /// Begins at a state that is commanded at a time, ns; a target is to follow.
     void begin(const State<n> &from, std::int64_t now) noexcept
@@ -223,6 +236,7 @@ class TargetMotion {
     const Commander<Robot> &commander_;
     const Robot &robot_;
     OnlineTrajectory motion_;
+    std::array<double, n> accelerations_{};
     Governor<Robot> governor_;
     bool leads_ = false, brakes_ = false, usable_ = true;
     // Target of a controller in front that was taken last.

@@ -345,7 +345,25 @@ class TrajectoryPlayer {
         for (const double duration : TRANSITIONS)
             if (near && plan_.excess > LIMIT_TOLERANCE && duration > shortest - at)
                 attempt(at + duration);
-        return std::isfinite(plan_.excess) ? Refusal::none : Refusal::not_finite;
+        return !std::isfinite(plan_.excess) ? Refusal::not_finite : leaves_range() ? Refusal::no_room : Refusal::none;
+    }
+
+    /// Whether the transition from a motion leaves the range of a joint that its start is in, where limits are refused.
+    bool leaves_range() const noexcept
+    {
+        constexpr double ROUNDING = 1e-9;
+        if (commander_.parameters.limits != LimitPolicy::refuse || rests(plan_.from))
+            return false;
+        for (std::size_t k = 0; k <= TRANSITION_SAMPLES; ++k) {
+            State<n> state;
+            plan_.transition.evaluate(plan_.start + (plan_.end - plan_.start) * k / TRANSITION_SAMPLES, state);
+            for (std::size_t i = 0; i < n; ++i) {
+                const double low = commander_.robot.lower.q[i], high = commander_.robot.upper.q[i], first = plan_.from[0][i];
+                if (state[0][i] < std::min(low, first) - ROUNDING || state[0][i] > std::max(high, first) + ROUNDING)
+                    return true;
+            }
+        }
+        return false;
     }
 
     /// Whether the plan of an arm at rest would be no step by now, at t of the spline, had it begun on time.

@@ -384,7 +384,7 @@ class TrajectoryPlayer:
             return TrajectoryError("the trajectory ends before it starts; check its time stamp")
         if why.name == "over_limits":
             return TrajectoryError("it exceeds limits with the payload: make it slower, or take a lighter one")
-        if why.name in ("released", "in_contact", "led_by_hand", "elsewhere"):
+        if why.name in ("released", "in_contact", "led_by_hand", "elsewhere", "no_room"):
             return host.refusal(why)
         return StateError("the motors cannot realise the transition to the trajectory: a spring would be slack")
 
