@@ -88,7 +88,7 @@ def test_a_stream_that_runs_into_a_limit_of_position_stops_before_it(client: Any
     time, phase, w = client.node.get_clock().now().nanoseconds, 0.0, 3.0
     while phase < 0.52:  # soon after the first that is refused
         before, time = time, client.node.get_clock().now().nanoseconds
-        phase += min((time - before) * 1e-9, 0.01)
+        phase = min(phase + min((time - before) * 1e-9, 0.01), 0.52)
         rows = [0.5 * w**k * np.sin(w * phase + (k - 1) * np.pi / 2) for k in range(5)]
         send(client, np.outer(rows, np.eye(7)[0]) + np.outer(np.eye(5)[0], [limit, *HOME[1:]]), time)
         client.spin(0.002)

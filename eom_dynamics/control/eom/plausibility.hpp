@@ -45,7 +45,7 @@ class StampCheck {
 };
 
 /// Lead of stamps over the times at which they arrive: early is one of more than LONGEST_RESPONSE_STEP above the least of the last
-/// second. Where some in a row are, it was not they that were early, but one before that was late.
+/// second, for which a single late one does not count. Where some in a row are early, it was those before that were late.
 class StampLeads {
   public:
     StampLeads() noexcept { least_.fill(UNKNOWN); }
@@ -67,7 +67,9 @@ class StampLeads {
         if (lead >= least)
             late_ = 0;
         std::int64_t &present = least_[static_cast<std::size_t>(part % COUNT)];
-        if (least == UNKNOWN || lead >= least || least - lead > late_)
+        const bool alone = least != UNKNOWN && least - lead > LONGEST_RESPONSE_STEP && !lags_;
+        lags_ = least != UNKNOWN && least - lead > LONGEST_RESPONSE_STEP;
+        if (least == UNKNOWN || lead >= least || (least - lead > late_ && !alone))
             present = std::min(present, lead);
         if (least == UNKNOWN || lead - least <= LONGEST_RESPONSE_STEP) {
             early_ = 0;
@@ -93,7 +95,8 @@ class StampLeads {
     // Least lead in each part of a second, and the number of the last part; the longest wait so far, ns.
     std::array<std::int64_t, COUNT> least_;
     std::int64_t last_ = 0, late_ = 0;
-    // How many in a row have been early, of about one lead, and the least of these, ns.
+    // Whether the last one was late; how many in a row have been early, of about one lead, and the least of these, ns.
+    bool lags_ = false;
     int early_ = 0;
     std::int64_t leads_ = 0;
 };
