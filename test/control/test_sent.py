@@ -664,6 +664,24 @@ def test_clock_that_is_set_back_costs_one_setpoint_of_a_stream(back: float, rate
     assert codes[500 // rate + 1] == Refusal.suspect_stamp  # type: ignore[attr-defined]
 
 
+def test_stop_that_begins_as_the_clock_goes_back_begins_at_the_last_command() -> None:
+    """Not at the one before, as where cycles are of one time."""
+    rig = LoopRig("panda", jump_check="ignore")
+    rig.restart(HOME)
+    rig.cycles(100, rest(HOME))
+    x = rest(HOME)
+    x[2, 1] = 3.0
+    rig.refer(x)
+    assert rig.run() <= 0
+    first = rig.count - 2
+    rig.now -= 10**9
+    rig.loop.act("stop")
+    rig.cycles(3)
+    before, last, *others = Record(rig, first).sent["drive_effort"][:, 1]
+    assert last - before > 5.0
+    np.testing.assert_allclose(others, last, atol=0.1)
+
+
 # --- What passes ------------------------------------------------------------------------------------------------------
 
 
