@@ -682,6 +682,25 @@ def test_stop_that_begins_as_the_clock_goes_back_begins_at_the_last_command() ->
     np.testing.assert_allclose(others, last, atol=0.1)
 
 
+def test_stop_after_a_stream_does_not_return_to_an_earlier_path() -> None:
+    """A setpoint that leads at the time of the last command of a trajectory, as of a clock that stands still."""
+    rig = LoopRig("panda", resume_distance=0.1, jump_check="ignore")
+    rig.restart(HOME)
+    rig.cycles(20, rest(HOME))
+    rig.trajectory(straight([0.0, 0.5], [HOME, HOME + 0.2]))
+    rig.run()
+    while rig.number("playing"):
+        rig.run()
+    rig.now -= MS
+    x = rest(rig.q + 0.05 * np.eye(7)[0])
+    x[1, 0] = 0.2
+    rig.refer(x)
+    assert rig.run() == 0
+    rig.loop.act("stop")
+    rig.cycles(10)
+    assert 0.25 <= rig.q[0] < 0.26
+
+
 # --- What passes ------------------------------------------------------------------------------------------------------
 
 
