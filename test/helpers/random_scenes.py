@@ -474,7 +474,7 @@ class Scene:
         rise = 2.5 * velocity / acceleration
         count = round(1e3 * (rise / 2 + (room + 0.1) / velocity))
         self._begin_stream(steady(start, joint, side * velocity, rise, count), "setpoint: into a limit")
-        if count < 1200 and (alone or rng.random() < 0.2):
+        if count < 1200 and (alone or rng.random() < 0.05):
             self._waits = count
 
     def noisy_stream(self) -> None:

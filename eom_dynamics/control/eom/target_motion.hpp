@@ -58,12 +58,14 @@ class TargetMotion {
     bool arrived() const noexcept { return leads_ && motion_.arrived(); }
     const Governor<Robot> &governor() const noexcept { return governor_; }
 
-    /// Whether joints of a state can stop within their ranges with the largest accelerations.
+    /// Whether joints of a state that were commanded within their ranges can stop there with the largest accelerations.
     bool has_room(const State<n> &from) const noexcept
     {
         for (std::size_t i = 0; i < motion_.size(); ++i) {
             const double q = from[0][i], v = from[1][i], room = v > 0 ? robot_.upper.q[i] - q : q - robot_.lower.q[i];
-            if (room >= 0 && v * v > 2 * @braking_slack@ * accelerations_[i] * room)
+            const double last = commander_.output.setpoint.q[i];
+            const bool inside = last >= robot_.lower.q[i] && last <= robot_.upper.q[i];
+            if (inside && v * v > 2 * @braking_slack@ * accelerations_[i] * room)
                 return false;
         }
         return true;

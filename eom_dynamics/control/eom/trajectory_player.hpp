@@ -359,7 +359,7 @@ class TrajectoryPlayer {
             const double part = static_cast<double>(k) / static_cast<double>(TRANSITION_SAMPLES);
             plan_.transition.evaluate(plan_.start + part * (plan_.end - plan_.start), state);
             for (std::size_t i = 0; i < n; ++i) {
-                const double low = commander_.robot.lower.q[i], high = commander_.robot.upper.q[i], first = plan_.from[0][i];
+                const double low = commander_.robot.lower.q[i], high = commander_.robot.upper.q[i], first = commander_.output.setpoint.q[i];
                 if (state[0][i] < std::min(low, first) - ROUNDING || state[0][i] > std::max(high, first) + ROUNDING)
                     return true;
             }
