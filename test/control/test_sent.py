@@ -235,16 +235,22 @@ def test_stream_into_a_limit_of_position() -> None:
         assert record.setpoint["q"][:, joint].max() > start[joint] + 0.05  # it was followed
 
 
-@pytest.mark.parametrize("after", [5, 30, 60])
-def test_target_amid_a_stop_before_a_limit_of_position(after: int) -> None:
-    """A stop may brake harder than limits of the motion to targets allow, which would end beyond it."""
-    oracle, rig = SentOracle(LoopRig("panda").arm), LoopRig("panda", targets={}, stop_duration=0.3)
-    start = HOME + (oracle.upper[0] - 0.9 - HOME[0]) * np.eye(7)[0]
+def run_into_limit(rig: LoopRig, limit: float) -> Array:
+    """Setpoints of the first joint towards its limit of position, until they are refused for it; where they began."""
+    start = HOME + (limit - 0.9 - HOME[0]) * np.eye(7)[0]
     rig.restart(start)
     for state in steady(start, 0, 1.5, 0.5, 1000):
         rig.refer(state)
         if rig.run() == Refusal.cannot_stop:  # type: ignore[attr-defined]
             break
+    return start
+
+
+@pytest.mark.parametrize("after", [5, 30, 60])
+def test_target_amid_a_stop_before_a_limit_of_position(after: int) -> None:
+    """A stop may brake harder than limits of the motion to targets allow, which would end beyond it."""
+    oracle, rig = SentOracle(LoopRig("panda").arm), LoopRig("panda", targets={}, stop_duration=0.3)
+    run_into_limit(rig, oracle.upper[0])
     rig.loop.act("lose")
     rig.cycles(after)
     rig.target(HOME)
@@ -257,12 +263,7 @@ def test_target_amid_a_stop_before_a_limit_of_position(after: int) -> None:
 def test_trajectory_that_takes_over_before_a_limit_of_position(wait: int) -> None:
     """Setpoints that run into the limit are refused; a transition to a slow motion away from it would pass it."""
     oracle, rig = SentOracle(LoopRig("panda").arm), LoopRig("panda", setpoint_timeout=0.1)
-    start = HOME + (oracle.upper[0] - 0.9 - HOME[0]) * np.eye(7)[0]
-    rig.restart(start)
-    for state in steady(start, 0, 1.5, 0.5, 1000):
-        rig.refer(state)
-        if rig.run() == Refusal.cannot_stop:  # type: ignore[attr-defined]
-            break
+    start = run_into_limit(rig, oracle.upper[0])
     rig.cycles(wait)
     rig.trajectory(straight([0.0, 1.0], [rig.q, start]))
     rig.cycles(1000)
