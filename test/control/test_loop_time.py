@@ -220,6 +220,26 @@ def test_setpoints_that_have_waited_for_a_late_cycle_do_not_make_later_ones_earl
     assert rig.loop.number("early") == 0
 
 
+def test_a_burst_of_late_setpoints_makes_no_later_ones_early(panda: RobotTable) -> None:
+    """Their sender was held up, and the loop was not."""
+    rig = Rig(panda, setpoint_lifespan=0.0)
+    rig.hold(100)
+    state = np.zeros((5, 7))
+    state[0] = HOME
+    begin = rig.now
+    for _ in range(80):
+        rig.run()
+    for k in range(80):
+        rig.refer(state, begin + k * MS)
+        rig.run()
+        rig.now -= 950_000
+    for _ in range(100):
+        rig.now += MS // 10
+        rig.refer(state, rig.now)
+        rig.run()
+    assert rig.loop.number("early") == 0
+
+
 @pytest.mark.parametrize("late", [22, 80, 450])
 @pytest.mark.parametrize("first", [0, 1, 100])
 def test_one_setpoint_that_is_late_makes_no_later_ones_early(panda: RobotTable, late: int, first: int) -> None:
