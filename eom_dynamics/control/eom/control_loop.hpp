@@ -225,7 +225,6 @@ class ControlLoop {
         // Where the clock goes back, the command is a new one all the same.
         const std::int64_t step = std::clamp<std::int64_t>(passed, passed < 0 ? 1 : 0, LONGEST_RESPONSE_STEP);
         clock_ = now;
-        leads_.pass(passed);
         watchdog_.pass(std::max<std::int64_t>(passed, 0));
         if (passed < -LARGEST_CORRECTION && (playing() || waiting()) && !hosted)
             playing() ? end_motion(commander_.output.setpoint) : player_.halt();

@@ -44,40 +44,22 @@ class StampCheck {
     std::int64_t answered_ = 0, back_ = 0;
 };
 
-/// Lead of stamps over the times at which they arrive: early is one of more than LONGEST_RESPONSE_STEP above the least of the last
-/// second, for which a single late one does not count, and above the greatest of those that were not early: after a burst of late
-/// ones, others lead as before. Where some in a row are early, it was those before that were late.
+/// Lead of stamps over the times at which they arrive: early is one of more than LONGEST_RESPONSE_STEP above the greatest that was
+/// not early in the last second. Where some in a row are, it was those before that were late.
 class StampLeads {
   public:
-    StampLeads() noexcept { forget(); }
-
-    /// A time since the last cycle, ns: by as much, stamps that have waited for it arrive late.
-    void pass(std::int64_t time) noexcept
-    {
-        if (time > LONGEST_RESPONSE_STEP)
-            late_ = std::max(late_, time);
-    }
+    StampLeads() noexcept { greatest_.fill(UNKNOWN); }
 
     /// Whether a lead at a time of the loop, both ns, is early, of a stamp that arrives, or waits.
     bool is_early(std::int64_t lead, std::int64_t time, bool arrives) noexcept
     {
         const std::int64_t part = time / PART;
-        for (last_ = std::max(last_, part - COUNT); last_ < part;) {
-            const auto next = static_cast<std::size_t>(++last_ % COUNT);
-            least_[next] = UNKNOWN, greatest_[next] = -UNKNOWN;
-        }
-        const std::int64_t least = *std::min_element(least_.begin(), least_.end());
-        if (lead >= least)
-            late_ = 0;
+        for (last_ = std::max(last_, part - COUNT); last_ < part;)
+            greatest_[static_cast<std::size_t>(++last_ % COUNT)] = UNKNOWN;
         const std::int64_t greatest = *std::max_element(greatest_.begin(), greatest_.end());
-        std::int64_t &present = least_[static_cast<std::size_t>(part % COUNT)],
-                     &most = greatest_[static_cast<std::size_t>(part % COUNT)];
-        const bool alone = least != UNKNOWN && least - lead > LONGEST_RESPONSE_STEP && !lags_;
-        lags_ = least != UNKNOWN && least - lead > LONGEST_RESPONSE_STEP;
-        if (least == UNKNOWN || lead >= least || (least - lead > late_ && !alone))
-            present = std::min(present, lead);
-        if (least == UNKNOWN || lead - std::max(least, greatest) <= LONGEST_RESPONSE_STEP) {
-            most = std::max(most, lead);
+        std::int64_t &present = greatest_[static_cast<std::size_t>(part % COUNT)];
+        if (greatest == UNKNOWN || lead - greatest <= LONGEST_RESPONSE_STEP) {
+            present = std::max(present, lead);
             early_ = 0;
             return false;
         }
@@ -89,23 +71,19 @@ class StampLeads {
         if (early_ < IN_A_ROW)
             return true;
         early_ = 0;
-        forget();
-        present = leads_;
-        most = lead;
+        greatest_.fill(UNKNOWN);
+        present = lead;
         return false;
     }
 
   private:
-    void forget() noexcept { least_.fill(UNKNOWN), greatest_.fill(-UNKNOWN); }
-
     static constexpr int IN_A_ROW = 3;
-    static constexpr std::int64_t PART = 100'000'000, COUNT = 11, UNKNOWN = std::numeric_limits<std::int64_t>::max();
+    static constexpr std::int64_t PART = 100'000'000, COUNT = 11, UNKNOWN = std::numeric_limits<std::int64_t>::min();
 
-    // Least lead in each part of a second, the greatest that was not early, and the number of the last part; the longest wait, ns.
-    std::array<std::int64_t, COUNT> least_, greatest_;
-    std::int64_t last_ = 0, late_ = 0;
-    // Whether the last one was late; how many in a row have been early, of about one lead, and the least of these, ns.
-    bool lags_ = false;
+    // Greatest lead that was not early in each part of a second, ns, and the number of the last part.
+    std::array<std::int64_t, COUNT> greatest_;
+    std::int64_t last_ = 0;
+    // How many in a row have been early, of about one lead, and the least of these, ns.
     int early_ = 0;
     std::int64_t leads_ = 0;
 };

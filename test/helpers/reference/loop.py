@@ -140,7 +140,7 @@ class ReferenceLoop:
         self._now, self._age, self._started, self._fed = 0, 0, False, False
         # Time of the last cycle on the clock, that less the time of the loop, and how long stamps have waited, ns;
         # leads of stamps by parts of a second.
-        self._clock = self._ahead = self._late = 0
+        self._clock = self._ahead = 0
         self._leads: dict[int, int] = {}
         self._early: tuple[Any, int] | None = None
         # Stamp of the command; time of the last setpoint that was followed, and since the one before, ns.
@@ -244,8 +244,6 @@ class ReferenceLoop:
         self._follow_past(now)
         time = self._time_at(now)
         passed, self._clock = now - self._clock, now
-        if passed > law.LONGEST_RESPONSE_STEP:
-            self._late = max(self._late, passed)
         self._age += min(max(passed, 0), self._timeout // 2)
         paced = min(max(passed, 0), law.LONGEST_RESPONSE_STEP)
         self.paced += paced if passed >= 0 else 1
@@ -314,17 +312,14 @@ class ReferenceLoop:
         return self._s < max(self._stop.duration, self.options.ramp_duration if ramps else 0.0)
 
     def _is_early(self, lead: int) -> bool:
-        """Whether a stamp is ahead of its arrival by over 20 ms more than the least of the last second."""
+        """Whether a stamp leads its arrival by over 20 ms more than those that were not early in the last second."""
         part = self._now // 100_000_000
         self._leads = {k: x for k, x in self._leads.items() if k > part - 11}
-        least = min(self._leads.values(), default=None)
-        if least is None or lead >= least:
-            self._late = 0
-        if (
-            least is None or lead >= least or least - lead > self._late
-        ):  # what waited for a late cycle is not late itself
-            self._leads[part] = min(self._leads.get(part, lead), lead)
-        return least is not None and lead - least > law.LONGEST_RESPONSE_STEP
+        greatest = max(self._leads.values(), default=lead)
+        if lead - greatest > law.LONGEST_RESPONSE_STEP:
+            return True
+        self._leads[part] = max(self._leads.get(part, lead), lead)
+        return False
 
     # --- Setpoints ----------------------------------------------------------------------
 
