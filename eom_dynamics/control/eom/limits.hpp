@@ -120,13 +120,25 @@ struct Limits {
         return std::isfinite(most) ? most : std::max<Scalar>(now, 0) + std::fabs(x.qd[i]) / static_cast<Scalar>(time);
     }
 
+    /// Distance of a joint from the limit of position ahead of it, and whether it can stop there with a deceleration.
+    template <class Number>
+    static Number room(const Robot &robot, std::size_t i, Number q, Number v) noexcept
+    {
+        return v > 0 ? robot.upper.q[i] - q : q - robot.lower.q[i];
+    }
+    template <class Number>
+    static bool can_brake(Number v, Number deceleration, Number room) noexcept
+    {
+        return !(v * v > static_cast<Number>(2 * @braking_slack@) * deceleration * room);
+    }
+
     /// Whether each joint that is within its range can stop there.
     static bool can_stop(const Robot &robot, const Setpoint<Robot> &x, double time) noexcept
     {
         bool stops = true;
         for (std::size_t i = 0; i < Robot::joints; ++i) {
-            const Scalar v = x.qd[i], room = v > 0 ? robot.upper.q[i] - x.q[i] : x.q[i] - robot.lower.q[i];
-            stops = stops && !(room >= 0 && v * v > static_cast<Scalar>(2 * @braking_slack@) * braking(robot, x, i, time) * room);
+            const Scalar v = x.qd[i], ahead = room(robot, i, x.q[i], v);
+            stops = stops && (!(ahead >= 0) || can_brake(v, braking(robot, x, i, time), ahead));
         }
         return stops;
     }

@@ -62,10 +62,9 @@ class TargetMotion {
     bool has_room(const State<n> &from) const noexcept
     {
         for (std::size_t i = 0; i < motion_.size(); ++i) {
-            const double q = from[0][i], v = from[1][i], room = v > 0 ? robot_.upper.q[i] - q : q - robot_.lower.q[i];
-            const double last = commander_.output.setpoint.q[i];
+            const double v = from[1][i], last = commander_.output.setpoint.q[i];
             const bool inside = last >= robot_.lower.q[i] && last <= robot_.upper.q[i];
-            if (inside && v * v > 2 * @braking_slack@ * accelerations_[i] * room)
+            if (inside && !Limits<Robot>::can_brake(v, accelerations_[i], Limits<Robot>::room(robot_, i, from[0][i], v)))
                 return false;
         }
         return true;
