@@ -130,8 +130,9 @@ def read_motors(names: Sequence[str], field: str, given: Sequence[str], **values
             or_none = "" if name == required else " or none"
             raise StateError(f"{name} has {len(value)} entries, must have {len(names)}{or_none}")
         row = np.array(value, dtype=float)[index] if len(value) else np.zeros(len(names))
-        for bad in first_not_finite(row):
-            raise StateError(f"{name} of motor {shown_name(names[bad])} is {row[bad]}")
+        if bad := first_not_finite(row):
+            (k,) = bad
+            raise StateError(f"{name} of motor {shown_name(names[k])} is {row[k]}")
         rows.append(row)
     return rows
 

@@ -50,7 +50,8 @@ def read_twist(message: Any, name: str) -> Array:
     """
     angular, linear = message.angular, message.linear
     twist = np.array([angular.x, angular.y, angular.z, linear.x, linear.y, linear.z])
-    for k in first_not_finite(twist):
+    if bad := first_not_finite(twist):
+        (k,) = bad
         raise StateError(f"{name}.{('angular', 'linear')[k // 3]}.{'xyz'[k % 3]} is {twist[k]}")
     return twist
 

@@ -235,7 +235,8 @@ def read_spline(message: Any, robot_names: Sequence[str]) -> Spline:
     check_size(message)
     order = JointOrder(robot_names, list(message.joint_names))
     knots = np.array(message.knots, dtype=float)
-    for place in first_not_finite(knots):
+    if bad := first_not_finite(knots):
+        (place,) = bad
         raise StateError(f"knots[{place}] is {knots[place]}")
     _check_knots(knots)
     steps = np.diff(knots)
