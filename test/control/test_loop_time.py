@@ -163,7 +163,7 @@ def test_a_stop_that_was_asked_for_holds(panda: RobotTable, what: str) -> None:
     assert rig.run() == 0 and rig.loop.number("held") == 0
 
 
-@pytest.mark.parametrize("lead", [0, -300, 40], ids=lambda x: f"lead {x} ms")
+@pytest.mark.parametrize("lead", [0, -15, 40], ids=lambda x: f"lead {x} ms")
 def test_a_stamp_that_runs_ahead_of_its_arrival_waits(panda: RobotTable, lead: int) -> None:
     """Stamped 90 ms ahead, it moved the arm by 83 mrad in a cycle."""
     rig = Rig(panda, setpoint_lifespan=0.0)
@@ -243,7 +243,7 @@ def test_a_burst_of_late_setpoints_makes_no_later_ones_early(panda: RobotTable) 
 @pytest.mark.parametrize("late", [22, 80, 450])
 @pytest.mark.parametrize("first", [0, 1, 100])
 def test_one_setpoint_that_is_late_makes_no_later_ones_early(panda: RobotTable, late: int, first: int) -> None:
-    """But as the first of all, two: it had all be early for 1.1 s, so that the arm was stopped."""
+    """As the first of all, it had two others wait, which were not answered."""
     rig = Rig(panda)
     rig.hold(first)
     state = np.zeros((5, 7))
@@ -253,11 +253,22 @@ def test_one_setpoint_that_is_late_makes_no_later_ones_early(panda: RobotTable, 
     for _ in range(300):
         rig.refer(state, rig.now)
         rig.run()
-    assert (
-        rig.loop.number("early") <= (0 if first else 2)
-        and not rig.loop.number("lost")
-        and rig.loop.number("timeouts") == 0
-    )
+    assert not any(rig.loop.number(name) for name in ("early", "lost", "timeouts"))
+
+
+def test_steps_are_judged_by_a_clock_that_is_behind(panda: RobotTable) -> None:
+    """Stamps that are always 300 ms old do not run ahead of their arrival: steps are judged."""
+    rig = Rig(panda, setpoint_lifespan=0.0)
+    state = np.zeros((5, 7))
+    state[0] = HOME
+    for _ in range(100):
+        rig.refer(state, rig.now - 300 * MS)
+        assert rig.run() <= 0
+    state[0] += 0.083
+    rig.refer(state, rig.now - 210 * MS)
+    before = rig.loop.state[0].copy()
+    assert rig.run() == Refusal["jump"] and rig.loop.number("early") == 0
+    np.testing.assert_array_equal(rig.loop.state[0], before)
 
 
 @pytest.mark.parametrize("paces", ["sine", "random", "toggled"])

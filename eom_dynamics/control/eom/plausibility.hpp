@@ -44,8 +44,9 @@ class StampCheck {
     std::int64_t answered_ = 0, back_ = 0;
 };
 
-/// Lead of stamps over the times at which they arrive: early is one of more than LONGEST_RESPONSE_STEP above the greatest that was
-/// not early in the last second. Where some in a row are, it was those before that were late.
+/// Lead of stamps over the times at which they arrive: early is one of more than LONGEST_RESPONSE_STEP beyond both its arrival
+/// and the greatest that was not early in the last second, so that none is after late ones. Where some in a row are, it was those
+/// before that were late, by a clock that is ahead of that of the loop.
 class StampLeads {
   public:
     StampLeads() noexcept { greatest_.fill(UNKNOWN); }
@@ -58,7 +59,8 @@ class StampLeads {
             greatest_[static_cast<std::size_t>(++last_ % COUNT)] = UNKNOWN;
         const std::int64_t greatest = *std::max_element(greatest_.begin(), greatest_.end());
         std::int64_t &present = greatest_[static_cast<std::size_t>(part % COUNT)];
-        if (greatest == UNKNOWN || lead - greatest <= LONGEST_RESPONSE_STEP) {
+        const std::int64_t ahead = std::max<std::int64_t>(greatest, 0);
+        if (greatest == UNKNOWN || lead - ahead <= LONGEST_RESPONSE_STEP) {
             present = std::max(present, lead);
             early_ = 0;
             return false;

@@ -312,11 +312,11 @@ class ReferenceLoop:
         return self._s < max(self._stop.duration, self.options.ramp_duration if ramps else 0.0)
 
     def _is_early(self, lead: int) -> bool:
-        """Whether a stamp leads its arrival by over 20 ms more than those that were not early in the last second."""
+        """Whether a stamp leads its arrival by over 20 ms, and by as much more than the others of the last second."""
         part = self._now // 100_000_000
         self._leads = {k: x for k, x in self._leads.items() if k > part - 11}
         greatest = max(self._leads.values(), default=lead)
-        if lead - greatest > law.LONGEST_RESPONSE_STEP:
+        if lead - max(greatest, 0) > law.LONGEST_RESPONSE_STEP:
             return True
         self._leads[part] = max(self._leads.get(part, lead), lead)
         return False
