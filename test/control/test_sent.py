@@ -531,6 +531,41 @@ def test_stream_that_waits_shortly_is_answered_in_full() -> None:
     assert max(codes[10:]) <= 0  # it begins at 8 rad/s²
 
 
+@pytest.mark.parametrize("begins", ["restart", "loss"])
+def test_first_setpoints_have_no_time_of_a_gap_before(begins: str) -> None:
+    """As if others had waited since then, one 5 ms later could move motors by their way in 0.1 s."""
+    rig = LoopRig("panda", targets={}, setpoint_timeout=0.02, setpoint_lifespan=0.0)
+    rig.restart(HOME)
+    if begins == "loss":
+        rig.cycles(50, rest(HOME))
+    rig.cycles(300)
+    rig.refer(rest(HOME), rig.now - 100 * MS)
+    rig.cycles(5)
+    far = rest(HOME)
+    far[0, 0] += 0.07
+    rig.refer(far)
+    assert rig.run() in (Refusal["motor_step"], Refusal["jump"], Refusal["far_from_hold"])
+    rig.cycles(10)
+    assert np.abs(rig.q - HOME).max() < 1e-9
+
+
+def test_target_that_is_refused_after_a_stream_that_has_ended_does_not_move_the_arm() -> None:
+    """It began at rest, and when the gate blocked it, a stop began with the velocity of the last setpoint."""
+    rig = LoopRig(ROBOTS["slide"](), targets={"acceleration": 8.0}, on_setpoint_loss="none")
+    start = np.array([0.1, -0.6])
+    rig.restart(start)
+    for state in steady(start, 0, 0.5, 0.2, 100):  # springs are bent where it speeds up
+        rig.refer(state)
+        rig.run()
+    assert rig.codes[: rig.count].max() <= 0
+    rig.cycles(300)
+    before = rig.q
+    rig.target(before + 0.1)
+    rig.cycles(500)
+    assert Refusal["motor_step"] in rig.codes[: rig.count]
+    np.testing.assert_allclose(rig.q, before, atol=1e-3)
+
+
 @pytest.mark.parametrize("per_ms", [1, 2, 10])
 def test_setpoints_that_come_faster_than_motors_can_follow(per_ms: int) -> None:
     """With positions a millisecond ahead of velocities, each."""

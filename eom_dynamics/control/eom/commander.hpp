@@ -58,8 +58,10 @@ class Commander {
         step_ = step;
         paced_ += step;
         passed = std::max<std::int64_t>(passed, 0);
-        unchanged_ = std::min(unchanged_ + passed, LONGEST_GAP);
-        silent_ = std::min(silent_ + passed, LONGEST_GAP);
+        const double timeout = parameters.setpoint_timeout;
+        const std::int64_t longest = timeout > 0 ? std::min<std::int64_t>(std::llround(1e9 * timeout), LONGEST_GAP) : LONGEST_GAP;
+        unchanged_ = std::min(unchanged_ + passed, longest);
+        silent_ = std::min(silent_ + passed, longest);
     }
 
     /// Forgets commands; efforts may pass from those that were sent last.
@@ -653,7 +655,9 @@ class Commander {
         const bool given = leader == Leader::setpoints;
         used_ = 0;
         if (given) {
-            most_spare_ = std::max({MOST_SPARE, most_spare_ - silent_, silent_}); // what waits in a gap has its time
+            const bool goes_on = leader_ == Leader::setpoints; // what waits in a gap of a stream has its time
+            most_spare_ = goes_on ? std::max({MOST_SPARE, most_spare_ - silent_, silent_}) : MOST_SPARE;
+            spare_ = std::min(spare_, most_spare_);
             silent_ = 0;
         }
         if (!output.valid || parameters.limits == LimitPolicy::ignore || (given && parameters.jump_check != CheckPolicy::refuse))
