@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from loop_rig import MS, LoopRig, Record, rest, straight
-from random_scenes import arm_of, steady
+from random_scenes import ROBOTS, arm_of, steady
 from sent_oracle import CHANGE, POSITION, Marks, SentOracle, Settings
 
 from eom_dynamics import ElasticArm, load_robot
@@ -448,6 +448,20 @@ def test_late_cycle_and_stalled_process(what: str, stall: float, hosted: bool) -
 
 
 # --- Where the arm is -------------------------------------------------------------------------------------------------
+
+
+def test_target_that_is_reached_after_a_stall_leaves_damped_springs_their_motion() -> None:
+    """The lost time passed at once where the target was reached: what springs had left of motion ended in a step."""
+    rig = LoopRig(ROBOTS["damped"](), targets={"acceleration": 15.0})
+    q = np.array([-1.4, 0.3])
+    rig.restart(q)
+    rig.cycles(20, rest(q))
+    rig.target(q + 0.5)
+    rig.cycles(100)
+    rig.now += 3000 * MS
+    rig.cycles(1500)
+    assert rig.codes.max() <= 0
+    np.testing.assert_allclose(rig.q, q + 0.5, atol=1e-9)
 
 
 @pytest.mark.parametrize("elsewhere", [0.4, 1.5])

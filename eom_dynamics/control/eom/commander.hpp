@@ -64,6 +64,16 @@ class Commander {
         silent_ = std::min(silent_ + passed, longest);
     }
 
+    /// Leaves out time, ns, which a motion of the loop has lost and which is over once it rests: its springs go on.
+    void skip(std::int64_t time) noexcept
+    {
+        if (time <= 0 || stamp_ == 0 || leader_ == Leader::setpoints)
+            return;
+        stamp_ += time;
+        filter_.skip(time);
+        present_filter_.skip(time);
+    }
+
     /// Forgets commands; efforts may pass from those that were sent last.
     void forget(bool passes = false) noexcept
     {

@@ -406,8 +406,10 @@ class ControlLoop {
         ahead_ = now - time;
         if (!playing())
             player_.shift(before - ahead_);
-        if (!moves)
+        if (!moves) {
+            commander_.skip(before - ahead_);
             latest = time;
+        }
         return time;
     }
 

@@ -43,6 +43,9 @@ class DeflectionFilter {
         friction_state_ = states.friction_state;
     }
 
+    /// Leaves out time, ns.
+    void skip(std::int64_t time) noexcept { stamp_ += stamp_ != 0 ? time : 0; }
+
   private:
     using Scalar = typename Robot::Scalar;
 

@@ -298,6 +298,9 @@ class ReferenceLoop:
         if moves:
             time = min(time, self._now + law.LONGEST_RESPONSE_STEP)
         self._ahead = now - time
+        if not moves and before > self._ahead and self._leader != "setpoints" and self._stamp:
+            self._stamp += before - self._ahead
+            self.evaluator.deflections.skip(before - self._ahead)
         if self._waiting and not self._played and (late := before - self._ahead):
             waits = self._waiting
             self._waiting = waits._replace(origin=waits.origin + late, begin=waits.begin + late, planned=False)

@@ -54,6 +54,10 @@ class DeflectionFilter:
         """Keep states as the start of the next step; call it once the setpoint has been answered."""
         self._stamp, self.kept = stamp, states
 
+    def skip(self, time: int) -> None:
+        """Leave out time, ns."""
+        self._stamp += time if self._stamp else 0
+
 
 class Ahead(NamedTuple):
     """Motion ahead of the setpoint, for which a command is computed."""
