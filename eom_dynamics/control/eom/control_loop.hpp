@@ -624,6 +624,11 @@ class ControlLoop {
 
     /// The setpoint of references at a time, ns: until the next one it moves on as the last one; where they have ended, it
     /// is held at rest.
+    /// The last command; one of setpoints that have ended rests.
+    Setpoint<Robot> last() const noexcept
+    {
+        return commander_.leader() == Leader::setpoints ? moved_on(commander_.latest) : commander_.output.setpoint;
+    }
     Setpoint<Robot> moved_on(std::int64_t now) const noexcept
     {
         Setpoint<Robot> x = commander_.output.setpoint;
@@ -709,8 +714,8 @@ class ControlLoop {
             motion_.forget_pursued();
     }
 
-    /// Whether a target may begin: what leads now may brake harder before limits of positions that are refused than it can.
-    bool has_room(std::int64_t now) const noexcept
+    /// Whether a target may begin: what leads now may brake harder before limits of positions that are refused than it does.
+    bool has_room(std::int64_t now) noexcept
     {
         if (aiming() || watchdog_.brakes() || commander_.parameters.limits != LimitPolicy::refuse)
             return true;
@@ -744,7 +749,7 @@ class ControlLoop {
     {
         commander_.output.status = Status::held;
         // Where limits refuse what accompanies a motion, it must not go on.
-        Setpoint<Robot> x = commander_.output.setpoint;
+        Setpoint<Robot> x = last();
         x.Wd = x.Wdd = {};
         x.kd = x.kdd = {};
         commander_.begin_company(x, commander_.latest);
@@ -771,12 +776,11 @@ class ControlLoop {
             watchdog_.feed();
             return;
         }
-        // It brakes from the last command, within its own limits: any other stop may pass those of positions.
+        // It brakes from the last command, within its own limits where there is room: any other stop may pass those of positions.
         State<n> from;
-        give(commander_.output.setpoint, from);
-        if (commander_.leader() == Leader::setpoints)
-            quiet(from, commander_.parameters.stop_duration);
-        motion_.begin(from, commander_.latest);
+        give(last(), from);
+        if (commander_.parameters.limits != LimitPolicy::refuse || motion_.has_room(from))
+            motion_.begin(from, commander_.latest);
         break_off();
     }
 

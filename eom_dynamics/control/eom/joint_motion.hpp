@@ -158,10 +158,13 @@ class JointMotion {
     }
 
     /// Takes the position as the target where it comes to rest without haste.
-    void stop() noexcept
+    void stop() noexcept { aim(nearest_rest(), 0); }
+
+    /// Where it comes to rest without haste, also beyond limits.
+    double nearest_rest() const noexcept
     {
         const double coast = limits_.period * coasts_[v_ > 0][0];
-        aim(x_ + v_ * (coast + std::fabs(v_) / (2 * acceleration_)), 0);
+        return x_ + v_ * (coast + std::fabs(v_) / (2 * acceleration_));
     }
 
     /// Time from now to the end of the motion to the target, s.

@@ -58,13 +58,17 @@ class TargetMotion {
     bool arrived() const noexcept { return leads_ && motion_.arrived(); }
     const Governor<Robot> &governor() const noexcept { return governor_; }
 
-    /// Whether joints of a state that were commanded within their ranges can stop there with the largest accelerations.
-    bool has_room(const State<n> &from) const noexcept
+    /// Whether joints that were commanded within their ranges come to rest there from a state that another motion has led to.
+    bool has_room(const State<n> &from) noexcept
     {
+        forget();
+        take_over(from);
         for (std::size_t i = 0; i < motion_.size(); ++i) {
-            const double v = from[1][i], last = commander_.output.setpoint.q[i];
-            const bool inside = last >= robot_.lower.q[i] && last <= robot_.upper.q[i];
-            if (inside && !Limits<Robot>::can_brake(v, accelerations_[i], Limits<Robot>::room(robot_, i, from[0][i], v)))
+            const double lower = robot_.lower.q[i], upper = robot_.upper.q[i], last = commander_.output.setpoint.q[i];
+            const double rest = motion_.joint(i).nearest_rest(), v = from[1][i];
+            const bool inside = last >= lower && last <= upper;
+            const bool brakes = Limits<Robot>::can_brake(v, accelerations_[i], Limits<Robot>::room(robot_, i, from[0][i], v));
+            if (inside && !(brakes && rest >= lower - BEYOND && rest <= upper + BEYOND))
                 return false;
         }
         return true;
@@ -211,6 +215,8 @@ class TargetMotion {
     using Scalar = typename Robot::Scalar;
     /// Excess over limits of a motion before, beyond which its jerk and snap are left out.
     static constexpr double LARGEST_EXCESS = 1;
+    /// Distance beyond a limit of position that is rounding, rad or m.
+    static constexpr double BEYOND = 1e-6;
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::min();
 
     void take_over(const State<n> &from) noexcept
