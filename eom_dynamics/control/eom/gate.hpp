@@ -70,8 +70,12 @@ class Gate {
             output.joint_effort = sent_[latest_].joint_effort;
             return false;
         }
-        for (Passage *const passage : {&modes_.time, &leaders_.time, &shift_})
+        for (Passage *const passage : {&modes_.time, &leaders_.time})
             passage->since = std::min(passage->since + step, passage->duration);
+        if (shift_.lasts()) {
+            const double last = std::exchange(share_, share_left(y));
+            shift_.since = std::min<std::int64_t>(shift_.since + std::llround((last + share_) / 2 * step), shift_.duration);
+        }
         if (step > 0)
             latest_ = 1 - latest_, passing_ = leaders_;
         else // the command of the same time in place of the last one
@@ -121,7 +125,7 @@ class Gate {
     bool shifts() const noexcept { return shift_.lasts(); }
     std::array<MotorVector<Robot>, 2> shift() const noexcept
     {
-        const auto left = static_cast<Scalar>(shift_.left()), rate = static_cast<Scalar>(shift_.rate());
+        const auto left = static_cast<Scalar>(shift_.left()), rate = static_cast<Scalar>(share_ * shift_.rate());
         std::array<MotorVector<Robot>, 2> offset{position_less_, position_less_};
         for (std::size_t i = 0; i < m; ++i)
             offset[0][i] *= left, offset[1][i] *= rate;
@@ -169,6 +173,18 @@ class Gate {
         }
     };
 
+    /// Share of time by which positions pass on, beside the motion of a command: less where a motor were faster than it can.
+    double share_left(const Command<Robot> &y) const noexcept
+    {
+        double share = 1;
+        for (std::size_t i = 0; i < robot_.motor_count(); ++i) {
+            const double rate = std::fabs(position_less_[i] * shift_.rate()), left = robot_.motor_speed[i] - std::fabs(y.motor_velocity[i]);
+            if (rate > left)
+                share = std::min(share, std::max(left, 0.0) / rate);
+        }
+        return share;
+    }
+
     void begin_mode(const Sent &before, const LoopOutput<Robot> &output, const Command<Robot> &y, bool complies) noexcept
     {
         double longest = seconds(OF_MODES);
@@ -178,6 +194,7 @@ class Gate {
             longest = std::max(longest, STEEPEST * std::fabs(less) / robot_.motor_speed[i]);
         }
         shift_.duration = std::llround(1e9 * longest);
+        share_ = 1;
         shift_.since = complies ? shift_.duration : 0;
         begin_efforts(before, output);
     }
@@ -237,6 +254,7 @@ class Gate {
     // The same of the positions of motors.
     MotorVector<Robot> position_less_{};
     Passage shift_{OF_MODES};
+    double share_ = 1;
 };
 
 } // namespace eom
