@@ -135,6 +135,9 @@ STATES += ("in contact", "paused")
 RARE = {"holding": 0.8, "lost": 0.8, "in contact": 0.5, "playing": 0.3}
 """Shares of the cycles of states that do not last with an input."""
 
+BUSY = 0.2
+"""The same of a stream that is followed, in each second scene of an arm: elsewhere, streams last."""
+
 OFTEN = {"trajectory": 6.0, "stop": 4.0, "empty trajectory": 3.0, "loss": 6.0, "silence": 6.0}
 """Weights of inputs, by default 1."""
 
@@ -266,6 +269,7 @@ class Scene:
         self._kind = "setpoint"
         self._more: dict[str, Array] = {}
         self._rate = float(rng.choice([0.03, 0.2, 0.6]))
+        self._rare = RARE | ({"following": BUSY} if seed // len(ROBOTS) % 2 else {})
         self._every = int(rng.choice([1, 1, 1, 4]))
         self._step, self._hush, self._waits = MS, 0, 0
         # Without limits, what is finite is followed, however large.
@@ -303,7 +307,7 @@ class Scene:
                     self._input(str(rng.choice(["target", "trajectory"])))
             elif self._settles():
                 pass
-            elif chances[k] < max(self._rate, RARE.get(self.state, 0.0)):
+            elif chances[k] < max(self._rate, self._rare.get(self.state, 0.0)):
                 self._input()
                 if rig.count == self.length:
                     break
@@ -333,7 +337,7 @@ class Scene:
         elif self.state in ("following", "playing", "aiming", "stopping") and self.rng.random() < 0.04:
             self._hush, self._stream = 400, None
             how = self.rng.random()
-            if how < 0.4:
+            if how < 0.25:
                 self.stop()
             elif how < 0.75:
                 self.lose()
