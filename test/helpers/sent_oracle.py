@@ -248,17 +248,23 @@ class SentOracle:
         theta = self.si(record, "drive_position")
         step = np.abs(np.diff(theta, axis=0))
         since, leader = times(record, settings)
-        since = since[1:, None]
+        shares = step / np.minimum(self.speed, self.joint_velocity[self.motor_joint])
+        rested = np.where(np.isfinite(shares), _rested(record, settings, shares), 0) * (leader[1:] == STREAM)[:, None]
+        since = np.maximum(since[1:, None], rested)
         bound = self.speed * since
         # Joint sides of the springs: what the springs take up is bounded by efforts and their rates.
         sides = np.diff(theta @ self.sides.T, axis=0)
         tau = record.command["tau"][:, self.motor_joint]
         deflection = np.abs(np.diff(tau, axis=0)) / self.stiffness
         rate = (self.joint_effort_rate[self.motor_joint] / self.stiffness) * since
-        allowed = self.joint_velocity[self.motor_joint] * since + np.where(np.isfinite(rate), rate, deflection)
+        # Commands ahead of setpoints, which keep to limits, are as much faster as these speed up until then.
+        lead = float(settings.others.get("command_lead", 0.0)) * np.abs(record.setpoint["qdd"])[1:, self.motor_joint]
+        allowed = (self.joint_velocity[self.motor_joint] + lead) * since + np.where(np.isfinite(rate), rate, deflection)
         by_motor = np.isfinite(self.speed)
         # Steps of a stop that goes on are those of its velocities, as those of other motions where limits are reported.
         skip = _unsteady(record, marks) | ((leader[1:] == STOP) & (leader[:-1] == STOP))
+        if settings.limits != "refuse":  # nor are those of a payload that efforts are clipped for, or that is reported
+            skip |= np.any(np.diff(record.setpoint["P"], axis=0), axis=1)
         if settings.limits == "warn":
             skip |= np.isin(leader[1:], OWN)
         elif settings.limits == "clip":  # efforts, not motions, also ahead of them
@@ -310,8 +316,10 @@ class SentOracle:
         # Payloads change while nobody leads, too.
         changes &= (leader[1:] != NOBODY) | ~np.any(np.diff(record.setpoint["P"], axis=0), axis=1)
         skip = _unsteady(record, marks) | ~(np.isfinite(record.command["motor_effort"]).all(axis=1))[1:]
-        # Motors that are to be faster than they can, where limits are clipped or reported, are braked.
+        # Where limits are clipped or reported, motors are braked that are to be faster than they, or joints, can.
         too_fast = np.any(np.abs(record.command["motor_velocity"]) > self.speed, axis=1)
+        if settings.limits != "refuse":
+            too_fast |= self._too_fast(record)
         skip |= too_fast[1:] | too_fast[:-1]
         rows = np.flatnonzero(changes & ~skip)
         if not len(rows):
@@ -406,7 +414,9 @@ class SentOracle:
         beyond = np.maximum(np.maximum(q - self.upper, self.lower - q), 0)
         position = (record.numbers["mode"] == POSITION)[1:] & (record.numbers["mode"] == POSITION)[:-1]
         skip = ~position | _unsteady(record, marks)
-        yield from _beyond("range", np.where(skip[:, None], 0, beyond[1:]), np.maximum(beyond[:-1], 0) + 1e-6, first=1)
+        # A stop that begins beyond a limit, where hands have led the arm, runs out.
+        runs = (leaders(record)[1:] == STOP)[:, None] * (beyond[:-1] > 0) * 1e-3 * np.abs(record.setpoint["qd"][:-1])
+        yield from _beyond("range", np.where(skip[:, None], 0, beyond[1:]), beyond[:-1] + 1.1 * runs + 1e-6, first=1)
 
     def _room(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
         """From a setpoint that is followed, joints with limits of acceleration can stop within those of position."""
@@ -436,6 +446,7 @@ class SentOracle:
             return
         leader = leaders(record)
         excluded = np.append(False, _unsteady(record, marks)) | (record.numbers["mode"] != POSITION)
+        excluded |= record.numbers["touched"] > 0  # where it retracts
         q, qd, qdd = (np.abs(record.setpoint[name]) for name in ("q", "qd", "qdd"))
         q = record.setpoint["q"]
         for k in 1 + np.flatnonzero((leader[1:] == STOP) & (leader[:-1] == STREAM)):
@@ -475,7 +486,7 @@ class SentOracle:
         clock = 1e-9 * np.concatenate(([0], np.cumsum(np.maximum(np.diff(record.time), 0))))
         for k in 1 + np.flatnonzero(begins):
             # What is measured jumps for 0.1 s before it is believed.
-            moved = np.any(np.abs(q[:k] - q[k - 1]) > 1e-6, axis=1) | marks.restarted[:k] | marks.moved[1 : k + 1]
+            moved = np.any(np.abs(q[:k] - q[k - 1]) > 1e-8, axis=1) | marks.restarted[:k] | marks.moved[1 : k + 1]
             rests = np.flatnonzero(moved)
             since = clock[k - 1] - clock[min(rests[-1] + 1, k - 1) if len(rests) else 0]
             away, now = (np.abs(marks.measured[k] - theta[j]) for j in (k - 1, k))
@@ -506,7 +517,9 @@ class SentOracle:
         )
         for k in 1 + np.flatnonzero(rows):
             recent = slice(max(k - 320, 0), k)
-            if (leader[max(k - 12, 0) : k + 1] != leader[k]).any() or record.numbers["status"][k] == RAMPING:
+            last = slice(max(k - 12, 0), k + 1)
+            others = (leader[last] != leader[k]).any() or marks.stop_asked[last].any()
+            if others or record.numbers["status"][k] == RAMPING:
                 continue
             # Those of another leader pass in less, at half the limit of effort rates.
             begins = recent.start + np.flatnonzero(leader[recent] != leader[k])
@@ -527,7 +540,8 @@ class SentOracle:
         leader = leaders(record)
         for k in np.flatnonzero((record.code == Refusal["motor_step"]) & ~record.given):
             goes_on = k > 1 and leader[k - 1] in (PLAYING, AIMING) and leader[k - 2] == leader[k - 1]
-            if goes_on and not (marks.posted[k] or marks.restarted[k - 2 : k + 1].any()):
+            others = marks.posted[k] or record.numbers["touched"][k]  # a target, or that of a contact, is blocked
+            if goes_on and not (others or marks.restarted[k - 2 : k + 1].any()):
                 yield Finding("motion is blocked", int(k), 0, 1.0, 0.0)
 
     def _too_fast(self, record: Record) -> Array:
@@ -552,7 +566,11 @@ class SentOracle:
         of_setpoints = np.isin(record.code, [Refusal[name] for name in REFUSALS])
         # At rest, commands pass to another payload, whatever comes.
         passes = np.any(np.diff(record.setpoint["P"], axis=0, prepend=record.setpoint["P"][:1]), axis=1)
-        refused = fresh & ~leads & of_setpoints & record.given & made & ~marks.posted & ~passes
+        # A trajectory that has waited may be refused where a setpoint is followed.
+        waits = np.concatenate(([False], numbers["waiting"][:-1] > 0))
+        repeats = ~np.any(np.diff(record.state, axis=0, prepend=record.state[:1]), axis=(1, 2))
+        others = marks.posted | waits | passes | repeats
+        refused = fresh & ~leads & of_setpoints & record.given & made & ~others
         for rule, rows in (("fresh, but stale", stale), ("fresh, but refused", refused)):
             for k in np.flatnonzero(rows):
                 yield Finding(rule, int(k), 0, float(age[k]), timeout)
@@ -566,7 +584,8 @@ class SentOracle:
         step = np.abs(np.diff(record.setpoint["q"], axis=0, prepend=record.setpoint["q"][:1]))
         distance = settings.resume_distance
         for k in np.flatnonzero(marks.stop_asked):
-            if excluded[k] or numbers["status"][k] not in (STOPPING, FRESH) or leader[k] in (NOBODY, IMPEDANT, LED):
+            leads = numbers["status"][k] in (STOPPING, FRESH) and leader[k] not in (NOBODY, IMPEDANT, LED)
+            if k == 0 or excluded[k] or not leads:
                 continue
             # A target or a trajectory may lead in its place, and setpoints once the arm rests.
             if leader[k] != STOP:
@@ -582,7 +601,9 @@ class SentOracle:
             if streams and not marks.jumped[end] and np.abs(record.setpoint["qd"][end - 1]).max() > 1e-3:
                 yield Finding("a stop does not hold, stream", int(end), 0, float(step[end].max()), distance)
             if not len(before):
-                took, wanted = clock[end - 1] - clock[k], float(numbers["stop_end"][k : k + 25].max())
+                moves = np.flatnonzero(step[k:end].max(axis=1) > 1e-9)
+                took = clock[k + int(moves[-1])] - clock[k] if len(moves) else 0.0
+                wanted = float(numbers["stop_end"][k : k + 25].max())
                 if np.isfinite(wanted) and took > wanted + 0.5:
                     yield Finding("a stop does not end", int(end - 1), 0, float(took), wanted)
 
@@ -627,6 +648,20 @@ def times(record: Record, settings: Settings) -> tuple[Array, Array]:
     # A cycle that follows nothing new repeats the last command, but for what fades.
     # Stamps of a stream may run ahead of its arrival.
     return np.minimum(np.maximum(passed, 1e-3), longest) + np.where(stream, STAMPS_AHEAD, 0), leader
+
+
+def _rested(record: Record, settings: Settings, shares: Array) -> Array:
+    """Time for which motors have rested at each step, s (N - 1, m), by the least time that each step takes, s.
+
+    A motor that is moved by less than a fiftieth of its speed rests; the time of setpoints counts until they are lost.
+    """
+    passed = np.maximum(np.diff(record.time) * 1e-9, 0)
+    clock = np.concatenate(([0], np.cumsum(passed)))
+    moves = ~(np.nan_to_num(shares) <= 0.02 * passed[:, None])
+    last = np.maximum.accumulate(np.where(moves, np.arange(1, len(moves) + 1)[:, None], 0), axis=0)
+    last = np.vstack([np.zeros_like(last[:1]), last[:-1]])
+    rested = clock[1:, None] - clock[last]
+    return np.minimum(rested, settings.setpoint_timeout or RECENT) + STAMPS_AHEAD
 
 
 def _follows_another(leader: Array, rows: slice) -> bool:
