@@ -202,7 +202,7 @@ class Commander {
     /// Why a setpoint is refused before anything is computed.
     Refusal objection(const Setpoint<Robot> &x) const noexcept
     {
-        if (!finite(x.q, x.qd, x.qdd, x.qddd, x.qdddd, x.W, x.Wd, x.Wdd))
+        if (!finite(x.q, x.qd, x.qdd, x.qddd, x.qdddd) || !finite(x.W, x.Wd, x.Wdd))
             return Refusal::not_finite;
         if (!x.on_base)
             return Refusal::none;
@@ -695,8 +695,7 @@ class Commander {
     {
         if (robot.converts()) {
             DriveCommand<Robot> sent;
-            robot.drive_command(sent_for_, y, output.motor_effort, output.joint_effort, share, sent);
-            if (finite(sent.position, sent.velocity, sent.effort, sent.joint_effort))
+            if (robot.drive_command(sent_for_, y, output.motor_effort, output.joint_effort, share, sent))
                 output.sent = sent;
         } else {
             output.sent.position = y.motor_position;
@@ -712,8 +711,7 @@ class Commander {
         if (!robot.converts())
             return true;
         DriveCommand<Robot> sent;
-        robot.drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent);
-        return finite(sent.position, sent.velocity, sent.effort, sent.joint_effort);
+        return robot.drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent);
     }
 
     // A setpoint with its payload: as given, kept where there is a lead, and at the lead.

@@ -618,7 +618,7 @@ class ControlLoop {
         } else if (watchdog_.stopping()) {
             watchdog_.evaluate(at - commander_.latest, state);
         } else {
-            give(moved_on(at), state);
+            state = state_of(moved_on(at));
         }
     }
 
@@ -632,8 +632,7 @@ class ControlLoop {
     Setpoint<Robot> moved_on(std::int64_t now) const noexcept
     {
         Setpoint<Robot> x = commander_.output.setpoint;
-        State<n> state;
-        give(x, state);
+        State<n> state = state_of(x);
         quiet(state, commander_.parameters.stop_duration);
         eom::take(state, x);
         const std::int64_t gap = now - followed_;
@@ -777,8 +776,7 @@ class ControlLoop {
             return;
         }
         // It brakes from the last command, within its own limits where there is room: any other stop may pass those of positions.
-        State<n> from;
-        give(last(), from);
+        const State<n> from = state_of(last());
         if (commander_.parameters.limits != LimitPolicy::refuse || motion_.has_room(from))
             motion_.begin(from, commander_.latest);
         break_off();

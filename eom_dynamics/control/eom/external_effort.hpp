@@ -189,8 +189,8 @@ class ExternalEffort {
     /// What becomes of a sample, and of the drift.
     Sample judge(const Sensed<Robot> &sensed, Drift &drift) noexcept
     {
-        if (!finite(sensed.q, sensed.qd, sensed.tau, sensed.k, sensed.P, sensed.motor_position, sensed.motor_velocity,
-                    sensed.motor_effort, std::array<double, 1>{sensed.time}))
+        if (!(finite(sensed.q, sensed.qd, sensed.tau, sensed.k) && finite(sensed.P) && std::isfinite(sensed.time) &&
+              finite(sensed.motor_position, sensed.motor_velocity, sensed.motor_effort)))
             return Sample::not_finite;
         const double step = sensed.time - last_.sensed.time;
         if (running_ && !(step > 0))

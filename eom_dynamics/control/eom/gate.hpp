@@ -65,7 +65,7 @@ class Gate {
     bool pass(LoopOutput<Robot> &output, const Command<Robot> &y, Leader leader, bool repeats, bool complies, std::int64_t step,
               double cycle, LimitPolicy policy) noexcept
     {
-        if (!finite(output.motor_effort, output.joint_effort, y.motor_position, y.motor_velocity)) {
+        if (!finite(output.motor_effort, y.motor_position, y.motor_velocity) || !finite(output.joint_effort)) {
             output.motor_effort = sent_[latest_].motor_effort;
             output.joint_effort = sent_[latest_].joint_effort;
             return false;
@@ -86,7 +86,8 @@ class Gate {
         else if (sends_ && leader != before.leader && !complies)
             modes_.time.lasts() ? begin_efforts(before, output) : begin_leader(before, output.setpoint, y, cycle);
         modes_.add(output), leaders_.add(output);
-        const bool plain = leader != Leader::stop && output.motor_effort == y.motor_effort && output.joint_effort == y.tau;
+        const bool plain = leader != Leader::stop && !apart(output.motor_effort, y.motor_effort, 0) &&
+                           !apart(output.joint_effort, y.tau, 0);
         if (policy == LimitPolicy::clip || (policy != LimitPolicy::ignore && !plain)) // else it has been clipped
             clip(output.motor_effort, output.joint_effort, y, leader, policy);
         Sent &now = sent_[latest_];

@@ -35,11 +35,12 @@ struct Hosted final : eom_loop {
     /// What is measured, in SI units: before each cycle, or by the last sample while that is recent.
     const Measurement<Robot> &in_si(std::int64_t now)
     {
-        present = measured;
         if (!measured.links && !measured.motors && std::abs(now - sampled_at) <= LONGEST_GAP)
-            present = observer.sensed();
-        else if (measured.motors)
-            read_drives(present, robot);
+            return observer.sensed();
+        if (!measured.motors || !robot.converts())
+            return measured;
+        present = measured;
+        read_drives(present, robot);
         return present;
     }
 

@@ -135,12 +135,12 @@ struct Limits {
     /// Whether each joint that is within its range can stop there.
     static bool can_stop(const Robot &robot, const Setpoint<Robot> &x, double time) noexcept
     {
-        bool stops = true;
-        for (std::size_t i = 0; i < Robot::joints; ++i) {
+        for (std::size_t i = 0; i < robot.joint_count(); ++i) {
             const Scalar v = x.qd[i], ahead = room(robot, i, x.q[i], v);
-            stops = stops && (!(ahead >= 0) || can_brake(v, braking(robot, x, i, time), ahead));
+            if (ahead >= 0 && !can_brake(v, braking(robot, x, i, time), ahead))
+                return false;
         }
-        return stops;
+        return true;
     }
 
     /// Whether no position is further beyond a limit than those before, but for rounding.

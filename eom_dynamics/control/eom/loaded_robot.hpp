@@ -261,7 +261,8 @@ class LoadedRobot {
         at.run(kernels_.presliding);
     }
 
-    void drive_command(const Setpoint<LoadedRobot> &x, const Command<LoadedRobot> &y,
+    /// What is sent; returns whether it is finite.
+    bool drive_command(const Setpoint<LoadedRobot> &x, const Command<LoadedRobot> &y,
                        const std::array<Scalar, M> &motor_effort, const std::array<Scalar, N> &joint_effort,
                        const std::array<Scalar, 2> &share, DriveCommand<LoadedRobot> &sent) const noexcept
     {
@@ -273,6 +274,7 @@ class LoadedRobot {
         at.writes(V::sent_effort, sent.joint_effort, V::sent_effort_rate, sent.joint_effort_rate);
         at.run(x.loaded && kernels_.drive_command_with_payload.call ? kernels_.drive_command_with_payload
                                                                     : kernels_.drive_command);
+        return finite(sent.position, sent.velocity, sent.effort) && finite(sent.joint_effort);
     }
 
     void drive_state(const std::array<Scalar, N> &q, const std::array<Scalar, N> &qd,

@@ -34,7 +34,7 @@ inline const char *objection(const Body &body) noexcept
 {
     const auto &I = body.inertia;
     const auto &c = body.center_of_mass;
-    if (!finite(c, I) || !std::isfinite(body.mass))
+    if (!finite(c) || !finite(I) || !std::isfinite(body.mass))
         return "mass, center_of_mass and inertia of a payload must be finite";
     const auto large = [](double x) { return std::fabs(x) > LARGEST_IN_DESCRIPTIONS; };
     if (large(body.mass) || std::any_of(c.begin(), c.end(), large) || std::any_of(I.begin(), I.end(), large))

@@ -158,11 +158,7 @@ class ConsistencyCheck {
 
     double scale_with(const State<n> &x) const noexcept
     {
-        long huge = 0;
-        for (const auto &row : x)
-            for (const double number : row)
-                huge |= static_cast<long>(std::fabs(number) > HUGE_NUMBER);
-        return huge ? SMALL_SCALE : scale_;
+        return bounded(HUGE_NUMBER, x[0], x[1], x[2], x[3], x[4]) ? scale_ : SMALL_SCALE;
     }
 
     /// Sums of field k with one more step.
@@ -256,8 +252,7 @@ class PlausibilityChecks {
     Refusal judge(std::int64_t stamp, std::int64_t since, const Setpoint<Robot> &x, bool is_near, LoopCounts &counts,
                   Finding &found) noexcept
     {
-        State<n> state;
-        give(x, state);
+        const State<n> state = state_of(x);
         const auto refuses = [](std::uint64_t &count, CheckPolicy policy) {
             ++count;
             return policy == CheckPolicy::refuse;
@@ -293,7 +288,7 @@ class PlausibilityChecks {
     {
         answered_ = stamp;
         jumped_ = 0;
-        give(x, before_);
+        before_ = state_of(x);
         begun_ = true;
         rests_ = false;
         if (stamp == 0)
@@ -306,7 +301,7 @@ class PlausibilityChecks {
     void moved(const Setpoint<Robot> &x) noexcept
     {
         jumped_ = 0;
-        give(x, before_);
+        before_ = state_of(x);
         begun_ = rests_ = true;
     }
 
@@ -328,24 +323,35 @@ class PlausibilityChecks {
         const JointVector<Robot> *const limits[] = {&rates_, &robot_.upper.qdd, &robot_.upper.qddd};
         const bool leads = known && stamp > answered_ && stamp - answered_ <= LONGEST_GAP;
         double worst = 0;
-        const auto compare = [&](std::size_t k, std::size_t i, double step, double most) {
-            if (!(step > most && step / most > worst))
+        std::array<double, n> step, most;
+        const auto compare = [&](std::size_t k) {
+            if (detail::within(step, std::array<double, n>{}, most))
                 return;
-            worst = step / most;
-            found = {known || k > 0 ? Check::jumps : Check::away, k, i, 0, dt, step, most};
+            for (std::size_t i = 0; i < robot_.joint_count(); ++i) {
+                if (!(step[i] > most[i] && step[i] / most[i] > worst))
+                    continue;
+                worst = step[i] / most[i];
+                found = {known || k > 0 ? Check::jumps : Check::away, k, i, 0, dt, step[i], most[i]};
+            }
         };
-        for (std::size_t k = is_near || !known ? 1 : 0; k < std::size(limits); ++k)
-            for (std::size_t i = 0; i < robot_.joint_count(); ++i)
-                compare(k, i, std::fabs(x[k][i] - before_[k][i]), static_cast<double>((*limits[k])[i]) * time);
-        for (std::size_t i = 0; i < (is_near ? 0 : robot_.joint_count()); ++i) {
-            const double step = x[0][i] - before_[0][i], rate = before_[1][i];
-            if (!known)
-                compare(0, i, std::fabs(step), settings_.resume_distance);
-            else
-                compare(0, i, std::fabs(leads ? step - rate * dt : step),
-                        static_cast<double>(robot_.upper.qdd[i]) * time * time / 2 +
-                            std::fabs(rate) * (leads ? @stamp_jitter@ : time));
+        for (std::size_t k = is_near || !known ? 1 : 0; k < std::size(limits); ++k) {
+            for (std::size_t i = 0; i < n; ++i) {
+                step[i] = std::fabs(x[k][i] - before_[k][i]);
+                most[i] = (*limits[k])[i] * time;
+            }
+            compare(k);
         }
+        if (is_near)
+            return worst > 0;
+        const double led = leads ? dt : 0, uncertain = leads ? @stamp_jitter@ : time;
+        for (std::size_t i = 0; i < n; ++i) {
+            const double rate = before_[1][i];
+            step[i] = std::fabs(x[0][i] - before_[0][i] - rate * led);
+            most[i] = robot_.upper.qdd[i] * time * time / 2 + std::fabs(rate) * uncertain;
+        }
+        if (!known)
+            most.fill(settings_.resume_distance);
+        compare(0);
         return worst > 0;
     }
 

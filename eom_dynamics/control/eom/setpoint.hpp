@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 namespace eom {
 
@@ -129,31 +130,33 @@ void read_drives(Measurement<Robot> &measured, const Robot &robot) noexcept
                       measured.motor_velocity, measured.motor_effort);
 }
 
-/// Whether all numbers are finite.
-template <class Scalar, std::size_t n>
-bool finite(const std::array<Scalar, n> &values) noexcept
+/// Whether no number of vectors of one size is larger than another one, or NaN.
+template <class Scalar, std::size_t n, class... Same>
+bool bounded(Scalar most, const std::array<Scalar, n> &first, const Same &...others) noexcept
 {
-    long bad = 0; // without branches, by vectors
-    for (const Scalar value : values)
-        bad |= static_cast<long>(!(std::fabs(value) <= std::numeric_limits<Scalar>::max()));
-    return bad == 0;
+    static_assert((std::is_same_v<Same, std::array<Scalar, n>> && ...));
+    const auto exceeds = [most](Scalar value) { return static_cast<long>(!(std::fabs(value) <= most)); };
+    long found = 0; // without branches, by vectors
+    for (std::size_t i = 0; i < n; ++i)
+        found |= (exceeds(first[i]) | ... | exceeds(others[i]));
+    return found == 0;
 }
 
-/// Whether all numbers of several vectors are finite.
-template <class First, class Second, class... Rest>
-bool finite(const First &first, const Second &second, const Rest &...rest) noexcept
+/// Whether all numbers of vectors of one size are finite.
+template <class Scalar, std::size_t n, class... Same>
+bool finite(const std::array<Scalar, n> &first, const Same &...others) noexcept
 {
-    return finite(first) && finite(second, rest...);
+    return bounded(std::numeric_limits<Scalar>::max(), first, others...);
 }
 
 /// Whether numbers are apart by more than a distance anywhere.
 template <class Scalar, std::size_t n>
 bool apart(const std::array<Scalar, n> &a, const std::array<Scalar, n> &b, double distance) noexcept
 {
+    long found = 0; // without branches, by vectors
     for (std::size_t i = 0; i < n; ++i)
-        if (std::fabs(static_cast<double>(a[i] - b[i])) > distance)
-            return true;
-    return false;
+        found |= static_cast<long>(std::fabs(a[i] - b[i]) > distance);
+    return found != 0;
 }
 
 template <class Scalar, std::size_t n>
@@ -168,7 +171,7 @@ std::array<Scalar, n> difference(std::array<Scalar, n> a, const std::array<Scala
 template <class Robot>
 bool finite(const Command<Robot> &y) noexcept
 {
-    return finite(y.tau, y.taud, y.taudd, y.motor_position, y.motor_velocity, y.motor_acceleration, y.motor_effort);
+    return finite(y.tau, y.taud, y.taudd) && finite(y.motor_position, y.motor_velocity, y.motor_acceleration, y.motor_effort);
 }
 
 /// A vector and its time derivatives a time later, by their Taylor polynomial.

@@ -24,22 +24,20 @@ class TargetMotion;
 
 /// The motion of a setpoint as a state.
 template <class Robot>
-void give(const Setpoint<Robot> &x, State<Robot::joints> &state) noexcept
+State<Robot::joints> state_of(const Setpoint<Robot> &x) noexcept
 {
-    const JointVector<Robot> *const rows[] = {&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd};
-    for (std::size_t k = 0; k < 5; ++k)
-        for (std::size_t i = 0; i < Robot::joints; ++i)
-            state[k][i] = static_cast<double>((*rows[k])[i]);
+    return {x.q, x.qd, x.qdd, x.qddd, x.qdddd};
 }
 
 /// Takes the motion of a state into a setpoint.
 template <class Robot>
 void take(const State<Robot::joints> &state, Setpoint<Robot> &x) noexcept
 {
-    JointVector<Robot> *const rows[] = {&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd};
-    for (std::size_t k = 0; k < 5; ++k)
-        for (std::size_t i = 0; i < Robot::joints; ++i)
-            (*rows[k])[i] = static_cast<typename Robot::Scalar>(state[k][i]);
+    x.q = state[0];
+    x.qd = state[1];
+    x.qdd = state[2];
+    x.qddd = state[3];
+    x.qdddd = state[4];
 }
 
 /// Leaves out jerk and snap of a state where they would move a joint further in a stop of T s than velocity and acceleration do:
@@ -258,8 +256,7 @@ class Stop {
     /// Brings a joint to rest in a time, s, 0 for at once; returns whether it stays within a range.
     bool place(std::size_t i, double T, double lower, double upper) noexcept
     {
-        State<n> whole;
-        give(from_, whole);
+        const State<n> whole = state_of(from_);
         State<1> from, to{};
         for (std::size_t k = 0; k < from.size(); ++k)
             from[k][0] = whole[k][i];

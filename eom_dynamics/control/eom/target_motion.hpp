@@ -39,9 +39,7 @@ class TargetMotion {
         pursued_.positions.resize(limits.size());
         pursued_.velocities.resize(limits.size());
         forget_pursued();
-        State<n> from{};
-        if (brakes_)
-            give(setpoint(), from);
+        const State<n> from = brakes_ ? state_of(setpoint()) : State<n>{};
         if (const char *reason = motion_.configure(limits, synchronised))
             return reason;
         period_ = std::llround(motion_.joint(0).period() * 1e9);
@@ -150,7 +148,7 @@ class TargetMotion {
         Setpoint<Robot> x = commander_.output.setpoint;
         const std::int64_t time = std::clamp<std::int64_t>(ahead_ + later, 0, LONGEST_RESPONSE_STEP);
         eom::advance(x, static_cast<Scalar>(seconds(time)));
-        give(x, state);
+        state = state_of(x);
     }
     /// The same at a time, ns, while it leads.
     void evaluate_at(std::int64_t now, State<n> &state) const noexcept { evaluate(now - time_, state); }
