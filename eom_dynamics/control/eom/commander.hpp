@@ -166,12 +166,10 @@ class Commander {
         }
         find_deflections();
         feedback_.refer(apart() ? present_ : result_);
-        if (parameters.limits == LimitPolicy::clip) {
-            Limits<Robot>::clip_efforts(robot, result_.tau);
-            Limits<Robot>::clip_motors(robot, result_.motor_velocity, result_.motor_effort);
-        } else if (exceeds) {
+        if (parameters.limits == LimitPolicy::clip)
+            Limits<Robot>::clip(robot, result_);
+        else if (exceeds)
             gate_.clip(result_.motor_effort, result_.tau, Command<Robot>(result_), leader, parameters.limits);
-        }
         output.setpoint = own();
         output.setpoint.deflection = candidate_.deflection;
         output.setpoint.friction_state = candidate_.friction_state;
@@ -435,10 +433,8 @@ class Commander {
             candidate_.Pd = candidate_.Pdd = {};
             compute(filter_, 0);
             if (finite(result_)) {
-                if (parameters.limits == LimitPolicy::clip) {
-                    Limits<Robot>::clip_efforts(robot, result_.tau);
-                    Limits<Robot>::clip_motors(robot, result_.motor_velocity, result_.motor_effort);
-                }
+                if (parameters.limits == LimitPolicy::clip)
+                    Limits<Robot>::clip(robot, result_);
                 DriveCommand<Robot> sent{{}, {}, result_.motor_effort, result_.tau, {}};
                 if (robot.converts())
                     robot.drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent);

@@ -165,11 +165,12 @@ struct Limits {
         return false;
     }
 
-    /// The nearest joint efforts within their limits.
-    static void clip_efforts(const Robot &robot, JointVector<Robot> &tau) noexcept
+    /// The nearest efforts of a command within their limits.
+    static void clip(const Robot &robot, Command<Robot> &y) noexcept
     {
         for (std::size_t i = 0; i < Robot::joints; ++i)
-            tau[i] = std::clamp(tau[i], -robot.largest_effort[i], robot.largest_effort[i]);
+            y.tau[i] = std::clamp(y.tau[i], -robot.largest_effort[i], robot.largest_effort[i]);
+        clip_motors(robot, y.motor_velocity, y.motor_effort);
     }
 
     /// The nearest motor efforts within the limits at the joints, where those of one joint give up equal parts, and then within
