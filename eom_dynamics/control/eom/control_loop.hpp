@@ -573,16 +573,13 @@ class ControlLoop {
             return nullptr;
         if (player_.stops()) {
             Setpoint<Robot> from = commander_.output.setpoint;
-            State<n> present;
-            if (playing() || aiming()) {
-                commanded(now, present);
-                take(present, from);
-            }
+            if (playing() || aiming())
+                take(commanded(now), from);
             end_motion(from, true, now);
             return nullptr;
         }
         const Plan<n> *const found =
-            player_.plan(now, ahead_, period, barred(), [this](std::int64_t at, State<n> &state) { commanded(at, state); });
+            player_.plan(now, ahead_, period, barred(), [this](std::int64_t at) { return commanded(at); });
         const double pace = paused ? 0 : std::min(speed_scaling.load(), 1.0);
         if (!found || found->waits || !commander_.loaded() || player_.plan_carries(pace))
             return found;
@@ -609,17 +606,12 @@ class ControlLoop {
     Refusal target_barred() const noexcept { return paused ? Refusal::paused : barred(); }
 
     /// What is commanded at a time, ns.
-    void commanded(std::int64_t at, State<n> &state) const noexcept
+    State<n> commanded(std::int64_t at) const noexcept
     {
-        if (playing()) {
-            player_.evaluate_at(at, state);
-        } else if (aiming()) {
-            motion_.evaluate_at(at, state);
-        } else if (watchdog_.stopping()) {
-            watchdog_.evaluate(at - commander_.latest, state);
-        } else {
-            state = state_of(moved_on(at));
-        }
+        return playing()               ? player_.state_at(at)
+               : aiming()              ? motion_.state_at(at)
+               : watchdog_.stopping() ? watchdog_.state_after(at - commander_.latest)
+                                       : state_of(moved_on(at));
     }
 
     /// The setpoint of references at a time, ns: until the next one it moves on as the last one; where they have ended, it
@@ -718,16 +710,13 @@ class ControlLoop {
     {
         if (aiming() || watchdog_.brakes() || commander_.parameters.limits != LimitPolicy::refuse)
             return true;
-        State<n> from;
-        commanded(now, from);
-        return motion_.has_room(from);
+        return motion_.has_room(commanded(now));
     }
 
     void begin_target(std::int64_t now) noexcept
     {
         const bool brakes = watchdog_.brakes();
-        State<n> from;
-        commanded(now, from);
+        const State<n> from = commanded(now);
         if (brakes) // a host that plans itself aims before the cycle
             motion_.advance(std::clamp<std::int64_t>(now - commander_.latest, 0, LONGEST_RESPONSE_STEP));
         player_.halt();

@@ -184,26 +184,26 @@ class Stop {
     std::int64_t stamp() const noexcept { return stamp_ ? stamp_ + ns_ : 0; }
 
     /// The state some time later, s.
-    void evaluate(State<n> &state, double later = 0) const noexcept
+    State<n> state_after(double later) const noexcept
     {
         if (path_)
-            return path_->follow(time_, begin_ + ns_, later, state);
+            return path_->follow(time_, begin_ + ns_, later);
+        State<n> state;
         for (std::size_t i = 0; i < n; ++i) {
             State<1> x;
             pieces_[i].evaluate(s_ + later, x);
             for (std::size_t k = 0; k < x.size(); ++k)
                 state[k][i] = x[k][0];
         }
+        return state;
     }
 
     Setpoint<Robot> setpoint() noexcept
     {
         if (motion_)
             return motion_->setpoint();
-        State<n> state;
-        evaluate(state);
         Setpoint<Robot> x = from_;
-        take(state, x);
+        take(state_after(0), x);
         if (!path_)
             accompany(x);
         return x;

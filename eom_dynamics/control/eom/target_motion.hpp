@@ -143,15 +143,15 @@ class TargetMotion {
     }
 
     /// What is commanded some time later, ns, by the last command.
-    void evaluate(std::int64_t later, State<n> &state) const noexcept
+    State<n> state_after(std::int64_t later) const noexcept
     {
         Setpoint<Robot> x = commander_.output.setpoint;
         const std::int64_t time = std::clamp<std::int64_t>(ahead_ + later, 0, LONGEST_RESPONSE_STEP);
         eom::advance(x, static_cast<Scalar>(seconds(time)));
-        state = state_of(x);
+        return state_of(x);
     }
     /// The same at a time, ns, while it leads.
-    void evaluate_at(std::int64_t now, State<n> &state) const noexcept { evaluate(now - time_, state); }
+    State<n> state_at(std::int64_t now) const noexcept { return state_after(now - time_); }
 
     /// Goes on to a time, ns.
     void go_on(std::int64_t now) noexcept

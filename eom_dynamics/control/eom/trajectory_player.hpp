@@ -113,7 +113,7 @@ class TrajectoryPlayer {
     /// Whether what was taken is a request to stop.
     bool stops() const noexcept { return slot_ == ARRIVED && trajectories_.taken().stop; }
 
-    /// Plans what was taken, unless something bars it; `commanded` writes the state that is commanded at a time, ns, where
+    /// Plans what was taken, unless something bars it; `commanded` is the state that is commanded at a time, ns, where
     /// nothing is played. Stamps are ahead by a time, ns. Returns the plan, or null if it was refused.
     template <class Commanded>
     const Plan<n> *plan(std::int64_t now, std::int64_t ahead, double period, Refusal barred,
@@ -174,8 +174,8 @@ class TrajectoryPlayer {
         if (now <= played_)
             return false;
         played_ = now;
-        evaluate_at(now, state);
-        follow(time_, played_, commander_.parameters.command_lead, ahead);
+        state = state_at(now);
+        ahead = follow(time_, played_, commander_.parameters.command_lead);
         return true;
     }
 
@@ -188,17 +188,14 @@ class TrajectoryPlayer {
     bool on_path() const noexcept { return commanded_ != NEVER && (playing_ || commanded_ == commander_.latest); }
 
     /// The state that is played at a time, ns, or in a pause.
-    void evaluate_at(std::int64_t now, State<n> &state) const noexcept
-    {
-        state = path()(time_.at(std::max(now, played_)));
-    }
+    State<n> state_at(std::int64_t now) const noexcept { return path()(time_.at(std::max(now, played_))); }
 
     /// The state on the path by its time at an instant, ns, and a lead later, s, at most at the end.
-    void follow(const PathTime &time, std::int64_t now, double lead, State<n> &state) const noexcept
+    State<n> follow(const PathTime &time, std::int64_t now, double lead) const noexcept
     {
         PathState s = time.at(now, lead);
         s[0] = std::min(s[0], std::max(time.at(now)[0], end_));
-        state = path()(s);
+        return path()(s);
     }
 
     /// Whether the end has come, but for rounding, and nothing waits.
@@ -291,7 +288,7 @@ class TrajectoryPlayer {
             return Refusal::none;
         // Up to a period late, it is as if on time.
         const double at = t < period ? 0 : t;
-        commanded(at > 0 ? now : origin, from);
+        from = commanded(at > 0 ? now : origin);
         if (at > 0 && rests(from) && plan_from(next, 0, from, period) == Refusal::none && begun_on_time(next, from, t))
             return Refusal::none;
         return plan_from(next, at, from, period);

@@ -198,9 +198,9 @@ class Watchdog {
     }
 
     /// What the stop commands at a time after the last cycle, ns.
-    void evaluate(std::int64_t later, State<n> &state) const noexcept
+    State<n> state_after(std::int64_t later) const noexcept
     {
-        brakes() ? motion_.evaluate(later, state) : stop_.evaluate(state, seconds(later));
+        return brakes() ? motion_.state_after(later) : stop_.state_after(seconds(later));
     }
 
   private:
@@ -237,7 +237,7 @@ class Watchdog {
     {
         State<n> ahead;
         if (stop_.on_path())
-            stop_.evaluate(ahead, commander_.parameters.command_lead);
+            ahead = stop_.state_after(commander_.parameters.command_lead);
         const State<n> *const at_lead = stop_.on_path() ? &ahead : nullptr;
         Setpoint<Robot> x = stop_.setpoint();
         if (stop_.on_path() || stop_.brakes())
