@@ -28,6 +28,9 @@ constexpr std::int64_t LONGEST_RESPONSE_STEP = @longest_response_step@;
 
 constexpr double seconds(std::int64_t nanoseconds) noexcept { return static_cast<double>(nanoseconds) * 1e-9; }
 
+/// Bytes at whose multiples vectors begin that each cycle copies: across two lines of the cache that takes longer.
+constexpr std::size_t CACHE_LINE = 64;
+
 /// Vector of joints, and of motors, of a robot.
 template <class Robot>
 using JointVector = std::array<typename Robot::Scalar, Robot::joints>;
@@ -68,10 +71,10 @@ struct OptionalBase {
 /// SI units. W is the wrench that the robot exerts at each tool, in its frame: moment x y z, force x y z.
 template <class Robot>
 struct Setpoint : OptionalBase<typename Robot::Scalar> {
-    JointVector<Robot> q{}, qd{}, qdd{}, qddd{}, qdddd{};
+    alignas(CACHE_LINE) JointVector<Robot> q{}, qd{}, qdd{}, qddd{}, qdddd{};
     WrenchVector<Robot> W{}, Wd{}, Wdd{};
     /// Commanded stiffness with time derivatives; read only at joints where it is commanded.
-    JointVector<Robot> k = Robot::nominal_stiffness, kd{}, kdd{};
+    alignas(CACHE_LINE) JointVector<Robot> k = Robot::nominal_stiffness, kd{}, kdd{};
     /// Present deflections, read only at joints with damped springs; see DeflectionFilter.
     JointVector<Robot> deflection{};
     /// States of presliding friction, read only at motors that have it; see DeflectionFilter.
@@ -99,7 +102,7 @@ bool rests(const Setpoint<Robot> &x) noexcept
 /// Joint efforts with two time derivatives, and motor motion and efforts on the link side of the gears.
 template <class Robot>
 struct Command {
-    JointVector<Robot> tau{}, taud{}, taudd{};
+    alignas(CACHE_LINE) JointVector<Robot> tau{}, taud{}, taudd{};
     MotorVector<Robot> motor_position{}, motor_velocity{}, motor_acceleration{}, motor_effort{};
 };
 
