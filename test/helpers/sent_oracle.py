@@ -269,7 +269,7 @@ class SentOracle:
             skip |= np.isin(leader[1:], OWN)
         elif settings.limits == "clip":  # efforts, not motions, also ahead of them
             faster = np.any(np.abs(record.setpoint["qd"]) > self.joint_velocity, axis=1) | self._too_fast(record)
-            skip |= np.isin(leader[1:], OWN) & faster[1:]
+            skip |= np.isin(leader[1:], OWN) & (faster | (record.code < 0))[1:]
         if settings.others.get("permissive"):
             skip |= leader[1:] == STREAM
         # Where the arm complies, the motors are sent to where they are measured.
@@ -379,6 +379,8 @@ class SentOracle:
         # where it is planned, which is near the last command.
         blocked = np.isin(record.code, [Refusal[name] for name in COMMANDS]) & (~record.given | marks.posted)
         regular &= ~blocked[1:] & ~marks.lost[1:] & ~(np.diff(record.numbers["playing"]) > 0)
+        if settings.limits != "refuse":  # nor where motors are to be faster than they can
+            regular &= ~self._too_fast(record)[:-1]
         steady = own[1:] & own[:-1] & (leader[1:] == leader[:-1]) & regular & ~_unsteady(record, marks)
         P, Pd = record.setpoint["P"], record.setpoint["Pd"]
         carries = (record.numbers["loaded"] > 0) & (Pd != 0).any(axis=1)
@@ -538,7 +540,8 @@ class SentOracle:
         if settings.limits != "refuse":
             return
         leader = leaders(record)
-        for k in np.flatnonzero((record.code == Refusal["motor_step"]) & ~record.given):
+        given = record.given | np.concatenate(([False], record.code[:-1] == Refusal["early"]))
+        for k in np.flatnonzero((record.code == Refusal["motor_step"]) & ~given):
             goes_on = k > 1 and leader[k - 1] in (PLAYING, AIMING) and leader[k - 2] == leader[k - 1]
             others = marks.posted[k] or record.numbers["touched"][k]  # a target, or that of a contact, is blocked
             if goes_on and not (others or marks.restarted[k - 2 : k + 1].any()):
