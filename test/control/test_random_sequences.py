@@ -78,10 +78,10 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
         ("impedance.hpp", "if (!finite(y_) || !finite(q_))", "if (false)"),
         (
             "gate.hpp",
-            "if (!finite(output.motor_effort, output.joint_effort, y.motor_position, y.motor_velocity))",
+            "if (!finite(output.motor_effort, y.motor_position, y.motor_velocity) || !finite(output.joint_effort))",
             "if (false)",
         ),
-        ("commander.hpp", "if (finite(sent.position, sent.velocity, sent.effort, sent.joint_effort))", "if (true)"),
+        ("commander.hpp", "output.joint_effort, share, sent))", "output.joint_effort, share, sent) || true)"),
     ],
     "a stop that was asked for is left": [("watchdog.hpp", "(is_near(q) && !(asked_ && moves()))", "is_near(q)")],
     "motions begin with nominal stiffness": [("company.hpp", "from_ = from;", "from_ = Setpoint<Robot>{};")],

@@ -272,6 +272,7 @@ class Scene:
         self._rare = RARE | ({"following": BUSY} if seed // len(ROBOTS) % 2 else {})
         self._every = int(rng.choice([1, 1, 1, 4]))
         self._step, self._hush, self._waits = MS, 0, 0
+        self._speeds = 0, 1
         # Without limits, what is finite is followed, however large.
         self._huge = () if limits == "ignore" else (1e154, 1e300)
         self._inputs = [x for x in INPUTS if self._has(x)]
@@ -311,6 +312,9 @@ class Scene:
                 self._input()
                 if rig.count == self.length:
                     break
+            until, every = self._speeds
+            if rig.count < until and rig.count % every == 0:
+                rig.loop.speed(float(rng.uniform(0, 1.5)))
             self._follow()
             self._measure()
             rig.run(self._step)
@@ -635,7 +639,10 @@ class Scene:
         self.rig.loop.act("resume")
 
     def speed(self) -> None:
+        """At times it is streamed: by a slider, or by a monitor of distances."""
         self.rig.loop.speed(float(self.rng.choice([0.0, 1.0, 1.5, self.rng.uniform(0, 1.5)])))
+        if self.rng.random() < 0.3:
+            self._speeds = self.rig.count + 500, int(self.rng.choice([10, 50]))
 
     def payload(self) -> None:
         rng = self.rng

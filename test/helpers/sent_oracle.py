@@ -340,7 +340,8 @@ class SentOracle:
                 most = float(np.max(law.static)) if law.has_state or not settings.limits else 0.0
                 compliant = ~(moved[rows] & moved[rows + 1])
                 friction[:, i] = np.abs(after - last) + most + compliant * 2 * float(np.max(law.static))
-        loss = self.loss * np.maximum(np.abs(effort[rows]), np.abs(effort[rows + 1]))
+        computed = np.abs(command["motor_effort"])[rows + 1]  # whose losses do not pass
+        loss = self.loss * np.maximum(np.maximum(np.abs(effort[rows]), np.abs(effort[rows + 1])), computed)
         # What is left of changes before may pass, of two that differ in sign at their rate, and what is beyond limits.
         left = np.abs(effort[rows] - command["motor_effort"][rows])
         passes = np.where(left > 1e-9, np.maximum(left, np.abs(effort[rows] - effort[np.maximum(rows - 1, 0)])), 0)
