@@ -95,7 +95,12 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
     "a late cycle is caught up": [("control_loop.hpp", "moves ? latest + LONGEST_RESPONSE_STEP : NEVER", "NEVER")],
     "steps are not judged": [("commander.hpp", "if (blocks(leader, stamp)) {", "if (false) {")],
     "stamps are trusted": [
-        ("plausibility.hpp", "if (greatest == UNKNOWN || lead - ahead <= LONGEST_RESPONSE_STEP)", "if (true)")
+        ("plausibility.hpp", "if (greatest == UNKNOWN || lead - ahead <= LONGEST_RESPONSE_STEP)", "if (true)"),
+        (
+            "commander.hpp",
+            "time = std::min(unchanged_ + spare_, STAMP_JITTER + std::max(",
+            "time = (STAMP_JITTER + std::max(",
+        ),
     ],
     "streams run into limits": [
         (

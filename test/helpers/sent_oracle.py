@@ -24,8 +24,8 @@ ELSEWHERE = 0.05 * (1 + 1e-9)
 RECENT = 0.1
 """Time after which a pause has begun, s; the longest time between two setpoints without a timeout."""
 
-ABSURD = {"qd": 10.0, "qdd": 1e4, "qddd": 1e6, "qdddd": 1e8}
-"""Rates of a setpoint, SI units, that no arm has."""
+ABSURD = {"q": 1e6, "qd": 10.0, "qdd": 1e4, "qddd": 1e6, "qdddd": 1e8}
+"""Positions and rates of a setpoint, SI units, that no arm has; a node refuses the first ones."""
 
 STAMPS_AHEAD = 0.021
 """Time by which stamps of setpoints may be ahead of their arrival, with their jitter, s."""
@@ -320,6 +320,8 @@ class SentOracle:
         too_fast = np.any(np.abs(record.command["motor_velocity"]) > self.speed, axis=1)
         if settings.limits != "refuse":
             too_fast |= self._too_fast(record)
+            # So are efforts that are computed beyond what motors are for.
+            too_fast |= np.any(np.abs(record.command["motor_effort"]) > 0.999 * self.own_effort, axis=1)
         skip |= too_fast[1:] | too_fast[:-1]
         rows = np.flatnonzero(changes & ~skip)
         if not len(rows):
@@ -373,8 +375,8 @@ class SentOracle:
         h = np.clip(np.diff(record.time) * 1e-9, 0, LONGEST_STEP)
         regular = (h > 0) & (h < 2.5e-3) & ~marks.jumped[1:] & ~marks.stop_asked[1:]
         # The first command of a stop repeats that of a setpoint; at a limit, a joint may rest at once.
-        rests = [(np.abs(record.setpoint[name]) == 0).all(axis=1) for name in ABSURD]
-        at_once = np.all(rests, axis=0)[1:] & ~np.all(rests, axis=0)[:-1]
+        rests = np.all([record.setpoint[name] == 0 for name in tuple(ABSURD)[1:]], axis=0)
+        at_once = np.any(rests[1:] & ~rests[:-1], axis=1)
         regular &= ~at_once & ~(record.given & (record.code <= 0))[:-1]
         # Where a command of a motion is refused, the last one is repeated, as where setpoints are lost; a motion begins
         # where it is planned, which is near the last command.
@@ -534,7 +536,8 @@ class SentOracle:
                 else 0.3
             )
             bound = 0.13 * 0.3 / np.clip(duration, 0.01, 0.3) * left[recent].max(axis=0) + 1e-6
-            yield from _beyond("blend of modes", np.abs(left[k] - left[k - 1])[None], bound[None], first=int(k))
+            change = np.minimum(np.abs(left[k] - left[k - 1]), np.abs(effort[k] - effort[k - 1]))
+            yield from _beyond("blend of modes", change[None], bound[None], first=int(k))
 
     def _blocked(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
         """Motors can make the steps of motions that go on."""

@@ -70,11 +70,12 @@ class Gate {
             output.joint_effort = sent_[latest_].joint_effort;
             return false;
         }
-        for (Passage *const passage : {&modes_.time, &leaders_.time})
-            passage->since = std::min(passage->since + step, passage->duration);
+        modes_.time.pass(step);
+        if (leaders_.time.lasts())
+            leaders_.time.pass(step, share(leaders_.joints, leaders_.time.rate(), robot_.upper.taud, y.taud));
         if (shift_.lasts()) {
-            const double last = std::exchange(share_, share_left(y));
-            shift_.since = std::min<std::int64_t>(shift_.since + std::llround((last + share_) / 2 * step), shift_.duration);
+            const double last = std::exchange(share_, share(position_less_, shift_.rate(), robot_.motor_speed, y.motor_velocity));
+            shift_.pass(step, (last + share_) / 2); // so that positions are those of velocities
         }
         if (step > 0)
             latest_ = 1 - latest_, passing_ = leaders_;
@@ -174,16 +175,17 @@ class Gate {
         }
     };
 
-    /// Share of time by which positions pass on, beside the motion of a command: less where a motor were faster than it can.
-    double share_left(const Command<Robot> &y) const noexcept
+    /// Share of time by which offsets pass on at a rate, beside a command, whose own rate leaves the less of limits.
+    template <class Values>
+    static double share(const Values &offsets, double rate, const Values &limits, const Values &rates) noexcept
     {
-        double share = 1;
-        for (std::size_t i = 0; i < robot_.motor_count(); ++i) {
-            const double rate = std::fabs(position_less_[i] * shift_.rate()), left = robot_.motor_speed[i] - std::fabs(y.motor_velocity[i]);
-            if (rate > left)
-                share = std::min(share, std::max(left, 0.0) / rate);
+        double least = 1;
+        for (std::size_t i = 0; i < offsets.size(); ++i) {
+            const double passes = std::fabs(offsets[i] * rate), left = limits[i] - std::fabs(rates[i]);
+            if (passes > left)
+                least = std::min(least, std::max(left, 0.0) / passes);
         }
-        return share;
+        return least;
     }
 
     void begin_mode(const Sent &before, const LoopOutput<Robot> &output, const Command<Robot> &y, bool complies) noexcept

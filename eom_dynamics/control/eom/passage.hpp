@@ -14,6 +14,10 @@ struct Passage {
     std::int64_t duration, since = duration;
 
     bool lasts() const noexcept { return since < duration; }
+    void pass(std::int64_t step, double share = 1) noexcept
+    {
+        since = std::min<std::int64_t>(since + std::llround(share * static_cast<double>(step)), duration);
+    }
     void end() noexcept { since = duration; }
     double left() const noexcept
     {

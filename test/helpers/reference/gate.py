@@ -51,6 +51,12 @@ class Gate:
         motors, joints = command.motors[3], command.efforts[0]
         last = self._past[-1] if self._past else None
         begin, passing, passage = last[3:] if last else (0, (0 * motors, 0 * joints), PASSAGE)
+        if last:  # slower where the command's own rates leave less
+            since, step = 1e-9 * (last.time - begin), time - last.time
+            passes = np.abs(passing[1] * falling(since, passage)[1])
+            rest = np.maximum(self._limits.ends["taud"][1] - np.abs(command.efforts[1]), 0)
+            share = np.min(np.divide(rest, passes, out=np.ones_like(rest), where=passes > rest), initial=1.0)
+            begin += step - int(np.floor(share * step + 0.5))
         if last and leader != last.leader:
             begin, passing = time, self._beyond(last, command, time, cycle)
             # Its steepest rate, 15/8 of the mean one, is half the limit of effort rates.
