@@ -23,7 +23,7 @@ NEVER = 2**63 - 1
 
 NUMBERS = (
     *("status", "valid", "playing", "aiming", "stopping", "held", "lost", "mode", "touched"),
-    *("followed", "refused", "stop_end", "paused", "loaded", "waiting"),
+    *("followed", "refused", "stop_end", "paused", "loaded", "waiting", "pace", "path_time"),
 )
 """Numbers of the loop that are recorded in each cycle."""
 

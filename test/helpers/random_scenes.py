@@ -446,7 +446,7 @@ class Scene:
         rate = rng.uniform(1.5, 6.0)
         way = to - start
         # Its largest velocity is 0.65 way rate.
-        way *= min(1.0, float(np.min(0.4 * self.arm.velocity / (0.65 * rate * np.abs(way) + 1e-9))))
+        way *= min(1.0, float(np.min(rng.choice([0.4, 0.9]) * self.arm.velocity / (0.65 * rate * np.abs(way) + 1e-9))))
         return clean(start, way, rate, int(rng.integers(50, 800)))
 
     def _begin_stream(self, states: Array, kind: str = "setpoint") -> None:

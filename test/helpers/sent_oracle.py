@@ -217,7 +217,7 @@ class SentOracle:
                 found += check(record, settings, marks)
             for other in (self._range, self._room, self._status, self._held, self._stops, self._noise, self._speeds):
                 found += other(record, settings, marks)
-            for other in (self._elsewhere, self._blends, self._blocked):
+            for other in (self._elsewhere, self._blends, self._blocked, self._paces):
                 found += other(record, settings, marks)
         return found
 
@@ -538,6 +538,15 @@ class SentOracle:
             bound = 0.13 * 0.3 / np.clip(duration, 0.01, 0.3) * left[recent].max(axis=0) + 1e-6
             change = np.minimum(np.abs(left[k] - left[k - 1]), np.abs(effort[k] - effort[k - 1]))
             yield from _beyond("blend of modes", change[None], bound[None], first=int(k))
+
+    def _paces(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
+        """A pace changes at most as fast as from 1 to 0 in the time of a stop, by a polynomial of degree nine."""
+        leader, pace = leaders(record), record.numbers["pace"]
+        h = np.clip(np.diff(record.time) * 1e-9, 0, LONGEST_STEP)
+        plays = (leader[1:] == PLAYING) & (leader[:-1] == PLAYING) & ~marks.posted[1:] & ~marks.restarted[1:]
+        plays &= np.abs(np.diff(record.numbers["path_time"])) <= 2 * LONGEST_STEP  # of one motion
+        most = 2.5 / float(settings.others["stop_duration"]) * h
+        yield from _beyond("pace", np.where(plays, np.abs(np.diff(pace)), 0)[:, None], most[:, None] + 1e-9, first=1)
 
     def _blocked(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
         """Motors can make the steps of motions that go on."""
