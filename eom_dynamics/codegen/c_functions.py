@@ -64,14 +64,14 @@ REALS = {
 """Types of numbers by the ending of the names of functions over them."""
 
 
-def sincos_source(suffix: str, real: str, bits: str) -> str:
+def sincos_source(suffix: str, real: str, bits: str, kind: str = "static inline") -> str:
     """Sine and cosine over ``real``, a C type of doubles, and ``bits``, of as many 64-bit integers."""
-    return filled(csrc("sincos.h.in"), suffix=suffix, real=real, bits=bits)
+    return filled(csrc("sincos.h.in"), suffix=suffix, real=real, bits=bits, kind=kind)
 
 
-def scalar_sincos() -> str:
+def scalar_sincos(kind: str = "static") -> str:
     """``static void eom_sincos_any(double x, double *sine, double *cosine)``, for any angle."""
-    return "\n".join([sincos_source("one", "double", "uint64_t"), csrc("sincos_any.h")])
+    return "\n".join([sincos_source("one", "double", "uint64_t"), filled(csrc("sincos_any.h.in"), kind=kind)])
 
 
 def elementary_source(names: Collection[str], suffix: str) -> str:

@@ -36,13 +36,22 @@ _TIMEOUT_S = 300
 
 
 @contextlib.contextmanager
-def compiled(source: Callable[[], str], key: str, flags: Sequence[str] = ()) -> Iterator[Path]:
+def compiled(
+    source: Callable[[], str],
+    key: str,
+    flags: Sequence[str] = (),
+    *,
+    parts: Sequence[str] = (),
+    meanwhile: Callable[[], object] = tuple,
+) -> Iterator[Path]:
     """Shared object, compiled or from the cache, with the flags of ``$EOM_DYNAMICS_CFLAGS`` after all others.
 
     Args:
         source: returns the C source; called only if the cache lacks the result.
         key: digest of everything that the source depends on; compiler, flags and processor are added to it.
         flags: additional compiler flags.
+        parts: macros, each of which selects a part of the source; all parts are compiled at the same time.
+        meanwhile: is called while compilers run; the KernelError that it may raise is ignored.
 
     Yields:
         Path of a private copy, valid in the context only.
@@ -54,7 +63,9 @@ def compiled(source: Callable[[], str], key: str, flags: Sequence[str] = ()) -> 
     with contextlib.ExitStack() as stack:
         try:
             whole_key = key_of(key, *flags)
-            path = stack.enter_context(loadable(whole_key, lambda output: _run(flags, source(), output)))
+            path = stack.enter_context(
+                loadable(whole_key, lambda output: _run(flags, source(), output, parts, meanwhile))
+            )
         except OSError as error:
             raise uncached("kernels", error) from None
         yield path
@@ -106,11 +117,20 @@ def require_compiler() -> list[str]:
         raise KernelError(f"{error}, {instead}") from None
 
 
-def _run(flags: Sequence[str], source: str, output: Path) -> None:
+def _run(
+    flags: Sequence[str], source: str, output: Path, parts: Sequence[str], meanwhile: Callable[[], object]
+) -> None:
     command = [*require_compiler(), *flags]
     source_file = output.with_suffix(".c")
     source_file.write_text(source)
-    run_compiler([*command, str(source_file)], output)
+    objects = {output.with_suffix(f".{part}"): ["-c", f"-D{part}"] for part in parts}
+    with contextlib.ExitStack() as stack:
+        for file, options in (objects or {output: []}).items():
+            stack.enter_context(_running([*command, *options, str(source_file)], file))
+        with contextlib.suppress(KernelError):
+            meanwhile()
+    if objects:
+        run_compiler([*command, *map(str, objects)], output)
 
 
 def run_compiler(command: Sequence[str], output: Path) -> None:
@@ -119,6 +139,13 @@ def run_compiler(command: Sequence[str], output: Path) -> None:
     Raises:
         KernelError: it failed, or took too long.
     """
+    with _running(command, output):
+        pass
+
+
+@contextlib.contextmanager
+def _running(command: Sequence[str], output: Path) -> Iterator[None]:
+    """Context in which a compiler runs as by :func:`run_compiler`, at whose end it is waited for."""
     with subprocess.Popen(
         [*command, "-o", str(output)],
         stdin=subprocess.DEVNULL,
@@ -130,6 +157,7 @@ def run_compiler(command: Sequence[str], output: Path) -> None:
         env={**os.environ, "TMPDIR": str(output.parent)},
     ) as process:
         try:
+            yield
             _, stderr = process.communicate(timeout=_TIMEOUT_S)
         except BaseException as error:
             # The whole process group, since the compiler starts others.

@@ -24,7 +24,7 @@ from ..exceptions import KernelError, StateError, warn_of_kernel
 from ..robot import Robot
 from ..robot.payload import Payload, payload_parameters, payload_shape
 from .backends import Kernel, kernel_of
-from .native import STATES_PER_THREAD, NativeKernel, extension, in_threads
+from .native import STATES_PER_THREAD, NativeKernel, caller, in_threads
 from .program import Program
 from .recipe import Recipe
 
@@ -362,8 +362,7 @@ class CompiledFunction:
         defaults = [np.zeros(vector.shape) if vector.optional else None for vector in signature.arguments]
         for keyword in signature.keywords:
             defaults += keyword.defaults or [np.zeros(vector.shape) for vector in keyword.vectors]
-        # Headers of one version of NumPy may be elsewhere after an update; the version is part of the key.
-        module = extension("caller", np.get_include(), np.__version__)
+        module = caller()
         try:
             return module.Caller(
                 shapes=np.array(shapes, dtype=np.intp).tobytes(),

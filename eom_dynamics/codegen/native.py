@@ -16,6 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+import numpy as np
+
 from ..arguments import all_finite
 from ..arrays import Array
 from ..exceptions import KernelError
@@ -23,7 +25,7 @@ from ..robot import Robot
 from .c_functions import csrc
 from .cache import digest
 from .compiler import compiled
-from .emit_c import c_source
+from .emit_c import PARTS, c_source
 from .program import c_name
 from .recipe import Recipe, kernel_fingerprint
 
@@ -42,7 +44,8 @@ class NativeKernel:
 
     def __init__(self, robot: Robot | None, recipe: Recipe) -> None:
         name = c_name(recipe.name)
-        with compiled(lambda: c_source(recipe(robot)), kernel_fingerprint(robot, recipe)) as path:
+        source, key = (lambda: c_source(recipe(robot))), kernel_fingerprint(robot, recipe)
+        with compiled(source, key, parts=PARTS, meanwhile=caller) as path:
             self._one, self._batch = loaded(path, name, f"{name}_batch")
         self._one.restype, self._batch.restype = None, ctypes.c_size_t
 
@@ -149,3 +152,9 @@ def extension(name: str, include: str = "", version: str = "") -> ModuleType:
     # one that has its number, and wait for ever if that is a pipe.
     del module.__file__
     return module
+
+
+def caller() -> ModuleType:
+    """The extension that calls kernels; errors as of :func:`extension`."""
+    # Headers of one version of NumPy may be elsewhere after an update; the version is part of the key.
+    return extension("caller", np.get_include(), np.__version__)

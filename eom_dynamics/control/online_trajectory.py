@@ -98,7 +98,8 @@ def braking(arm: ElasticArm) -> Array:
     of_motors = np.bincount(arm.motor_joint, check.ends["motor_effort"][1], robot.n)
     effort = np.minimum(check.largest["effort"], of_motors)
     if (unknown := np.isinf(found) & (effort < np.inf)).any():
-        poses, dynamics = poses_within_limits(robot, _CONFIGURATIONS, np.pi / 2), Dynamics(robot, backend="numpy")
+        poses = poses_within_limits(robot, _CONFIGURATIONS, np.pi / 2)
+        dynamics = Dynamics(robot, order=0, backend="numpy")
         inverse = np.linalg.inv(dynamics.mass_matrix(poses) + np.diag(arm.rotor_inertia))
         loads = np.where(effort < np.inf, effort + np.abs(dynamics.gravity(poses)), 0.0)
         most = 2.0 * np.einsum("kij,kj->ki", np.abs(inverse), loads).max(axis=0)

@@ -250,7 +250,9 @@ class TestKey:
         monkeypatch.setenv("EOM_DYNAMICS_CFLAGS", "-O0 -g")
         assert self.key(CASE.robot, monkeypatch) != before
         calls = []
-        monkeypatch.setattr(compiler, "_run", lambda flags, *_: calls.append(flags) or _[-1].write_bytes(b""))
+        monkeypatch.setattr(
+            compiler, "_run", lambda flags, _, output, *more: calls.append(flags) or output.write_bytes(b"")
+        )
         with compiler.compiled(str, KEY):
             assert calls[0][-2:] == ["-O0", "-g"]
 
@@ -361,6 +363,18 @@ class TestFallback:
         paths = told.read_text().split()
         assert len(paths) >= 2 and all(path.startswith(f"{folder.resolve()}/scratch-") for path in paths)
         assert not list(folder.glob("scratch-*")) and not list(shared.iterdir())
+
+    def test_parts_of_a_kernel_and_its_caller_are_compiled_at_the_same_time(
+        self, folder: Path, cc: Callable[[str], None], tmp_path: Path
+    ) -> None:
+        """Each of three compilers waits until all have started."""
+        started = tmp_path / "started"
+        started.mkdir()
+        native.extension.cache_clear()
+        wait = f"for n in $(seq 500); do [ $(ls {started} | wc -l) -lt 3 ] || break; sleep 0.02; done; [ $n -lt 500 ]"
+        cc(f'touch {started}/$$\n{wait} || exit 1\nexec {shutil.which("cc")} "$@"')
+        assert_right(Dynamics(CASE.robot, backend="native"))
+        assert len(list(started.iterdir())) == 4  # the last one links the parts
 
     def test_folder_that_cannot_be_created(self, folder: Path) -> None:
         folder.write_text("a file")

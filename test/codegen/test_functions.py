@@ -177,7 +177,7 @@ class TestTwoStages:
         def missing(*arguments: Any) -> None:
             raise KernelError("no Python headers")
 
-        monkeypatch.setattr(functions, "extension", missing)
+        monkeypatch.setattr(functions, "caller", missing)
         plain = motors()
         with pytest.warns(KernelWarning, match="no Python headers; each call will take about 20 µs longer"):
             call = plain.state_call()
