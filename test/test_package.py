@@ -44,6 +44,8 @@ def test_what_few_programs_need_is_imported_at_first_use() -> None:
         "lazy = ('trajectory', 'simulation', 'loops', 'lagrange')\n"
         "assert not any(f'eom_dynamics.{name}' in sys.modules for name in lazy)\n"
         "assert not {'scipy', 'sympy', 'yaml', 'difflib', 'xml.etree'} & set(sys.modules)\n"
+        "import eom_dynamics.control.setpoint_loop, eom_dynamics.control.observed_payload\n"
+        "assert 'scipy' not in sys.modules\n"
         "eom.trajectory.through, eom.simulation.simulate, eom.loops.ClosedLoopArm, eom.kinematics.body_poses\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
