@@ -160,7 +160,7 @@ def with_joints(count: int) -> eom.Robot:
 
 @pytest.mark.parametrize(
     "robot",
-    [with_tools(1), with_tools(2), with_tools(3), with_joints(33)],
+    [with_tools(1), with_joints(5), with_tools(2), with_tools(3), with_joints(33)],
     ids=lambda x: f"{x.n} joints, {len(x.tools)} tools",
 )
 def test_robots_of_each_size_have_the_bits_of_the_reference(robot: eom.Robot) -> None:
@@ -178,6 +178,13 @@ def test_robots_of_each_size_have_the_bits_of_the_reference(robot: eom.Robot) ->
         assert rows(loop.command, EFFORT_NAMES).tobytes() == expected.efforts.tobytes()
     loop.act("stop")
     assert loop.number("stopping") == 1.0
+
+
+def test_the_fewer_joints_and_tools_the_smaller_is_the_loop() -> None:
+    """Each cycle computes all places of its size."""
+    robots = with_joints(4), with_joints(5), with_tools(2), with_tools(3), with_joints(33)
+    sizes = [ControlLoop(RobotTable(eom.ElasticArm(robot))).size for robot in robots]
+    assert sizes == sorted(set(sizes))
 
 
 def test_a_robot_beyond_the_largest_size_is_refused_with_the_sizes() -> None:

@@ -203,7 +203,7 @@ struct Hosted final : eom_loop {
 using Sizes = std::tuple<Hosted<EOM_JOINTS, EOM_MOTORS, EOM_TOOLS>>;
 #else
 // The fewer places, the shorter the cycle.
-using Sizes = std::tuple<Hosted<8, 8, 1>, Hosted<16, 16, 2>, Hosted<32, 32, 4>,
+using Sizes = std::tuple<Hosted<4, 4, 1>, Hosted<8, 8, 1>, Hosted<16, 16, 2>, Hosted<32, 32, 4>,
                          Hosted<MOST_JOINTS, MOST_MOTORS, MOST_TOOLS>>;
 #endif
 
