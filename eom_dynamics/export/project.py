@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +20,7 @@ from ..elastic.carried_rotors import SPIN
 from ..elastic.drive_programs import DRIVE_NAMES, SHARE
 from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, SETTLED
 from ..elastic.motor_side import MotorSide
-from ..exceptions import KernelWarning, RobotDescriptionError
+from ..exceptions import RobotDescriptionError
 from ..robot import Robot
 from .functions import (
     DRIVE_COMMAND,
@@ -168,10 +167,8 @@ class Project:
 
     @cached_property
     def arm(self) -> ElasticArm:
-        """The arm of the robot, without a warning where its kernels are slow for lack of a compiler."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", KernelWarning)
-            return ElasticArm(self.robot)
+        """The arm of the robot, for numbers of it: its kernels would take longer to compile than these few on NumPy."""
+        return ElasticArm(self.robot, backend="numpy")
 
     @property
     def programs(self) -> dict[str, Program]:

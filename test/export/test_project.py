@@ -12,11 +12,13 @@ from linkages import four_bar
 
 import eom_dynamics as eom
 from eom_dynamics import load_robot
+from eom_dynamics.codegen.native import NativeKernel
 from eom_dynamics.codegen.program import OutputEntry
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.export import FEEDFORWARD, PLANT, capabilities, project, stored_values
-from eom_dynamics.export.functions import OF_DRIVES
+from eom_dynamics.export.functions import OF_DRIVES, loop_functions
 from eom_dynamics.export.project import identifier, in_ascii
+from eom_dynamics.export.robot_table import robot_table
 
 
 @pytest.mark.parametrize(
@@ -32,6 +34,12 @@ def test_identifiers(name: str, expected: str) -> None:
 
 def test_names_of_joints_are_unique() -> None:
     assert project(renamed("r", "a b", "A-b"), ["effort"]).joints == ("A_B", "A_B_2")
+
+
+def test_no_kernels_are_compiled_for_the_numbers_of_a_robot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NativeKernel, "__init__", lambda *_: pytest.fail("is compiled"))
+    of_iiwa = load_robot("iiwa")
+    assert "largest_effort" in robot_table(project(of_iiwa, loop_functions(of_iiwa)))
 
 
 def test_names_are_not_too_long_for_matlab() -> None:
