@@ -244,10 +244,8 @@ def parameter_page() -> str:
             values = f" One of {', '.join(one.choices)}." if one.choices else ""
             if one.limits:
                 values = f" From {one.limits[0]:g} to {one.limits[1]:g}."
-            when = "startup" if one.read_only else "not while active" if one.while_inactive else "always"
-            about = one.description.removesuffix("; read-only while the node is active")
             shown = str(default).lower() if isinstance(default, bool) else str(default)
-            rows.append(f"| `{name}` | {shown} | {_escaped(about)}.{values} | {when} |")
+            rows.append(f"| `{name}` | {shown} | {_escaped(one.about)}.{values} | {one.when} |")
         topics = ["| name | | type | content |", "|---|---|---|---|", *_topics(node)]
         parts.append(f"## {node}\n\n" + "\n".join(topics) + "\n\n" + "\n".join(rows) + "\n")
     return "\n".join(parts)

@@ -101,7 +101,7 @@ class ControlLoop:
         """Make a loop of a robot."""
         self.table, self.arm = table, table.arm
         arm = self.arm
-        self.settings: dict[str, Any] = DEFAULTS._asdict()
+        self.settings: dict[str, Any] = dict(DEFAULTS)
         self.handle = LoopHandle(table)
         self._library, self.address, self.vectors = self.handle.library, self.handle.address, self.handle.vectors
         self.size: int = self._library.loop_size(self.address)

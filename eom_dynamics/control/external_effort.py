@@ -21,13 +21,7 @@ from ..spelling import hint
 from .control_loop import ControlLoop, LoopHandle
 from .measured import SAMPLE_REASONS, STARTED, sample_reason
 from .robot_table import RobotTable, matrices_of, raise_reason
-
-SENSORS = {
-    "torque": ("q", "qd", "tau"),
-    "springs": ("q", "qd", "motor_position", "motor_velocity"),
-    "motor": ("motor_position", "motor_velocity", "motor_effort"),
-}
-"""Sources of the efforts on the links, in the order of eom::EffortSource, and what they need."""
+from .settings import SENSORS
 
 # Arguments by name, and the bit of each in the sensors of eom_observer_update().
 _BITS = {"q": 1, "qd": 1, "motor_position": 2, "motor_velocity": 2, "tau": 4, "motor_effort": 8, "k": 0, "P": 16}
@@ -74,7 +68,7 @@ class ExternalEffortObserver:
 
     Attributes:
         arm: the arm.
-        sensors: one of :data:`SENSORS` for each joint.
+        sensors: ``torque``, ``springs`` or ``motor`` for each joint.
         bandwidth: (n,) rad/s.
         order: of the filters.
         settling: time after which a step before the start has no effect of more than 1 %, s.
@@ -97,7 +91,7 @@ class ExternalEffortObserver:
         Args:
             arm: the arm, in the reduced rotor model.
             bandwidth: rad/s, one number or (n,).
-            sensors: one of :data:`SENSORS`, or one for each joint.
+            sensors: ``torque``, ``springs`` or ``motor``, or one for each joint.
             order: 1 or 2.
             loop: of the arm, whose observer this is: :meth:`watch` has it observe what the loop is given, and
                 :meth:`read` tells the last sample.

@@ -4,30 +4,49 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 from ..codegen.cache import digest
 from ..filling import SETTLED, TOLERANCE, filled
-from . import settings
+from .settings import CHOICES, CONSTANTS, SAFETY, SETTINGS, settings_at
 
 LARGEST_LOADED = {"joints": 64, "motors": 128, "tools": 16}
 """Most joints, motors and tools of a robot that a loop loads."""
 
-DEFAULTS = {name: str(value) for name, value in settings.DEFAULTS._asdict().items()}
-"""Defaults of the settings that node and loop have, as templates write them."""
-
 _FOLDER = Path(__file__).with_name("eom")
 
 
-def _safety() -> str:
-    """Entries of eom::SAFETY."""
-    rows = [
-        f'{{"{level}", "{name}", {settings.CHOICES[name].index(value) if isinstance(value, str) else value}}}'
-        for level in settings.SAFETY
-        for name, value in settings.settings_at(level).items()
+def _settings() -> dict[str, str]:
+    """Settings of the loop in C++: enumerations, members of eom::LoopSettings, and rows of eom::SETTINGS and SAFETY."""
+    found = {name: x for name, x in SETTINGS.items() if x.of_loop}
+    enumerations = {x.of_loop: x.choices for x in found.values() if x.choices}
+    members, rows = [], []
+    for name, x in found.items():
+        value = f"{x.of_loop}::{x.default}" if x.choices else max(x.default, 0.0)
+        members.append(f"    /// {x.about[0].upper()}{x.about[1:]}.\n    {x.of_loop} {name} = {value};")
+        if x.limits:
+            low, high = max(x.limits[0], 0.0), x.limits[1]
+            texts = [f"{end:g}".replace("e+0", "e").replace("e-0", "e-") for end in (low, high)]
+            rows.append(f'    EOM_NUMBER({name}, {low}, {high}, "{" to ".join(texts)}{x.unit and " " + x.unit}"),')
+        else:
+            rows.append(f"    EOM_CHOICE({name}, {len(x.choices) - 1}, {_quoted(x.choices)}),")
+    safety = [
+        f'{{"{level}", "{name}", {CHOICES[name].index(value) if isinstance(value, str) else value}}}'
+        for level in SAFETY
+        for name, value in settings_at(level).items()
     ]
-    return ", ".join(rows)
+    return {
+        "enumerations": "\n".join(f"enum class {kind} {{ {', '.join(x)} }};" for kind, x in enumerations.items()),
+        "members": "\n".join(members),
+        "settings": "\n".join(rows),
+        "safety": ", ".join(safety),
+    }
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
 
 
 def source(name: str) -> str:
@@ -42,9 +61,8 @@ def loop_headers() -> dict[str, str]:
     shared = {"settled": repr(SETTLED)} | {f"most_{name}": str(most) for name, most in LARGEST_LOADED.items()}
     table = filled(source("robot_table.hpp"), **shared, robot_abi="")
     abi = digest("".join(re.sub(r"//.*", "", table).split()))[:8]
-    constants = {name.lower(): _literal(x) for name, x in (settings.CONSTANTS | {"limit_tolerance": TOLERANCE}).items()}
-    shared["safety"] = _safety()
-    fields = DEFAULTS | shared | constants | {"robot_abi": f"0x{abi}"}
+    constants = {name.lower(): _literal(x) for name, x in (CONSTANTS | {"limit_tolerance": TOLERANCE}).items()}
+    fields = _settings() | shared | constants | {"robot_abi": f"0x{abi}"}
     names = sorted(entry.name for entry in _FOLDER.iterdir() if entry.is_file() and entry.name != "loop.cpp")
     texts = {name: filled(source(name), **fields) for name in names}
     sources = digest(source("loop.cpp"), *(part for file in texts.items() for part in file))

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the control loop that nodes and exported loops have, and constants of its law, docs/watchdog.md."""
+"""Constants of the control loop's law, docs/watchdog.md, and the settings of its hosts. Without NumPy and ROS."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, Literal
 
 from ..exceptions import StateError
 
@@ -113,101 +115,227 @@ SMOOTHING = 0.02
 CONSTANTS = {name: x for name, x in list(globals().items()) if name.isupper()}
 """All of these, with which the headers are filled in."""
 
+
+When = Literal["startup", "not while active", "always"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting of the loop or a host, and a parameter of the nodes that have it."""
+
+    default: Any  # of its type; for an optional parameter without one, the type
+    about: str  # a sentence without its full stop
+    limits: tuple[float, float] | None = None
+    choices: tuple[str, ...] = ()  # in the order of their enumerators
+    when: When = "always"  # it may change
+    unit: str = ""  # of its number
+    levels: tuple[Any, ...] = ()  # defaults at the levels of safety below the first, the last for those after it, too
+    of_loop: str = ""  # its type in eom::LoopSettings, double or an enumeration, if that has it
+    of_controller: bool | str = False  # whether the controller has it; or what it is there, if that is not the same
+
+    @property
+    def description(self) -> str:
+        """One clause, for ``--help`` and ``ros2 param describe``."""
+        return self.about + "; read-only while the node is active" * (self.when == "not while active")
+
+
+fixed = partial(Setting, when="startup")
+while_inactive = partial(Setting, when="not while active")
+"""Settings that may change at startup only; or not while their host is active, since a change is a step in effort."""
+
 LIMIT_POLICIES = ("ignore", "warn", "refuse", "clip")
-"""What to do if a setpoint or its command exceeds limits: not check limits; compute and report it; refuse it; or clip
-efforts of joints and motors, and report it. All but the first refuse angles more than a turn beyond their range."""
-
-EFFORTS_ON_DEACTIVATE = ("zero", "gravity", "keep")
-"""Efforts that remain: none; those that hold the arm at rest without a wrench at its tools; or those of the last
-command."""
-
 LOSS_POLICIES = ("none", "hold", "ramp", "deactivate")
-"""What to do when setpoints are lost: report it; bring the arm to rest and hold it; the same while efforts fade to
-zero; or deactivate the node."""
-
-CONTACT_REACTIONS = ("ignore", "hold", "stop", "retract", "deactivate")
-"""What contact does: nothing; pause a motion that is played, on its path; bring the arm to rest; go back to where it
-was commanded 0.2 s before; or stop, and then deactivate."""
-
 MODES = ("position", "impedance", "gravity_compensation")
-"""Who leads the arm: references; references to which it is on springs; or hands, while it carries its weight."""
-
 CHECK_POLICIES = ("ignore", "warn", "refuse")
-"""What to do with a setpoint that is not plausible: no check; answer and report it; refuse it."""
 
-
-CHOICES = {
-    "limits": LIMIT_POLICIES,
-    "on_setpoint_loss": LOSS_POLICIES,
-    "effort_on_deactivate": EFFORTS_ON_DEACTIVATE,
-    "mode": MODES,
-    "on_contact": CONTACT_REACTIONS,
-    **dict.fromkeys(("stamp_check", "jump_check"), CHECK_POLICIES),
+SENSORS = {
+    "torque": ("q", "qd", "tau"),
+    "springs": ("q", "qd", "motor_position", "motor_velocity"),
+    "motor": ("motor_position", "motor_velocity", "motor_effort"),
 }
-"""Choices of settings in the order of their enumerators."""
+"""Sources of the efforts on the links, in the order of eom::EffortSource, and what they need."""
 
+LEVELS = ("strict", "permissive", "off")
 
-_PERMISSIVE: dict[str, Any] = {
-    "limits": "warn",
-    "setpoint_lifespan": 0.0,
-    "setpoint_timeout": 0.0,
-    "on_setpoint_loss": "none",
-    "resume_distance": 0.1,
-    "stamp_check": "ignore",
-    "jump_check": "ignore",
-    "trajectory_limits": "refuse",
+_both = partial(while_inactive, of_controller=True)
+_time, _distance = (partial(_both, unit=unit, of_loop="double") for unit in ("s", "rad or m"))
+_check = partial(_both, choices=CHECK_POLICIES, levels=("ignore",), of_loop="CheckPolicy")
+
+SETTINGS: dict[str, Setting] = {
+    "safety": fixed(
+        "strict",
+        "defaults of other parameters. strict: refuse setpoints beyond limits, jumps, and stamps that are older or "
+        "further ahead than setpoint_lifespan; stop when setpoints are lost. permissive: report limits. off: no checks",
+        choices=LEVELS,
+        of_controller=True,
+    ),
+    "autostart": fixed(True, "configure and activate at startup; false leaves both to a lifecycle manager"),
+    "allow_other_publishers": Setting(
+        False, "whether the node activates although others publish on its command topics; both would command the motors"
+    ),
+    "moving_base": fixed(False, "whether setpoints may have a motion of the base, for which code is compiled then"),
+    "setpoint_lifespan": _time(
+        0.5,
+        "largest age of a setpoint by its stamp, in s, and how far that may be ahead; others are dropped. 0 for any",
+        (0.0, 3600.0),
+        when="always",
+        levels=(0.0,),
+    ),
+    "setpoint_timeout": _time(
+        0.1,
+        "time without a valid setpoint after which setpoints are lost, in s; 0 for never",
+        (0.0, 3600.0),
+        levels=(0.0,),
+    ),
+    "on_setpoint_loss": _both(
+        "hold",
+        "response to lost setpoints: report it (none), bring the arm to rest (hold), the same while efforts fade to "
+        "zero (ramp), or bring it to rest and deactivate the node (deactivate)",
+        choices=LOSS_POLICIES,
+        levels=("none",),
+        of_loop="LossPolicy",
+    ),
+    "mode": Setting(
+        "position",
+        "who leads the arm: setpoints (position), setpoints to which it is on springs (impedance), or hands, while it "
+        "carries its weight (gravity_compensation), by motor_states, of rigid arms by joint_states",
+        choices=MODES,
+        of_loop="Mode",
+        of_controller="who leads the arm: references (position), references to which it is on springs (impedance), or "
+        "hands, while it carries its weight (gravity_compensation). May be changed while the controller is active; the "
+        "last two need motor_effort or joint_effort among commands and measured motors, of rigid arms links",
+    ),
+    "stiffness": _both(
+        [0.0],
+        "of joints in the mode impedance, in N m/rad or N/m: one entry, or one for each joint; with tool_stiffness "
+        "where it moves no tool",
+    ),
+    "tool_stiffness": _both(
+        [0.0] * 6, "of tools in the mode impedance, along x, y, z of the base in N/m, and about them in N m/rad"
+    ),
+    "damping_ratio": _both(0.7, "of joints on these springs", (0.0, 10.0), of_loop="double"),
+    "stop_duration": _time(
+        0.3,
+        "duration of the stop when setpoints are lost or the node is switched off, in s, unless limits need another",
+        (0.01, 60.0),
+    ),
+    "effort_on_deactivate": Setting(
+        "zero",
+        "efforts that remain, with held positions, when the node is deactivated or ends, once the arm rests: none "
+        "(zero), those of gravity (gravity), or those of the last command (keep)",
+        choices=("zero", "gravity", "keep"),
+        of_loop="EffortOnDeactivate",
+        of_controller="efforts that remain when the controller is deactivated: none (zero), those that hold the "
+        "measured position (gravity), or the last ones (keep). Motors hold their positions, at velocity zero",
+    ),
+    "ramp_duration": _time(1.0, "time in which efforts fade to zero with on_setpoint_loss: ramp, in s", (0.01, 600.0)),
+    "resume_distance": _distance(
+        0.01,
+        "largest distance from the held position at which setpoints are followed again after a loss, in rad or m",
+        (0.0, 1e9),
+        levels=(0.1,),
+    ),
+    "stamp_check": _check("refuse", "what to do if the stamp of a setpoint repeats or goes back"),
+    "jump_check": _check(
+        "refuse",
+        "what to do with a setpoint that limits of velocity, acceleration and jerk do not allow so soon after the last",
+    ),
+    "external_effort.sensors": fixed(
+        "none",
+        "sensors of external efforts on joint_states and motor_states: joint torques (torque), motor and link encoders "
+        "(springs), or motor encoders and efforts (motor); none observes nothing",
+        choices=("none", *SENSORS),
+        of_controller="sensors of external efforts: joint torques (torque) with measured links; encoders of motors and "
+        "links (springs); encoders and efforts of the motors (motor); none observes nothing",
+    ),
+    "external_effort.bandwidth": _both(30.0, "bandwidth of external efforts, in rad/s", (0.1, 1000.0)),
+    "external_effort.false_alarms": while_inactive(
+        1.0, "false alarms of contact per hour, by which the robot's effort_spread tells thresholds", (1e-6, 1e6)
+    ),
+    "on_contact": _both(
+        "ignore",
+        "response to contact: report it (ignore), pause what is played on its path (hold), bring the arm to rest "
+        "(stop), go back to where it was 0.2 s before (retract), or stop and deactivate the node (deactivate)",
+        choices=("ignore", "hold", "stop", "retract", "deactivate"),
+        of_loop="ContactReaction",
+    ),
+    "stream_rate": fixed(
+        1000.0, "commands per second while a trajectory is played, or after setpoints were lost", (1.0, 10_000.0)
+    ),
+    "target_delay": Setting(
+        0.0, "time by which chunks on target_trajectory are followed after their stamps, or arrival, in s", (0.0, 60.0)
+    ),
+    "synchronised": while_inactive(False, "whether all joints arrive together at targets at rest"),
+    "command_lead": _time(
+        -1.0,
+        "time by which commands are ahead of setpoints, in s. Negative: half of the robot's command_period (all of it "
+        "with drive_interpolation: linear; that of stream_rate if a trajectory is played without one), plus its "
+        "drive_delay",
+        (-1.0, 0.1),
+        of_controller="time by which feedforward is ahead of references, s. Negative: half of the robot's "
+        "command_period, or else of the controller's period (all of it with drive_interpolation linear), and its "
+        "drive_delay. Feedback is not ahead",
+    ),
+    "realtime_priority": fixed(
+        0, "SCHED_FIFO priority of the stream, 1 to 99, from activation on, if permitted; 0 for none", (0, 99)
+    ),
+    "lock_memory": fixed(False, "keep the memory of the node in place (mlockall), from activation on, if permitted"),
+    "limits": _both(
+        "refuse",
+        "what to do if a setpoint or its command exceeds limits of joints or motors: report it (warn), refuse it "
+        "(refuse), clip efforts and report it (clip), or no check (ignore); all but ignore refuse angles a turn beyond",
+        choices=LIMIT_POLICIES,
+        levels=("warn", "ignore"),
+        of_loop="LimitPolicy",
+    ),
+    "on_refused_trajectory": Setting(
+        "continue",
+        "what a refused trajectory or goal does to the one under way: nothing, or bring the arm to rest",
+        choices=("continue", "stop"),
+    ),
+    "start_tolerance": _distance(
+        0.01,
+        "largest distance of the start of a trajectory from the position of a joint, in rad or m; for a moving joint, "
+        "its velocity times 0.1 s more",
+        (1e-6, 1000.0),
+        when="always",
+    ),
+    "trajectory_limits": Setting(
+        "refuse",
+        "what to do with a trajectory beyond limits of joints or motors: refuse, report (warn), or no check (ignore)",
+        choices=("refuse", "warn", "ignore"),
+        levels=("refuse", "ignore"),
+    ),
 }
+"""Settings of the node by name, in the order of its help, of which loop and controller have some: with the same texts,
+but for the word node. A negative number has its host find one: the loop has none."""
+
+CHOICES = {name: x.choices for name, x in SETTINGS.items() if x.of_loop and x.choices}
+"""Choices of settings of the loop in the order of their enumerators."""
 
 SAFETY: dict[str, dict[str, Any]] = {
-    "strict": _PERMISSIVE
-    | {
-        "limits": "refuse",
-        "setpoint_lifespan": 0.5,
-        "setpoint_timeout": 0.1,
-        "on_setpoint_loss": "hold",
-        "resume_distance": 0.01,
-        "stamp_check": "refuse",
-        "jump_check": "refuse",
-    },
-    "permissive": _PERMISSIVE,
-    "off": _PERMISSIVE | dict.fromkeys(("limits", "trajectory_limits"), "ignore"),
+    level: {name: (x.default, *x.levels)[min(k, len(x.levels))] for name, x in SETTINGS.items() if x.levels}
+    for k, level in enumerate(LEVELS)
 }
 """Settings by level of safety, for all hosts of the loop; trajectory_limits is the node's alone."""
 
-
-class Status(IntEnum):
-    """What a command answers: eom::Status, of which the first four are those of a FeedforwardCommand."""
-
-    FRESH = 0
-    HELD = 1
-    STOPPING = 2
-    RAMPING = 3
-    WAITING = 4
-    LOST = 5
-
-
-class Settings(NamedTuple):
-    """Settings of the loop that are parameters of the node, too, where they are described."""
-
-    limits: str
-    setpoint_lifespan: float
-    setpoint_timeout: float
-    on_setpoint_loss: str
-    resume_distance: float
-    stamp_check: str
-    jump_check: str
-    stop_duration: float = 0.3
-    ramp_duration: float = 1.0
-    start_tolerance: float = 0.01
-    on_contact: str = "ignore"
+DEFAULTS: dict[str, Any] = {
+    name: x.default
+    for name, x in SETTINGS.items()
+    if x.of_loop and name not in ("mode", "damping_ratio", "effort_on_deactivate", "command_lead")
+}
+"""Of the settings of the loop that all its hosts set as they are given, those of the first level."""
 
 
 def settings_at(safety: str) -> dict[str, Any]:
     """Settings of the loop that a level of safety has; StateError for another one."""
     if safety not in SAFETY:
         raise StateError(f"safety must be one of {', '.join(SAFETY)}, is {safety!r}")
-    return {name: value for name, value in SAFETY[safety].items() if name in Settings._fields}
+    return {name: value for name, value in SAFETY[safety].items() if name in DEFAULTS}
 
+
+Status = IntEnum("Status", "FRESH HELD STOPPING RAMPING WAITING LOST", start=0)
+"""What a command answers: eom::Status, of which the first four are those of a FeedforwardCommand."""
 
 SAID = {
     "released": "efforts are ramped down since setpoints were lost: deactivate and activate again",
@@ -232,6 +360,3 @@ SAID = {
 }
 """What all hosts of the loop say alike: why references are refused, by eom::Refusal, and the rest; the controller is
 filled in with it."""
-
-DEFAULTS = Settings(**settings_at("strict"))
-"""Those of all hosts of the loop, unless they set others."""

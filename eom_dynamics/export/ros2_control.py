@@ -8,18 +8,19 @@ name, are of the exported robot.
 from __future__ import annotations
 
 from pathlib import PurePath
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
+import yaml
 
 from .. import __version__
 from ..actuators.drive_units import SI_UNITS
 from ..arrays import Array
 from ..codegen.c_functions import filled
 from ..control.control_loop import LIMITED_QUANTITIES
-from ..control.headers import DEFAULTS as LOOP_DEFAULTS
 from ..control.measured import SAMPLE_REASONS
-from ..control.settings import DEFAULTS, MODES, SAFETY, SAID
+from ..control.settings import DEFAULTS, MODES, SAID, SETTINGS
 from ..elastic import LimitCheck
 from ..robot import Robot
 from ..robot.writers.parameters import bad_name, robot_as_yaml
@@ -121,9 +122,9 @@ def shared_files() -> dict[str, str]:
     """Files that are the same for every robot."""
     lines = _NOTICE.format(version=__version__).splitlines()
     slashes, hashes = ("\n".join(f"{prefix} {line}" for line in lines) for prefix in ("//", "#"))
-    said = {"samples": SAMPLE_REASONS.values(), "limited": LIMITED_QUANTITIES, "modes": MODES, "levels": SAFETY}
+    said = {"samples": SAMPLE_REASONS.values(), "limited": LIMITED_QUANTITIES, "modes": MODES}
     fields = {name: ", ".join(f'"{text}"' for text in texts) for name, texts in said.items()}
-    fields |= {"notice": slashes, "comment": hashes, **SAID, **LOOP_DEFAULTS}
+    fields |= {"notice": slashes, "comment": hashes, **SAID, **_parameters()}
     description = "Feedforward controller of every elastic-joint arm for ros2_control, and a simulated arm"
     build = template("ros2_control/CMakeLists.txt")
     return {
@@ -131,6 +132,30 @@ def shared_files() -> dict[str, str]:
         **{path: template(f"ros2_control/{name}") for path, name in _PLAIN.items()},
         **{path: filled(template(f"ros2_control/{PurePath(path).name}.in"), **fields) for path in _WITH_TEXTS},
     }
+
+
+def _parameters() -> dict[str, str]:
+    """Parameters of the controller that the node has, too, as generate_parameter_library has them, by their section."""
+    types = {str: "string", float: "double", bool: "bool", list: "double_array"}
+    sections: dict[str, list[str]] = {}
+    for name, x in SETTINGS.items():
+        if x.of_controller:
+            text = x.about.replace("the node", "the controller") if x.of_controller is True else x.of_controller
+            row: dict[str, Any] = {"type": types[type(x.default)], "default_value": x.default}
+            row |= {"description": f"{text[0].upper()}{text[1:]}."} | (
+                {"read_only": True} if x.when == "startup" else {}
+            )
+            several = len(x.default) if isinstance(x.default, list) else 0
+            rules: dict[str, list[Any]] = {
+                "one_of<>": [[*x.choices]] * bool(x.choices),
+                "bounds<>": [*(x.limits or ())],
+            }
+            rules |= {"lower_element_bounds<>": [0.0] * bool(several), "fixed_size<>": [several] * (several > 1)}
+            row["validation"] = {rule: values for rule, values in rules.items() if values}
+            section, _, own = name.rpartition(".")
+            line = f"  {own}: {yaml.safe_dump(row, default_flow_style=True, sort_keys=False, width=10**6).strip()}"
+            sections.setdefault(section or "settings", []).append("  " * bool(section) + line)
+    return {section: "\n".join(lines) for section, lines in sections.items()}
 
 
 def _of_robot(project: Project) -> dict[str, str | bytes]:
@@ -199,7 +224,7 @@ def _constraints(project: Project) -> dict[str, str]:
     limits[np.isinf(limits)] = 1.0
     rows = zip(project.robot.joint_names, limits, strict=True)
     return {
-        "goal_time": repr(DEFAULTS.stop_duration),
+        "goal_time": repr(DEFAULTS["stop_duration"]),
         "stopped": _numbers(np.array([_STOPPED * limits.min()])),
         "tolerances": "\n".join(
             f"      {_quoted(name)}: {{trajectory: {_numbers(np.array([_TRAJECTORY_TIME * limit]))}, "

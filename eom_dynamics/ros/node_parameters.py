@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -20,6 +18,7 @@ from rclpy.exceptions import InvalidParameterValueException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
+from ..control.settings import Setting
 from ..exceptions import RobotDescriptionError
 from ..robot.readers.urdf import XACRO_ENDING
 from ..spelling import hint, listed
@@ -42,65 +41,43 @@ _PROGRAMS = (f"{ROBOT}.urdf", f"{ROBOT}.xacro_arguments")
 _MOST_HINTS = 200
 
 
-@dataclass(frozen=True)
-class Definition:
-    """Definition of a node parameter."""
-
-    default: Any  # the type of an optional parameter without one
-    description: str  # one clause, for ``--help`` and ``ros2 param describe``
-    limits: tuple[float, float] | None = None
-    choices: tuple[str, ...] = ()
-    read_only: bool = False  # can be set at startup only
-    while_inactive: bool = False  # read-only while the node is active, since a change is a step in effort
-
-    def descriptor(self) -> ParameterDescriptor:
-        """Return a new descriptor; declaring a parameter modifies it."""
-        descriptor = ParameterDescriptor(description=self.description, read_only=self.read_only)
-        if self.choices:
-            descriptor.additional_constraints = f"one of {', '.join(self.choices)}"
-        if self.limits:
-            low, high = self.limits
-            if isinstance(self.default, int):
-                descriptor.integer_range = [IntegerRange(from_value=int(low), to_value=int(high), step=1)]
-            else:
-                descriptor.floating_point_range = [FloatingPointRange(from_value=low, to_value=high)]
-        return descriptor
-
-
-fixed = partial(Definition, read_only=True)  # at startup only
-
-
-def while_inactive(
-    default: Any, description: str, limits: tuple[float, float] | None = None, choices: tuple[str, ...] = ()
-) -> Definition:
-    """Definition of a parameter that is read-only while the node is active, as its description says."""
-    described = f"{description}; read-only while the node is active"
-    return Definition(default, described, limits, choices, while_inactive=True)
-
-
-Table = Mapping[str, Definition]  # by name
+Table = Mapping[str, Setting]  # by name
 
 # Parameters of every robot node.
 COMMON: Table = {
-    FILE: Definition(
+    FILE: Setting(
         "",
         "file of the robot on the machine of the node (.yaml, .urdf, .xacro, .xml, .mjcf; a xacro file only if you "
         "trust it); ignored if there are parameters robot.*; read-only while a robot is loaded",
     ),
-    DESCRIPTION: Definition(
+    DESCRIPTION: Setting(
         "", "robot as URDF text; ignored if there are robot.* or robot_file; read-only while a robot is loaded"
     ),
-    SOURCE_NODE: Definition(
+    SOURCE_NODE: Setting(
         "",
         "node whose parameters describe the robot, unless this node's own do; if neither is set, the topic "
         "robot_description is used; read-only while a robot is loaded",
     ),
-    PREFIX: Definition(
+    PREFIX: Setting(
         "",
         "put before the names of the robot's joints, motors and tools, such as left_; if empty, that of "
         "robot_source_node; read-only while a robot is loaded",
     ),
 }
+
+
+def descriptor(definition: Setting) -> ParameterDescriptor:
+    """A new descriptor of a parameter; declaring it modifies that."""
+    found = ParameterDescriptor(description=definition.description, read_only=definition.when == "startup")
+    if definition.choices:
+        found.additional_constraints = f"one of {', '.join(definition.choices)}"
+    if definition.limits:
+        low, high = definition.limits
+        if isinstance(definition.default, int):
+            found.integer_range = [IntegerRange(from_value=int(low), to_value=int(high), step=1)]
+        else:
+            found.floating_point_range = [FloatingPointRange(from_value=low, to_value=high)]
+    return found
 
 
 def declare(node: Node, table: Table) -> None:
@@ -113,21 +90,21 @@ def declare(node: Node, table: Table) -> None:
     for name, definition in table.items():
         value = _as_meant(given.get(name), definition)
         found = definition.default if value is None else value
-        parameter = node.declare_parameter(name, found, definition.descriptor(), ignore_override=value is not None)
+        parameter = node.declare_parameter(name, found, descriptor(definition), ignore_override=value is not None)
         if reason := _objection_to_value(parameter, definition):
             raise InvalidParameterValueException(name, parameter.value, reason)
     for parameter in _start_values(node):
         if is_robots(parameter.name) and not node.has_parameter(parameter.name):
             # Types are checked when the robot is loaded.
-            descriptor = ParameterDescriptor(
+            free = ParameterDescriptor(
                 description="entry of the robot's description: docs/parameter_files.md, docs/actuators.md",
                 dynamic_typing=True,
                 read_only=parameter.name.startswith(_PROGRAMS),
             )
-            node.declare_parameter(parameter.name, parameter.value, descriptor)
+            node.declare_parameter(parameter.name, parameter.value, free)
 
 
-def _as_meant(value: object, definition: Definition) -> float | str | None:
+def _as_meant(value: object, definition: Setting) -> float | str | None:
     """A start value of another type that can have one meaning alone: 500 for 500.0, 9 for "9", or false for "off"."""
     if isinstance(value, bool):
         spellings = ("on", "yes", "true") if value else ("off", "no", "false")
@@ -165,7 +142,7 @@ def objection(parameter: Parameter, node: Node, table: Table, *, loaded: str = "
         return f"{name} is read-only while the node is active, since the watchdog goes by its clock: deactivate first"
     if name in table:
         reason = _objection_to_value(parameter, table[name])
-        if not reason and active and table[name].while_inactive:
+        if not reason and active and table[name].when == "not while active":
             return f"{name} is read-only while the node is active, since a change is a step in effort: deactivate first"
         return reason
     return "" if node.has_parameter(name) else f"{name} is not a parameter of this node"
@@ -216,7 +193,7 @@ def _is_program(parameter: Parameter, node: Node) -> bool:
     return isinstance(path, str) and path.endswith(XACRO_ENDING) and path != start_value(node, parameter.name)
 
 
-def _objection_to_value(parameter: Parameter, definition: Definition) -> str:
+def _objection_to_value(parameter: Parameter, definition: Setting) -> str:
     name, value = parameter.name, parameter.value
     if definition.choices and value not in definition.choices:
         return f"{name} must be one of {', '.join(definition.choices)}, is {value!r}"

@@ -16,8 +16,6 @@ import sys
 import threading
 from pathlib import Path
 
-HIGHEST = 99  # priority of SCHED_FIFO; the lowest is 1
-
 # Of mlockall: all pages that are mapped now, and those that will be.
 _MCL_CURRENT, _MCL_FUTURE = 1, 2
 

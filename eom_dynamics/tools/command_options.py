@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..arguments import option
-from ..control.settings import CHECK_POLICIES, DEFAULTS, LIMIT_POLICIES, SAFETY
+from ..control.settings import CHECK_POLICIES, DEFAULTS, LEVELS, LIMIT_POLICIES
 
 
 def node_parameter(text: str) -> tuple[str, Any]:
     """Name and value of ``NAME=VALUE``, of a parameter of the node; raises ValueError for another text."""
     name, _, value = text.partition("=")
-    known = {key: default for key, default in DEFAULTS._asdict().items() if key not in _OTHERS}
+    known = {key: default for key, default in DEFAULTS.items() if key not in _OTHERS}
     if name not in known:
         raise ValueError(f"must be NAME=VALUE of {', '.join(known)}, is {text!r}")
     if isinstance(known[name], str) and value not in CHECK_POLICIES:
@@ -42,7 +42,7 @@ class CommandOptions:
         parameters: another parameter of the node on which commands depend, such as stop_duration.
     """
 
-    safety: str = option("strict", choices=tuple(SAFETY))
+    safety: str = option("strict", choices=LEVELS)
     limits: str | None = option(None, choices=(*LIMIT_POLICIES, "fail"))
     command_lead: float | None = option(rule="not negative", metavar="S")
     parameters: tuple[tuple[str, Any], ...] = option((), flag="--parameter", metavar="NAME=VALUE", parse=node_parameter)

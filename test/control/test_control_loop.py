@@ -128,7 +128,7 @@ def test_a_setting_beyond_its_range_is_refused_and_leaves_those_before(table: Ro
     for value in (*values, *([math.nan, math.inf] if isinstance(values[0], float) else [])):
         with pytest.raises(StateError, match=f"^{reason}$"):
             loop.configure(**{"resume_distance": 0.2, name: value})
-        assert loop.settings == DEFAULTS._asdict() | {"limits": "clip", "stop_duration": 0.5}
+        assert loop.settings == DEFAULTS | {"limits": "clip", "stop_duration": 0.5}
     loop.configure(resume_distance=0.3)
     moving(loop)
     loop.act("stop")

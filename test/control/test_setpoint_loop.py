@@ -347,7 +347,7 @@ def test_a_new_loop_of_the_same_arm_has_neither_payload_nor_settings() -> None:
     heavy = pair.loop.loop.command["tau"].copy()
     new = pair.loop.renewed()
     assert not new.evaluator.payload.any() and not new.lead
-    assert new.loop.settings == DEFAULTS._asdict()
+    assert new.loop.settings == DEFAULTS
     new.configure(safety="permissive")
     new.read(message(pair.arm))
     new.answer(START, pair.now)

@@ -220,7 +220,7 @@ def test_parameters_are_described_and_checked() -> None:
             loop = re.search(rf"\b{name} = ([\d.]+)[,;]", header)
             assert of_controller or float(loop[1]) == parameter["default_value"]  # type: ignore[index]
     for name in ("stop_duration", "ramp_duration", "resume_distance"):
-        assert declared[name]["default_value"] == getattr(DEFAULTS, name)
+        assert declared[name]["default_value"] == DEFAULTS[name]
 
 
 @pytest.mark.parametrize(("period", "rate"), [(0.0, 1000), (0.004, 250), (0.0003, 3333)])

@@ -10,10 +10,6 @@
 
 namespace eom {
 
-/// What to do if a setpoint or its command exceeds limits, as the parameter limits of the node eom_dynamics: all but
-/// ignore refuse angles that are more than a turn beyond their limits.
-enum class LimitPolicy { ignore, warn, refuse, clip };
-
 /// Relative violation of a limit up to which it is rounding.
 constexpr double LIMIT_TOLERANCE = @limit_tolerance@;
 

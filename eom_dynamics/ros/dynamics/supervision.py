@@ -13,7 +13,7 @@ from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 
 from ...control.setpoint_loop import SetpointLoop
-from ...control.settings import LONGEST_GAP, Settings, Status
+from ...control.settings import DEFAULTS, LONGEST_GAP, Status
 from ...elastic import LimitViolation
 from ...exceptions import StateError
 from ..diagnostics import Level, StatusReport, present
@@ -384,4 +384,4 @@ def _description_of_stop(loop: SetpointLoop) -> str:
 
 
 # Settings of the loop that are parameters of the node, but for those of the stream.
-_SETTINGS = {*Settings._fields} - {"limits", "setpoint_lifespan"}
+_SETTINGS = {*DEFAULTS} - {"limits", "setpoint_lifespan"}

@@ -38,8 +38,8 @@ class Options(NamedTuple):
     lead: float = 0.0
     on_loss: str = "none"
     timeout: float = 0.0
-    stop_duration: float = law.DEFAULTS.stop_duration
-    ramp_duration: float = law.DEFAULTS.ramp_duration
+    stop_duration: float = law.DEFAULTS["stop_duration"]
+    ramp_duration: float = law.DEFAULTS["ramp_duration"]
     checks: Settings = Settings()
     period: int = 1_000_000
     motion: Mapping[str, float] | None = None
@@ -530,7 +530,7 @@ class ReferenceLoop:
         elif command is None:
             plan = Plan(spline, origin, max(now, origin + round(1e9 * max(spline.start, 0.0))))
             first, present = (spline.derivatives(x, 0)[0] for x in (spline.start, t))
-            if plan.begin <= now and np.any(np.abs(first - present) > law.DEFAULTS.start_tolerance):
+            if plan.begin <= now and np.any(np.abs(first - present) > law.DEFAULTS["start_tolerance"]):
                 return
             plan = plan._replace(planned=plan.begin <= now)
         elif origin > now:

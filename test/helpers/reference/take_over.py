@@ -68,7 +68,7 @@ def take_over(
     """
     start = max(at, spline.start)
     away = np.abs(spline.derivatives(start, 0)[0] - later[0])
-    near = bool(np.all(away <= DEFAULTS.start_tolerance + 0.1 * np.abs(later[1])))
+    near = bool(np.all(away <= DEFAULTS["start_tolerance"] + 0.1 * np.abs(later[1])))
     if not near and at + period >= spline.start:
         return None
     knots = spline.t[spline.t > at]
