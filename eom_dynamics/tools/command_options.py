@@ -7,19 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..arguments import option
-from ..control.settings import CHECK_POLICIES, DEFAULTS, LEVELS, LIMIT_POLICIES
+from ..control.settings import DEFAULTS, LEVELS, LIMIT_POLICIES, SETTINGS
 
 
 def node_parameter(text: str) -> tuple[str, Any]:
     """Name and value of ``NAME=VALUE``, of a parameter of the node; raises ValueError for another text."""
     name, _, value = text.partition("=")
-    known = {key: default for key, default in DEFAULTS.items() if key not in _OTHERS}
+    known = [key for key in DEFAULTS if key not in _OTHERS]
     if name not in known:
         raise ValueError(f"must be NAME=VALUE of {', '.join(known)}, is {text!r}")
-    if isinstance(known[name], str) and value not in CHECK_POLICIES:
-        raise ValueError(f"{name} must be one of {', '.join(CHECK_POLICIES)}, is {value!r}")
+    if choices := SETTINGS[name].choices:
+        if value not in choices:
+            raise ValueError(f"{name} must be one of {', '.join(choices)}, is {value!r}")
+        return name, value
     try:
-        return name, type(known[name])(value)
+        return name, float(value)
     except ValueError:
         raise ValueError(f"{name} must be a number, is {value!r}") from None
 

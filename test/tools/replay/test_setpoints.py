@@ -373,7 +373,10 @@ def test_parameters_of_the_node_are_its_checks_of_a_suspect_stream(tmp_path: Pat
     assert report.refusals.total and re.match("in doubt: .*stamp", report.refusals.ranked()[0][0])
 
 
-@pytest.mark.parametrize("text", ["setpoint_timeout=1", "stamp_check=always", "stop_duration=long", "stop_duration"])
+REFUSED = ["setpoint_timeout=1", "stamp_check=always", "on_contact=warn", "stop_duration=long", "stop_duration"]
+
+
+@pytest.mark.parametrize("text", REFUSED)
 def test_parameters_that_the_node_would_refuse_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=text.partition("=")[0]):
         node_parameter(text)
