@@ -9,6 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .vectors import FAMILIES, JOINTS, MOTORS
+from .vectors import SHAFT_UNITS as SHAFT_UNITS
+
 Array = NDArray[np.float64]
 """Array of double-precision numbers."""
 
@@ -29,20 +32,11 @@ def derivative_names(name: str, count: int) -> tuple[str, ...]:
     return tuple(name + k * "d" for k in range(count))
 
 
-STATE_NAMES = derivative_names("q", 5)
-"""Joint variables and their time derivatives."""
+STATE_NAMES, MOTION = FAMILIES["q"].names, FAMILIES["q"].fields
+"""Joint variables and their time derivatives, and words for these."""
 
-MOTION = ("position", "velocity", "acceleration", "jerk", "snap")
-"""Words for these."""
-
-WRENCH_NAMES = derivative_names("W", 3)
-"""Tool wrench and its time derivatives."""
-
-PAYLOAD_NAMES = derivative_names("P", 3)
-"""Inertial parameters of a payload and their time derivatives."""
-
-EFFORT_NAMES = derivative_names("tau", 3)
-"""Joint efforts and their time derivatives."""
+WRENCH_NAMES, PAYLOAD_NAMES, EFFORT_NAMES = (FAMILIES[name].names for name in ("W", "P", "tau"))
+"""Tool wrench, inertial parameters of a payload, and joint efforts, with their time derivatives."""
 
 
 def name_of(names: Sequence[str], order: int) -> str:
@@ -51,23 +45,12 @@ def name_of(names: Sequence[str], order: int) -> str:
 
 
 UNITS = {
-    "position": "rad",
-    "velocity": "rad/s",
-    "acceleration": "rad/s²",
-    "jerk": "rad/s³",
-    "snap": "rad/s⁴",
-    "effort": "N m",
-    "effort_rate": "N m/s",
-    "effort_acceleration": "N m/s²",
-    "motor_position": "rad",
-    "motor_velocity": "rad/s",
-    "motor_acceleration": "rad/s²",
-    "motor_effort": "N m",
+    field: x.unit + ("", "/s", "/s²", "/s³", "/s⁴")[k + x.order]
+    for x in FAMILIES.values()
+    for k, field in enumerate(x.fields)
+    if x.unit and x.of in (JOINTS, MOTORS)
 }
-"""Of joints, and of motors reflected to the link side of their gears; for revolute and helical joints."""
-
-SHAFT_UNITS = {"speed": "rad/s", "torque": "N m", "current": "A", "voltage": "V"}
-"""Of motor shafts, before the gear."""
+"""Of fields of messages: of joints, and of motors reflected to the link side of their gears, if they are revolute."""
 
 
 def unit(quantity: str, joint_type: str = "revolute") -> str:

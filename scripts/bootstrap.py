@@ -108,7 +108,7 @@ def steps(extras):
         build_all,
     ]
     loop = [*sorted(ROOT.glob("eom_dynamics/control/eom/*")), ROOT / "scripts/loop_sources.py"]
-    filled_by = ("control/headers.py", "control/settings.py", "codegen/cache.py", "filling.py")
+    filled_by = ("control/headers.py", "control/settings.py", "codegen/cache.py", "filling.py", "vectors.py")
     loop += [ROOT / "eom_dynamics" / name for name in filled_by]
 
     version = sys.version.split()[0]

@@ -81,7 +81,7 @@ def imported_by(path: Path) -> set[str]:
 
 
 ROOMS = (
-    *("exceptions", "filling", "spelling", "terminal", "arrays", "correlation", "arguments"),
+    *("exceptions", "filling", "vectors", "spelling", "terminal", "arrays", "correlation", "arguments"),
     *("jet", "elementary", "lie", "jet_functions", "actuators", "robot", "recursion", "codegen", "kinematics"),
     *("equations", "lagrange", "constraints", "floating_base", "dynamics", "contacts", "loops", "elastic"),
     *("trajectory", "simulation", "identification", "control", "export", "recordings"),

@@ -22,6 +22,7 @@ from ..recursion.newton_euler import inverse_dynamics_on_base, specific_force
 from ..recursion.passive_efforts import passive_energy
 from ..recursion.scalars import Matrix, Numbers, Vector, cross, dot, entries, minus, plus, product, transposed_product
 from ..robot import Frame, Robot
+from ..vectors import FAMILIES
 from .expressions import Scalar
 from .kinematic_programs import frame_details, pose_entries, tool_tree
 from .programs import WITH_PAYLOAD, carrying_jets
@@ -30,7 +31,7 @@ from .recipe import Inputs, Outputs, Recipe, declared, levels
 RATE_NAMES = ("nu", "nud", "nudd", "nuddd")
 """Twist of the base and joint rates, and their time derivatives."""
 
-IMU_NAMES = ("w", "wd", "wdd", "wddd"), ("f", "fd", "fdd")
+IMU_NAMES = FAMILIES["w"].names, FAMILIES["f"].names
 """Angular velocity and specific force of the base, and their time derivatives."""
 
 

@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, Array
-from ..codegen.floating_programs import IMU_NAMES
-from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
-from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, STIFFNESS_NAMES
+from ..arrays import STATE_NAMES, Array
 from ..exceptions import StateError
 from ..robot import Payload
 from ..trajectory import Spline
+from ..vectors import AXES, JOINTS, MOTORS, TOOLS, of_part
 from .headers import source
 from .online_trajectory import MotionLimits
 from .robot_table import RobotTable, raise_reason
@@ -107,15 +105,14 @@ class ControlLoop:
         self.size: int = self._library.loop_size(self.address)
         self.given_address: int = self._library.loop_rest(self.address, 0)
         n, m, tools = arm.robot.n, len(arm.motor_names), len(arm.robot.tools)
-        motion = dict.fromkeys((*STATE_NAMES, *STIFFNESS_NAMES, DEFLECTION), n)
-        motion |= dict.fromkeys(WRENCH_NAMES, 6 * tools) | {FRICTION_STATE: m}
-        motion |= dict.fromkeys((*IMU_NAMES[0], *IMU_NAMES[1]), 3)
-        self.given, self.setpoint = self.vectors("given", motion), self.vectors("setpoint", motion)
-        command = dict.fromkeys(EFFORT_NAMES, n) | dict.fromkeys(MOTOR_NAMES, m)
+        sizes = {JOINTS: n, MOTORS: m, TOOLS: 6 * tools, AXES: 3}
+        motion, base, command, sent = (
+            {name: sizes[of] for name, of in of_part(part).items()} for part in ("setpoint", "base", "command", "sent")
+        )
+        self.given, self.setpoint = self.vectors("given", motion | base), self.vectors("setpoint", motion | base)
         self.command = self.vectors("command", command)
         self.exceeded = self.vectors("exceeded", command | dict.fromkeys(STATE_NAMES, n))
         self.released = self.vectors("released", command)
-        sent = dict.fromkeys(DRIVE_NAMES, m) | dict.fromkeys(SENT_NAMES, n)
         self.sent, self.sent_last = self.vectors("sent", sent), self.vectors("released", sent)
         self.given_state, self.state = _state_of(self.given), _state_of(self.setpoint)
         ends = dict.fromkeys(STATE_NAMES, n)

@@ -19,30 +19,26 @@ from numpy.typing import NDArray
 from ..arguments import all_finite, first_not_finite
 from ..arrays import Array
 from ..exceptions import StateError, StiffnessError
+from ..vectors import FAMILIES
 from .joint_order import JointOrder, shown_name
 
-# Setpoints and requests: q to qdddd; wrenches at the tools, and commanded stiffness, with time derivatives; the base.
-STATE_FIELDS = ("position", "velocity", "acceleration", "jerk", "snap")
-WRENCH_FIELDS = ("wrench", "wrench_rate", "wrench_acceleration")
-STIFFNESS_FIELDS = ("stiffness", "stiffness_rate", "stiffness_acceleration")
-BASE_FIELD = "base"
+# Setpoints and requests: q to qdddd; wrenches at the tools, and commanded stiffness; commands and responses, by joint;
+# and of BaseMotion. With time derivatives.
+STATE_FIELDS, WRENCH_FIELDS, STIFFNESS_FIELDS, EFFORT_FIELDS, ANGULAR_FIELDS, FORCE_FIELDS = (
+    FAMILIES[name].fields for name in ("q", "W", "k", "tau", "w", "f")
+)
+BASE_FIELD, BASE_SHAPE = "base", (len(ANGULAR_FIELDS + FORCE_FIELDS), 3)
+
+# Commands and responses, by joint and by motor; in the order of :class:`eom_dynamics.Feedforward`.
+COMMAND_FIELDS = tuple(field for x in FAMILIES.values() if x.part == "command" for field in x.fields)
+MOTOR_FIELDS = COMMAND_FIELDS[len(EFFORT_FIELDS) :]
+
+# A measured JointState, and that on the topic motor_setpoint with the fields of the command that it repeats.
+MEASURED_FIELDS = FAMILIES["drive_position"].fields
+MOTOR_SETPOINT_FIELDS = {name: f"motor_{name}" for name in MEASURED_FIELDS}
 
 # Where a stream without rates belongs.
 POSITIONS_ALONE = "positions without their rates go to the topic target"
-
-# BaseMotion: angular velocity and specific force of a moving base with time derivatives, and the shape of its numbers.
-ANGULAR_FIELDS = ("angular_velocity", "angular_acceleration", "angular_jerk", "angular_snap")
-FORCE_FIELDS = ("specific_force", "specific_force_rate", "specific_force_acceleration")
-BASE_SHAPE = (len(ANGULAR_FIELDS + FORCE_FIELDS), 3)
-
-# Commands and responses, by joint and by motor; in the order of :class:`eom_dynamics.Feedforward`.
-EFFORT_FIELDS = ("effort", "effort_rate", "effort_acceleration")
-MOTOR_FIELDS = ("motor_position", "motor_velocity", "motor_acceleration", "motor_effort")
-COMMAND_FIELDS = EFFORT_FIELDS + MOTOR_FIELDS
-
-# A measured JointState, and that on the topic motor_setpoint with the fields of the command that it repeats.
-MEASURED_FIELDS = ("position", "velocity", "effort")
-MOTOR_SETPOINT_FIELDS = {"position": "motor_position", "velocity": "motor_velocity", "effort": "motor_effort"}
 
 
 def read_samples(

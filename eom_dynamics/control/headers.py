@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 from ..codegen.cache import digest
 from ..filling import SETTLED, TOLERANCE, filled
+from ..vectors import VECTORS, of_part
 from .settings import CHOICES, CONSTANTS, SAFETY, SETTINGS, settings_at
 
 LARGEST_LOADED = {"joints": 64, "motors": 128, "tools": 16}
@@ -31,7 +31,8 @@ def _settings() -> dict[str, str]:
             texts = [f"{end:g}".replace("e+0", "e").replace("e-0", "e-") for end in (low, high)]
             rows.append(f'    EOM_NUMBER({name}, {low}, {high}, "{" to ".join(texts)}{x.unit and " " + x.unit}"),')
         else:
-            rows.append(f"    EOM_CHOICE({name}, {len(x.choices) - 1}, {_quoted(x.choices)}),")
+            choices = ", ".join(f'"{choice}"' for choice in x.choices)
+            rows.append(f"    EOM_CHOICE({name}, {len(x.choices) - 1}, {choices}),")
     safety = [
         f'{{"{level}", "{name}", {CHOICES[name].index(value) if isinstance(value, str) else value}}}'
         for level in SAFETY
@@ -45,10 +46,6 @@ def _settings() -> dict[str, str]:
     }
 
 
-def _quoted(names: Iterable[str]) -> str:
-    return ", ".join(f'"{name}"' for name in names)
-
-
 def source(name: str) -> str:
     """Text of a file of the folder, with ``@fields@``."""
     return (_FOLDER / name).read_text(encoding="ascii")
@@ -59,10 +56,16 @@ def loop_headers() -> dict[str, str]:
     """Headers by path."""
     # Of what a robot's library and its user have in common, and of its code alone: comments and layout may change.
     shared = {"settled": repr(SETTLED)} | {f"most_{name}": str(most) for name, most in LARGEST_LOADED.items()}
+    shared["vectors"] = " ".join(f"X({name})" for name in VECTORS)
     table = filled(source("robot_table.hpp"), **shared, robot_abi="")
     abi = digest("".join(re.sub(r"//.*", "", table).split()))[:8]
     constants = {name.lower(): _literal(x) for name, x in (CONSTANTS | {"limit_tolerance": TOLERANCE}).items()}
-    fields = _settings() | shared | constants | {"robot_abi": f"0x{abi}"}
+    first = {"k": "Robot::nominal_stiffness", "friction_state": "Robot::settled_friction"}
+    parts = {
+        part: " ".join(f"X({of}, {name}, {first.get(name, '{}')})" for name, of in of_part(part).items())
+        for part in ("setpoint", "payload", "base", "command", "sent")
+    }
+    fields = _settings() | parts | shared | constants | {"robot_abi": f"0x{abi}"}
     names = sorted(entry.name for entry in _FOLDER.iterdir() if entry.is_file() and entry.name != "loop.cpp")
     texts = {name: filled(source(name), **fields) for name in names}
     sources = digest(source("loop.cpp"), *(part for file in texts.items() for part in file))

@@ -23,16 +23,7 @@ from ..elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ..exceptions import KernelError
 from .cdr import MessageLayout
 from .control_loop import ControlLoop
-from .fields import (
-    BASE_FIELD,
-    BASE_SHAPE,
-    EFFORT_FIELDS,
-    MOTOR_FIELDS,
-    STATE_FIELDS,
-    STIFFNESS_FIELDS,
-    WRENCH_FIELDS,
-    getter,
-)
+from .fields import BASE_FIELD, BASE_SHAPE, STIFFNESS_FIELDS, WRENCH_FIELDS, getter
 from .joint_order import JointOrder
 
 FEEDFORWARD, MOTOR_SETPOINT, EFFORT_COMMAND = range(3)
@@ -161,7 +152,7 @@ def message_shape(setpoint: Any) -> Shape:
 def setpoint_layout(shape: Shape, n: int) -> MessageLayout:
     """Layout of a ``JointTrajectorySetpoint`` with this shape, for n joints."""
     layout = MessageLayout().header(shape.frame_id).strings(shape.joint_names)
-    for _ in STATE_FIELDS:
+    for _ in STATE_NAMES:
         layout.doubles(n)
     for count in shape.wrenches:
         layout.doubles(count, _WRENCH_SIZE)
@@ -175,10 +166,10 @@ def feedforward_layout(
 ) -> MessageLayout:
     """Layout of a fresh ``FeedforwardCommand``."""
     layout = MessageLayout().header(frame_id).strings(joint_names).byte(0).byte(0).double(lead)
-    for _ in EFFORT_FIELDS:
+    for _ in EFFORT_NAMES:
         layout.doubles(len(joint_names))
     layout.strings(motor_names)
-    for _ in MOTOR_FIELDS:
+    for _ in MOTOR_NAMES:
         layout.doubles(len(motor_names))
     return layout
 

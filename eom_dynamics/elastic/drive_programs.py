@@ -27,6 +27,7 @@ from ..codegen.programs import WITH_PAYLOAD, carrying_jets
 from ..jet import Jet
 from ..recursion import PARAMETERS
 from ..robot import Robot
+from ..vectors import FAMILIES
 from .limit_violations import LimitViolation
 from .motor_programs import MOTOR_NAMES
 from .motor_side import MotorSide
@@ -51,11 +52,8 @@ class Drive(NamedTuple):
     exceeded: tuple[LimitViolation, ...]
 
 
-DRIVE_NAMES = ("drive_position", "drive_velocity", "drive_effort")
-"""Names of the numbers of the drives."""
-
-SENT_NAMES = ("sent_effort", "sent_effort_rate")
-"""Names of joint efforts that are sent, and of their time derivative."""
+DRIVE_NAMES, SENT_NAMES = (FAMILIES[name].names for name in ("drive_position", "sent_effort"))
+"""Names of the numbers of the drives; of joint efforts that are sent, and of their time derivative."""
 
 SHARE = "share"
 """Name of the share of the robot's own efforts that is taken out, or added, and its time derivative: (1, 0) but while

@@ -19,21 +19,16 @@ from ..codegen.program import Program, Sizes, trace
 from ..elementary import clipped, select
 from ..filling import SETTLED as SETTLED
 from ..jet import Jet
+from ..vectors import FAMILIES
 from .motor_side import MotorSide
 
-STIFFNESS_NAMES = ("k", "kd", "kdd")
-"""Names of commanded stiffness and its time derivatives."""
+STIFFNESS_NAMES, DELTA_NAMES = (FAMILIES[name].names for name in ("k", "delta"))
+"""Names of commanded stiffness, and of deflections at the motors, with their time derivatives."""
 
-DEFLECTION = "deflection"
-"""Name of the state of damped springs."""
+DEFLECTION, FRICTION_STATE = "deflection", "friction_state"
+"""Names of the state of damped springs, and of the states of presliding friction."""
 
-FRICTION_STATE = "friction_state"
-"""Name of the states of presliding friction."""
-
-DELTA_NAMES = ("delta", "deltad", "deltadd")
-"""Names of deflections at the motors and their time derivatives."""
-
-MOTOR_NAMES = ("motor_position", "motor_velocity", "motor_acceleration", "motor_effort")
+MOTOR_NAMES = (*FAMILIES["motor_position"].names, "motor_effort")
 """Names of motor motion and effort."""
 
 SHAFT = ("torque", "speed", "current", "voltage", "clipped_effort")

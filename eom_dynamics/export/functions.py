@@ -27,12 +27,10 @@ from ..recursion.inverse_mass_matrix import solver
 from ..recursion.scalars import minus
 from ..robot import Robot
 from ..robot.mass_matrix import admits_articulated_bodies, joints_without_inertia
+from ..vectors import FAMILIES
 
-ACCELERATIONS = ("link_acceleration", "rotor_acceleration")
-"""Outputs of the plant."""
-
-MOTOR_STATE = ("theta", "thetad")
-"""Inputs: motor positions and velocities."""
+ACCELERATIONS, MOTOR_STATE = ("link_acceleration", "rotor_acceleration"), FAMILIES["theta"].names
+"""Outputs of the plant; and of its inputs, motor positions and velocities."""
 
 
 def plant(robot: Robot, side: MotorSide) -> Program:

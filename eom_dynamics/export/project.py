@@ -11,17 +11,17 @@ from functools import cached_property
 import numpy as np
 
 from .. import __version__
-from ..arrays import SHAFT_UNITS, STATE_NAMES, unit
+from ..arrays import at_joint, unit
 from ..codegen.backends import require_numeric_robot
 from ..codegen.program import Program
 from ..codegen.programs import WITH_PAYLOAD
 from ..elastic import ElasticArm
 from ..elastic.carried_rotors import SPIN
-from ..elastic.drive_programs import DRIVE_NAMES, SHARE
 from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, SETTLED
 from ..elastic.motor_side import MotorSide
 from ..exceptions import RobotDescriptionError
 from ..robot import Robot
+from ..vectors import AXES, TOOLS, VECTORS
 from .functions import (
     DRIVE_COMMAND,
     DRIVE_STATE,
@@ -37,65 +37,6 @@ from .functions import (
 
 # MATLAB truncates names to 63 characters, and suffixes of the robot's name have up to 26.
 _LONGEST_NAME = 37
-
-# Vectors and their time derivatives, the meaning of the first, its quantity, and the order of its derivative.
-_FAMILIES = (
-    (STATE_NAMES, "joint variables", "position", 0),
-    (("W", "Wd", "Wdd"), "tool wrench", "wrench", 0),
-    (("k", "kd", "kdd"), "commanded stiffness", "stiffness", 0),
-    (("deflection",), "present deflections of damped springs", "position", 0),
-    (("deflection_now",), "deflections of damped springs after the step", "position", 0),
-    (("tau_before", "taud_before", "taudd_before"), "joint efforts at the start of the step", "effort", 0),
-    (("tau", "taud", "taudd"), "joint efforts", "effort", 0),
-    (("motor_position", "motor_velocity", "motor_acceleration"), "motor positions", "position", 0),
-    (("motor_position_before",), "motor positions at the setpoint before", "position", 0),
-    (("motor_effort",), "motor efforts", "effort", 0),
-    (("theta", "thetad"), "motor positions", "position", 0),
-    (("tau_m",), "motor efforts", "effort", 0),
-    (("joint_friction",), "efforts against the friction of joints that is part of their efforts", "effort", 0),
-    (("motor_friction",), "efforts against the friction of motors without presliding", "effort", 0),
-    (("spin",), "motor efforts that accelerate the rotors", "effort", 0),
-    (("clipped_effort",), "motor efforts within the limits of torque, current and voltage", "effort", 0),
-    (("spring_effort", "spring_effort_rate"), "efforts of the springs on the links", "effort", 0),
-    (("stiffness", "stiffness_rate"), "commanded stiffness, of pairs that of the deflections", "stiffness", 0),
-    (("sent_effort", "sent_effort_rate"), "joint efforts without those that the robot adds", "effort", 0),
-    (("beta",), "joint efforts less rates of the momenta", "effort", 0),
-    (("on_links",), "efforts of the springs on the links", "effort", 0),
-    (("load",), "efforts of the springs at the motors", "effort", 0),
-    (("effort",), "motor efforts without acceleration", "effort", 0),
-    (("delta", "deltad", "deltadd"), "deflections at the motors", "position", 0),
-    (("link_acceleration",), "joint accelerations", "position", 2),
-    (("rotor_acceleration",), "motor accelerations", "position", 2),
-)
-
-_VECTORS = {
-    name: (text if k == 0 else f"time derivative {k} of {names[0]}", quantity, order + k)
-    for names, text, quantity, order in _FAMILIES
-    for k, name in enumerate(names)
-}
-
-# Of the base, and of motor shafts.
-_OTHERS = {
-    "w": "angular velocity of the base in its frame, rad/s",
-    "wd": "its time derivative, rad/s^2",
-    "wdd": "its second time derivative, rad/s^3",
-    "wddd": "its third time derivative, rad/s^4",
-    "f": "specific force at the origin of the base in its frame: acceleration less gravity, m/s^2",
-    "fd": "its time derivative, m/s^3",
-    "fdd": "its second time derivative, m/s^4",
-    "p": "momenta of the joint variables, N m s and N s",
-    "step": "time of the step, s; zero keeps deflections; negative: those without transient, and friction by velocity",
-    FRICTION_STATE: "states of presliding friction, -1 to 1",
-    f"{FRICTION_STATE}_now": "states of presliding friction after the step, -1 to 1",
-    SHARE: "of the efforts that the robot adds, and its time derivative: 1 and 0 but while efforts fade; 1, 1/s",
-    **dict.fromkeys(DRIVE_NAMES, "of the motors, in the units of their drives"),
-    "tool_poses": "poses of all tools in the base frame, 4 x 4 each, row-major, m",
-    "tool_jacobians": "Jacobians of all tools in their frames, 6 x n each, row-major: angular velocity, velocity",
-    "P": "inertial parameters of the payload at each tool, in its frame: mass, first moment x y z, inertia about the "
-    "origin xx xy xz yy yz zz; kg, kg m, kg m^2",
-    "Pd": "their time derivative, per s",
-    "Pdd": "their second time derivative, per s^2",
-} | {name: f"{name} of the motors before their gears, {text}" for name, text in SHAFT_UNITS.items()}
 
 SUMMARIES = {
     "inverse_dynamics": "Joint efforts with their first and second time derivatives.",
@@ -209,17 +150,20 @@ class Project:
         """Description of an input or output, with its unit."""
         if vector in _MATRICES:
             return f"{_MATRICES[vector]}, SI units"
-        if vector in _OTHERS:
-            return _OTHERS[vector]
         if is_pose(vector):
             tool = self.robot.tools[int(vector.partition("_")[2] or 1) - 1]
             return f"pose of {in_ascii(tool.name)} in the base frame, m"
-        text, quantity, order = _VECTORS[vector]
-        rate = "" if order == 0 else "/s" if order == 1 else f"/s^{order}"
-        if quantity == "wrench":
-            return f"{text}, N m{rate} and N{rate}"
-        units = dict.fromkeys(_unit(quantity, joint.type) for joint in self.robot.independent_joints)
-        return f"{text}, {' or '.join(name + rate for name in units)}"
+        family, k = VECTORS[vector]
+        if family.order < 0:
+            return family.about
+        text = f"time derivative {k} of {family.names[0]}" if k else family.about
+        order = family.order + k
+        rate = f"/s^{order}" if order > 1 else "/s" * order
+        if not family.unit:
+            return text + f", per {rate[1:]}" * (k > 0)
+        types = ["revolute"] if family.of in (AXES, TOOLS) else [joint.type for joint in self.robot.independent_joints]
+        units = (at_joint(family.unit, x).replace(" and ", f"{rate} and ") + rate for x in types)
+        return f"{text}, {' or '.join(dict.fromkeys(units))}"
 
     def notes(self, function: str) -> list[str]:
         """Notes on a function for its users, in ASCII, one line each."""
@@ -240,12 +184,6 @@ class Project:
             unknown = "" if "step" in vectors else f"; {SETTLED:g} stands for that of the velocity"
             notes.append(f"{FRICTION_STATE} is read at {sliding}{unknown}.")
         return notes
-
-
-def _unit(quantity: str, joint_type: str) -> str:
-    if quantity == "stiffness":
-        return f"{unit('effort', joint_type)}/{unit('position', joint_type)}"
-    return unit(quantity, joint_type)
 
 
 def is_pose(vector: str) -> bool:

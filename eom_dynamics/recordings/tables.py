@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from ..arrays import Array
-from ..control.fields import EFFORT_FIELDS, MEASURED_FIELDS
+from ..control.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_SETPOINT_FIELDS
 from ..exceptions import require
 from ..identification import IdentificationError
 from ..spelling import duplicates, listed
@@ -33,7 +33,7 @@ TABLES = (".csv", ".parquet", ".npz")
 
 COLUMNS = {
     "links": MEASURED_FIELDS,
-    "motors": ("motor_position", "motor_velocity", "motor_effort"),
+    "motors": tuple(MOTOR_SETPOINT_FIELDS.values()),
     "currents": ("motor_position", "motor_velocity", "current"),
 }
 """By side of the springs: first parts of the names of columns of positions, velocities and efforts."""

@@ -263,7 +263,7 @@ double tracking_error(std::int64_t rate, double step)
         const std::int64_t now = (1 + i) * 1'000'000'000 / rate;
         loop.refer(x, now);
         const eom::LoopOutput<Robot> &output = loop.update(now, 1 / static_cast<double>(rate), {});
-        std::copy(output.sent.effort.begin(), output.sent.effort.end(), plant.commanded.effort.begin());
+        std::copy(output.sent.drive_effort.begin(), output.sent.drive_effort.end(), plant.commanded.effort.begin());
         if (!plant.advance(1 / static_cast<double>(rate), step))
             return inf;
         x = wave((static_cast<double>(i) + 1) / static_cast<double>(rate));
@@ -473,10 +473,10 @@ void restarts()
 eom::MotorVector<Robot> sent_effort(const eom::Setpoint<Robot> &x, const eom::Command<Robot> &y)
 {
     eom::DriveCommand<Robot> sent;
-    sent.effort = y.motor_effort;
+    sent.drive_effort = y.motor_effort;
     if (robot().converts())
         robot().drive_command(x, y, y.motor_effort, y.tau, {1, 0}, sent);
-    return sent.effort;
+    return sent.drive_effort;
 }
 
 /// What remains where the loop is switched off in motion, and that the loop goes on where it is restarted at once.
@@ -491,12 +491,12 @@ void switched_off()
         loop.configure(parameters);
         const eom::LoopOutput<Robot> &y = loop.output();
         eom::Measurement<Robot> measured = at_rest();
-        expect(loop.release(measured).velocity == eom::MotorVector<Robot>{}, "what is not commanded may be switched off");
+        expect(loop.release(measured).drive_velocity == eom::MotorVector<Robot>{}, "what is not commanded may be switched off");
         loop.restart(measured);
         loop.refer(wave(0.3), 0);
         loop.update(0, 1e-3, measured);
-        const auto last = y.sent.position;
-        const auto effort = y.sent.effort;
+        const auto last = y.sent.drive_position;
+        const auto effort = y.sent.drive_effort;
         eom::Setpoint<Robot> there = robot().rest();
         eom::Command<Robot> gravity;
         there.q = measured.q = wave(0.35).q;
@@ -505,12 +505,12 @@ void switched_off()
         const auto expected = efforts == Efforts::keep      ? effort
                               : efforts == Efforts::gravity ? sent_effort(there, gravity)
                                                             : eom::MotorVector<Robot>{};
-        expect(sent.effort == expected && sent.position == last && sent.velocity == eom::MotorVector<Robot>{},
+        expect(sent.drive_effort == expected && sent.drive_position == last && sent.drive_velocity == eom::MotorVector<Robot>{},
                "switched off, positions and the efforts of effort_on_deactivate remain");
         measured.q = wave(0.3).q;
         measured.motor_position = y.command.motor_position;
         loop.restart(measured, 1);
-        expect(y.sent.position == last && y.sent.effort == effort, "and all of them once it is on again");
+        expect(y.sent.drive_position == last && y.sent.drive_effort == effort, "and all of them once it is on again");
     }
 }
 

@@ -544,7 +544,8 @@ class SentOracle:
         leader, pace = leaders(record), record.numbers["pace"]
         h = np.clip(np.diff(record.time) * 1e-9, 0, LONGEST_STEP)
         plays = (leader[1:] == PLAYING) & (leader[:-1] == PLAYING) & ~marks.posted[1:] & ~marks.restarted[1:]
-        plays &= np.abs(np.diff(record.numbers["path_time"])) <= 2 * LONGEST_STEP  # of one motion
+        goes_on = np.diff(record.numbers["path_time"])
+        plays &= (goes_on >= 0) & (goes_on <= 2 * LONGEST_STEP)  # of one motion
         most = 2.5 / float(settings.others["stop_duration"]) * h
         yield from _beyond("pace", np.where(plays, np.abs(np.diff(pace)), 0)[:, None], most[:, None] + 1e-9, first=1)
 

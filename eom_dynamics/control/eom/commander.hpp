@@ -412,13 +412,13 @@ class Commander {
     /// effort_on_deactivate, unless these have faded. The output stays as it is.
     const DriveCommand<Robot> &release(const Measurement<Robot> &measured, bool faded) noexcept
     {
-        released_ = {output.sent.position, {}, {}, {}, {}};
+        released_ = {output.sent.drive_position, {}, {}, {}, {}};
         released_command_ = {};
         final_efforts_ = false;
         released_command_.motor_position = output.command.motor_position;
         if (parameters.effort_on_deactivate == EffortOnDeactivate::keep) {
-            released_.effort = output.sent.effort;
-            released_.joint_effort = output.sent.joint_effort;
+            released_.drive_effort = output.sent.drive_effort;
+            released_.sent_effort = output.sent.sent_effort;
             released_command_.tau = output.joint_effort;
             released_command_.motor_effort = output.motor_effort;
         } else if (parameters.effort_on_deactivate == EffortOnDeactivate::gravity && !faded) {
@@ -438,8 +438,8 @@ class Commander {
                 DriveCommand<Robot> sent{{}, {}, result_.motor_effort, result_.tau, {}};
                 if (robot.converts())
                     robot.drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent);
-                released_.effort = sent.effort;
-                released_.joint_effort = sent.joint_effort;
+                released_.drive_effort = sent.drive_effort;
+                released_.sent_effort = sent.sent_effort;
                 final_efforts_ = true;
                 released_command_.tau = result_.tau;
                 released_command_.motor_effort = result_.motor_effort;
@@ -694,10 +694,10 @@ class Commander {
             if (robot.drive_command(sent_for_, y, output.motor_effort, output.joint_effort, share, sent))
                 output.sent = sent;
         } else {
-            output.sent.position = y.motor_position;
-            output.sent.velocity = y.motor_velocity;
-            output.sent.effort = output.motor_effort;
-            output.sent.joint_effort = output.joint_effort;
+            output.sent.drive_position = y.motor_position;
+            output.sent.drive_velocity = y.motor_velocity;
+            output.sent.drive_effort = output.motor_effort;
+            output.sent.sent_effort = output.joint_effort;
         }
     }
 

@@ -62,7 +62,7 @@ struct FilledTable : RobotTable {
         } spans[] = {
 #define EOM_SPAN(name) {#name, &name},
             EOM_OF_TABLE(EOM_SPAN)
-#define EOM_ENDS(name) {"lower." #name, &lower.name}, {"upper." #name, &upper.name},
+#define EOM_ENDS(size, name) {"lower." #name, &lower.name}, {"upper." #name, &upper.name},
             EOM_LIMITED(EOM_ENDS)};
         const auto *found = named(spans, name);
         if (!found)

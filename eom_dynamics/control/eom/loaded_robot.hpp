@@ -30,8 +30,8 @@ class LoadedRobot {
     }();
 
     struct Ends {
-        std::array<Scalar, N> q, qd, qdd, qddd, tau, taud, motor_sum;
-        std::array<Scalar, M> motor_velocity, motor_effort;
+#define EOM_WIDE(size, name) std::array<Scalar, size> name;
+        EOM_LIMITED(EOM_WIDE)
     };
 
     /// Numbers with room for the most.
@@ -73,28 +73,16 @@ class LoadedRobot {
                 writes(more...);
         }
 
-        void take(const Setpoint<LoadedRobot> &x) noexcept
-        {
-            reads(V::q, x.q, V::qd, x.qd, V::qdd, x.qdd, V::qddd, x.qddd, V::qdddd, x.qdddd);
-            reads(V::W, x.W, V::Wd, x.Wd, V::Wdd, x.Wdd, V::k, x.k, V::kd, x.kd, V::kdd, x.kdd);
-            reads(V::deflection, x.deflection, V::friction_state, x.friction_state, V::P, x.P, V::Pd, x.Pd, V::Pdd, x.Pdd);
-            const auto &base = x.base;
-            reads(V::w, base.w, V::wd, base.wd, V::wdd, base.wdd, V::wddd, base.wddd);
-            reads(V::f, base.f, V::fd, base.fd, V::fdd, base.fdd);
-        }
+#define EOM_READS(Type, name, initial) reads(V::name, x.name);
+#define EOM_READS_BASE(Type, name, initial) reads(V::name, x.base.name);
+        void take(const Setpoint<LoadedRobot> &x) noexcept { EOM_SETPOINT(EOM_READS) EOM_PAYLOAD(EOM_READS) EOM_BASE(EOM_READS_BASE) }
+        void take(const Command<LoadedRobot> &x) noexcept { EOM_COMMAND(EOM_READS) }
+        void take(const DriveCommand<LoadedRobot> &x) noexcept { EOM_SENT(EOM_READS) }
 
-        void take(const Command<LoadedRobot> &y) noexcept
-        {
-            reads(V::tau, y.tau, V::taud, y.taud, V::taudd, y.taudd, V::motor_effort, y.motor_effort);
-            reads(V::motor_position, y.motor_position, V::motor_velocity, y.motor_velocity);
-            reads(V::motor_acceleration, y.motor_acceleration);
-        }
-
-        void take(const DriveCommand<LoadedRobot> &sent) noexcept
-        {
-            reads(V::drive_position, sent.position, V::drive_velocity, sent.velocity, V::drive_effort, sent.effort);
-            reads(V::sent_effort, sent.joint_effort, V::sent_effort_rate, sent.joint_effort_rate);
-        }
+        /// Has a kernel write a command, or what is sent.
+#define EOM_WRITES(Type, name, initial) writes(V::name, y.name);
+        void give(Command<LoadedRobot> &y) noexcept { EOM_COMMAND(EOM_WRITES) }
+        void give(DriveCommand<LoadedRobot> &y) noexcept { EOM_SENT(EOM_WRITES) }
 
         void take(const Measurement<LoadedRobot> &x) noexcept
         {
@@ -270,11 +258,10 @@ class LoadedRobot {
         at.take(x);
         at.take(y);
         at.reads(V::tau, joint_effort, V::motor_effort, motor_effort, V::share, share);
-        at.writes(V::drive_position, sent.position, V::drive_velocity, sent.velocity, V::drive_effort, sent.effort);
-        at.writes(V::sent_effort, sent.joint_effort, V::sent_effort_rate, sent.joint_effort_rate);
+        at.give(sent);
         at.run(x.loaded && kernels_.drive_command_with_payload.call ? kernels_.drive_command_with_payload
                                                                     : kernels_.drive_command);
-        return finite(sent.position, sent.velocity, sent.effort) && finite(sent.joint_effort);
+        return finite(sent.drive_position, sent.drive_velocity, sent.drive_effort) && finite(sent.sent_effort);
     }
 
     void drive_state(const std::array<Scalar, N> &q, const std::array<Scalar, N> &qd,
@@ -360,9 +347,8 @@ class LoadedRobot {
         at.take(x);
         at.take(y); // the results of a kernel, for the next one
         at.reads(V::spin, spin);
-        at.writes(V::tau, y.tau, V::taud, y.taud, V::taudd, y.taudd, V::motor_position, y.motor_position);
-        at.writes(V::motor_velocity, y.motor_velocity, V::motor_acceleration, y.motor_acceleration);
-        at.writes(V::motor_effort, y.motor_effort, V::spin, spin);
+        at.give(y);
+        at.writes(V::spin, spin);
         return at;
     }
 
@@ -376,9 +362,8 @@ class LoadedRobot {
 
     static Ends ends(const TableEnds &x, Scalar rest) noexcept
     {
-        return {widened<N>(x.q, rest),    widened<N>(x.qd, rest),  widened<N>(x.qdd, rest),
-                widened<N>(x.qddd, rest), widened<N>(x.tau, rest), widened<N>(x.taud, rest), widened<N>(x.motor_sum, rest),
-                widened<M>(x.motor_velocity, rest), widened<M>(x.motor_effort, rest)};
+#define EOM_WIDENED(size, name) widened<size>(x.name, rest),
+        return {EOM_LIMITED(EOM_WIDENED)};
     }
 
     const RobotTable &table_;

@@ -49,15 +49,8 @@ struct RobotFacts {
     bool commanded_stiffness = false;
 };
 
-/// Vectors that kernels read and write, by the names of their arguments in C.
-#define EOM_VECTORS(X) \
-    X(q) X(qd) X(qdd) X(qddd) X(qdddd) X(W) X(Wd) X(Wdd) X(k) X(kd) X(kdd) X(deflection) X(friction_state) X(P) X(Pd) \
-    X(Pdd) X(tau) X(taud) X(taudd) X(motor_position) X(motor_velocity) X(motor_acceleration) X(motor_effort) X(spin) \
-    X(torque) X(speed) X(current) X(voltage) X(clipped_effort) X(step) X(tau_before) X(taud_before) X(taudd_before) \
-    X(deflection_now) X(motor_position_before) X(friction_state_now) X(drive_position) X(drive_velocity) \
-    X(drive_effort) X(sent_effort) X(sent_effort_rate) X(share) X(theta) X(thetad) X(tau_m) X(link_acceleration) \
-    X(rotor_acceleration) X(w) X(wd) X(wdd) X(wddd) X(f) X(fd) X(fdd) X(p) X(beta) X(load) X(on_links) X(effort) \
-    X(delta) X(deltad) X(deltadd) X(tool_poses) X(tool_jacobians)
+/// Vectors that kernels read and write, by the names of their arguments in C: those of vectors.py.
+#define EOM_VECTORS(X) @vectors@
 #define EOM_LISTED(name) name,
 enum class Vector : std::uint8_t { EOM_VECTORS(EOM_LISTED) count };
 
@@ -98,13 +91,15 @@ inline void run(const Kernel &kernel, const double *const *read, double *const *
     }
 }
 
-/// Limits on one side.
-#define EOM_LIMITED(X) X(q) X(qd) X(qdd) X(qddd) X(tau) X(taud) X(motor_velocity) X(motor_effort) X(motor_sum)
+/// Limits on one side, of N joints or M motors.
+#define EOM_LIMITED(X) \
+    X(N, q) X(N, qd) X(N, qdd) X(N, qddd) X(N, tau) X(N, taud) X(M, motor_velocity) X(M, motor_effort) X(N, motor_sum)
 struct TableEnds {
-#define EOM_NUMBERS(name) Span<const double> name;
-    EOM_LIMITED(EOM_NUMBERS)
+#define EOM_END(size, name) Span<const double> name;
+    EOM_LIMITED(EOM_END)
 };
 
+#define EOM_NUMBERS(name) Span<const double> name;
 #define EOM_OF_TABLE(X) X(nominal_stiffness) X(largest_effort) X(braking) X(turn) X(voltage_limit) X(joint_sides) X(load_weights) \
     X(to_springs) X(motor_inertia) X(jump_rate) X(motor_speed)
 /// A robot: its names, numbers and code.

@@ -31,6 +31,14 @@ constexpr double seconds(std::int64_t nanoseconds) noexcept { return static_cast
 /// Bytes at whose multiples vectors begin that each cycle copies: across two lines of the cache that takes longer.
 constexpr std::size_t CACHE_LINE = 64;
 
+/// Vectors of vectors.py by what has them, with their types and first values.
+#define EOM_SETPOINT(X) @setpoint@
+#define EOM_PAYLOAD(X) @payload@
+#define EOM_BASE(X) @base@
+#define EOM_COMMAND(X) @command@
+#define EOM_SENT(X) @sent@
+#define EOM_MEMBER(Type, name, initial) Type<Robot> name = initial;
+
 /// Vector of joints, and of motors, of a robot.
 template <class Robot>
 using JointVector = std::array<typename Robot::Scalar, Robot::joints>;
@@ -45,7 +53,8 @@ using PayloadVector = std::array<typename Robot::Scalar, 10 * Robot::tools>;
 /// accelerometer at its origin measures, m/s^2, with two.
 template <class Scalar>
 struct BaseMotion {
-    std::array<Scalar, 3> w{}, wd{}, wdd{}, wddd{}, f{}, fd{}, fdd{};
+#define EOM_AXES(Type, name, initial) std::array<Scalar, 3> name{};
+    EOM_BASE(EOM_AXES)
 };
 
 /// A motion of the base that may be there. One that is not is not assigned, so that setpoints without do not pay for it.
@@ -68,20 +77,14 @@ struct OptionalBase {
 
 /// Motion of the links with four time derivatives, tool wrenches, and what springs are commanded.
 ///
-/// SI units. W is the wrench that the robot exerts at each tool, in its frame: moment x y z, force x y z.
+/// SI units. W is the wrench that the robot exerts at each tool, in its frame: moment x y z, force x y z. Commanded stiffness k is
+/// read only at joints where it is commanded; deflections and states of friction where springs are damped, and motors have it, see
+/// DeflectionFilter. Payloads P are read only if it is loaded, see PayloadBlend: mass, first moment x y z, inertia about the origin
+/// of the tool's frame xx xy xz yy yz zz.
 template <class Robot>
 struct Setpoint : OptionalBase<typename Robot::Scalar> {
-    alignas(CACHE_LINE) JointVector<Robot> q{}, qd{}, qdd{}, qddd{}, qdddd{};
-    WrenchVector<Robot> W{}, Wd{}, Wdd{};
-    /// Commanded stiffness with time derivatives; read only at joints where it is commanded.
-    alignas(CACHE_LINE) JointVector<Robot> k = Robot::nominal_stiffness, kd{}, kdd{};
-    /// Present deflections, read only at joints with damped springs; see DeflectionFilter.
-    JointVector<Robot> deflection{};
-    /// States of presliding friction, read only at motors that have it; see DeflectionFilter.
-    MotorVector<Robot> friction_state = Robot::settled_friction;
-    /// Inertial parameters of the payload at each tool, in its frame, with time derivatives: mass, first moment x y z,
-    /// inertia about the origin xx xy xz yy yz zz. Read only if it is loaded; see PayloadBlend.
-    PayloadVector<Robot> P{}, Pd{}, Pdd{};
+    alignas(CACHE_LINE) EOM_SETPOINT(EOM_MEMBER)
+    EOM_PAYLOAD(EOM_MEMBER)
     bool loaded = false;
 };
 
@@ -102,15 +105,13 @@ bool rests(const Setpoint<Robot> &x) noexcept
 /// Joint efforts with two time derivatives, and motor motion and efforts on the link side of the gears.
 template <class Robot>
 struct Command {
-    alignas(CACHE_LINE) JointVector<Robot> tau{}, taud{}, taudd{};
-    MotorVector<Robot> motor_position{}, motor_velocity{}, motor_acceleration{}, motor_effort{};
+    alignas(CACHE_LINE) EOM_COMMAND(EOM_MEMBER)
 };
 
 /// What is sent: motors in the units of their drives, and joint efforts, without those that the robot adds itself.
 template <class Robot>
 struct DriveCommand {
-    MotorVector<Robot> position{}, velocity{}, effort{};
-    JointVector<Robot> joint_effort{}, joint_effort_rate{};
+    EOM_SENT(EOM_MEMBER)
 };
 
 /// Measured motion and efforts of links and motors, on the link side of the gears.
@@ -174,7 +175,8 @@ std::array<Scalar, n> difference(std::array<Scalar, n> a, const std::array<Scala
 template <class Robot>
 bool finite(const Command<Robot> &y) noexcept
 {
-    return finite(y.tau, y.taud, y.taudd) && finite(y.motor_position, y.motor_velocity, y.motor_acceleration, y.motor_effort);
+#define EOM_FINITE(Type, name, initial) static_cast<long>(finite(y.name)) &
+    return (EOM_COMMAND(EOM_FINITE) 1) != 0; // without branches
 }
 
 /// A vector and its time derivatives a time later, by their Taylor polynomial.

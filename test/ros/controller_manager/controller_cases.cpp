@@ -169,9 +169,9 @@ class ControllerTest : public testing::Test {
             EXPECT_EQ(exported(2 * Robot::joints + i), y.taudd[i]);
         }
         for (std::size_t i = 0; i < Robot::motors; ++i) {
-            EXPECT_EQ(command(i), sent.effort[i]);
-            EXPECT_EQ(command(Robot::motors + i), sent.position[i]);
-            EXPECT_EQ(command(2 * Robot::motors + i), sent.velocity[i]);
+            EXPECT_EQ(command(i), sent.drive_effort[i]);
+            EXPECT_EQ(command(Robot::motors + i), sent.drive_position[i]);
+            EXPECT_EQ(command(2 * Robot::motors + i), sent.drive_velocity[i]);
         }
     }
 

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The list of vectors of programs, of the control loop and of messages, with their units. Without NumPy."""
+
+from __future__ import annotations
+
+JOINTS, MOTORS, TOOLS, PAYLOADS, AXES = "JointVector", "MotorVector", "WrenchVector", "PayloadVector", "AxisVector"
+"""Whose vectors are, by their types in C++."""
+
+SHAFT_UNITS = {"speed": "rad/s", "torque": "N m", "current": "A", "voltage": "V"}
+"""Of motor shafts, before the gear."""
+
+
+class Family:
+    """A vector and its time derivatives, or vectors of one kind.
+
+    Attributes:
+        names: in programs, of their arguments in C, and in eom_loop_vector().
+        about: what the first one is, with its unit if that is not of joints; or each one, where no order is known.
+        unit: of joints whose rate the first one is.
+        order: of that rate; -1: they are not derivatives.
+        fields: of messages.
+        of: whose they are.
+        part: of the loop that has them: setpoint, payload, base, command or sent.
+    """
+
+    def __init__(
+        self, names: str, about: str, unit: str = "", order: int = 0, fields: str = "", of: str = "", part: str = ""
+    ) -> None:
+        self.names, self.fields = tuple(names.split()), tuple(fields.split())
+        self.about, self.unit, self.order, self.of, self.part = about, unit, order, of, part
+
+
+def _rates(name: str) -> str:
+    return f"{name} {name}_rate {name}_acceleration"
+
+
+_STATE, _MOTOR = "position velocity acceleration jerk snap", "motor_position motor_velocity motor_acceleration"
+_ANGULAR = "angular_velocity angular_acceleration angular_jerk angular_snap"
+_FORCE = "specific force at the origin of the base in its frame: acceleration less gravity"
+_PAYLOAD = (
+    "inertial parameters of the payload at each tool, in its frame: mass, first moment x y z, inertia about the "
+    "origin xx xy xz yy yz zz; kg, kg m, kg m^2"
+)
+_STEP = "time of the step, s; zero keeps deflections; negative: those without transient, and friction by velocity"
+_SHARE = "of the efforts that the robot adds, and its time derivative: 1 and 0 but while efforts fade; 1, 1/s"
+_JACOBIANS = "Jacobians of all tools in their frames, 6 x n each, row-major: angular velocity, velocity"
+_DRIVE, _SENT = "drive_position drive_velocity drive_effort", "sent_effort sent_effort_rate"
+
+FAMILIES = {
+    family.names[0]: family
+    for family in (
+        Family("q qd qdd qddd qdddd", "joint variables", "rad", 0, _STATE, JOINTS, "setpoint"),
+        Family("W Wd Wdd", "tool wrench", "N m and N", 0, _rates("wrench"), TOOLS, "setpoint"),
+        Family("k kd kdd", "commanded stiffness", "N m/rad", 0, _rates("stiffness"), JOINTS, "setpoint"),
+        Family("deflection", "present deflections of damped springs", "rad", of=JOINTS, part="setpoint"),
+        Family("friction_state", "states of presliding friction, -1 to 1", of=MOTORS, part="setpoint"),
+        Family("P Pd Pdd", _PAYLOAD, of=PAYLOADS, part="payload"),
+        Family("w wd wdd wddd", "angular velocity of the base in its frame", "rad", 1, _ANGULAR, AXES, "base"),
+        Family("f fd fdd", _FORCE, "m", 2, _rates("specific_force"), AXES, "base"),
+        Family("tau taud taudd", "joint efforts", "N m", 0, _rates("effort"), JOINTS, "command"),
+        Family(_MOTOR, "motor positions", "rad", 0, _MOTOR, MOTORS, "command"),
+        Family("motor_effort", "motor efforts", "N m", 0, "motor_effort", MOTORS, "command"),
+        Family(
+            _DRIVE, "of the motors, in the units of their drives", "", -1, "position velocity effort", MOTORS, "sent"
+        ),
+        Family(_SENT, "joint efforts without those that the robot adds", "N m", of=JOINTS, part="sent"),
+        *(Family(name, f"{name} of the motors before their gears, {unit}") for name, unit in SHAFT_UNITS.items()),
+        Family("deflection_now", "deflections of damped springs after the step", "rad"),
+        Family("tau_before taud_before taudd_before", "joint efforts at the start of the step", "N m"),
+        Family("motor_position_before", "motor positions at the setpoint before", "rad"),
+        Family("friction_state_now", "states of presliding friction after the step, -1 to 1"),
+        Family("theta thetad", "motor positions", "rad"),
+        Family("tau_m", "motor efforts", "N m"),
+        Family("joint_friction", "efforts against the friction of joints that is part of their efforts", "N m"),
+        Family("motor_friction", "efforts against the friction of motors without presliding", "N m"),
+        Family("spin", "motor efforts that accelerate the rotors", "N m"),
+        Family("clipped_effort", "motor efforts within the limits of torque, current and voltage", "N m"),
+        Family("spring_effort spring_effort_rate", "efforts of the springs on the links", "N m"),
+        Family("stiffness stiffness_rate", "commanded stiffness, of pairs that of the deflections", "N m/rad"),
+        Family("beta", "joint efforts less rates of the momenta", "N m"),
+        Family("on_links", "efforts of the springs on the links", "N m"),
+        Family("load", "efforts of the springs at the motors", "N m"),
+        Family("effort", "motor efforts without acceleration", "N m"),
+        Family("delta deltad deltadd", "deflections at the motors", "rad"),
+        Family("link_acceleration", "joint accelerations", "rad", 2),
+        Family("rotor_acceleration", "motor accelerations", "rad", 2),
+        Family("p", "momenta of the joint variables, N m s and N s"),
+        Family("step", _STEP),
+        Family("share", _SHARE),
+        Family("tool_poses", "poses of all tools in the base frame, 4 x 4 each, row-major, m"),
+        Family("tool_jacobians", _JACOBIANS),
+    )
+}
+"""By the name of the first vector."""
+
+VECTORS = {name: (family, k) for family in FAMILIES.values() for k, name in enumerate(family.names)}
+"""Family of each vector by name, and its place there."""
+
+
+def of_part(part: str) -> dict[str, str]:
+    """Vectors of a part of the loop by name, and whose they are."""
+    return {name: x.of for x in FAMILIES.values() if x.part == part for name in x.names}
