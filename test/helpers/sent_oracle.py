@@ -546,7 +546,7 @@ class SentOracle:
         plays = (leader[1:] == PLAYING) & (leader[:-1] == PLAYING) & ~marks.posted[1:] & ~marks.restarted[1:]
         goes_on = np.diff(record.numbers["path_time"])
         plays &= (goes_on >= 0) & (goes_on <= 2 * LONGEST_STEP)  # of one motion
-        most = 2.5 / float(settings.others["stop_duration"]) * h
+        most = 2.5 / float(settings.others.get("stop_duration", 0.3)) * h
         yield from _beyond("pace", np.where(plays, np.abs(np.diff(pace)), 0)[:, None], most[:, None] + 1e-9, first=1)
 
     def _blocked(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
