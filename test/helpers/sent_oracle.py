@@ -451,7 +451,7 @@ class SentOracle:
             return
         leader = leaders(record)
         excluded = np.append(False, _unsteady(record, marks)) | (record.numbers["mode"] != POSITION)
-        excluded |= record.numbers["touched"] > 0  # where it retracts
+        excluded |= (record.numbers["touched"] > 0) | marks.posted  # that of a target is another
         q, qd, qdd = (np.abs(record.setpoint[name]) for name in ("q", "qd", "qdd"))
         q = record.setpoint["q"]
         for k in 1 + np.flatnonzero((leader[1:] == STOP) & (leader[:-1] == STREAM)):
@@ -541,9 +541,9 @@ class SentOracle:
 
     def _paces(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
         """A pace changes at most as fast as from 1 to 0 in the time of a stop, by a polynomial of degree nine."""
-        leader, pace = leaders(record), record.numbers["pace"]
+        plays, pace = record.numbers["playing"] > 0, record.numbers["pace"]
         h = np.clip(np.diff(record.time) * 1e-9, 0, LONGEST_STEP)
-        plays = (leader[1:] == PLAYING) & (leader[:-1] == PLAYING) & ~marks.posted[1:] & ~marks.restarted[1:]
+        plays = plays[1:] & plays[:-1] & ~marks.posted[1:] & ~marks.restarted[1:]
         goes_on = np.diff(record.numbers["path_time"])
         plays &= (goes_on >= 0) & (goes_on <= 2 * LONGEST_STEP)  # of one motion
         most = 2.5 / float(settings.others.get("stop_duration", 0.3)) * h

@@ -619,7 +619,10 @@ class ControlLoop {
     /// The last command; one of setpoints that have ended rests.
     Setpoint<Robot> last() const noexcept
     {
-        return commander_.leader() == Leader::setpoints ? moved_on(commander_.latest) : commander_.output.setpoint;
+        if (commander_.leader() != Leader::setpoints)
+            return commander_.output.setpoint;
+        const bool ended = std::abs(commander_.latest - followed_) > LONGEST_GAP;
+        return moved_on(ended ? commander_.latest : followed_);
     }
     Setpoint<Robot> moved_on(std::int64_t now) const noexcept
     {
