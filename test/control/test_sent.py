@@ -109,6 +109,23 @@ def test_target_after_a_setpoint_with_rates_of_no_motion(field: int, value: floa
     assert np.abs(record.state[:, 0] - HOME).max() < 0.01
 
 
+def test_target_after_a_setpoint_with_an_acceleration_beyond_its_limits() -> None:
+    """An arm without such limits went on with it for the time of the averages, at 2.4 times its limit of velocity."""
+    rig = LoopRig("iiwa", targets={"acceleration": 6.5})
+    home = QUIET["iiwa"]
+    rig.restart(home)
+    rig.cycles(20, rest(home))
+    x = rest(home)
+    x[2, 3] = -34.8
+    rig.refer(x)
+    assert rig.run() == 0
+    rig.cycles(5)
+    rig.target(home)
+    rig.cycles(1500)
+    assert np.abs(Record(rig, 0).state[:, 1]).max() < 1.05 * 1.3089
+    np.testing.assert_allclose(rig.q, home, atol=0.3)
+
+
 @pytest.mark.parametrize(("policy", "field", "value"), [("refuse", 4, 1e6), ("refuse", 4, 1e7), ("refuse", 4, 1e154)])
 def test_efforts_of_motors_are_limited_by_those_of_joints(policy: str, field: int, value: float) -> None:
     rig = LoopRig("panda", limits=policy)

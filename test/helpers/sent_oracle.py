@@ -350,7 +350,8 @@ class SentOracle:
         passes += np.maximum(np.abs(effort[rows]) - np.where(np.isfinite(self.scale), self.scale, np.inf), 0)
         if settings.limits != "refuse":  # also of those that share joints, where they are clipped in another mode
             sums = np.array([self.arm.side.motor_sums(list(row)) for row in effort[rows]])
-            passes += np.maximum(np.abs(sums) - self.joint_effort, 0)[:, self.motor_joint] @ np.abs(self.loads).T
+            sums = np.maximum(np.abs(sums), np.abs(record.sent["sent_effort"][rows]))
+            passes += np.maximum(sums - self.joint_effort, 0)[:, self.motor_joint] @ np.abs(self.loads).T
         # Rates of a payload that begins to change, or passes in a long cycle, are not those of the cycles beside.
         carries = np.any(np.diff(record.setpoint["P"], axis=0)[rows], axis=1) | np.any(
             record.setpoint["Pd"][rows + 1], axis=1
@@ -471,7 +472,7 @@ class SentOracle:
             return
         leader, qd, qdd = leaders(record), np.abs(record.setpoint["qd"]), np.abs(record.setpoint["qdd"])
         for k in 1 + np.flatnonzero((leader[1:] == AIMING) & (leader[:-1] != AIMING)):
-            ends = np.flatnonzero(leader[k:] != AIMING)
+            ends = np.flatnonzero(~np.isin(leader[k:], (AIMING, STOP)))  # it brakes
             end = k + int(ends[0]) if len(ends) else len(leader)
             if (marks.restarted[k - 1 : end] | (record.numbers["mode"] != POSITION)[k - 1 : end]).any():
                 continue
@@ -543,9 +544,10 @@ class SentOracle:
         """A pace changes at most as fast as from 1 to 0 in the time of a stop, by a polynomial of degree nine."""
         plays, pace = record.numbers["playing"] > 0, record.numbers["pace"]
         h = np.clip(np.diff(record.time) * 1e-9, 0, LONGEST_STEP)
-        plays = plays[1:] & plays[:-1] & ~marks.posted[1:] & ~marks.restarted[1:]
+        plays = plays[1:] & plays[:-1] & ~(marks.posted | marks.restarted | marks.jumped)[1:]
         goes_on = np.diff(record.numbers["path_time"])
-        plays &= (goes_on >= 0) & (goes_on <= 2 * LONGEST_STEP)  # of one motion
+        begins = record.numbers["path_time"][1:] == 0
+        plays &= (goes_on >= 0) & (goes_on <= 2 * LONGEST_STEP) & ~begins  # of one motion
         most = 2.5 / float(settings.others.get("stop_duration", 0.3)) * h
         yield from _beyond("pace", np.where(plays, np.abs(np.diff(pace)), 0)[:, None], most[:, None] + 1e-9, first=1)
 

@@ -71,12 +71,8 @@ class Gate {
             return false;
         }
         modes_.time.pass(step);
-        if (leaders_.time.lasts())
-            leaders_.time.pass(step, share(leaders_.joints, leaders_.time.rate(), robot_.upper.taud, y.taud));
-        if (shift_.lasts()) {
-            const double last = std::exchange(share_, share(position_less_, shift_.rate(), robot_.motor_speed, y.motor_velocity));
-            shift_.pass(step, (last + share_) / 2); // so that positions are those of velocities
-        }
+        leaders_.time.pass(step, leaders_.joints, robot_.upper.taud, y.taud);
+        shift_.pass(step, position_less_, robot_.motor_speed, y.motor_velocity);
         if (step > 0)
             latest_ = 1 - latest_, passing_ = leaders_;
         else // the command of the same time in place of the last one
@@ -127,7 +123,7 @@ class Gate {
     bool shifts() const noexcept { return shift_.lasts(); }
     std::array<MotorVector<Robot>, 2> shift() const noexcept
     {
-        const auto left = static_cast<Scalar>(shift_.left()), rate = static_cast<Scalar>(share_ * shift_.rate());
+        const auto left = static_cast<Scalar>(shift_.left()), rate = static_cast<Scalar>(shift_.rate());
         std::array<MotorVector<Robot>, 2> offset{position_less_, position_less_};
         for (std::size_t i = 0; i < m; ++i)
             offset[0][i] *= left, offset[1][i] *= rate;
@@ -175,18 +171,6 @@ class Gate {
         }
     };
 
-    /// Share of time by which offsets pass on at a rate, beside a command, whose own rate leaves the less of limits.
-    template <class Values>
-    static double share(const Values &offsets, double rate, const Values &limits, const Values &rates) noexcept
-    {
-        double least = 1;
-        for (std::size_t i = 0; i < offsets.size(); ++i) {
-            const double passes = std::fabs(offsets[i] * rate), left = limits[i] - std::fabs(rates[i]);
-            if (passes > left)
-                least = std::min(least, std::max(left, 0.0) / passes);
-        }
-        return least;
-    }
 
     void begin_mode(const Sent &before, const LoopOutput<Robot> &output, const Command<Robot> &y, bool complies) noexcept
     {
@@ -197,7 +181,7 @@ class Gate {
             longest = std::max(longest, STEEPEST * std::fabs(less) / robot_.motor_speed[i]);
         }
         shift_.duration = std::llround(1e9 * longest);
-        share_ = 1;
+        shift_.share = 1;
         shift_.since = complies ? shift_.duration : 0;
         begin_efforts(before, output);
     }
@@ -257,7 +241,6 @@ class Gate {
     // The same of the positions of motors.
     MotorVector<Robot> position_less_{};
     Passage shift_{OF_MODES};
-    double share_ = 1;
 };
 
 } // namespace eom

@@ -211,7 +211,7 @@ class TargetMotion {
 
   private:
     using Scalar = typename Robot::Scalar;
-    /// Excess over limits of a motion before, beyond which its jerk and snap are left out.
+    /// Excess over limits of a motion before, beyond which its jerk and snap are left out, and then accelerations beyond limits.
     static constexpr double LARGEST_EXCESS = 1;
     /// Distance beyond a limit of position that is rounding, rad or m.
     static constexpr double BEYOND = 1e-6;
@@ -220,9 +220,12 @@ class TargetMotion {
     void take_over(const State<n> &from) noexcept
     {
         governor_.restart(motion_);
-        for (std::size_t i = 0; i < motion_.size(); ++i)
-            if (motion_.joint(i).take_over({from[0][i], from[1][i], from[2][i], from[3][i], from[4][i]}) > LARGEST_EXCESS)
-                motion_.joint(i).take_over({from[0][i], from[1][i], from[2][i], 0, 0});
+        for (std::size_t i = 0; i < motion_.size(); ++i) {
+            JointMotion &joint = motion_.joint(i);
+            const double q = from[0][i], v = from[1][i], a = from[2][i], most = accelerations_[i];
+            if (joint.take_over({q, v, a, from[3][i], from[4][i]}) > LARGEST_EXCESS && joint.take_over({q, v, a, 0, 0}) > LARGEST_EXCESS)
+                joint.take_over({q, v, std::clamp(a, -most, most), 0, 0});
+        }
         motion_.leave();
     }
 

@@ -22,7 +22,8 @@ LARGEST = 1e6
 
 
 class _Sent(NamedTuple):
-    """The last command of a time, ns, its leader, and what passed with it, N m or N, since when, ns, how long, s."""
+    """The last command of a time, ns, its leader, what passed with it, N m or N, since when, ns, how long, s, and the
+    share of time that passes."""
 
     time: int
     leader: str
@@ -30,6 +31,7 @@ class _Sent(NamedTuple):
     begin: int
     passing: tuple[Array, Array]
     passage: float
+    share: float
 
 
 class Gate:
@@ -50,19 +52,22 @@ class Gate:
         self._past = [x for x in self._past[-2:] if x.time < time]
         motors, joints = command.motors[3], command.efforts[0]
         last = self._past[-1] if self._past else None
-        begin, passing, passage = last[3:] if last else (0, (0 * motors, 0 * joints), PASSAGE)
+        begin, passing, passage = last[3:6] if last else (0, (0 * motors, 0 * joints), PASSAGE)
+        share = 1.0
         if last:  # slower where the command's own rates leave less
             since, step = 1e-9 * (last.time - begin), time - last.time
             passes = np.abs(passing[1] * falling(since, passage)[1])
             rest = np.maximum(self._limits.ends["taud"][1] - np.abs(command.efforts[1]), 0)
-            share = np.min(np.divide(rest, passes, out=np.ones_like(rest), where=passes > rest), initial=1.0)
-            begin += step - int(np.floor(share * step + 0.5))
+            if 0 < since < passage:
+                share = np.min(np.divide(rest, passes, out=np.ones_like(rest), where=passes > rest), initial=1.0)
+                begin += step - int(np.floor((share + last.share) / 2 * step + 0.5))
         if last and leader != last.leader:
+            share = 1.0
             begin, passing = time, self._beyond(last, command, time, cycle)
             # Its steepest rate, 15/8 of the mean one, is half the limit of effort rates.
             rates = 2 * 15 / 8 * np.abs(passing[1]) / self._limits.ends["taud"][1]
             passage = 1e-9 * round(1e9 * np.clip(rates.max(), PASSAGE, LONGEST))
-        self._past.append(_Sent(time, leader, command, begin, passing, passage))
+        self._past.append(_Sent(time, leader, command, begin, passing, passage, share))
         left = falling(1e-9 * (time - begin), passage)[0]
         motors, joints = (x + left * more for x, more in zip((motors, joints), passing, strict=True))
         if self._policy != "ignore":
