@@ -16,6 +16,7 @@ namespace eom {
 struct Passage {
     std::int64_t duration, since = duration;
     double share = 1; // of time that passes
+    static constexpr double WITHIN = 0.98; // share of limits, as rates grow within a cycle
 
     bool lasts() const noexcept { return since < duration; }
     void pass(std::int64_t step) noexcept { since = std::min(since + step, duration); }
@@ -27,7 +28,7 @@ struct Passage {
             return;
         double least = 1;
         for (std::size_t i = 0; i < offsets.size(); ++i) {
-            const double passes = std::fabs(offsets[i] * slope()), left = limits[i] - std::fabs(rates[i]);
+            const double passes = std::fabs(offsets[i] * slope()), left = WITHIN * limits[i] - std::fabs(rates[i]);
             if (passes > left)
                 least = std::min(least, std::max(left, 0.0) / passes);
         }

@@ -17,6 +17,9 @@ PASSAGE, LONGEST, STEP = 0.01, 0.3, 0.015
 """Least and longest time in which efforts pass to those of another leader, s; share of limits by which they step."""
 
 
+WITHIN = 0.98
+"""Share of limits of effort rates that efforts which pass use beside the command, as rates grow within a cycle."""
+
 LARGEST = 1e6
 """Effort, N m or N, that limits are still more than the rounding of."""
 
@@ -57,7 +60,7 @@ class Gate:
         if last:  # slower where the command's own rates leave less
             since, step = 1e-9 * (last.time - begin), time - last.time
             passes = np.abs(passing[1] * falling(since, passage)[1])
-            rest = np.maximum(self._limits.ends["taud"][1] - np.abs(command.efforts[1]), 0)
+            rest = np.maximum(WITHIN * self._limits.ends["taud"][1] - np.abs(command.efforts[1]), 0)
             if 0 < since < passage:
                 share = np.min(np.divide(rest, passes, out=np.ones_like(rest), where=passes > rest), initial=1.0)
                 begin += step - int(np.floor((share + last.share) / 2 * step + 0.5))
