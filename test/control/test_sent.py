@@ -580,6 +580,23 @@ def test_first_setpoints_have_no_time_of_a_gap_before(begins: str) -> None:
     assert np.abs(rig.q - HOME).max() < 1e-9
 
 
+def test_target_after_one_that_was_left_in_motion_begins_where_the_arm_is() -> None:
+    """A loss leaves it, without on_setpoint_loss; the next one began where it would have led meanwhile."""
+    rig = LoopRig("panda", targets={}, on_setpoint_loss="none")
+    rig.restart(HOME)
+    for _ in range(3):
+        rig.refer(rest(HOME))
+        rig.cycles(60)
+    rig.target(HOME + 0.5)
+    rig.cycles(80)
+    rig.loop.act("lose")
+    rig.cycles(3)
+    before = rig.q
+    rig.target(HOME)
+    rig.cycles(2)
+    assert np.abs(rig.q - before).max() < 1e-5
+
+
 def test_target_that_is_refused_after_a_stream_that_has_ended_does_not_move_the_arm() -> None:
     """It began at rest, and when the gate blocked it, a stop began with the velocity of the last setpoint."""
     rig = LoopRig(ROBOTS["slide"](), targets={"acceleration": 8.0}, on_setpoint_loss="none")

@@ -273,6 +273,7 @@ class Scene:
         self._every = int(rng.choice([1, 1, 1, 4]))
         self._step, self._hush, self._waits = MS, 0, 0
         self._speeds = 0, 1
+        self._early_at = -1
         # Without limits, what is finite is followed, however large.
         self._huge = () if limits == "ignore" else (1e154, 1e300)
         self._inputs = [x for x in INPUTS if self._has(x)]
@@ -306,6 +307,10 @@ class Scene:
                 self._waits -= 1
                 if self._waits == 0:
                     self._input(str(rng.choice(["target", "trajectory"])))
+            elif k == self._early_at:
+                self.early()
+                if rig.count == self.length:
+                    break
             elif self._settles():
                 pass
             elif chances[k] < max(self._rate, self._rare.get(self.state, 0.0)):
@@ -526,6 +531,11 @@ class Scene:
         self._once(x, "setpoint: rates")
 
     def early(self) -> None:
+        """At times, amid a fast stream."""
+        if self._early_at != self.rig.count and self.rng.random() < 0.3:
+            self._begin_stream(self._next_stream())
+            self._early_at = self.rig.count + int(self.rng.integers(100, 250))
+            return
         ahead = int(self.rng.integers(3, 95))
         if self._stream is not None and self._stream_at + ahead < len(self._stream):
             x = self._stream[self._stream_at + ahead].copy()

@@ -496,6 +496,8 @@ class SentOracle:
             rests = np.flatnonzero(moved)
             since = clock[k - 1] - clock[min(rests[-1] + 1, k - 1) if len(rests) else 0]
             away, now = (np.abs(marks.measured[k] - theta[j]) for j in (k - 1, k))
+            if np.any(np.diff(record.time[max(k - 100, 0) : k + 1]) < 0):  # samples are of the time before
+                continue
             if since > RECENT + 2e-3 and away.max() > ELSEWHERE and now.max() > ELSEWHERE:
                 yield Finding("begins elsewhere", int(k), int(np.argmax(away)), float(away.max()), ELSEWHERE)
 

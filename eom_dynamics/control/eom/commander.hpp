@@ -60,9 +60,13 @@ class Commander {
         passed = std::max<std::int64_t>(passed, 0);
         const double timeout = parameters.setpoint_timeout;
         const std::int64_t longest = timeout > 0 ? std::min<std::int64_t>(std::llround(1e9 * timeout), LONGEST_GAP) : LONGEST_GAP;
+        passed_ = std::min(passed, longest);
         unchanged_ = std::min(unchanged_ + passed, longest);
         silent_ = std::min(silent_ + passed, longest);
     }
+
+    /// Whether the last command is older than the last cycle: motors stand there.
+    bool stands() const noexcept { return unchanged_ > passed_; }
 
     /// Leaves out time, ns, which a motion of the loop has lost and which is over once it rests: its springs go on.
     void skip(std::int64_t time) noexcept
@@ -725,9 +729,9 @@ class Commander {
     // Stamp by which the payload changes, ns; 0 for the time of the loop, by which the loop's own motions go.
     std::int64_t payload_stamp_ = 0;
     Blocked blocked_;
-    // Time of the last cycle, since the last command that was new, since the last setpoint, also refused, and when the motion
+    // Time of the last cycle, by the loop and by the clock, since the last command that was new, since the last setpoint, also refused, and when the motion
     // without setpoints began, ns.
-    std::int64_t step_ = 0, unchanged_ = 0, silent_ = 0, accompanied_ = 0;
+    std::int64_t step_ = 0, passed_ = 0, unchanged_ = 0, silent_ = 0, accompanied_ = 0;
     // Time that the step of a setpoint takes motors, that which steps before have left of the time that has passed, and the most, ns.
     std::int64_t used_ = 0, spare_ = MOST_SPARE, most_spare_ = MOST_SPARE;
     // Sum of the steps, by which payloads change, ns.

@@ -619,7 +619,7 @@ class ControlLoop {
     /// The last command; one of setpoints that have ended rests.
     Setpoint<Robot> last() const noexcept
     {
-        if (commander_.leader() != Leader::setpoints)
+        if (commander_.leader() != Leader::setpoints && !commander_.stands())
             return commander_.output.setpoint;
         const bool ended = std::abs(commander_.latest - followed_) > LONGEST_GAP;
         return moved_on(ended ? commander_.latest : followed_);
@@ -631,7 +631,7 @@ class ControlLoop {
         quiet(state, commander_.parameters.stop_duration);
         eom::take(state, x);
         const std::int64_t gap = now - followed_;
-        if (std::abs(gap) > LONGEST_GAP) {
+        if (std::abs(gap) > LONGEST_GAP || commander_.leader() != Leader::setpoints) { // or a motion of the loop was left
             x.qd = x.qdd = x.qddd = x.qdddd = x.kd = x.kdd = {};
             x.Wd = x.Wdd = {};
             x.base.wd = x.base.wdd = x.base.wddd = x.base.fd = x.base.fdd = {};

@@ -562,6 +562,8 @@ class ReferenceLoop:
             return commanded_later(self.command.state, at - self._aimed, law.LONGEST_RESPONSE_STEP)
         if self._stop:
             return self._stop.at(self._s + 1e-9 * (at - self._now)).state
+        if self._leader != "setpoints":  # a motion of the loop was left
+            return np.stack([self.command.state[0], *np.zeros_like(self.command.state[1:])])
         return commanded_later(self.command.state, at - self._followed, self._interval)
 
     def _play(self, plan: Plan) -> None:
