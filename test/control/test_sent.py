@@ -580,6 +580,23 @@ def test_first_setpoints_have_no_time_of_a_gap_before(begins: str) -> None:
     assert np.abs(rig.q - HOME).max() < 1e-9
 
 
+@pytest.mark.parametrize("hosted", [False, True], ids=["own", "planned by a host"])
+@pytest.mark.parametrize("what", ["trajectory", "target"])
+def test_empty_trajectory_begins_its_stop_at_the_present(what: str, hosted: bool) -> None:
+    """Of a host that plans before the cycle, it began a cycle ahead: positions stood still, or went twice as far."""
+    rig = LoopRig("panda", targets={"velocity": 1.5, "acceleration": 8.0}, hosted=hosted)
+    rig.restart(HOME)
+    rig.cycles(5, rest(HOME))
+    to = HOME + np.array([1.0, 0, 0, 0, 0, 0, 0])
+    rig.target(to) if what == "target" else rig.trajectory(straight([0, 1.2], [HOME, to]))
+    rig.cycles(600)
+    rig.empty_trajectory()
+    rig.cycles(5)
+    moved = steps(Record(rig, 590))[:, 0]
+    assert moved.min() > 1e-3
+    assert np.abs(np.diff(moved)).max() < 0.02 * moved.max()
+
+
 def test_target_after_one_that_was_left_in_motion_begins_where_the_arm_is() -> None:
     """A loss leaves it, without on_setpoint_loss; the next one began where it would have led meanwhile."""
     rig = LoopRig("panda", targets={}, on_setpoint_loss="none")

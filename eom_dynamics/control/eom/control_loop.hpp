@@ -303,7 +303,11 @@ class ControlLoop {
     const Plan<n> *plan(std::int64_t now, double period) noexcept
     {
         asked_at_ = now;
-        return plan_at(time_at(now), period);
+        const bool stopped = watchdog_.stopping();
+        const Plan<n> *const found = plan_at(time_at(now), period);
+        if (watchdog_.stopping() && !stopped)
+            watchdog_.begin_with_update();
+        return found;
     }
 
     /// Plays what has been planned, or has it wait for its start, in place of another one that waits.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "commander.hpp"
 #include "stop.hpp"
@@ -83,11 +84,14 @@ class Watchdog {
         // After a stall, the references that wait are taken before the timeout is over.
         age_ += std::min(step, timeout_ / 2);
         // The first command of a stop that a host has begun repeats the last one, but where time goes on.
-        const bool goes_on = !begun_ || stop_.on_path() || stop_.brakes();
+        const bool goes_on = !std::exchange(waits_, false) && (!begun_ || stop_.on_path() || stop_.brakes());
         step_ = stopping_ && goes_on ? std::min(step, LONGEST_RESPONSE_STEP) : 0;
         begun_ = false;
         stop_.advance(step_);
     }
+
+    /// A stop that has begun at the time of the next update(): it does not go on before.
+    void begin_with_update() noexcept { waits_ = true; }
 
     /// Keeps the timeout away; once there is a valid setpoint, setpoints can be lost.
     void keep_away() noexcept { age_ = 0; }
@@ -286,8 +290,8 @@ class Watchdog {
     JointVector<Robot> q_{};
     bool moved_ = false;
     std::uint64_t refused_ = 0;
-    // Whether a host has begun a stop after the last cycle; and whether the last command is held, before efforts fade.
-    bool begun_ = false, stays_ = false;
+    // Whether a host has begun a stop after the last cycle, or at the time of the next one; and whether the last command is held, before efforts fade.
+    bool begun_ = false, waits_ = false, stays_ = false;
     Command<Robot> last_;
     // Time since the last valid reference, and the timeout, ns.
     std::int64_t age_ = 0, timeout_ = 0;
