@@ -234,7 +234,8 @@ def test_an_arm_that_was_led_beyond_limits_comes_back() -> None:
     for k in range(300):
         host.cycle(motors_near(arm, rest * np.array([k * 5e-4, 0.0]), 0.0))
     host.loop.change_mode("position")
-    assert host.cycle(motors_near(arm, rest * host.loop.setpoint["q"], 0.0)) <= 0
+    for _ in range(150):  # what is measured jumps, which is not believed before 0.1 s
+        assert host.cycle(motors_near(arm, rest * host.loop.setpoint["q"], 0.0)) <= 0
     led = host.loop.setpoint["q"].copy()
     assert led[0] > 0.14
     host.loop.configure(resume_distance=1.0)

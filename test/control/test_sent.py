@@ -580,6 +580,25 @@ def test_first_setpoints_have_no_time_of_a_gap_before(begins: str) -> None:
     assert np.abs(rig.q - HOME).max() < 1e-9
 
 
+@pytest.mark.parametrize("glitch", [0.3, 6.283])
+def test_one_wrong_sample_as_gravity_compensation_begins_does_not_move_motors(glitch: float) -> None:
+    """Motors were sent where it said, and stayed there."""
+    rig = LoopRig("panda", targets={})
+    rig.restart(HOME)
+    for _ in range(300):
+        rig.measure_motors(rig.loop.sent["drive_position"])
+        rig.refer(rest(HOME))
+        rig.run()
+    before = rig.loop.sent["drive_position"].copy()
+    rig.loop.change_mode("gravity_compensation")
+    first = rig.count
+    for k in range(500):
+        rig.measure_motors(before + (k == 0) * glitch * np.eye(7)[0])
+        rig.run()
+    assert np.abs(Record(rig, first).sent["drive_position"] - before).max() < 0.01
+    assert rig.number("mode") == 2
+
+
 @pytest.mark.parametrize("hosted", [False, True], ids=["own", "planned by a host"])
 @pytest.mark.parametrize("what", ["trajectory", "target"])
 def test_empty_trajectory_begins_its_stop_at_the_present(what: str, hosted: bool) -> None:

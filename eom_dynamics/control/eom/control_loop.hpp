@@ -231,6 +231,7 @@ class ControlLoop {
         commander_.pass(time, step, passed);
         commander_.period = period > 0 ? period : 1e-3; // else no stop would ever be found
         asked_at_ = now;
+        steady_ = jumps(measured) ? 0 : std::min(steady_ + step, LONGEST_GAP);
         const bool begins = (received_ && commander_.parameters.jump_check != CheckPolicy::ignore) || mode != commander_.mode();
         if (!hosted || begins)
             locate(now, measured);
@@ -254,6 +255,8 @@ class ControlLoop {
             blend(step);
         }
         received_ = std::exchange(waits_, false);
+        if (measured.links || measured.motors)
+            seen_ = measured;
         if (commander_.output.valid) {
             commander_.complete(measured);
             if (!hosted || commander_.counts.followed != followed || commander_.mode() != Mode::position)
@@ -534,7 +537,7 @@ class ControlLoop {
         const Mode wanted = mode;
         if (wanted == before || !commander_.output.valid)
             return;
-        if (!commander_.change(wanted, measured)) {
+        if (steady_ < LONGEST_GAP || !commander_.change(wanted, measured)) {
             ++commander_.counts.unmeasured;
             return;
         }
@@ -819,6 +822,13 @@ class ControlLoop {
                                : measured.links && finite(measured.q) && apart(measured.q, y.setpoint.q, most);
     }
 
+    /// Whether what is measured is away from where it was in the last cycle: a wrong sample, or an arm that was moved.
+    bool jumps(const Measurement<Robot> &measured) const noexcept
+    {
+        return (measured.motors && seen_.motors && apart(measured.motor_position, seen_.motor_position, Impedance<Robot>::JUMP)) ||
+               (measured.links && seen_.links && apart(measured.q, seen_.q, Impedance<Robot>::JUMP));
+    }
+
     /// Notes that the output is sent at a time, ns.
     void note_sent(std::int64_t now) noexcept
     {
@@ -912,6 +922,9 @@ class ControlLoop {
     // Time of the loop at which a trajectory was planned, ns.
     std::int64_t planned_at_ = 0;
     JointVector<Robot> stays_{};
+    // What was measured last, and for how long without a jump, ns.
+    Measurement<Robot> seen_;
+    std::int64_t steady_ = LONGEST_GAP;
     Target retreat_;
     // Time without usable measurements where the mode needs them, ns, and their count in the last cycle.
     std::int64_t blind_ = 0;
