@@ -50,7 +50,7 @@ def compiled(
         source: returns the C source; called only if the cache lacks the result.
         key: digest of everything that the source depends on; compiler, flags and processor are added to it.
         flags: additional compiler flags.
-        parts: macros, each of which selects a part of the source; all parts are compiled at the same time.
+        parts: macros that each select a part of the source; all parts are compiled in parallel.
         meanwhile: is called while compilers run; the KernelError that it may raise is ignored.
 
     Yields:

@@ -39,7 +39,7 @@ _PACKED = ELEMENTARY | {Op.ROOT}
 _NOT_INLINED = "static __attribute__((noinline))"
 
 PARTS = ("EOM_STATE", "EOM_BATCH")
-"""Macros, one of which may be defined to compile a part of a kernel: the function for one state, or for a batch."""
+"""Macros that limit compilation to one part of a kernel: its function for one state, or for a batch."""
 
 
 def c_source(program: Program) -> str:

@@ -131,7 +131,7 @@ class Setting:
     unit: str = ""  # of its number
     levels: tuple[Any, ...] = ()  # defaults at the levels of safety below the first, the last for those after it, too
     of_loop: str = ""  # its type in eom::LoopSettings, double or an enumeration, if that has it
-    of_controller: bool | str = False  # whether the controller has it; or what it is there, if that is not the same
+    of_controller: bool | str = False  # whether the controller has this setting; or its own description there
 
     @property
     def description(self) -> str:
@@ -153,7 +153,7 @@ SENSORS = {
     "springs": ("q", "qd", "motor_position", "motor_velocity"),
     "motor": ("motor_position", "motor_velocity", "motor_effort"),
 }
-"""Sources of the efforts on the links, in the order of eom::EffortSource, and what they need."""
+"""Sources of joint efforts in the order of eom::EffortSource, and the measured vectors that each needs."""
 
 LEVELS = ("strict", "permissive", "off")
 
@@ -222,7 +222,7 @@ SETTINGS: dict[str, Setting] = {
     "effort_on_deactivate": Setting(
         "zero",
         "efforts that remain, with held positions, when the node is deactivated or ends, once the arm rests: none "
-        "(zero), those of gravity (gravity), or those of the last command (keep)",
+        "(zero), gravity efforts (gravity), or the efforts of the last command (keep)",
         choices=("zero", "gravity", "keep"),
         of_loop="EffortOnDeactivate",
         of_controller="efforts that remain when the controller is deactivated: none (zero), those that hold the "
@@ -254,7 +254,7 @@ SETTINGS: dict[str, Setting] = {
     ),
     "on_contact": _both(
         "ignore",
-        "response to contact: report it (ignore), pause what is played on its path (hold), bring the arm to rest "
+        "response to contact: report it (ignore), pause the trajectory on its path (hold), bring the arm to rest "
         "(stop), go back to where it was 0.2 s before (retract), or stop and deactivate the node (deactivate)",
         choices=("ignore", "hold", "stop", "retract", "deactivate"),
         of_loop="ContactReaction",
@@ -269,8 +269,8 @@ SETTINGS: dict[str, Setting] = {
     "command_lead": _time(
         -1.0,
         "time by which commands are ahead of setpoints, in s. Negative: half of the robot's command_period (all of it "
-        "with drive_interpolation: linear; that of stream_rate if a trajectory is played without one), plus its "
-        "drive_delay",
+        "with drive_interpolation: linear; without a command_period, trajectories use the period of stream_rate), plus "
+        "its drive_delay",
         (-1.0, 0.1),
         of_controller="time by which feedforward is ahead of references, s. Negative: half of the robot's "
         "command_period, or else of the controller's period (all of it with drive_interpolation linear), and its "

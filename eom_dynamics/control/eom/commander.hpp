@@ -49,6 +49,9 @@ class Commander {
     {
         parameters = chosen;
         feedback_.configure(chosen);
+        longest_gap_ = LONGEST_GAP; // within a stream
+        if (chosen.setpoint_timeout > 0)
+            longest_gap_ = std::min<std::int64_t>(std::llround(1e9 * chosen.setpoint_timeout), LONGEST_GAP);
     }
 
     /// A cycle at a time of the loop, ns, after a step of at most LONGEST_RESPONSE_STEP, and another one on the clock.
@@ -58,11 +61,9 @@ class Commander {
         step_ = step;
         paced_ += step;
         passed = std::max<std::int64_t>(passed, 0);
-        const double timeout = parameters.setpoint_timeout;
-        const std::int64_t longest = timeout > 0 ? std::min<std::int64_t>(std::llround(1e9 * timeout), LONGEST_GAP) : LONGEST_GAP;
-        passed_ = std::min(passed, longest);
-        unchanged_ = std::min(unchanged_ + passed, longest);
-        silent_ = std::min(silent_ + passed, longest);
+        passed_ = std::min(passed, longest_gap_);
+        unchanged_ = std::min(unchanged_ + passed, longest_gap_);
+        silent_ = std::min(silent_ + passed, longest_gap_);
     }
 
     /// Whether the last command is older than the last cycle: motors stand there.
@@ -729,9 +730,10 @@ class Commander {
     // Stamp by which the payload changes, ns; 0 for the time of the loop, by which the loop's own motions go.
     std::int64_t payload_stamp_ = 0;
     Blocked blocked_;
-    // Time of the last cycle, by the loop and by the clock, since the last command that was new, since the last setpoint, also refused, and when the motion
-    // without setpoints began, ns.
+    // Time of the last cycle, by the loop and by the clock; time since the last command that was new, and since the last
+    // setpoint, also a refused one; and when the motion without setpoints began, ns.
     std::int64_t step_ = 0, passed_ = 0, unchanged_ = 0, silent_ = 0, accompanied_ = 0;
+    std::int64_t longest_gap_ = LONGEST_GAP;
     // Time that the step of a setpoint takes motors, that which steps before have left of the time that has passed, and the most, ns.
     std::int64_t used_ = 0, spare_ = MOST_SPARE, most_spare_ = MOST_SPARE;
     // Sum of the steps, by which payloads change, ns.

@@ -621,9 +621,7 @@ class ControlLoop {
                                        : state_of(moved_on(at));
     }
 
-    /// The setpoint of references at a time, ns: until the next one it moves on as the last one; where they have ended, it
-    /// is held at rest.
-    /// The last command; one of setpoints that have ended rests.
+    /// The last command; at rest where setpoints have ended, or a motion of the loop was left.
     Setpoint<Robot> last() const noexcept
     {
         if (commander_.leader() != Leader::setpoints && !commander_.stands())
@@ -631,6 +629,8 @@ class ControlLoop {
         const bool ended = std::abs(commander_.latest - followed_) > LONGEST_GAP;
         return moved_on(ended ? commander_.latest : followed_);
     }
+    /// The setpoint of references at a time, ns: until the next one it moves on as the last one; where they have ended, it
+    /// is held at rest.
     Setpoint<Robot> moved_on(std::int64_t now) const noexcept
     {
         Setpoint<Robot> x = commander_.output.setpoint;

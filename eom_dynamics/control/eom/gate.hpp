@@ -171,7 +171,6 @@ class Gate {
         }
     };
 
-
     void begin_mode(const Sent &before, const LoopOutput<Robot> &output, const Command<Robot> &y, bool complies) noexcept
     {
         double longest = seconds(OF_MODES);

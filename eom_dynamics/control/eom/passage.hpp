@@ -26,9 +26,10 @@ struct Passage {
     {
         if (!lasts())
             return;
+        const double steepness = slope();
         double least = 1;
         for (std::size_t i = 0; i < offsets.size(); ++i) {
-            const double passes = std::fabs(offsets[i] * slope()), left = WITHIN * limits[i] - std::fabs(rates[i]);
+            const double passes = std::fabs(offsets[i] * steepness), left = WITHIN * limits[i] - std::fabs(rates[i]);
             if (passes > left)
                 least = std::min(least, std::max(left, 0.0) / passes);
         }
