@@ -37,6 +37,10 @@ def sample_reason(code: int, joint_names: Sequence[str]) -> str:
     return at + SAMPLE_REASONS[kind] if kind in SAMPLE_REASONS else ""
 
 
+# Largest step of a position, rad or m, and speed, rad/s or m/s, that are motion.
+_JUMP, _FASTEST = 0.1, 10.0
+
+
 class MeasuredJoint(NamedTuple):
     """Measured state of a joint."""
 
@@ -51,6 +55,33 @@ def measured_joints(state: Any, time: int) -> dict[str, MeasuredJoint]:
     rates = state.velocity if len(state.velocity) == count else [math.nan] * count
     rows = zip(state.name, state.position, rates, strict=False)
     return {name: MeasuredJoint(position, rate, time) for name, position, rate in rows if math.isfinite(position)}
+
+
+class JointStates:
+    """Latest state of each joint by name, from one publisher or several.
+
+    A position that jumps is a wrong sample, or of an arm that was moved between two messages; it counts once the next
+    message of its joint agrees.
+    """
+
+    def __init__(self) -> None:
+        self.joints: dict[str, MeasuredJoint] = {}
+        self._doubted: dict[str, MeasuredJoint] = {}
+
+    def take(self, state: Any, time: int) -> None:
+        """Take a message that has arrived at a time, ns."""
+        for name, joint in measured_joints(state, time).items():
+            last, doubted = self.joints.get(name), self._doubted.pop(name, None)
+            if last and _jumps(last, joint) and not (doubted and not _jumps(doubted, joint)):
+                self._doubted[name] = joint
+            else:
+                self.joints[name] = joint
+
+
+def _jumps(last: MeasuredJoint, joint: MeasuredJoint) -> bool:
+    """Whether a joint is further from where it was, less than 0.1 s before, than it can move."""
+    time = joint.time - last.time
+    return 0 <= time < LONGEST_GAP and abs(joint.position - last.position) > _JUMP + _FASTEST * 1e-9 * time
 
 
 def positions_of(joints: Mapping[str, MeasuredJoint], names: Sequence[str]) -> Array:

@@ -13,7 +13,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
 from ..arrays import Array
-from ..control.measured import MeasuredJoint, measured_joints, positions_of
+from ..control.measured import JointStates, MeasuredJoint, positions_of
 from ..exceptions import StateError
 
 # Time within which a joint state must arrive, and between two looks, s; age of one that is the present state, ns.
@@ -37,7 +37,7 @@ class MeasuredJoints:
         )
         node._subscriptions.remove(self._reader)  # from those that its executor reads
         self.topic = self._reader.topic_name
-        self._joints: dict[str, MeasuredJoint] = {}
+        self._states = JointStates()
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -50,14 +50,14 @@ class MeasuredJoints:
         return bool(self._reader.get_publisher_count())
 
     def read(self) -> dict[str, MeasuredJoint]:
-        """Latest state of each joint, however old."""
+        """Latest state of each joint, however old, without wrong samples: see :class:`.JointStates`."""
         with self._lock:
             while (taken := self._reader.handle.take_message(JointState, False)) is not None:
                 times = taken[1]
                 # Not every middleware tells when a message came.
                 arrival = times["received_timestamp"] or times["source_timestamp"]
-                self._joints |= measured_joints(taken[0], arrival)
-            return dict(self._joints)
+                self._states.take(taken[0], arrival)
+            return dict(self._states.joints)
 
     def wait(
         self, names: Sequence[str], is_enough: Callable[[dict[str, MeasuredJoint]], bool] = bool

@@ -12,7 +12,14 @@ from refusals import refusals
 
 from eom_dynamics import ElasticArm, StateError, load_robot
 from eom_dynamics.control.control_loop import ControlLoop
-from eom_dynamics.control.measured import JointSignals, JointTolerances, MeasuredMotion, measured_joints, positions_of
+from eom_dynamics.control.measured import (
+    JointSignals,
+    JointStates,
+    JointTolerances,
+    MeasuredMotion,
+    measured_joints,
+    positions_of,
+)
 from eom_dynamics.control.robot_table import RobotTable
 
 
@@ -32,6 +39,29 @@ def test_positions_may_come_in_parts_and_with_others():
 @pytest.mark.parametrize("position", [[np.nan], [np.inf], []])
 def test_what_is_no_position_is_left_out(position):
     assert measured_joints(SimpleNamespace(name=["a"], position=position, velocity=[]), 1) == {}
+
+
+def taken(*messages: tuple[float, float]) -> float:
+    """Where a joint is after messages at times, ms."""
+    states = JointStates()
+    for time, position in messages:
+        states.take(state(a=position), round(1e6 * time))
+    return states.joints["a"].position
+
+
+def test_wrong_sample_does_not_count() -> None:
+    assert taken((0, 0.5), (10, 0.9), (20, 0.5)) == taken((0, 0.5), (10, 0.9)) == 0.5
+    assert taken((0, 0.5), (10, 0.9), (20, 7.0), (30, 0.5)) == 0.5
+
+
+def test_arm_that_was_moved_is_there_once_two_messages_agree() -> None:
+    assert taken((0, 0.5), (10, 0.9), (20, 0.91)) == 0.91
+    assert taken((0, 0.5), (200, 0.9)) == 0.9  # of the time between, nothing is known
+
+
+@pytest.mark.parametrize("period", [1, 10, 50, 90])
+def test_fast_motion_does_count(period: int) -> None:
+    assert taken(*((period * k, 6e-3 * period * k) for k in range(20))) == pytest.approx(6e-3 * period * 19)
 
 
 NAMES = ("a", "b")

@@ -125,6 +125,19 @@ def arm(start: Any, robot: str) -> Iterator[MovedArm]:
     arm.client.node.destroy_timer(arm._timer)
 
 
+def test_wrong_sample_is_not_where_a_motion_begins(arm: MovedArm) -> None:
+    arm.follows = False
+    arm.client.spin(0.4)
+    here = arm.commanded[-1].copy()
+    publisher = arm.client.publisher(JointState, "joint_states")
+    arm.client.wait(publisher.get_subscription_count, "the node")
+    publisher.publish(JointState(name=NAMES, position=(here + 0.3 * np.eye(7)[0]).tolist()))
+    arm.aim(HOME + 0.05)
+    arm.client.wait(lambda: arm.is_near(HOME + 0.05), "arrival")
+    assert np.abs(np.diff(arm.commanded, axis=0)).max() < 0.05
+    assert "measured" not in arm.client.process.log
+
+
 def deactivated(arm: MovedArm) -> None:
     assert arm.client.transition("deactivate")
 

@@ -127,8 +127,9 @@ class ControlLoop {
     /// Has what begins at a time, ns, begin where the arm is. After LONGEST_GAP without a command, and where all ends, an arm
     /// measured further than start_tolerance and @elsewhere@ rad or m from the last command is held where it is measured. While
     /// commands go on, at rest for LONGEST_GAP, it does not follow: in a cycle of this time no target or trajectory begins,
-    /// and none that stands still goes on. update() does so with references and modes; hosts do before they plan, aim or
-    /// stop. Returns whether the arm does not follow.
+    /// and none that stands still goes on; nor does any where what is measured has jumped, which may be a wrong sample, within
+    /// this time. update() does so with references and modes; hosts do before they plan, aim or stop. Returns whether the arm
+    /// does not follow.
     bool locate(std::int64_t now, const Measurement<Robot> &measured, bool ends = false) noexcept
     {
         if (now < sent_at_) { // the clock was set back
@@ -140,9 +141,10 @@ class ControlLoop {
         if (commander_.mode() != Mode::position || !commander_.output.valid || watchdog_.released() ||
             !(idle ? !moves : rested) || !is_elsewhere(commander_.unshifted(measured)))
             return false;
-        if (!idle)
+        const bool doubtful = idle && !ends && now - seen_at_ < LONGEST_GAP && (steady_ < LONGEST_GAP || jumps(measured));
+        if (!idle || doubtful)
             strays_ = now;
-        if (moves || !(idle || ends))
+        if (moves || doubtful || !(idle || ends))
             return true;
         const Setpoint<Robot> &last = commander_.output.setpoint;
         Setpoint<Robot> x = commander_.robot.rest();
@@ -256,7 +258,7 @@ class ControlLoop {
         }
         received_ = std::exchange(waits_, false);
         if (measured.links || measured.motors)
-            seen_ = measured;
+            seen_ = measured, seen_at_ = now;
         if (commander_.output.valid) {
             commander_.complete(measured);
             if (!hosted || commander_.counts.followed != followed || commander_.mode() != Mode::position)
@@ -922,9 +924,9 @@ class ControlLoop {
     // Time of the loop at which a trajectory was planned, ns.
     std::int64_t planned_at_ = 0;
     JointVector<Robot> stays_{};
-    // What was measured last, and for how long without a jump, ns.
+    // What was measured last, when, ns, and for how long without a jump, ns.
     Measurement<Robot> seen_;
-    std::int64_t steady_ = LONGEST_GAP;
+    std::int64_t seen_at_ = LONG_AGO, steady_ = LONGEST_GAP;
     Target retreat_;
     // Time without usable measurements where the mode needs them, ns, and their count in the last cycle.
     std::int64_t blind_ = 0;
