@@ -10,7 +10,7 @@ from loop_rig import MS, LoopRig, Record, rest, straight
 from random_scenes import ROBOTS, arm_of, steady
 from sent_oracle import CHANGE, POSITION, Marks, SentOracle, Settings
 
-from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.actuators.actuator import Motor
 from eom_dynamics.arrays import Array
 from eom_dynamics.control.control_loop import Refusal
@@ -871,6 +871,95 @@ def test_while_positions_pass_the_arm_is_where_motors_are_sent(measured: str, th
     rig.cycles(20)
     assert steps(Record(rig, first)).max() < 2.175e-3
     assert rig.q[0] == pytest.approx(HOME[0] + 0.45, abs=1e-6)
+
+
+def pushed(rig: LoopRig, q: Array, way: float) -> None:
+    """Impedance at q, where hands push the first joint by a way, rad; then the mode is position again."""
+    rig.restart(q)
+    rig.cycles(200, rest(q))
+    start = rig.loop.command["motor_position"].copy()
+    rig.loop.change_mode("impedance")
+    for k in range(600):
+        rig.measure_motors(start + way * min(1, k / 300) * np.eye(rig.m)[0])
+        rig.refer(rest(q))
+        rig.run()
+    rig.loop.change_mode("position")
+
+
+def limited(**limits: float) -> Robot:
+    """A Panda whose first joint has other limits."""
+    panda = load_robot("panda")
+    first, *others = panda.joints
+    return replace(panda, joints=(replace(first, limits=replace(first.limits, **limits)), *others))
+
+
+@pytest.mark.parametrize(("way", "room"), [(0.09, 0.1), (-0.09, 0.1), (0.09, 0.05)])
+def test_positions_that_pass_stay_within_limits(way: float, room: float) -> None:
+    """Beside a target at a limit, motors were sent 34 mrad beyond it, 57 where hands had pushed the arm by 40."""
+    rig = LoopRig(limited(velocity=0.2, acceleration=0.5), targets={}, stiffness=[100.0], start_tolerance=0.1)
+    limit = rig.arm.robot.independent_joints[0].limits.upper * np.sign(way)
+    q = HOME.copy()
+    q[0] = limit - room * np.sign(way)
+    pushed(rig, q, way)
+    first, q[0] = rig.count, limit
+    for k in range(3000):
+        if k == 1:
+            rig.target(q)
+        rig.measure_motors(rig.loop.sent["drive_position"])
+        rig.run()
+    record = Record(rig, first)
+    links = record.setpoint["q"][:, 0] + (record.sent["drive_position"] - record.command["motor_position"])[:, 0]
+    beyond = (np.abs(links) - abs(limit)).max()
+    assert links[-1] == pytest.approx(limit, abs=1e-9) and beyond < max(abs(way) - room, 0) + 1e-6
+    assert steps(record)[:, 0].max() < 0.2e-3 * 1.01
+
+
+def test_feedback_counts_from_where_motors_are_sent_while_positions_pass() -> None:
+    """It counted from where they pass to: up to 17 N m against drives that hold the arm where they are sent."""
+    rig = LoopRig(limited(velocity=0.2), stiffness=[100.0], start_tolerance=0.1, motor_kp=np.full(7, 200.0))
+    pushed(rig, HOME, 0.09)
+    first = rig.count
+    for _ in range(2500):
+        rig.measure_motors(rig.loop.sent["drive_position"])
+        rig.refer(rest(HOME))
+        rig.run()
+    record = Record(rig, first)
+    feedback = np.abs(record.sent["drive_effort"] - record.command["motor_effort"]).max(axis=1)
+    assert feedback[1] == pytest.approx(9.07, abs=0.1)  # of the impedance, which passes in 0.3 s
+    assert feedback[300:].max() < 0.1
+
+
+@pytest.mark.parametrize("policy", ["refuse", "clip", "warn"])
+def test_efforts_that_pass_from_another_mode_keep_to_their_rate(policy: str) -> None:
+    """They passed in 0.3 s, whatever it was: by 57 of 20 N m/s."""
+    rig = LoopRig(limited(effort_rate=20.0), stiffness=[100.0], start_tolerance=0.1, limits=policy)
+    pushed(rig, HOME, 0.09)
+    first = rig.count - 1
+    for _ in range(2500):
+        rig.measure_motors(rig.loop.sent["drive_position"])
+        rig.refer(rest(HOME))
+        rig.run()
+    effort = Record(rig, first).sent["sent_effort"][:, 0]
+    assert np.abs(effort[0] - effort[-1]) > 5
+    assert np.abs(np.diff(effort)).max() < 20e-3 * 1.01
+
+
+@pytest.mark.parametrize("hosted", [False, True], ids=["own", "planned by a host"])
+@pytest.mark.parametrize("what", ["setpoint", "trajectory"])
+def test_wrong_sample_at_rest_is_not_where_the_arm_is(what: str, hosted: bool) -> None:
+    """It was held there: 0.3 rad in 1 ms."""
+    rig = LoopRig("panda", targets={}, hosted=hosted)
+    rig.restart(HOME)
+    rig.cycles(50, rest(HOME))
+    before, first = rig.loop.sent["drive_position"].copy(), rig.count
+    for k in range(400):
+        rig.measure_motors(before + (200 <= k < 210) * 0.3 * np.eye(7)[0])
+        if what == "setpoint" and k > 100:
+            rig.refer(rest(HOME + 0.6))  # is refused
+        elif what == "trajectory" and k == 205:
+            rig.trajectory(straight([0, 1], [HOME + 0.3 * np.eye(7)[0], HOME]))
+        rig.run()
+    np.testing.assert_allclose(Record(rig, first).sent["drive_position"], before[None] + np.zeros((400, 1)), atol=1e-9)
 
 
 def test_efforts_pass_where_limits_end_a_change_of_the_payload() -> None:

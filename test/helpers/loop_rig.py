@@ -157,6 +157,9 @@ class LoopRig:
         count = 0 if rows[0] is None else len(rows[0])
         reason = self.library.loop_post_target(self.address, origin, t, count, positions, velocities)
         assert reason is None, reason
+        if self.hosted:
+            self.library.loop_locate(self.address, self.now, 0)
+            self.library.loop_aim(self.address, self.now)
 
     def trajectory(self, spline: Spline, origin: int = 0) -> None:
         """Post a trajectory, its time 0 at ``origin``, ns, 0 for now."""
@@ -178,8 +181,8 @@ class LoopRig:
         if self.count == len(self.rows):
             self._resize(2 * self.count)
         k, number, at = self.count, self.library.loop_number, self.address
-        if self.hosted and self.library.loop_plan(at, self.now, 1e-3) == 0:
-            self.loop.act("play")
+        if self.hosted:
+            self._plan()
         cycle = self.library.loop_update if self.hosted else self.library.loop_run
         self.codes[k] = code = cycle(at, self.now, 1e-3)
         self.times[k], self.given[k], self._refers = self.now, self._refers, False
@@ -188,6 +191,19 @@ class LoopRig:
         self.count += 1
         self.now += step
         return int(code)
+
+    def _plan(self) -> None:
+        """Plan what was posted, or has waited for its start, from where the arm is."""
+        if not self.number("playing"):
+            self.library.loop_locate(self.address, self.now, 0)
+        if self.library.loop_plan(self.address, self.now, 1e-3) == 0:
+            self.loop.act("play")
+
+    def stop(self) -> None:
+        """Stop the arm, where it is."""
+        if self.hosted:
+            self.library.loop_locate(self.address, self.now, 0)
+        self.loop.act("stop")
 
     def cycles(self, count: int, state: ArrayLike | None = None, **more: ArrayLike) -> None:
         """Cycles with a reference that repeats, or without one."""

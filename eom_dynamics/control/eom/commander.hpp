@@ -270,9 +270,12 @@ class Commander {
     /// Adds feedback, and what is sent, to the output. Where the arm complies, the motors are sent to where they are.
     void complete(const Measurement<Robot> &measured) noexcept
     {
-        const bool usable = feedback_.add(output, share[0], measured);
-        counts.unmeasured += !usable;
         const Mode mode = feedback_.mode();
+        // Where the arm complies, its motors give up what joints do.
+        const bool complies = mode != Mode::position;
+        gate_.pass_positions(output.setpoint, output.command, complies, step_);
+        const bool usable = feedback_.add(output, share[0], complies ? measured : unshifted(measured));
+        counts.unmeasured += !usable;
         if (mode != Mode::position)
             sent_for_ = output.setpoint;
         if (mode == Mode::gravity_compensation) {
@@ -280,30 +283,36 @@ class Commander {
             output.command = feedback_.impedance().command();
             gate_.clip(output.command.motor_effort, output.command.tau, feedback_.impedance().command(), leader_, parameters.limits);
         }
-        const Command<Robot> &y = mode == Mode::position ? output.command : feedback_.impedance().command();
+        const Command<Robot> &y = complies ? feedback_.impedance().command() : output.command;
         if (!usable && output.status == Status::fresh)
             output.status = Status::held;
-        // Where the arm complies, its motors give up what joints do.
-        const bool complies = mode != Mode::position;
         const LimitPolicy policy = complies ? LimitPolicy::clip : parameters.limits;
         const bool passed =
             gate_.pass(output, y, leader_, !renewed_ && !complies, complies, step_, seconds(least_step()), policy);
         renewed_ = complies || !passed;
         if (!passed)
             return;
-        gate_.shifts() ? send(gate_.shifted(y)) : send(y);
+        if (!gate_.positions().lasts()) {
+            send(y);
+            return;
+        }
+        Command<Robot> elsewhere = y;
+        const auto &[position, velocity] = gate_.positions().offset();
+        for (std::size_t i = 0; i < Robot::motors; ++i)
+            elsewhere.motor_position[i] += position[i], elsewhere.motor_velocity[i] += velocity[i];
+        send(elsewhere);
     }
 
     /// What would be measured were motors sent to where they are commanded, also while they pass from another mode.
     Measurement<Robot> unshifted(Measurement<Robot> measured) const noexcept
     {
-        if (!gate_.shifts())
+        if (!gate_.positions().lasts())
             return measured;
-        const auto offset = gate_.shift();
-        measured.motor_position = difference(measured.motor_position, offset[0]);
-        measured.motor_velocity = difference(measured.motor_velocity, offset[1]);
-        measured.q = difference(measured.q, sides_of(robot, offset[0]));
-        measured.qd = difference(measured.qd, sides_of(robot, offset[1]));
+        const auto &[position, velocity] = gate_.positions().offset();
+        measured.motor_position = difference(measured.motor_position, position);
+        measured.motor_velocity = difference(measured.motor_velocity, velocity);
+        measured.q = difference(measured.q, sides_of(robot, position));
+        measured.qd = difference(measured.qd, sides_of(robot, velocity));
         return measured;
     }
 

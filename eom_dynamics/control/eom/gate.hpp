@@ -20,13 +20,13 @@ class Gate {
     using Scalar = typename Robot::Scalar;
     static constexpr std::size_t n = Robot::joints, m = Robot::motors;
 
-    explicit Gate(const Robot &robot) noexcept : robot_(robot) {}
+    explicit Gate(const Robot &robot) noexcept : robot_(robot), positions_(robot) {}
 
     /// Nothing has been sent; or efforts alone, which pass from those that were sent last.
     void forget(bool passes) noexcept
     {
         changes_ = false;
-        renew(), shift_.end();
+        renew(), positions_.end();
         if (!passes)
             sends_ = false, modes_.time.end(), leaders_.time.end(), passing_.time.end();
     }
@@ -70,16 +70,15 @@ class Gate {
             output.joint_effort = sent_[latest_].joint_effort;
             return false;
         }
-        modes_.time.pass(step);
+        modes_.time.pass(step, modes_.joints, robot_.upper.taud, y.taud);
         leaders_.time.pass(step, leaders_.joints, robot_.upper.taud, y.taud);
-        shift_.pass(step, position_less_, robot_.motor_speed, y.motor_velocity);
         if (step > 0)
             latest_ = 1 - latest_, passing_ = leaders_;
         else // the command of the same time in place of the last one
             leaders_ = passing_;
         const Sent &before = sent_[1 - latest_];
         if (sends_ && changes_)
-            begin_mode(before, output, y, complies);
+            begin_efforts(before, output);
         else if (sends_ && leader != before.leader && !complies)
             modes_.time.lasts() ? begin_efforts(before, output) : begin_leader(before, output.setpoint, y, cycle);
         modes_.add(output), leaders_.add(output);
@@ -119,30 +118,24 @@ class Gate {
             Limits<Robot>::clip_motors(robot_, y.motor_velocity, motor_effort, reports ? y.motor_effort : MotorVector<Robot>{});
     }
 
-    /// Whether positions pass from those of another mode; and by how much motors are sent elsewhere then, with its rate.
-    bool shifts() const noexcept { return shift_.lasts(); }
-    std::array<MotorVector<Robot>, 2> shift() const noexcept
+    /// Passes positions to a command, a time after the last one, ns, before its feedback, from where another mode has sent motors:
+    /// that where the arm complies sends them to where they are.
+    void pass_positions(const Setpoint<Robot> &x, const Command<Robot> &y, bool complies, std::int64_t step) noexcept
     {
-        const auto left = static_cast<Scalar>(shift_.left()), rate = static_cast<Scalar>(shift_.rate());
-        std::array<MotorVector<Robot>, 2> offset{position_less_, position_less_};
-        for (std::size_t i = 0; i < m; ++i)
-            offset[0][i] *= left, offset[1][i] *= rate;
-        return offset;
+        if (complies)
+            positions_.end();
+        else if (sends_ && changes_)
+            positions_.begin(seconds(OF_MODES), sent_[step > 0 ? latest_ : 1 - latest_].command, x, y);
+        else
+            positions_.pass(step, x, y);
     }
-    Command<Robot> shifted(Command<Robot> y) const noexcept
-    {
-        const auto offset = shift();
-        for (std::size_t i = 0; i < m; ++i)
-            y.motor_position[i] += offset[0][i], y.motor_velocity[i] += offset[1][i];
-        return y;
-    }
+    const PositionPassage<Robot> &positions() const noexcept { return positions_; }
 
   private:
     /// Times in which efforts and positions pass to those of another mode, and the least for efforts of another leader, ns.
     static constexpr std::int64_t OF_MODES = 300'000'000, OF_LEADERS = 10'000'000;
-    /// Share of the limit by which the effort of a motor may step with another leader; step that is rounding, rad, m, N m, N;
-    /// twice the largest rate of a passage, in its size and duration: at most half the limit of effort rates, or of speeds.
-    static constexpr double STEP = 0.015, ROUNDING = 1e-9, STEEPEST = 2 * 1.875;
+    /// Share of the limit by which the effort of a motor may step with another leader; step that is rounding, rad, m, N m, N.
+    static constexpr double STEP = 0.015, ROUNDING = 1e-9;
 
     /// A command that was sent, with its efforts with feedback.
     struct Sent {
@@ -171,26 +164,12 @@ class Gate {
         }
     };
 
-    void begin_mode(const Sent &before, const LoopOutput<Robot> &output, const Command<Robot> &y, bool complies) noexcept
-    {
-        double longest = seconds(OF_MODES);
-        for (std::size_t i = 0; i < robot_.motor_count(); ++i) {
-            Scalar &less = position_less_[i];
-            less = before.command.motor_position[i] + static_cast<Scalar>(shift_.left()) * less - y.motor_position[i];
-            longest = std::max(longest, STEEPEST * std::fabs(less) / robot_.motor_speed[i]);
-        }
-        shift_.duration = std::llround(1e9 * longest);
-        shift_.share = 1;
-        shift_.since = complies ? shift_.duration : 0;
-        begin_efforts(before, output);
-    }
-
     /// Efforts pass from those that were sent, with all that was passing.
     void begin_efforts(const Sent &before, const LoopOutput<Robot> &output) noexcept
     {
         modes_.motors = difference(before.motor_effort, output.motor_effort);
         modes_.joints = difference(before.joint_effort, output.joint_effort);
-        modes_.time.since = 0;
+        modes_.time.begin(seconds(OF_MODES), modes_.joints, robot_.upper.taud);
         leaders_.time.end(), passing_.time.end();
     }
 
@@ -208,15 +187,13 @@ class Gate {
             const double most = STEP * limit + std::fabs(rate[i]) * time;
             leaders_.motors[i] = beyond(before[i] + left * leaders_.motors[i] - now[i], most);
         }
-        double longest = seconds(OF_LEADERS);
         for (std::size_t i = 0; i < robot_.joint_count(); ++i) {
             const double most = std::min(STEP * robot_.largest_effort[i] + std::fabs(last.command.taud[i]) * time,
                                          robot_.upper.taud[i] * time / 2);
             Scalar &more = leaders_.joints[i];
             more = beyond(last.command.tau[i] + left * more - y.tau[i], most);
-            longest = std::max(longest, STEEPEST * std::fabs(more) / robot_.upper.taud[i]);
         }
-        leaders_.time = {std::llround(1e9 * std::min(longest, seconds(OF_MODES))), 0};
+        leaders_.time.begin(seconds(OF_LEADERS), leaders_.joints, robot_.upper.taud);
     }
 
     /// Efforts of motors without friction and losses of gears, which motors at rest have not.
@@ -237,9 +214,7 @@ class Gate {
     std::array<Sent, 2> sent_; // the last two
     std::size_t latest_ = 0;
     Offset modes_{{OF_MODES}}, leaders_{{OF_LEADERS}}, passing_{{OF_LEADERS}}; // that of leaders before this time
-    // The same of the positions of motors.
-    MotorVector<Robot> position_less_{};
-    Passage shift_{OF_MODES};
+    PositionPassage<Robot> positions_;
 };
 
 } // namespace eom

@@ -226,6 +226,18 @@ class LoadedRobot {
         }
     }
 
+    /// Adds positions at the joint sides of springs to those of their motors.
+    void add_sides(const std::array<Scalar, N> &added, std::array<Scalar, M> &position) const noexcept
+    {
+        const std::size_t count = motor_count();
+        for (std::size_t j = 0; j < count; ++j) {
+            if (!couples())
+                position[j] += added[motor_joint[j]];
+            for (std::size_t i = 0; couples() && i < count; ++i)
+                position[i] += to_springs[j * count + i] * added[motor_joint[j]];
+        }
+    }
+
     void filtered(const std::array<Scalar, N> &deflection, const Command<LoadedRobot> &before,
                   const Command<LoadedRobot> &after, const std::array<Scalar, 1> &step,
                   std::array<Scalar, N> &deflection_now) const noexcept

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an offset passes: from 1 to 0 in a time, twice continuously differentiable at both ends.
+// How offsets pass: from 1 to 0 in a time, twice continuously differentiable at both ends.
 #ifndef EOM_PASSAGE_HPP
 #define EOM_PASSAGE_HPP
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "setpoint.hpp"
@@ -16,7 +18,8 @@ namespace eom {
 struct Passage {
     std::int64_t duration, since = duration;
     double share = 1; // of time that passes
-    static constexpr double WITHIN = 0.98; // share of limits, as rates grow within a cycle
+    /// Share of limits, as rates grow within a cycle; twice the largest rate of a passage of an offset of 1 in 1 s.
+    static constexpr double WITHIN = 0.98, STEEPEST = 2 * 1.875;
 
     bool lasts() const noexcept { return since < duration; }
     void pass(std::int64_t step) noexcept { since = std::min(since + step, duration); }
@@ -36,6 +39,15 @@ struct Passage {
         const double mean = (std::exchange(share, least) + least) / 2; // so that positions are those of velocities
         pass(std::llround(mean * static_cast<double>(step)));
     }
+    /// Begins anew, with a duration of at least some time, s, and such that rates are at most half of limits.
+    template <class Values>
+    void begin(double least, const Values &offsets, const Values &limits) noexcept
+    {
+        for (std::size_t i = 0; i < offsets.size(); ++i)
+            if (offsets[i] != 0)
+                least = std::max(least, STEEPEST * std::fabs(offsets[i]) / limits[i]);
+        *this = {std::llround(1e9 * least), 0};
+    }
     void end() noexcept { since = duration; }
     double left() const noexcept
     {
@@ -48,6 +60,64 @@ struct Passage {
         const double s = seconds(since) / seconds(duration), r = 1 - s;
         return -30 * s * s * r * r / seconds(duration);
     }
+};
+
+/// By how much motors are sent elsewhere than to their command, with the rate: they pass from where another mode has sent them,
+/// no further beyond limits of joints than they were.
+template <class Robot>
+class PositionPassage {
+  public:
+    explicit PositionPassage(const Robot &robot) noexcept : robot_(robot) {}
+
+    bool lasts() const noexcept { return time_.lasts(); }
+    void end() noexcept { time_.end(), offset_ = {}; }
+    const std::array<MotorVector<Robot>, 2> &offset() const noexcept { return offset_; }
+
+    /// Begins, a least time, s, from a command and what it was elsewhere, to a command of a setpoint.
+    void begin(double least, const Command<Robot> &from, const Setpoint<Robot> &x, const Command<Robot> &y) noexcept
+    {
+        for (std::size_t i = 0; i < Robot::motors; ++i)
+            whole_[i] = from.motor_position[i] + offset_[0][i] - y.motor_position[i];
+        time_.begin(least, whole_, robot_.motor_speed);
+        beyond_.fill(std::numeric_limits<typename Robot::Scalar>::infinity());
+        find(x);
+    }
+
+    /// Goes on by a time, ns, beside a command of a setpoint.
+    void pass(std::int64_t step, const Setpoint<Robot> &x, const Command<Robot> &y) noexcept
+    {
+        if (!lasts())
+            return;
+        time_.pass(step, whole_, robot_.motor_speed, y.motor_velocity);
+        find(x);
+    }
+
+  private:
+    using Scalar = typename Robot::Scalar;
+
+    void find(const Setpoint<Robot> &x) noexcept
+    {
+        const auto left = static_cast<Scalar>(time_.left()), rate = static_cast<Scalar>(time_.rate());
+        for (std::size_t i = 0; i < Robot::motors; ++i)
+            offset_[0][i] = left * whole_[i], offset_[1][i] = rate * whole_[i];
+        const JointVector<Robot> side = sides_of(robot_, offset_[0]), velocity = sides_of(robot_, offset_[1]);
+        JointVector<Robot> less{}, slower{};
+        for (std::size_t i = 0; i < robot_.joint_count(); ++i) {
+            const Scalar place = x.q[i] + side[i];
+            const Scalar low = std::min(robot_.lower.q[i], x.q[i]), high = std::max(robot_.upper.q[i], x.q[i]);
+            beyond_[i] = std::min(beyond_[i], std::max({place - high, low - place, Scalar{0}}));
+            less[i] = std::clamp(place, low - beyond_[i], high + beyond_[i]) - place;
+            slower[i] = less[i] != 0 ? -x.qd[i] - velocity[i] : 0;
+        }
+        robot_.add_sides(less, offset_[0]);
+        robot_.add_sides(slower, offset_[1]);
+    }
+
+    const Robot robot_;
+    Passage time_{1};
+    MotorVector<Robot> whole_{};
+    std::array<MotorVector<Robot>, 2> offset_{};
+    JointVector<Robot> beyond_{}; // limits of joints, which only falls
 };
 
 } // namespace eom
