@@ -10,7 +10,7 @@ from loop_rig import MS, LoopRig, Record, rest, straight
 from random_scenes import ROBOTS, arm_of, steady
 from sent_oracle import CHANGE, POSITION, Marks, SentOracle, Settings
 
-from eom_dynamics import ElasticArm, Robot, load_robot
+from eom_dynamics import ElasticArm, ExternalEffortObserver, Robot, load_robot
 from eom_dynamics.actuators.actuator import Motor
 from eom_dynamics.arrays import Array
 from eom_dynamics.control.control_loop import Refusal
@@ -960,6 +960,26 @@ def test_wrong_sample_at_rest_is_not_where_the_arm_is(what: str, hosted: bool) -
             rig.trajectory(straight([0, 1], [HOME + 0.3 * np.eye(7)[0], HOME]))
         rig.run()
     np.testing.assert_allclose(Record(rig, first).sent["drive_position"], before[None] + np.zeros((400, 1)), atol=1e-9)
+
+
+def test_samples_before_a_restart_are_not_where_the_arm_is() -> None:
+    """It was held where it had been 20 ms before."""
+    rig = LoopRig("panda", targets={}, hosted=True)
+    observer = ExternalEffortObserver(rig.arm, 60.0, "torque", loop=rig.loop)
+    sensed = rig.loop.vectors("sensed", dict.fromkeys(("q", "qd", "tau"), 7))
+    rig.restart(HOME)
+    assert observer
+    for _ in range(50):
+        sensed["q"][:], sensed["qd"][:], sensed["tau"][:] = HOME, 0.0, rig.loop.command["tau"]
+        rig.loop.sense(rig.now, 5)
+        rig.refer(rest(HOME))
+        rig.run()
+    assert rig.loop.vectors("observed", {"q": 7})["q"] == pytest.approx(HOME)
+    rig.now += 20 * MS
+    elsewhere = HOME + 0.3
+    rig.restart(elsewhere)
+    rig.cycles(20)
+    np.testing.assert_allclose(rig.q, elsewhere, atol=1e-9)
 
 
 def test_efforts_pass_where_limits_end_a_change_of_the_payload() -> None:

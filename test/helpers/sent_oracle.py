@@ -408,6 +408,13 @@ class SentOracle:
         third += 1e-3 * (bend[rows] + bend[rows + 1])
         # Positions of another mode pass over with up to 1700 rad/s^3, at half the largest speed of motors.
         allowed = h**2 * third + 1.5e-7 * (1 + np.abs(theta[rows]))
+        # They stop at a limit of a joint, and leave it.
+        offset = theta - record.command["motor_position"]
+        places = record.setpoint["q"][:, self.motor_joint] + offset @ self.sides.T
+        ends = np.stack([self.lower, self.upper])[:, None, self.motor_joint]
+        stands = (np.abs(places - ends) < 1e-9).any(axis=0) & (offset != 0)
+        meets = (stands[1:] != stands[:-1]).any(axis=1, keepdims=True)[rows]
+        allowed += meets * h * np.abs(rate[rows + 1] - rate[rows])
         for found in _beyond("position by velocity", away, allowed):
             at = int(rows[found.cycle]) + 1
             yield found._replace(cycle=at, rule=f"{found.rule}, {NAMES[int(leader[at])]}")

@@ -134,6 +134,8 @@ const char *eom_loop_restart(eom_loop *loop, int64_t now)
     return on(loop, [=](auto &of) {
         const auto &x = of.in_si(now);
         const bool known = x.links ? eom::finite(x.q) : !x.motors || eom::finite(x.motor_position);
+        if (of.measured.links || of.measured.motors) // in place of the samples before
+            of.sampled_at = of.UNSAMPLED;
         return of.loop.restart(known ? x : std::decay_t<decltype(x)>{}, now);
     });
 }
