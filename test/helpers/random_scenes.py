@@ -26,6 +26,7 @@ from springs import EVERY_KIND, with_springs
 from eom_dynamics import ContactThresholds, ExternalEffortObserver, Robot, load_robot
 from eom_dynamics.actuators import Transmission
 from eom_dynamics.arrays import Array
+from eom_dynamics.control.settings import LONGEST_GAP
 from eom_dynamics.robot.model import EffortSpread
 
 CYCLES = 2000
@@ -263,6 +264,7 @@ class Scene:
         self._given = np.lib.stride_tricks.as_strided(first, (5, n), strides)
         self._at = scale * (arm.quiet[arm.oracle.motor_joint]) + zero
         self._blind_until = self._glitch_at = self._push_until = -1
+        self._sampled = -LONGEST_GAP
         self._hand: tuple[Array, Array, Array, int] | None = None
         self._stream: Array | None = None
         self._stream_at = 0
@@ -428,11 +430,13 @@ class Scene:
         else:
             self._measured["motor_position"][:] = self._at
             self._measured["motor_velocity"][:] = 0.0
-            if k == self._glitch_at:
+            # The first sample after a while is believed.
+            if k == self._glitch_at and 0 <= rig.now - self._sampled < LONGEST_GAP:
                 self._measured["motor_position"][self.rng.integers(len(self._at))] += self.rng.choice(
                     [-6.28, 1.0, 100.0]
                 )
                 self.marks.moved[k] = True
+            self._sampled = rig.now
             self.marks.measured[k] = (self._measured["motor_position"] - self._zero) / self._scale
             rig.library.loop_measure(rig.address, 0, 1)
 
