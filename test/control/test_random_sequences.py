@@ -61,7 +61,8 @@ def test_every_input_in_every_state() -> None:
 
 FAULTS: dict[str, list[tuple[str, str, str]]] = {
     "a pace changes within 10 ms": [
-        ("pace_keeper.hpp", "commander_.parameters.stop_duration * std::max(size, std::cbrt(size))", "0.01")
+        ("pace_keeper.hpp", "commander_.parameters.stop_duration * std::max(size, std::cbrt(size))", "0.01"),
+        ("pace_keeper.hpp", "hurries_ ? SHORTEST_CHANGE : commander_.parameters.stop_duration;", "SHORTEST_CHANGE;"),
     ],
     "a motion begins with noise": [
         ("stop.hpp", "x[3][i] = x[4][i] = 0;", "continue;"),

@@ -315,7 +315,7 @@ class Scene:
                 self.early()
                 if rig.count == self.length:
                     break
-            elif self._settles():
+            elif k < self._early_at or self._settles():  # until a fast stream goes on
                 pass
             elif chances[k] < max(self._rate, self._rare.get(self.state, 0.0)):
                 self._input()
@@ -449,16 +449,17 @@ class Scene:
         known = self.rig.count and self.rig.numbers[self.rig.count - 1, _AT["valid"]] and np.isfinite(q).all()
         return np.clip(q, -10, 10) if known else self._began.copy()
 
-    def _next_stream(self, to: Array | None = None) -> Array:
-        """A clean motion from where the arm is commanded to be."""
+    def _next_stream(self, to: Array | None = None, fast: bool = False) -> Array:
+        """A clean motion from where the arm is commanded to be, at times, or if it is to be fast, close to the limits."""
         rng, start = self.rng, self.q
         lower, upper = np.maximum(self.arm.oracle.lower, start - 2), np.minimum(self.arm.oracle.upper, start + 2)
         to = rng.uniform(np.minimum(lower, upper), np.maximum(lower, upper)) if to is None else to
         rate = rng.uniform(1.5, 6.0)
         way = to - start
         # Its largest velocity is 0.65 way rate.
-        way *= min(1.0, float(np.min(rng.choice([0.4, 0.9]) * self.arm.velocity / (0.65 * rate * np.abs(way) + 1e-9))))
-        return clean(start, way, rate, int(rng.integers(50, 800)))
+        share = 0.9 if fast else rng.choice([0.4, 0.9])
+        way *= min(1.0, float(np.min(share * self.arm.velocity / (0.65 * rate * np.abs(way) + 1e-9))))
+        return clean(start, way, rate, 800 if fast else int(rng.integers(50, 800)))
 
     def _begin_stream(self, states: Array, kind: str = "setpoint") -> None:
         self._stream, self._stream_at, self._kind, self._more = states, 0, kind, {}
@@ -539,10 +540,12 @@ class Scene:
     def early(self) -> None:
         """At times, amid a fast stream."""
         if self._early_at != self.rig.count and self.rng.random() < 0.3:
-            self._begin_stream(self._next_stream())
-            self._early_at = self.rig.count + int(self.rng.integers(100, 250))
+            self._begin_stream(self._next_stream(fast=True))
+            self._every = 1
+            fastest = int(np.abs(self._stream[:, 1] / self.arm.velocity).max(axis=1).argmax())
+            self._early_at = self.rig.count + max(fastest - 45, 1)
             return
-        ahead = int(self.rng.integers(3, 95))
+        ahead = 95 if self._early_at == self.rig.count else int(self.rng.integers(3, 95))
         if self._stream is not None and self._stream_at + ahead < len(self._stream):
             x = self._stream[self._stream_at + ahead].copy()
         else:
