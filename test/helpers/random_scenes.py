@@ -450,7 +450,7 @@ class Scene:
         return np.clip(q, -10, 10) if known else self._began.copy()
 
     def _next_stream(self, to: Array | None = None, fast: bool = False) -> Array:
-        """A clean motion from where the arm is commanded to be, at times, or if it is to be fast, close to the limits."""
+        """A clean motion from where the arm is commanded to be; a fast one is close to limits of velocity."""
         rng, start = self.rng, self.q
         lower, upper = np.maximum(self.arm.oracle.lower, start - 2), np.minimum(self.arm.oracle.upper, start + 2)
         to = rng.uniform(np.minimum(lower, upper), np.maximum(lower, upper)) if to is None else to
