@@ -379,7 +379,7 @@ class SentOracle:
         rests = np.all([record.setpoint[name] == 0 for name in tuple(ABSURD)[1:]], axis=0)
         at_once = np.any(rests[1:] & ~rests[:-1], axis=1)
         regular &= ~at_once & ~(record.given & (record.code <= 0))[:-1]
-        # Contact in the cycle of a target stops what has just begun; the next command repeats the last, as of each stop.
+        # Contact in the cycle of a target stops what has just begun; the next command repeats the last one.
         regular &= ~(marks.posted & (record.numbers["touched"] > 0))[1:]
         # Where a command of a motion is refused, the last one is repeated, as where setpoints are lost; a motion begins
         # where it is planned, which is near the last command.
