@@ -53,9 +53,10 @@ class Gate {
         for (std::size_t i = 0; moves && i < m; ++i)
             speed[i] = std::max({speed[i], std::fabs(y.motor_velocity[i]), goes_on * std::fabs(before.motor_velocity[i])}) +
                        (goes_on ? time * std::fabs(y.motor_acceleration[i] - before.motor_acceleration[i]) : 0);
+        MotorVector<Robot> position = y.motor_position;
         for (std::size_t i = 0; positions_.lasts() && i < m; ++i) // which pass beside it
-            speed[i] = std::max(speed[i] - std::fabs(positions_.offset()[1][i]), Scalar{0});
-        compare(Bound::motor_step, y.motor_position, before.motor_position, speed, robot_.motor_count());
+            position[i] += static_cast<Scalar>(time) * positions_.offset()[1][i];
+        compare(Bound::motor_step, position, before.motor_position, speed, robot_.motor_count());
         if (found.bound == Bound::none)
             compare(Bound::effort_step, y.tau, before.tau, robot_.upper.taud, robot_.joint_count());
         return found;
