@@ -40,6 +40,8 @@ _MODELS = ("include", "model")
 
 _ALL_FROM_SHAPES = 1  # inertiafromgeom="true"
 
+_VOLTAGE = 8  # bit of the inputs of a DC motor, of MuJoCo's actuator_ctrlspec
+
 _TYPES = ("floating", "ball", "prismatic", "revolute")  # in the order of mjtJoint
 
 
@@ -182,6 +184,10 @@ class _Reader:
         for j in range(model.njnt):
             name = model.joint(j).name or f"{self._links[model.jnt_bodyid[j]]}_joint"
             self._joints.append(unused_name(name, self._joints))
+        # Since MuJoCo 4, there may be several controls of an actuator.
+        self._actuator_names = [
+            model.actuator(i).name or f"actuator_{i}" for i in range(getattr(model, "nactuator", model.nu))
+        ]
         self._actuators = self._read_actuators()
         self._site_names: list[str] = []
         if model.ntendon:
@@ -292,9 +298,21 @@ class _Reader:
             rotor_inertia=joint.rotor_inertia + float(gears**2 @ self._of_actuators("actuator_armature", actuators)),
             actuator=Actuator(
                 friction=Friction(viscous=viscous),
-                motor=Motor(torque_limit=of_motor / abs(ratio) if actuators else np.inf),
+                motor=self._motor(actuators, of_motor / abs(ratio) if actuators else np.inf),
             ),
         )
+
+    def _motor(self, actuators: Sequence[int], torque_limit: float) -> Motor:
+        """The motor of a joint, with the constants of a DC motor where it is one."""
+        if len(actuators) != 1 or not self._is_dc_motor(actuators[0]):
+            return Motor(torque_limit=torque_limit)
+        model, i = self._model, actuators[0]
+        resistance, constant = model.actuator_gainprm[i, :2].tolist()
+        control = int(model.actuator_ctrladr[i])
+        voltages = [float(model.actuator_dynprm[i, 1]) or np.inf]
+        if model.actuator_ctrlspec[i] & _VOLTAGE and model.actuator_ctrllimited[control]:
+            voltages.append(self._symmetric(model.actuator_ctrlrange[control], self._actuator_names[i]))
+        return Motor(constant, resistance, torque_limit=torque_limit, voltage_limit=min(voltages))
 
     def _screw(self, j: int) -> Array:
         model = self._model
@@ -309,15 +327,19 @@ class _Reader:
         model, mujoco = self._model, self._mujoco
         of_joint: defaultdict[int, list[int]] = defaultdict(list)
         of_joints = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
-        for i in range(model.nu):
-            name = model.actuator(i).name or f"actuator_{i}"
+        for i, name in enumerate(self._actuator_names):
             is_single = model.actuator_trntype[i] in of_joints and self._is_single(model.actuator_trnid[i, 0])
             if not is_single or not model.actuator_gear[i, 0]:
                 self._left_out["actuators that drive no hinge or slide are ignored"].append(name)
                 continue
             of_joint[int(model.actuator_trnid[i, 0])].append(i)
-            if not self._is_motor(i):
+            is_dc_motor = self._is_dc_motor(i)
+            if not (self._is_motor(i) or (is_dc_motor and model.actuator_ctrlspec[i] == _VOLTAGE)):
                 self._assumed["control laws of actuators are not read"].append(name)
+            more = (*model.actuator_biasprm[i], model.actuator_dynprm[i, 0], *model.actuator_dynprm[i, 2:])
+            if is_dc_motor and np.any(more):
+                what = "inductance, heating, cogging and LuGre friction of DC motors are ignored"
+                self._left_out[what].append(name)
         return dict(of_joint)
 
     def _is_motor(self, i: int) -> bool:
@@ -327,9 +349,14 @@ class _Reader:
         plain = (mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtDyn.mjDYN_NONE)
         return all(kind[i] == int(none) for kind, none in zip(kinds, plain, strict=True))
 
+    def _is_dc_motor(self, i: int) -> bool:
+        """Whether an actuator is a ``<dcmotor>``, which MuJoCo has since 3.7."""
+        kind = getattr(self._mujoco.mjtGain, "mjGAIN_DCMOTOR", None)
+        return kind is not None and self._model.actuator_gaintype[i] == int(kind)
+
     def _largest_force(self, i: int) -> float:
         """Largest force of an actuator, by its own range and that of its control; infinite without limits."""
-        model, name = self._model, f"actuator {self._model.actuator(i).name or i}"
+        model, name = self._model, f"actuator {self._actuator_names[i]}"
         largest = self._symmetric(model.actuator_forcerange[i], name) if model.actuator_forcelimited[i] else np.inf
         control = i if not hasattr(model, "actuator_ctrladr") else int(model.actuator_ctrladr[i])
         if self._is_motor(i) and model.actuator_ctrllimited[control]:
@@ -346,7 +373,7 @@ class _Reader:
 
     def _of_actuators(self, name: str, actuators: Sequence[int]) -> Array:
         """A parameter of actuators, zero where this release of MuJoCo has none."""
-        values = getattr(self._model, name, np.zeros(self._model.nu))
+        values = getattr(self._model, name, np.zeros(len(self._actuator_names)))
         return np.asarray(values, dtype=float)[list(actuators)]
 
     def _read_equalities(self) -> Mapping[int, MimicDescription]:
@@ -400,10 +427,9 @@ class _Reader:
         model = self._model
         nonlinear = {*self._given("jnt_stiffnesspoly"), *self._given("jnt_springyield")}
         nonlinear |= {*model.dof_jntid[self._given("dof_dampingpoly")].tolist()}
-        actuators = [model.actuator(i).name or f"actuator_{i}" for i in range(model.nu)]
         for what, indices, names in (
             ("nonlinear stiffness and damping of joints are ignored", sorted(nonlinear), self._joints),
-            ("nonlinear damping of actuators is ignored", self._given("actuator_dampingpoly"), actuators),
+            ("nonlinear damping of actuators is ignored", self._given("actuator_dampingpoly"), self._actuator_names),
             ("gravity compensation of bodies is ignored", self._given("body_gravcomp"), self._links),
         ):
             if indices:

@@ -9,6 +9,8 @@ are normalised, as is usual for URDF.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -17,8 +19,9 @@ from ... import lie
 from ...actuators.transmission import Transmission
 from ...arguments import warn_of_degrees
 from ...arrays import Array
+from ...exceptions import RobotDescriptionError
 from ...robot.model import ENDS
-from ...spelling import close_match
+from ...spelling import close_match, listed
 from ..description import Description, JointDescription, JointGroup, LinkDescription, MimicDescription
 from ..inertia import Inertial, symmetric
 from ..model import Limits
@@ -34,12 +37,15 @@ _LINK = ("inertial", "visual", "collision")
 _INERTIAL = ("origin", "mass", "inertia")
 _JOINT = ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "calibration", "safety_controller")
 _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-_LIMITS = (*ENDS, "velocity", "effort")
+_LIMITS = (*ENDS, "velocity", "effort", "acceleration", "deceleration", "jerk")
+# Those of Drake's URDFs, by what they are.
+_DRAKE_LIMITS = {f"drake:{name}": name for name in ("acceleration", "jerk")}
+_KNOWN_LIMITS = (*_LIMITS, *_DRAKE_LIMITS)
 
 XACRO_ENDING = ".xacro"
 
-# Below this length, an axis has no direction.
-_NO_DIRECTION = 1e-6
+# Below this length, an axis has no direction; by how much the length of a quaternion may differ from 1.
+_NO_DIRECTION, _UNIT = 1e-6, 1e-3
 
 
 def description_from_urdf(text: str, source: str = "robot_description") -> Description:
@@ -74,12 +80,21 @@ def description_from_urdf(text: str, source: str = "robot_description") -> Descr
     assumed += [f"{gear.where} is left out: there is no joint {joint}" for joint, gear in geared.items()]
     described_links = {name: _link(name, element) for name, element in links.items()}
     unordered = Description(robot_name, source, described_links, tuple(described), unphysical="warn")
-    ordered = depth_first(unordered)
+    try:
+        ordered = depth_first(unordered)
+    except RobotDescriptionError as error:
+        if drake := dict.fromkeys(f"<{x.tag}>" for x in root.walk() if x.tag.startswith("drake:")):
+            what = f"{error}; the file has {', '.join(drake)} of Drake, which is not URDF and is not read"
+            raise RobotDescriptionError(what) from None
+        raise
+    if soft := [name for name, joint in joints.items() if _has_soft_limits(joint)]:
+        assumed.append(f"soft limits of <safety_controller> are not read: {listed(soft)}")
     turning = [joint.name for joint in ordered if joint.type not in ("fixed", "floating")]
     if default := [name for name in turning if joints[name].child("axis") is None]:
         assumed.append(f"axis [1 0 0], the default of URDF: {', '.join(default)}")
+    warnings = (*left_out, *root.remarks, *_ignored_limits(joints))
     return replace(
-        unordered, joints=tuple(ordered), assumed=tuple(assumed), transmissions=tuple(shared), warnings=tuple(left_out)
+        unordered, joints=tuple(ordered), assumed=tuple(assumed), transmissions=tuple(shared), warnings=warnings
     )
 
 
@@ -98,10 +113,17 @@ def _link(name: str, link: Element) -> LinkDescription:
 
 
 def _origin(element: Element) -> Array:
-    origin = element.child("origin", ("xyz", "rpy"))
+    origin = element.child("origin", ("xyz", "rpy", "quat_xyzw"))
     if origin is None:
         return np.eye(4)
     zero = (0.0, 0.0, 0.0)
+    if "quat_xyzw" in origin.attributes:  # of URDF 1.1
+        if "rpy" in origin.attributes:
+            origin.refuse("has rpy and quat_xyzw: give one of them")
+        quaternion = origin.vector("quat_xyzw", count=4)
+        if abs(np.linalg.norm(quaternion) - 1) > _UNIT:
+            origin.refuse(f"quat_xyzw must have the length 1, has {np.linalg.norm(quaternion):.4g}")
+        return lie.pose(lie.rotation_from_quaternion(quaternion), origin.vector("xyz", zero))
     rpy = origin.vector("rpy", zero)
     warn_of_degrees(f"{origin.source}: line {origin.line}: {origin.where}: rpy", rpy.tolist())
     return lie.pose(lie.rotation_from_rpy(rpy), origin.vector("xyz", zero))
@@ -150,23 +172,50 @@ def _screw(joint: Element, kind: str) -> Array:
     return np.concatenate([zero, direction] if kind == "prismatic" else [direction, zero])
 
 
+def _ignored_limits(joints: Mapping[str, Element]) -> list[str]:
+    """Attributes of <limit> that are not read, each with its joints."""
+    ignored: defaultdict[str, list[str]] = defaultdict(list)
+    for name, joint in joints.items():
+        for attribute in [x for limit in joint.all("limit") for x in limit.attributes if x not in _KNOWN_LIMITS]:
+            ignored[attribute].append(name)
+    return [f"<limit>: {attribute} is ignored: {listed(names)}" for attribute, names in ignored.items()]
+
+
+def _has_soft_limits(joint: Element) -> bool:
+    safety = joint.child("safety_controller")
+    return safety is not None and any(name in safety.attributes for name in ("soft_lower_limit", "soft_upper_limit"))
+
+
 def _limits(joint: Element, kind: str) -> Limits:
     limit = joint.child("limit")
     if limit is None or kind not in ("revolute", "continuous", "prismatic"):
         return Limits()
     for attribute in limit.attributes:
-        if attribute not in _LIMITS and (close := close_match(attribute, _LIMITS, 0.8)):
+        if attribute not in _KNOWN_LIMITS and (close := close_match(attribute, _LIMITS, 0.8)):
             limit.refuse(f"unknown attribute {attribute!r}; did you mean {close!r}?")
+
+    def magnitude(name: str, rule: str = "not negative") -> float:
+        return limit.number(name, math.inf, rule, largest=math.inf)
+
     lower, upper = (limit.number(side, 0.0, largest=math.inf) for side in ENDS)
-    velocity, effort = (
-        limit.number(rate, math.inf, "not negative", largest=math.inf) for rate in ("velocity", "effort")
-    )
+    velocity, effort = magnitude("velocity"), magnitude("effort")
+    # Of URDF 1.2, whatever version the file says; Limits have one for both directions of motion.
+    rates = {name: magnitude(name, "positive") for name in ("acceleration", "deceleration", "jerk")}
+    for name, of in _DRAKE_LIMITS.items():
+        rates[of] = min(rates[of], magnitude(name, "positive"))
+    acceleration, deceleration, jerk = rates.values()
+    if deceleration != acceleration and "deceleration" in limit.attributes:
+        smaller = min(acceleration, deceleration)
+        limit.remark(
+            f"acceleration {acceleration:g}, deceleration {deceleration:g}: the smaller one, {smaller:g}, is both"
+        )
+    limits = Limits(velocity=velocity, effort=effort, acceleration=min(acceleration, deceleration), jerk=jerk)
     # URDF's default for both is 0, which in practice means that there are no limits.
     if kind == "continuous" or ("lower" not in limit.attributes and "upper" not in limit.attributes):
-        return Limits(velocity=velocity, effort=effort)
+        return limits
     if lower > upper:
         limit.refuse(f"lower must not exceed upper, is {lower:g} and {upper:g}")
-    return Limits(lower, upper, velocity, effort)
+    return replace(limits, lower=lower, upper=upper)
 
 
 def _mimic(joint: Element) -> MimicDescription | None:

@@ -25,6 +25,8 @@ from ...spelling import close_match
 _NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _NOT_FINITE = ("nan", "inf", "infinity")
 
+_COUNTS = {3: "three", 4: "four"}
+
 # Unknown tags of an element that are compared with the known ones: more than tools add to a URDF.
 _MOST_UNKNOWN = 200
 
@@ -44,6 +46,18 @@ class Element:
     children: list[Element] = field(default_factory=list)
     text: str = ""
     where: str = ""
+    # What is read otherwise than it is written, the same list in all elements of a document.
+    remarks: list[str] = field(default_factory=list)
+
+    def remark(self, text: str) -> None:
+        """Keep a remark on this element, once."""
+        if (remark := f"line {self.line}: {self.where}: {text}") not in self.remarks:
+            self.remarks.append(remark)
+
+    def equals(self, other: Element) -> bool:
+        """Whether another element has the same tag, attributes, text and children."""
+        mine, theirs = ((x.tag, x.attributes, x.text.split(), len(x.children)) for x in (self, other))
+        return mine == theirs and all(a.equals(b) for a, b in zip(self.children, other.children, strict=True))
 
     def refuse(self, reason: str) -> NoReturn:
         """Raise RobotDescriptionError with the location of this element and the reason."""
@@ -75,15 +89,20 @@ class Element:
         return elements
 
     def child(self, tag: str, attributes: Sequence[str] | None = None) -> Element | None:
-        """The only child with this tag, or None; others than ``attributes`` and those of a namespace are refused."""
+        """The only child with this tag, or None; others than ``attributes`` and those of a namespace are refused.
+
+        One that occurs again as it was counts once, with a remark; of several origins, the first does, as for others.
+        """
         children = self.all(tag)
         for child in children:
             child.where = f"{self.where}: <{tag}>" if self.where else f"<{tag}>"
         if not children:
             return None
         first, *others = children
-        if others:
-            others[0].refuse("must occur only once")
+        for other in others:
+            if tag != "origin" and not other.equals(first):
+                other.refuse("must occur only once")
+            other.remark(f"occurs more than once: that of line {first.line} counts")
         known = first.attributes if attributes is None else attributes
         for attribute in first.attributes:
             if attribute not in known and ":" not in attribute:
@@ -129,13 +148,13 @@ class Element:
             return default
         return self.parse(attribute, self.word(attribute), rule, largest)
 
-    def vector(self, attribute: str, default: Sequence[float] | None = None) -> Array:
-        """An attribute that is three finite numbers (3,)."""
+    def vector(self, attribute: str, default: Sequence[float] | None = None, *, count: int = 3) -> Array:
+        """An attribute that is some finite numbers (count,)."""
         if default is not None and attribute not in self.attributes:
             return np.array(default, dtype=float)
         words = self.word(attribute).split()
-        if len(words) != 3:
-            self.refuse(f"{attribute} must be three numbers, is {self.word(attribute)!r:.60}")
+        if len(words) != count:
+            self.refuse(f"{attribute} must be {_COUNTS[count]} numbers, is {self.word(attribute)!r:.60}")
         return np.array([self.parse(attribute, word) for word in words])
 
     def parse(self, label: str, text: str, rule: str = "finite", largest: float = LARGEST) -> float:
@@ -222,7 +241,7 @@ def parse(text: str, source: str) -> Element:
             refuse(f"more than {_MAX_ELEMENTS} elements; is this a robot description?")
         if len(opened) > _MAX_DEPTH:
             refuse(f"elements nested deeper than {_MAX_DEPTH}; is this a robot description?")
-        element = Element(source, tag, attributes, parser.CurrentLineNumber)
+        element = Element(source, tag, attributes, parser.CurrentLineNumber, remarks=opened[0].remarks)
         opened[-1].children.append(element)
         opened.append(element)
 

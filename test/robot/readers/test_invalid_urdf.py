@@ -101,7 +101,7 @@ CASES = [
     (INERTIA, "", "link upper: <inertial>: <inertia> is missing"),
     ('ixy="0" ', "", "<inertia>: attribute 'ixy' is missing"),
     ('ixy="0"', 'ixy="0" iyx="0"', "<inertia>: unknown attribute 'iyx'"),
-    (INERTIAL, INERTIAL * 2, "link upper: <inertial>: must occur only once"),
+    (INERTIAL, INERTIAL + INERTIAL.replace('"2"', '"3"'), "link upper: <inertial>: must occur only once"),
     ("inertial>", "inertail>", "unknown <inertail>; did you mean <inertial>?"),
     ('<link name="base"/>', '<Link name="base"/>', "unknown <Link>; did you mean <link>?"),
     # transmissions

@@ -222,6 +222,37 @@ def test_warnings_of_mujoco_are_those_of_the_robot(tmp_path: Path, monkeypatch, 
     assert robot.joints[0].mass == pytest.approx(0.7 * 7 / (8 * 1000 + 2 + 0.7))
 
 
+DC = 'motorconst="0.1" resistance="0.5"'
+
+
+@pytest.mark.skipif(not hasattr(mujoco.mjtGain, "mjGAIN_DCMOTOR"), reason="DC motors need MuJoCo 3.7")
+@pytest.mark.parametrize(
+    ("attributes", "motor", "says"),
+    [
+        (f"{DC}", (0.1, 0.5, np.inf, np.inf), ""),
+        (f'{DC} ctrlrange="-24 24"', (0.1, 0.5, np.inf, 24.0), ""),
+        (f'{DC} saturation="5 3 20"', (0.1, 0.5, 5.0, 20.0), ""),
+        (f'{DC} input="pos" controller="10 0 1" ctrlrange="-3 3"', (0.1, 0.5, np.inf, np.inf), "control laws"),
+        (f'{DC} input="pos vel" controller="10 0 1"', (0.1, 0.5, np.inf, np.inf), "control laws"),
+        ('nominal="24 1.5 300"', (0.08, 1.28, np.inf, np.inf), ""),
+        (f'{DC} inductance="0.001"', (0.1, 0.5, np.inf, np.inf), "inductance, heating"),
+        (f'{DC} cogging="0.1 2 3"', (0.1, 0.5, np.inf, np.inf), "inductance, heating"),
+    ],
+)
+def test_dc_motors(attributes: str, motor: tuple[float, ...], says: str) -> None:
+    """Actuators with several controls shifted all later ones, and ended with a traceback."""
+    actuators = f'<dcmotor name="m1" joint="turn" gear="50" {attributes}/>'
+    actuators += '<motor name="m2" joint="lift" gear="30" ctrlrange="-1 1" ctrllimited="true"/>'
+    robot, remarks = read(model(chain('<joint name="lift" axis="0 1 0"/>'), f"<actuator>{actuators}</actuator>"))
+    lift, turn = robot.joints
+    assert lift.limits.effort == 30.0 and turn.gear_ratio == 50.0
+    found = turn.actuator.motor
+    assert (found.torque_constant, found.resistance, found.torque_limit, found.voltage_limit) == pytest.approx(motor)
+    assert turn.limits.effort == 50 * motor[2]
+    ignored = [x for x in remarks if "ignored" in x]
+    assert says in " ".join((*ignored, *robot.assumed)) and bool(ignored) == says.startswith("inductance")
+
+
 BAD = [
     ("<mujoco><worldbody>", "MuJoCo refuses it: XML parse error"),
     ('<mujoco><include file="gone.xml"/></mujoco>', "gone.xml'"),

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Robots from URDF: fields of joints, merged links, frames, parts of a robot, mimic joints, transmissions."""
 
+import warnings
+
 import numpy as np
 import pytest
 from differences import deviation
@@ -13,6 +15,7 @@ from eom_dynamics import (
     RobotDescriptionError,
     RobotDescriptionWarning,
     equations_of_motion,
+    lie,
     load_robot,
 )
 
@@ -252,3 +255,98 @@ def test_a_joint_has_one_transmission() -> None:
         arm_with(PAIR + simple)
     with pytest.raises(RobotDescriptionError, match="the reduction must not be 0"):
         arm_with(PAIR.replace(">2<", ">0<"))
+
+
+def limited(limit: str, *, more: str = "", kind: str = "revolute") -> tuple[Robot, list[str]]:
+    """A joint with attributes of <limit>, and its warnings."""
+    text = urdf(
+        link("base"), link("arm"), joint("j", "base", "arm", kind, f'<axis xyz="0 1 0"/><limit {limit}/>{more}')
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", RobotDescriptionWarning)
+        robot = load_robot(text)
+    return robot, [str(warning.message) for warning in caught]
+
+
+ENDS = 'lower="-3" upper="3" velocity="3" effort="50"'
+
+
+@pytest.mark.parametrize(
+    ("limit", "acceleration", "jerk", "says"),
+    [
+        (f'{ENDS} acceleration="7" deceleration="5" jerk="100"', 5.0, 100.0, "acceleration 7, deceleration 5"),
+        (f'{ENDS} acceleration="5" deceleration="7" jerk="100"', 5.0, 100.0, "acceleration 5, deceleration 7"),
+        (f'{ENDS} acceleration="7" jerk="inf"'.replace("inf", "1e400"), 7.0, np.inf, ""),
+        (f'{ENDS} deceleration="5"', 5.0, np.inf, "acceleration inf, deceleration 5"),
+        (f'{ENDS} acceleration="6" deceleration="6"', 6.0, np.inf, ""),
+        (f'{ENDS} drake:acceleration="4" drake:jerk="90"', 4.0, 90.0, ""),
+    ],
+)
+def test_limits_of_urdf_1_2_and_of_drake(limit: str, acceleration: float, jerk: float, says: str) -> None:
+    robot, remarks = limited(limit)
+    limits = robot.independent_joints[0].limits
+    assert (limits.acceleration, limits.jerk) == (acceleration, jerk)
+    assert (limits.lower, limits.upper, limits.velocity, limits.effort) == (-3.0, 3.0, 3.0, 50.0)
+    assert len(remarks) == bool(says) and all(says in x for x in remarks)
+
+
+@pytest.mark.parametrize("attribute", ["max_torque_rate", "vendor:snap"])
+def test_no_limit_is_left_out_without_a_word(attribute: str) -> None:
+    (remark,) = limited(f'{ENDS} {attribute}="5"')[1]
+    assert remark == f"robot_description: <limit>: {attribute} is ignored: j"
+    robot, _ = limited(ENDS, more='<safety_controller k_velocity="1" soft_lower_limit="-2"/>')
+    assert "soft limits of <safety_controller> are not read: j" in robot.assumed
+
+
+@pytest.mark.parametrize("name", ["acceleration", "deceleration", "jerk"])
+def test_limits_of_zero_are_refused(name: str) -> None:
+    with pytest.raises(RobotDescriptionError, match=f"joint j: <limit>: {name} must be positive, is 0"):
+        limited(f'{ENDS} {name}="0"')
+
+
+def test_quaternions_of_urdf_1_1() -> None:
+    """Of a rotation by roll 0.1, pitch -0.4, yaw 0.7."""
+    x, y, z, w = lie.quaternion(lie.rotation_from_rpy([0.1, -0.4, 0.7])).tolist()
+    text = TWO_ARMS.replace('rpy="0.1 -0.4 0.7"', f'quat_xyzw="{x} {y} {z} {w}"')
+    assert text != TWO_ARMS
+    q = np.linspace(-0.5, 0.5, load_robot(TWO_ARMS).n)
+    ours, theirs = (equations_of_motion(load_robot(x), q, q, q).gravity[0] for x in (text, TWO_ARMS))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("origin", "reason"),
+    [
+        ('quat_xyzw="0 0 0 1" rpy="0 0 0"', "has rpy and quat_xyzw: give one of them"),
+        ('quat_xyzw="0 0 0 0"', "quat_xyzw must have the length 1, has 0"),
+        ('quat_xyzw="1 0 1 0"', "quat_xyzw must have the length 1, has 1.414"),
+        ('quat_xyzw="0 0 1"', "quat_xyzw must be four numbers"),
+    ],
+)
+def test_quaternions_that_are_refused(origin: str, reason: str) -> None:
+    with pytest.raises(RobotDescriptionError, match=reason):
+        load_robot(TWO_ARMS.replace('rpy="0.1 -0.4 0.7"', origin))
+
+
+def test_of_two_origins_the_first_counts_and_what_occurs_again_counts_once() -> None:
+    origin = '<origin xyz="0.2 0.1 0.3" rpy="0.1 -0.4 0.7"/>'
+    twice = TWO_ARMS.replace(origin, f'{origin}<origin xyz="9 9 9"/>').replace(BODY, BODY * 2)
+    q = np.linspace(-0.5, 0.5, load_robot(TWO_ARMS).n)
+    with pytest.warns(
+        RobotDescriptionWarning, match=r"joint turn: <origin>: occurs more than once: that of line 1 counts"
+    ):
+        robot = load_robot(twice)
+    ours, theirs = (equations_of_motion(x, q, q, q).M[0] for x in (robot, load_robot(TWO_ARMS)))
+    np.testing.assert_array_equal(ours, theirs)
+    with pytest.raises(RobotDescriptionError, match="joint turn: <axis>: must occur only once"):
+        load_robot(TWO_ARMS.replace('<axis xyz="0 1 0"/>', '<axis xyz="0 1 0"/><axis xyz="1 0 0"/>'))
+
+
+def test_elements_of_drake_are_named_where_they_are_why_a_file_is_refused() -> None:
+    ball = '<drake:joint name="ball" type="ball"><parent link="base"/><child link="tip"/></drake:joint>'
+    text = urdf(link("base"), link("arm"), link("tip"), joint("j", "base", "arm"), ball)
+    text = text.replace("<robot", '<robot xmlns:drake="http://drake.mit.edu"')
+    with pytest.raises(
+        RobotDescriptionError, match=r"2 roots .*; the file has <drake:joint> of Drake, which is not URDF"
+    ):
+        load_robot(text)
