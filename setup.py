@@ -18,7 +18,10 @@ from setuptools.command.build_py import build_py
 HERE = Path(__file__).resolve().parent
 
 # As in CMakeLists.txt, for any processor.
-FLAGS = ("-std=c++17", "-O3", "-ffp-contract=off", "-fvisibility=hidden", "-fPIC", "-shared", "-DNDEBUG", "-Wl,-s")
+FLAGS = (
+    *("-std=c++17", "-O3", "-ffp-contract=off", "-fvisibility=hidden", "-Wno-psabi", "-fPIC", "-shared", "-DNDEBUG"),
+    "-Wl,-s",
+)
 LIBRARY = "eom_dynamics/libeom_loop.so"
 
 

@@ -6,6 +6,7 @@ import configparser
 import doctest
 import importlib
 import re
+import runpy
 import subprocess
 import sys
 import warnings
@@ -195,6 +196,16 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingLibraryError, match=r"pyarrow is not installed; .* pip install '\.\[parquet\]'"):
         require("parquet")
+
+
+def test_the_loop_of_a_wheel_is_compiled_as_in_a_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also its notes are left out, which only processors other than x86 have."""
+    monkeypatch.setattr(pytest.importorskip("setuptools"), "setup", lambda **_: None)
+    wheel = runpy.run_path(str(ROOT / "setup.py"))["FLAGS"]
+    lists = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
+    options = re.findall(r"target_compile_options\(eom_loop PRIVATE (.+)\)", lists)
+    in_place, anywhere, always = (set(line.split()) for line in options)
+    assert "-march=native" in in_place and not (anywhere | always) - {*wheel} and "-march=native" not in wheel
 
 
 MODULES = (
