@@ -8,52 +8,55 @@ from typing import TYPE_CHECKING
 # The generated msg, srv and action are installed; this folder may be the source.
 __path__ = extend_path(__path__, __name__)
 
-from . import equations, kinematics, lie
-from .dynamics import Dynamics
-from .elastic import (
-    BaseMotion,
-    ElasticArm,
-    Feedforward,
-    FlatState,
-    MotorJet,
-    base_motion,
-    derivatives_needed,
-    flat_state,
-    linearizing_effort,
-    motor_jet,
-    motor_pd_effort,
-)
-from .equations import EquationsOfMotion, FloatingEquationsOfMotion, equations_of_motion, floating_equations_of_motion
-from .exceptions import (
-    ContactError,
-    DoubtfulSetpointError,
-    EomDynamicsError,
-    KernelError,
-    KernelWarning,
-    LimitError,
-    RobotDescriptionError,
-    RobotDescriptionWarning,
-    StateError,
-    StiffnessError,
-    TrajectoryError,
-)
-from .floating_base import FloatingBase
-from .kinematics import (
-    InverseKinematicsResult,
-    InverseMotion,
-    Kinematics,
-    differential_inverse_kinematics,
-    inverse_kinematics,
-)
-from .robot import Joint, Payload, Robot, load_robot, packaged_robots, robot_from_parameters
-
 if TYPE_CHECKING:
-    from . import contacts, identification, loops, simulation, trajectory
+    from . import contacts, equations, identification, kinematics, lie, loops, simulation, trajectory
     from . import lagrange as lagrange
     from .control.contact_thresholds import ContactThresholds
     from .control.external_effort import ExternalEffortObserver
     from .control.observed_payload import estimate_payload
     from .control.online_trajectory import OnlineTrajectory
+    from .dynamics import Dynamics
+    from .elastic import (
+        BaseMotion,
+        ElasticArm,
+        Feedforward,
+        FlatState,
+        MotorJet,
+        derivatives_needed,
+        flat_state,
+        linearizing_effort,
+        motor_jet,
+        motor_pd_effort,
+    )
+    from .elastic.base_motion import base_motion
+    from .equations import (
+        EquationsOfMotion,
+        FloatingEquationsOfMotion,
+        equations_of_motion,
+        floating_equations_of_motion,
+    )
+    from .exceptions import (
+        ContactError,
+        DoubtfulSetpointError,
+        EomDynamicsError,
+        KernelError,
+        KernelWarning,
+        LimitError,
+        RobotDescriptionError,
+        RobotDescriptionWarning,
+        StateError,
+        StiffnessError,
+        TrajectoryError,
+    )
+    from .floating_base import FloatingBase
+    from .kinematics import (
+        InverseKinematicsResult,
+        InverseMotion,
+        Kinematics,
+        differential_inverse_kinematics,
+        inverse_kinematics,
+    )
+    from .robot import Joint, Payload, Robot, load_robot, packaged_robots, robot_from_parameters
 
 __version__ = "1.0.0"
 
@@ -111,24 +114,30 @@ __all__ = [
     "trajectory",
 ]
 
-# Imported at first access, since they import SciPy or SymPy, or parts of it do. SymPy is optional, so that lagrange is
-# not in __all__: a star import works without it.
-_LAZY = ("contacts", "identification", "lagrange", "loops", "simulation", "trajectory")
-_LAZY_NAMES = {
-    "ContactThresholds": ".control.contact_thresholds",
-    "ExternalEffortObserver": ".control.external_effort",
-    "OnlineTrajectory": ".control.online_trajectory",
-    "estimate_payload": ".control.observed_payload",
-}
+# Imported at first access: a node imports what its first command takes, a program what it uses. SymPy is optional, so
+# that lagrange is not in __all__: a star import works without it.
+_SUBPACKAGES = (
+    *("actuators", "codegen", "contacts", "control", "elastic", "equations", "exceptions", "export", "identification"),
+    *("kinematics", "lagrange", "lie", "loops", "recursion", "robot", "simulation", "trajectory"),
+)
+# Where other names are, in the order of the search: few imports first.
+_MODULES = (
+    *("exceptions", "robot", "elastic", "dynamics", "kinematics", "equations", "floating_base"),
+    *("control.contact_thresholds", "control.external_effort", "control.observed_payload", "control.online_trajectory"),
+)
 
 
 def __getattr__(name: str) -> object:
-    if name in _LAZY_NAMES:
-        return getattr(import_module(_LAZY_NAMES[name], __name__), name)
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(f".{name}", __name__)
+    if name in _SUBPACKAGES:
+        return import_module(f".{name}", __name__)
+    if name in __all__:
+        for module in _MODULES:
+            found = vars(import_module(f".{module}", __name__))
+            if name in found:
+                globals()[name] = found[name]
+                return found[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_LAZY, "__version__"})
+    return sorted({*__all__, *_SUBPACKAGES, "__version__"})

@@ -42,6 +42,9 @@ def test_what_few_programs_need_is_imported_at_first_use() -> None:
     """Subpackages with SciPy or SymPy, which take longer than the rest; readers of YAML, and writers."""
     code = (
         "import sys, eom_dynamics as eom\n"
+        "assert not {'numpy', 'eom_dynamics.robot'} & set(sys.modules)\n"
+        "eom.Robot, eom.ElasticArm, eom.Dynamics, eom.Kinematics, eom.equations_of_motion, eom.FloatingBase\n"
+        "eom.robot.Frame, eom.elastic.DriveCommand, eom.exceptions.KernelError\n"
         "lazy = ('trajectory', 'simulation', 'loops', 'lagrange')\n"
         "assert not any(f'eom_dynamics.{name}' in sys.modules for name in lazy)\n"
         "assert not {'scipy', 'sympy', 'yaml', 'difflib', 'xml.etree'} & set(sys.modules)\n"
