@@ -70,7 +70,7 @@ topics, services and actions (relative to the namespace):
   trajectory_status                in/out eom_dynamics/msg/TrajectoryStatus, for that action, and of refusals
   joint_states                     in     sensor_msgs/msg/JointState, for that action and tool_trajectory
 """,
-    PLANNING,
+    lambda: PLANNING,
 )
 
 _Constants = srv.ComputeTrajectoryFeedforward.Request

@@ -4,24 +4,27 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import re
 import sys
 import textwrap
 import threading
+import time
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import takewhile
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import rclpy
 from rclpy.exceptions import ParameterException
 from rclpy.executors import Executor, ExternalShutdownException
 from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.logging import get_logger
+from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos_overriding_options import InvalidQosOverridesError
 from rclpy.signals import SignalHandlerOptions
@@ -30,13 +33,15 @@ from rclpy.utilities import remove_ros_args, try_shutdown
 
 from ..terminal import prepare_streams, printable
 from .executors import StopSignals, end_workers, make_executor, steady_timer
-from .node_parameters import Table
-from .robot_node import RobotNode
+
+if TYPE_CHECKING:
+    from .node_parameters import Table
+    from .robot_node import RobotNode
 
 _WIDTH = 100
 
-# Errors of a node that cannot start; RuntimeError: from rclpy.
-_CANNOT_START = (RuntimeError, ParameterException, InvalidQosOverridesError)
+# Errors of a node that cannot start; RuntimeError: from rclpy; ImportError: its interfaces are not built.
+_CANNOT_START = (RuntimeError, ImportError, ParameterException, InvalidQosOverridesError)
 
 
 class Executable(NamedTuple):
@@ -46,24 +51,27 @@ class Executable(NamedTuple):
     node: str
     description: str  # one sentence
     examples: str  # and topics, services and actions
-    parameters: Table
+    parameters: Callable[[], Table]
 
 
 def read_arguments(program: Executable, arguments: Sequence[str]) -> None:
     """Print ``--help`` or reject non-ROS arguments of a process; both end it, with exit code 0 or 2."""
     heading = "parameters (robot.* and urdf.* describe the robot: docs/robots.md, docs/node.md):"
+    if not remove_ros_args(list(arguments))[1:] and arguments[1:2] in ([], ["--ros-args"]):
+        return
+    parameters = program.parameters()
     parser = argparse.ArgumentParser(
         prog=program.name,
         usage=f"{program.name} [--ros-args [--params-file FILE] [-p NAME:=VALUE] [-r FROM:=TO] …]",
         description=f"{program.description} All arguments follow --ros-args.",
-        epilog="\n".join([program.examples, heading, *_lines(program.parameters)]),
+        epilog="\n".join([program.examples, heading, *_lines(parameters)]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     _, unknown = parser.parse_known_args(remove_ros_args(list(arguments))[1:])
     # Before --ros-args, rcl takes a parameter for a remapping.
     first = takewhile(lambda x: x != "--ros-args", arguments[1:])
-    unknown += (lost := [x for x in first if x.partition(":=")[0] in program.parameters])
+    unknown += (lost := [x for x in first if x.partition(":=")[0] in parameters])
     if unknown:
         words = [x for x in arguments[1:] if x not in ("--ros-args", "-p" if lost else "")]
         given = " ".join(f"-p {x}" if x in lost else x for x in words)
@@ -118,6 +126,7 @@ def run(program: Executable, make: Callable[[StopSignals], RobotNode], args: lis
     # of the events executor, which aborts the process, or never ends it, if that takes up new entities at the time.
     # Python's default handler would raise KeyboardInterrupt at any line.
     stop = StopSignals()
+    gc.disable()  # during imports, which take an eighth longer with collections
     warnings.showwarning = partial(_log_warning, program.node)
     try:
         read_arguments(program, sys.argv if args is None else args)
@@ -126,6 +135,8 @@ def run(program: Executable, make: Callable[[StopSignals], RobotNode], args: lis
     except _CANNOT_START as error:
         print(f"{program.node}: {printable(_reason(error))}", file=sys.stderr)
         return 1
+    finally:
+        gc.enable()
     executor = make_executor(events=node.takes_events)
     executor.add_node(node)
     node.start_up()
@@ -145,6 +156,17 @@ def run(program: Executable, make: Callable[[StopSignals], RobotNode], args: lis
     # Not by returning: where anything of the node is still in use, such as by a request under way or by a thread that
     # computes, the destructors of rclpy and of the middleware could abort, crash or wait forever.
     os._exit(0)
+
+
+@contextmanager
+def discovering() -> Iterator[float]:
+    """Have this process and others discover each other from now on, before it has its node; the time.monotonic(), s."""
+    # The middleware does so while there is a node. Names with an underscore are those of hidden nodes.
+    hidden = Node("_discovery", use_global_arguments=False, enable_rosout=False, start_parameter_services=False)
+    try:
+        yield time.monotonic()
+    finally:
+        hidden.destroy_node()
 
 
 def _spin(executor: Executor, node: RobotNode, until: Callable[[], bool]) -> None:

@@ -212,7 +212,7 @@ topics (relative to the namespace):
   motor_states        out    sensor_msgs/msg/JointState, motors on the link side of the gear, mean efforts of a step
   /diagnostics        out    diagnostic_msgs/msg/DiagnosticArray, status <node>: simulated robot
 """,
-    SIMULATED_ROBOT,
+    lambda: SIMULATED_ROBOT,
 )
 
 # Time after which the last push ends, s.

@@ -79,6 +79,10 @@ class ForkServer:
         self._process.wait()
 
 
+# What modules import once they run.
+_LATER = {"eom_dynamics.ros.dynamics_node": "eom_dynamics.ros.dynamics.node"}
+
+
 def _serve(requests):
     """Answer requests, each with a line with the process id and one with the exit code; return only in forks."""
     while True:
@@ -86,7 +90,9 @@ def _serve(requests):
         if not request:
             sys.exit()
         with contextlib.suppress(Exception):  # which the fork raises again
-            importlib.import_module(json.loads(request)[0])
+            module = json.loads(request)[0]
+            importlib.import_module(module)
+            importlib.import_module(_LATER.get(module, module))
         if os.fork():
             for descriptor in descriptors:
                 os.close(descriptor)

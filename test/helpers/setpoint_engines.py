@@ -99,7 +99,7 @@ def row_of(scene: Scene, feedforward: Any, motor_setpoint: Any, effort_command: 
 @contextmanager
 def unspun_node(space: str, **parameters: str) -> Iterator[Any]:
     """A node in a namespace whose executor does not spin, active if it has a robot."""
-    from eom_dynamics.ros.dynamics_node import DynamicsNode
+    from eom_dynamics.ros.dynamics.node import DynamicsNode
     from eom_dynamics.ros.executors import end_workers
 
     options = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """A second dynamics node for the same motors waits."""
 
+import subprocess
+import sys
+from types import SimpleNamespace
+
 import numpy as np
+import pytest
 from paths import CONFIG
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 STRICT = ("-p", "allow_other_publishers:=false")
 
 # On a busy machine, nodes may need more than half a second to meet.
-PATIENT = "from eom_dynamics.ros import dynamics_node\ndynamics_node._DISCOVERY = 60.0\n"
+PATIENT = "from eom_dynamics.ros.dynamics import node\nnode._DISCOVERY = 60.0\n"
 
 
 def test_a_second_node_for_the_same_motors_is_not_activated(start):
@@ -38,3 +43,37 @@ def test_a_second_node_for_the_same_motors_is_not_activated(start):
     first.wait(lambda: len(first.motor_setpoint) == 5, "the answers of both")
     second.process.end()
     first.wait_for_diagnostics(lambda *s: s[0] == 0, "one node alone")
+
+
+FIRST_NODE = """
+import sys, time
+from rclpy.node import Node
+from eom_dynamics.ros import dynamics_node
+
+def create(self, name, **options):
+    if name == "eom_dynamics":
+        sys.exit()
+    print(name, sorted({"numpy", "eom_dynamics.ros.dynamics.node"} & set(sys.modules)))
+    given(self, name, **options)
+
+given, Node.__init__ = Node.__init__, create
+dynamics_node.main(["dynamics_node"])
+"""
+
+
+def test_a_process_discovers_others_while_it_imports_the_code_of_its_node(ros):
+    ended = subprocess.run([sys.executable, "-c", FIRST_NODE], check=True, capture_output=True, text=True)
+    assert ended.stdout == "_discovery []\n"
+
+
+@pytest.mark.parametrize(("before", "left"), [(0.0, 0.5), (0.3, 0.2), (5.0, 0.1)])
+def test_time_of_discovery_counts_from_its_start_and_from_topics(ros, monkeypatch, before, left):
+    from eom_dynamics.ros.dynamics import node
+
+    with monkeypatch.context() as patch:
+        patch.setattr(node.time, "monotonic", lambda: 1000.0)
+        made = node.DynamicsNode(
+            SimpleNamespace(came=False), 1000.0 - before, cli_args=["--ros-args", "-r", "__ns:=/early"]
+        )
+        assert made._discovered == pytest.approx(1000.0 + left)
+    made.destroy_node()

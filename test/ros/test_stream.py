@@ -244,7 +244,7 @@ import numpy as np, rclpy
 from rclpy.serialization import serialize_message
 from eom_dynamics.control.fields import STATE_FIELDS
 from eom_dynamics.control.fields import doubles
-from eom_dynamics.ros.dynamics_node import DynamicsNode
+from eom_dynamics.ros.dynamics.node import DynamicsNode
 from eom_dynamics.ros.interfaces import JointTrajectorySetpoint
 from eom_dynamics.ros.executors import StopSignals
 rclpy.init(args=["--ros-args", "--params-file", {str(CONFIG / "iiwa.yaml")!r}, "-p", "setpoint_timeout:=0.5",

@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of the node ``eom_dynamics``."""
+"""The node ``eom_dynamics`` and its parts."""
+
+NODE = "eom_dynamics"
+"""Its name."""

@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The node ``eom_dynamics``, which :mod:`..dynamics_node` runs."""
+
+from __future__ import annotations
+
+import functools
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from lifecycle_msgs.srv import ChangeState
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
+
+from ...control.expected_errors import feedforward_advice
+from ...control.setpoint_loop import SetpointLoop
+from ...control.setpoint_to_command import SetpointEvaluator
+from ...control.settings import MODES
+from ...elastic import ElasticArm
+from ...exceptions import EomDynamicsError, StateError, TrajectoryError
+from ...spelling import listed
+from ...terminal import printable
+from ..diagnostics import Level, StatusReport
+from ..executors import LateAnswers, StopSignals
+from ..node_parameters import start_value
+from ..parameter_tables import dynamics_parameters
+from ..robot_node import RobotNode
+from ..robot_sources import LoadedRobot
+from ..scheduling import freeze_objects, keep_memory, schedule
+from . import NODE
+from .command_topics import UNKNOWN, CommandTopics
+from .modes import GAINS
+from .services import PayloadTopic, serve_inverse_dynamics
+from .setpoint_stream import SetpointStream
+from .spline_topic import SplineTopic
+from .statistics import STATUS_NAME
+
+# Time from the start of discovery until other processes on this machine, and this one, know of each other, s: nearly
+# always. Thereafter, they learn of topics within the other one.
+_DISCOVERY, _ANNOUNCEMENT = 0.5, 0.1
+
+# Freed memory that is kept for the check of the next trajectory, MiB; each maps and clears as much as it takes.
+_KEPT_MEMORY = 32
+
+_Callback = Callable[[Any, LifecycleState], TransitionCallbackReturn]
+
+
+def reported(callback: _Callback) -> _Callback:
+    """Decorate a transition callback: log it, or its exception, which diagnostics report, too, and return ERROR.
+
+    After ERROR, rclpy calls ``on_error``; of an exception it says nothing.
+    """
+    name = callback.__name__.removeprefix("on_")
+
+    @functools.wraps(callback)
+    def reporting(node: Any, state: LifecycleState) -> TransitionCallbackReturn:
+        try:
+            result = callback(node, state)
+        except Exception as error:
+            node.failed_transition = printable(f"{name} failed: {type(error).__name__}: {error}")
+            refused = isinstance(error, EomDynamicsError)
+            detail = [] if refused else map(printable, traceback.format_exc().splitlines())
+            node.get_logger().error("\n".join([f"{node.failed_transition} (correct it and configure again)", *detail]))
+            return TransitionCallbackReturn.ERROR
+        if result == TransitionCallbackReturn.SUCCESS:
+            node.get_logger().info(f"transition {name} from {state.label}")
+        return result
+
+    return reporting
+
+
+class TransitionRequests:
+    """Requests for transitions of a node, of which impossible ones are refused; rclpy would end the process.
+
+    Before a transition that leaves the active state the node is switched off, which takes time: the request is answered
+    afterwards, and others go on.
+    """
+
+    def __init__(self, node: DynamicsNode) -> None:
+        self._node = node
+        service: Any = node._service_change_state
+        self._change_state, self._answers = service.callback, LateAnswers(service)
+        service.callback = self._receive
+
+    def _receive(self, request: ChangeState.Request, response: ChangeState.Response) -> ChangeState.Response:
+        wanted, available = request.transition, self._node._state_machine.available_transitions
+        possible = any(wanted.label == x[1] if wanted.label else wanted.id == x[0] for x in available)
+        if not possible or self._node.state != "active":  # each transition from there ends it
+            return self._change(request, response)
+        answer = self._answers.later(response)
+
+        def change() -> None:
+            self._change(request, response)
+            answer()
+
+        self._node.switch_off("the node is deactivated", change)
+        return response
+
+    def _change(self, request: ChangeState.Request, response: ChangeState.Response) -> ChangeState.Response:
+        try:
+            return self._change_state(request, response)
+        except Exception as error:
+            if self._node.context.ok():  # at shutdown the transition event cannot be published
+                self._node.get_logger().warning(f"transition refused in state {self._node.state}: {error}")
+            response.success = False
+            return response
+
+
+# Time that the end of the node waits until its last command has been received, s.
+_DELIVERY = 2.0
+
+
+class DynamicsNode(LifecycleNode, RobotNode):
+    """Dynamics node; see docs/node.md for its topics, service and parameters.
+
+    Args:
+        discovering_since: time, s, of time.monotonic(), since when its process discovers others; None for now.
+        options: of :class:`rclpy.node.Node`, such as ``cli_args``.
+
+    Attributes:
+        failed_transition: why the last transition failed; empty once the node is configured.
+    """
+
+    read_only_while = "the node is configured: clean up, set it, and configure again"
+
+    def __init__(self, stop: StopSignals, discovering_since: float | None = None, **options: Any) -> None:
+        # For the robot's parameters, whose names depend on the robot; others are refused.
+        super().__init__(NODE, allow_undeclared_parameters=True, **options)
+        TransitionRequests(self)
+        self._starting_up = False
+        self._scheduling_problem = self.failed_transition = self._rivals = ""
+        # Robot that is refused until the arm rests.
+        self._next_robot: LoadedRobot | None = None
+        self.declare(dynamics_parameters(start_value(self, "safety")))
+        # Topics exist while the node does, so that they are discovered before activation.
+        self._commands, now = CommandTopics(self), time.monotonic()
+        since = now if discovering_since is None else discovering_since
+        self._discovered = max(since + _DISCOVERY, now + _ANNOUNCEMENT)
+        deactivate = partial(self.switch_off, "the node deactivates itself", self.trigger_deactivate)
+        self._stream = SetpointStream(self, self._commands, deactivate)
+        self._trajectories = SplineTopic(self, self._stream, self._arm_to_play)
+        takes = partial(self._loop_in_use, "it takes payloads once it has a robot")
+        self._payloads = PayloadTopic(self, takes, self._stream.contact, self._stream.start, self._stream.targets.go_on)
+        serve_inverse_dynamics(self, self._evaluator_to_answer, lambda: self._stream.limit_policy)
+        self.complete(STATUS_NAME, stop)
+
+    # --- Robot and parameters -----------------------------------------------------------
+
+    @property
+    def state(self) -> str:
+        """Label of the lifecycle state or transition, such as ``inactive``."""
+        return self._state_machine.current_state[1]
+
+    @property
+    def arm(self) -> ElasticArm | None:
+        """Arm of the configured node."""
+        return self._stream.loop.arm if self._stream.loop else None
+
+    @property
+    def robot_wanted(self) -> bool:
+        """Whether to load an arriving robot: during autostart, or to replace the current one."""
+        return self._starting_up or self._stream.loop is not None
+
+    def start_up(self) -> None:
+        """Configure and activate, now or when the robot arrives; does nothing without ``autostart``."""
+        if not self.get_parameter("autostart").value:
+            return
+        self._starting_up = self.supply.arrives
+        if self._starting_up:
+            self.log_waiting()
+        else:
+            self._bring_up()
+
+    def on_robot(self, loaded: LoadedRobot) -> None:
+        """Use an arriving robot, or report why it cannot be used, or not yet; called between two setpoints."""
+        self._next_robot = None
+        loaded = self._protected(loaded)
+        if loaded.loop is None:
+            self.reject(loaded)
+        elif reason := self._stream.objection(loaded.loop):
+            self._next_robot = loaded
+            self.reject(replace(loaded, error=f"{self.supply.source}: {reason}"))
+        elif self._stream.loop:
+            self._take_robot(loaded, loaded.loop)
+        else:
+            self._bring_up()
+
+    def _retry_robot(self) -> None:
+        """Use a robot that was refused while the arm moved, once it rests."""
+        loaded = self._next_robot
+        if loaded is not None and loaded.loop is not None and not self._stream.objection(loaded.loop):
+            self.on_robot(loaded)
+
+    def _on_parameters(self, changes: list[Parameter]) -> SetParametersResult:
+        result = super()._on_parameters(changes)
+        try:
+            for change in changes:
+                if result.successful and change.name == "mode":
+                    self._stream.modes.change(change.value)
+                elif result.successful and change.name in GAINS and self._stream.loop is not None:
+                    self._stream.loop.configure(**{change.name: change.value})
+        except StateError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        return result
+
+    def on_parameter(self, name: str, value: object) -> None:
+        """Apply a changed parameter."""
+        super().on_parameter(name, value)
+        self._stream.on_parameter(name, value)
+        if name == "limits":
+            self._warn_of_unclipped()
+
+    def switch_off(self, reason: str, then: Callable[[], None]) -> None:
+        """Bring the arm to rest, send the last command, and call ``then``: at once, or later from the executor."""
+        if self.active:
+            self._stream.switch_off(reason, then)
+        else:
+            then()
+
+    def _protected(self, loaded: LoadedRobot) -> LoadedRobot:
+        """The robot, refused where the node is to react to contact and would not find it."""
+        reason = self._stream.contact.objection(loaded.loop) if loaded.loop else ""
+        return replace(loaded, loop=None, error=reason) if reason else loaded
+
+    def _bring_up(self) -> None:
+        if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
+            self.trigger_activate()
+
+    def _take_robot(self, loaded: LoadedRobot, loop: SetpointLoop) -> None:
+        self._warn_of_payload("the new robot begins without the payload of the one before: set it again")
+        self._stream.take(loop.renewed())
+        self._trajectories.stop("the stream begins anew")
+        arm = loop.arm
+        origin = f"from {self.supply.source}, computed by {arm.dynamics.backend}"
+        self.announce(loaded, arm.robot, f": {', '.join(arm.robot.joint_names)}; {origin}")
+        self._warn_of_unclipped()
+        if advice := feedforward_advice(arm):
+            self.get_logger().info(f"least expected link error by the uncertainty of the robot: {advice}")
+
+    def _warn_of_unclipped(self) -> None:
+        if self._stream.loop is not None and (names := self._stream.loop.unclipped):
+            self.get_logger().warning(
+                f"limits: clip does not limit efforts of {listed(names)}: give the joint an effort limit, or its "
+                "motor a torque limit, in the robot's file"
+            )
+
+    def _warn_of_payload(self, text: str) -> None:
+        """Warn if the tools carry a payload, which is forgotten now."""
+        if self._stream.loop is not None and self._stream.loop.evaluator.payload.any():
+            self.get_logger().warning(text)
+
+    def _release(self) -> None:
+        """Release the robot of a node that may be configured again."""
+        self._warn_of_payload("the payload is forgotten with the robot: set it again once the node is configured")
+        self._stream.release()
+        self.refused_robot, self._next_robot = "", None
+
+    def _loop_in_use(
+        self, use: str, *, usable: bool = True, error: type[EomDynamicsError] = StateError
+    ) -> SetpointLoop:
+        """Return the loop; raises an error, which ends with a text on its use, without one or where it is unusable."""
+        if self._stream.loop is None or not usable:
+            state = "about to be switched off" if self.active and self._stream.closed else self.state
+            raise error(f"the node is {state}; {use}")
+        return self._stream.loop
+
+    def _evaluator_to_answer(self) -> SetpointEvaluator:
+        """Return the evaluator; StateError unless the node is active."""
+        return self._loop_in_use("it answers only when active", usable=self.active).evaluator
+
+    def _arm_to_play(self) -> ElasticArm:
+        """Return the arm; TrajectoryError unless the node is active, and stays so."""
+        use = "it plays trajectories only when active"
+        return self._loop_in_use(use, usable=not self._stream.closed, error=TrajectoryError).arm
+
+    # --- Lifecycle ----------------------------------------------------------------------
+
+    @reported
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Load the robot."""
+        loaded = self.load_robot()
+        if self.stop.came:
+            return TransitionCallbackReturn.FAILURE
+        consequence = "the node stays unconfigured: correct it and configure again"
+        if loaded is None:
+            self.failure = f"none from {self.supply.source}: {self.supply.problem}"
+            self.get_logger().error(f"robot not loaded: {self.failure} ({consequence})")
+            return TransitionCallbackReturn.FAILURE
+        loaded = self._protected(loaded)
+        if loaded.loop is None:
+            self.reject(loaded, consequence)
+            return TransitionCallbackReturn.FAILURE
+        self.failed_transition = ""
+        self._starting_up = False
+        self.supply.pause()
+        self._take_robot(loaded, loaded.loop)
+        return super().on_configure(state)
+
+    @reported
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Start answering setpoints and requests, unless another node commands the same motors."""
+        self.failed_transition = ""
+        if self._stream.loop and (reason := self._stream.contact.objection(self._stream.loop)):
+            self.failed_transition = f"not activated: {reason}"
+            self.get_logger().error(self.failed_transition)
+            return TransitionCallbackReturn.FAILURE
+        if rivals := self._rivals_at_start():
+            self.failed_transition = (
+                f"not activated: {rivals}; end that node, remap the topics of one, or set allow_other_publishers"
+            )
+            self.get_logger().error(self.failed_transition)
+            return TransitionCallbackReturn.FAILURE
+        keep_memory(_KEPT_MEMORY)
+        freeze_objects()
+        self._schedule()
+        self.active = True
+        self._trajectories.stop("the stream begins anew")
+        self._stream.begin()
+        return super().on_activate(state)
+
+    @reported
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop answering setpoints and requests."""
+        self._end("the node was deactivated")
+        return super().on_deactivate(state)
+
+    @reported
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Release the robot, so that its parameters can change."""
+        self._release()
+        self.supply.resume()
+        return super().on_cleanup(state)
+
+    @reported
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop and release the robot."""
+        self._starting_up = False
+        self._end("the node was shut down")
+        self._stream.release()
+        self._next_robot = None
+        self.supply.pause()
+        return super().on_shutdown(state)
+
+    @reported
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop and release the robot after an exception in a transition; the node can be configured again."""
+        self._starting_up = False
+        self._end("a transition of the node failed")
+        self._release()
+        super().on_deactivate(state)  # disables the publishers
+        self.supply.resume()
+        return super().on_error(state)
+
+    def _rivals_now(self) -> str:
+        """Other nodes that command the same motors, as a clause; empty for none, or where they are allowed."""
+        allowed = self.get_parameter("allow_other_publishers").value
+        return "" if allowed else printable(self._commands.rivals())
+
+    def _rivals_at_start(self) -> str:
+        """The same, once a node that has just started has discovered others, and their names."""
+        asked = time.monotonic()
+        while not (rivals := self._rivals_now()) or UNKNOWN in rivals:
+            settled = self.get_parameter("allow_other_publishers").value
+            # A name is waited for from now on: loading may have taken longer.
+            if settled or time.monotonic() > (asked + _DISCOVERY if rivals else self._discovered):
+                break
+            time.sleep(0.01)
+        return rivals
+
+    def _end(self, reason: str) -> None:
+        """Answer no more setpoints, and end a trajectory that is played."""
+        self.active = False
+        self._stream.end()
+        self._trajectories.stop(reason)
+
+    def _schedule(self) -> None:
+        """Apply priority and locked memory; only after loading, which would block a core."""
+        asked = (self.get_parameter(name).value for name in ("realtime_priority", "lock_memory"))
+        problems = [printable(text) for text in schedule(*asked)]
+        for problem in problems:
+            self.get_logger().warning(problem)
+        self._scheduling_problem = "; ".join(problems)
+
+    def destroy_node(self) -> None:
+        """Destroy the node, after its last command, and its lifecycle state machine, which rclpy does not."""
+        if self.context.ok():
+            self._stream.end()
+            self._commands.deliver(_DELIVERY)
+        self._stream.start.close()
+        super().destroy_node()
+        self._state_machine.destroy_when_not_in_use()
+
+    # --- Diagnostics --------------------------------------------------------------------
+
+    def report(self, seconds: float) -> StatusReport:
+        """Diagnostic status of the stream."""
+        self._retry_robot()
+        level, message, figures = self._stream.report(seconds)
+        before, self._rivals = self._rivals, self._rivals_now() if self.active else ""
+        if self._rivals and self._rivals != before:
+            self.get_logger().error(f"two nodes command the same motors: {self._rivals}")
+        if self.failed_transition:
+            level, message = Level.ERROR, f"{self.state}: {self.failed_transition}"
+        elif self._rivals:
+            level, message = Level.ERROR, f"two nodes command the same motors: {self._rivals}"
+        elif self._scheduling_problem and level == Level.OK:
+            level, message = Level.WARN, self._scheduling_problem
+        elif not self.active and level == Level.OK:
+            message = f"{self.state}: setpoints are not answered"
+        values = {"state": self.state, "backend": self.arm.dynamics.backend if self.arm else "", **figures}
+        measured = self._stream.measured.report() | self._stream.modes.report()
+        if "measured" in measured and self.active and level == Level.OK:
+            level, message = Level.WARN, f"measured: {measured['measured']}"
+        if self.active and level == Level.OK and measured.get("mode", MODES[0]) != MODES[0]:
+            message = f"mode {measured['mode']}: efforts are streamed"
+        if self.active and (blinded := self._stream.modes.blinded):
+            level, message = Level.ERROR, blinded
+        if self._stream.modes.beyond and level == Level.OK:
+            level, message = Level.WARN, self._stream.modes.beyond
+        if problem := self._stream.contact.problem:
+            level, message = max((Level.WARN, problem), (level, message), key=lambda x: x[0])
+        values |= measured | self._stream.contact.report() | self._payloads.report()
+        status = self._stream.supervision.report(StatusReport(level, message, values))
+        if self.active and status.level <= Level.WARN and (held := self._stream.held_by_contact):
+            return status._replace(level=Level.WARN, message=held)
+        return status
