@@ -3,12 +3,14 @@
 
 import configparser
 import os
+import platform
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from setuptools import Distribution, setup
@@ -17,12 +19,16 @@ from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).resolve().parent
 
-# As in CMakeLists.txt, for any processor.
+# As in CMakeLists.txt: for any processor, and by folders for those of a level of x86-64 and above.
 FLAGS = (
-    *("-std=c++17", "-O3", "-ffp-contract=off", "-fvisibility=hidden", "-Wno-psabi", "-fPIC", "-shared", "-DNDEBUG"),
-    "-Wl,-s",
+    *("-std=c++17", "-ffp-contract=off", "-fvisibility=hidden", "-Wno-psabi", "-fPIC", "-shared", "-DNDEBUG", "-Wl,-s"),
 )
-LIBRARY = "eom_dynamics/libeom_loop.so"
+BUILDS = {
+    "": ("-O3",),
+    "glibc-hwcaps/x86-64-v3": ("-march=x86-64-v3", "-O3"),
+    "glibc-hwcaps/x86-64-v4": ("-march=x86-64-v4", "-O2", "-mtune=haswell"),
+}
+LIBRARY = "libeom_loop.so"
 
 
 def description():
@@ -44,18 +50,26 @@ class BuildWithLoop(build_py):
     def run(self):
         """Compile into the folder of the build; of an editable installation, into that of the sources."""
         super().run()
-        library = Path(HERE if self.editable_mode else self.build_lib, LIBRARY).absolute()
-        library.parent.mkdir(parents=True, exist_ok=True)
+        package = Path(HERE if self.editable_mode else self.build_lib, "eom_dynamics").absolute()
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([sys.executable, HERE / "scripts/loop_sources.py", folder], check=True)
             if not self.editable_mode:
-                shutil.copytree(Path(folder, "include"), library.with_name("include"), dirs_exist_ok=True)
-            flags = [*FLAGS, *shlex.split(os.environ.get("CXXFLAGS", ""))]
-            command = [*shlex.split(os.environ.get("CXX", "c++")), *flags, "-Iinclude", "loop.cpp", "-o", str(library)]
-            try:
-                subprocess.run(command, cwd=folder, check=True)
-            except (OSError, subprocess.CalledProcessError) as error:
+                shutil.copytree(Path(folder, "include"), package / "include", dirs_exist_ok=True)
+
+            def build(kind):
+                library = package / kind / LIBRARY
+                library.parent.mkdir(parents=True, exist_ok=True)
+                options = [*FLAGS, *BUILDS[kind], *shlex.split(os.environ.get("CXXFLAGS", ""))]
+                compiler = shlex.split(os.environ.get("CXX", "c++"))
+                subprocess.run([*compiler, *options, "-Iinclude", "loop.cpp", "-o", library], cwd=folder, check=True)
+
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                builds = [pool.submit(build, kind) for kind in BUILDS if not kind or platform.machine() == "x86_64"]
+            error, *of_levels = (x.exception() for x in builds)
+            if error:
                 self.warn(f"the control loop is not built, which takes a C++ compiler: install g++ ({error})")
+            elif any(of_levels):
+                self.warn(f"the control loop is built for any processor only: install g++ 11 or later ({of_levels})")
 
 
 class PlatformWheel(bdist_wheel):

@@ -24,6 +24,7 @@ import pytest
 from paths import DOCS, ROOT
 
 import eom_dynamics as eom
+from eom_dynamics.control.library import LEVELS
 from eom_dynamics.exceptions import EXTRAS, MissingLibraryError, require
 
 
@@ -202,13 +203,17 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_loop_of_a_wheel_is_compiled_as_in_a_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also its notes are left out, which only processors other than x86 have."""
+    """For any processor and for levels of x86-64; notes are left out, which only processors other than x86 have."""
     monkeypatch.setattr(pytest.importorskip("setuptools"), "setup", lambda **_: None)
-    wheel = runpy.run_path(str(ROOT / "setup.py"))["FLAGS"]
+    wheel = runpy.run_path(str(ROOT / "setup.py"))
     lists = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
-    options = re.findall(r"target_compile_options\(eom_loop PRIVATE (.+)\)", lists)
-    in_place, anywhere, always = (set(line.split()) for line in options)
-    assert "-march=native" in in_place and not (anywhere | always) - {*wheel} and "-march=native" not in wheel
+    (always,) = re.findall(r"target_compile_options\(\$\{target\} PRIVATE \$\{ARGN\} (.+)\)", lists)
+    assert {*always.split()} <= {*wheel["FLAGS"]}
+    in_place, anywhere = (options.split() for options in re.findall(r'add_loop\(eom_loop "" (.+)\)', lists))
+    levels = re.findall(r"add_loop_of_level\((\S+) (.+)\)", lists)
+    of_levels = {f"glibc-hwcaps/{level}": (f"-march={level}", *options.split()) for level, options in levels}
+    assert wheel["BUILDS"] == {"": (*anywhere,), **of_levels} and "-march=native" in in_place
+    assert {*of_levels} == {f"glibc-hwcaps/{level}" for level in LEVELS}
 
 
 MODULES = (

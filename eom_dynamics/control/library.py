@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import re
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,12 @@ NAME = "libeom_loop.so"
 BUILD = "run make build in a clone, colcon build in a workspace, or pip install --no-cache-dir --force-reinstall"
 """How it is built."""
 
+LEVELS = {
+    "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+    "x86-64-v3": {"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"},
+}
+"""Flags of processors by levels of x86-64, each with those of the next, from the highest on."""
+
 _NUMBERS = {"int": ctypes.c_int, "int64_t": ctypes.c_int64, "size_t": ctypes.c_size_t, "double": ctypes.c_double}
 
 
@@ -30,12 +37,25 @@ def _type(declared: str) -> Any:
     return None if kind == "void" else _NUMBERS.get(kind, ctypes.c_void_p)
 
 
+def folders_for(flags: set[str]) -> list[str]:
+    """Folders of builds for a processor with these flags, the fastest first, as the dynamic linker looks for them."""
+    found = [level for level, needed in LEVELS.items() if needed <= flags and LEVELS["x86-64-v3"] <= flags]
+    return [f"glibc-hwcaps/{level}" for level in found]
+
+
+def _flags() -> set[str]:
+    with suppress(OSError), Path("/proc/cpuinfo").open() as lines:
+        return next((set(line.split()) for line in lines if line.startswith("flags")), set())
+    return set()
+
+
 @cache
 def library() -> ctypes.CDLL:
     """The library; KernelError, with what to do, if there is none, or one of other sources than those beside it."""
     reason = "the control loop is not built, which takes a C++ compiler: install g++, and"
     folders = sys.modules[__name__.partition(".")[0]].__path__  # two in a workspace: of sources, and of what is built
-    for path in (path for folder in folders if (path := Path(folder, NAME)).exists()):
+    paths = (Path(folder, level, NAME) for folder in folders for level in (*folders_for(_flags()), ""))
+    for path in filter(Path.exists, paths):
         try:
             loaded = ctypes.CDLL(str(path))
             told: Any = loaded["eom_loop_digest"]

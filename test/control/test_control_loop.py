@@ -3,6 +3,10 @@
 
 import gc
 import math
+import os
+import re
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +19,8 @@ from eom_dynamics.arrays import EFFORT_NAMES, STATE_NAMES
 from eom_dynamics.codegen.compiler import run_compiler
 from eom_dynamics.control import headers, settings
 from eom_dynamics.control.control_loop import ControlLoop, Refusal, rows
-from eom_dynamics.control.library import NAME, library
+from eom_dynamics.control.library import LEVELS, NAME, folders_for, library
+from eom_dynamics.control.online_trajectory import OnlineTrajectory
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.control.settings import DEFAULTS, Status
@@ -23,6 +28,7 @@ from eom_dynamics.exceptions import KernelError, KernelWarning, StateError
 from eom_dynamics.trajectory import Spline, through
 
 MS = 1_000_000
+BUILT = [*eom.__path__]
 ARM = eom.ElasticArm(eom.load_robot("planar_2r"))
 
 
@@ -265,7 +271,47 @@ def test_what_the_loop_needs_is_said(
     with pytest.raises(KernelError, match=f"^{reason}"):
         RobotTable(ARM)
     with pytest.raises(KernelError, match=f"^{reason}"):
-        eom.OnlineTrajectory(eom.ElasticArm(eom.load_robot("panda")), 1e-3)
+        OnlineTrajectory(eom.ElasticArm(eom.load_robot("panda")), 1e-3)
+
+
+LINKER = Path("/lib64/ld-linux-x86-64.so.2")
+
+
+def levels_of_the_linker() -> list[str]:
+    """Levels of x86-64 whose folders the dynamic linker searches; skips where it does not say so."""
+    if not LINKER.exists():
+        pytest.skip("another processor")
+    told = subprocess.run([LINKER, "--help"], check=True, capture_output=True, text=True).stdout
+    if "glibc-hwcaps" not in told:
+        pytest.skip("a dynamic linker without such folders")
+    return re.findall(r"^  (x86-64-v[34]) \(supported, searched\)", told, re.MULTILINE)
+
+
+def test_python_and_the_dynamic_linker_load_the_same_build(no_library: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """So node and controller do; without that of the highest level, the next one."""
+    levels = levels_of_the_linker()
+    built = next(path for folder in BUILT if (path := Path(folder, NAME)).exists())
+    paths = [tmp_path / f"glibc-hwcaps/{level}" / NAME for level in levels] + [tmp_path / NAME]
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(built, path)
+    host = tmp_path / "host"
+    host.with_suffix(".c").write_text("char *eom_loop_digest(void);\nint main(void) { return !eom_loop_digest(); }\n")
+    run_compiler(["cc", f"{host}.c", f"-L{tmp_path}", "-leom_loop"], host)
+    path_of_libraries = os.environ | {"LD_LIBRARY_PATH": str(tmp_path)}
+    for path in paths:
+        library.cache_clear()
+        assert library()._name == str(path)
+        by_linker = subprocess.run([LINKER, "--list", host], env=path_of_libraries, capture_output=True, text=True)
+        assert f"{NAME} => {path} " in by_linker.stdout
+        path.unlink()
+
+
+def test_levels_of_processors_have_all_flags() -> None:
+    v4, v3 = LEVELS.values()
+    assert folders_for(v3 | v4) == ["glibc-hwcaps/x86-64-v4", "glibc-hwcaps/x86-64-v3"]
+    assert folders_for(v3 | v4 - {"avx512vl"}) == ["glibc-hwcaps/x86-64-v3"]
+    assert folders_for(v3 - {"fma"} | v4) == folders_for(set()) == []
 
 
 def test_the_digest_of_the_sources_has_every_byte_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
