@@ -21,6 +21,7 @@ from ..control.joint_order import places
 from ..exceptions import StateError, TrajectoryError
 from ..robot import Robot
 from ..trajectory import fit_trajectory
+from .one_clock import COMPLETE, on_one_clock, without_turns
 from .options import renaming_to
 from .streams import Refusals, Stream, TopicReader, joined
 
@@ -61,6 +62,8 @@ class FitFigures:
         count: number of samples.
         squares: (n,) sums of squared deviations from the measured positions, rad² or m².
         largest: (n,) largest deviations, rad or m.
+        notes: on the motion, one line each.
+        turns: steps of 2π that were undone, by joint.
         repeated: number of samples that repeat the positions of the one before during a motion.
         first_repeated: time of recording of the first of them, ns; None without any.
     """
@@ -68,6 +71,7 @@ class FitFigures:
     def __init__(self, n: int) -> None:
         self.count = self.repeated = 0
         self.squares, self.largest = np.zeros((2, n))
+        self.notes, self.turns = list[str](), dict[str, int]()
         self.first_repeated: int | None = None
 
     def add(self, deviation: Array) -> None:
@@ -91,10 +95,21 @@ def fitted_motion(reader: TopicReader, robot: Robot, cutoff: float, figures: Fit
         cutoff: cut-off frequency of the fit, Hz.
         figures: to add errors of the fit to.
     """
-    parts, refusals = list(_finite(reader, robot)), reader.refusals
+    parts, refusals = list(_of_robot(reader, robot)), reader.refusals
     if not parts:
         return
-    samples, times = joined(reader.topic.name, parts), np.concatenate([part.times for part in parts])
+    whole = joined(reader.topic.name, parts)
+    # Stamps, or times of recording if all are zero.
+    whole = replace(whole, stamp=np.concatenate([part.times for part in parts]))
+    position, figures.turns = without_turns(robot, whole.values["position"], whole.names)
+    whole = replace(whole, values={**whole.values, "position": position})
+    whole, figures.notes = on_one_clock(whole, robot.joint_names)
+    samples = whole.ordered(robot.joint_names)
+    finite = (np.abs(samples.values["position"]) <= _LARGEST_POSITION).all(axis=1)
+    _refuse(f"position is not finite, or beyond {_LARGEST_POSITION:g}", samples[~finite], refusals)
+    samples, times = samples[finite], samples[finite].stamp
+    if not len(samples):
+        return
     forward = _increasing(samples, times, refusals)
     samples, times = samples[forward], times[forward]
     repeated = repeated_positions(samples.values["position"])
@@ -107,11 +122,20 @@ def fitted_motion(reader: TopicReader, robot: Robot, cutoff: float, figures: Fit
         yield from _fitted(samples[start:end], times[start:end], cutoff, refusals, figures)
 
 
-def _finite(reader: TopicReader, robot: Robot) -> Iterator[Stream]:
-    """The finite measurements of all joints of a robot, in its order."""
-    for block, stream in reader.measured(("position", "effort")):
+def _of_robot(reader: TopicReader, robot: Robot) -> Iterator[Stream]:
+    """The measurements of a robot's joints: all, or those of some where other messages have the others."""
+    blocks = list(reader.measured(("position", "effort")))
+    names = {*robot.joint_names}
+    usable = [stream for _, stream in blocks if "position" in stream.values and names & {*stream.names}]
+    whole = sum(len(stream) for stream in usable if names <= {*stream.names})
+    complete = names <= {name for stream in usable for name in stream.names}
+    separate = complete and whole <= COMPLETE * sum(map(len, usable))
+    for block, stream in blocks:
+        wanted = [name for name in robot.joint_names if name in stream.names or not separate]
+        if complete and not names & {*stream.names}:  # of a gripper, say
+            continue
         try:
-            places(robot.joint_names, stream.names, field="name", kind="joint", others=True)
+            places(wanted, stream.names, field="name", kind="joint", others=True)
             if "position" not in stream.values:
                 entries = block.layout.fields()["position"]
                 raise StateError(f"position has {entries} entries, name has {len(stream.names)}")
@@ -119,10 +143,7 @@ def _finite(reader: TopicReader, robot: Robot) -> Iterator[Stream]:
             remedy = renaming_to(robot.joint_names, stream.names)
             reader.refusals.add(str(error), int(block.recorded[0]), len(block), remedy)
             continue
-        stream = stream.ordered(robot.joint_names)
-        finite = (np.abs(stream.values["position"]) <= _LARGEST_POSITION).all(axis=1)
-        _refuse(f"position is not finite, or beyond {_LARGEST_POSITION:g}", stream[~finite], reader.refusals)
-        yield stream[finite]
+        yield stream.ordered(wanted)
 
 
 def _increasing(samples: Stream, times: NDArray[np.int64], refusals: Refusals) -> NDArray[np.bool_]:

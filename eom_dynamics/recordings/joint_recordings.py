@@ -18,8 +18,9 @@ from ..spelling import listed
 from .bags import Bag, BagError
 from .bags.bag import METADATA, is_storage
 from .bags.types import JOINT_STATE
+from .one_clock import on_one_clock, turns_note, without_turns
 from .options import Source, renaming_to
-from .streams import Refusals, Stream, TopicReader
+from .streams import Refusals, Stream, TopicReader, joined
 from .tables import COLUMNS, TABLES, NumericTable, read_numeric_table
 from .topics import is_motor_topic, only_one, topics_of_states
 
@@ -67,11 +68,15 @@ def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tupl
         of_motors = source.side != "links"
         states = topics_of_states(file, source.topic)
         chosen = [topic for topic in states if source.topic is not None or not is_motor_topic(topic)] or states
-        topic = only_one(file, chosen, f"of type {JOINT_STATE}", "--topic")
-        columns = TopicReader(file, topic, names, robot, refusals, of_motors=of_motors).motion()
-        position = effort = topic.name
+        streams = [TopicReader(file, topic, names, robot, refusals, of_motors=of_motors).motion() for topic in chosen]
+        wanted, has = {*robot.joint_names}, [{*stream.names} for stream in streams]
+        # Arms of one robot may have a topic each.
+        if len(chosen) == 1 or any(map(wanted.issubset, has)) or not wanted <= set().union(*has):
+            only_one(file, chosen, f"of type {JOINT_STATE}", "--topic")
+        columns = joined(" and ".join(stream.topic for stream in streams), streams)
+        position = effort = columns.topic
         if not len(columns):
-            raise BagError(f"{file.path}: topic {topic.name} has no messages that can be read")
+            raise BagError(f"{file.path}: topic {position} has no messages that can be read")
         if source.effort_topic is not None:
             others = file.named(source.effort_topic)
             if not others:
@@ -111,6 +116,12 @@ def _recording(
     if "position" not in columns.values:
         what = "record them in JointState.position, or name another topic"
         raise IdentificationError(f"{name}: {columns.topic} has no positions; {what}")
+    _of_joints(name, columns, robot)  # checks
+    unit = source.position_unit if source.side == "links" else "auto"
+    q, turns = without_turns(robot, columns.values["position"], columns.names, unit)
+    columns = replace(columns, values={**columns.values, "position": q})
+    columns, more = on_one_clock(columns, robot.joint_names)
+    notes += [*turns_note(turns), *more]
     fields, missing = _of_joints(name, columns, robot)
     notes += [f"{joint} was not recorded, and is taken to be at rest at 0" for joint in missing]
     lacks = [joint in missing for joint in robot.joint_names]

@@ -25,6 +25,7 @@ from .bags import Bag, Topic
 from .bags.layout import MessageBlock, read_blocks, read_messages
 from .bags.types import COMMAND, JOINT_STATE, PAYLOAD, SETPOINT
 from .fitted_motion import FitFigures, fitted_motion
+from .one_clock import without_turns_between
 from .options import Sampling
 from .streams import Refusals, Stream, TopicReader
 from .topics import beside
@@ -43,7 +44,7 @@ def read_setpoints(
     reader = TopicReader(bag, topic, sampling.conventions, robot, refusals)
     if topic.type == JOINT_STATE:
         return fitted_motion(reader, robot, sampling.cutoff, figures)
-    return _setpoints(reader) if topic.type == SETPOINT else _planned_setpoints(reader, sampling.rate)
+    return _setpoints(reader) if topic.type == SETPOINT else _planned_setpoints(reader, robot, sampling.rate, figures)
 
 
 def command_lead(bag: Bag, topic: Topic, robot: Robot, given: float | None = None) -> float:
@@ -109,11 +110,11 @@ class _Planned(NamedTuple):
     start: Stream
 
 
-def _planned_setpoints(reader: TopicReader, rate: float) -> Iterator[Stream]:
+def _planned_setpoints(reader: TopicReader, robot: Robot, rate: float, figures: FitFigures) -> Iterator[Stream]:
     before: _Planned | None = None
     for recorded, message in reader.messages():
         try:
-            planned = _planned(reader, message, recorded, rate)
+            planned = _planned(reader, message, recorded, robot, rate, figures)
         except (StateError, TrajectoryError) as error:
             reader.refusals.add(" ".join(str(error).split()), recorded)
             continue
@@ -124,15 +125,20 @@ def _planned_setpoints(reader: TopicReader, rate: float) -> Iterator[Stream]:
         yield from _sampled(before, rate, None)
 
 
-def _planned(reader: TopicReader, message: Any, recorded: int, rate: float) -> _Planned:
+def _planned(
+    reader: TopicReader, message: Any, recorded: int, robot: Robot, rate: float, figures: FitFigures
+) -> _Planned:
     times, order = read_times(message), JointOrder(list(message.joint_names), [])
     positions = read_positions(message, order)
     velocities, accelerations = (read_points(message, field, order) for field in ("velocities", "accelerations"))
+    names = reader.names(message.joint_names)
+    positions, turns = without_turns_between(robot, positions, names)
+    figures.turns = {x: turns.get(x, 0) + figures.turns.get(x, 0) for x in {**figures.turns, **turns}}
     motion = through(times, positions, velocities=velocities, accelerations=accelerations)
     count = (motion.end - motion.start) * rate
     if not count < _MOST_SAMPLES:
         raise TrajectoryError(f"trajectory of {motion.end:g} s is too long to sample at {rate:g} Hz")
-    header, names = message.header, reader.names(message.joint_names)
+    header = message.header
     stamp = (header.stamp.sec * 1_000_000_000 + header.stamp.nanosec) or recorded
     start = Stream(reader.topic.name, np.array([stamp]), np.array([recorded]), names, {}, header.frame_id)
     return _Planned(motion, int(np.floor(count + 1e-6)) + 1, start)

@@ -16,8 +16,10 @@ from ..arrays import Array, unit
 from ..control.fields import MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ..elastic import ElasticArm
 from ..exceptions import EomDynamicsError
+from ..identification.sampling import mean_of_known
 from ..recordings.bags import Bag, BagError, Topic
 from ..recordings.bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
+from ..recordings.one_clock import endless_joints, turns_note, without_turns
 from ..recordings.options import DEFAULT, Conventions, Sampling
 from ..recordings.streams import Stream, TopicReader
 from ..recordings.topics import is_motor_topic, is_sent
@@ -96,6 +98,11 @@ class Record:
         t, at, measured = self.t(wanted), self.t(measured), measured.ordered(names)
         columns = [np.interp(at, t, x, left=np.nan, right=np.nan) for x in wanted.ordered(names).values[field].T]
         error = np.reshape(columns, (len(names), len(at))).T - measured.values[field]
+        if field == "position" and self.robot is not None:
+            # Positions of continuous joints may be whole turns apart.
+            endless = [name in endless_joints(self.robot) for name in names]
+            turns = np.nan_to_num(np.round(mean_of_known(error) / (2 * np.pi)))
+            error = error - np.where(endless, 2 * np.pi * turns, 0.0)
         return None if np.isnan(error).all() else replace(measured, values={field: error})
 
     def used(self) -> dict[str, Peak]:
@@ -168,6 +175,11 @@ def _read_topic(
     if total := reader.refusals.total:
         first = next(iter(reader.refusals.reasons))
         notes.append(f"{topic.name}: {total:,} messages could not be read, the first: {first}")
+    for kind, stream in streams.items() if robot is not None else ():
+        if "position" in stream.values:
+            position, turns = without_turns(robot, stream.values["position"], stream.names)
+            notes += [f"{topic.name}: {line}" for line in turns_note(turns)]
+            streams[kind] = replace(stream, values={**stream.values, "position": position})
     if is_motor_topic(topic):
         motors = streams.pop("measured", None)
         return {"motors": motors.with_fields(MOTOR_SETPOINT_FIELDS)} if is_sent(topic) and motors else {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 
 from ...exceptions import TrajectoryError, require
 from ..results import Result
@@ -36,6 +37,7 @@ def run(options: argparse.Namespace) -> Result:
     from ...control.trajectories import trajectory_fields
     from ...elastic import ElasticArm
     from ...recordings.number_files import write_states
+    from ...recordings.one_clock import turns_note, without_turns_between
     from ...recordings.waypoints import read_waypoints
     from ...trajectory import minimum_time, sample
     from ..pages.page import html_page
@@ -44,6 +46,7 @@ def run(options: argparse.Namespace) -> Result:
     robot = load(options)
     check_folder(options.output, force=options.force)
     waypoints = read_waypoints(options.path, robot.joint_names)
+    waypoints, turns = without_turns_between(robot, waypoints, robot.joint_names)
     arm = ElasticArm(robot)
     with progress_bars("{task.completed:4.0%}") as bars:
         bar = bars.add_task(robot.name, total=1.0)
@@ -55,6 +58,7 @@ def run(options: argparse.Namespace) -> Result:
         )
     about = {"robot": f"{options.robot:.200}", "path": str(options.path), "waypoints": str(len(waypoints))}
     result = fastest_motion_result(arm, motion, waypoints, options.output / "index.html", about)
+    result = replace(result, notes=turns_note(turns))
     with whole_folder(options.output, force=options.force) as aside:
         write_states(aside, sample(motion, _RATE), robot.joint_names)
         fields = trajectory_fields(motion, robot.joint_names, _POINTS)

@@ -80,6 +80,7 @@ class Report:
             them was recorded at ``first_repeated``, ns.
         rms: of computed less recorded efforts, N m or N; empty where they were not compared.
         warnings: about the robot that the bag describes.
+        motion: notes on how positions were read.
     """
 
     topic: str = ""
@@ -98,6 +99,7 @@ class Report:
     first_repeated: int | None = None
     rms: list[float] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    motion: list[str] = field(default_factory=list)
 
     def effort_failures(self, tolerances: Mapping[str | None, float]) -> list[str]:
         """Return a line for each joint whose RMS effort difference exceeds its tolerance, or that the robot lacks.

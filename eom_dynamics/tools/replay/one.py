@@ -16,6 +16,7 @@ from ...exceptions import EomDynamicsError, RobotDescriptionWarning
 from ...recordings.bags import Bag, BagError
 from ...recordings.bags.layout import read_blocks
 from ...recordings.bags.types import JOINT_STATE, STRING
+from ...recordings.one_clock import turns_note
 from ...recordings.setpoints import command_lead
 from ...recordings.topics import choose_topic, is_motor_topic
 from ...robot import Robot, robot_from_urdf
@@ -135,6 +136,7 @@ def replay_bag(job: Job, progress: Progress | None = None) -> Report:
         report.seconds = (last - first) * 1e-9
         report.held, report.early = evaluation.held, evaluation.early
         report.exceeded = evaluation.violations.lines()
+        report.motion = [*turns_note(figures.turns), *figures.notes]
         if figures.count:
             report.deviation, report.largest_deviation = figures.rms.tolist(), figures.largest.tolist()
             report.repeated, report.first_repeated = figures.repeated, figures.first_repeated

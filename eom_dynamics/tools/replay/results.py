@@ -139,7 +139,7 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
 
 def notes(report: Report) -> Iterator[str]:
     """Lines on the robot, on limits, and on messages that were refused, were early, or repeat positions."""
-    for lines in (report.warnings, report.exceeded):
+    for lines in (report.warnings, report.motion, report.exceeded):
         yield from lines[:_MOST_LINES]
         if len(lines) > _MOST_LINES:
             yield f"… and {len(lines) - _MOST_LINES} more"
