@@ -352,10 +352,19 @@ def both_sides(
 
 
 def _recorded(side: Recording) -> Recording:
-    """The part of a recording without missing efforts at its ends."""
+    """The part of a recording without missing efforts at its ends, and without gaps of a motion's longest step."""
     known = ~np.isnan(side.tau)
-    complete = np.flatnonzero(known[:, known.any(axis=0)].all(axis=1))
-    return side[complete[0] : complete[-1] + 1] if len(complete) else side
+    known = known[:, known.any(axis=0)]
+    complete = np.flatnonzero(known.all(axis=1))
+    if not len(complete):
+        return side
+    rows = np.zeros(len(side), dtype=bool)
+    rows[complete[0] : complete[-1] + 1] = True
+    for column in known.T:
+        at = np.flatnonzero(column)
+        for k in np.flatnonzero(np.diff(side.t[at]) > side._longest_step):
+            rows[at[k] + 1 : at[k + 1]] = False
+    return side if rows.all() else side[rows]
 
 
 def _at_common_times(sides: Sequence[Recording], period: float) -> ArmRecording:
@@ -375,7 +384,8 @@ def _at(times: Array, t: Array, values: Array) -> Array:
     tolerance = _JITTER * (times[1] - times[0])
     first = int(np.searchsorted(t, times[0] - tolerance))
     rows = slice(first, first + len(times))
-    if len(t[rows]) == len(times) and np.max(np.abs(t[rows] - times)) <= tolerance:
+    whole = np.isnan(values[rows]).all(axis=0) | np.isfinite(values[rows]).all(axis=0)
+    if len(t[rows]) == len(times) and np.max(np.abs(t[rows] - times)) <= tolerance and whole.all():
         return np.asarray(values[rows])
     result = np.full((len(times), values.shape[1]), np.nan)
     for k, column in enumerate(values.T):

@@ -81,7 +81,7 @@ def on_one_clock(stream: Stream, joints: Sequence[str]) -> tuple[Stream, list[st
     """
     present = [name for name in joints if name in stream.names]
     columns = [stream.names.index(name) for name in present]
-    if "position" not in stream.values or not columns:
+    if "position" not in stream.values or not columns or not len(stream):
         return stream, []
     known = np.isfinite(stream.values["position"][:, columns])
     of_others = ~known.any(axis=1) & np.isnan(stream.values["position"][:, columns]).all(axis=1)

@@ -175,8 +175,8 @@ def _read_topic(
     if total := reader.refusals.total:
         first = next(iter(reader.refusals.reasons))
         notes.append(f"{topic.name}: {total:,} messages could not be read, the first: {first}")
-    for kind, stream in streams.items() if robot is not None else ():
-        if "position" in stream.values:
+    for kind, stream in streams.items():
+        if robot is not None and "position" in stream.values:
             position, turns = without_turns(robot, stream.values["position"], stream.names)
             notes += [f"{topic.name}: {line}" for line in turns_note(turns)]
             streams[kind] = replace(stream, values={**stream.values, "position": position})

@@ -229,6 +229,22 @@ class _Check:
         return factor, float(np.sqrt(_square(residual) / _square(x) * time / len(y)))
 
 
+def lost_joints(regressor: Regressor, samples: Sequence[FilteredSamples], counts: Array) -> list[str]:
+    """Lines on joints that move and have efforts, none of which is left by gaps and other reasons; ``counts`` (n,)."""
+    lines = []
+    for j in np.flatnonzero(counts == 0).tolist():
+        moves = any(np.ptp(part.q[:, j]) > REST for part in samples)
+        known = sum(int(np.isfinite(part.measured[:, j]).sum()) for part in samples)
+        if moves and known:
+            missing = sum(len(part) for part in samples) - known
+            why = "gaps between them are too long for the filter" if missing else "all are saturated or near reversals"
+            lines.append(
+                f"{regressor.robot.joint_names[j]} is lost: {known:,} of {known + missing:,} efforts were recorded, "
+                f"but {why}; its friction and rotor stay as in the file"
+            )
+    return lines
+
+
 def too_short(training: Sequence[Recording], validation: Sequence[Recording]) -> list[Contradiction]:
     """A contradiction if there is too little motion to judge a fit by."""
     duration = sum(recording.cleaned().duration for recording in training)
@@ -279,12 +295,12 @@ def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) ->
     steps = np.unique(np.linspace(-reach, reach, 2 * min(reach, 100) + 1).round().astype(int))
     now, squares, likelihood = int(np.argmin(np.abs(steps))), np.zeros(len(steps)), np.zeros(len(steps))
     for j in range(regressor.robot.n):
-        used = part.used[rows, j]
+        used = part.used[rows, j] & np.all([np.isfinite(part.tau[rows + step, j]) for step in steps], axis=0)
         at = rows[used]
         b = np.column_stack([part.tau[at + step, j] for step in steps])
         basis = column_basis(np.column_stack([Y[used, j], *(part.bases[name][at, j] for name in regressor.terms)]))
         free = independent * len(at) - basis.shape[1]
-        if free <= 0 or np.isnan(b).any():
+        if free <= 0:
             continue
         rest = np.sum(np.square(b - basis @ (basis.T @ b)), axis=0)
         squares += rest / np.sum(np.square(b - b.mean(axis=0)), axis=0).mean()

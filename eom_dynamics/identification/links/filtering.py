@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ _NOISE = 3.0  # standard deviations of the noise of a velocity above which a joi
 AT_LIMIT = 0.999  # efforts beyond this part of their limit are saturated
 MOSTLY_BEYOND = 0.5  # share of efforts at or beyond the limit from which on the limit, or the unit, is another one
 _EQUAL = 4  # equal extremes in a row that count as saturated, too
+_GAP = 0.25  # longest gap of efforts that is bridged, in periods of the cut-off
+_BRIDGES = 4  # times that the samples of a gap are those of the filtered signal
 
 _ARRAYS = ("t", "q", "qd", "qdd", "tau", "measured", "used")
 
@@ -191,12 +194,30 @@ class FilteredMotion:
         """Samples without filter transients."""
         return self.low_pass.inner(len(self.recorded))
 
+    @cached_property
+    def absent(self) -> NDArray[np.bool_]:
+        """Whether filtered efforts (N, n) are unknown: in gaps too long to bridge, spread by the filter."""
+        missing = np.isnan(self.recorded.tau)
+        most = min(max(1, int(_GAP / (self.low_pass.cutoff * self.low_pass.period))), len(missing))
+        long = binary_opening(np.pad(missing, ((most + 1,) * 2, (0, 0)), "edge"), np.ones((most + 1, 1)))
+        long = long[most + 1 : len(long) - most - 1]
+        return np.asarray(maximum_filter1d(long, 2 * self.low_pass.reach + 1, axis=0))
+
     def smooth(self, efforts: Array) -> Array:
-        """Filtered efforts (N, n); NaN stays NaN."""
-        absent = np.isnan(efforts)
-        result = self.low_pass.whole(_filled(efforts))
-        result[absent] = np.nan
-        return result
+        """Filtered efforts (N, n) of the motion; NaN where they are :attr:`absent`."""
+        return np.where(self.absent, np.nan, self.bridged(efforts))
+
+    def bridged(self, values: Array) -> Array:
+        """Filtered values (N, n), with gaps where efforts were not recorded.
+
+        Within gaps, values are those of the filtered signal. That is linear, so that all terms with the same gaps add
+        up to the efforts.
+        """
+        missing = np.isnan(self.recorded.tau)
+        values = _filled(np.where(missing, np.nan, values))
+        for _ in range(_BRIDGES if missing.any() else 0):
+            values = np.where(missing, self.low_pass.whole(values), values)
+        return self.low_pass.whole(values)
 
 
 def filtered_motion(motion: Recording, using: Filter, derivatives: int = 2) -> FilteredMotion:
@@ -220,7 +241,7 @@ def _filter_motion(motion: Recording, terms: Sequence[str], using: Filter) -> Fi
     # What is filtered already, or constant, stays.
     done = ("viscous", "rotor_inertia", LINE, "offset")
     bases = {name: TERMS[name].basis(state) for name in terms}
-    bases = {name: basis if name in done else low_pass.whole(basis) for name, basis in bases.items()}
+    bases = {name: basis if name in done else filtered.bridged(basis) for name, basis in bases.items()}
 
     # Velocities below which a joint is at rest or reverses.
     least = np.minimum(_SMOOTHING * using.smoothing_velocity, _SLOW * root_mean_square(state.qd))
@@ -229,7 +250,7 @@ def _filter_motion(motion: Recording, terms: Sequence[str], using: Filter) -> Fi
     # The filter spreads what is absent or saturated.
     spread = 2 * low_pass.reach + 1
     reasons = {
-        "not recorded": maximum_filter1d(np.isnan(samples.tau), spread, axis=0),
+        "not recorded": filtered.absent,
         "interpolated": ~filtered.near[:, np.newaxis] | np.zeros(tau.shape, dtype=bool),
         "saturated": maximum_filter1d(saturated, spread, axis=0),
         "at rest or near reversal": slow | (np.ptp(q, axis=0) < REST),

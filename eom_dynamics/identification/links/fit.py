@@ -27,6 +27,7 @@ from .checks import (
     doubtful_terms,
     lag,
     lag_notes,
+    lost_joints,
     recording_notes,
     too_short,
     unexplained,
@@ -111,6 +112,7 @@ class Fit:
         notes: what is not identifiable from the data, and warnings, a line each.
         trials: of filters, if one was chosen.
         contradictions: of the recordings and the file, a line each; see :attr:`Options.suspect`.
+        lost: joints that have efforts, none of which can be used, a line each.
     """
 
     robot: Robot
@@ -133,6 +135,7 @@ class Fit:
     notes: tuple[str, ...]
     trials: tuple[Trial, ...] = ()
     contradictions: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
     @property
     def refused(self) -> bool:
@@ -214,7 +217,8 @@ def fit(
         if options.suspect == "keep":
             found = _best(data, linear, options, np.ones_like(kept), scoring, progress)
     notes += [*lines, *_notes(found)]
-    return replace(found, trials=trials, contradictions=tuple(x.words for x in wrong), notes=tuple(notes))
+    lost = tuple(lost_joints(regressor, data.samples, data.system.counts))
+    return replace(found, trials=trials, contradictions=tuple(x.words for x in wrong), lost=lost, notes=tuple(notes))
 
 
 def _notes(links: Fit) -> list[str]:

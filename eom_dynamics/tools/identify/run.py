@@ -70,7 +70,7 @@ class IdentificationResult:
             return ()
         nothing = [NOTHING_IDENTIFIED] if self.nothing_identified else []
         beyond = [] if self.tolerance is None else _beyond(self.link_fit, self.tolerance)
-        return (*nothing, *_verdict(self.link_fit), *beyond)
+        return (*self.link_fit.lost, *nothing, *_verdict(self.link_fit), *beyond)
 
     def verified(self, written: Robot) -> IdentificationResult:
         """These results with the figures of the written and reloaded robot.

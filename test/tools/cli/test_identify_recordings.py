@@ -10,9 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from paths import SHARED
+from excited import recording, true_robot
+from paths import CONFIG, SHARED
+
+from eom_dynamics import load_robot
 
 CASES = SHARED / "cases"
+
+Change = Callable[[np.ndarray], np.ndarray]
 
 
 @pytest.fixture
@@ -40,3 +45,69 @@ def test_folded_positions(which: str, identify) -> None:
     assert ("steps of 2π are undone: 6 of j1" in out) == (which == "wrapped")
     for joint, viscous, coulomb in (("j1", 0.3, 0.4), ("j2", 0.2, 0.3)):
         np.testing.assert_allclose(identified(out, joint)[:2], [viscous, coulomb], atol=0.005)
+
+
+def arm_table(path: Path, change: Change, duration: float = 25.0, rate: float = 100.0) -> Path:
+    """A recording of ``sea_planar_2r`` with other efforts (N, 2)."""
+    robot = load_robot("sea_planar_2r")
+    source = recording(robot, true_robot(robot), rate=100.0, duration=25.0)
+    rows = np.column_stack([source.t, source.q, change(source.tau.copy())])
+    header = "t,position.joint_1,position.joint_2,effort.joint_1,effort.joint_2"
+    np.savetxt(path, rows, delimiter=",", header=header, comments="")
+    return path
+
+
+def missing(rows: Any, joint: int = 1) -> Change:
+    """Efforts of a joint that are NaN in some rows."""
+
+    def change(tau: np.ndarray) -> np.ndarray:
+        tau[rows(np.arange(len(tau))) if callable(rows) else rows, joint] = np.nan
+        return tau
+
+    return change
+
+
+def random_rows(share: float) -> Change:
+    return lambda k: np.random.default_rng(5).random(len(k)) < share
+
+
+GAPS = {
+    "every seventh row": missing(lambda k: k % 7 == 0),
+    "2 % of the rows": missing(random_rows(0.02)),
+    "14 % of the rows": missing(random_rows(0.14)),
+    "every other row": missing(lambda k: k % 2 == 0),
+    "bursts of three": missing(lambda k: k % 40 < 3),
+    "a second is missing": missing(lambda k: (k > 900) & (k < 1000)),
+    "both joints": lambda tau: missing(random_rows(0.1), 0)(missing(lambda k: k % 11 == 3)(tau)),
+}
+
+
+@pytest.mark.parametrize("gaps", GAPS)
+def test_missing_efforts(gaps: str, identify, tmp_path: Path) -> None:
+    """Each joint uses the samples that it has: parameters are those of the whole recording, within their deviations."""
+    found = {}
+    for name, change in (("whole", lambda tau: tau), ("gaps", GAPS[gaps])):
+        path = arm_table(tmp_path / f"{name}.csv", change)
+        options = ("--hold-out", "0.3", "--cutoff", "5", "--json")
+        found[name] = identify(path, CONFIG / "sea_planar_2r.yaml", *options).json
+    assert found["gaps"]["kept"] == []
+    for term in ("viscous", "coulomb"):
+        whole, gaps_too = (found[name]["terms"][term] for name in ("whole", "gaps"))
+        np.testing.assert_allclose(gaps_too["values"], whole["values"], atol=3 * np.max(whole["deviations"]))
+        assert np.max(gaps_too["deviations"]) < 2 * np.max(whole["deviations"])
+    before, after = (np.array(found["gaps"]["validation"][x]) for x in ("rms_before", "rms_after"))
+    assert np.all(after < 0.2 * before)
+
+
+def test_the_case_of_missing_efforts(identify) -> None:
+    case = CASES / "effort_gaps"
+    out = identify(case / "gaps.csv", case / "cont.urdf", "--hold-out", "0.3").out
+    np.testing.assert_allclose(identified(out, "j2")[:2], [0.2, 0.3], atol=0.003)
+    np.testing.assert_allclose(identified(out, "j1")[:2], [0.3, 0.4], atol=0.003)
+
+
+def test_a_joint_that_gaps_leave_nothing_of_is_named_first(identify, tmp_path: Path) -> None:
+    path = arm_table(tmp_path / "run.csv", missing(lambda k: k % 60 < 45))
+    err = identify(path, CONFIG / "sea_planar_2r.yaml", "--hold-out", "0.3", "--cutoff", "3", code=1).err
+    first = next(line for line in err.splitlines() if "failed" in line)
+    assert re.search(r"failed: joint_2 is lost: [\d,]+ of [\d,]+ efforts were recorded, but gaps between them", first)
