@@ -10,13 +10,15 @@ import pytest
 from excited import recording, true_robot
 from paths import PANDA_BAG
 
-from eom_dynamics import Robot, load_robot
-from eom_dynamics.identification import Options, Recording, Regressor
+from eom_dynamics import Dynamics, Robot, load_robot
+from eom_dynamics.actuators.friction import Friction
+from eom_dynamics.identification import Options, Recording, Regressor, fit
 from eom_dynamics.identification.links.checks import Contradiction, contradictions, lag, lag_notes, recording_notes
 from eom_dynamics.identification.links.equations import training_data
 from eom_dynamics.identification.links.filtering import default_filter
 from eom_dynamics.identification.links.parameters import vector_of_file
 from eom_dynamics.recordings.joint_recordings import read_recording
+from eom_dynamics.robot import robot_from_urdf
 
 RATE = 100.0  # of recordings, Hz; filters and regressors of more samples take most of the time
 
@@ -138,3 +140,71 @@ def test_held_out_blocks_are_not_pauses() -> None:
     assert recording_notes(robot, [training], [validation]) == [
         "simulated: pauses, lost samples or jumps of the clock separate 2 motions"
     ]
+
+
+def wrist() -> Robot:
+    """Three joints with friction, of which the last one is balanced: its load is 0.3 kg, 0.4 mm off its axis."""
+
+    def link(name: str, mass: float, x: float, inertia: float) -> str:
+        inertial = f'<origin xyz="{x} 0 0.02"/><mass value="{mass}"/><inertia ixx="{inertia / 2}"'
+        rest = f'iyy="{inertia}" izz="{inertia}" ixy="0" ixz="0" iyz="0"/>'
+        return f'<link name="{name}"><inertial>{inertial} {rest}</inertial></link>'
+
+    def joint(k: int, xyz: str, rpy: str) -> str:
+        return (
+            f'<joint name="j{k}" type="revolute"><parent link="l{k - 1}"/><child link="l{k}"/><origin xyz="{xyz}" '
+            f'rpy="{rpy}"/><axis xyz="0 0 1"/><limit lower="-3" upper="3" effort="300" velocity="3"/></joint>'
+        )
+
+    quarter = "1.5707963267948966"
+    links = link("l1", 9, 0.3, 0.3), link("l2", 4, 0.25, 0.1), link("l3", 0.3, 4e-4, 2e-4)
+    joints = joint(1, "0 0 0.2", f"{quarter} 0 0"), joint(2, "0.6 0 0", "0 0 0"), joint(3, "0.5 0 0", f"0 {quarter} 0")
+    robot = robot_from_urdf(f'<robot name="wrist"><link name="l0"/>{"".join(links + joints)}</robot>')
+    laws = [Friction(v, c, c) for v, c in ((10.0, 8.0), (6.0, 5.0), (3.0, 2.8))]
+    actuated = [replace(x, actuator=replace(x.actuator, friction=y)) for x, y in zip(robot.joints, laws, strict=True)]
+    return replace(robot, joints=tuple(actuated))
+
+
+LOADS = {
+    "2.8 kg, off axis": (2, 2.8, (0.15, 0.0, 0.05)),
+    "0.5 kg, off axis": (2, 0.5, (0.1, -0.05, 0.02)),
+    "8 kg": (2, 8.0, (-0.05, 0.12, 0.1)),
+    "on the axis": (2, 3.0, (0.0, 0.0, 0.2)),
+    "on the link before": (1, 3.0, (0.4, 0.05, 0.1)),
+}
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_a_load_on_a_balanced_wrist_is_no_other_unit(load: str) -> None:
+    """Whether a payload is asked for, or inertias of all bodies; wrong signs are found all the same."""
+    robot, (body, mass, center) = wrist(), LOADS[load]
+    x = np.array(center)
+    inertia = mass * (x @ x * np.eye(3) - np.outer(x, x)) + 0.003 * mass * np.eye(3)
+    joint = robot.joints[body]
+    total = joint.mass + mass
+    loaded = replace(
+        joint,
+        mass=total,
+        center_of_mass=(joint.mass * np.asarray(joint.center_of_mass) + mass * x) / total,
+        inertia_about_origin=joint.inertia_about_origin + inertia,
+    )
+    true = replace(robot, joints=tuple(loaded if k == body else y for k, y in enumerate(robot.joints)))
+    recorded, options = recording(robot, true, "motor", rate=RATE), Options(side="motor", cutoff=4.0)
+    payload = replace(options, payload=f"j{body + 1}")
+    terms = options.for_robot(robot).terms
+    assert terms is not None
+    regressor, file = Regressor(robot, terms, motor_side=True), vector_of_file(Regressor(robot, terms), "motor")
+
+    def named(recorded: Recording, payload: str | None) -> list[tuple[str, ...]]:
+        samples = training_data(regressor, file, [recorded], default_filter(robot, 4.0, motor_side=True)).samples
+        return [found.joints for found in contradictions(regressor, samples, file, payload)]
+
+    for name in (payload.payload, None):
+        assert named(recorded, name) == [], name
+        assert named(scaled(recorded, -1.0), name) == [robot.joint_names]
+    found = fit(robot, recorded[:3000], recorded[3000:], payload)
+    assert found.contradictions == () and found.kept == ()
+    if body < 2:  # of two parallel axes, mass and its moment at the first are one parameter
+        return
+    identified_load = found.parameters.reshape(-1, 10)[body] - Dynamics(robot).inertial_parameters.reshape(-1, 10)[body]
+    np.testing.assert_allclose(identified_load[:4], [mass, *(mass * x)], atol=0.02 * mass)

@@ -3,7 +3,7 @@
 
 Measured efforts are regressed on the efforts that the file predicts, joint by joint, beside terms of the joint's own,
 such as friction. A contradiction beyond what wrong masses explain (sign, unit, joint order, lag) is a reason not to
-trust the fit.
+trust the fit, if it predicts blocks of the recording that it was not fitted to better, at a level of 1 %.
 """
 
 from __future__ import annotations
@@ -15,18 +15,24 @@ from itertools import combinations, compress
 import numpy as np
 from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import NDArray
+from scipy.stats import f as f_distribution
 
 from ...arrays import Array
 from ...correlation import correlation_time
+from ...recursion import PARAMETERS
 from ...robot import Robot
 from ..recording import REST, IdentificationError, Recording
-from ..sampling import column_lengths
+from ..sampling import column_lengths, least_squares
 from .consistent import Unknowns, column_basis, consistent_solution, free_bodies
+from .equations import DEPENDENT
 from .filtering import Filter, FilteredSamples, filter_recording
 from .regressor import Regressor
 from .verification import Score
 
 _SAMPLES = 2000  # samples that decide
+_LEVEL, _BLOCKS = 0.01, 4  # level of tests, and blocks of a recording that are predicted
+_PREDICTED = 0.05  # least share of a prediction's squares that other terms leave, for it to be judged
+_BALANCED = 0.3  # prediction below this share of what shifted masses would add: nothing can be judged by it
 _SURE, _MOST = 5.0, 5.0  # standard deviations beyond which a factor is known, and factors that wrong masses explain
 _AGREES = 1.0  # standard deviations of the power of friction at which it agrees with the sign of the masses
 _ONE_JOINT = 40.0  # factor of another unit of one joint alone: degrees and hundreds are, a missing tool is not
@@ -51,9 +57,50 @@ class Contradiction:
     words: str
 
 
-def contradictions(regressor: Regressor, samples: Sequence[FilteredSamples], file: Array) -> list[Contradiction]:
-    """Contradictions between samples and the file's parameters x (P,), without those that others explain."""
-    check = _Check(regressor, samples, file)
+@dataclass(frozen=True)
+class HypothesisTest:
+    """Squared errors of held-out efforts without and with a hypothesis, by block (K,).
+
+    ``independent`` is the number of independent samples in all blocks.
+    """
+
+    without: Array
+    having: Array
+    independent: float
+
+    @property
+    def ratio(self) -> float:
+        """Ratio F of the mean squares."""
+        return float(np.sum(self.without) / max(float(np.sum(self.having)), 1e-300))
+
+    @property
+    def critical(self) -> float:
+        """The ratio that chance exceeds in one of a hundred recordings."""
+        free = max(self.independent, 1.0)
+        return float(f_distribution.ppf(1 - _LEVEL, free, free))
+
+    @property
+    def holds(self) -> bool:
+        """Whether the hypothesis predicts better, at 1 % and in most of at least three blocks."""
+        better = np.sum(self.having < self.without)
+        return len(self.having) >= 3 and better > len(self.having) / 2 and self.ratio > self.critical
+
+    def __str__(self) -> str:
+        better, count = int(np.sum(self.having < self.without)), len(self.having)
+        return (
+            f"held-out squared errors are {self.ratio:.2g} times smaller so, {self.critical:.3g} at 1 %, "
+            f"in {better} of {count} blocks"
+        )
+
+
+def contradictions(
+    regressor: Regressor, samples: Sequence[FilteredSamples], file: Array, payload: str | None = None
+) -> list[Contradiction]:
+    """Contradictions between samples and the file's parameters x (P,), without those that others explain.
+
+    Nor does the file judge efforts that a ``payload`` on the body of this joint explains.
+    """
+    check = _Check(regressor, samples, file, payload)
     if not check.known.any():
         return []
     signs = check.signs_and_units()
@@ -66,7 +113,9 @@ def contradictions(regressor: Regressor, samples: Sequence[FilteredSamples], fil
 class _Check:
     """Least squares of efforts on predictions of the file and terms of each joint."""
 
-    def __init__(self, regressor: Regressor, samples: Sequence[FilteredSamples], file: Array) -> None:
+    def __init__(
+        self, regressor: Regressor, samples: Sequence[FilteredSamples], file: Array, payload: str | None
+    ) -> None:
         self._regressor, self._joint_names = regressor, regressor.robot.joint_names
         step = max(1, sum(map(len, samples)) // _SAMPLES)
         self._part = part = FilteredSamples.joined([x[::step] for x in samples])
@@ -79,11 +128,56 @@ class _Check:
         self._columns = regressor.inertial_columns(part.q, part.qd, part.qdd)
         self._by_file = regressor.inertial_efforts(part.q, part.qd, part.qdd, self._inertial)
         self.known = part.used.sum(axis=0) > 4 * (1 + len(self._terms))
+        names = [each.name for each in regressor.robot.joints]
+        body = names.index(payload) if payload in names else None
+        # Efforts of a payload, and of each body's mass shifted by its radius of gyration.
+        self._payload = np.zeros((*part.tau.shape, 0)) if body is None else self._of_body(body)
+        shifted = [self._of_body(k)[..., 1:4] * x for k, x in enumerate(_moments(regressor)) if x > 0]
+        self._shifted = np.concatenate(shifted, axis=-1) if shifted else np.zeros((*part.tau.shape, 0))
+        joints = np.flatnonzero(self.known).tolist()
+        self.judged = self.known & np.isin(np.arange(len(self.known)), [j for j in joints if self._predicts(j)])
+
+    def _of_body(self, body: int) -> Array:
+        """Efforts (N, n, 10) by each inertial parameter of a body."""
+        columns = slice(PARAMETERS * body, PARAMETERS * (body + 1))
+        return np.asarray(self._columns @ self._regressor.base.combinations[:, columns])
+
+    def _others(self, rows: NDArray[np.bool_], j: int) -> Array:
+        """Columns of joint j that are no prediction of the file: its own terms, and those of a payload."""
+        return np.column_stack([self._own[rows, j], self._payload[rows, j]])
+
+    def _predicts(self, j: int) -> bool:
+        """Whether the file predicts enough of the efforts of joint j to judge them.
+
+        A joint whose masses are balanced by the file says nothing: the least shift of one changes all of its efforts.
+        """
+        rows = self._part.used[:, j]
+        x, *shifted = _project_out(
+            self._others(rows, j), np.column_stack([self._by_file[rows, j], self._shifted[rows, j]])
+        ).T
+        own = _project_out(self._own[rows, j], self._by_file[rows, j])
+        return _square(x) > max(_PREDICTED * _square(own), _BALANCED**2 * _square(np.array(shifted)))
+
+    def _held_out(self, joints: Sequence[tuple[NDArray[np.bool_], Array, Array, Array]]) -> HypothesisTest:
+        """Test a hypothesis by the rows of joints, their columns, and efforts less predictions without and with it."""
+        squares, independent = np.zeros((2, _BLOCKS)), 0.0
+        for rows, columns, *rests in joints:
+            time = 1.0
+            for which, rest in enumerate(rests):
+                errors = []
+                for block in np.array_split(np.arange(rows.sum()), _BLOCKS):
+                    others = np.setdiff1d(np.arange(rows.sum()), block, assume_unique=True)
+                    factors = np.linalg.lstsq(columns[others], rest[others], rcond=None)[0]
+                    errors.append(rest[block] - columns[block] @ factors)
+                squares[which] += np.array([_square(x) for x in errors]) / max(_square(rests[0]), 1e-300)
+                time = max(time, float(correlation_time([np.concatenate(errors)[:, np.newaxis]])[0]))
+            independent += rows.sum() / time
+        return HypothesisTest(*squares, independent)
 
     def swapped(self) -> list[Contradiction]:
         """Pairs of joints whose efforts, or all of whose columns, explain each other's."""
         names, part = self._joint_names, self._part
-        for j, k in combinations(np.flatnonzero(self.known).tolist(), 2):
+        for j, k in combinations(np.flatnonzero(self.judged).tolist(), 2):
             order = np.arange(len(names))
             order[[j, k]] = k, j
             q, qd, qdd = (x[:, order] for x in (part.q, part.qd, part.qdd))
@@ -93,20 +187,32 @@ class _Check:
             efforts = [self._squares(i, self._by_file, other, i) for i, other in pairs]
             both = [self._squares(i, swapped, other, other) for i, other in pairs]
             for what, squares in (("efforts of ", efforts), ("", both)):
-                if np.max(squares) < _MUCH_BETTER * least:
+                if np.max(squares) < _MUCH_BETTER * least and (test := self._swap(pairs, what, swapped)).holds:
                     words = f"{what}{names[j]} and {names[k]} look swapped; check the order of joints in the recording"
-                    return [Contradiction((names[j], names[k]), words)]
+                    return [Contradiction((names[j], names[k]), f"{words} ({test})")]
         return []
+
+    def _swap(self, pairs: Sequence[tuple[int, int]], what: str, swapped: Array) -> HypothesisTest:
+        """Test of efforts, or whole columns, that are those of the other joint."""
+        joints = []
+        for i, other in pairs:
+            rows, tau = self._part.used[:, i] & self._part.used[:, other], self._part.tau
+            if what:
+                without, having = tau[:, i] - self._by_file[:, i], tau[:, other] - self._by_file[:, i]
+            else:
+                without, having = tau[:, other] - self._by_file[:, other], tau[:, other] - swapped[:, i]
+            joints.append((rows, self._others(rows, i if what else other), without[rows], having[rows]))
+        return self._held_out(joints)
 
     def _squares(self, j: int, predicted: Array, measured: int, terms: int) -> float:
         """Sum of squares that predictions (N, n) of joint j and terms of ``own`` leave of efforts ``measured``."""
         rest = self._part.tau[:, measured] - predicted[:, j]
         rows = self._part.used[:, j]
-        return _square(_project_out(self._own[rows, terms], rest[rows]))
+        return _square(_project_out(self._others(rows, terms), rest[rows]))
 
     def signs_and_units(self) -> list[Contradiction]:
         """Factors of the efforts that are negative, or far from one."""
-        factors = [self._factor(j) if known else (np.nan, np.inf) for j, known in enumerate(self.known)]
+        factors = [self._factor(j) if judged else (np.nan, np.inf) for j, judged in enumerate(self.judged)]
         factor, deviation = np.array(factors).T
         with np.errstate(invalid="ignore"):
             size, noise = np.abs(factor), _SURE * deviation
@@ -140,8 +246,11 @@ class _Check:
             return []
         wrong = names if not positive.any() else tuple(compress(names, negative))
         option = "--effort-scale -1" if wrong == names else " ".join(f"--effort-scale {name}=-1" for name in wrong)
+        tests = [self._sign(names.index(name)) for name in wrong]
+        without, having, independent = (np.sum([test[k] for test in tests], axis=0) for k in range(3))
+        test = HypothesisTest(without, having, float(independent))
         words = f"efforts of {', '.join(wrong)} have the opposite sign of the file's prediction: {option} turns them"
-        return [Contradiction(wrong, words)]
+        return [Contradiction(wrong, f"{words} ({test})")] if test.holds else []
 
     def _units(self, size: Array, off_scale: NDArray[np.bool_], known: NDArray[np.bool_]) -> list[Contradiction]:
         """Efforts of other units, of the joints (n,) whose factors are ``off_scale``, far from one."""
@@ -156,8 +265,42 @@ class _Check:
             remedy = f"--effort-scale {1 / float(f'{typical:.0e}'):g} if they are in another unit"
         if typical < 1:
             remedy += ", with X of torque constant times gear ratio if they are motor currents, A"
-        words = f"efforts are in another unit, by factors of the file's prediction of {listed}: {remedy}"
-        return [Contradiction(self._joint_names if everywhere else names, words)]
+        used, tau, file = self._part.used, self._part.tau, self._by_file
+        test = self._held_out(
+            [
+                (used[:, j], self._others(used[:, j], j), *((tau - x * file)[used[:, j], j] for x in (1.0, size[j])))
+                for j in np.flatnonzero(off_scale).tolist()
+            ]
+        )
+        words = f"efforts are in another unit, by factors of the file's prediction of {listed}: {remedy} ({test})"
+        # Other masses explain the efforts of all joints; another unit of some joints is one that no masses explain.
+        holds = test.holds and (everywhere or self._with_scales(np.where(off_scale, size, 1.0)).holds)
+        return [Contradiction(self._joint_names if everywhere else names, words)] if holds else []
+
+    def _with_scales(self, scales: Array) -> HypothesisTest:
+        """Test of efforts recorded at scales (n,) by least squares of all joints, which have their masses in common."""
+        part, n = self._part, len(scales)
+        terms, spread = self._own.shape[-1], np.nanstd(part.tau, axis=0)
+        squares = np.zeros((2, _BLOCKS))
+        for which, scale in enumerate((np.ones(n), scales)):
+            blocks = []
+            for rows in np.array_split(np.arange(len(part)), _BLOCKS):
+                stacked = []
+                for j in np.flatnonzero(self.known).tolist():
+                    at = rows[part.used[rows, j]]
+                    own = np.zeros((len(at), n * terms))
+                    own[:, j * terms : (j + 1) * terms] = self._own[at, j]
+                    block = np.column_stack([self._columns[at, j], own, part.tau[at, j] / scale[j]])
+                    stacked.append(block * scale[j] / max(spread[j], 1e-300))
+                blocks.append(np.concatenate(stacked))
+            errors = []
+            for b, block in enumerate(blocks):
+                others = np.concatenate(blocks[:b] + blocks[b + 1 :])
+                x = least_squares(others[:, :-1], others[:, -1], DEPENDENT)
+                errors.append(block[:, :-1] @ x - block[:, -1])
+                squares[which, b] = _square(errors[-1])
+        time = float(correlation_time([x[:, np.newaxis] for x in errors])[0])
+        return HypothesisTest(*squares, sum(map(len, errors)) / time)
 
     def _friction_power(self, j: int) -> float:
         """Mean power that friction takes from joint j, negative if it drives, in its standard deviations.
@@ -182,21 +325,44 @@ class _Check:
         That is one of physically consistent inertias, with the distance from those of the file, friction that does not
         drive it, and a spring beside the motor.
         """
-        rows, terms, position, weight = self._of_joint(j)
-        equations = weight * np.column_stack([self._columns[rows, j], terms, position, self._part.tau[rows, j]])
+        _, equations, free = self._equations(j)
         upper = np.asarray(np.linalg.qr(equations, mode="r"))
-        K, k = self._regressor.base.combinations, terms.shape[1] + position.shape[1]
-        lower = np.full(k, -np.inf)
-        lower[[name != "offset" for name in self._terms] + position.shape[1] * [False]] = 0.0
-        unknowns = Unknowns(self._bodies, K, lower, np.zeros(k), np.full(k, np.inf))
         costs = []
         for scale in scales:
             R, tau = scale * upper[:, :-1], upper[:, -1]
-            solution = consistent_solution(unknowns, R, tau, 1.0, draft=True)
-            left = _square(R @ np.append(K @ solution.parameters, solution.terms) - tau)
-            pairs = zip(self._bodies.priors, solution.relative, strict=True)
-            costs.append(0.5 * left + sum(prior.of_relative(X) for prior, X in pairs))
+            x, distance = self._consistent(R, tau, free)
+            costs.append(0.5 * _square(R @ x - tau) + distance)
         return costs
+
+    def _equations(self, j: int) -> tuple[NDArray[np.bool_], Array, int]:
+        """Rows of joint j, its weighted equations, columns and efforts, and the number of terms of any sign."""
+        rows, terms, position, weight = self._of_joint(j)
+        columns = [self._columns[rows, j], terms, position, self._part.tau[rows, j]]
+        return rows, weight * np.column_stack(columns), position.shape[1]
+
+    def _consistent(self, R: Array, tau: Array, free: int) -> tuple[Array, float]:
+        """Parameters and terms of a robot as there can be for equations of a joint, and its distance from the file."""
+        K, k = self._regressor.base.combinations, len(self._terms) + free
+        lower = np.full(k, -np.inf)
+        lower[[name != "offset" for name in self._terms] + free * [False]] = 0.0
+        unknowns = Unknowns(self._bodies, K, lower, np.zeros(k), np.full(k, np.inf))
+        solution = consistent_solution(unknowns, R, tau, 1.0, draft=True)
+        pairs = zip(self._bodies.priors, solution.relative, strict=True)
+        distance = float(sum(prior.of_relative(X) for prior, X in pairs))
+        return np.append(K @ solution.parameters, solution.terms), distance
+
+    def _sign(self, j: int) -> tuple[Array, Array, float]:
+        """Squared errors of held-out blocks of joint j with its sign and the opposite one, and independent samples."""
+        rows, equations, free = self._equations(j)
+        blocks, squares = np.array_split(equations, _BLOCKS), np.zeros((2, _BLOCKS))
+        for k, block in enumerate(blocks):
+            upper = np.asarray(np.linalg.qr(np.concatenate(blocks[:k] + blocks[k + 1 :]), mode="r"))
+            for which, scale in enumerate((1.0, -1.0)):
+                x, _ = self._consistent(scale * upper[:, :-1], upper[:, -1], free)
+                squares[which, k] = _square(scale * block[:, :-1] @ x - block[:, -1])
+        # Equations are weighted by the noise of independent samples.
+        time = float(correlation_time([equations[:, -1:] - np.mean(equations[:, -1])])[0])
+        return squares[0], squares[1], rows.sum() / time
 
     def _of_joint(self, j: int) -> tuple[NDArray[np.bool_], Array, Array, float]:
         """Rows of joint j, its terms and Chebyshev polynomials of its position, and a weight: one over the noise.
@@ -208,6 +374,7 @@ class _Check:
         terms, tau, q = (x[rows, j] for x in (self._own, self._part.tau, self._part.q))
         low, high = np.min(q), np.max(q)
         position = chebvander((2 * q - low - high) / max(high - low, 1e-9), _DEGREE)[:, 1:]
+        position = np.column_stack([position, self._payload[rows, j]])
         basis = column_basis(np.column_stack([terms, position, self._columns[rows, j]]))
         free = len(tau) - basis.shape[1]
         if free < _LEAST_FREE * len(tau):
@@ -220,7 +387,7 @@ class _Check:
         """Factor of the file's prediction in the efforts of a joint, and its standard deviation."""
         rows = self._part.used[:, j]
         both = np.column_stack([self._by_file[rows, j], self._part.tau[rows, j]])
-        x, y = _project_out(self._own[rows, j], both).T
+        x, y = _project_out(self._others(rows, j), both).T
         if not _square(x) > 1e-12 * _square(both[:, 0]):
             return np.nan, np.inf
         factor = float(x @ y / _square(x))
@@ -313,6 +480,14 @@ def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) ->
     shift = 0.5 * (left - right) / max(left - 2 * middle + right, 1e-300)
     late = float(period * (steps[best] + shift * (steps[best + 1] - steps[best])))
     return (late, float(squares[best] / squares[now])) if abs(late) > _LEAST_LAG else nothing
+
+
+def _moments(regressor: Regressor) -> Array:
+    """First moments (B,) of the bodies, kg m, shifted by their radii of gyration."""
+    pi = regressor.dynamics.inertial_parameters.reshape(-1, PARAMETERS)
+    mass = np.maximum(pi[:, 0], 1e-12)
+    second = 0.5 * (pi[:, 4] + pi[:, 7] + pi[:, 9]) - np.sum(np.square(pi[:, 1:4]), axis=1) / mass
+    return np.where(pi[:, 0] > 0, np.sqrt(np.maximum(second, 0.0) * mass), 0.0)
 
 
 def _project_out(known: Array, columns: Array) -> Array:

@@ -203,7 +203,7 @@ def fit(
     progress("filter", 0.0)
     data = training_data(regressor, file, reduced, using)
     progress("compare with the file", 0.0)
-    wrong = contradictions(regressor, data.samples, file) or too_short(training, validation)
+    wrong = contradictions(regressor, data.samples, file, options.payload) or too_short(training, validation)
     late, lines = ([], []) if wrong else lag_notes(*lag(regressor, reduced, data.filter))
     wrong += late
     progress("estimate", 0.0)

@@ -178,7 +178,8 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
     timing, more = command_timing(identified, complete, request.source, request.motors)
     wrong = links.contradictions
     if request.source.conventions.effort_scale:
-        wrong = tuple(f"{x}; multiply the present scale by it" if "--effort-scale" in x else x for x in wrong)
+        again = "; multiply the present scale by it (held-out"
+        wrong = tuple(x.replace(" (held-out", again) if "--effort-scale" in x else x for x in wrong)
     links = replace(links, notes=(*links.notes, *notes, *filled_in, *more), contradictions=wrong)
     return IdentificationResult(
         robot,

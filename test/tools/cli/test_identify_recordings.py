@@ -111,3 +111,10 @@ def test_a_joint_that_gaps_leave_nothing_of_is_named_first(identify, tmp_path: P
     err = identify(path, CONFIG / "sea_planar_2r.yaml", "--hold-out", "0.3", "--cutoff", "3", code=1).err
     first = next(line for line in err.splitlines() if "failed" in line)
     assert re.search(r"failed: joint_2 is lost: [\d,]+ of [\d,]+ efforts were recorded, but gaps between them", first)
+
+
+def test_the_case_of_a_load_on_a_balanced_wrist(identify) -> None:
+    case = CASES / "payload_balanced_wrist"
+    out = identify(case / "wrist3_load.csv", case / "wrist3.yaml", "--payload", "j3", "--side", "motor").out
+    (mass,) = re.findall(r"payload on j3: mass (\S+) ±", out)
+    assert float(mass) == pytest.approx(2.8, abs=0.006)
