@@ -48,7 +48,8 @@ class Recording:
         name: of the recording, for messages.
         notes: on the recording, one line each.
         pieces: number of parts, with pauses in between, of which it was made up.
-        assumed: joints whose positions were not recorded, and are taken to be zero.
+        assumed: joints whose positions were not recorded, since they are locked, or only their motors were recorded.
+        others: recorded names of joints that are none of the robot's.
         scale_deviation: (n,) relative standard deviations of the scale of the efforts, as of identified springs.
         source: topics or columns that were read, for messages.
     """
@@ -62,6 +63,7 @@ class Recording:
     notes: tuple[str, ...] = ()
     pieces: int = 1
     assumed: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
     scale_deviation: Array | None = None
     source: str = ""
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import compress
@@ -19,7 +20,7 @@ from .bags import Bag, BagError
 from .bags.bag import METADATA, is_storage
 from .bags.types import JOINT_STATE
 from .one_clock import on_one_clock, turns_note, without_turns
-from .options import Source, renaming_to
+from .options import Source, check_joints, renaming_to
 from .streams import Refusals, Stream, TopicReader, joined
 from .tables import COLUMNS, TABLES, NumericTable, read_numeric_table
 from .topics import is_motor_topic, only_one, topics_of_states
@@ -30,13 +31,29 @@ _SHOWN = 20  # names of other joints
 
 
 def read_recording(path: Path, robot: Robot, source: Source | None = None) -> Recording:
-    """Read a recording of a robot from a bag or a table; a joint that was not recorded is taken to be at rest at zero.
+    """Read a recording of a robot from a bag or a table, which has all joints that are not locked.
 
-    Raises BagError if a bag cannot be read or has no joint states, IdentificationError if a table lacks columns or
-    nothing of the robot was recorded, OSError if a file cannot be read.
+    Raises BagError if a bag cannot be read or has no joint states, IdentificationError if a table lacks columns or a
+    joint was not recorded, OSError if a file cannot be read.
     """
+    source = source or Source()
     with opened(path) as file:
-        return read_stamped(file, robot, source or Source())[0]
+        recording, _ = read_stamped(file, robot, source)
+    refuse_missing(recording, source)
+    return recording
+
+
+def refuse_missing(recording: Recording, source: Source, besides: Collection[str] = ()) -> None:
+    """Raise IdentificationError if a recording lacks joints that are neither locked nor among ``besides``."""
+    locked = dict(source.locked)
+    missing = [joint for joint in recording.assumed if not {joint, None} & {*locked} and joint not in besides]
+    if missing:
+        also = f"; it has {listed(recording.others[:_SHOWN])}" if recording.others else ""
+        remedy = renaming_to(missing, recording.others).replace("name another robot, or rename", "rename")
+        raise IdentificationError(
+            f"{recording.name}: {listed(missing)} of the robot {'was' if len(missing) == 1 else 'were'} not recorded"
+            f"{also}{remedy}; or give the positions at which joints are locked, --locked {missing[0]}=X"
+        )
 
 
 def opened(path: Path) -> AbstractContextManager[Bag | NumericTable]:
@@ -62,6 +79,7 @@ def _check_bag(path: Path) -> None:
 def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tuple[Recording, int]:
     """Read as :func:`read_recording` from what :func:`opened` gives; with the stamp of time zero, ns."""
     source.conventions.check(robot.name, robot.joint_names)
+    check_joints("--locked", source.locked, robot.name, robot.joint_names)
     # Efforts are scaled once they are those of the joints.
     names, refusals, efforts = source.conventions.names_alone, Refusals(), None
     if isinstance(file, Bag):
@@ -123,9 +141,11 @@ def _recording(
     columns, more = on_one_clock(columns, robot.joint_names)
     notes += [*turns_note(turns), *more]
     fields, missing = _of_joints(name, columns, robot)
-    notes += [f"{joint} was not recorded, and is taken to be at rest at 0" for joint in missing]
+    locked = dict(source.locked)
+    at = [locked.get(joint, locked.get(None, 0.0)) for joint in robot.joint_names]
+    notes += [f"{joint} is locked at {x:g}" for joint, x in zip(robot.joint_names, at, strict=True) if joint in missing]
     lacks = [joint in missing for joint in robot.joint_names]
-    q = np.where(lacks, 0.0, fields["position"])
+    q = np.where(lacks, at, fields["position"])
     qd = np.where(lacks, 0.0, fields["velocity"]) if "velocity" in fields else None
     if qd is not None and not (np.isfinite(qd).all() and np.any(qd)):
         qd = None
@@ -133,7 +153,8 @@ def _recording(
     if efforts is not None:
         tau = _efforts_at(t, name, efforts, robot, origin, source)
     tau = source.conventions.efforts(robot.joint_names, tau)
-    return Recording(robot.joint_names, t, q, tau, qd, name, tuple(notes), assumed=tuple(missing))
+    others = tuple(joint for joint in columns.names if joint not in robot.joint_names)
+    return Recording(robot.joint_names, t, q, tau, qd, name, tuple(notes), assumed=tuple(missing), others=others)
 
 
 def _efforts_at(t: Array, name: str, efforts: Stream, robot: Robot, origin: int, source: Source) -> Array:

@@ -41,6 +41,13 @@ def renaming_to(names: Sequence[str], recorded: Sequence[str]) -> str:
     return f"; name another robot, or rename them: {option}"
 
 
+def check_joints(flag: str, values: Iterable[tuple[str | None, float]], robot: str, joints: Sequence[str]) -> None:
+    """Raise EomDynamicsError if an option has a value for a joint that the robot does not have."""
+    for joint, _ in values:
+        if joint is not None and joint not in joints:
+            raise EomDynamicsError(f"{flag}: robot {robot} has no joint {joint!r}; {hint(joint, joints)}")
+
+
 @dataclass(frozen=True)
 class Conventions:
     """Conventions of the recording, by default those of the robot.
@@ -88,9 +95,7 @@ class Conventions:
     def check(self, robot: str, joints: Sequence[str]) -> None:
         """Raise EomDynamicsError if an effort is given for a joint that the robot does not have."""
         for flag, values in (("--effort-scale", self.effort_scale), ("--effort-offset", self.effort_offset)):
-            for joint, _ in values:
-                if joint is not None and joint not in joints:
-                    raise EomDynamicsError(f"{flag}: robot {robot} has no joint {joint!r}; {hint(joint, joints)}")
+            check_joints(flag, values, robot, joints)
 
 
 DEFAULT = Conventions()
@@ -122,6 +127,8 @@ class Source:
         position_unit: unit of recorded positions; default: degrees if positions are within the robot's limits only
             then.
         effort_delay: time by which recorded efforts are late, s.
+        locked: positions, rad or m, of joints of the robot that were not recorded, since they are locked, of all or of
+            one; without it, recordings must have all joints.
         conventions: names of joints, and units of efforts.
         side: ``links``, or by its name a topic of motors; ``motors``, in the units of their drives; or their
             ``currents``, whose efforts are A.
@@ -131,6 +138,7 @@ class Source:
     effort_topic: str | None = option(metavar="NAME")
     position_unit: str = option("auto", choices=("auto", "rad", "deg"))
     effort_delay: float = option(0.0, metavar="S")
+    locked: tuple[tuple[str | None, float], ...] = option((), metavar="[JOINT=]X")
     conventions: Conventions = DEFAULT
     side: str = "links"
 

@@ -19,7 +19,7 @@ from ..identification.recording import ArmRecording, both_sides
 from ..robot import Robot
 from .bags import Bag, BagError
 from .bags.types import COMMAND
-from .joint_recordings import opened, read_stamped
+from .joint_recordings import opened, read_stamped, refuse_missing
 from .options import MotorSource, Source
 from .streams import Stream, TopicReader
 from .tables import NumericTable
@@ -145,6 +145,10 @@ def read_sides(
                     f"{path.name}: samples are {step:.3g} s apart, more than {_LONGEST_STEP} s: write times in s"
                 )
             recordings[side] = replace(recording, t=recording.t + (start - origin) * 1e-9)
+        for side, recording in recordings.items():
+            # Of a joint without an encoder on one side, the other one has.
+            others = [x.assumed for other, x in recordings.items() if other != side]
+            refuse_missing(recording, source, [x for x in robot.joint_names if any(x not in y for y in others)])
         commands = {}
         if isinstance(file, Bag):
             topics = [topic for topic in file.topics if topic.type == COMMAND]

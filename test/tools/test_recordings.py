@@ -100,10 +100,19 @@ def test_replay_and_efforts_of_another_topic_say_how_to_rename(tmp_path: Path) -
 
 
 def test_missing_and_other_joints(tmp_path: Path) -> None:
-    found = read_recording(bag(tmp_path, ["other", NAMES[0]], Q[:, ::-1], TAU[:, ::-1]), ROBOT)
-    np.testing.assert_array_equal([found.q[:, 0], found.tau[:, 0]], [Q[:, 0], TAU[:, 0]])
-    assert found.notes == ("joint_2 was not recorded, and is taken to be at rest at 0",)
-    assert not found.q[:, 1].any() and np.isnan(found.tau[:, 1]).all()
+    """A joint that was not recorded is refused, unless an option names it as locked."""
+    path = bag(tmp_path, ["other", NAMES[0]], Q[:, ::-1], TAU[:, ::-1])
+    lacks = r"bag: joint_2 of the robot was not recorded; it has other; rename .*; or give .*, --locked joint_2=X"
+    for read in (read_recording, read_sides):
+        with pytest.raises(IdentificationError, match=lacks):
+            read(path, ROBOT)
+    for locked in (("joint_2", 0.5), (None, 0.5)):
+        found = read_recording(path, ROBOT, Source(locked=(locked,)))
+        np.testing.assert_array_equal([found.q[:, 0], found.tau[:, 0]], [Q[:, 0], TAU[:, 0]])
+        assert found.notes == ("joint_2 is locked at 0.5",)
+        assert np.all(found.q[:, 1] == 0.5) and np.isnan(found.tau[:, 1]).all()
+    with pytest.raises(EomDynamicsError, match="--locked: robot planar_2r has no joint 'elbow'"):
+        read_recording(path, ROBOT, Source(locked=(("elbow", 0.0),)))
 
 
 def test_degrees(tmp_path: Path) -> None:
@@ -324,9 +333,9 @@ def test_motors_are_replayed_in_si_units(tmp_path: Path) -> None:
 
 
 def test_motors_that_are_missing_or_named_otherwise(tmp_path: Path) -> None:
-    """One of two motors, as the other at rest, and motors with another prefix, which is taken off."""
+    """One of two motors, as the other is locked, and motors with another prefix, which is taken off."""
     lone = recorded(tmp_path / "lone", "/motor_states", *(x[:, 1:] for x in REPORTED), names=DRIVEN.joint_names[1:])
-    recording = read_recording(lone, DRIVEN, Source("/motor_states"))
+    recording = read_recording(lone, DRIVEN, Source("/motor_states", locked=((None, 0.0),)))
     np.testing.assert_allclose(recording.q, X[0] * [0.0, 1.0], rtol=0, atol=1e-12)
     np.testing.assert_allclose(recording.tau[:, 1], WANTED.motor_effort[:, 1], rtol=0, atol=1e-10)
     left = recorded(tmp_path / "left", "/motor_states", *REPORTED, names=[f"left_{x}" for x in DRIVEN.joint_names])

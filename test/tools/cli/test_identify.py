@@ -257,12 +257,13 @@ def test_options_without_effect(table: Path, tmp_path: Path, identify) -> None:
     assert "no effect" not in identify(table, tmp_path / "other.yaml").out
 
 
-def test_page_of_a_joint_that_was_not_recorded(table: Path, tmp_path: Path, identify) -> None:
+def test_page_of_a_joint_that_is_locked(table: Path, tmp_path: Path, identify) -> None:
     """What is not known stays as in the file, without what rounding leaves, and notes are one list."""
     rows = np.loadtxt(table, delimiter=",", skiprows=1)[:, [0, 1, 3]]
     recorded = write(tmp_path / "first.csv", rows, "t,position.joint_1,effort.joint_1")
     output, page = tmp_path / "arm.yaml", tmp_path / "page.html"
-    identify(recorded, output, "--page", str(page))
+    assert "joint_2 of the robot was not recorded" in identify(recorded, output, code=2).err and not output.exists()
+    identify(recorded, output, "--page", str(page), "--locked", "joint_2=0")
     html = page.read_text()
     kept = '<td class="number">as in the file</td>'
     assert f"<tr><td>joint_2</td>{kept}{kept}" in html
