@@ -114,7 +114,7 @@ def test_unidentifiable_terms_stay_as_in_the_file() -> None:
     # In quick data the link has the inertia of both.
     quick = fit(robot, source, options=replace(QUICK, side="motor"))
     assert quick.terms["rotor_inertia"][0] == 0
-    assert np.all(quick.training.of_fit < 0.01 * quick.training.spread)
+    assert np.all(quick.training.after < 0.01 * quick.training.spread)
 
 
 def test_offsets_of_sensors_and_of_the_arm() -> None:
@@ -126,7 +126,7 @@ def test_offsets_of_sensors_and_of_the_arm() -> None:
     assert identified_robot(sensor).joints[1].constant_effort == 0
     # The file is judged by efforts without the bias, which is named apart.
     assert sensor.sensor_bias[1] == pytest.approx(3.0, abs=0.02) and not of_arm.sensor_bias.any()
-    assert sensor.training.of_fit[1] == pytest.approx(of_arm.training.of_fit[1], rel=0.05)
+    assert sensor.training.after[1] == pytest.approx(of_arm.training.after[1], rel=0.05)
     assert sensor.training.after[1] == pytest.approx(of_arm.training.after[1], rel=0.02)
     results = (IdentificationResult(robot, robot, found, None, (), ()) for found in (sensor, of_arm))
     texts = [identification_result(result, {}).as_text() for result in results]
@@ -196,7 +196,8 @@ def test_figures_are_those_of_the_file(tmp_path: Path) -> None:
     noises = [x.velocity_noise for x in scoring.score(load_robot(path), np.zeros(2)).spreads if x]
     np.testing.assert_allclose(noises, 3e-3, rtol=0.1)
     assert (np.diff(spread.velocity) > 0).all() and 0 < spread.correlation_time < 1
-    errors = [root_mean_square((tau - x)[states.inner]) for x in (states.smooth(source.tau), source.tau)]
+    error = tau - source.tau
+    errors = [root_mean_square(x[states.inner]) for x in (states.smooth(error), error)]
     np.testing.assert_allclose(errors, [found.training.after, found.training.unfiltered], rtol=1e-9)
 
 
@@ -223,7 +224,7 @@ def test_coupled_wrist() -> None:
     found = fit(robot, source, options=replace(QUICK, side="motor"))
     check_friction(found, true, "motor", 0.05)
     assert found.kept == ()
-    assert np.all(found.training.of_fit < 0.01 * found.training.spread)
+    assert np.all(found.training.after < 0.01 * found.training.spread)
     (part,) = found.prepare(source)
     left = root_mean_square(unfiltered_errors(found.regressor, part, found.filter, found.vector))
     assert np.all(left < 0.03 * found.training.spread)
@@ -280,7 +281,7 @@ def test_six_joints_with_validation() -> None:
     assert np.all(found.validation.after < 0.1 * found.validation.before)
     # What is left is the noise of the sensors below the cut-off, 0.5 % of 150 and 28 N m at 125 Hz.
     noise = 0.005 * np.array([150, 150, 150, 28, 28, 28]) * np.sqrt(8.0 / 62.5)
-    assert np.all(found.validation.of_fit < 1.3 * noise)
+    assert np.all(found.validation.after < 1.3 * noise)
     assert np.all(found.validation.whiteness > 0.6)
     assert is_possible(found.parameters)
 
@@ -379,7 +380,7 @@ def test_bad_recordings(change: Callable[[Recording], Recording], note: str, sec
     if second is not None:
         assert found.term_identifiable["viscous"].tolist() == [True, second]
     if second:
-        assert np.all(found.training.of_fit < 0.1)
+        assert np.all(found.training.after < 0.1)
 
 
 def fit_of(**changes: Any) -> Fit:

@@ -432,7 +432,7 @@ def lag_notes(late: float, left: float) -> tuple[list[Contradiction], list[str]]
 def unexplained(score: Score) -> list[Contradiction]:
     """A contradiction if nothing explains the efforts of most joints."""
     with np.errstate(invalid="ignore"):
-        left = score.of_fit / score.spread
+        left = score.relative
     if not np.isfinite(left).any() or np.nanmedian(left) < _NOISE:
         return []
     return [Contradiction((), "no parameters of this robot explain the efforts of most joints; check topic and joints")]

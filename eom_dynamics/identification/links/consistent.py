@@ -40,7 +40,7 @@ _THINNEST = 1e-9
 
 _END, _DRAFT, _ON_THE_WAY = 1e-9, 1e-4, 0.1  # promised decrease of the cost over the weight that ends an iteration
 _ROUNDING = 1e-3  # decrease of the cost over the weight that may be lost by rounding
-_MOST_STEPS = 40  # steps for each weight
+_MOST_STEPS = 1000  # steps for each weight: a load of ten times the mass of its body takes hundreds
 _INSIDE = -0.8  # least eigenvalue of a step; -1 is the edge of the cone
 _ARMIJO = 1e-4  # share of the decrease that a step promises by its gradient which it must give
 _MORE, _LESS = 4.0, 1 / 16  # factors of the damping after a step that is refused, and before the next one

@@ -37,7 +37,7 @@ class EffortErrors:
     """Prediction errors of efforts, by joint (n,), N m or N; NaN without efforts.
 
     Attributes:
-        before, after: RMS of predicted less measured efforts, both filtered, by the given and the identified robot.
+        before, after: filtered RMS of predicted less measured efforts, by the given and the identified robot.
         spread: standard deviation of the measured efforts.
     """
 
@@ -64,7 +64,6 @@ class Score(EffortErrors):
 
     Attributes:
         before_unfiltered, unfiltered: as ``before`` and ``after``, but of the efforts as they were recorded, N m or N.
-        of_fit: RMS residual of the fit, with filtered dry friction; N m or N.
         noise: standard deviation of the difference of the squares of ``after`` and ``before``, (N m)² or N².
         whiteness: fraction of that residual's autocorrelations within the band of white noise; 0.95 for white noise,
             0.65 to 0.95 for white noise that passed the filter.
@@ -74,7 +73,6 @@ class Score(EffortErrors):
 
     before_unfiltered: Array
     unfiltered: Array
-    of_fit: Array
     noise: Array
     whiteness: Array
     spreads: tuple[EffortSpread | None, ...]
@@ -165,15 +163,14 @@ class ScoringData:
     def score(self, robot: Robot, bias: Array) -> Score:
         """Compare predictions of the robot that was given, and of an identified one, with recorded efforts.
 
-        They are predictions for filtered motion, beside efforts that are filtered in the same way, and unfiltered ones;
-        the ``bias`` (n,) of the sensors is taken away.
+        They are predictions for filtered motion. The errors are filtered like the efforts, so that friction that jumps
+        at a reversal is no error where it is right; and unfiltered. The ``bias`` (n,) of the sensors is taken away.
         """
         parts = []
         for motion, before, after in zip(self._motions, self._given, self._efforts(robot), strict=True):
             raw = motion.recorded.tau - bias
             measured = motion.smooth(raw)
-            of_fit = motion.smooth(after - raw)
-            errors = (before - measured, after - measured, before - raw, after - raw, of_fit)
+            errors = (*map(motion.smooth, (before - raw, after - raw)), before - raw, after - raw)
             parts.append([x[motion.inner] for x in (measured, *errors)])
         joined = [np.concatenate(x) for x in zip(*parts, strict=True)]
         absent, mean_effort = np.isnan(joined[0]).all(axis=0), mean_of_known(joined[0])
@@ -187,12 +184,12 @@ class ScoringData:
         gains = spaced(np.square(part[2]) - np.square(part[1]) - mean_gain for part in parts)
         spread = np.nan_to_num(root_mean_square(np.concatenate(gains)))
         independent = np.maximum(sum(map(len, gains)) / correlation_time(gains), 1.0)
-        names = ("before", "after", "before_unfiltered", "unfiltered", "of_fit")
+        names = ("before", "after", "before_unfiltered", "unfiltered")
         return Score(
             **dict(zip(names, map(root_mean_square, joined[1:]), strict=True)),
             spread=root_mean_square(joined[0] - mean_effort),
             noise=spread / np.sqrt(independent),
-            whiteness=whiteness(spaced(part[5] for part in parts)),
+            whiteness=whiteness(spaced(part[2] for part in parts)),
             samples=len(joined[0]),
             spreads=self._spreads([part[2] for part in parts], [part[4] for part in parts]),
         )

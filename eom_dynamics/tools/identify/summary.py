@@ -30,10 +30,9 @@ _SYSTEMATIC = 0.5  # whiteness below which a residual is systematic
 
 _RESIDUALS = (
     "RMS of predicted less measured effort by the given file (before) and by the new one (after): what the feedforward "
-    "of each file gives for the filtered motion, beside efforts that are filtered in the same way, and as recorded "
-    "(unfiltered); relative to the standard deviation of the measured effort; whiteness: share of the first "
-    "autocorrelations of what the fit leaves that are those of white noise, 65 to 95 % if there is nothing left to "
-    "explain; fit, not file: the same with dry friction that is filtered like the efforts."
+    "of each file gives for the filtered motion, less recorded efforts, filtered and as it is (unfiltered); relative "
+    "to the standard deviation of the measured effort; whiteness: share of the first autocorrelations that are those of "
+    "white noise, 65 to 95 % if there is nothing left to explain."
 )
 
 _PARAMETERS = (
@@ -125,9 +124,9 @@ def _score_table(fit: Fit, score: Score, which: str) -> TextTable:
     rows = []
     for j, (name, unit) in enumerate(zip(fit.robot.joint_names, effort_units(fit.robot), strict=True)):
         shares = percent(score.relative[j]), percent(score.whiteness[j])
-        rows.append((name, unit, *map(number, efforts[j]), *shares, number(score.of_fit[j])))
+        rows.append((name, unit, *map(number, efforts[j]), *shares))
     return TextTable(
-        ("joint", "unit", "before", "after", "unfiltered", "after", "relative", "whiteness", "fit, not file"),
+        ("joint", "unit", "before", "after", "unfiltered", "after", "relative", "whiteness"),
         rows,
         f"{which}, RMS residual of the robot file on {score.samples:,} samples{_without_bias(fit)}",
         text_columns=2,
@@ -197,7 +196,6 @@ def _figures(score: Score) -> dict[str, Any]:
         **error_figures(score),
         "rms_before_unfiltered": for_json(score.before_unfiltered),
         "rms_after_unfiltered": for_json(score.unfiltered),
-        "rms_of_fit": for_json(score.of_fit),
         "whiteness": for_json(score.whiteness),
     }
 
