@@ -35,6 +35,10 @@ class IdentificationError(EomDynamicsError, ValueError):
     """Nothing can be identified from a recording, or settings contradict it."""
 
 
+class TooFewSamplesError(IdentificationError):
+    """A part of a recording is too short: that to train on, or a block that is held out."""
+
+
 @dataclass(frozen=True, eq=False)
 class Recording:
     """Measured positions and efforts of the joints of a robot.
@@ -233,7 +237,7 @@ class Recording:
         self = self._in_order()
         first = round(len(self) * (1 - share))
         if min(first, len(self) - first) < LEAST_SAMPLES:
-            raise IdentificationError(
+            raise TooFewSamplesError(
                 f"{self.name}: has {len(self):,} samples, too few to hold out {share:g} of them; at least "
                 f"{LEAST_SAMPLES} are needed on each side"
             )

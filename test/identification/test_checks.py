@@ -12,11 +12,21 @@ from paths import PANDA_BAG
 
 from eom_dynamics import Dynamics, Robot, load_robot
 from eom_dynamics.actuators.friction import Friction
+from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Options, Recording, Regressor, fit
-from eom_dynamics.identification.links.checks import Contradiction, contradictions, lag, lag_notes, recording_notes
+from eom_dynamics.identification.links.checks import (
+    Contradiction,
+    contradictions,
+    delay_test,
+    lag,
+    lag_notes,
+    recording_notes,
+    spring_loops,
+)
 from eom_dynamics.identification.links.equations import training_data
 from eom_dynamics.identification.links.filtering import default_filter
 from eom_dynamics.identification.links.parameters import vector_of_file
+from eom_dynamics.identification.sampling import LowPass
 from eom_dynamics.recordings.joint_recordings import read_recording
 from eom_dynamics.robot import robot_from_urdf
 
@@ -123,6 +133,53 @@ def test_lag(case: Case, delay: float) -> None:
     assert f"--effort-delay {late:.2g}" in found.words and not notes
     # Noise and friction of a real arm leave more.
     assert lag_notes(late, 0.7)[0] == [] and len(lag_notes(late, 0.7)[1]) == 1
+
+
+def without_loop(recorded: Recording, share: float) -> Array:
+    """Efforts (N, n) by deflections of springs whose loop is a share of the range of efforts, tau = x + w sign(xd)."""
+    tau = LowPass(recorded.period, 10.0).whole(recorded.tau)
+    width, slow = 0.5 * share * np.ptp(tau, axis=0), 0.02 * np.std(np.diff(tau, axis=0), axis=0)
+    x = np.empty_like(tau)
+    x[0] = tau[0]
+    for k in range(1, len(tau)):
+        low, high = tau[k] - width, tau[k] + width
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            above = middle + width * np.tanh((middle - x[k - 1]) / slow) > tau[k]
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        x[k] = 0.5 * (low + high)
+    return x + recorded.tau - tau
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.2])
+def test_hysteresis_of_springs_is_no_lag(share: float) -> None:
+    """Efforts by deflections lack the loop between loading and unloading, and look late; they identify all the same."""
+    robot, _, recorded, regressor = source(CASES[-1])
+    looped = replace(recorded, tau=without_loop(recorded, share))
+    late, left = lag_of(CASES[-1], looped)
+    assert late > 0.015 and left < 0.8
+    (words,) = spring_loops(regressor, [looped], default_filter(robot, 5.0), late)
+    assert words.startswith("hysteresis of springs, a loop") and "joint_2" in words
+    found = fit(robot, looped[:3000], looped[3000:], Options(side="joint", cutoff=5.0))
+    assert found.contradictions == () and found.kept == () and words.split(" delay")[0] in " ".join(found.notes)
+    # A delay is none of these.
+    delayed = recorded.without_delay(-late)
+    assert spring_loops(regressor, [delayed], default_filter(robot, 5.0), late) == []
+    (refused,) = fit(robot, delayed, (), Options(side="joint", cutoff=5.0)).contradictions or [""]
+    assert ("in 4 of 4 blocks)" in refused) == (late > 0.02)
+
+
+def test_a_lag_that_predicts_no_better_is_not_said() -> None:
+    """The recording is fitted with and without it, by the masses that all joints share."""
+    case = CASES[0]
+    robot, _, recorded, regressor = source(case)
+    file = vector_of_file(regressor, case[1])
+    data = training_data(regressor, file, [recorded], default_filter(robot, 5.0))
+    for late in (0.089, -0.05, 0.01):
+        test = delay_test(data, late)
+        assert not test.holds and test.ratio < 1 and lag_notes(late, 0.2, test) == ([], [])
+    moved = training_data(regressor, file, [recorded.without_delay(-0.089)], default_filter(robot, 5.0))
+    assert delay_test(moved, 0.089).holds
 
 
 def test_no_lag_of_noise_in_a_short_motion() -> None:

@@ -212,6 +212,20 @@ def test_worse_joints_keep_what_was_given() -> None:
     assert found.validation is not None and not found.validation.worse.any()
 
 
+def test_nothing_worse_than_least_squares_is_unsaid() -> None:
+    """Friction that drives, as of a wrong offset of velocities, is none that a robot has; least squares find it."""
+    robot, true, source, _ = arm()
+    assert fit(robot, source, options=QUICK).behind == ()
+    driven = replace(true, joints=tuple(replace(x, damping=0.0, friction=0.0) for x in true.joints))
+    q, qd, qdd = motion(2, source.t)
+    tau = efforts(driven, q, qd, qdd) - qd * [0.0, 0.2]
+    found = fit(
+        robot, replace(source, tau=tau + 0.01 * np.random.default_rng(0).standard_normal(q.shape)), options=QUICK
+    )
+    (line,) = (x for x in found.behind if x.startswith("joint_2"))
+    assert line.startswith("joint_2 is predicted to 0.") and ": they have negative viscous" in line
+
+
 def test_coupled_wrist() -> None:
     """A transmission by which the first motor moves both joints, as in wrists; friction is of the motors."""
     coupling = ((0, 1), Transmission(np.array([[1.0, 0.0], [-0.8, 1.0]])))

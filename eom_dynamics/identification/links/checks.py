@@ -24,7 +24,7 @@ from ...robot import Robot
 from ..recording import REST, IdentificationError, Recording
 from ..sampling import column_lengths, least_squares
 from .consistent import Unknowns, column_basis, consistent_solution, free_bodies
-from .equations import DEPENDENT
+from .equations import DEPENDENT, TrainingData, others, predictions, training_data, weighted
 from .filtering import Filter, FilteredSamples, filter_recording
 from .regressor import Regressor
 from .verification import Score
@@ -43,6 +43,7 @@ _LEAST_FREE = 0.2  # share of a joint's samples beyond the number of parameters,
 _ROUNDING = 1e-9  # below this share of its length, what is left of a column by others is of rounding
 _LONGEST_LAG, _LEAST_LAG = 0.5, 0.008  # largest lag that is looked for, and the least that is named, s
 _WITHOUT_LAG = 0.8  # share of squares that is left without a lag
+_REVERSAL = 0.05  # rate of an effort, relative to its RMS, below which a loop turns over
 _TOO_LATE = 0.02  # lag that shifts masses and friction by more than the noise, s
 _SHORTEST = 3.0  # duration of motion below which a fit that explains it may be of noise, s
 _NOISE = 0.9  # share of most joints' efforts that any parameters leave unexplained, if they are not of this robot
@@ -82,7 +83,7 @@ class HypothesisTest:
     @property
     def holds(self) -> bool:
         """Whether the hypothesis predicts better, at 1 % and in most of at least three blocks."""
-        better = np.sum(self.having < self.without)
+        better = int(np.sum(self.having < self.without))
         return len(self.having) >= 3 and better > len(self.having) / 2 and self.ratio > self.critical
 
     def __str__(self) -> str:
@@ -172,7 +173,7 @@ class _Check:
                 squares[which] += np.array([_square(x) for x in errors]) / max(_square(rests[0]), 1e-300)
                 time = max(time, float(correlation_time([np.concatenate(errors)[:, np.newaxis]])[0]))
             independent += rows.sum() / time
-        return HypothesisTest(*squares, independent)
+        return HypothesisTest(squares[0], squares[1], independent)
 
     def swapped(self) -> list[Contradiction]:
         """Pairs of joints whose efforts, or all of whose columns, explain each other's."""
@@ -247,8 +248,8 @@ class _Check:
         wrong = names if not positive.any() else tuple(compress(names, negative))
         option = "--effort-scale -1" if wrong == names else " ".join(f"--effort-scale {name}=-1" for name in wrong)
         tests = [self._sign(names.index(name)) for name in wrong]
-        without, having, independent = (np.sum([test[k] for test in tests], axis=0) for k in range(3))
-        test = HypothesisTest(without, having, float(independent))
+        without, having = (np.sum([getattr(x, side) for x in tests], axis=0) for side in ("without", "having"))
+        test = HypothesisTest(without, having, sum(x.independent for x in tests))
         words = f"efforts of {', '.join(wrong)} have the opposite sign of the file's prediction: {option} turns them"
         return [Contradiction(wrong, f"{words} ({test})")] if test.holds else []
 
@@ -300,7 +301,7 @@ class _Check:
                 errors.append(block[:, :-1] @ x - block[:, -1])
                 squares[which, b] = _square(errors[-1])
         time = float(correlation_time([x[:, np.newaxis] for x in errors])[0])
-        return HypothesisTest(*squares, sum(map(len, errors)) / time)
+        return HypothesisTest(squares[0], squares[1], sum(map(len, errors)) / time)
 
     def _friction_power(self, j: int) -> float:
         """Mean power that friction takes from joint j, negative if it drives, in its standard deviations.
@@ -351,8 +352,8 @@ class _Check:
         distance = float(sum(prior.of_relative(X) for prior, X in pairs))
         return np.append(K @ solution.parameters, solution.terms), distance
 
-    def _sign(self, j: int) -> tuple[Array, Array, float]:
-        """Squared errors of held-out blocks of joint j with its sign and the opposite one, and independent samples."""
+    def _sign(self, j: int) -> HypothesisTest:
+        """Test of efforts of joint j with the opposite sign."""
         rows, equations, free = self._equations(j)
         blocks, squares = np.array_split(equations, _BLOCKS), np.zeros((2, _BLOCKS))
         for k, block in enumerate(blocks):
@@ -362,7 +363,7 @@ class _Check:
                 squares[which, k] = _square(scale * block[:, :-1] @ x - block[:, -1])
         # Equations are weighted by the noise of independent samples.
         time = float(correlation_time([equations[:, -1:] - np.mean(equations[:, -1])])[0])
-        return squares[0], squares[1], rows.sum() / time
+        return HypothesisTest(squares[0], squares[1], rows.sum() / time)
 
     def _of_joint(self, j: int) -> tuple[NDArray[np.bool_], Array, Array, float]:
         """Rows of joint j, its terms and Chebyshev polynomials of its position, and a weight: one over the noise.
@@ -420,12 +421,66 @@ def too_short(training: Sequence[Recording], validation: Sequence[Recording]) ->
     return [Contradiction((), f"{duration:.2g} s of motion are too little to judge a fit by; record for longer")]
 
 
-def lag_notes(late: float, left: float) -> tuple[list[Contradiction], list[str]]:
+def delay_test(data: TrainingData, late: float) -> HypothesisTest:
+    """Test of efforts that are ``late``, s, by least squares of all joints with and without that delay."""
+    moved = [recording.without_delay(late) for recording in data.recordings]
+    squares, scale, independent = np.zeros((2, len(data.systems))), np.zeros(data.regressor.robot.n), 0.0
+    for which, having in enumerate((data, training_data(data.regressor, data.file, moved, data.filter))):
+        whole, count = weighted(having.system, data.file), min(len(data.systems), len(having.systems))
+        scale = np.nan_to_num(1 / np.square(whole.sigma)) if not which else scale
+        for k in range(count):
+            x = weighted(others(having.systems, k), data.file).x
+            squares[which, k] = scale @ (having.systems[k].squares(x) / np.maximum(having.systems[k].counts, 1))
+        errors = [predictions(data.regressor, part, whole.x) - part.tau for part in having.samples]
+        kept = [np.where(part.used, x, 0.0) for part, x in zip(having.samples, errors, strict=True)]
+        independent = float(np.sum(having.system.counts / correlation_time(kept)))
+    return HypothesisTest(squares[0, :count], squares[1, :count], independent)
+
+
+def spring_loops(regressor: Regressor, recordings: Sequence[Recording], using: Filter, late: float) -> list[str]:
+    """A note on hysteresis that explains efforts as well as a delay of ``late``, s; none if the delay does it better.
+
+    Efforts of springs by their deflections lack what a loop between loading and unloading adds, which is as if they
+    were late by a part of each motion, or early. The loop is a step with the sign of the rate of the efforts.
+    """
+    excerpts = [part for recording in recordings for part in recording.excerpts()]
+    samples = [
+        x for motion in excerpts for x in filter_recording(motion, regressor.terms, replace(using, decimate=False))
+    ]
+    part = max(samples, key=len)
+    step = round(late / float(part.t[1] - part.t[0]))
+    rows = np.arange(abs(step), len(part) - abs(step))[:: max(1, len(part) // _SAMPLES)]
+    Y = regressor.inertial_columns(part.q[rows], part.qd[rows], part.qdd[rows])
+    delayed, looped, found = 0.0, 0.0, list[str]()
+    for j, name in enumerate(regressor.robot.joint_names):
+        rate = np.gradient(np.nan_to_num(part.tau[:, j]))
+        loop = np.tanh(rate / max(_REVERSAL * float(np.sqrt(np.mean(rate**2))), 1e-300))
+        used = part.used[rows, j] & np.isfinite(part.tau[rows, j]) & np.isfinite(part.tau[rows + step, j])
+        at = rows[used]
+        A = column_basis(np.column_stack([Y[used, j], *(part.bases[term][at, j] for term in regressor.terms)]))
+        if len(at) < 4 * A.shape[1]:
+            continue
+        now, then, h = _project_out(A, np.column_stack([part.tau[at, j], part.tau[at + step, j], loop[at]])).T
+        half = float(h @ now / max(_square(h), 1e-300))
+        spread = max(float(np.var(part.tau[at, j])) * len(at), 1e-300)
+        delayed, looped = delayed + _square(then) / spread, looped + _square(now - half * h) / spread
+        if _square(now - half * h) < _WITHOUT_LAG * _square(now):
+            found.append(f"{name} {2 * abs(half) / float(np.ptp(part.tau[at, j])):.1%}")
+    if not found or looped > delayed:
+        return []
+    return [
+        f"hysteresis of springs, a loop between loading and unloading, explains the efforts better than a delay of "
+        f"{1e3 * late:.0f} ms, in shares of the range of efforts: {', '.join(found)}; robot files have none"
+    ]
+
+
+def lag_notes(late: float, left: float, test: HypothesisTest | None = None) -> tuple[list[Contradiction], list[str]]:
     """A contradiction or a note on efforts delayed by ``late``, s; ``left`` as from :func:`lag`."""
-    if not late:
+    if not late or not (test is None or test.holds):
         return [], []
     when = "late" if late > 0 else "early"
     words = f"efforts are {when} by {1e3 * abs(late):.0f} ms; --effort-delay {late:.2g} moves them"
+    words += f" ({test})" if test is not None else ""
     return ([Contradiction((), words)], []) if abs(late) > _TOO_LATE and left < _MUCH_BETTER else ([], [words])
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...arrays import Array
-from ..recording import IdentificationError, Recording
+from ..recording import IdentificationError, Recording, TooFewSamplesError
 from ..sampling import EDGE, HIGHEST, cutoff_bounds, cutoff_of, decimation, root_mean_square
 from .equations import FOLDS, blocks, filter_recordings, others, predictions, training_data, weighted
 from .filtering import Filter, FilteredSamples, default_filter, power, uniform, velocity_noise
@@ -106,7 +106,7 @@ def choose_filter(
         coarse = compared([(f, v) for f in cutoffs[::2] for v in velocities], 0.0, consistent=False)
         least = min(coarse, key=lambda trial: trial.error)
         if not np.isfinite(least.error):
-            raise IdentificationError(
+            raise TooFewSamplesError(
                 f"{recordings[0].name}: there are too few samples with motion for {len(regressor.names)} parameters; "
                 "record for longer"
             )

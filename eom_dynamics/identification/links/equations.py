@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
-from ..recording import IdentificationError, Recording
+from ..recording import Recording, TooFewSamplesError
 from ..sampling import column_lengths
 from .filtering import Filter, FilteredSamples, filter_recording
 from .regressor import Regressor
@@ -210,12 +210,12 @@ def training_data(
     data = TrainingData(regressor, file, recordings, using, samples, folds, systems)
     name, count, parameters = recordings[0].name, int(data.system.counts.sum()), data.system.parameters
     if not count:
-        raise IdentificationError(
+        raise TooFewSamplesError(
             f"{name}: no efforts in motion are left at a cut-off of {using.cutoff:.3g} Hz; record a longer motion with "
             "efforts, or set another --cutoff"
         )
     if count < _LEAST_EQUATIONS * parameters:
-        raise IdentificationError(
+        raise TooFewSamplesError(
             f"{name}: {count:,} efforts with motion are too few for {parameters} parameters at a cut-off of "
             f"{using.cutoff:.3g} Hz; record for longer, or identify fewer terms"
         )
@@ -226,7 +226,7 @@ def filter_recordings(recordings: Sequence[Recording], regressor: Regressor, usi
     """Filtered samples of all motions; raises IdentificationError if there are none."""
     samples = [part for recording in recordings for part in filter_recording(recording, regressor.terms, using)]
     if not samples:
-        raise IdentificationError(
+        raise TooFewSamplesError(
             f"{recordings[0].name}: too short for a cut-off of {using.cutoff:.3g} Hz, whose filter needs "
             f"{2 / using.cutoff:.3g} s at least"
         )

@@ -19,16 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
+from ...correlation import correlation_time
 from ...robot import Robot
 from ..recording import IdentificationError, Recording
 from .checks import (
     base_parameters_without_data,
     contradictions,
+    delay_test,
     doubtful_terms,
     lag,
     lag_notes,
     lost_joints,
     recording_notes,
+    spring_loops,
     too_short,
     unexplained,
 )
@@ -38,6 +41,7 @@ from .filtering import Filter, FilteredSamples, filter_recording
 from .parameters import (
     Options,
     by_term,
+    lower_bounds,
     parameter_vector,
     sensor_bias,
     vector_of_file,
@@ -54,6 +58,7 @@ _NAMES = tuple(f"{prefix}openblas_%s_num_threads{suffix}" for prefix in ("", "sc
 
 # Times that joints with worse predictions are kept before all are: each such time, others that rely on them may follow.
 _TRIES = 3
+_BEHIND, _SURE = 1.02, 3.0  # RMS over that of plain least squares, and standard deviations, beyond which a fit is worse
 
 
 @contextmanager
@@ -113,6 +118,7 @@ class Fit:
         trials: of filters, if one was chosen.
         contradictions: of the recordings and the file, a line each; see :attr:`Options.suspect`.
         lost: joints that have efforts, none of which can be used, a line each.
+        behind: joints that plain least squares predict better, and why, a line each.
     """
 
     robot: Robot
@@ -136,6 +142,7 @@ class Fit:
     trials: tuple[Trial, ...] = ()
     contradictions: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+    behind: tuple[str, ...] = ()
 
     @property
     def refused(self) -> bool:
@@ -204,8 +211,11 @@ def fit(
     data = training_data(regressor, file, reduced, using)
     progress("compare with the file", 0.0)
     wrong = contradictions(regressor, data.samples, file, options.payload) or too_short(training, validation)
-    late, lines = ([], []) if wrong else lag_notes(*lag(regressor, reduced, data.filter))
-    wrong += late
+    late, left = (0.0, 1.0) if wrong else lag(regressor, reduced, data.filter)
+    lines = spring_loops(regressor, reduced, data.filter, late) if late else []
+    if late and not lines:
+        more, lines = lag_notes(late, left, delay_test(data, late))
+        wrong += more
     progress("estimate", 0.0)
     linear = linear_estimate(data)
     progress("physically consistent inertias", 0.0)
@@ -218,7 +228,36 @@ def fit(
             found = _best(data, linear, options, np.ones_like(kept), scoring, progress)
     notes += [*lines, *_notes(found)]
     lost = tuple(lost_joints(regressor, data.samples, data.system.counts))
-    return replace(found, trials=trials, contradictions=tuple(x.words for x in wrong), lost=lost, notes=tuple(notes))
+    refused = wrong and options.suspect == "keep"
+    behind = () if refused or options.payload is not None else tuple(_behind(found, data, linear, validation))
+    found = replace(found, trials=trials, lost=lost, behind=behind, notes=tuple(notes))
+    return replace(found, contradictions=tuple(x.words for x in wrong))
+
+
+def _behind(found: Fit, data: TrainingData, linear: WeightedEstimate, validation: Sequence[Recording]) -> Iterator[str]:
+    """Lines on joints whose efforts plain least squares predict better than the fit, by 2 % and beyond noise.
+
+    The samples are those of validation, or else of training.
+    """
+    samples = [part for recording in validation for part in found.prepare(recording, decimate=True)] or data.samples
+    part, names = FilteredSamples.joined(samples), found.robot.joint_names
+    ours, plain = (predictions(data.regressor, part, x) - part.tau for x in (found.vector, linear.estimate.x))
+    negative = by_term(data.regressor, linear.estimate.x[data.regressor.inertial :] < lower_bounds(data.regressor))
+    for j, name in enumerate(names):
+        a, b = (np.square(x[part.used[:, j], j]) for x in (ours, plain))
+        if not len(a) or data.system.counts[j] == 0:
+            continue
+        more = a - b
+        time = float(correlation_time([more[:, np.newaxis] - np.mean(more)])[0])
+        noise = float(np.std(more) / np.sqrt(max(len(more) / time, 1.0)))
+        size, least = (float(np.sqrt(np.mean(x))) for x in (a, b))
+        if size > _BEHIND * least and np.mean(more) > _SURE * noise:
+            below = [term for term, values in negative.items() if values[j]]
+            why = "no physically consistent inertias close to the file explain more"
+            why = f"they have negative {' and '.join(below)}" if below else why
+            why = "its parameters are those of the file that was given" if name in found.kept else why
+            unit = "N" if found.robot.independent_joints[j].type == "prismatic" else "N m"
+            yield f"{name} is predicted to {size:.3g} {unit}, by plain least squares to {least:.3g} {unit}: {why}"
 
 
 def _notes(links: Fit) -> list[str]:

@@ -19,7 +19,7 @@ from ...correlation import correlation_time
 from ...elastic import ElasticArm
 from ...robot import Robot
 from ...robot.model import EffortSpread
-from ..recording import IdentificationError, Recording
+from ..recording import Recording, TooFewSamplesError
 from ..sampling import PER_PERIOD, LowPass, mean_of_known, root_mean_square, whiteness
 from .filtering import Filter, FilteredMotion, filtered_motion
 
@@ -120,7 +120,7 @@ class ScoringData:
         filtered = [filtered_motion(motion, using, _DERIVATIVES) for motion in motions]
         self._motions = [motion for motion in filtered if motion.inner.stop > motion.inner.start]
         if not self._motions:
-            raise IdentificationError(
+            raise TooFewSamplesError(
                 f"{recordings[0].name}: too short for a cut-off of {using.cutoff:.3g} Hz, whose filter needs "
                 f"{_PERIODS / using.cutoff:.3g} s at least"
             )

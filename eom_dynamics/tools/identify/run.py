@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ...identification import Fit, IdentificationError, Recording, Score, fit, identified_robot, verified
-from ...identification.recording import LEAST_SAMPLES
+from ...identification.recording import LEAST_SAMPLES, TooFewSamplesError
 from ...recordings.sides import TwoSidedRecording, read_sides
 from ...recordings.tables import TABLES
 from ...robot import Robot
@@ -25,6 +25,10 @@ Progress = Callable[[str, float], None]
 
 _SHORT = 10.0  # s: recordings of less in all, or half of it with motion, are not held out from unless that is asked for
 NOTHING_IDENTIFIED = "nothing was identified: the parameters are those of the file that was given"
+_UNVALIDATED = (
+    "not validated: {}; record 10 s of motion or more, name a recording, --validate, or accept figures of the training "
+    "data, --hold-out 0"
+)
 _LINK_TERMS = ("offset",)  # of links whose motors are identified, too: friction is that of the motors
 
 
@@ -42,6 +46,7 @@ class IdentificationResult:
         tolerance: of RMS residuals of the links, N m or N, or None.
         timing: of the commands; None if they were not recorded.
         sources: topics or columns that were read, a line for each recording.
+        unvalidated: why no part of the recordings validates the result; empty if one does, or none was wanted.
     """
 
     given: Robot
@@ -54,6 +59,7 @@ class IdentificationResult:
     tolerance: float | None = None
     timing: CommandTiming | None = None
     sources: tuple[str, ...] = ()
+    unvalidated: str = ""
 
     @property
     def nothing_identified(self) -> bool:
@@ -70,7 +76,9 @@ class IdentificationResult:
             return ()
         nothing = [NOTHING_IDENTIFIED] if self.nothing_identified else []
         beyond = [] if self.tolerance is None else _beyond(self.link_fit, self.tolerance)
-        return (*self.link_fit.lost, *nothing, *_verdict(self.link_fit), *beyond)
+        blind = [_UNVALIDATED.format(self.unvalidated)] if self.unvalidated else []
+        fit = self.link_fit
+        return (*fit.lost, *blind, *nothing, *_verdict(fit), *fit.behind, *beyond)
 
     def verified(self, written: Robot) -> IdentificationResult:
         """These results with the figures of the written and reloaded robot.
@@ -154,24 +162,25 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
         return replace(_from_motors(robot, request, training, notes), sources=sources)
     if mode == "off":
         training, validation = _links_alone(training), _links_alone(validation)
-    share = request.hold_out
+    share, lacking = request.hold_out, ""
     if share is None and not validation:
         share = HELD_OUT if all(_long_enough(recording) for recording in training) else 0.0
-        if not share:
-            notes.append(
-                "the recording, or its motion, is too short to hold out a part of it: figures are of the training data"
-            )
-    if share:
-        training, validation = map(list, zip(*(recording.split(share) for recording in training), strict=True))
-    elastic = None
-    if mode == "both":
-        elastic = identify_both_sides(robot, training, validation, request.elastic_options, request.motors, progress)
-    train, filled_in = link_recordings(robot, training, elastic, request.motors)
-    judge, _ = link_recordings(robot, validation, elastic, request.motors)
-    settings = request.link_options
-    if elastic is not None:
-        settings = replace(settings, side="joint", terms=_LINK_TERMS if settings.terms is None else settings.terms)
-    links = fit(robot, train, judge, settings, progress=progress)
+        lacking = "" if share else "the recording, or its motion, is too short to hold out a part of it"
+    # Blocks that are too short for the filter are longer; where too little is left to train on, there are fewer.
+    for attempt in (share, *((min(2 * share, 0.5), min(4 * share, 0.5), share / 2, 0.0) if share else ())):
+        try:
+            parts = _held_out(training, attempt) if attempt else (training, validation)
+            found = _identified(robot, request, mode, parts, progress)
+        except TooFewSamplesError as error:
+            if attempt == 0.0 or not share:
+                raise
+            lacking = str(error)
+        else:
+            share = attempt
+            break
+    elastic, links, train, judge, filled_in = found
+    if share and lacking:
+        notes.append(f"{share:g} of each recording is held out: {lacking}")
     identified = _with(robot if links.refused else identified_robot(links), elastic)
     if elastic is not None:
         identified = replace(identified, uncertainty=_uncertainty(identified.uncertainty, elastic, links))
@@ -192,7 +201,33 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
         request.tolerance,
         timing,
         sources,
+        "" if judge or request.hold_out == 0 else lacking,
     )
+
+
+_Sides = Sequence[TwoSidedRecording]
+
+
+def _held_out(recordings: _Sides, share: float) -> tuple[_Sides, _Sides]:
+    """Training and validation data of recordings."""
+    training, validation = zip(*(recording.split(share) for recording in recordings), strict=True)
+    return training, validation
+
+
+def _identified(
+    robot: Robot, request: Request, mode: str, parts: tuple[_Sides, _Sides], progress: Progress
+) -> tuple[ElasticFit | None, Fit, list[Recording], list[Recording], list[str]]:
+    """Springs and motors, links, the recordings to train on and to judge by, and notes."""
+    training, validation = parts
+    elastic = None
+    if mode == "both":
+        elastic = identify_both_sides(robot, training, validation, request.elastic_options, request.motors, progress)
+    train, filled_in = link_recordings(robot, training, elastic, request.motors)
+    judge, _ = link_recordings(robot, validation, elastic, request.motors)
+    settings = request.link_options
+    if elastic is not None:
+        settings = replace(settings, side="joint", terms=_LINK_TERMS if settings.terms is None else settings.terms)
+    return elastic, fit(robot, train, judge, settings, progress=progress), train, judge, filled_in
 
 
 def _uncertainty(present: ModelUncertainty, elastic: ElasticFit, links: Fit) -> ModelUncertainty:

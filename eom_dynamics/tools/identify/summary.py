@@ -31,8 +31,8 @@ _SYSTEMATIC = 0.5  # whiteness below which a residual is systematic
 _RESIDUALS = (
     "RMS of predicted less measured effort by the given file (before) and by the new one (after): what the feedforward "
     "of each file gives for the filtered motion, less recorded efforts, filtered and as it is (unfiltered); relative "
-    "to the standard deviation of the measured effort; whiteness: share of the first autocorrelations that are those of "
-    "white noise, 65 to 95 % if there is nothing left to explain."
+    "to the standard deviation of the measured effort; whiteness: share of the first autocorrelations that are those "
+    "of white noise, 65 to 95 % if there is nothing left to explain."
 )
 
 _PARAMETERS = (

@@ -326,7 +326,7 @@ def bag(path: Path, source: Recording, links: slice, motors: slice, shift: float
 
 def test_motors_of_another_time(source: Recording, tmp_path: Path, identify) -> None:
     path = bag(tmp_path / "short", source, slice(0, 6000), slice(0, 4000))
-    notes = identify(path, "sea_planar_2r", tmp_path / "a.yaml").out
+    notes = identify(path, "sea_planar_2r", tmp_path / "a.yaml", "--hold-out", "0").out
     assert "short: of 15.0 s of the links, 10.0 s have both sides of the springs" in notes
     path = bag(tmp_path / "late", source, slice(0, 1000), slice(0, 1000), shift=100.0)
     (line,) = identify(path, "sea_planar_2r", tmp_path / "b.yaml", code=2).err.splitlines()
@@ -336,9 +336,11 @@ def test_motors_of_another_time(source: Recording, tmp_path: Path, identify) -> 
 def test_springs_off_and_links_alone(source: Recording, tmp_path: Path, identify) -> None:
     source = Recording(*(x[:2400] for x in source))
     path = write(tmp_path / "run.npz", source.t, columns(source))
-    assert identify(path, "sea_planar_2r", tmp_path / "a.yaml", "--springs", "off", "--json").json["elastic"] is None
+    alone = ("--springs", "off", "--hold-out", "0", "--json")
+    assert identify(path, "sea_planar_2r", tmp_path / "a.yaml", *alone).json["elastic"] is None
     links = without("motor_position", "motor_effort", "current")(columns(source))
-    out = identify(write(tmp_path / "links.npz", source.t, links), "sea_planar_2r", tmp_path / "b.yaml").out
+    path = write(tmp_path / "links.npz", source.t, links)
+    out = identify(path, "sea_planar_2r", tmp_path / "b.yaml", "--hold-out", "0").out
     assert "note: motors were not recorded; springs, rotors and motor friction stay as" in out
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -118,3 +119,13 @@ def test_the_case_of_a_load_on_a_balanced_wrist(identify) -> None:
     out = identify(case / "wrist3_load.csv", case / "wrist3.yaml", "--payload", "j3", "--side", "motor").out
     (mass,) = re.findall(r"payload on j3: mass (\S+) ±", out)
     assert float(mass) == pytest.approx(2.8, abs=0.006)
+
+
+@pytest.mark.parametrize("share", ["0", "0.05", "0.1", "0.2", "0.3", "0.6", "0.9"])
+def test_any_share_that_is_held_out_identifies(share: str, identify, tmp_path: Path) -> None:
+    """Blocks are as long as the filter needs, whatever share is asked for; a note tells the one that is taken."""
+    path = arm_table(tmp_path / "run.csv", lambda tau: tau)
+    found = identify(path, CONFIG / "sea_planar_2r.yaml", "--hold-out", share, "--cutoff", "1", "--json")
+    figures = json.loads(found.out)
+    assert figures["kept"] == [] and (figures["validation"] is None) == (share == "0")
+    assert ("of each recording is held out: " in found.err) == (share in ("0.05", "0.1", "0.9")), found.err
