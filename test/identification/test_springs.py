@@ -26,6 +26,7 @@ from eom_dynamics.identification import (
     fit_spring,
     identify_elasticity,
 )
+from eom_dynamics.identification.elastic.arm import _doubt
 from eom_dynamics.identification.elastic.springs import spring_of_joint, with_springs
 from eom_dynamics.robot import robot_from_parameters
 from eom_dynamics.robot.writers.parameters import robot_as_parameters
@@ -280,3 +281,17 @@ test_what_is_refused_of_motors = refusals(
     (lambda: fit_motor(T, THETA, tau=TAU, effort=TAU, cutoff=0.5), "8000 samples are too few|too few for a cut-off"),
     (lambda: fit_motor(T, BOTH["tau"], **BOTH), r"theta must be of one joint, \(N,\)"),
 )
+
+
+def test_a_motor_that_moves_little_but_its_friction_is_identified() -> None:
+    """A roll joint without load: noise is most of its efforts, and friction is sure; noise alone is not."""
+    t = np.arange(0.0, 60.0, 0.005)
+    theta = np.sin(0.7 * t) + 0.5 * np.sin(1.9 * t + 1)
+    rate = 0.7 * np.cos(0.7 * t) + 0.95 * np.cos(1.9 * t + 1)
+    noise = np.random.default_rng(2).standard_normal(len(t))
+    model = MotorModel(("viscous", "coulomb", "offset"))
+    found = fit_motor(t, theta, tau=0 * t, effort=0.1 * np.sign(rate) + noise, model=model, cutoff=20.0)
+    assert found.relative > 0.9 and _doubt(found) == ""
+    assert found.friction.coulomb == pytest.approx(0.1, rel=0.3)
+    alone = fit_motor(t, theta, tau=0 * t, effort=noise, model=model, cutoff=20.0)
+    assert re.search(r"residuals are \d+% of the spread of its efforts, F is \S+, \S+ at 1 %", _doubt(alone))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bag_files import JOINT_STATE, START, STORE, header, joint_state, write_bag
+from bag_files import JOINT_STATE, SETPOINT, START, STORE, header, joint_state, setpoint, write_bag
 from excited import efforts, motion
 
 from eom_dynamics import Robot, load_robot
@@ -166,6 +166,16 @@ def test_paths_of_folded_positions(tmp_path: Path, run) -> None:
     assert "steps of 2π are undone: 1 of joint_1" in out
     with np.load(tmp_path / "out" / "setpoints.npz") as data:
         assert np.ptp(data["q"][:, 0]) < 1.0
+
+
+@pytest.mark.parametrize(("period", "told"), [(0.0, False), (0.002, False), (0.001, True), (0.004, True)])
+def test_a_command_period_other_than_that_of_the_file_is_told(period: float, told: bool, tmp_path: Path) -> None:
+    robot = replace(load_robot("planar_2r"), command_period=period)
+    rows = [(START + k * 2_000_000, setpoint(START + k * 2_000_000, NAMES, np.zeros((5, 2)))) for k in range(200)]
+    bag = write_bag(tmp_path / "bag", {"/setpoint": (SETPOINT, rows)})
+    report = replay_bag(Job(bag, tmp_path / "out", robot))
+    line = f"commands come every 2 ms, but command_period of the robot is {1e3 * period:.3g} ms"
+    assert [x.split(":")[0] for x in report.motion] == [line] * told
 
 
 def test_trajectories_of_folded_positions(tmp_path: Path) -> None:

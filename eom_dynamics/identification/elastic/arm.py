@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.stats import f as f_distribution
 
 from ...actuators.springs import SPRINGS, CubicSpring, LinearSpring
 from ...arguments import all_finite, check_options, option
@@ -41,8 +42,7 @@ _WITHOUT_SENSOR = {"linear": False, "cubic": True}
 
 _REST = 1e-3  # motion of a motor, rad or m, that is attributed to encoder noise
 
-# Residual over the spread of its efforts from which on a motor is not explained: signs, units or joints are others.
-_UNEXPLAINED = 0.9
+_LEVEL = 0.01  # of the test whether a motor explains its efforts
 
 
 @dataclass(frozen=True)
@@ -295,11 +295,7 @@ def _identify_joint(
         if law != KEEP:
             spring = spring_of_joint(x.t, x.theta, x.q, tau, law, starts=x.starts)
         motor = motor_fit(tau=tau, **({"current": current} if x.effort is None else {"effort": x.effort}))
-    if motor.relative > _UNEXPLAINED:
-        doubt = (
-            f"the motor stays as in the file: residuals are {motor.relative:.0%} of the spread of its efforts; check "
-            "their signs, unit, and order of joints"
-        )
+    if doubt := _doubt(motor):
         if x.tau is None or spring is None:
             raise IdentificationError(doubt)
         return spring, None, doubt
@@ -312,6 +308,19 @@ def _identify_joint(
             undetermined=(*motor.undetermined, *(x for x in by_current.undetermined if x.startswith("torque"))),
         )
     return spring, motor, ""
+
+
+def _doubt(motor: MotorFit) -> str:
+    """Why a motor is not to be written: its parameters explain no more of its efforts than chance, at 1 %."""
+    parameters, free = len(motor.parameters), max(motor.samples - len(motor.parameters), 1)
+    explained = max(1 / max(motor.relative, 1e-6) ** 2 - 1, 0.0) * free / parameters
+    critical = float(f_distribution.ppf(1 - _LEVEL, parameters, free))
+    if explained > critical:
+        return ""
+    return (
+        f"the motor stays as in the file: residuals are {motor.relative:.0%} of the spread of its efforts, F is "
+        f"{explained:.2g}, {critical:.2g} at 1 %; check their signs, unit, and order of joints"
+    )
 
 
 def _fit_motor(joint: Joint, x: _Columns, model: MotorModel, **signals: Any) -> MotorFit:

@@ -17,6 +17,7 @@ from ...control.fields import MEASURED_FIELDS
 from ...identification import IdentificationError
 from ...identification.elastic.delay import Delay, DriveDelay, combined, drive_delay, period_of
 from ...identification.recording import both_sides
+from ...recordings.one_clock import period_note
 from ...recordings.options import MotorSource, Source
 from ...recordings.sides import TwoSidedRecording, arm_recordings
 from ...robot import Robot
@@ -114,6 +115,7 @@ def command_timing(
     if not timings:
         return None, notes
     found, periods = zip(*timings, strict=True)
+    notes += period_note(robot, combined(periods).value)
     delays = [x for x in found if x is not None]
     timing = DriveDelay.of_all(delays) if delays else None
     return CommandTiming(timing, combined(periods), robot.drive_interpolation), notes

@@ -14,6 +14,7 @@ import numpy as np
 from ...arrays import Array, at_joint
 from ...identification import TERMS, Fit, Score
 from ...identification.elastic.arm import ElasticScore
+from ...identification.links.parameters import by_term, vector_of_file
 from ...identification.links.verification import EffortErrors
 from ...recursion import PARAMETERS
 from ...robot import Joint
@@ -26,6 +27,8 @@ _ROUNDING = 1e-9  # SI units; rounding of a zero parameter
 
 # Reasons that are counted in the recording, before it is decimated, and their words.
 _OF_RECORDING = {"repeated": "repeated", "saturated, as recorded": "saturated"}
+# Deviations, and the factor, by which a value is far from the file's; values that are named.
+_MANY, _FACTOR, _NAMED = 5.0, 2.0, 3
 _SYSTEMATIC = 0.5  # whiteness below which a residual is systematic
 
 _RESIDUALS = (
@@ -62,7 +65,11 @@ def identification_result(result: IdentificationResult, about: Mapping[str, str]
         sections.append(_parameters(fit))
     return Result(
         title=f"Identification of {result.robot.name}",
-        lead=[*([NOTHING_IDENTIFIED] if result.nothing_identified else []), *([] if fit is None else _lead(fit))],
+        lead=[
+            *([NOTHING_IDENTIFIED] if result.nothing_identified else []),
+            *_far_from_file(result),
+            *([] if fit is None else _lead(fit)),
+        ],
         passed="" if fit is None else _improvement(fit),
         sections=sections,
         notes=result.notes,
@@ -76,6 +83,31 @@ def identification_result(result: IdentificationResult, about: Mapping[str, str]
         },
         about=about,
     )
+
+
+def _far_from_file(result: IdentificationResult) -> list[str]:
+    """Lines on values that are many of their deviations from those of the given file, by a factor, the worst first."""
+    numbers = [] if result.elastic is None else identified_numbers(result.elastic)
+    if (fit := result.link_fit) is not None:
+        file = by_term(fit.regressor, vector_of_file(fit.regressor, fit.options.side)[fit.regressor.inertial :])
+        for term in fit.regressor.terms:
+            for k, joint in enumerate(fit.robot.independent_joints):
+                if not fit.term_of_file[term][k]:
+                    pair = float(fit.terms[term][k]), float(fit.term_deviations[term][k])
+                    numbers.append(_number(joint, "joint", term, float(file[term][k]), pair, TERMS[term].unit))
+    far = []
+    for x in numbers:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.divide(x.value, x.file)
+        surely = np.isfinite(x.deviation) and abs(x.value - x.file) > _MANY * x.deviation
+        if x.file and np.isfinite(ratio) and surely and not 1 / _FACTOR < ratio < _FACTOR:
+            far.append((abs(np.log(max(abs(ratio), 1e-9))), x))
+    far.sort(key=lambda pair: -pair[0])
+    lines = [
+        f"{x.joint}: {x.part} {x.name} is {with_deviation(x.value, x.deviation)} {x.unit}, {number(x.file)} in the file"
+        for _, x in far[:_NAMED]
+    ]
+    return [*lines, *([f"… and {len(far) - _NAMED} more far from the file"] if len(far) > _NAMED else [])]
 
 
 def _lead(fit: Fit) -> list[str]:

@@ -15,8 +15,8 @@ from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, RobotDescriptionWarning
 from ...recordings.bags import Bag, BagError
 from ...recordings.bags.layout import read_blocks
-from ...recordings.bags.types import JOINT_STATE, STRING
-from ...recordings.one_clock import turns_note
+from ...recordings.bags.types import JOINT_STATE, SETPOINT, STRING
+from ...recordings.one_clock import period_note, turns_note
 from ...recordings.setpoints import command_lead
 from ...recordings.topics import choose_topic, is_motor_topic
 from ...robot import Robot, robot_from_urdf
@@ -26,6 +26,7 @@ from .evaluation import Evaluation
 from .job import Job, Report
 from .outputs import open_sink, output_topics
 
+_FEWEST = 20  # commands whose period is compared with that of the robot
 Progress = Callable[[float], None]
 
 
@@ -121,6 +122,9 @@ def replay_bag(job: Job, progress: Progress | None = None) -> Report:
                 write(commands)
                 report.commands += len(commands)
                 recorded, measured = commands.setpoints.recorded, commands.setpoints.values.get("effort")
+                if topic.type == SETPOINT and not report.motion and len(recorded) > _FEWEST:
+                    period = 1e-9 * float(np.median(np.diff(commands.setpoints.stamp)))
+                    report.motion = period_note(robot, period)
                 first, last = min(first, int(recorded.min())), max(last, int(recorded.max()))
                 if job.against and measured is not None:
                     error = commands.values[job.against] - measured
@@ -136,7 +140,7 @@ def replay_bag(job: Job, progress: Progress | None = None) -> Report:
         report.seconds = (last - first) * 1e-9
         report.held, report.early = evaluation.held, evaluation.early
         report.exceeded = evaluation.violations.lines()
-        report.motion = [*turns_note(figures.turns), *figures.notes]
+        report.motion += [*turns_note(figures.turns), *figures.notes]
         if figures.count:
             report.deviation, report.largest_deviation = figures.rms.tolist(), figures.largest.tolist()
             report.repeated, report.first_repeated = figures.repeated, figures.first_repeated

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from excited import recording, true_robot
 from paths import CONFIG, SHARED
 
 from eom_dynamics import load_robot
+from eom_dynamics.robot.writers.parameters import robot_as_yaml
 
 CASES = SHARED / "cases"
 
@@ -129,3 +131,15 @@ def test_any_share_that_is_held_out_identifies(share: str, identify, tmp_path: P
     figures = json.loads(found.out)
     assert figures["kept"] == [] and (figures["validation"] is None) == (share == "0")
     assert ("of each recording is held out: " in found.err) == (share in ("0.05", "0.1", "0.9")), found.err
+
+
+def test_values_far_from_the_file_are_named_first(identify, tmp_path: Path) -> None:
+    """Friction of the file that is a tenth of the true one, surely; not that which the file lacks."""
+    path = arm_table(tmp_path / "run.csv", lambda tau: tau)
+    robot = replace(load_robot("sea_planar_2r"), joint_friction=True)
+    first, second = robot.joints
+    less = tmp_path / "less.yaml"
+    less.write_text(robot_as_yaml(replace(robot, joints=(replace(first, damping=0.1), second))).text)
+    lines = identify(path, less, "--hold-out", "0.3", "--cutoff", "5").out.splitlines()
+    assert re.match(r"joint_1: joint viscous is \S+ ± \S+ N m s/rad, 0.1\d* in the file", lines[0])
+    assert not lines[1].startswith("joint_")
