@@ -58,6 +58,7 @@ _NAMES = tuple(f"{prefix}openblas_%s_num_threads{suffix}" for prefix in ("", "sc
 
 # Times that joints with worse predictions are kept before all are: each such time, others that rely on them may follow.
 _TRIES = 3
+_JUDGED = 2.0  # periods of the cut-off in the validation data that judge, without what the filter takes
 _BEHIND, _SURE = 1.02, 3.0  # RMS over that of plain least squares, and standard deviations, beyond which a fit is worse
 
 
@@ -347,8 +348,12 @@ def _scoring_data(
     given: Robot, options: Options, using: Filter, training: Sequence[Recording], validation: Sequence[Recording]
 ) -> list[ScoringData]:
     """Excerpts of the recordings for training, and recordings for validation if there are any."""
+    motor_side = options.side == "motor"
     excerpts = [part for recording in training for part in recording.excerpts()]
-    return [ScoringData(x, using, given, motor_side=options.side == "motor") for x in (excerpts, validation) if x]
+    scoring = [ScoringData(excerpts, using, given, motor_side=motor_side)]
+    if validation:
+        scoring.append(ScoringData(validation, using, given, motor_side=motor_side, periods=_JUDGED))
+    return scoring
 
 
 def identified_robot(fit: Fit) -> Robot:

@@ -91,10 +91,11 @@ class Score(EffortErrors):
 
     @property
     def worse(self) -> NDArray[np.bool_]:
-        """(n,) whether it predicts worse, beyond noise or by 2 % of RMS, filtered or not."""
+        """(n,) whether it predicts worse: beyond noise, or by 2 % and a standard deviation, or unfiltered by 2 %."""
         with np.errstate(invalid="ignore"):
+            more = np.square(self.after) - np.square(self.before)
             unfiltered = self.unfiltered > (1 + _WORSE) * self.before_unfiltered
-        return np.asarray(self.surely_worse | super().worse | unfiltered)
+        return np.asarray(self.surely_worse | (super().worse & (more > self.noise)) | unfiltered)
 
 
 def feedforward_efforts(arm: ElasticArm, states: Sequence[Array], *, motor_side: bool) -> Array:
@@ -114,15 +115,21 @@ def feedforward_efforts(arm: ElasticArm, states: Sequence[Array], *, motor_side:
 class ScoringData:
     """Recordings on which robots are scored, filtered once."""
 
-    def __init__(self, recordings: Sequence[Recording], using: Filter, given: Robot, *, motor_side: bool) -> None:
-        """Filter the recordings, and predict their efforts by the robot that was given."""
+    def __init__(
+        self, recordings: Sequence[Recording], using: Filter, given: Robot, *, motor_side: bool, periods: float = 0.0
+    ) -> None:
+        """Filter the recordings, and predict their efforts by the robot that was given.
+
+        Raises TooFewSamplesError if the filter leaves no motion, or fewer than so many periods of the cut-off.
+        """
         motions = [motion for recording in recordings for motion in recording.cleaned().motions()]
         filtered = [filtered_motion(motion, using, _DERIVATIVES) for motion in motions]
         self._motions = [motion for motion in filtered if motion.inner.stop > motion.inner.start]
-        if not self._motions:
+        left = sum((x.inner.stop - x.inner.start) * x.recorded.period for x in self._motions)
+        if not self._motions or left < periods / using.cutoff:
             raise TooFewSamplesError(
                 f"{recordings[0].name}: too short for a cut-off of {using.cutoff:.3g} Hz, whose filter needs "
-                f"{_PERIODS / using.cutoff:.3g} s at least"
+                f"{(_PERIODS + periods) / using.cutoff:.3g} s at least"
             )
         self._motor_side, self._using = motor_side, using
         self._given = self._efforts(given)

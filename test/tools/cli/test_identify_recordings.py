@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from excited import recording, true_robot
-from paths import CONFIG, SHARED
+from paths import CONFIG, PANDA_BAG, SHARED
 
 from eom_dynamics import load_robot
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
@@ -143,3 +143,14 @@ def test_values_far_from_the_file_are_named_first(identify, tmp_path: Path) -> N
     lines = identify(path, less, "--hold-out", "0.3", "--cutoff", "5").out.splitlines()
     assert re.match(r"joint_1: joint viscous is \S+ ± \S+ N m s/rad, 0.1\d* in the file", lines[0])
     assert not lines[1].startswith("joint_")
+
+
+@pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
+@pytest.mark.parametrize("share", ["0.05", "0.1", "0.3"])
+def test_any_share_identifies_a_real_arm(share: str, run, tmp_path: Path) -> None:
+    """At 0.1 of 24 s, half a second is left of the block, and decided that nothing is identified."""
+    pytest.importorskip("rosbags")
+    options = ("--side", "motor", "--hold-out", share, "--json")
+    found = run("identify", PANDA_BAG, "--robot", "panda", "-o", tmp_path / "o.yaml", *options).json
+    before, after = (np.array(found["validation"][x]) for x in ("rms_before", "rms_after"))
+    assert found["kept"] == [] and np.all(after < 0.6 * before)
