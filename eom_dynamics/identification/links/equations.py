@@ -187,9 +187,10 @@ class TrainingData:
         return reduce(add, self.systems)
 
     @property
-    def counts(self) -> dict[str, int]:
-        """Efforts left out, by reason."""
-        return {reason: sum(part.counts[reason] for part in self.samples) for reason in self.samples[0].counts}
+    def counts(self) -> dict[str, Array]:
+        """Recorded efforts (n,), used and left out, by reason."""
+        parts = [part.counts for part in self.samples]
+        return {reason: np.sum([counts[reason] for counts in parts], axis=0) for reason in parts[0]}
 
 
 def training_data(

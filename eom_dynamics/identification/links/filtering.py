@@ -39,6 +39,9 @@ _EQUAL = 4  # equal extremes in a row that count as saturated, too
 _GAP = 0.25  # longest gap of efforts that is bridged, in periods of the cut-off
 _BRIDGES = 4  # times that the samples of a gap are those of the filtered signal
 
+USED = "used"
+"""Among the reasons for which recorded efforts are counted, that of those that identify."""
+
 _ARRAYS = ("t", "q", "qd", "qdd", "tau", "measured", "used")
 
 
@@ -57,7 +60,7 @@ class FilteredSamples:
         measured: efforts (N, n) as they were recorded.
         bases: of terms by name, (N, n), filtered like the efforts.
         used: (N, n) whether an effort is used to identify.
-        counts: number of efforts left out, by reason.
+        counts: number (n,) of recorded efforts, used ones and others by the reason; they add up to those of the motion.
     """
 
     t: Array
@@ -68,7 +71,7 @@ class FilteredSamples:
     measured: Array
     bases: dict[str, Array]
     used: NDArray[np.bool_]
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.t)
@@ -248,19 +251,28 @@ def _filter_motion(motion: Recording, terms: Sequence[str], using: Filter) -> Fi
     slow = np.abs(state.qd) < np.maximum(least, _NOISE * using.velocity_noise)
     saturated = _saturated(_filled(samples.tau), using.effort_limits)
     # The filter spreads what is absent or saturated.
-    spread = 2 * low_pass.reach + 1
+    spread, shape = 2 * low_pass.reach + 1, tau.shape
+    ends = np.ones(len(tau), dtype=bool)
+    ends[filtered.inner] = False
     reasons = {
-        "not recorded": filtered.absent,
-        "interpolated": ~filtered.near[:, np.newaxis] | np.zeros(tau.shape, dtype=bool),
-        "saturated": maximum_filter1d(saturated, spread, axis=0),
+        "at the ends of the filter": np.broadcast_to(ends[:, np.newaxis], shape),
+        "near a long gap": filtered.absent,
+        "interpolated": np.broadcast_to(~filtered.near[:, np.newaxis], shape),
+        "saturated or near it": maximum_filter1d(saturated, spread, axis=0),
         "at rest or near reversal": slow | (np.ptp(q, axis=0) < REST),
     }
     inner = slice(filtered.inner.start, filtered.inner.stop, low_pass.decimation if using.decimate else 1)
-    used, counts = np.ones(tau[inner].shape, dtype=bool), {}
+    used, counts = np.ones(shape, dtype=bool), {}
+    # Recorded samples are counted, by the even times next to them.
+    kept = motion[~(_repeated(motion.q) & _repeated(np.nan_to_num(motion.tau)))]
+    nearest = np.round((kept.t - samples.t[0]) / low_pass.period).astype(int).clip(0, len(used) - 1)
+    known = np.isfinite(kept.tau)
     for reason, bad in reasons.items():
-        counts[reason] = int(np.sum(used & bad[inner]))
-        used &= ~bad[inner]
-    counts |= {"repeated": filtered.repeats * tau.shape[1], "saturated, as recorded": int(saturated.sum())}
+        counts[reason] = np.sum((used & bad)[nearest] & known, axis=0)
+        used &= ~bad
+    counts |= {"repeated": np.full(shape[1], len(motion) - len(kept)), "without effort": np.sum(~known, axis=0)}
+    counts[USED] = np.sum(used[nearest] & known, axis=0)
+    used = used[inner]
     t, q, qd, qdd, tau, measured = (x[inner] for x in (samples.t, *filtered.states, tau, samples.tau))
     bases = {name: basis[inner] for name, basis in bases.items()}
     return FilteredSamples(t, q, qd, qdd, tau, measured, bases, used, counts)

@@ -114,7 +114,7 @@ class Fit:
         training, validation: figures of the robot that was found, by its feedforward; None without validation.
         kept: joints that were predicted worse than by the file, and keep the parameters of the file.
         rejected: figures of the robot before joints were kept, on validation or else on training; None if none was.
-        counts: of training efforts left out, by reason.
+        counts: (n,) of training efforts, used and left out, by reason.
         notes: what is not identifiable from the data, and warnings, a line each.
         trials: of filters, if one was chosen.
         contradictions: of the recordings and the file, a line each; see :attr:`Options.suspect`.
@@ -138,7 +138,7 @@ class Fit:
     validation: Score | None
     kept: tuple[str, ...]
     rejected: Score | None
-    counts: dict[str, int]
+    counts: dict[str, Array]
     notes: tuple[str, ...]
     trials: tuple[Trial, ...] = ()
     contradictions: tuple[str, ...] = ()

@@ -46,6 +46,7 @@ class IdentificationResult:
         tolerance: of RMS residuals of the links, N m or N, or None.
         timing: of the commands; None if they were not recorded.
         sources: topics or columns that were read, a line for each recording.
+        read: number of samples that were read.
         unvalidated: why no part of the recordings validates the result; empty if one does, or none was wanted.
     """
 
@@ -60,6 +61,7 @@ class IdentificationResult:
     timing: CommandTiming | None = None
     sources: tuple[str, ...] = ()
     unvalidated: str = ""
+    read: int = 0
 
     @property
     def nothing_identified(self) -> bool:
@@ -202,6 +204,7 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
         timing,
         sources,
         "" if judge or request.hold_out == 0 else lacking,
+        sum(len(x.links) for x in (*complete, *(() if share else validation)) if x.links is not None),
     )
 
 

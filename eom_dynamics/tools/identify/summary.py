@@ -14,6 +14,7 @@ import numpy as np
 from ...arrays import Array, at_joint
 from ...identification import TERMS, Fit, Score
 from ...identification.elastic.arm import ElasticScore
+from ...identification.links.filtering import USED
 from ...identification.links.parameters import by_term, vector_of_file
 from ...identification.links.verification import EffortErrors
 from ...recursion import PARAMETERS
@@ -25,8 +26,6 @@ from .run import NOTHING_IDENTIFIED, IdentificationResult, judged
 
 _ROUNDING = 1e-9  # SI units; rounding of a zero parameter
 
-# Reasons that are counted in the recording, before it is decimated, and their words.
-_OF_RECORDING = {"repeated": "repeated", "saturated, as recorded": "saturated"}
 # Deviations, and the factor, by which a value is far from the file's; values that are named.
 _MANY, _FACTOR, _NAMED = 5.0, 2.0, 3
 _SYSTEMATIC = 0.5  # whiteness below which a residual is systematic
@@ -57,7 +56,7 @@ def identification_result(result: IdentificationResult, about: Mapping[str, str]
         from . import charts  # not at the top: only pages need Plotly
     sections = []
     if fit is not None:
-        sections.append(_residuals(fit))
+        sections.append(_residuals(result, fit))
         sections += [] if page is None else charts.link_sections(fit, result.training, result.validation)
     if elastic is not None:
         sections.append(elastic_section(elastic, {} if page is None else charts.elastic_charts(elastic)))
@@ -135,12 +134,10 @@ def _improvement(fit: Fit) -> str:
     )
 
 
-def _residuals(fit: Fit) -> ResultSection:
+def _residuals(result: IdentificationResult, fit: Fit) -> ResultSection:
     score, _ = judged(fit)
     left = [name for name, x in zip(fit.robot.joint_names, score.whiteness, strict=True) if x < _SYSTEMATIC]
-    lines = [f"efforts left out of training: {_counts(fit, recorded=False)}"]
-    if any(fit.counts.get(reason) for reason in _OF_RECORDING):
-        lines.append(f"among all efforts of the recording: {_counts(fit, recorded=True)}")
+    lines = _samples(result, fit)
     if left:
         lines.append(
             f"residuals are systematic at {', '.join(left)}: consider friction of another shape, flexibility, a "
@@ -232,11 +229,21 @@ def _figures(score: Score) -> dict[str, Any]:
     }
 
 
-def _counts(fit: Fit, *, recorded: bool) -> str:
-    """Counts of efforts among all that were recorded, or among those that decimation leaves."""
-    rows = ((_OF_RECORDING.get(reason), reason, count) for reason, count in fit.counts.items() if count)
-    counts = [f"{count:,} {word or reason}" for word, reason, count in rows if (word is not None) == recorded]
-    return ", ".join(counts) or "none"
+def _samples(result: IdentificationResult, fit: Fit) -> list[str]:
+    """A line for each joint: samples read, used, and left out by reason, which add up; the joint with fewest first."""
+    judged = sum(map(len, result.validation))
+    trained, n = sum(map(len, result.training)), fit.robot.n
+    counts = {reason: np.broadcast_to(x, n) for reason, x in fit.counts.items()}
+    read = max(result.read, trained + judged)
+    counts["held out or for validation"] = np.full(n, judged)
+    counts["not usable in time or position"] = np.full(n, read - trained - judged)
+    counts["in pieces that are too short"] = read - np.sum(list(counts.values()), axis=0)
+    lines = []
+    for j in np.argsort(counts[USED], kind="stable").tolist():
+        others = ", ".join(f"{x[j]:,} {reason}" for reason, x in counts.items() if reason != USED and x[j])
+        used = f"{fit.robot.joint_names[j]}: {read:,} samples read, {counts[USED][j]:,} used"
+        lines.append(f"{used}; {others or 'none left out'}")
+    return lines
 
 
 def _with_unit(fit: Fit, term: str) -> str:

@@ -61,7 +61,7 @@ def test_tables_and_robot_file(table: Path, tmp_path: Path, identify) -> None:
     assert err == ""
     assert "cut-off 8.00 Hz, differences of positions" in out
     assert f"note: {table.name}: links: positions of position.NAME, efforts of effort.NAME" in out
-    assert out.count("joint_1") == 4  # training, validation, terms, and a note on offsets
+    assert out.count("joint_1") == 5  # samples, training, validation, terms, and a note on offsets
     text = output.read_text()
     assert text.startswith("# Identified by eom_dynamics identify") and "convert" not in text
     assert "# validation: 0.3 of each, in blocks" in text
@@ -246,9 +246,9 @@ def test_counts_of_saturated_efforts(table: Path, tmp_path: Path, identify) -> N
 
     path = rewritten(table, tmp_path / "run.csv", clipped)
     out = identify(path, tmp_path / "arm.yaml", "--hold-out", "0").out
-    (left_out,) = re.findall(r"^efforts left out of training: .*?([\d,]+) saturated", out, re.MULTILINE)
-    (of_all,) = re.findall(r"^among all efforts of the recording: ([\d,]+) saturated$", out, re.MULTILINE)
-    assert 0 < int(left_out.replace(",", "")) < int(of_all.replace(",", ""))
+    first = next(line for line in out.splitlines() if "samples read" in line)
+    (count,) = re.findall(r"^joint_1: 2,500 samples read, .* ([\d,]+) saturated or near it", first)
+    assert 0 < int(count.replace(",", "")) < 2500
 
 
 def test_options_without_effect(table: Path, tmp_path: Path, identify) -> None:

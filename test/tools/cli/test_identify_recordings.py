@@ -154,3 +154,25 @@ def test_any_share_identifies_a_real_arm(share: str, run, tmp_path: Path) -> Non
     found = run("identify", PANDA_BAG, "--robot", "panda", "-o", tmp_path / "o.yaml", *options).json
     before, after = (np.array(found["validation"][x]) for x in ("rms_before", "rms_after"))
     assert found["kept"] == [] and np.all(after < 0.6 * before)
+
+
+@pytest.mark.parametrize("share", ["0", "0.3"])
+@pytest.mark.parametrize("gaps", ["14 % of the rows", "a second is missing", "rows are missing", "repeated"])
+def test_the_line_of_each_joint_adds_up_to_the_samples_read(gaps: str, share: str, identify, tmp_path: Path) -> None:
+    path = arm_table(tmp_path / "run.csv", GAPS.get(gaps, lambda tau: tau))
+    header, *rows = path.read_text().splitlines()
+    if gaps == "rows are missing":
+        rows = [*rows[:700], *rows[703:1400], *rows[1430:1460], *rows[1500:]]
+    elif gaps == "repeated":
+        rows = [
+            row if k % 50 else ",".join([row.split(",")[0], *rows[k - 1].split(",")[1:]]) for k, row in enumerate(rows)
+        ]
+    path.write_text("\n".join([header, *rows]) + "\n")
+    out = identify(path, CONFIG / "sea_planar_2r.yaml", "--hold-out", share, "--cutoff", "5").out
+    lines = [line for line in out.splitlines() if "samples read" in line]
+    used = []
+    for line in lines:
+        read, *parts = (int(x.replace(",", "")) for x in re.findall(r"(\d[\d,]*) (?=[a-z])", line))
+        assert read == len(rows) == sum(parts), line
+        used.append(parts[0])
+    assert len(lines) == 2 and used == sorted(used)
