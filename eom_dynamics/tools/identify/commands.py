@@ -24,6 +24,7 @@ from ...robot import Robot
 from ...robot.model import DRIVE_INTERPOLATIONS, FeedbackDelay
 
 _LOST = 5.0  # periods without a command after which the motion is that of a loss
+_SHORTEST_HELD, _AS_SELDOM = 1.9e-3, 0.6  # period of commands that alias, s, and share of it between efforts
 _DIGITS = 7  # digits of times that are written: 0.1 µs
 
 
@@ -119,6 +120,26 @@ def command_timing(
     delays = [x for x in found if x is not None]
     timing = DriveDelay.of_all(delays) if delays else None
     return CommandTiming(timing, combined(periods), robot.drive_interpolation), notes
+
+
+def aliased_efforts(
+    robot: Robot, recordings: Sequence[TwoSidedRecording], timing: CommandTiming | None, known: float | None
+) -> list[str]:
+    """A line if motor efforts are sampled as seldom as commands come, which drives hold; ``known``: their delay, s.
+
+    The effort of a drive that holds a command has a saw-tooth of that period; of one sample in each, friction of the
+    motors is off by several rotor inertias a second. Efforts whose delay is known are means.
+    """
+    if timing is None or known is not None or robot.drive_interpolation != "none":
+        return []
+    sides = [x.links if x.motors is None else x.motors for x in recordings]
+    period = max((side.period for side in sides if side is not None), default=0.0)
+    if timing.period.value < _SHORTEST_HELD or period < _AS_SELDOM * timing.period.value:
+        return []
+    return [
+        f"motor efforts alias: they come every {1e3 * period:.3g} ms, commands, which drives hold, every "
+        f"{1e3 * timing.period.value:.3g} ms; send commands at 1 kHz, or record efforts at twice their rate"
+    ]
 
 
 # Stamps (N,), ns, and fields (N, n).

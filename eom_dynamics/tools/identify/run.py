@@ -18,7 +18,7 @@ from ...robot import Robot
 from ...robot.model import ModelUncertainty
 from ..quantity_text import effort_units, number
 from . import HELD_OUT, Request
-from .commands import CommandTiming, command_timing
+from .commands import CommandTiming, aliased_efforts, command_timing
 from .elastic import ElasticFit, ResonanceResult, identify_both_sides, identify_motor_side, link_recordings, mode_of
 
 Progress = Callable[[str, float], None]
@@ -47,6 +47,7 @@ class IdentificationResult:
         timing: of the commands; None if they were not recorded.
         sources: topics or columns that were read, a line for each recording.
         read: number of samples that were read.
+        aliased: that motor efforts alias, a line; empty if they do not.
         unvalidated: why no part of the recordings validates the result; empty if one does, or none was wanted.
     """
 
@@ -62,6 +63,7 @@ class IdentificationResult:
     sources: tuple[str, ...] = ()
     unvalidated: str = ""
     read: int = 0
+    aliased: tuple[str, ...] = ()
 
     @property
     def nothing_identified(self) -> bool:
@@ -80,7 +82,7 @@ class IdentificationResult:
         beyond = [] if self.tolerance is None else _beyond(self.link_fit, self.tolerance)
         blind = [_UNVALIDATED.format(self.unvalidated)] if self.unvalidated else []
         fit = self.link_fit
-        return (*fit.lost, *blind, *nothing, *_verdict(fit), *fit.behind, *beyond)
+        return (*fit.lost, *self.aliased, *blind, *nothing, *_verdict(fit), *fit.behind, *beyond)
 
     def verified(self, written: Robot) -> IdentificationResult:
         """These results with the figures of the written and reloaded robot.
@@ -187,6 +189,10 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
     if elastic is not None:
         identified = replace(identified, uncertainty=_uncertainty(identified.uncertainty, elastic, links))
     timing, more = command_timing(identified, complete, request.source, request.motors)
+    aliased = list[str]()
+    if elastic is not None or request.link_options.side == "motor":
+        known = request.source.effort_delay or None if elastic is None else request.motors.delay
+        aliased = aliased_efforts(robot, complete, timing, known)
     wrong = links.contradictions
     if request.source.conventions.effort_scale:
         again = "; multiply the present scale by it (held-out"
@@ -203,8 +209,9 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
         request.tolerance,
         timing,
         sources,
-        "" if judge or request.hold_out == 0 else lacking,
-        sum(len(x.links) for x in (*complete, *(() if share else validation)) if x.links is not None),
+        unvalidated="" if judge or request.hold_out == 0 else lacking,
+        aliased=tuple(aliased),
+        read=sum(len(x.links) for x in (*complete, *(() if share else validation)) if x.links is not None),
     )
 
 

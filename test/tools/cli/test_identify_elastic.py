@@ -409,7 +409,11 @@ def test_delay_and_period_are_written(kind: str, tmp_path: Path, capsys) -> None
     assert found.command_period == PERIOD and found.drive_delay == pytest.approx(4e-3, abs=1e-4)
     # Without the time at which recorded efforts act, the period alone is known.
     main(["identify", str(bag), "--robot", str(described), "-o", str(output), *QUICK_TIMING, "--force"])
-    assert "it counts from the time at which recorded motor efforts act, --motor-delay" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "it counts from the time at which recorded motor efforts act, --motor-delay" in printed.out
+    # Commands that drives hold for 2 ms, and one sample of effort in each.
+    aliased = "failed: motor efforts alias: they come every 2 ms, commands, which drives hold, every 2 ms"
+    assert (aliased in printed.err) == (kind == "springs")
     found = load_robot(output)
     assert (found.command_period, found.drive_delay) == (PERIOD, 0.0)
 
