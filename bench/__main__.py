@@ -62,6 +62,9 @@ SECTIONS = {
         "identification_measured",
         "Identification of arms that files cannot describe, and wrong recordings",
     ),
+    "foreign_friction": Entry(
+        "foreign_friction", "identification_measured", "Identification with friction that is not the model's"
+    ),
     "error_bars": Entry("error_bars", "identification_measured", "Coverage of standard deviations"),
     "random_circle": Entry("random_circle", "closed_circle", "Closed circle on random arms in MuJoCo"),
     "drive_timing": Entry("drive_timing", "command_timing", "Timing of drives with Coulomb friction"),
