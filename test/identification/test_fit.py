@@ -212,6 +212,15 @@ def test_worse_joints_keep_what_was_given() -> None:
     assert found.validation is not None and not found.validation.worse.any()
 
 
+def test_noise_is_no_worse_prediction() -> None:
+    """Unfiltered errors of a short block differ by more than 2 % by chance, while filtered ones are a half."""
+    score = arm()[-1].training
+    figures = {"before": 0.2, "after": 0.1, "before_unfiltered": 1.0, "unfiltered": 1.05, "noise": 1e-3}
+    score = replace(score, **{name: np.full(2, x) for name, x in figures.items()})
+    assert not replace(score, noise_unfiltered=np.full(2, 0.05)).worse.any()
+    assert replace(score, noise_unfiltered=np.full(2, 0.02)).worse.all()
+
+
 def test_nothing_worse_than_least_squares_is_unsaid() -> None:
     """Friction that drives, as of a wrong offset of velocities, is none that a robot has; least squares find it."""
     robot, true, source, _ = arm()

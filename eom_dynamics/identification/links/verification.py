@@ -64,7 +64,8 @@ class Score(EffortErrors):
 
     Attributes:
         before_unfiltered, unfiltered: as ``before`` and ``after``, but of the efforts as they were recorded, N m or N.
-        noise: standard deviation of the difference of the squares of ``after`` and ``before``, (N m)² or N².
+        noise, noise_unfiltered: standard deviations of the differences of the squares of ``after`` and ``before``, and
+            of unfiltered ones, (N m)² or N².
         whiteness: fraction of that residual's autocorrelations within the band of white noise; 0.95 for white noise,
             0.65 to 0.95 for white noise that passed the filter.
         samples: number of them.
@@ -74,6 +75,7 @@ class Score(EffortErrors):
     before_unfiltered: Array
     unfiltered: Array
     noise: Array
+    noise_unfiltered: Array
     whiteness: Array
     spreads: tuple[EffortSpread | None, ...]
     samples: int
@@ -91,10 +93,12 @@ class Score(EffortErrors):
 
     @property
     def worse(self) -> NDArray[np.bool_]:
-        """(n,) whether it predicts worse: beyond noise, or by 2 % and a standard deviation, or unfiltered by 2 %."""
+        """(n,) whether it predicts worse: beyond noise, or by 2 % and a standard deviation, or unfiltered by both."""
         with np.errstate(invalid="ignore"):
             more = np.square(self.after) - np.square(self.before)
             unfiltered = self.unfiltered > (1 + _WORSE) * self.before_unfiltered
+            more_unfiltered = np.square(self.unfiltered) - np.square(self.before_unfiltered)
+            unfiltered &= more_unfiltered > _SURE * self.noise_unfiltered
         return np.asarray(self.surely_worse | (super().worse & (more > self.noise)) | unfiltered)
 
 
@@ -187,15 +191,18 @@ class ScoringData:
             # Some that are missing count as zero, which is all that is known of them.
             return [np.where(absent, np.nan, np.nan_to_num(part))[::spacing] for part in motions]
 
-        mean_gain = mean_of_known(np.square(joined[2]) - np.square(joined[1]))
-        gains = spaced(np.square(part[2]) - np.square(part[1]) - mean_gain for part in parts)
-        spread = np.nan_to_num(root_mean_square(np.concatenate(gains)))
-        independent = np.maximum(sum(map(len, gains)) / correlation_time(gains), 1.0)
+        def noise(before: int, after: int) -> Array:
+            mean_gain = mean_of_known(np.square(joined[after]) - np.square(joined[before]))
+            gains = spaced(np.square(part[after]) - np.square(part[before]) - mean_gain for part in parts)
+            spread = np.nan_to_num(root_mean_square(np.concatenate(gains)))
+            return np.asarray(spread / np.sqrt(np.maximum(sum(map(len, gains)) / correlation_time(gains), 1.0)))
+
         names = ("before", "after", "before_unfiltered", "unfiltered")
         return Score(
             **dict(zip(names, map(root_mean_square, joined[1:]), strict=True)),
             spread=root_mean_square(joined[0] - mean_effort),
-            noise=spread / np.sqrt(independent),
+            noise=noise(1, 2),
+            noise_unfiltered=noise(3, 4),
             whiteness=whiteness(spaced(part[2] for part in parts)),
             samples=len(joined[0]),
             spreads=self._spreads([part[2] for part in parts], [part[4] for part in parts]),
