@@ -99,7 +99,8 @@ def _far_from_file(result: IdentificationResult) -> list[str]:
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.divide(x.value, x.file)
         surely = np.isfinite(x.deviation) and abs(x.value - x.file) > _MANY * x.deviation
-        if x.file and np.isfinite(ratio) and surely and not 1 / _FACTOR < ratio < _FACTOR:
+        nuisance = x.name.endswith("velocity")  # how steep dry friction is near rest
+        if x.file and np.isfinite(ratio) and surely and not nuisance and not 1 / _FACTOR < ratio < _FACTOR:
             far.append((abs(np.log(max(abs(ratio), 1e-9))), x))
     far.sort(key=lambda pair: -pair[0])
     lines = [
