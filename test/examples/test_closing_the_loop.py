@@ -138,8 +138,8 @@ def written(folder: Path, readings: Readings, names: tuple[str, ...]) -> Path:
 
 def test_readings_pass_through_a_bag(tmp_path: Path) -> None:
     robot = load_robot(ROBOT)
-    # Far beyond the limits of the joints: positions in rad are not taken for degrees.
-    readings = Readings(*np.random.default_rng(0).uniform(-100, 100, (6, 50, robot.n)))
+    # Far beyond the limits of the joints: positions in rad are not taken for degrees, nor steps for turns.
+    readings = Readings(*np.random.default_rng(0).uniform(-80, 80, (6, 50, robot.n)))
     found = read_readings(written(tmp_path, readings, robot.joint_names), robot)
     for name, ours, desired in zip(Readings._fields, found, readings, strict=True):
         np.testing.assert_array_equal(ours, desired, err_msg=name)

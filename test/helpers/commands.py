@@ -317,7 +317,7 @@ def objections(executable: str, parameters: dict[str, Any]) -> list[str]:
     module = _imported(f"eom_dynamics.ros.{executable}")
     if module is None:
         return []
-    table, found = module.PROGRAM.parameters, []
+    table, found = module.PROGRAM.parameters(), []
     for name, value in parameters.items():
         if name.startswith(("robot.", "urdf.", "qos_overrides.")) or name == "use_sim_time":
             continue
