@@ -71,7 +71,9 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
     "efforts are not within limits": [
         ("gate.hpp", "if (policy == LimitPolicy::clip || (policy", "if (false && (policy")
     ],
-    "another mode begins anew": [("gate.hpp", "if (sends_ && changes_)", "if (false)")],
+    "another mode begins anew": [
+        ("gate.hpp", "if (sends_ && changes_)\n            begin_efforts", "if (false)\n            begin_efforts")
+    ],
     "another leader begins anew": [
         ("gate.hpp", "else if (sends_ && leader != before.leader && !complies)", "else if (false)")
     ],
