@@ -54,7 +54,8 @@ def library() -> ctypes.CDLL:
     """The library; KernelError, with what to do, if there is none, or one of other sources than those beside it."""
     reason = "the control loop is not built, which takes a C++ compiler: install g++, and"
     folders = sys.modules[__name__.partition(".")[0]].__path__  # two in a workspace: of sources, and of what is built
-    paths = (Path(folder, level, NAME) for folder in folders for level in (*folders_for(_flags()), ""))
+    levels = (*folders_for(_flags()), "")
+    paths = (Path(folder, level, NAME) for folder in folders for level in levels)
     for path in filter(Path.exists, paths):
         try:
             loaded = ctypes.CDLL(str(path))

@@ -274,7 +274,9 @@ class Commander {
         // Where the arm complies, its motors give up what joints do.
         const bool complies = mode != Mode::position;
         gate_.pass_positions(output.setpoint, output.command, complies, step_);
-        const bool usable = feedback_.add(output, share[0], complies ? measured : unshifted(measured));
+        const bool passes = gate_.positions().lasts(); // else nothing is to be copied
+        const bool usable =
+            passes ? feedback_.add(output, share[0], unshifted(measured)) : feedback_.add(output, share[0], measured);
         counts.unmeasured += !usable;
         if (mode != Mode::position)
             sent_for_ = output.setpoint;
@@ -292,7 +294,7 @@ class Commander {
         renewed_ = complies || !passed;
         if (!passed)
             return;
-        if (!gate_.positions().lasts()) {
+        if (!passes) {
             send(y);
             return;
         }
