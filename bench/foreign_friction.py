@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identify random arms whose efforts are those of MuJoCo, with friction that is not the model's.
+"""Identify random arms: efforts by MuJoCo, friction of another law than the model.
 
 Link efforts come from ``mj_rne``, which shares no code with the library. Friction of the motors has a Stribeck effect,
 a part that grows with the load, cogging, another constant in each direction, and no viscous law. Sides that are
@@ -64,7 +64,7 @@ def foreign_friction(section: Section, settings: Settings) -> None:
     found = dict(in_parallel(identified, [(seed,) for seed in range(arms)], optimised=False))
     table = section.table(
         "Random arms on MuJoCo, friction that is not the model's",
-        *("recorded", "arms", "error over that of the given file", "worse joints", "not identified", "false verdicts"),
+        *("recorded", "arms", "error relative to the given file", "worse joints", "not identified", "false verdicts"),
     )
     for side in SIDES:
         rows = [found[(seed,)] for seed in range(arms) if SIDES[seed % len(SIDES)] == side]

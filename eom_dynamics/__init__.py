@@ -114,8 +114,8 @@ __all__ = [
     "trajectory",
 ]
 
-# Imported at first access: a node imports what its first command takes, a program what it uses. SymPy is optional, so
-# that lagrange is not in __all__: a star import works without it.
+# Imported at first access, which shortens the start of nodes and programs. SymPy is optional, so that lagrange is not
+# in __all__: a star import works without it.
 _SUBPACKAGES = (
     *("actuators", "codegen", "contacts", "control", "elastic", "equations", "exceptions", "export", "identification"),
     *("kinematics", "lagrange", "lie", "loops", "recursion", "robot", "simulation", "trajectory"),
