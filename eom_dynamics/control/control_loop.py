@@ -17,27 +17,32 @@ from ..exceptions import StateError
 from ..robot import Payload
 from ..trajectory import Spline
 from ..vectors import AXES, JOINTS, MOTORS, TOOLS, of_part
-from .headers import source
+from .headers import loop_headers
 from .online_trajectory import MotionLimits
 from .robot_table import RobotTable, raise_reason
 from .settings import CHOICES, DEFAULTS, MODES, Status, settings_at
 
 
-def enumerators(name: str) -> list[str]:
-    """Names of the enumerators of an enumeration of eom/loop_parameters.hpp, in order."""
-    found = re.search(rf"enum class {name} {{(.*?)}}", source("loop_parameters.hpp"), re.DOTALL)
-    assert found is not None
-    return re.findall(r"\w+", re.sub(r"///<.*", "", found.group(1)))
+def _refusals() -> dict[str, str]:
+    """Rows of EOM_REFUSALS of eom/reasons.hpp by name, with their first texts."""
+    text = loop_headers()["include/eom/reasons.hpp"].replace("\\\n", "")
+    rows = re.findall(r'X\((\w+), ((?:"[^"]*"\s*)+),', text)
+    return {name: "".join(re.findall(r'"([^"]*)"', parts)) for name, parts in rows}
 
 
-Refusal = IntEnum("Refusal", enumerators("Refusal"), start=0)  # type: ignore[misc]
+REFUSALS = _refusals()
+"""What is said of refusals, where a quantity of a joint or motor is known: with the fields of eom::Reason in braces."""
+
+Refusal = IntEnum("Refusal", [*REFUSALS], start=0)  # type: ignore[misc]
 Refusal.__doc__ = "Why a reference was refused."
+
+_REASON = np.dtype(
+    {"names": ["value", "limit", "ratio"], "formats": ["f8"] * 3, "offsets": [16, 24, 40], "itemsize": 96}
+)
+"""Members of eom::Reason."""
 
 EXCEEDS, SUSPECT = 1, 2
 """Bits: a command exceeds limits, a setpoint is not plausible."""
-
-LIMITED_QUANTITIES = ("effort", "effort rate", "motor velocity", "motor effort", "motor voltage", "motor effort")
-_AT_JOINTS = (0, 1, 5)
 
 _NEVER = 2**63 - 1
 """A time of the clock, ns, that is not known."""
@@ -87,8 +92,7 @@ class ControlLoop:
         given: vectors of the setpoint to be referred to, by name: STATE_NAMES, WRENCH_NAMES, STIFFNESS_NAMES.
         setpoint: of the setpoint that is followed, likewise.
         given_state, state: q … qdddd (5, n) of both.
-        plan_from, plan_to, plan_later: states at both ends of the transition of a plan, by STATE_NAMES, and what would
-            be commanded where its trajectory starts.
+        plan_from, plan_to: states at both ends of the transition of a plan, by STATE_NAMES.
         settings: their defaults, and those that have been set.
         command, exceeded, released: of the command, EFFORT_NAMES and MOTOR_NAMES; of the last one beyond limits, before
             it was clipped or refused; and of the last one of the action ``release``.
@@ -111,13 +115,12 @@ class ControlLoop:
         )
         self.given, self.setpoint = self.vectors("given", motion | base), self.vectors("setpoint", motion | base)
         self.command = self.vectors("command", command)
-        self.exceeded = self.vectors("exceeded", command | dict.fromkeys(STATE_NAMES, n))
+        self.exceeded = self.vectors("exceeded", command | dict.fromkeys((*STATE_NAMES, "k"), n))
         self.released = self.vectors("released", command)
         self.sent, self.sent_last = self.vectors("sent", sent), self.vectors("released", sent)
         self.given_state, self.state = _state_of(self.given), _state_of(self.setpoint)
         ends = dict.fromkeys(STATE_NAMES, n)
         self.plan_from, self.plan_to = self.vectors("from", ends), self.vectors("to", ends)
-        self.plan_later = self.vectors("later", ends)
 
     def function_address(self, name: str) -> int:
         """Address of a function of eom/loop.h, such as ``loop_update``, for compiled calls."""
@@ -225,6 +228,22 @@ class ControlLoop:
         """A number of the loop after a cycle, see eom/loop.h, such as ``playing``, or one of eom::LoopCounts."""
         return float(self._library.loop_number(self.address, name.encode()))
 
+    def text(self, what: str) -> str:
+        """A sentence of the loop, see eom_loop_text(): ``refusal``, ``finding``, ``overload`` or ``slowed``."""
+        return str(self._library.loop_text(self.address, what.encode()).decode())
+
+    def violations(self) -> list[tuple[Any, list[str]]]:
+        """Limits that the last command beyond limits exceeds, the worst first.
+
+        Returns:
+            Each as members of eom::Reason, and name of its joint or motor, quantity, unit and remark.
+        """
+        found: list[tuple[Any, list[str]]] = []
+        row = np.zeros(1, _REASON)
+        while texts := self._library.loop_violation(self.address, len(found), row.ctypes.data):
+            found.append((row[0].copy(), texts.decode().split("\x1f")))
+        return found
+
     @property
     def status(self) -> Status:
         """What the command answers."""
@@ -252,7 +271,7 @@ class ControlLoop:
         if q is not None:
             self.measure()
         if reason:
-            raise StateError(": ".join(filter(None, [overload(self), reason.decode()])))
+            raise StateError(": ".join(filter(None, [self.text("overload"), reason.decode()])))
 
     def send_trajectory(self, motion: Spline, origin: int) -> None:
         """Send a motion, its time 0 at ``origin``, ns, to be planned; StateError if it cannot be used."""
@@ -345,39 +364,6 @@ class ControlLoop:
                 what is sent last when the loop is switched off to ``released`` and ``sent_last``.
         """
         raise_reason(self._library.loop_act(self.address, action.encode()), action)
-
-
-def slowed(loop: ControlLoop) -> str:
-    """What has slowed down the motion to a target, and its accelerations; empty for nothing."""
-    factor = loop.number("slowed_to")
-    return (
-        "" if factor == 1.0 else f"to {100 * factor:.0f} % of accelerations by the limit of {_place_of(loop, 'slowed')}"
-    )
-
-
-def overload(loop: ControlLoop) -> str:
-    """The limit that a payload or target that was refused, or a payload that stays, would exceed; empty for none."""
-    value, bound = (loop.number(f"overload_{x}") for x in ("value", "bound"))
-    return (
-        f"{_place_of(loop, 'overload')} would be {value:.4g}, beyond its limit {bound:.4g} (SI units)" if value else ""
-    )
-
-
-def blocked(loop: ControlLoop) -> str:
-    """The step that the gate between loop and drives has refused last; empty for none."""
-    bound, place = (int(loop.number(f"blocked_{x}")) for x in ("bound", "place"))
-    step, limit, time = (loop.number(f"blocked_{x}") for x in ("step", "limit", "time"))
-    if not bound:
-        return ""
-    what = f"motor {loop.arm.motor_names[place]}" if bound == 1 else f"effort of {loop.arm.robot.joint_names[place]}"
-    return f"{what} would step by {step:.3g} within {time:.3g} s, at most {limit:.3g} (SI units)"
-
-
-def _place_of(loop: ControlLoop, what: str) -> str:
-    """A quantity that is limited, and its joint or motor."""
-    limit, place = (int(loop.number(f"{what}_{x}")) for x in ("limit", "place"))
-    names = loop.arm.robot.joint_names if limit in _AT_JOINTS else loop.arm.motor_names
-    return f"{LIMITED_QUANTITIES[limit]} of {names[place]}"
 
 
 def rows(vectors: dict[str, Array], names: Sequence[str]) -> Array:

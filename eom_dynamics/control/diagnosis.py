@@ -27,30 +27,6 @@ _STAMPS = "do stamps advance with the motion?"
 _SCALED = f"scaled; or {_STAMPS}"
 
 
-def stamp_text(back: float) -> str:
-    """What is wrong with a stamp that goes back by a time, s, or is repeated."""
-    if not back:
-        return "stamp repeated: the setpoint before has the same"
-    return f"stamp goes back by {back:.3g} s: several publishers, or setpoints out of order"
-
-
-def jump_text(name: str, field: int, step: float, allowed: float, dt: float) -> str:
-    """What is wrong with a jump of a field of a joint, by ``step`` within ``dt`` s."""
-    return (
-        f"{STATE_FIELDS[field]} of {name} jumps by {step:.3g} within {dt:.3g} s, limits allow "
-        f"{allowed:.3g}: start from the commanded state, or deactivate and "
-        "activate the node"
-    )
-
-
-def away_text(name: str, kind: str, step: float, allowed: float) -> str:
-    """What is wrong with a setpoint by ``step`` away from where the arm is, while the time since is unknown."""
-    return (
-        f"{name} is {step:.3g} {kind} from where the arm is, more than {allowed:g} (parameter resume_distance): begin "
-        "there; amid a stream, write the time of the motion to header.stamp, which tells a jump from motion"
-    )
-
-
 def inconsistency_text(
     names: Sequence[str], times: NDArray[np.int64], states: Array, field: int, joint: int, joints: int
 ) -> str:

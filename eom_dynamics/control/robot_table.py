@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import SHAFT_UNITS, Array
 from ..codegen.backends import KERNELS
 from ..codegen.compiler import require_compiler
 from ..codegen.functions import Stage
@@ -31,7 +31,8 @@ def limits_of(arm: ElasticArm) -> dict[str, Array]:
     check = LimitCheck(arm)
     sums = check.motor_effort * (1 + TOLERANCE)
     numbers = {"largest_effort": check.largest["effort"], "braking": braking(arm), "turn": check.turn}
-    numbers |= {"voltage_limit": check.largest["motor_voltage"], "jump_rate": check.rate_limits[0]}
+    numbers |= {f"{name}_limit": check.largest[f"motor_{name}"] for name in SHAFT_UNITS}
+    numbers |= {"jump_rate": check.rate_limits[0]}
     numbers |= {"lower.motor_sum": -sums, "upper.motor_sum": sums}
     numbers |= {f"{side}.{name}": x[k] for k, side in enumerate(ENDS) for name, x in check.ends.items()}
     return numbers | {"motor_speed": _motor_speeds(arm, numbers)}
@@ -127,6 +128,8 @@ class RobotTable:
             raise KernelError(f"a control loop is for at most {most} joints, motors and tools, not {n, m, tools}")
         self.library = library()
         self.address: int | None = self.library.robot_make(n, m, tools)
+        for joints, names in ((True, arm.robot.joint_names), (False, arm.motor_names)):
+            self.library.robot_call(self.address, joints, _names(names), len(names))
         numbers = {
             "nominal_stiffness": arm.side.nominal_stiffness,
             "motor_joint": arm.motor_joint,

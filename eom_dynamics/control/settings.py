@@ -338,25 +338,10 @@ Status = IntEnum("Status", "FRESH HELD STOPPING RAMPING WAITING LOST", start=0)
 """What a command answers: eom::Status, of which the first four are those of a FeedforwardCommand."""
 
 SAID = {
-    "released": "efforts are ramped down since setpoints were lost: deactivate and activate again",
-    "ended": "it has ended: check its time stamp",
-    "too_far_ahead": f"it starts more than {LONGEST_START_DELAY:g} s from now: check its time stamp and first time, "
-    "and the clock",
-    "from_nothing": "no position is commanded yet that the motion to a target could continue from: measure links or "
-    "motors, or send a setpoint",
-    "busy": "a trajectory is being played; an empty one stops it",
-    "led_by_hand": "hands lead the arm: set the parameter mode to position or impedance",
-    "motor_step": "begin from what is commanded, with its stiffness, wrench and base, or deactivate and activate again",
-    "elsewhere": f"the arm is further than {ELSEWHERE:g} rad or m, and start_tolerance, from its command: have its "
-    "drives follow, or deactivate and activate again to begin where it is",
-    "no_room": "a joint would leave its range before it comes to rest: wait until the arm rests",
     "unchecked_steps": "steps are not checked: give these motors, or their joints, a limit of velocity",
-    "older": "its stamp is before that of the last one",
-    "early": "its stamp runs ahead of its arrival, by over 20 ms more than others did: it waits for the next cycle",
-    "paused": "the arm is paused: call ~/resume",
     "until_rest": "until it has ended and the arm rests, or call ~/resume",
     "unstamped": "setpoints without stamps, whose jumps are not known",
+    "positions_alone": "positions without their rates go to the topic target",
     "standstill": "limits do not allow the rest of the path: take a lighter payload, or stop it",
 }
-"""What all hosts of the loop say alike: why references are refused, by eom::Refusal, and the rest; the controller is
-filled in with it."""
+"""What all hosts of the loop say alike, beside reasons of refusals: eom/reasons.hpp. C++ is filled in with it."""

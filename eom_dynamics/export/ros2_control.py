@@ -18,7 +18,6 @@ from .. import __version__
 from ..actuators.drive_units import SI_UNITS
 from ..arrays import Array
 from ..codegen.c_functions import filled
-from ..control.control_loop import LIMITED_QUANTITIES
 from ..control.measured import SAMPLE_REASONS
 from ..control.settings import DEFAULTS, MODES, SAID, SETTINGS
 from ..elastic import LimitCheck
@@ -122,7 +121,7 @@ def shared_files() -> dict[str, str]:
     """Files that are the same for every robot."""
     lines = _NOTICE.format(version=__version__).splitlines()
     slashes, hashes = ("\n".join(f"{prefix} {line}" for line in lines) for prefix in ("//", "#"))
-    said = {"samples": SAMPLE_REASONS.values(), "limited": LIMITED_QUANTITIES, "modes": MODES}
+    said = {"samples": SAMPLE_REASONS.values(), "modes": MODES}
     fields = {name: ", ".join(f'"{text}"' for text in texts) for name, texts in said.items()}
     fields |= {"notice": slashes, "comment": hashes, **SAID, **_parameters()}
     description = "Feedforward controller of every elastic-joint arm for ros2_control, and a simulated arm"

@@ -72,10 +72,7 @@ def test_vectors_live_as_long_as_anybody_has_them() -> None:
         np.testing.assert_array_equal(part, x)
 
 
-VECTORS = (
-    *("given", "setpoint", "command", "exceeded", "released", "sent", "sent_last", "plan_from"),
-    *("plan_to", "plan_later"),
-)
+VECTORS = (*("given", "setpoint", "command", "exceeded", "released", "sent", "sent_last", "plan_from", "plan_to"),)
 
 
 def test_loops_of_one_table_are_their_own(table: RobotTable) -> None:

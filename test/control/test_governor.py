@@ -12,7 +12,7 @@ from springs import with_springs
 
 import eom_dynamics as eom
 from eom_dynamics.actuators.springs import CubicSpring, DampedSpring, LinearSpring
-from eom_dynamics.control.control_loop import ControlLoop, Refusal, overload, slowed
+from eom_dynamics.control.control_loop import ControlLoop, Refusal
 from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.control.robot_table import RobotTable, limits_of
 
@@ -169,7 +169,7 @@ def test_a_target_is_refused_where_the_arm_cannot_rest_with_what_it_is_to_carry(
     for target in (chunk, (at(0.0),)):
         assert Refusal(loop.aim(now, *target)).name == "overload"
     text = f"effort of shoulder_lift_joint would be {load:.4g}, beyond its limit {most:.4g} (SI units)"
-    assert overload(loop) == text and run(3000) == pytest.approx(1.2, abs=1e-12)
+    assert loop.text("overload") == text and run(3000) == pytest.approx(1.2, abs=1e-12)
     assert loop.aim(now, at(1.2), rate) == 0 and run(200) < 1.19
     assert Refusal(loop.aim(now, at(0.0))).name == "overload" and 0.8 < run(2000) == run(1) < 1.19
     assert loop.aim(now, at(1.5)) == 0 and run(4000) == pytest.approx(1.5, abs=1e-12)
@@ -193,13 +193,13 @@ def test_what_slows_down_a_motion_is_told() -> None:
     driven.loop.restart(np.zeros(6))
     assert driven.loop.aim(driven.now, np.full(6, 0.01)) == 0
     driven.run(500)
-    assert slowed(driven.loop) == ""
+    assert driven.loop.text("slowed") == ""
     assert driven.loop.aim(driven.now, np.array([0.0, -1.5, 0.0, 0.0, 0.0, 0.0])) == 0
     driven.run(2500)
     assert re.fullmatch(
-        r"to \d\d % of accelerations by the limit of motor effort of shoulder_lift_joint", slowed(driven.loop)
+        r"to \d\d % of accelerations by the limit of motor effort of shoulder_lift_joint", driven.loop.text("slowed")
     )
     assert driven.loop.number("arrived") and driven.loop.state[0, 1] == pytest.approx(-1.5, abs=1e-12)
     assert driven.loop.aim(driven.now, np.full(6, 0.01)) == 0
     driven.run(1)
-    assert slowed(driven.loop) == ""
+    assert driven.loop.text("slowed") == ""

@@ -76,7 +76,8 @@ def test_package() -> None:
         exported = f"PLUGINLIB_EXPORT_CLASS({PACKAGE}::{plugin}, {entry.get('base_class_type')})"
         assert exported in files[f"src/{written}.cpp"].decode()
     messages = files["src/feedforward_controller_messages.cpp"].decode()
-    for text in (*SAID.values(), *SAMPLE_REASONS.values()):  # as the node says it
+    said = (SAID[name] for name in ("until_rest", "standstill", "unchecked_steps"))
+    for text in (*said, *SAMPLE_REASONS.values()):  # as the node says it
         assert f'{text}"' in messages
     # Two controllers of one manager have topics of their own.
     text = files["src/feedforward_controller_parameters.cpp"].decode()

@@ -150,7 +150,7 @@ def test_trajectories_start_where_the_robot_before_was_commanded(active):
     active(urdf_arm("after", mass=2.0))
     client.repeat(lambda: send(1.2), lambda: statuses, "a status")
     assert statuses[0].status == TrajectoryStatus.REFUSED
-    assert "starts 1.2 rad or m from its commanded position" in statuses[0].message
+    assert "starts 1.2 rad from its commanded position" in statuses[0].message
     count = len(statuses)
     send(0.0)
     client.wait(lambda: statuses[-1].status == TrajectoryStatus.FINISHED, f"the end, of {count}")

@@ -212,7 +212,7 @@ def test_the_stream_goes_on_until_a_later_start_and_where_there_is_none(stack, e
     stack.stream(SWING, start - 12 * PERIOD, start + 5 * PERIOD)
     node.wait(lambda: len(stack.told(ends)) == 2, "the end")
     status, reason = stack.told(ends)[-1]
-    far = "refused at its start: joint_1 starts 1 rad or m from its commanded position"
+    far = "refused at its start: joint_1 starts 1 rad from its commanded position"
     assert status == TrajectoryStatus.STOPPED
     assert (far if ends == "is far" else "stopped by an empty trajectory") in reason
     assert node.process.log.count("setpoints lost") == losses

@@ -157,7 +157,7 @@ def test_a_trajectory_begins_where_joint_states_say_the_arm_is(client: Any) -> N
 
     trajectories.publish(message)
     client.wait(lambda: [x for x in statuses if x.status == TrajectoryStatus.REFUSED], "a refusal")
-    text = "fer_joint3 starts 0.2 rad or m from its commanded position at that time, or where it is measured"
+    text = "fer_joint3 starts 0.2 rad from its commanded position at that time, or where it is measured"
     assert text in statuses[-1].message and not client.motor_setpoint
 
 

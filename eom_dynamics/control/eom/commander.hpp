@@ -34,7 +34,6 @@ class Commander {
     LoopParameters<Robot> parameters;
     LoopOutput<Robot> output;
     LoopCounts counts;
-    Refusal refusal = Refusal::none;
     /// Time of the last cycle, of the loop, ns, and its period, s.
     std::int64_t latest = 0;
     double period = 0;
@@ -108,10 +107,10 @@ class Commander {
     void renew() noexcept { gate_.renew(); }
     void change_output() noexcept { renewed_ = true; }
 
-    void refuse(Refusal why) noexcept
+    EOM_SELDOM void refuse(const Reason &why) noexcept
     {
         ++counts.refused;
-        refusal = why;
+        reason = why;
     }
 
     /// Makes a setpoint and its command the present ones, unless it is refused; returns whether it was not.
@@ -132,7 +131,10 @@ class Commander {
         }
         const bool yields = !refusable && parameters.limits == LimitPolicy::refuse;
         if (!evaluate(x, stamp, ahead, payload_) || (yields && !meets() && !yield_payload(x, stamp, ahead))) {
-            refuse(Refusal::not_finite);
+            exceeded_ = result_;
+            exceeding_ = candidate_;
+            const Reason far = Limits<Robot>::far(robot, own().q);
+            refuse(parameters.limits != LimitPolicy::ignore && far.refusal != Refusal::none ? far : undefined());
             return false;
         }
         const bool stops = leader != Leader::setpoints || Limits<Robot>::can_stop(robot, own(), parameters.stop_duration);
@@ -141,24 +143,24 @@ class Commander {
             ++counts.over_limits;
             exceeded_ = result_;
             exceeding_ = own();
-            if (refusable && Limits<Robot>::far(robot, own().q)) {
-                refuse(Refusal::far_beyond_limits);
+            if (const Reason far = Limits<Robot>::far(robot, own().q); refusable && far.refusal != Refusal::none) {
+                refuse(far);
                 return false;
             }
             // An arm that was led, or found, beyond limits of its positions may come back.
             const bool returns = stops && output.valid && Limits<Robot>::returns(robot, own().q, output.setpoint.q) &&
                                  Limits<Robot>::meets_others(robot, own(), result_, shafts_);
             if (refusable && !returns && parameters.limits == LimitPolicy::refuse) {
-                refuse(stops ? Refusal::over_limits : Refusal::cannot_stop);
+                refuse(worst(stops ? Refusal::over_limits : Refusal::cannot_stop));
                 return false;
             }
         }
         if (blocks(leader, stamp)) {
             if (refusable) {
-                refuse(Refusal::motor_step);
+                refuse(blocked_);
                 return false;
             }
-            if (blocked_.bound == Bound::motor_step)
+            if (blocked_.quantity == Quantity::motor_position)
                 gate_.change(); // to a stop that leaves out noise, or rests at once, motors pass
         }
         payload_.keep(payload_stamp_, paced_);
@@ -475,8 +477,14 @@ class Commander {
     const Setpoint<Robot> &exceeding() const noexcept { return exceeding_; }
     /// Source of the last command.
     Leader leader() const noexcept { return leader_; }
-    /// The last step that the gate has not let pass.
-    const Blocked &blocked() const noexcept { return blocked_; }
+    /// Calls a function with each limit that the last command beyond limits exceeds, before any clipping.
+    template <class Function>
+    void violations(const Function &call) const noexcept
+    {
+        Shafts<Robot> shafts;
+        robot.drive(exceeded_, shafts);
+        Limits<Robot>::violations(robot, exceeding_, exceeded_, shafts, parameters.stop_duration, call);
+    }
     /// Stamp of the last setpoint, ns.
     std::int64_t stamp() const noexcept { return stamp_; }
     /// Why the last payload was refused, or null.
@@ -484,7 +492,7 @@ class Commander {
     /// Whether limits have kept a payload that was not refused from changing further.
     bool payload_stays() const noexcept { return payload_refusal_ == NO_FURTHER; }
     /// The limit that the arm would exceed with it, or at a target that was refused later, or none.
-    const Overload &overload() const noexcept { return overload_; }
+    const Reason &overload() const noexcept { return overload_; }
     /// Whether the payload changes, or waits for a setpoint.
     bool blending() const noexcept { return payload_.blending(); }
     bool payload_waits() const noexcept { return payload_.waits(); }
@@ -605,24 +613,64 @@ class Commander {
     void find_overload() noexcept
     {
         double most = 0;
-        std::size_t limit = 0;
-        const auto look = [&](const auto &values, const auto &low, const auto &high) {
+        const auto look = [&](Quantity of, const auto &values, const auto &low, const auto &high) {
             for (std::size_t i = 0; i < values.size(); ++i) {
                 const double value = std::fabs(values[i]), bound = std::fabs(values[i] > 0 ? high[i] : low[i]);
                 if (value > most * bound) {
                     most = value / bound;
-                    overload_ = {limit, i, value, bound};
+                    overload_ = {Refusal::overload, of, i, value, bound};
                 }
             }
-            ++limit;
         };
         const auto &low = robot.lower, &high = robot.upper;
-        look(result_.tau, low.tau, high.tau);
-        look(result_.taud, low.taud, high.taud);
-        look(result_.motor_velocity, low.motor_velocity, high.motor_velocity);
-        look(result_.motor_effort, low.motor_effort, high.motor_effort);
-        look(shafts_.voltage, robot.voltage_limit, robot.voltage_limit);
-        look(shafts_.sum, low.motor_sum, high.motor_sum);
+        look(Quantity::effort, result_.tau, low.tau, high.tau);
+        look(Quantity::effort_rate, result_.taud, low.taud, high.taud);
+        look(Quantity::motor_velocity, result_.motor_velocity, low.motor_velocity, high.motor_velocity);
+        look(Quantity::motor_effort, result_.motor_effort, low.motor_effort, high.motor_effort);
+        look(Quantity::voltage, shafts_.voltage, robot.voltage_limit, robot.voltage_limit);
+        look(Quantity::motors_effort, shafts_.sum, low.motor_sum, high.motor_sum);
+    }
+
+    /// The worst limit that the last command beyond limits exceeds, and how many others it does.
+    EOM_SELDOM Reason worst(Refusal why) const noexcept
+    {
+        Reason most(why);
+        std::size_t count = 0;
+        bool degrees = false;
+        violations([&](const Reason &x) {
+            ++count;
+            const bool rate = x.quantity == Quantity::velocity || x.quantity == Quantity::speed;
+            degrees = degrees || (rate && x.ratio > IN_DEGREES);
+            if (x.ratio > most.ratio)
+                most = x;
+        });
+        most.refusal = why;
+        most.more = count - (count > 0);
+        most.degrees = degrees;
+        return most;
+    }
+
+    /// What is not finite of the last result, or of what would be sent for it.
+    EOM_SELDOM Reason undefined() const noexcept
+    {
+        Reason found(Refusal::not_finite);
+        const auto look = [&](Quantity of, const auto &values) {
+            for (std::size_t i = 0; i < values.size() && found.quantity == Quantity::none; ++i)
+                if (!std::isfinite(values[i]))
+                    found = {Refusal::not_finite, of, i, values[i]};
+        };
+        look(Quantity::effort, result_.tau), look(Quantity::effort_rate, result_.taud);
+        look(Quantity::effort_acceleration, result_.taudd), look(Quantity::motor_position, result_.motor_position);
+        look(Quantity::motor_velocity, result_.motor_velocity), look(Quantity::motor_acceleration, result_.motor_acceleration);
+        look(Quantity::motor_effort, result_.motor_effort);
+        DriveCommand<Robot> sent;
+        if (found.quantity != Quantity::none || !robot.converts() ||
+            robot.drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent))
+            return found;
+        look(Quantity::drive_position, sent.drive_position), look(Quantity::drive_velocity, sent.drive_velocity);
+        look(Quantity::drive_effort, sent.drive_effort);
+        look(Quantity::sent_effort, sent.sent_effort), look(Quantity::sent_effort_rate, sent.sent_effort_rate);
+        return found;
     }
 
     /// The feedforward of the candidate, with the states of damped springs and of presliding friction.
@@ -690,15 +738,13 @@ class Commander {
             time = std::min(unchanged_ + spare_, STAMP_JITTER + std::max(unchanged_, stamped ? stamp - stamp_ : 0));
             used_ = std::llround(1e9 * std::min(least_time(), 1.0));
         }
-        const Blocked found = gate_.judge(result_, output.command, seconds(time), !given, leader == leader_);
-        if (found.bound == Bound::none)
+        if (!gate_.judge(result_, output.command, seconds(time), !given, leader == leader_, blocked_))
             return false;
-        if (given && found.bound == Bound::motor_step && found.step <= resuming) {
+        if (given && blocked_.quantity == Quantity::motor_position && blocked_.value <= resuming) {
             gate_.change(); // motors pass to where they are to be
             used_ = 0;
             return false;
         }
-        blocked_ = found;
         return true;
     }
 
@@ -740,7 +786,6 @@ class Commander {
     bool renewed_ = true;
     // Stamp by which the payload changes, ns; 0 for the time of the loop, by which the loop's own motions go.
     std::int64_t payload_stamp_ = 0;
-    Blocked blocked_;
     // Time of the last cycle, by the loop and by the clock; time since the last command that was new, and since the last
     // setpoint, also a refused one; and when the motion without setpoints began, ns.
     std::int64_t step_ = 0, passed_ = 0, unchanged_ = 0, silent_ = 0, accompanied_ = 0;
@@ -755,7 +800,6 @@ class Commander {
     static constexpr const char *OVERLOADED = "give mass in kg, centre of mass in m, and a blend_time that is long enough",
                                 *NO_FURTHER = "limits allow no more of it here: set a lighter one, or move";
     const char *payload_refusal_ = nullptr;
-    Overload overload_;
     Shafts<Robot> shafts_;
     DriveCommand<Robot> released_;
     Command<Robot> released_command_, exceeded_;
@@ -764,6 +808,12 @@ class Commander {
     std::int64_t stamp_ = 0;
     // The setpoint that the command is for, where what is sent depends on it.
     Setpoint<Robot> sent_for_;
+    // Behind what cycles read: the last step that motors cannot make, and the limit that a payload or target exceeds.
+    Reason blocked_, overload_;
+
+  public:
+    /// Why the last reference was refused.
+    Reason reason;
 };
 
 } // namespace eom

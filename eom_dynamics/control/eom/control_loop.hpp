@@ -97,7 +97,7 @@ class ControlLoop {
         blinded_ = false;
         unmeasured_ = 0;
         commander_.counts = {};
-        commander_.refusal = Refusal::none;
+        commander_.reason = {};
         finding_ = {};
         checks_.restart();
         leads_ = {};
@@ -331,7 +331,7 @@ class ControlLoop {
     }
 
     /// Refuses what has been planned.
-    void drop(Refusal why = Refusal::over_limits) noexcept { player_.drop(why); }
+    void drop(const Reason &why = Refusal::over_limits) noexcept { player_.drop(why); }
 
     /// Ends what is played and what waits, and brings the arm to rest from the last command, whatever on_setpoint_loss says;
     /// a stop under way goes on. At rest, setpoints within resume_distance lead again, as after an empty trajectory.
@@ -363,7 +363,8 @@ class ControlLoop {
 
     const LoopOutput<Robot> &output() const noexcept { return commander_.output; }
     const LoopCounts &counts() const noexcept { return commander_.counts; }
-    Refusal refusal() const noexcept { return commander_.refusal; }
+    const Reason &reason() const noexcept { return commander_.reason; }
+    Refusal refusal() const noexcept { return commander_.reason.refusal; }
     const char *payload_refusal() const noexcept { return commander_.payload_refusal(); }
     /// What a plausibility check has found last.
     const Finding &finding() const noexcept { return finding_; }
@@ -430,16 +431,17 @@ class ControlLoop {
         const double age = seconds(clock_ - reference_.stamp);
         const double lifespan = commander_.parameters.setpoint_lifespan;
         if (lifespan > 0 && reference_.stamp != 0 && std::fabs(age) > lifespan) {
-            commander_.refuse(Refusal::too_old);
+            commander_.refuse({Refusal::too_old, Quantity::none, 0, std::fabs(age), lifespan});
         } else if (is_early(now)) {
             waits_ = true;
         } else if (touched_) {
             commander_.refuse(Refusal::in_contact);
             commander_.output.status = Status::held;
         } else if (!watchdog_.resumes(reference_.setpoint.q)) {
-            commander_.refuse(watchdog_.released() ? Refusal::released : Refusal::far_from_hold);
+            commander_.refuse(watchdog_.released() ? Refusal::released : far_from_hold());
         } else if (const Refusal doubt = judged(now); doubt != Refusal::none) {
             commander_.refuse(doubt);
+            commander_.reason.degrees = !watchdog_.progress().fed && is_too_fast(reference_.setpoint.qd, IN_DEGREES);
             commander_.output.status = Status::held;
         } else if (commander_.accept(reference_.setpoint, reference_.stamp, Leader::setpoints)) {
             checks_.answered(reference_.stamp, reference_.setpoint);
@@ -450,13 +452,14 @@ class ControlLoop {
             followed_ = now;
             return true;
         } else {
+            commander_.reason.degrees = commander_.reason.degrees && !watchdog_.progress().fed;
             commander_.output.status = Status::held;
         }
         return false;
     }
 
     /// Refuses the reference while another source leads; one that has waited is forgotten, as it is not of this cycle.
-    void decline(Refusal why) noexcept
+    void decline(const Reason &why) noexcept
     {
         if (arrives_)
             commander_.refuse(why);
@@ -484,6 +487,18 @@ class ControlLoop {
         // By its own time, where its stamp goes back: what was refused as the clock was set back counts as well.
         const std::int64_t since = now - followed_ + std::max<std::int64_t>(interval_, 0);
         return checks_.judge(reference_.stamp, since, reference_.setpoint, is_near, commander_.counts, finding_);
+    }
+
+    /// The joint of the reference that is furthest from where the arm is held; none where it is near, in a stop that was asked for.
+    EOM_SELDOM Reason far_from_hold() const noexcept
+    {
+        Reason why(Refusal::far_from_hold);
+        for (std::size_t i = 0; i < n; ++i) {
+            const double away = std::fabs(reference_.setpoint.q[i] - commander_.output.setpoint.q[i]);
+            if (!(away <= std::max(commander_.parameters.resume_distance, why.value)))
+                why = {Refusal::far_from_hold, Quantity::position, i, away, commander_.parameters.resume_distance};
+        }
+        return why;
     }
 
     void wait() noexcept
@@ -696,7 +711,7 @@ class ControlLoop {
         if (why == Refusal::none && !has_room(now))
             why = Refusal::no_room;
         if (why != Refusal::none) {
-            commander_.refuse(why);
+            commander_.refuse(why == Refusal::overload ? commander_.overload() : why);
             return why;
         }
         if (!aiming())
@@ -763,7 +778,7 @@ class ControlLoop {
     {
         if (received_) {
             if (!arrived() || !watchdog_.is_near(reference_.setpoint.q)) {
-                decline(arrived() ? Refusal::far_from_hold : Refusal::busy);
+                decline(arrived() ? far_from_hold() : Refusal::aiming);
             } else if (follow(now)) {
                 motion_.halt();
                 return;
@@ -874,10 +889,10 @@ class ControlLoop {
         return nullptr;
     }
 
-    bool is_too_fast(const JointVector<Robot> &rate) const noexcept
+    bool is_too_fast(const JointVector<Robot> &rate, double times = 1) const noexcept
     {
         for (std::size_t i = 0; i < Robot::joints; ++i)
-            if (std::fabs(rate[i]) > commander_.robot.jump_rate[i])
+            if (std::fabs(rate[i]) > times * commander_.robot.jump_rate[i])
                 return true;
         return false;
     }

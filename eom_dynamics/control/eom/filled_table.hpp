@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <string>
 #include <vector>
 
 #include "robot_table.hpp"
@@ -45,6 +46,15 @@ inline constexpr NamedKernel KERNELS[] = {EOM_FUNCTIONS(EOM_NAMED_KERNEL)};
 
 /// A robot that is set from outside, with the memory of its table: as eom_robot_set() and eom_robot_add() say.
 struct FilledTable : RobotTable {
+    /// Takes the names of joints or motors.
+    void call(bool of_joints, const char *const *names, std::size_t count)
+    {
+        auto &places = called.emplace_back();
+        for (const std::string &text : texts.emplace_back(names, names + count))
+            places.push_back(text.c_str());
+        (of_joints ? facts.joint_names : facts.motor_names) = places;
+    }
+
     const char *set(const char *name, const double *entries, std::size_t count)
     {
         if (std::strcmp(name, "motor_joint") == 0) {
@@ -105,6 +115,8 @@ struct FilledTable : RobotTable {
     std::deque<std::vector<Vector>> vectors;
     std::deque<Kernel> further;
     std::vector<std::size_t> motor_joint_numbers;
+    std::deque<std::vector<std::string>> texts;
+    std::deque<std::vector<const char *>> called;
 };
 
 } // namespace eom

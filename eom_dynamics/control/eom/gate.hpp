@@ -37,16 +37,19 @@ class Gate {
     /// The next command is of another motion, also of the same leader.
     void renew() noexcept { sent_[0].leader = sent_[1].leader = Leader::none; }
 
-    /// Too large a step of a motor's position, or of a joint's effort, from another command to this one, some time, s, later.
+    /// Whether a motor's position, or a joint's effort, steps too far from another command to this one, some time, s, later, and which.
     /// Motions of the loop may take steps of their velocity, which changes by their acceleration while one goes on.
-    Blocked judge(const Command<Robot> &y, const Command<Robot> &before, double time, bool moves, bool goes_on) const noexcept
+    bool judge(const Command<Robot> &y, const Command<Robot> &before, double time, bool moves, bool goes_on,
+               Reason &found) const noexcept
     {
-        Blocked found;
-        const auto compare = [&](Bound bound, const auto &values, const auto &last, const auto &rates, std::size_t count) {
+        Quantity quantity = Quantity::none;
+        std::size_t place = 0;
+        double most = 0, bound = 0;
+        const auto compare = [&](Quantity of, const auto &values, const auto &last, const auto &rates, std::size_t count) {
             for (std::size_t i = 0; i < count; ++i) {
                 const double step = std::fabs(values[i] - last[i]), limit = rates[i] * time;
-                if (step > limit * (1 + LIMIT_TOLERANCE) + ROUNDING && (found.bound == Bound::none || step > found.step))
-                    found = {bound, i, step, limit, time};
+                if (step > limit * (1 + LIMIT_TOLERANCE) + ROUNDING && (quantity == Quantity::none || step > most))
+                    quantity = of, place = i, most = step, bound = limit;
             }
         };
         MotorVector<Robot> speed = robot_.motor_speed;
@@ -56,10 +59,13 @@ class Gate {
         MotorVector<Robot> position = y.motor_position;
         for (std::size_t i = 0; positions_.lasts() && i < m; ++i) // which pass beside it
             position[i] += static_cast<Scalar>(time) * positions_.offset()[1][i];
-        compare(Bound::motor_step, position, before.motor_position, speed, robot_.motor_count());
-        if (found.bound == Bound::none)
-            compare(Bound::effort_step, y.tau, before.tau, robot_.upper.taud, robot_.joint_count());
-        return found;
+        compare(Quantity::motor_position, position, before.motor_position, speed, robot_.motor_count());
+        if (quantity == Quantity::none)
+            compare(Quantity::effort, y.tau, before.tau, robot_.upper.taud, robot_.joint_count());
+        if (quantity == Quantity::none)
+            return false;
+        found = {Refusal::motor_step, quantity, place, most, bound, time};
+        return true;
     }
 
     /// Passes an output with feedback, of a command y, a time after the last one, ns, in a cycle, s: efforts begin as they were

@@ -3,8 +3,11 @@
 #ifndef EOM_HOSTED_LOOP_HPP
 #define EOM_HOSTED_LOOP_HPP
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 #include <tuple>
+#include <vector>
 
 #include "control_loop.hpp"
 #include "external_effort.hpp"
@@ -25,8 +28,8 @@ template <std::size_t N, std::size_t M, std::size_t T>
 struct Hosted final : eom_loop {
     using Robot = LoadedRobot<N, M, T>;
 
-    Hosted(const RobotTable &table, std::size_t place)
-        : eom_loop(place), numbers(table), robot(table, numbers), loop(robot), given(robot.rest()), posted(given)
+    Hosted(const RobotTable &of, std::size_t place)
+        : eom_loop(place), table(of), numbers(of), robot(of, numbers), loop(robot), given(robot.rest()), posted(given)
     {
     }
 
@@ -81,7 +84,7 @@ struct Hosted final : eom_loop {
         loop.update(now, period, in_si(now), hosted);
         const LoopCounts &after = loop.counts();
         const bool found = after.suspect() - after.without_stamp > before.suspect() - before.without_stamp;
-        return after.refused > before.refused ? static_cast<int>(loop.refusal())
+        return after.refused > before.refused ? static_cast<int>(loop.reason().refusal)
                : loop.early()                 ? static_cast<int>(Refusal::early)
                                               : -((after.over_limits > before.over_limits) + 2 * found);
     }
@@ -95,7 +98,7 @@ struct Hosted final : eom_loop {
         const auto &plan = loop.player().planned();
         const std::size_t vector = vector_of(name);
         const auto is = [whose](const char *group) { return std::strcmp(whose, group) == 0; };
-        for (const auto &[group, state] : {std::pair{"from", &plan.from}, {"to", &plan.to}, {"later", &plan.later}})
+        for (const auto &[group, state] : {std::pair{"from", &plan.from}, {"to", &plan.to}})
             if (is(group)) // position to snap are the first vectors
                 return vector < state->size() ? const_cast<double *>((*state)[vector].data()) : nullptr;
         typename Robot::Places places(nullptr);
@@ -128,6 +131,39 @@ struct Hosted final : eom_loop {
                    : nullptr;
     }
 
+    /// Why the last reference was refused.
+    Reason reason() const noexcept
+    {
+        Reason why = loop.reason();
+        if (why.refusal == Refusal::in_contact)
+            why = {Refusal::in_contact, Quantity::effort, contact.touched().joint};
+        return why;
+    }
+
+    /// The limits that the last command beyond limits exceeds, the worst first.
+    std::vector<Reason> violations() const
+    {
+        std::vector<Reason> found;
+        loop.commander().violations([&](const Reason &x) { found.push_back(x); });
+        std::stable_sort(found.begin(), found.end(), [](const Reason &x, const Reason &y) { return x.ratio > y.ratio; });
+        return found;
+    }
+
+    /// A sentence: eom_loop_text().
+    const char *say(const char *what)
+    {
+        const Sentences sentences(table);
+        const std::vector<Reason> limits = violations();
+        const auto &governor = loop.governor();
+        const auto is = [what](const char *name) { return std::strcmp(what, name) == 0; };
+        text = is("refusal")    ? sentences.of(reason(), loop.finding(), limits)
+               : is("finding")  ? sentences.of(loop.finding())
+               : is("overload") ? sentences.load(loop.commander().overload())
+               : is("slowed")   ? sentences.slowed(governor.least(), governor.limit(), governor.place())
+                                : UNKNOWN;
+        return text.c_str();
+    }
+
     /// A number: eom_loop_number().
     double number(const char *name) const
     {
@@ -137,8 +173,6 @@ struct Hosted final : eom_loop {
         const PathState path = loop.watchdog().path_state();
         const Finding &finding = loop.finding();
         const auto &commander = loop.commander();
-        const Overload &overload = commander.overload();
-        const Blocked &blocked = commander.blocked();
         const auto &y = loop.output();
 #define EOM_NUMBERED(name, value) {name, static_cast<double>(value)}
 #define EOM_OF(object, name) EOM_NUMBERED(#name, object.name)
@@ -153,10 +187,6 @@ struct Hosted final : eom_loop {
             EOM_SAID(loop, arrived), EOM_SAID(loop, off_path), EOM_SAID(loop, touched), EOM_SAID(loop, blinded),
             EOM_SAID(loop, moved_at),
             EOM_OF(loop, paused), EOM_OF(loop, speed_scaling), EOM_NUMBERED("slowed_to", loop.governor().least()),
-            EOM_NUMBERED("slowed_limit", loop.governor().limit()), EOM_NUMBERED("slowed_place", loop.governor().place()),
-            EOM_PART(overload, limit), EOM_PART(overload, place), EOM_PART(overload, value), EOM_PART(overload, bound),
-            EOM_PART(blocked, bound), EOM_PART(blocked, place), EOM_PART(blocked, step), EOM_PART(blocked, limit),
-            EOM_PART(blocked, time),
             EOM_NUMBERED("latest", loop.clock()), EOM_SAID(loop, lost_time), EOM_SAID(commander, mode), EOM_SAID(commander, payload_stays),
             EOM_SAID(commander, final_efforts), EOM_NUMBERED("beyond_limit", commander.led_beyond()),
             EOM_SAID(commander.impedance(), softened), EOM_NUMBERED("moves", !rests(y.setpoint)),
@@ -180,6 +210,7 @@ struct Hosted final : eom_loop {
         return found ? found->value : std::nan("");
     }
 
+    const RobotTable &table;
     const typename Robot::Numbers numbers;
     const Robot robot;
     ControlLoop<Robot> loop;
@@ -195,8 +226,9 @@ struct Hosted final : eom_loop {
     /// Time of the last sample that was taken, and of the first in a row, ns.
     static constexpr std::int64_t UNSAMPLED = std::numeric_limits<std::int64_t>::min() / 2;
     std::int64_t sampled_at = UNSAMPLED, origin = 0;
-    /// The target that was posted last.
+    /// The target that was posted last, and what was said last.
     Target target;
+    std::string text;
 };
 
 #ifdef EOM_JOINTS

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "reasons.hpp"
 #include "setpoint.hpp"
 
 namespace eom {
@@ -73,6 +74,55 @@ struct Limits {
                              const Shafts<Robot> &shafts) noexcept
     {
         return each_other(x, y, shafts, robot.lower, robot.upper, detail::within) && voltages_meet(robot, shafts);
+    }
+
+    /// Calls a function with each quantity of a setpoint and its command beyond a limit; or else with each joint that is within its
+    /// range and could not stop there, with what stops it in a time, s, where its deceleration is unknown.
+    template <class Function>
+    static void violations(const Robot &robot, const Setpoint<Robot> &x, const Command<Robot> &y, const Shafts<Robot> &shafts,
+                           double time, const Function &call) noexcept
+    {
+        bool any = false;
+        const auto judge = [&](Reason found, double lower, double upper) {
+            if (!(found.value > upper || found.value < lower))
+                return;
+            found.limit = found.value > upper ? upper : lower;
+            const double half = (upper - lower) / 2, beyond = std::fabs(found.value - found.limit);
+            found.ratio = half > 0 && std::isfinite(half) ? 1 + beyond / half : std::numeric_limits<double>::infinity();
+            any = true;
+            call(found);
+        };
+        const auto look = [&](Quantity of, const auto &values, const auto &lower, const auto &upper) {
+            for (std::size_t i = 0; i < values.size(); ++i)
+                judge({Refusal::none, of, i, values[i]}, lower[i], upper[i]);
+        };
+        const auto look_at_shafts = [&](Quantity of, const auto &values, Span<const double> limit) {
+            for (std::size_t i = 0; i < limit.size(); ++i)
+                judge({Refusal::none, of, i, values[i]}, -limit[i], limit[i]);
+        };
+        const auto &low = robot.lower, &high = robot.upper;
+        look(Quantity::position, x.q, low.q, high.q);
+        look(Quantity::velocity, x.qd, low.qd, high.qd);
+        look(Quantity::acceleration, x.qdd, low.qdd, high.qdd);
+        look(Quantity::jerk, x.qddd, low.qddd, high.qddd);
+        look(Quantity::effort, y.tau, low.tau, high.tau);
+        look(Quantity::effort_rate, y.taud, low.taud, high.taud);
+        JointVector<Robot> sums = shafts.sum; // those of ideal motors are the efforts of their joints
+        for (std::size_t i = 0; i < Robot::joints; ++i)
+            sums[i] = std::fabs(sums[i] - y.tau[i]) <= LIMIT_TOLERANCE * std::fabs(y.tau[i]) ? 0 : sums[i];
+        look(Quantity::motors_effort, sums, low.motor_sum, high.motor_sum);
+        look_at_shafts(Quantity::speed, shafts.speed, robot.table().speed_limit);
+        look_at_shafts(Quantity::torque, shafts.torque, robot.table().torque_limit);
+        look_at_shafts(Quantity::current, shafts.current, robot.table().current_limit);
+        look_at_shafts(Quantity::voltage, shafts.voltage, robot.table().voltage_limit);
+        for (std::size_t i = 0; !any && i < robot.joint_count(); ++i) {
+            Reason found(Refusal::none, Quantity::stopping_position, i);
+            found.from = x.q[i], found.rate = x.qd[i], found.braking = braking(robot, x, i, time);
+            found.value = found.from + found.rate * std::fabs(found.rate) / (2 * found.braking);
+            if (found.rate != 0 && found.from >= low.q[i] && found.from <= high.q[i])
+                judge(found, low.q[i], high.q[i]);
+            any = false;
+        }
     }
 
     /// Ranges, of which motions have an excess.
@@ -152,13 +202,15 @@ struct Limits {
         return true;
     }
 
-    /// Whether a position is more than a turn beyond its limit.
-    static bool far(const Robot &robot, const JointVector<Robot> &q) noexcept
+    /// The first position that is more than a turn beyond its limit, if one is.
+    EOM_SELDOM static Reason far(const Robot &robot, const JointVector<Robot> &q) noexcept
     {
-        for (std::size_t i = 0; i < Robot::joints; ++i)
-            if (q[i] < robot.lower.q[i] - robot.turn[i] || q[i] > robot.upper.q[i] + robot.turn[i])
-                return true;
-        return false;
+        const auto &low = robot.lower.q, &high = robot.upper.q;
+        Reason found;
+        for (std::size_t i = Robot::joints; i-- > 0;)
+            if (q[i] < low[i] - robot.turn[i] || q[i] > high[i] + robot.turn[i])
+                found = {Refusal::far_beyond_limits, Quantity::position, i, q[i], high[i]}, found.from = low[i];
+        return found;
     }
 
     /// The nearest efforts of a command within their limits.

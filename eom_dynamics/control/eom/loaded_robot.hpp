@@ -121,6 +121,7 @@ class LoadedRobot {
     const Span<const std::size_t> motor_joint;
     const Span<const double> joint_sides, load_weights, to_springs, motor_inertia;
 
+    const RobotTable &table() const noexcept { return table_; }
     std::size_t joint_count() const noexcept { return table_.joints; }
     std::size_t motor_count() const noexcept { return table_.motors; }
     std::size_t tool_count() const noexcept { return table_.tools; }

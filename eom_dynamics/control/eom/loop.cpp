@@ -50,6 +50,11 @@ const char *eom_robot_set(eom_robot *robot, const char *name, const double *numb
     return static_cast<eom::FilledTable *>(robot)->set(name, numbers, count);
 }
 
+void eom_robot_call(eom_robot *robot, int joints, const char *const *names, size_t count)
+{
+    static_cast<eom::FilledTable *>(robot)->call(joints != 0, names, count);
+}
+
 const char *eom_robot_add(eom_robot *robot, const char *function, eom_kernel kernel, const char *const *inputs,
                           size_t input_count, const char *const *outputs, size_t output_count)
 {
@@ -224,7 +229,7 @@ int eom_loop_plan(eom_loop *loop, int64_t now, double period)
         const auto refused = of.loop.counts().refused;
         if (of.loop.plan(now, period))
             return 0;
-        return of.loop.counts().refused > refused ? static_cast<int>(of.loop.refusal()) : -1;
+        return of.loop.counts().refused > refused ? static_cast<int>(of.loop.reason().refusal) : -1;
     });
 }
 
@@ -351,6 +356,24 @@ void eom_observer_update(eom_loop *loop, size_t count, const double *times, int 
             for (const auto *motion : {&of.observer.sensed().q, &of.observer.sensed().qd})
                 found = std::copy_n(motion->begin(), of.robot.joint_count(), found);
         }
+    });
+}
+
+const char *eom_loop_text(eom_loop *loop, const char *what)
+{
+    return on(loop, [=](auto &of) { return of.say(what); });
+}
+
+const char *eom_loop_violation(eom_loop *loop, size_t number, eom_reason *reason)
+{
+    return on(loop, [=](auto &of) -> const char * {
+        const auto found = of.violations();
+        if (number >= found.size())
+            return nullptr;
+        *reason = found[number];
+        const auto [name, quantity, unit, remark] = eom::Sentences(of.table).parts(*reason);
+        of.text = name + '\x1f' + quantity + '\x1f' + unit + '\x1f' + remark;
+        return of.text.c_str();
     });
 }
 
@@ -530,8 +553,8 @@ eom::LoopState eom::state_of(const eom_loop &loop) noexcept
 {
     return on(&loop, [](const auto &of) -> LoopState {
         const auto &x = of.loop;
-        return {x.output().status, x.output().valid, x.playing(), x.waiting(), x.aiming(), x.arrived(), x.counts(), x.refusal(),
-                x.payload_refusal(), x.commander().overload(), x.commander().blocked(), x.finding(), x.commander().mode(), x.commander().led_beyond(),
+        return {x.output().status, x.output().valid, x.playing(), x.waiting(), x.aiming(), x.arrived(), x.counts(), of.reason(),
+                x.payload_refusal(), x.commander().overload(), x.finding(), x.commander().mode(), x.commander().led_beyond(),
                 x.blinded(), of.contact.settled(), of.contact.found(), x.touched(), of.contact.touched(), x.off_path(), x.paused,
                 x.speed_scaling, x.player().allowed(x.speed_scaling), x.watchdog().progress().ended_at_rest, x.lost_time()};
     });

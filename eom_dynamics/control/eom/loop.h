@@ -14,9 +14,11 @@
 #include "loop_parameters.hpp"
 #include "robot_table.hpp"
 typedef eom::RobotTable eom_robot;
+typedef eom::Reason eom_reason;
 extern "C" {
 #else
 typedef struct eom_robot eom_robot;
+typedef struct eom_reason eom_reason;
 #endif
 
 /* What follows is seen from outside of the library, whose templates are not: another one may have its own. */
@@ -36,6 +38,9 @@ void eom_robot_free(eom_robot *robot);
 
 /* Numbers of the table, such as "lower.q"; the motors' joints, and the flags as 0 or 1. They are copied. */
 const char *eom_robot_set(eom_robot *robot, const char *name, const double *numbers, size_t count);
+
+/* Names of joints, or else of motors, that texts say. They are copied. */
+void eom_robot_call(eom_robot *robot, int joints, const char *const *names, size_t count);
 
 /* Adds a kernel to a function, such as "feedforward": it runs after those that were added before. */
 const char *eom_robot_add(eom_robot *robot, const char *function, eom_kernel kernel, const char *const *inputs,
@@ -60,7 +65,7 @@ const char *eom_loop_configure(eom_loop *loop);
 /* Memory of a vector, which remains where it is: of the setpoint "given" and of that to be "posted", to be written; of the
  * "setpoint" followed, of its "command", of what is "sent", of the command that "exceeded" limits last, before it was
  * clipped or refused, of what is "released", of what is "measured", in the units of the drives, and of the plan the states
- * "from", "to" and "later"; of the sample that was "observed" last, and of what is "external", "tau" and "motor_effort". Null
+ * "from" and "to"; of the sample that was "observed" last, and of what is "external", "tau" and "motor_effort". Null
  * if there is none. */
 double *eom_loop_vector(eom_loop *loop, const char *whose, const char *name);
 
@@ -143,6 +148,16 @@ const char *eom_observer_set(eom_loop *loop, const char *name, const double *num
  * and the eom::Sample plus eight times the joint. */
 void eom_observer_update(eom_loop *loop, size_t count, const double *times, int sensors, const eom_vector *read,
                          size_t read_count, const double *given, double *results, int *codes);
+
+/* A sentence, until the next call: why the last reference was refused, "refusal"; what was not plausible last, "finding"; which
+ * limit a payload or target that was refused would exceed, "overload"; or what has slowed down the motion to a target, "slowed";
+ * empty for nothing. */
+const char *eom_loop_text(eom_loop *loop, const char *what);
+
+/* Writes one of the limits that the last command beyond limits exceeds, the worst first, before it was clipped or refused, and
+ * returns the name of its joint or motor, its quantity, its unit and a remark, with 0x1f between them; null where there are not as
+ * many. */
+const char *eom_loop_violation(eom_loop *loop, size_t number, eom_reason *reason);
 
 /* A number of the loop by a name of Hosted::number() in hosted_loop.hpp, NaN for another name. "latest" and "moved_at" are ns,
  * other times s; "off_path" is an eom::OffPath, "finding" an eom::Check; "beyond_limit" counts joints from 1. */

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "limits.hpp"
+#include "reasons.hpp"
 #include "settings.hpp"
 #include "spline.hpp"
 
@@ -22,76 +23,8 @@ enum class Status {
     lost = 5,     ///< setpoints are lost, and the controller should be deactivated
 };
 
-/// Why the last reference was refused.
-enum class Refusal {
-    none,
-    not_finite,
-    over_limits,
-    too_old,
-    busy,
-    starts_away,
-    ended,
-    far_from_hold,
-    released,
-    under_way,         ///< has left its first knot, while no position is commanded
-    too_far_ahead,     ///< starts later than LONGEST_START_DELAY
-    far_beyond_limits, ///< an angle more than a turn beyond its limit: in degrees
-    led,               ///< a trajectory or target, while a controller in front writes references
-    suspect_stamp,     ///< its stamp repeats or goes back
-    jump,              ///< further from the last command than limits of velocity, acceleration and jerk allow
-    moving_base,       ///< there is no code for a moving base
-    free_fall,         ///< the specific force of the base is exactly zero, as if it were not set
-    unlimited,         ///< a target, while no limits of its motion are set
-    from_nothing,      ///< a target, while no position is commanded that it could continue from
-    in_contact,        ///< after contact, while the arm moves or contact lasts
-    led_by_hand,       ///< in the mode gravity_compensation
-    older,             ///< a target or chunk whose stamp is before that of the last one
-    paused,            ///< a target in a pause
-    motor_step,        ///< more than motors can do after the last command: see Gate::judge()
-    overload,          ///< a target at whose end the arm cannot rest within limits: see Commander::overload()
-    early,             ///< not refused: its stamp runs ahead of its arrival, and it waits for the next cycle
-    cannot_stop,       ///< a joint could not stop before a limit of its position
-    elsewhere,         ///< a target or trajectory, while the arm is measured away from where it is commanded
-    no_room,           ///< a target or trajectory that could not begin without a joint beyond a limit of its position
-};
-
-/// Checks that find a setpoint not plausible.
-enum class Check {
-    none,
-    stamps,
-    jumps,
-    consistency,
-    without_stamp, ///< so that jumps are not known
-    away,          ///< further than resume_distance from where the arm is, while the time since is not known
-};
-
-/// What a check has found.
-struct Finding {
-    Check check = Check::none;
-    /// Field, 0 for position to 4 for snap, of the joint that jumps, or is not the rate of the field before.
-    std::size_t field = 0, joint = 0;
-    /// Number of joints that are inconsistent.
-    std::size_t joints = 0;
-    /// By which a stamp goes back, or that has passed since the stamp before a jump, s.
-    double time = 0;
-    /// Of a jump, its size and the largest one that is allowed.
-    double step = 0, allowed = 0;
-    /// Of a field, relative difference from the rate of the field before, and the multiple of that which it is; 0 for none.
-    double difference = 0, factor = 0;
-};
-
 /// Source of the motion that is commanded.
 enum class Leader { none, setpoints, trajectory, target, stop, hands };
-
-/// Bounds of the gate between loop and drives.
-enum class Bound { none, motor_step, effort_step };
-
-/// What the gate has not let pass: a step of a motor or joint, SI units, the largest one, and the time that it was for, s.
-struct Blocked {
-    Bound bound = Bound::none;
-    std::size_t place = 0;
-    double step = 0, limit = 0, time = 0;
-};
 
 /// A setpoint with its time.
 template <class Robot>
@@ -193,21 +126,14 @@ struct Touched {
 /// What leads in place of a trajectory, without a path on which it could pause or change its speed.
 enum class OffPath { nothing, target, references };
 
-/// What a payload or target that was refused would exceed: a limit, as Governor::limit(), of a joint or motor, SI units.
-struct Overload {
-    std::size_t limit = 0, place = 0;
-    double value = 0, bound = 0;
-};
-
 /// What happened until a cycle.
 struct LoopState {
     Status status = Status::waiting;
     bool valid = false, playing = false, waiting = false, aiming = false, arrived = false;
     LoopCounts counts;
-    Refusal refusal = Refusal::none;
+    Reason reason;
     const char *payload_refusal = nullptr;
-    Overload overload;
-    Blocked blocked;
+    Reason overload; ///< as Commander::overload()
     Finding finding;
     Mode mode = Mode::position;
     std::size_t beyond = 0; ///< as Commander::led_beyond()

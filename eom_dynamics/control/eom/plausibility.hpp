@@ -36,7 +36,7 @@ class StampCheck {
         back_ = stamp;
         if (back != 0 && stamp > back)
             return false;
-        found = {Check::stamps, 0, 0, 0, seconds(answered_ - stamp)};
+        found = {Check::stamps, false, 0, 0, 0, seconds(answered_ - stamp)};
         return true;
     }
 
@@ -204,7 +204,7 @@ class ConsistencyCheck {
                     const double product = 0.5 * (changes + integrals - differences);
                     const double factor = changes > 0 ? product / changes : 0, fitted = factor * product;
                     const bool fits = integrals - fitted <= allowed * std::max(integrals, fitted);
-                    found = {Check::consistency, k + 1, i, found.joints, 0, 0, 0, std::sqrt(miss), fits ? factor : 0};
+                    found = {Check::consistency, false, k + 1, i, found.joints, 0, 0, 0, std::sqrt(miss), fits ? factor : 0};
                 }
             }
         }
@@ -266,6 +266,8 @@ class PlausibilityChecks {
         }
         if (checks(settings_.jump_check) && begun_) {
             const bool beyond = jumps(stamp, since, state, is_near, found);
+            if (beyond)
+                found.positions = std::all_of(x.qd.begin(), x.qd.end(), [](Scalar rate) { return rate == 0; });
             if (beyond && !is_shifted(stamp, state)) {
                 jumped_ = stamp;
                 away_ = state;
@@ -331,7 +333,7 @@ class PlausibilityChecks {
                 if (!(step[i] > most[i] && step[i] / most[i] > worst))
                     continue;
                 worst = step[i] / most[i];
-                found = {known || k > 0 ? Check::jumps : Check::away, k, i, 0, dt, step[i], most[i]};
+                found = {known || k > 0 ? Check::jumps : Check::away, false, k, i, 0, dt, step[i], most[i]};
             }
         };
         for (std::size_t k = is_near || !known ? 1 : 0; k < std::size(limits); ++k) {

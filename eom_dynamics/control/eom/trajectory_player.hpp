@@ -38,8 +38,6 @@ struct Plan {
     Piece<n> transition;
     double start = 0, end = 0;
     State<n> from{}, to{};
-    /// What would be commanded when its trajectory starts.
-    State<n> later{};
     /// Of the transition over limits that its start meets, relative to half their range: zero within.
     double excess = 0;
 };
@@ -60,14 +58,18 @@ struct SplinePath {
     }
 };
 
-/// Whether the start of a trajectory is within the tolerance of a state, plus the latency times its velocity.
+/// A refusal for the joint in which the start of a trajectory is furthest from a state, beyond the tolerance and the latency times
+/// its velocity; none where it is near.
 template <std::size_t n>
-bool is_near(const State<n> &first, const State<n> &present, double tolerance, double latency) noexcept
+Reason away(Refusal why, const State<n> &first, const State<n> &present, double tolerance, double latency) noexcept
 {
-    for (std::size_t i = 0; i < n; ++i)
-        if (!(std::fabs(first[0][i] - present[0][i]) <= tolerance + latency * std::fabs(present[1][i])))
-            return false;
-    return true;
+    Reason found;
+    for (std::size_t i = 0; i < n; ++i) {
+        const double step = std::fabs(first[0][i] - present[0][i]), most = tolerance + latency * std::fabs(present[1][i]);
+        if (!(step <= most) && !(step - most <= found.value - found.limit))
+            found = {why, Quantity::position, i, step, most};
+    }
+    return found;
 }
 
 /// Plays one trajectory, while another one may wait for its start.
@@ -121,11 +123,11 @@ class TrajectoryPlayer {
     {
         const std::int64_t stamp = trajectories_.taken(slot_).stamp;
         const std::int64_t origin = slot_ == WAITING ? next_.origin : stamp != 0 ? stamp - ahead : now;
-        const Refusal refusal = plan_to_begin(origin, now, period, barred, commanded);
+        const Reason why = plan_to_begin(origin, now, period, barred, commanded);
         later_ = plan_.begin > now;
-        if (refusal == Refusal::none)
+        if (why.refusal == Refusal::none)
             return &plan_;
-        drop(refusal);
+        drop(why);
         return nullptr;
     }
 
@@ -151,7 +153,7 @@ class TrajectoryPlayer {
     }
 
     /// Refuses what was planned.
-    void drop(Refusal why) noexcept
+    void drop(const Reason &why) noexcept
     {
         commander_.refuse(why);
         if (slot_ == WAITING)
@@ -248,7 +250,7 @@ class TrajectoryPlayer {
 
     /// Plans the trajectory in the slot to begin at a time, ns, or later.
     template <class Commanded>
-    Refusal plan_to_begin(std::int64_t origin, std::int64_t now, double period, Refusal barred,
+    Reason plan_to_begin(std::int64_t origin, std::int64_t now, double period, Refusal barred,
                           const Commanded &commanded) noexcept
     {
         const Spline<n> &next = trajectories_.taken(slot_).spline;
@@ -280,8 +282,9 @@ class TrajectoryPlayer {
             plan_.from = plan_.to = from;
             plan_.transition = Piece<n>(plan_.start - 1, plan_.start, from, from);
             later[1] = {};
-            return plan_.waits || is_near(from, later, commander_.parameters.start_tolerance, 0) ? Refusal::none
-                                                                                                 : Refusal::under_way;
+            Reason why = plan_.waits ? Refusal::none : away(Refusal::under_way, from, later, commander_.parameters.start_tolerance, 0);
+            why.time = plan_.start - next.start();
+            return why;
         }
         plan_.waits = origin > now;
         if (plan_.waits)
@@ -289,13 +292,13 @@ class TrajectoryPlayer {
         // Up to a period late, it is as if on time.
         const double at = t < period ? 0 : t;
         from = commanded(at > 0 ? now : origin);
-        if (at > 0 && rests(from) && plan_from(next, 0, from, period) == Refusal::none && begun_on_time(next, from, t))
+        if (at > 0 && rests(from) && plan_from(next, 0, from, period).refusal == Refusal::none && begun_on_time(next, from, t))
             return Refusal::none;
         return plan_from(next, at, from, period);
     }
 
     /// From a state that is commanded, and its position later.
-    Refusal plan_from(const Spline<n> &next, double at, const State<n> &from, double period) noexcept
+    Reason plan_from(const Spline<n> &next, double at, const State<n> &from, double period) noexcept
     {
         State<n> later = from;
         if (next.start() > at)
@@ -306,17 +309,17 @@ class TrajectoryPlayer {
     /// Plans the transition from a state at a time of a spline, s, with what would be commanded at its start: to the next
     /// knot; where that exceeds a limit, and the spline starts near, the shortest longer one that meets all, or else the one
     /// that exceeds them least. Returns why there is none.
-    Refusal plan_transition(const Spline<n> &next, double at, const State<n> &from, const State<n> &later,
+    Reason plan_transition(const Spline<n> &next, double at, const State<n> &from, const State<n> &later,
                             double period) noexcept
     {
         State<n> first;
         next.evaluate(std::max(at, next.start()), first);
         plan_.start = at;
         plan_.from = from;
-        plan_.later = later;
-        const bool near = is_near(first, later, commander_.parameters.start_tolerance, START_LATENCY);
+        const Reason why = away(Refusal::starts_away, first, later, commander_.parameters.start_tolerance, START_LATENCY);
+        const bool near = why.refusal == Refusal::none;
         if (!near && at + period >= next.start())
-            return Refusal::starts_away;
+            return why;
         const double knot = next.knot_after(at), shortest = knot > at ? knot : at + period;
         plan_.excess = std::numeric_limits<double>::infinity();
         Piece<n> tried;

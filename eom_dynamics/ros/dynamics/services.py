@@ -13,7 +13,6 @@ from geometry_msgs.msg import Vector3
 from rclpy.qos import QoSProfile
 
 from ...arrays import unit
-from ...control.control_loop import overload
 from ...control.fields import write
 from ...control.observed_payload import ObservedPayload
 from ...control.robot_table import RobotTable
@@ -118,7 +117,7 @@ class PayloadTopic:
             values["payload"] = "is compiled for the first time"
         elif "payload" in values and loop.loop.number("blending") and loop.loop.number("valid"):
             stays = loop.loop.number("payload_stays")
-            values["payload"] += f"; changes no further: {overload(loop.loop)}" if stays else "; changing"
+            values["payload"] += f"; changes no further: {loop.loop.text('overload')}" if stays else "; changing"
         return values
 
     def _receive(self, message: Payload) -> None:

@@ -18,14 +18,14 @@ from std_msgs.msg import Header
 from ...arguments import all_finite
 from ...arrays import Array
 from ...control.cdr import stamp_of
-from ...control.control_loop import EXCEEDS, SUSPECT, Refusal, overload
+from ...control.control_loop import EXCEEDS, REFUSALS, SUSPECT, Refusal
 from ...control.robot_table import limits_of
 from ...control.serialized import LearnedShapes
 from ...control.setpoint_loop import EarlySetpointError, SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
 from ...control.settings import LONGEST_GAP, MODES, SAID, Status
 from ...elastic import LimitViolation
-from ...exceptions import EomDynamicsError, StateError, StiffnessError
+from ...exceptions import EomDynamicsError, StateError, StiffnessError, TrajectoryError
 from ...terminal import printable
 from ..diagnostics import Level, StatusReport
 from ..interfaces import JointTrajectorySetpoint, nanoseconds, stream_qos
@@ -173,7 +173,7 @@ class SetpointStream:
         if present is None:
             return ""
         if self.supervision.phase in (Phase.RAMPING, Phase.RELEASED):
-            return SAID["released"]
+            return REFUSALS["released"]
         names = [(x.arm.robot.joint_names, x.arm.motor_names) for x in (loop, present)]
         if names[0] != names[1]:
             return "it has other joints or motors than the arm that is commanded: deactivate the node first"
@@ -317,10 +317,10 @@ class SetpointStream:
         """Record a setpoint whose command has been sent."""
         self.supervision.answered(loop)
 
-    def _remark(self, loop: SetpointLoop, remarks: int, state: Any = None) -> None:
+    def _remark(self, loop: SetpointLoop, remarks: int) -> None:
         """Log warnings about an accepted setpoint, in bits: EXCEEDS, SUSPECT."""
         if remarks & EXCEEDS:
-            self.statistics.exceed(loop.violations(state), clips=self.limit_policy == "clip")
+            self.statistics.exceed(loop.violations(), clips=self.limit_policy == "clip")
         if remarks & SUSPECT:
             self._node.warn("setpoint in doubt", printable(loop.suspicion()))
 
@@ -343,7 +343,7 @@ class SetpointStream:
         if not self.player.playing or self.loop is None:
             return True
         self.statistics.received += 1
-        self._refuse(setpoint.header, self.loop.refusal(Refusal["busy"]))
+        self._refuse(setpoint.header, TrajectoryError(REFUSALS["busy"]))
         return False
 
     def _drop_if_expired(self, stamp: int) -> bool:
@@ -431,7 +431,7 @@ class SetpointStream:
         self.statistics.led += 1
         remarks = self._sent(header, loop, lambda: loop.accepted(code), started)
         if remarks is not None:
-            self._remark(loop, remarks, loop.state)
+            self._remark(loop, remarks)
         return remarks is not None
 
     def _last_header(self) -> Header:
@@ -448,7 +448,7 @@ class SetpointStream:
         followed = number("followed")
         loop.loop.update(now)
         if number("blending") and number("payload_stays"):
-            self._node.warn("the payload changes no further", overload(loop.loop))
+            self._node.warn("the payload changes no further", loop.loop.text("overload"))
         if not (number("valid") and (always or number("followed") > followed)):
             return False
         self._shapes.forget()

@@ -13,7 +13,7 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from ...arrays import Array
-from ...control.control_loop import Refusal, slowed
+from ...control.control_loop import Refusal
 from ...control.joint_order import JointOrder
 from ...control.online_trajectory import MotionLimits, motion_limits, read_chunk, read_target
 from ...control.setpoint_loop import SetpointLoop
@@ -292,7 +292,7 @@ class TargetTopics:
         target = "reached" if number("arrived") else "under way" if number("aiming") else ""
         if loop and target == "reached" and (distance := self._measured.distance(loop)):
             target = f"{NOT_REACHED}: {distance}"
-        values = {"target": target, "slowed": slowed(loop.loop) if loop else "", "targets refused": self.refused}
+        values = {"target": target, "slowed": loop.loop.text("slowed") if loop else "", "targets refused": self.refused}
         return present(values | {"clamped targets": ", ".join(self._clamped)})
 
 

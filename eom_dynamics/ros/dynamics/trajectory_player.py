@@ -14,11 +14,11 @@ from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 
 from ...arrays import STATE_NAMES, Array
-from ...control.control_loop import Refusal, rows
+from ...control.control_loop import REFUSALS, Refusal, rows
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
 from ...control.settings import FASTEST_PACE, LARGEST_CORRECTION, LONGEST_GAP, SAID, START_LATENCY, TRANSITION_SAMPLES
-from ...exceptions import StateError, TrajectoryError
+from ...exceptions import TrajectoryError
 from ...terminal import printable
 from ...trajectory import Spline, Verdict, check
 from ..diagnostics import present
@@ -167,7 +167,7 @@ class TrajectoryPlayer:
         strays = self._host is not None and not pauses and self.locate(self._host, self._clock.now())
         response.success = self._host is not None and not leader and not strays
         if strays:
-            response.message = SAID["elsewhere"]
+            response.message = REFUSALS["elsewhere"]
         elif response.success:
             response.message = "" if self.playing or not pauses else "nothing is played: the next trajectory waits"
             self.pause(pauses)
@@ -361,32 +361,11 @@ class TrajectoryPlayer:
 
     def _explained(self, why: Refusal, motion: Spline, host: SetpointLoop) -> Exception:
         """The error of a trajectory that the loop refuses."""
-        loop = host.loop
-        names, at = host.arm.robot.joint_names, loop.number("plan_start")
-        later = loop.plan_later
-        if why.name == "starts_away" and (
-            error := _starts_away(host, motion, max(at, motion.start), later["q"], later["qd"])
-        ):
-            return error
-        if why.name == "under_way":
-            moved = np.abs(motion.derivatives(at, 0)[0] - motion.derivatives(motion.start, 0)[0])
-            joint = int(np.argmax(moved))
-            return TrajectoryError(
-                f"its first waypoint was due {at - motion.start:.3g} s ago, and {names[joint]} has moved "
-                f"{moved[joint]:.3g} rad or m since, must be at most {loop.settings['start_tolerance']:g}: start it "
-                "now (stamp 0, times from 0) or later"
-            )
-        if why.name == "ended" and motion.start == motion.end and not loop.number("valid"):
+        if why.name == "ended" and motion.start == motion.end and not host.loop.number("valid"):
             return TrajectoryError(
                 "the position of the arm is unknown: publish joint_states, or begin with a waypoint there"
             )
-        if why.name == "ended":
-            return TrajectoryError("the trajectory ends before it starts; check its time stamp")
-        if why.name == "over_limits":
-            return TrajectoryError("it exceeds limits with the payload: make it slower, or take a lighter one")
-        if why.name in ("released", "in_contact", "led_by_hand", "elsewhere", "no_room"):
-            return host.refusal(why)
-        return StateError("the motors cannot realise the transition to the trajectory: a spring would be slack")
+        return host.refusal(why)
 
     def _end(self, *, finished: bool, reason: str = "") -> None:
         self._timer.cancel()

@@ -253,7 +253,7 @@ class Evaluation:
         results = np.empty((len(stamps), self._ends[-1]))
         for k, stamp in enumerate(stamps.tolist()):
             if -loop.update(stamp) & EXCEEDS:
-                self.violations.add(self._host.violations(self._host.state), 1)
+                self.violations.add(self._host.violations(), 1)
             status[k], results[k] = loop.status, np.concatenate(self._vectors)
         self._last, self._responded = (frame, order, results[-1:].copy()), int(stamps[-1])
         yield self._commands(Stream("", stamps, recorded, (), {}, frame), order, results, status)

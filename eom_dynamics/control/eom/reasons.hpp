@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reasons for which references are refused, and the sentences that all hosts say of them.
+#ifndef EOM_REASONS_HPP
+#define EOM_REASONS_HPP
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+#include "robot_table.hpp"
+
+namespace eom {
+
+/// Refusals with what hosts say: where a quantity of a joint or motor is known, and where none is, "" for the same. In braces are
+/// the members of a Reason, the name of its joint or motor, and the unit.
+#define EOM_REFUSALS(X) \
+    X(none, "", "") \
+    X(not_finite, "numbers too large: {quantity} of {kind} '{name}' would be {value}", \
+      "the motors cannot realise it: numbers are too large, a spring would be slack, or a stiffness is out of range") \
+    X(over_limits, "exceeds limits: {limits}", "it exceeds limits with the payload: make it slower, or take a lighter one") \
+    X(too_old, "its stamp is further than {limit} s (parameter setpoint_lifespan) from the clock", "") \
+    X(busy, "a trajectory is being played; an empty one stops it", "") \
+    X(starts_away, "{name} starts {value} {unit} from its commanded position at that time, or where it is measured before any " \
+      "command or after a pause, must be at most {limit} (parameter start_tolerance): start there", "") \
+    X(ended, "it has ended: check its time stamp", "") \
+    X(far_from_hold, "{name} is {value} {unit} from where it is held, after a loss of setpoints or a stop, more than {limit} " \
+      "(parameter resume_distance): begin there, or send a target", \
+      "the arm is being stopped: setpoints are followed again once it rests") \
+    X(released, "efforts are ramped down since setpoints were lost: deactivate and activate again", "") \
+    X(under_way, "its first waypoint was due {time} s ago, and {name} has moved {value} {unit} since, must be at most {limit} " \
+      "(parameter start_tolerance), while no position is commanded: start it now (stamp 0, times from 0) or later", "") \
+    X(too_far_ahead, "it starts more than @longest_start_delay@ s from now: check its time stamp and first time, and the clock", "") \
+    X(far_beyond_limits, "position of {name} is {value} rad, its range {from} to {limit} rad, more than a turn beyond its limit: angles are " \
+      "in rad, not in degrees; set limits to ignore to take it all the same", "") \
+    X(led, "the controller in front writes references: send motions to it, or deactivate it first", "") \
+    X(suspect_stamp, "in doubt: {finding}", "") \
+    X(jump, "in doubt: {finding}", "") \
+    X(moving_base, "base is not empty, and there is no code for it: set moving_base before the robot is loaded, or generate code " \
+      "with --moving-base; the complete rotor model has no moving base; the reduced one has", "") \
+    X(free_fall, "base[0].specific_force is zero, as if the base fell freely: set it to what an accelerometer measures, at rest " \
+      "and upright 9.81 m/s^2 along z; where the base does fall, set it to 1e-9", "") \
+    X(unlimited, "the robot has no limits of velocity and acceleration for the motion to targets: set target_limits", "") \
+    X(from_nothing, "no position is commanded yet that the motion to a target could continue from: measure links or motors, or " \
+      "send a setpoint", "") \
+    X(in_contact, "contact at {name}: @until_rest@", "the arm is in contact: @until_rest@") \
+    X(led_by_hand, "hands lead the arm: set the parameter mode to position or impedance", "") \
+    X(older, "its stamp is before that of the last one", "") \
+    X(paused, "the arm is paused: call ~/resume", "") \
+    X(motor_step, "{step} would step by {value} within {time} s, at most {limit} (SI units): begin from what is commanded, with " \
+      "its stiffness, wrench and base, or deactivate and activate again", "") \
+    X(overload, "{load}: the arm cannot rest at the target", "the arm cannot rest at the target") \
+    X(early, "its stamp runs ahead of its arrival, by over 20 ms more than others did: it waits for the next cycle", "") \
+    X(cannot_stop, "exceeds limits: {limits}", "a joint could not stop before a limit of its position: slow down before it") \
+    X(elsewhere, "the arm is further than @elsewhere@ rad or m, and start_tolerance, from its command: have its drives follow, or " \
+      "deactivate and activate again to begin where it is", "") \
+    X(no_room, "a joint would leave its range before it comes to rest: wait until the arm rests", "") \
+    X(aiming, "the arm moves to a target", "")
+
+/// Why the last reference was refused; one that is early was not.
+#define EOM_FIRST(name, ...) name,
+enum class Refusal { EOM_REFUSALS(EOM_FIRST) };
+
+/// Quantities of joints, motors, motor shafts before the gear, and of all motors of a joint, with their units.
+#define EOM_QUANTITIES(X) \
+    X(none, joint, "", 0) X(position, joint, "rad", 0) X(velocity, joint, "rad", 1) X(acceleration, joint, "rad", 2) \
+    X(jerk, joint, "rad", 3) X(snap, joint, "rad", 4) X(effort, joint, "N m", 0) X(effort_rate, joint, "N m", 1) \
+    X(effort_acceleration, joint, "N m", 2) X(motor_position, motor, "rad", 0) X(motor_velocity, motor, "rad", 1) \
+    X(motor_acceleration, motor, "rad", 2) X(motor_effort, motor, "N m", 0) X(motors_effort, joint, "N m", 0) \
+    X(speed, shaft, "rad", 1) X(torque, shaft, "N m", 0) X(current, shaft, "A", 0) X(voltage, shaft, "V", 0) \
+    X(stopping_position, joint, "rad", 0) X(drive_position, motor, "", 0) X(drive_velocity, motor, "", 0) \
+    X(drive_effort, motor, "", 0) X(sent_effort, joint, "N m", 0) X(sent_effort_rate, joint, "N m", 1)
+enum class Quantity { EOM_QUANTITIES(EOM_FIRST) };
+
+/// A quantity of a joint or motor that is beyond its limit, and what was refused for it, if anything was. SI units.
+struct Reason {
+    constexpr Reason(Refusal why = Refusal::none, Quantity of = Quantity::none, std::size_t at = 0, double is = 0, double most = 0,
+                     double in = 0) noexcept
+        : refusal(why), quantity(of), place(at), value(is), limit(most), time(in)
+    {
+    }
+
+    Refusal refusal;
+    Quantity quantity;
+    std::size_t place; ///< of the joint or motor
+    double value, limit;
+    double time; ///< in which a motor would step, or that has passed, s
+    /// Distance from the middle of the range over half of it, and of how many other quantities the limits are exceeded.
+    double ratio = 0;
+    std::size_t more = 0;
+    /// Of a range, its lower end; of a stop that ends beyond a limit, where it begins, its velocity and deceleration.
+    double from = 0, rate = 0, braking = 0;
+    /// Whether a first setpoint is so fast that it may be in degrees.
+    bool degrees = false;
+};
+
+/// Velocity over its limit, above which it may be in degrees.
+constexpr double IN_DEGREES = 5;
+
+/// Of functions that cycles call where something is refused, so that they do not slow down others.
+#define EOM_SELDOM [[gnu::noinline, gnu::cold]]
+
+/// Checks that find a setpoint not plausible.
+enum class Check {
+    none,
+    stamps,
+    jumps,
+    consistency,
+    without_stamp, ///< so that jumps are not known
+    away,          ///< further than resume_distance from where the arm is, while the time since is not known
+};
+
+/// What a check has found.
+struct Finding {
+    Check check = Check::none;
+    bool positions = false; ///< whether the setpoint has positions alone
+    /// Field, 0 for position to 4 for snap, of the joint that jumps, or is not the rate of the field before.
+    std::size_t field = 0, joint = 0;
+    /// Number of joints that are inconsistent.
+    std::size_t joints = 0;
+    /// By which a stamp goes back, or that has passed since the stamp before a jump, s.
+    double time = 0;
+    /// Of a jump, its size and the largest one that is allowed.
+    double step = 0, allowed = 0;
+    /// Of a field, relative difference from the rate of the field before, and the multiple of that which it is; 0 for none.
+    double difference = 0, factor = 0;
+};
+
+/// The sentences of a robot's reasons.
+class Sentences {
+  public:
+    explicit Sentences(const RobotTable &robot) noexcept : robot_(robot) {}
+
+    /// Why a reference was refused; limits that a command exceeds are those of reasons, or else the worst of them.
+    std::string of(const Reason &x, const Finding &finding = {}, Span<const Reason> limits = {}) const
+    {
+        const auto &[known, unknown] = TEXTS[static_cast<std::size_t>(x.refusal)];
+        std::string text, from = x.quantity == Quantity::none && *unknown ? unknown : known;
+        for (std::size_t at = 0; at < from.size();) {
+            const std::size_t open = std::min(from.find('{', at), from.size()), close = from.find('}', open);
+            text += from.substr(at, open - at);
+            if (open == from.size())
+                break;
+            const std::string field = from.substr(open + 1, close - open - 1);
+            text += field == "finding" ? of(finding) : field == "limits" ? exceeded(x, limits) : field_of(x, field);
+            at = close + 1;
+        }
+        return text + (x.degrees ? "; was that in degrees? Angles are in rad" : "");
+    }
+
+    /// Of a limit that is exceeded: the joint or motor, the quantity, its unit, and a remark.
+    std::array<std::string, 4> parts(const Reason &x) const
+    {
+        const std::string unit = unit_of(x.quantity, x.place);
+        const auto braking = [&] {
+            return ", from " + number(x.from) + " " + unit + " at " + number(x.rate) + " " + unit_of(Quantity::velocity, x.place) +
+                   " with " + number(x.braking, 3) + " " + unit_of(Quantity::acceleration, x.place) + ": slow down before the limit";
+        };
+        return {name_of(x), quantity_of(x), unit, x.quantity == Quantity::stopping_position ? braking() : ""};
+    }
+
+    /// A limit that a payload or target would exceed; empty for none.
+    std::string load(const Reason &x) const
+    {
+        return x.value != 0 ? place(x) + " would be " + number(x.value) + ", beyond its limit " + number(x.limit) + " (SI units)" : "";
+    }
+
+    /// What has slowed down the motion to a target, and its accelerations, to a share: a limit by its number in the governor.
+    std::string slowed(double share, std::size_t limit, std::size_t place) const
+    {
+        constexpr Quantity GOVERNED[] = {Quantity::effort,       Quantity::effort_rate, Quantity::motor_velocity,
+                                         Quantity::motor_effort, Quantity::voltage,     Quantity::motors_effort};
+        return share == 1 ? "" : "to " + std::to_string(std::lround(100 * share)) + " % of accelerations by the limit of " + this->place({Refusal::none, GOVERNED[limit], place});
+    }
+
+    /// A quantity and its joint or motor.
+    std::string place(const Reason &x) const
+    {
+        std::string text = quantity_of(x);
+        std::replace(text.begin(), text.end(), '_', ' ');
+        return (robot_quantity(x.quantity).whose == Whose::shaft ? "motor " : "") + text + " of " + (x.quantity == Quantity::motors_effort ? robot_.facts.joint_names[x.place] : name_of(x));
+    }
+
+    /// What a check has found; empty for nothing.
+    std::string of(const Finding &x) const
+    {
+        const auto field = [&](std::size_t k) { return std::string(QUANTITIES[1 + k].name); };
+        const std::string name = x.check == Check::none ? "" : robot_.facts.joint_names[x.joint];
+        switch (x.check) {
+        case Check::stamps:
+            return x.time > 0 ? "stamp goes back by " + number(x.time, 3) + " s: several publishers, or setpoints out of order"
+                              : "stamp repeated: the setpoint before has the same";
+        case Check::jumps:
+            return field(x.field) + " of " + name + " jumps by " + number(x.step, 3) + " within " + number(x.time, 3) +
+                   " s, limits allow " + number(x.allowed, 3) +
+                   ": start from the commanded state, or deactivate and activate again" +
+                   (x.positions ? "; @positions_alone@" : "");
+        case Check::consistency:
+            return field(x.field) + " of " + name + (x.joints > 1 ? " (and " + std::to_string(x.joints - 1) + " more)" : "") +
+                   (x.factor != 0 ? " is " + number(x.factor) + " times the rate of " + field(x.field - 1)
+                                  : " is not the rate of " + field(x.field - 1) + ": it differs by " +
+                                        std::to_string(std::lround(100 * x.difference)) + " %");
+        case Check::without_stamp:
+            return "@unstamped@";
+        case Check::away:
+            return name + " is " + number(x.step, 3) + " " + unit_of(Quantity::position, x.joint) + " from where the arm is, more than " +
+                   number(x.allowed) + " (parameter resume_distance): begin there; amid a stream, write the time of the motion to "
+                   "header.stamp, which tells a jump from motion";
+        default:
+            return "";
+        }
+    }
+
+  private:
+    enum class Whose { joint, motor, shaft };
+    struct QuantityRow {
+        const char *name;
+        Whose whose;
+        const char *unit;
+        int order;
+    };
+#define EOM_QUANTITY_ROW(name, whose, unit, order) {#name, Whose::whose, unit, order},
+    static constexpr QuantityRow QUANTITIES[] = {EOM_QUANTITIES(EOM_QUANTITY_ROW)};
+#define EOM_TEXTS(name, known, unknown) {known, unknown},
+    static constexpr struct {
+        const char *known, *unknown;
+    } TEXTS[] = {EOM_REFUSALS(EOM_TEXTS)};
+
+    static const QuantityRow &robot_quantity(Quantity x) noexcept { return QUANTITIES[static_cast<std::size_t>(x)]; }
+
+    static std::string number(double x, int digits = 4)
+    {
+        char text[32];
+        std::snprintf(text, sizeof text, "%.*g", digits, x);
+        return std::isnan(x) ? "nan" : text;
+    }
+
+    static std::string quantity_of(const Reason &x)
+    {
+        return x.quantity == Quantity::motors_effort       ? "motor_effort"
+               : x.quantity == Quantity::stopping_position ? "stopping position"
+                                                           : robot_quantity(x.quantity).name;
+    }
+
+    /// The joint or motor, or all motors of a joint.
+    std::string name_of(const Reason &x) const
+    {
+        const auto &motors = robot_.facts.motor_names;
+        if (robot_quantity(x.quantity).whose != Whose::joint)
+            return motors[x.place];
+        std::string names;
+        for (std::size_t i = 0; i < motors.size() && x.quantity == Quantity::motors_effort; ++i)
+            if (robot_.facts.motor_joint[i] == x.place)
+                names += (names.empty() ? "" : "+") + std::string(motors[i]);
+        return x.quantity == Quantity::motors_effort ? names : robot_.facts.joint_names[x.place];
+    }
+
+    /// Unit of a quantity of a joint or motor; at prismatic joints that of lengths.
+    std::string unit_of(Quantity of, std::size_t place) const
+    {
+        const QuantityRow &row = robot_quantity(of);
+        const std::size_t joint = row.whose == Whose::motor ? robot_.facts.motor_joint[place] : place;
+        const bool slides = row.whose != Whose::shaft && std::isinf(robot_.turn[joint]);
+        const std::string unit = !slides ? row.unit : *row.unit == 'r' ? "m" : *row.unit == 'N' ? "N" : row.unit;
+        constexpr const char *RATES[] = {"", "/s", "/s\xc2\xb2", "/s\xc2\xb3", "/s\xe2\x81\xb4"};
+        return unit + RATES[row.order];
+    }
+
+    std::string field_of(const Reason &x, const std::string &field) const
+    {
+        if (field == "load")
+            return load(x);
+        if (field == "step")
+            return x.quantity == Quantity::motor_position ? "motor " + name_of(x) : place(x);
+        if (field == "kind")
+            return robot_quantity(x.quantity).whose == Whose::joint ? "joint" : "motor";
+        return field == "name"       ? name_of(x)
+               : field == "quantity" ? quantity_of(x)
+               : field == "unit"     ? unit_of(x.quantity, x.place)
+               : field == "value"    ? number(x.value)
+               : field == "limit"    ? number(x.limit)
+               : field == "from"     ? number(x.from)
+                                     : number(x.time, 3);
+    }
+
+    /// Some limits that are exceeded, and how many more are.
+    std::string exceeded(const Reason &worst, Span<const Reason> limits) const
+    {
+        constexpr std::size_t SHOWN = 5;
+        std::string text;
+        const Span<const Reason> found = limits.size() > 0 ? limits : Span<const Reason>(&worst, 1);
+        for (std::size_t i = 0; i < std::min(found.size(), SHOWN); ++i) {
+            const auto &[name, quantity, unit, remark] = parts(found[i]);
+            text += (i > 0 ? "; " : "") + name + ": " + quantity + " " + number(found[i].value) + " " + unit + ", limit " +
+                    number(found[i].limit) + " " + unit + remark;
+        }
+        const std::size_t more = limits.size() > 0 ? limits.size() - std::min(limits.size(), SHOWN) : worst.more;
+        return text + (more > 0 ? "; and " + std::to_string(more) + " more" : "");
+    }
+
+    const RobotTable &robot_;
+};
+
+} // namespace eom
+
+#endif
