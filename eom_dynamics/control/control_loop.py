@@ -17,7 +17,7 @@ from ..exceptions import StateError
 from ..robot import Payload
 from ..trajectory import Spline
 from ..vectors import AXES, JOINTS, MOTORS, TOOLS, of_part
-from .headers import loop_headers
+from .headers import loop_headers, source
 from .online_trajectory import MotionLimits
 from .robot_table import RobotTable, raise_reason
 from .settings import CHOICES, DEFAULTS, MODES, Status, settings_at
@@ -36,10 +36,42 @@ REFUSALS = _refusals()
 Refusal = IntEnum("Refusal", [*REFUSALS], start=0)  # type: ignore[misc]
 Refusal.__doc__ = "Why a reference was refused."
 
-_REASON = np.dtype(
-    {"names": ["value", "limit", "ratio"], "formats": ["f8"] * 3, "offsets": [16, 24, 40], "itemsize": 96}
-)
-"""Members of eom::Reason."""
+
+class Reason(ctypes.Structure):
+    """First members of eom::Reason."""
+
+    _fields_ = (
+        *((name, ctypes.c_int) for name in ("refusal", "quantity")),
+        ("place", ctypes.c_size_t),
+        *((name, ctypes.c_double) for name in ("value", "limit", "time", "ratio")),
+        ("others", ctypes.c_char * 48),
+    )
+
+
+_TYPES: dict[str, Any] = {
+    "bool": ctypes.c_bool,
+    "double": ctypes.c_double,
+    "std::int64_t": ctypes.c_int64,
+    "std::size_t": ctypes.c_uint64,
+}
+"""Of members of eom::LoopState; others are enumerations."""
+
+
+def _members() -> list[tuple[str, Any]]:
+    """Numbers of eom::LoopState, and the counts after them, with their types."""
+    text = source("loop_parameters.hpp")
+    state, counts = (re.search(rf"#define {name}\(X\)((?:.*\\\n)*.*)", text) for name in ("EOM_STATE", "EOM_COUNTS"))
+    assert state is not None and counts is not None
+    numbers = re.findall(r"X\(([\w:]+), (\w+),", state.group(1))
+    members = [(name, _TYPES.get(kind, ctypes.c_int)) for kind, name in numbers]
+    return [*members, *((name, ctypes.c_uint64) for name in re.findall(r"X\((\w+)\)", counts.group(1)))]
+
+
+class LoopRecord(ctypes.Structure):
+    """Numbers of a loop after a cycle, eom::LoopState; to NumPy a structured record of ``np.dtype(LoopRecord)``."""
+
+    _fields_ = _members()
+
 
 EXCEEDS, SUSPECT = 1, 2
 """Bits: a command exceeds limits, a setpoint is not plausible."""
@@ -106,6 +138,9 @@ class ControlLoop:
         self.settings: dict[str, Any] = dict(DEFAULTS)
         self.handle = LoopHandle(table)
         self._library, self.address, self.vectors = self.handle.library, self.handle.address, self.handle.vectors
+        state = ctypes.create_string_buffer(self._library.state_size())
+        self._record, self._place = LoopRecord.from_buffer(state), ctypes.addressof(state)
+        self._read = self._library.loop_state
         self.size: int = self._library.loop_size(self.address)
         self.given_address: int = self._library.loop_rest(self.address, 0)
         n, m, tools = arm.robot.n, len(arm.motor_names), len(arm.robot.tools)
@@ -224,30 +259,37 @@ class ControlLoop:
         place = self.address, len(given), stamps, clock, *of_vectors, results.ctypes.data, codes.ctypes.data
         return codes[: self._library.loop_answer(*place)]
 
+    @property
+    def record(self) -> LoopRecord:
+        """Numbers of the loop at present; the next record takes its place."""
+        self._read(self.address, self._place)
+        return self._record
+
     def number(self, name: str) -> float:
-        """A number of the loop after a cycle, see eom/loop.h, such as ``playing``, or one of eom::LoopCounts."""
-        return float(self._library.loop_number(self.address, name.encode()))
+        """A number of the :attr:`record`, such as ``playing``; NaN for another name."""
+        return float(getattr(self.record, name, np.nan))
 
     def text(self, what: str) -> str:
         """A sentence of the loop, see eom_loop_text(): ``refusal``, ``finding``, ``overload`` or ``slowed``."""
         return str(self._library.loop_text(self.address, what.encode()).decode())
 
-    def violations(self) -> list[tuple[Any, list[str]]]:
+    def violations(self) -> list[tuple[Reason, list[str]]]:
         """Limits that the last command beyond limits exceeds, the worst first.
 
         Returns:
             Each as members of eom::Reason, and name of its joint or motor, quantity, unit and remark.
         """
-        found: list[tuple[Any, list[str]]] = []
-        row = np.zeros(1, _REASON)
-        while texts := self._library.loop_violation(self.address, len(found), row.ctypes.data):
-            found.append((row[0].copy(), texts.decode().split("\x1f")))
+        found: list[tuple[Reason, list[str]]] = []
+        row = Reason()
+        while texts := self._library.loop_violation(self.address, len(found), ctypes.byref(row)):
+            found.append((row, texts.decode().split("\x1f")))
+            row = Reason()
         return found
 
     @property
     def status(self) -> Status:
         """What the command answers."""
-        return Status(int(self.number("status")))
+        return Status(self.record.status)
 
     def carry(self, payload: Payload, blend_time: float, q: Array | None = None) -> None:
         """Have a tool carry a payload from the next setpoint on; efforts pass to the new ones in a time, s.

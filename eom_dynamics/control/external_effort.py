@@ -18,7 +18,7 @@ from ..elastic.elastic_arm import require_arm
 from ..exceptions import StateError
 from ..robot.payload import PayloadLike, payload_shape
 from ..spelling import hint
-from .control_loop import ControlLoop, LoopHandle
+from .control_loop import ControlLoop
 from .measured import SAMPLE_REASONS, STARTED, sample_reason
 from .robot_table import RobotTable, matrices_of, raise_reason
 from .settings import SENSORS
@@ -122,7 +122,7 @@ class ExternalEffortObserver:
         self._needed = tuple(dict.fromkeys(needed))
         table = loop.table if loop else RobotTable(arm)
         table.prepare_observer()
-        self._loop, self._handle = loop, loop.handle if loop else LoopHandle(table)
+        self._loop = loop or ControlLoop(table)
         by_motor = np.array([self.sensors[i] == "motor" for i in arm.motor_joint])
         numbers = {
             "bandwidth": self.bandwidth,
@@ -131,14 +131,15 @@ class ExternalEffortObserver:
         }
         self._set(numbers)
         self._unobserved, self._to_springs = by_motor, matrices_of(arm)["to_springs"]
-        self._motion = self._handle.vectors("observed", {"q": n, "qd": n})
-        self.settling = float(self._handle.library.loop_number(self._handle.address, b"settling"))
+        self._motion = self._loop.vectors("observed", {"q": n, "qd": n})
+        self.settling: float = self._loop.record.settling
         self.reset()
 
     def _set(self, numbers: dict[str, Any]) -> None:
+        library, address = self._loop.handle.library, self._loop.address
         for name, values in numbers.items():
             row = np.ascontiguousarray(values, dtype=float).ravel()
-            reason = self._handle.library.observer_set(self._handle.address, name.encode(), row.ctypes.data, len(row))
+            reason = library.observer_set(address, name.encode(), row.ctypes.data, len(row))
             raise_reason(reason, name)
 
     def watch(self, speeds: Array, errors: Array, noise: Array) -> None:
@@ -147,12 +148,12 @@ class ExternalEffortObserver:
 
     def read(self) -> tuple[Array, Array]:
         """External efforts (n,) and residuals of the motors (m,) after the last sample of the loop, which are taken."""
-        assert self._loop is not None
         n, m = self.arm.robot.n, len(self.arm.motor_names)
         found = self._loop.vectors("external", {"tau": n, "motor_effort": m})
-        self.external, self.settled = found["tau"].copy(), self._loop.number("settled") > 0
+        record = self._loop.record
+        self.external, self.settled = found["tau"].copy(), record.settled
         self.motor_residual = found["motor_effort"].copy()
-        self.motor_residual[self._unobserved | (self._loop.number("efforts") == 0)] = np.nan
+        self.motor_residual[self._unobserved | (not record.efforts)] = np.nan
         return self.external, self.motor_residual
 
     @property
@@ -176,7 +177,7 @@ class ExternalEffortObserver:
     def reset(self) -> None:
         """Forget all samples."""
         gap = np.array([0.0])
-        self._handle.library.observer_set(self._handle.address, b"restart", gap.ctypes.data, 0)
+        self._loop.handle.library.observer_set(self._loop.address, b"restart", gap.ctypes.data, 0)
         self._start = np.nan
         self.external = np.zeros(self.arm.robot.n)
         self.motor_residual = np.full(len(self.arm.motor_names), np.nan)
@@ -267,7 +268,7 @@ class ExternalEffortObserver:
     def _run(self, t: Array, given: dict[str, Array]) -> tuple[list[Array], NDArray[np.intc]]:
         """External efforts (K, n), residuals (K, m), q and qd (K, n), and codes (K,)."""
         rows = np.concatenate([x.reshape(len(t), x.shape[-1]) for x in given.values()], axis=1)
-        library, address = self._handle.library, self._handle.address
+        library, address = self._loop.handle.library, self._loop.address
         places = [(library.loop_vector(address, b"sensed", name.encode()), x.shape[-1]) for name, x in given.items()]
         vectors, bits = np.array(places, dtype=np.uint64), sum({_BITS[name] for name in given})
         n, m = self.arm.robot.n, len(self.arm.motor_names)

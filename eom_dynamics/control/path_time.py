@@ -82,16 +82,16 @@ class PathTime:
         loop.plan(now, 0.0)
         loop.act("play")
         loop.update(now, self._period)
-        if loop.number("stopping"):  # at rest at its end
+        if loop.record.stopping:  # at rest at its end
             return PathStop(0.0, True, 0.0)
         loop.act("stop")
         begin = now
-        while loop.number("stopping") and loop.status is not Status.HELD:
+        while loop.record.stopping and loop.status is not Status.HELD:
             now += round(1e9 * self._period)
             loop.update(now, self._period)
-        on_path = loop.number("on_path") > 0
-        duration = loop.number("stop_end") if on_path else (now - begin) / 1e9
-        excess = loop.number("excess")
+        on_path = loop.record.on_path
+        duration = loop.record.stop_end if on_path else (now - begin) / 1e9
+        excess = loop.record.excess
         if not np.isfinite([duration, excess]).all():
             return PathStop(np.inf, False, np.inf)
         return PathStop(duration, on_path, excess)

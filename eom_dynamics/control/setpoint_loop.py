@@ -18,7 +18,7 @@ from ..elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ..exceptions import DoubtfulSetpointError, EomDynamicsError, StateError, StiffnessError, TrajectoryError
 from ..robot import Payload
 from . import diagnosis
-from .control_loop import EXCEEDS, REFUSALS, ControlLoop, Refusal, rows
+from .control_loop import EXCEEDS, REFUSALS, ControlLoop, LoopRecord, Refusal, rows
 from .online_trajectory import limits_of_joints
 from .robot_table import RobotTable
 from .serialized import Shape, ShapeCall
@@ -156,9 +156,14 @@ class SetpointLoop:
         return rows(self.loop.setpoint, STATE_NAMES)
 
     @property
+    def record(self) -> LoopRecord:
+        """Numbers of the loop at present, as :attr:`.ControlLoop.record`."""
+        return self.loop.record
+
+    @property
     def moves(self) -> bool:
         """Whether joints, wrenches, stiffness or base change at the command."""
-        return bool(self.loop.number("moves"))
+        return bool(self.record.moves)
 
     @property
     def limits_rates(self) -> bool:
@@ -173,25 +178,25 @@ class SetpointLoop:
     def violations(self) -> tuple[LimitViolation, ...]:
         """Limits that the last command beyond limits exceeds, before any clipping, the worst first."""
         return tuple(
-            LimitViolation(name, quantity, float(x["value"]), float(x["limit"]), unit, float(x["ratio"]), remark=remark)
+            LimitViolation(name, quantity, x.value, x.limit, unit, x.ratio, remark=remark)
             for x, (name, quantity, unit, remark) in self.loop.violations()
         )
 
     @property
     def suspicions(self) -> Counter[str]:
         """How many setpoints were not plausible since the stream began, by check."""
-        counts = {check: int(self.loop.number(name)) for check, name in _COUNTS.items()}
+        record = self.loop.record
+        counts = {check: getattr(record, name) for check, name in _COUNTS.items()}
         return Counter({check: count for check, count in counts.items() if count})
 
     def suspicion(self) -> str:
         """What was not plausible last; empty for nothing."""
-        number, names = self.loop.number, self.arm.robot.joint_names
-        if number("finding") == _CONSISTENCY:
-            field, joint = (int(number(f"finding_{part}")) for part in ("field", "joint"))
+        found, names = self.loop.record, self.arm.robot.joint_names
+        if found.finding == _CONSISTENCY:
             if len(self._window) == self._window.maxlen:
                 times, states = (np.array(rows) for rows in zip(*self._window, strict=True))
-                joints = int(number("finding_joints"))
-                self._text = diagnosis.inconsistency_text(names, times, states, field, joint, joints)
+                place = found.finding_field, found.finding_joint, found.finding_joints
+                self._text = diagnosis.inconsistency_text(names, times, states, *place)
                 self._window.clear()  # a verdict holds until the next window is complete
             return self._text
         return self.loop.text("finding")

@@ -167,7 +167,9 @@ int main(int, char **arguments)
         const int code = eom_loop_run(loop, now, 1e-3);
         ++answers[static_cast<std::size_t>(code + 3)];
         eom_loop_act(loop, "release");
-        if (eom_loop_number(loop, "valid") > 0)
+        eom_state state;
+        eom_loop_state(loop, &state);
+        if (state.valid)
             for (const char *name : {"drive_effort", "drive_position"})
                 if (!std::isfinite(*eom_loop_vector(loop, "sent", name))) {
                     std::printf("%s is not finite after cycle %zu\n", name, cycles);

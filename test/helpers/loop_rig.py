@@ -27,8 +27,6 @@ NUMBERS = (
 )
 """Numbers of the loop that are recorded in each cycle."""
 
-_KEYS = tuple(name.encode() for name in NUMBERS)
-
 
 @cache
 def table_of(robot: str | Robot) -> RobotTable:
@@ -180,14 +178,15 @@ class LoopRig:
         """A cycle, which is recorded: 0 if its reference was followed, > 0 why it was refused, < 0 if in doubt."""
         if self.count == len(self.rows):
             self._resize(2 * self.count)
-        k, number, at = self.count, self.library.loop_number, self.address
+        k, at = self.count, self.address
         if self.hosted:
             self._plan()
         cycle = self.library.loop_update if self.hosted else self.library.loop_run
         self.codes[k] = code = cycle(at, self.now, 1e-3)
         self.times[k], self.given[k], self._refers = self.now, self._refers, False
         self.rows[k] = self._window
-        self.numbers[k] = [number(at, key) for key in _KEYS]
+        state = self.loop.record
+        self.numbers[k] = [getattr(state, name) for name in NUMBERS]
         self.count += 1
         self.now += step
         return int(code)
@@ -213,7 +212,7 @@ class LoopRig:
             self.run()
 
     def number(self, name: str) -> float:
-        return float(self.library.loop_number(self.address, name.encode()))
+        return self.loop.number(name)
 
     @property
     def q(self) -> Array:

@@ -164,50 +164,20 @@ struct Hosted final : eom_loop {
         return text.c_str();
     }
 
-    /// A number: eom_loop_number().
-    double number(const char *name) const
+    /// Writes what happened until now: eom_loop_state().
+    void tell(LoopState &x) const noexcept
     {
-        const LoopCounts &counts = loop.counts();
         const auto &plan = loop.player().planned();
         const auto progress = loop.watchdog().progress();
         const PathState path = loop.watchdog().path_state();
-        const Finding &finding = loop.finding();
+        const Finding &found = loop.finding();
         const auto &commander = loop.commander();
         const auto &y = loop.output();
-#define EOM_NUMBERED(name, value) {name, static_cast<double>(value)}
-#define EOM_OF(object, name) EOM_NUMBERED(#name, object.name)
-#define EOM_SAID(object, name) EOM_NUMBERED(#name, object.name())
-#define EOM_PART(object, name) EOM_NUMBERED(#object "_" #name, object.name)
-        const struct {
-            const char *name;
-            double value;
-        } values[] = {
-            EOM_OF(y, status), EOM_OF(y, valid), EOM_OF(y.setpoint, on_base), EOM_OF(y.setpoint, loaded), EOM_NUMBERED("given_on_base", given.on_base),
-            EOM_SAID(loop, playing), EOM_SAID(loop, waiting), EOM_SAID(loop, blending), EOM_SAID(loop, aiming),
-            EOM_SAID(loop, arrived), EOM_SAID(loop, off_path), EOM_SAID(loop, touched), EOM_SAID(loop, blinded),
-            EOM_SAID(loop, moved_at),
-            EOM_OF(loop, paused), EOM_OF(loop, speed_scaling), EOM_NUMBERED("slowed_to", loop.governor().least()),
-            EOM_NUMBERED("latest", loop.clock()), EOM_SAID(loop, lost_time), EOM_SAID(commander, mode), EOM_SAID(commander, payload_stays),
-            EOM_SAID(commander, final_efforts), EOM_NUMBERED("beyond_limit", commander.led_beyond()),
-            EOM_SAID(commander.impedance(), softened), EOM_NUMBERED("moves", !rests(y.setpoint)),
-            EOM_OF(progress, lost), EOM_OF(progress, held), EOM_OF(progress, stopping), EOM_OF(progress, fed),
-            EOM_OF(progress, age), EOM_OF(progress, stop_end), EOM_OF(progress, excess), EOM_OF(progress, on_path),
-            EOM_OF(progress, ended_at_rest), EOM_NUMBERED("path_time", path[0]), EOM_NUMBERED("pace", path[1]),
-            EOM_NUMBERED("pace_limited", loop.player().limited()),
-            EOM_NUMBERED("allowed_pace", loop.player().allowed(loop.speed_scaling)),
-            EOM_PART(plan, waits), EOM_PART(plan, start), EOM_PART(plan, end),
-            EOM_OF(counts, cycles), EOM_OF(counts, followed), EOM_OF(counts, refused), EOM_OF(counts, over_limits),
-            EOM_OF(counts, timeouts), EOM_OF(counts, refused_payloads), EOM_OF(counts, suspect_stamps),
-            EOM_OF(counts, jumps), EOM_OF(counts, inconsistent), EOM_OF(counts, without_stamp), EOM_OF(counts, contacts), EOM_OF(counts, early), EOM_NUMBERED("early_waits", loop.early()),
-            EOM_OF(counts, unmeasured), EOM_SAID(contact, settled), EOM_NUMBERED("contact", contact.found()),
-            EOM_NUMBERED("contact_joint", contact.touched().joint), EOM_NUMBERED("contact_effort", contact.touched().effort),
-            EOM_NUMBERED("contact_threshold", contact.touched().threshold), EOM_SAID(observer, settling),
-            EOM_OF(observer.sensed(), efforts), EOM_NUMBERED("finding", finding.check), EOM_PART(finding, field),
-            EOM_PART(finding, joint), EOM_PART(finding, joints), EOM_PART(finding, time), EOM_PART(finding, step),
-            EOM_PART(finding, allowed), EOM_PART(finding, difference), EOM_PART(finding, factor),
-        };
-        const auto *found = named(values, name);
-        return found ? found->value : std::nan("");
+#define EOM_TAKE(Type, name, value) x.name = static_cast<Type>(value);
+        EOM_STATE(EOM_TAKE)
+        x.counts = loop.counts();
+        x.reason = reason(), x.overload = commander.overload(), x.found = found;
+        x.payload_refusal = loop.payload_refusal();
     }
 
     const RobotTable &table;

@@ -377,9 +377,11 @@ const char *eom_loop_violation(eom_loop *loop, size_t number, eom_reason *reason
     });
 }
 
-double eom_loop_number(const eom_loop *loop, const char *name)
+size_t eom_state_size() { return sizeof(eom_state); }
+
+void eom_loop_state(const eom_loop *loop, eom_state *state)
 {
-    return on(loop, [=](const auto &of) { return of.number(name); });
+    on(loop, [=](const auto &of) { of.tell(*state); });
 }
 
 void eom_loop_post_rest(eom_loop *loop, int on_base)
@@ -547,15 +549,4 @@ double eom_motion_step(eom_motion *motion, size_t cycles, double *states)
 }
 
 int eom_motion_arrived(const eom_motion *motion) { return motion->arrived(); }
-}
-
-eom::LoopState eom::state_of(const eom_loop &loop) noexcept
-{
-    return on(&loop, [](const auto &of) -> LoopState {
-        const auto &x = of.loop;
-        return {x.output().status, x.output().valid, x.playing(), x.waiting(), x.aiming(), x.arrived(), x.counts(), of.reason(),
-                x.payload_refusal(), x.commander().overload(), x.finding(), x.commander().mode(), x.commander().led_beyond(),
-                x.blinded(), of.contact.settled(), of.contact.found(), x.touched(), of.contact.touched(), x.off_path(), x.paused,
-                x.speed_scaling, x.player().allowed(x.speed_scaling), x.watchdog().progress().ended_at_rest, x.lost_time()};
-    });
 }

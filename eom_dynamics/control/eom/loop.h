@@ -15,10 +15,12 @@
 #include "robot_table.hpp"
 typedef eom::RobotTable eom_robot;
 typedef eom::Reason eom_reason;
+typedef eom::LoopState eom_state;
 extern "C" {
 #else
 typedef struct eom_robot eom_robot;
 typedef struct eom_reason eom_reason;
+typedef struct eom_state eom_state;
 #endif
 
 /* What follows is seen from outside of the library, whose templates are not: another one may have its own. */
@@ -159,9 +161,9 @@ const char *eom_loop_text(eom_loop *loop, const char *what);
  * many. */
 const char *eom_loop_violation(eom_loop *loop, size_t number, eom_reason *reason);
 
-/* A number of the loop by a name of Hosted::number() in hosted_loop.hpp, NaN for another name. "latest" and "moved_at" are ns,
- * other times s; "off_path" is an eom::OffPath, "finding" an eom::Check; "beyond_limit" counts joints from 1. */
-double eom_loop_number(const eom_loop *loop, const char *name);
+/* Writes what happened until now: an eom::LoopState, of a size in bytes. */
+size_t eom_state_size(void);
+void eom_loop_state(const eom_loop *loop, eom_state *state);
 
 /* --- From another thread ------------------------------------------------------------------------------------------ */
 
@@ -234,13 +236,6 @@ int eom_motion_arrived(const eom_motion *motion);
 
 #ifdef __cplusplus
 }
-
-namespace eom {
-
-/// What happened until a cycle.
-LoopState state_of(const eom_loop &loop) noexcept;
-
-} // namespace eom
 #endif
 
 #pragma GCC visibility pop

@@ -97,17 +97,14 @@ bool follows(const LoopOutput<Robot> &output, const Measurement<Robot> &measured
                                  alike(measured.motor_velocity, y.motor_velocity, y.motor_acceleration)));
 }
 
-/// Counts since the last restart.
+/// Counts since the last restart. Of setpoints that are not plausible, or not known to be, refused or not; of early ones, whose
+/// stamps ran ahead of their arrival, see StampLeads; and of cycles of a mode that needs measurements without usable ones.
+#define EOM_COUNTS(X) \
+    X(cycles) X(followed) X(refused) X(over_limits) X(timeouts) X(refused_payloads) X(suspect_stamps) X(jumps) X(inconsistent) \
+    X(without_stamp) X(early) X(unmeasured) X(contacts)
 struct LoopCounts {
-    std::uint64_t cycles = 0, followed = 0, refused = 0, over_limits = 0, timeouts = 0, refused_payloads = 0;
-    /// Setpoints that are not plausible, or not known to be, refused or not.
-    std::uint64_t suspect_stamps = 0, jumps = 0, inconsistent = 0, without_stamp = 0;
-    /// Setpoints that have waited, as their stamps ran ahead of their arrival: see StampLeads.
-    std::uint64_t early = 0;
-    /// Cycles of a mode that needs measurements without usable ones.
-    std::uint64_t unmeasured = 0;
-    /// Contacts that have begun.
-    std::uint64_t contacts = 0;
+#define EOM_COUNT(name) std::uint64_t name = 0;
+    EOM_COUNTS(EOM_COUNT)
     std::uint64_t suspect() const noexcept { return suspect_stamps + jumps + inconsistent + without_stamp; }
 };
 
@@ -126,27 +123,38 @@ struct Touched {
 /// What leads in place of a trajectory, without a path on which it could pause or change its speed.
 enum class OffPath { nothing, target, references };
 
-/// What happened until a cycle.
+/// Numbers of a loop by type, name and value; times in s, but "latest" and "moved_at" in ns; beyond_limit counts joints from 1.
+#define EOM_STATE(X) \
+    X(Status, status, y.status) X(bool, valid, y.valid) X(bool, on_base, y.setpoint.on_base) X(bool, loaded, y.setpoint.loaded) \
+    X(bool, playing, loop.playing()) X(bool, waiting, loop.waiting()) X(bool, blending, loop.blending()) \
+    X(bool, aiming, loop.aiming()) X(bool, arrived, loop.arrived()) X(OffPath, off_path, loop.off_path()) \
+    X(bool, touched, loop.touched()) X(bool, blinded, loop.blinded()) X(bool, early_waits, loop.early()) \
+    X(bool, paused, loop.paused) X(double, speed_scaling, loop.speed_scaling) X(double, slowed_to, loop.governor().least()) \
+    X(std::int64_t, latest, loop.clock()) X(std::int64_t, moved_at, loop.moved_at()) X(double, lost_time, loop.lost_time()) \
+    X(Mode, mode, commander.mode()) X(bool, payload_stays, commander.payload_stays()) \
+    X(bool, final_efforts, commander.final_efforts()) X(std::size_t, beyond_limit, commander.led_beyond()) \
+    X(double, softened, commander.impedance().softened()) X(bool, moves, !rests(y.setpoint)) \
+    X(bool, lost, progress.lost) X(bool, held, progress.held) X(bool, stopping, progress.stopping) X(bool, fed, progress.fed) \
+    X(double, age, progress.age) X(double, stop_end, progress.stop_end) X(double, excess, progress.excess) \
+    X(bool, on_path, progress.on_path) X(bool, ended_at_rest, progress.ended_at_rest) X(double, path_time, path[0]) \
+    X(double, pace, path[1]) X(bool, pace_limited, loop.player().limited()) \
+    X(double, allowed_pace, loop.player().allowed(loop.speed_scaling)) X(bool, plan_waits, plan.waits) \
+    X(double, plan_start, plan.start) X(double, plan_end, plan.end) X(bool, settled, contact.settled()) \
+    X(bool, contact, contact.found()) X(std::size_t, contact_joint, contact.touched().joint) \
+    X(double, contact_effort, contact.touched().effort) X(double, contact_threshold, contact.touched().threshold) \
+    X(double, settling, observer.settling()) X(bool, efforts, observer.sensed().efforts) X(Check, finding, found.check) \
+    X(std::size_t, finding_field, found.field) X(std::size_t, finding_joint, found.joint) \
+    X(std::size_t, finding_joints, found.joints) X(double, finding_time, found.time) X(double, finding_step, found.step) \
+    X(double, finding_allowed, found.allowed) X(double, finding_difference, found.difference) X(double, finding_factor, found.factor)
+
+/// What happened until a cycle: its numbers, and what texts are of.
 struct LoopState {
-    Status status = Status::waiting;
-    bool valid = false, playing = false, waiting = false, aiming = false, arrived = false;
+#define EOM_NUMBER_OF_STATE(Type, name, value) Type name{};
+    EOM_STATE(EOM_NUMBER_OF_STATE)
     LoopCounts counts;
-    Reason reason;
+    Reason reason, overload; ///< the last one is that of Commander::overload()
+    Finding found;
     const char *payload_refusal = nullptr;
-    Reason overload; ///< as Commander::overload()
-    Finding finding;
-    Mode mode = Mode::position;
-    std::size_t beyond = 0; ///< as Commander::led_beyond()
-    bool blinded = false;   ///< as ControlLoop::blinded()
-    /// Whether external efforts are known, there is contact, and references are refused after it; where it was last.
-    bool settled = false, contact = false, refuses = false;
-    Touched touched{};
-    /// Of trajectories: what leads in place of one, whether they pause, and their speed, as wanted and as limits allow it so far.
-    OffPath off_path = OffPath::nothing;
-    bool paused = false;
-    double speed_scaling = 1, allowed_pace = 1;
-    bool ended_at_rest = false; ///< as Watchdog::progress()
-    double lost_time = 0;       ///< as ControlLoop::lost_time()
 };
 
 namespace detail {

@@ -108,11 +108,11 @@ class CommandTopics:
         """Publish the command of a loop that remains in effect after the last one, whose efforts may have faded."""
         remain, logger = self._node.get_parameter("effort_on_deactivate").value, self._node.get_logger()
         loop.configure(effort_on_deactivate=remain)
-        if not loop.loop.number("valid"):
+        if not loop.record.valid:
             logger.error("no last command: the arm is not where it was commanded, and cannot be held where it is")
             return
         loop.loop.act("release")
-        if remain == "gravity" and not loop.loop.number("final_efforts"):
+        if remain == "gravity" and not loop.record.final_efforts:
             remain = "zero, as they were ramped down" if faded else "zero, as those of gravity cannot be computed"
             if not faded:
                 logger.error(f"efforts: {remain}: a spring is slack at this position, or numbers would be too large")

@@ -112,7 +112,7 @@ class ContactTopics:
         if loop is None or observer is None or blocks is None:
             return
         external, _ = observer.read()
-        if loop.loop.number("blending"):
+        if loop.record.blending:
             blocks.clear()
         elif observer.settled:
             blocks.add(1e-9 * self._clock.now(), *observer.motion, external)
@@ -123,7 +123,7 @@ class ContactTopics:
             self._efforts.publish(message)
         if observer.settled and self._wrenches.get_subscription_count():
             self._wrenches.publish(self._wrench(observer, stamp))
-        found = loop.loop.number("contact") > 0
+        found = loop.record.contact
         if found != self._in_contact:
             self._in_contact = found
             self._change(loop, stamp)
@@ -139,8 +139,8 @@ class ContactTopics:
             raise StateError("external efforts are not observed: set external_effort.sensors")
         if not 0 < duration <= LONGEST_TIME:
             raise StateError(f"duration must be more than 0 s and at most {LONGEST_TIME:g} s, is {duration:g}")
-        if self._loop.loop.number("blending"):
-            begins = "" if self._loop.loop.number("valid") else ", which begins with the first setpoint or target"
+        if self._loop.record.blending:
+            begins = "" if self._loop.record.valid else ", which begins with the first setpoint or target"
             raise StateError(f"the payload is changing{begins}: ask again after that")
         blocks = self._blocks.since(1e-9 * self._clock.now() - duration)
         carried = self._loop.evaluator.payload.copy()
@@ -160,9 +160,8 @@ class ContactTopics:
 
     def _change(self, loop: SetpointLoop, stamp: object) -> None:
         """Publish that contact begins or has ended, and at its begin have the node react."""
-        number, robot = loop.loop.number, loop.arm.robot
-        joint = int(number("contact_joint"))
-        effort, threshold = number("contact_effort"), number("contact_threshold")
+        record, robot = loop.record, loop.arm.robot
+        joint, effort, threshold = record.contact_joint, record.contact_effort, record.contact_threshold
         name, kind = robot.joint_names[joint], robot.independent_joints[joint].type
         message = self._message(in_contact=self._in_contact, joint_name=name, effort=effort, threshold=threshold)
         message.header.stamp = stamp
@@ -179,7 +178,7 @@ class ContactTopics:
         """What contact does to references now; empty for nothing."""
         if self._loop is None or self._observer is None or self._node.get_parameter("on_contact").value == "ignore":
             return ""
-        if self._loop.loop.number("touched"):
+        if self._loop.record.touched:
             return f"contact at {self.last}: {SAID['until_rest']}"
         return f"contact at {self.last}" if self._in_contact else ""
 

@@ -63,10 +63,10 @@ class Modes:
         """Make a cycle after a sample, or for lack of one."""
         loop = self._loop
         self._say()
-        if loop is None or (self._mode == MODES[0] and not loop.loop.number("mode")):
+        if loop is None or (self._mode == MODES[0] and not loop.record.mode):
             return
         now = self._clock.now()
-        if not loop.loop.number("valid"):
+        if not loop.record.valid:
             loop.loop.restart(now=now)
         self._last = now
         self._publish(loop, now)
@@ -76,7 +76,7 @@ class Modes:
 
     def _say(self) -> None:
         """Log a change of the mode, and its end for lack of measurements, also by the cycle of a setpoint."""
-        if self._loop is not None and (mode := MODES[int(self._loop.loop.number("mode"))]) != self._said:
+        if self._loop is not None and (mode := MODES[self._loop.record.mode]) != self._said:
             self._node.get_logger().info(f"mode: {self._said} -> {mode}")
             self._said = mode
         ended, why = self._ended, self.blinded
@@ -86,7 +86,7 @@ class Modes:
 
     def _look(self) -> None:
         """Make a cycle if there was no sample for a while."""
-        begun = self._loop is not None and (self._loop.loop.number("mode") or self.blinded)
+        begun = self._loop is not None and (self._loop.record.mode or self.blinded)
         if self._mode == MODES[0] and not begun:
             self._timer.cancel()
         elif begun and 1e-9 * (self._clock.now() - self._last) > _LOOK / 2:
@@ -95,7 +95,7 @@ class Modes:
     @property
     def blinded(self) -> str:
         """Why the mode has ended, or has not begun; else empty."""
-        if self._loop is None or self._mode == MODES[0] or not self._loop.loop.number("blinded"):
+        if self._loop is None or self._mode == MODES[0] or not self._loop.record.blinded:
             return ""
         missing = self._measured.missing or "motors are measured again, or have jumped"
         state = f"{self._mode} has ended, feedforward alone carries the arm and does not hold it"
@@ -104,7 +104,7 @@ class Modes:
     @property
     def beyond(self) -> str:
         """Which joint was led beyond its limits, as a clause; else empty."""
-        joint = int(self._loop.loop.number("beyond_limit")) if self._loop is not None else 0
+        joint = self._loop.record.beyond_limit if self._loop is not None else 0
         if self._loop is None or not joint:
             return ""
         robot = self._loop.arm.robot
@@ -114,6 +114,6 @@ class Modes:
 
     def report(self) -> dict[str, str]:
         """Values for diagnostics."""
-        if self._loop is None or (self._mode == MODES[0] and not self._loop.loop.number("mode")):
+        if self._loop is None or (self._mode == MODES[0] and not self._loop.record.mode):
             return {}
-        return {"mode": MODES[int(self._loop.loop.number("mode"))], "mode, wanted": self._mode}
+        return {"mode": MODES[self._loop.record.mode], "mode, wanted": self._mode}

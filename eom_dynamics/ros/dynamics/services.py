@@ -115,8 +115,8 @@ class PayloadTopic:
         values = payload_values(dict(zip(tools, loop.evaluator.payload[:, 0], strict=True)))
         if self._waiting:
             values["payload"] = "is compiled for the first time"
-        elif "payload" in values and loop.loop.number("blending") and loop.loop.number("valid"):
-            stays = loop.loop.number("payload_stays")
+        elif "payload" in values and (record := loop.record).blending and record.valid:
+            stays = record.payload_stays
             values["payload"] += f"; changes no further: {loop.loop.text('overload')}" if stays else "; changing"
         return values
 
@@ -194,7 +194,7 @@ class PayloadTopic:
                     self._worker.submit(partial(_prepare, loop), lambda error: self._ready(table, error))
                 return
             self._measured.locate(loop)
-            loop.carry(payload, message.blend_time, None if loop.loop.number("valid") else self._measured.found)
+            loop.carry(payload, message.blend_time, None if loop.record.valid else self._measured.found)
             self._contact.forget()
             self._go_on()
             response.success = True

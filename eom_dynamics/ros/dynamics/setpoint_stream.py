@@ -177,7 +177,7 @@ class SetpointStream:
         names = [(x.arm.robot.joint_names, x.arm.motor_names) for x in (loop, present)]
         if names[0] != names[1]:
             return "it has other joints or motors than the arm that is commanded: deactivate the node first"
-        if mode := int(present.loop.number("mode")):
+        if mode := present.record.mode:
             return f"the arm is in the mode {MODES[mode]}: set the parameter mode to position"
         return "the arm moves, the robot is taken once it rests" if self.leads or present.moves else ""
 
@@ -237,7 +237,7 @@ class SetpointStream:
         pauses, does = loop is not None and reaction == "hold" and self.player.playing, ""
         if pauses:
             does = ": what is played pauses on its path, call ~/resume"
-        elif loop is not None and loop.loop.number("aiming"):
+        elif loop is not None and loop.record.aiming:
             does = ": the arm goes back to where it was commanded 0.2 s before"
         self._node.get_logger().warning(f"{cause} (on_contact: {reaction}){does}")
         if loop is None:
@@ -248,7 +248,7 @@ class SetpointStream:
             self.player.pause(True, cause)
         else:
             self.player.stop(cause)
-            if loop.loop.number("aiming"):
+            if loop.record.aiming:
                 self.targets.go_on()
             elif (last := self._commands.sent_of) is not None:
                 self.supervision.come_to_rest(last, cause)
@@ -261,7 +261,7 @@ class SetpointStream:
     def end_trajectory(self, cause: str) -> None:
         """End a trajectory that is played or waits, and hold the arm at rest, unless a stream leads."""
         leads, last = self.leads, self._commands.sent_of
-        streams = not leads and last is not None and last.loop.number("off_path") == _STREAMS
+        streams = not leads and last is not None and last.record.off_path == _STREAMS
         self.player.stop(cause)
         if not streams:
             self._stop_unfinished(cause)
@@ -387,7 +387,7 @@ class SetpointStream:
     def require_radians(self, q: Array) -> None:
         """Refuse a first position (n,) that seems to be in degrees; only with ``safety: strict``."""
         strict = self._node.get_parameter("safety").value == "strict"
-        if strict and self.loop is not None and not self.loop.loop.number("fed"):
+        if strict and self.loop is not None and not self.loop.record.fed:
             self.loop.require_radians(q)
 
     def _sent(self, header: Header, loop: SetpointLoop, cycle: Callable[[], int], started: int) -> int | None:
@@ -440,16 +440,17 @@ class SetpointStream:
 
     def _publish_measured(self, loop: SetpointLoop, now: int, *, always: bool = True) -> bool:
         """Run a cycle without references, unless others go on; publish always, or a new command; return whether."""
-        number = loop.loop.number
-        busy = self.player.playing or number("aiming") or self.supervision.responding
+        record = loop.record
+        busy = self.player.playing or record.aiming or self.supervision.responding
         idle = not always and self._commands.sent_of is None
         if self.closed or busy or idle:
             return False
-        followed = number("followed")
+        followed = record.followed
         loop.loop.update(now)
-        if number("blending") and number("payload_stays"):
+        record = loop.record
+        if record.blending and record.payload_stays:
             self._node.warn("the payload changes no further", loop.loop.text("overload"))
-        if not (number("valid") and (always or number("followed") > followed)):
+        if not (record.valid and (always or record.followed > followed)):
             return False
         self._shapes.forget()
         self._commands.publish(self._last_header(), loop, loop.loop.status)

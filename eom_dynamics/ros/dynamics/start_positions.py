@@ -72,12 +72,12 @@ class StartPositions:
         try:
             q = self.read()
         except StateError as error:
-            if not (self._unchecked or loop.loop.number("valid")):
+            if not (self._unchecked or loop.record.valid):
                 text = "the start is not compared with where the arm is"
                 self._node.get_logger().warning(f"{text}: {printable(str(error))}")
             self._unchecked = True
             return
-        if not loop.loop.number("valid") or np.abs(q - loop.state[0]).max() > _STILL:
+        if not loop.record.valid or np.abs(q - loop.state[0]).max() > _STILL:
             loop.loop.restart(q)
 
     def locate(self, loop: SetpointLoop, now: int | None = None, *, ends: bool = False) -> bool:
@@ -86,8 +86,8 @@ class StartPositions:
         Positions count that came at least 0.1 s after the last change of the command. Without any, this is logged once.
         """
         now = self._now() if now is None else now
-        rested = now - int(loop.loop.number("moved_at"))
-        if rested <= LONGEST_GAP or not loop.loop.number("valid"):
+        rested = now - loop.record.moved_at
+        if rested <= LONGEST_GAP or not loop.record.valid:
             return False
         q = None
         try:
@@ -101,14 +101,14 @@ class StartPositions:
             self._unmeasured = True
         before = loop.state[0]
         strays = loop.loop.locate(now, q, ends=ends)
-        if loop.loop.number("valid") and (loop.state[0] != before).any():
+        if loop.record.valid and (loop.state[0] != before).any():
             begins = "the last command holds it" if ends else "motion begins"
             self._node.get_logger().warning(f"{away(loop, before, loop.state[0])}: {begins} where it is measured")
         return strays
 
     def distance(self, loop: SetpointLoop) -> str:
         """How far the arm is measured from where a loop has commanded it, beyond tolerance; empty if it is not."""
-        rested = self._now() - int(loop.loop.number("moved_at"))
+        rested = self._now() - loop.record.moved_at
         try:
             q, age = self._recent()
         except StateError:

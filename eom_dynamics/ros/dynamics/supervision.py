@@ -12,6 +12,7 @@ from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 
+from ...control.control_loop import LoopRecord
 from ...control.setpoint_loop import SetpointLoop
 from ...control.settings import DEFAULTS, LONGEST_GAP, Status
 from ...elastic import LimitViolation
@@ -112,16 +113,16 @@ class Supervision:
         """State of the stream."""
         if self._loop is None:
             return Phase.WAITING
-        number, status = self._loop.loop.number, self._loop.loop.status
-        lost = number("lost") > 0
-        if (lost or number("held")) and number("stopping"):
+        record = self._loop.record
+        status, lost = Status(record.status), record.lost
+        if (lost or record.held) and record.stopping:
             if lost and self._loop.loop.settings["on_setpoint_loss"] == "ramp":
                 return Phase.RAMPING if status is Status.RAMPING else Phase.RELEASED
             return Phase.STOPPING if status is Status.STOPPING else Phase.HELD
         if lost:
             return Phase.LOST
         # At the end of a trajectory, the arm is at rest as intended.
-        return Phase.STREAMING if number("fed") and not number("stopping") else Phase.WAITING
+        return Phase.STREAMING if record.fed and not record.stopping else Phase.WAITING
 
     @property
     def responding(self) -> bool:
@@ -201,15 +202,15 @@ class Supervision:
     @property
     def _overtaken(self) -> bool:
         """Whether a motion or a mode has begun in the place of the response, of which nothing has been sent yet."""
-        number = self._loop.loop.number if self._loop else lambda name: 0.0
-        return not (number("held") or number("lost"))
+        record = self._loop.record if self._loop else LoopRecord()
+        return not (record.held or record.lost)
 
     def answered(self, loop: SetpointLoop) -> None:
         """Record a setpoint, or a sample of a trajectory, whose command has been sent."""
         if self._responds:
             self._responds = False
             self._responses.cancel()
-            if not (self._playing() or loop.loop.number("aiming")):
+            if not (self._playing() or loop.record.aiming):
                 self._node.get_logger().info("setpoints are back")
         self._loop, self._cause = loop, ""
         self._fed = True
@@ -243,12 +244,12 @@ class Supervision:
             values["watchdog"] = phase.value
         values |= present({"setpoints lost": self.losses, "last loss": self.last_loss})
         if self._loop is not None:
-            values |= present({"early setpoints": int(self._loop.loop.number("early"))})
+            values |= present({"early setpoints": self._loop.record.early})
             counts = self._loop.suspicions
             values |= {f"in doubt: {check}": str(count) for check, count in sorted(counts.items())}
         if self._clock_stands_still and level <= Level.WARN:
             level, message = Level.WARN, _CLOCK_STANDS_STILL
-        if self._loop is not None and self._loop.loop.number("ended_at_rest"):
+        if self._loop is not None and self._loop.record.ended_at_rest:
             message = f"{_ENDED_AT_REST}: {self._cause}"
         elif phase in _MESSAGES and (self._cause or phase is Phase.LOST):
             own, what = _MESSAGES[phase]
@@ -296,11 +297,12 @@ class Supervision:
             return
         # A loss after a pause must not lead an arm back that rested.
         paused = not fed and loop.loop.settings["setpoint_timeout"] > 1e-9 * LONGEST_GAP
-        if paused and not (loop.moves or loop.loop.number("lost")):
+        if paused and not (loop.moves or loop.record.lost):
             self.locate(loop)
-        waits, followed = loop.loop.number("early_waits"), loop.loop.number("followed")
+        record = loop.record
+        waits, followed = record.early_waits, record.followed
         code = loop.loop.update(now)
-        if waits and loop.loop.number("followed") > followed and loop.loop.status is Status.FRESH:
+        if waits and loop.record.followed > followed and loop.loop.status is Status.FRESH:
             self._publish(loop, code)
             self.answered(loop)
         if not self.notice_loss(now, code) and not (fed or self._ticks % self._count_every) and not self._publishers():
@@ -309,9 +311,9 @@ class Supervision:
     def notice_loss(self, now: int = -1, code: int = 0) -> bool:
         """Respond to a loss that a cycle has found, also that of a refused setpoint; arguments as of _respond."""
         loop = self._loop
-        if loop is None or self._responds or self._cause or not loop.loop.number("lost"):
+        if loop is None or self._responds or self._cause or not loop.record.lost:
             return False
-        age, timeout = loop.loop.number("age"), loop.loop.settings["setpoint_timeout"]
+        age, timeout = loop.record.age, loop.loop.settings["setpoint_timeout"]
         self._respond(loop, f"no valid setpoint for {age:.3g} s (setpoint_timeout {timeout:g} s)", now, code)
         return True
 
@@ -333,7 +335,7 @@ class Supervision:
         fades = f"efforts fade to zero within {ramp:g} s, {stops}"
         what = {"hold": stops, "ramp": fades, "deactivate": "the node stops the arm and deactivates itself"}
         response = what.get(policy, "nothing is done (on_setpoint_loss: none)")
-        if loop.loop.number("ended_at_rest"):
+        if loop.record.ended_at_rest:
             logger.info(f"{_ENDED_AT_REST}: {cause}")
         else:
             self.losses += 1
@@ -376,7 +378,8 @@ class Supervision:
 
 
 def _description_of_stop(loop: SetpointLoop) -> str:
-    excess, duration = loop.loop.number("excess"), loop.loop.number("stop_end")
+    record = loop.record
+    excess, duration = record.excess, record.stop_end
     if not isfinite(excess):
         return "its position is held, as no stop is possible: numbers would be too large, or a spring slack"
     beyond = f", beyond limits by {100 * excess / 2:.2g} % of their range" if excess > 0 else ""

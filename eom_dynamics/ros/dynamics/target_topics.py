@@ -13,7 +13,7 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from ...arrays import Array
-from ...control.control_loop import Refusal
+from ...control.control_loop import LoopRecord, Refusal
 from ...control.joint_order import JointOrder
 from ...control.online_trajectory import MotionLimits, motion_limits, read_chunk, read_target
 from ...control.setpoint_loop import SetpointLoop
@@ -102,7 +102,7 @@ class TargetTopics:
 
     def leads(self, loop: SetpointLoop | None) -> bool:
         """Whether a target leads a loop; without a call of the loop before its first target."""
-        return loop is not None and loop is self._limited and loop.loop.number("aiming") > 0
+        return loop is not None and loop is self._limited and loop.record.aiming
 
     def receive(self, message: Any) -> None:
         """Aim at a target, or follow a chunk; refuse an invalid one, after which the last one stays."""
@@ -142,7 +142,7 @@ class TargetTopics:
     def _give_up(self) -> None:
         """Refuse what still waits for joint_states."""
         try:
-            nothing = self._loop().loop.number("valid") == 0
+            nothing = not self._loop().record.valid
         except EomDynamicsError:
             nothing = False
         if nothing:
@@ -161,7 +161,7 @@ class TargetTopics:
         if stamp and stamp < (last := self._stamps.get(kind, 0)):
             raise StateError(f"its stamp is {(last - stamp) * 1e-9:.3g} s before that of the last one")
         self._start_measured(loop)
-        moves = self.leads(loop) and not loop.loop.number("arrived")
+        moves = self.leads(loop) and not loop.record.arrived
         now, times, origin = self._clock.now(), None, 0
         if kind is JointTrajectory:
             positions, velocities, times = _read_chunk(message, joints)
@@ -202,7 +202,7 @@ class TargetTopics:
 
     def _start_measured(self, loop: SetpointLoop) -> None:
         """Hold the measured position where nothing is commanded yet; PreparingError until it is known."""
-        if loop.loop.number("valid"):
+        if loop.record.valid:
             return
         try:
             loop.loop.restart(self._measured.read())
@@ -258,7 +258,8 @@ class TargetTopics:
         except EomDynamicsError:
             self._timer.cancel()
             return
-        aims, blends = loop.loop.number("aiming"), loop.loop.number("blending")
+        record = loop.record
+        aims, blends = record.aiming, record.blending
         if not (aims or blends):
             self._timer.cancel()
             return
@@ -273,10 +274,10 @@ class TargetTopics:
             return
         loop.configure(command_lead=self.lead)
         code = loop.loop.update(now)
-        if not self._publish(loop, self._clock.reading, self._frame, code) or not loop.loop.number("aiming"):
+        if not self._publish(loop, self._clock.reading, self._frame, code) or not loop.record.aiming:
             self._timer.cancel()
             self.on_break("the command of a target was refused")
-        elif loop.loop.number("arrived") and not blends:
+        elif loop.record.arrived and not blends:
             self._timer.cancel()
 
     def forget(self) -> None:
@@ -288,8 +289,8 @@ class TargetTopics:
 
     def report(self, loop: SetpointLoop | None) -> dict[str, str]:
         """Values for diagnostics; none before the first target."""
-        number = loop.loop.number if loop else lambda name: 0.0
-        target = "reached" if number("arrived") else "under way" if number("aiming") else ""
+        record = loop.record if loop else LoopRecord()
+        target = "reached" if record.arrived else "under way" if record.aiming else ""
         if loop and target == "reached" and (distance := self._measured.distance(loop)):
             target = f"{NOT_REACHED}: {distance}"
         values = {"target": target, "slowed": loop.loop.text("slowed") if loop else "", "targets refused": self.refused}

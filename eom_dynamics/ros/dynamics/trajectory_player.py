@@ -129,7 +129,7 @@ class TrajectoryPlayer:
     @property
     def held_by(self) -> str:
         """Why motions are refused until the service resume; empty for nothing."""
-        return self._pause_cause if self._host is not None and self._host.loop.number("paused") else ""
+        return self._pause_cause if self._host is not None and self._host.record.paused else ""
 
     def take(self, host: SetpointLoop) -> None:
         """Play by a loop from now on."""
@@ -180,15 +180,15 @@ class TrajectoryPlayer:
     @property
     def _leader(self) -> str:
         """What leads without a path on which it could pause: a key of _REST; empty for nothing."""
-        number = self._host.loop.number if self._host is not None else None
-        if number is None or self._clock.now() - number("latest") > LONGEST_GAP:
+        record = self._host.record if self._host is not None else None
+        if record is None or self._clock.now() - record.latest > LONGEST_GAP:
             return ""
-        return ("", *_REST)[int(number("off_path"))]
+        return ("", *_REST)[record.off_path]
 
     @property
     def standstill(self) -> str:
         """Why trajectories stand still, and what to do; empty for nothing."""
-        if self._host is not None and self._host.loop.number("paused"):
+        if self._host is not None and self._host.record.paused:
             return f"paused{self._pause_cause and ' by '}{self._pause_cause}: call ~/resume"
         if not self._scaling:
             return "speed_scaling is 0: publish more"
@@ -197,7 +197,7 @@ class TrajectoryPlayer:
     @property
     def _allowed(self) -> float:
         """The pace that limits allow so far, at most the one that is wanted."""
-        return self._scaling if self._host is None else self._host.loop.number("allowed_pace")
+        return self._scaling if self._host is None else self._host.record.allowed_pace
 
     @property
     def values(self) -> dict[str, str]:
@@ -212,7 +212,7 @@ class TrajectoryPlayer:
     @property
     def lateness(self) -> str:
         """What the motion that is played has lost in late cycles, and why; empty for little."""
-        lost = self._host.loop.number("lost_time") if self._host is not None and self.playing else 0.0
+        lost = self._host.record.lost_time if self._host is not None and self.playing else 0.0
         return f"{lost:.3g} s lost in late cycles: the process was held up, or the clock has jumped" * (lost > _LATE)
 
     def _forget(self) -> None:
@@ -269,7 +269,7 @@ class TrajectoryPlayer:
 
     def give_way(self, reason: str) -> None:
         """End what a target has replaced: what is played, and what waits, unless the target before led already."""
-        if self._host is not None and not self._host.loop.number("waiting"):
+        if self._host is not None and not self._host.record.waiting:
             self.stop(reason)
         self._warn_of_speed(self._scaling, next(iter(_REST)))
 
@@ -318,12 +318,12 @@ class TrajectoryPlayer:
             self.locate(self._host, present)
         refusal = loop.plan(present, self._period / _SECOND)
         if refusal is None:
-            if self.waiting and not loop.number("waiting"):  # it begins, as was planned when it came
+            if self.waiting and not loop.record.waiting:  # it begins, as was planned when it came
                 self._begin(planned, present, now)
             return
         why = Refusal(refusal)
-        waits = loop.number("plan_waits") > 0
-        start, end = loop.number("plan_start"), loop.number("plan_end")
+        plan = loop.record
+        waits, start, end = plan.plan_waits, plan.plan_start, plan.plan_end
         try:
             # Without the payload, so that it is not blamed for limits that are exceeded anyway.
             if why.name in ("none", "over_limits") and not waits and end > start:
@@ -338,7 +338,7 @@ class TrajectoryPlayer:
             raise
         loop.act("play")
         planned = planned._replace(end=max(planned.motion.end, end))
-        if loop.number("waiting"):
+        if loop.record.waiting:
             self._next = planned
         else:
             self._begin(planned, present, now)
@@ -349,8 +349,8 @@ class TrajectoryPlayer:
             self._origin, self._last = now, -1
         self._played, self._next, self._due = planned, None, None
         assert self._host is not None
-        number = self._host.loop.number
-        self._even = number("speed_scaling") == 1 and not number("paused")
+        record = self._host.record
+        self._even = record.speed_scaling == 1 and not record.paused
         # The first time at which the loop has reached it.
         last = math.ceil(planned.end * _SECOND)
         self._ends = planned.origin + last + (last * 1e-9 < planned.end) + self._ahead
@@ -361,7 +361,7 @@ class TrajectoryPlayer:
 
     def _explained(self, why: Refusal, motion: Spline, host: SetpointLoop) -> Exception:
         """The error of a trajectory that the loop refuses."""
-        if why.name == "ended" and motion.start == motion.end and not host.loop.number("valid"):
+        if why.name == "ended" and motion.start == motion.end and not host.record.valid:
             return TrajectoryError(
                 "the position of the arm is unknown: publish joint_states, or begin with a waypoint there"
             )
@@ -371,7 +371,7 @@ class TrajectoryPlayer:
         self._timer.cancel()
         self._watch_timer.cancel()
         loop = self._host.loop if self._host is not None else None
-        if loop and not finished and (loop.number("playing") or loop.number("waiting")):
+        if loop and not finished and (loop.record.playing or loop.record.waiting):
             loop.act("halt")
         self._forget()
         self.on_end(finished, reason)
@@ -401,11 +401,12 @@ class TrajectoryPlayer:
         was_late = bool(self.lateness)
         code = host.loop.update(at - self._ahead, self._period / _SECOND)
         # A payload may slow it down, and late cycles delay it.
-        self._even = self._even and host.loop.number("pace") == 1 and not host.loop.number("lost_time")
+        record = host.record
+        self._even = self._even and record.pace == 1 and not record.lost_time
         if self.lateness and not was_late:
             self._node.warn("trajectory late", self.lateness, always=True)
         if not (self._even or 0 <= at - self._reported < _REPORT_PERIOD):
-            self._report(at, host.loop.number("path_time"))
+            self._report(at, record.path_time)
             if self.standstill == SAID["standstill"]:
                 self._node.warn("trajectory stands still", self.standstill)
         sent = self._publish(host, at, self._played.frame_id, code)
@@ -414,7 +415,7 @@ class TrajectoryPlayer:
             self._node.get_logger().warning(f"trajectory stopped {reason}")
             self.stop(reason)
             self.on_break(reason)
-        elif not host.loop.number("playing"):
+        elif not host.record.playing:
             # The next trajectory takes over from here.
             self._end(finished=True, reason=self.lateness)
 

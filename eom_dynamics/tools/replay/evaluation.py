@@ -152,7 +152,7 @@ class Evaluation:
     @property
     def early(self) -> int:
         """Number of setpoints whose stamps ran ahead of their arrival, as the node counts them: no refusals."""
-        return int(self._loop.number("early"))
+        return self._loop.record.early
 
     def _configure(self, safety: str) -> None:
         """Set the settings of a level of safety, less losses: what the node stopped is in the recording."""
@@ -173,7 +173,7 @@ class Evaluation:
             self._host.configure(setpoint_lifespan=0.0)
         cuts = {0, len(batch), *np.searchsorted(recorded, [time for time, _ in self._payloads]).tolist()}
         cuts.update((np.flatnonzero(np.isin(stamps, self._responses[0])) + 1).tolist())
-        if self._payloads or self._loop.number("blending"):
+        if self._payloads or self._loop.record.blending:
             cuts.update((np.flatnonzero(np.diff(recorded) > LONGEST_GAP) + 1).tolist())
         for start, end in pairwise(sorted(cuts)):
             while self._payloads and self._payloads[0][0] <= recorded[start]:
@@ -191,10 +191,11 @@ class Evaluation:
 
     def _blend(self, end: int) -> None:
         """Run cycles until a time, ns, in which the payload of a resting arm changes, as the node does."""
-        now, followed, number = self._ended, -1.0, self._loop.number
-        while now < end and number("valid") and number("blending") and number("followed") > followed:
-            followed = number("followed")
+        now, followed, record = self._ended, -1, self._loop.record
+        while now < end and record.valid and record.blending and record.followed > followed:
+            followed = record.followed
             self._loop.update(now := now + _PERIOD)
+            record = self._loop.record
         self._ended = max(self._ended, end)
 
     def _answers(self, batch: Stream) -> Iterator[Commands]:
@@ -221,7 +222,7 @@ class Evaluation:
                 remedy = renaming_to(self.arm.robot.joint_names, batch.names)
                 self.refusals.add(reason, int(recorded[end - 1]), detail=remedy)
                 # During a stop, its commands are sent.
-                stops = self._loop.number("stopping")
+                stops = self._loop.record.stopping
                 held[end - 1] = isinstance(error, StiffnessError) and not stops
             start = end
         # The last good command up to each row.

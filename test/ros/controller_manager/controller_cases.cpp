@@ -289,7 +289,7 @@ TEST_P(TargetTest, IsReached)
         for (std::size_t i = 0; i < Robot::joints; ++i)
             ASSERT_TRUE(references_[i]->set_value(target[i]));
         cycle();
-        EXPECT_EQ(controller_.state().refusal, eom::Refusal::led);
+        EXPECT_EQ(controller_.state().reason.refusal, eom::Refusal::led);
     }
     for (int i = 0; i < 2000; ++i)
         ASSERT_EQ(cycle(), return_type::OK);
@@ -301,7 +301,7 @@ TEST_P(TargetTest, IsReached)
         EXPECT_TRUE(way != "target" || controller_.receive(one));
         cycle();
     }
-    EXPECT_EQ(way == "target", controller_.state().refusal == eom::Refusal::older);
+    EXPECT_EQ(way == "target", controller_.state().reason.refusal == eom::Refusal::older);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, TargetTest, testing::Values("target", "target_trajectory", "in front"));
@@ -319,7 +319,7 @@ TEST_F(ControllerTest, TargetsThatCannotBeUsed)
     auto message = message_of_target();
     EXPECT_TRUE(controller_.receive(message));
     cycle();
-    EXPECT_EQ(controller_.state().refusal, eom::Refusal::from_nothing);
+    EXPECT_EQ(controller_.state().reason.refusal, eom::Refusal::from_nothing);
     EXPECT_FALSE(controller_.receive(sensor_msgs::msg::JointState()));
     message.name.clear();
     message.position = filled(0.1);
@@ -396,7 +396,7 @@ TEST_F(ControllerTest, SetpointsInDoubt)
         ASSERT_EQ(cycle(), return_type::OK);
         EXPECT_EQ(status(), expected);
     }
-    EXPECT_EQ(controller_.state().finding.check, eom::Check::stamps);
+    EXPECT_EQ(controller_.state().finding, eom::Check::stamps);
 }
 
 TEST_F(ControllerTest, MessagesThatCannotBeUsed)
@@ -418,7 +418,7 @@ TEST_F(ControllerTest, MessagesThatCannotBeUsed)
     message.base.resize(1);
     EXPECT_TRUE(controller_.receive(message));
     EXPECT_EQ(cycle(), return_type::OK);
-    EXPECT_EQ(controller_.state().refusal, eom::Refusal::moving_base);
+    EXPECT_EQ(controller_.state().reason.refusal, eom::Refusal::moving_base);
     eom_dynamics::msg::SplineTrajectory spline;
     spline.knots = {0.0, 1.0};
     spline.degree = 1;
@@ -630,16 +630,16 @@ TEST_F(ControllerTest, FeelsAPushAndTheSpeedOfTheHardware)
     run(50);
     EXPECT_NEAR(felt(), 3, 3 * std::exp(-4.9)); // 50 cycles at 100 rad/s, the first of which is half a step
     EXPECT_TRUE(controller_.state().contact && !controller_.state().playing);
-    EXPECT_EQ(controller_.state().touched.joint, last);
+    EXPECT_EQ(controller_.state().contact_joint, last);
     ASSERT_TRUE(controller_.receive(rest));
     run(5);
-    EXPECT_EQ(controller_.state().refusal, eom::Refusal::in_contact);
+    EXPECT_EQ(controller_.state().reason.refusal, eom::Refusal::in_contact);
     ASSERT_TRUE(measured_[2 * n]->set_value(std::nan("")));
     run(1);
     EXPECT_TRUE(std::isnan(felt()));
     sense(0);
     run(500); // of which the stop takes 300
-    EXPECT_FALSE(controller_.state().contact || controller_.state().refuses);
+    EXPECT_FALSE(controller_.state().contact || controller_.state().touched);
 }
 
 /// Efforts that follow measured motors are those of feedforward alone once these are lost, and it is said.
