@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loop's library from Python: its memory, its settings, robots of every size, what is said without it."""
 
+import ctypes
 import gc
 import math
 import os
@@ -18,7 +19,7 @@ import eom_dynamics as eom
 from eom_dynamics.arrays import EFFORT_NAMES, STATE_NAMES
 from eom_dynamics.codegen.compiler import run_compiler
 from eom_dynamics.control import headers, settings
-from eom_dynamics.control.control_loop import ControlLoop, Refusal, rows
+from eom_dynamics.control.control_loop import REFUSALS, ControlLoop, LoopRecord, Refusal, rows
 from eom_dynamics.control.library import LEVELS, NAME, folders_for, library
 from eom_dynamics.control.online_trajectory import OnlineTrajectory
 from eom_dynamics.control.robot_table import RobotTable
@@ -98,6 +99,26 @@ def test_a_number_or_function_of_another_name(table: RobotTable) -> None:
         loop.configure(speed=1.0)
     for name in (b"lower.x", b"speed"):
         assert table.library.robot_set(table.address, name, np.zeros(2).ctypes.data, 2) == b"there is no such name"
+
+
+def test_the_record_has_the_numbers_of_the_state(table: RobotTable) -> None:
+    """Where C++ has them, also to NumPy: the last ones are counts, behind all others."""
+    loop = ControlLoop(table)
+    assert moving(loop) == 0
+    record = np.frombuffer(loop.record, np.dtype(LoopRecord))[0]
+    assert {name: record[name] for name in ("status", "valid", "moves", "followed", "contacts")} == {
+        **{"status": Status.FRESH, "valid": True, "moves": True, "followed": 1, "contacts": 0}
+    }
+    assert all(float(record[name]) == loop.number(name) for name in record.dtype.names)
+    assert ctypes.sizeof(LoopRecord) < loop._library.state_size()
+
+
+def test_refusals_have_fields_that_are_filled_in() -> None:
+    fields = {field for text in REFUSALS.values() for field in re.findall(r"\{(.*?)\}", text)}
+    assert {*REFUSALS} == {x.name for x in Refusal} and not REFUSALS["none"]
+    assert fields == {
+        *("quantity", "kind", "name", "value", "limits", "limit", "unit", "time", "from", "finding", "step", "load")
+    }
 
 
 # --- Settings ---------------------------------------------------------------------------

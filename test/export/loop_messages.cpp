@@ -169,6 +169,14 @@ int main(int, char **arguments)
         eom_loop_act(loop, "release");
         eom_state state;
         eom_loop_state(loop, &state);
+        const std::string said = eom::Sentences(*robot).of(state.reason, state.found);
+        if (code > 0 && (said.size() < 10 || said.find_first_of("{}") != std::string::npos || said != eom_loop_text(loop, "refusal"))) {
+            // of all limits that are exceeded, a loop says the first ones, and its state the worst
+            if (said.compare(0, 16, "exceeds limits: ") != 0 || said.find(" limit ") == std::string::npos) {
+                std::printf("refusal %d in cycle %zu: %s\n", code, cycles, said.c_str());
+                return 1;
+            }
+        }
         if (state.valid)
             for (const char *name : {"drive_effort", "drive_position"})
                 if (!std::isfinite(*eom_loop_vector(loop, "sent", name))) {

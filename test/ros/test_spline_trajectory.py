@@ -201,7 +201,7 @@ def test_one_of_several_that_wait_is_refused_if_it_starts_away_from_the_end_of_t
         publisher.publish(message)
     status, reason = ended(node, statuses, "away")
     assert status == TrajectoryStatus.REFUSED
-    assert reason.startswith("joint_1 starts 0.5 rad or m from its commanded position at that time")
+    assert reason.startswith("joint_1 starts 0.5 rad from its commanded position at that time")
     assert ended(node, statuses, "last") == (TrajectoryStatus.FINISHED, "")
 
 

@@ -13,7 +13,7 @@ from sensor_msgs.msg import TimeReference
 from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 
-from ...arrays import STATE_NAMES, Array
+from ...arrays import STATE_NAMES, Array, unit
 from ...control.control_loop import REFUSALS, Refusal, rows
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
@@ -453,8 +453,6 @@ def _starts_away(host: SetpointLoop, motion: Spline, start: float, q: Array, qd:
     joint = int(np.argmax(away - most))
     if away[joint] <= most[joint]:
         return None
-    return TrajectoryError(
-        f"{host.arm.robot.joint_names[joint]} starts {away[joint]:.3g} rad or m from its commanded position at that "
-        "time, or where it is measured before any command or after a pause, must be at most "
-        f"{most[joint]:.3g} (parameter start_tolerance): start there"
-    )
+    kind = unit("position", host.arm.robot.independent_joints[joint].type)
+    numbers = {"value": f"{away[joint]:.4g}", "limit": f"{most[joint]:.4g}", "unit": kind}
+    return TrajectoryError(REFUSALS["starts_away"].format(name=host.arm.robot.joint_names[joint], **numbers))
