@@ -13,7 +13,16 @@ from eom_dynamics import Dynamics, Robot, load_robot
 from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import TERMS, BaseParameters, Regressor, base_parameters
-from eom_dynamics.identification.links.consistent import Prior, consistent, parameters_of, pseudo_inertia, unpacked
+from eom_dynamics.identification.links.consistent import (
+    Unknowns,
+    consistent,
+    consistent_solution,
+    distance,
+    free_bodies,
+    parameters_of,
+    pseudo_inertia,
+    unpacked,
+)
 
 
 def states(n: int, count: int = 40) -> Array:
@@ -126,18 +135,37 @@ FACTOR = factor(np.linspace(-0.8, 0.6, 10))
 FILE = parameters_of(FACTOR @ FACTOR.T)
 
 
-@given(thetas)
-def test_distance_and_its_gradient(theta: np.ndarray) -> None:
-    prior, step, C = Prior(FILE), 1e-5, factor(theta)
-    P, inverse = C @ C.T, np.linalg.inv(prior.factor)
+def entropic(P: Array) -> float:
+    """Distance of a pseudo-inertia from that of the file, by its definition."""
     X = np.linalg.solve(pseudo_inertia(FILE), P)
-    desired = np.trace(X) - np.log(np.linalg.det(X)) - 4
-    assert prior.of_relative(inverse @ P @ inverse.T) == pytest.approx(float(desired), rel=1e-8, abs=1e-10)
-    ours = prior.gradient(C)
-    size = 1 + np.abs(ours).max()
-    for k, dY in enumerate(unpacked(step * np.eye(10))):
-        ends = [prior.of_relative(C @ (np.eye(4) + s * dY) @ C.T) for s in (1, -1)]
-        assert ours[k] == pytest.approx((ends[0] - ends[1]) / (2 * step), abs=1e-5 * size)
+    return float(np.trace(X) - np.log(np.linalg.det(X)) - 4)
+
+
+@given(thetas)
+def test_distance(theta: np.ndarray) -> None:
+    P, inverse = factor(theta) @ factor(theta).T, np.linalg.inv(FACTOR)
+    assert distance((inverse @ P @ inverse.T)[np.newaxis]) == pytest.approx(entropic(P), rel=1e-8, abs=1e-10)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e2, 1e4])
+@pytest.mark.parametrize(("rows", "seed"), [(8, 0), (10, 3), (14, 0)])
+def test_consistent_solution_is_the_minimum(size: float, rows: int, seed: int) -> None:
+    """Also where data contradict the file so far that only bodies at the edge of the cone come near them."""
+    weight, draw, none = 1.0, np.random.default_rng(seed), np.zeros(0)
+    R, right = size * draw.standard_normal((rows, 10)), size * draw.standard_normal(rows)
+    unknowns = Unknowns(free_bodies(FILE), np.eye(10), none, none, none)
+    found = consistent_solution(unknowns, R, right, weight)
+    assert found.converged
+
+    P = pseudo_inertia(found.parameters)
+    assert found.distance == pytest.approx(entropic(P), rel=1e-6)
+    C, step = np.linalg.cholesky(P), 1e-5
+    moves = [C @ dY @ C.T for dY in unpacked(np.eye(10))]
+    J = R @ np.transpose([parameters_of(x) for x in moves])
+    slopes = [(entropic(P + step * x) - entropic(P - step * x)) / (2 * step) for x in moves]
+    gradient = J.T @ (R @ found.parameters - right) + weight * np.array(slopes)
+    # By which the cost is above its minimum; Newton's method stays above by ten times the weight.
+    assert gradient @ np.linalg.solve(J.T @ J + weight * np.eye(10), gradient) < 1e-4 * weight
 
 
 DRAW = np.random.default_rng(1)

@@ -348,9 +348,7 @@ class _Check:
         lower[[name != "offset" for name in self._terms] + free * [False]] = 0.0
         unknowns = Unknowns(self._bodies, K, lower, np.zeros(k), np.full(k, np.inf))
         solution = consistent_solution(unknowns, R, tau, 1.0, draft=True)
-        pairs = zip(self._bodies.priors, solution.relative, strict=True)
-        distance = float(sum(prior.of_relative(X) for prior, X in pairs))
-        return np.append(K @ solution.parameters, solution.terms), distance
+        return np.append(K @ solution.parameters, solution.terms), solution.distance
 
     def _sign(self, j: int) -> HypothesisTest:
         """Test of efforts of joint j with the opposite sign."""

@@ -38,13 +38,11 @@ SMALLEST = 0.01  # least radius of gyration of a body of the prior, m, also for 
 # where rounding alone decides whether a pseudo-inertia is positive definite.
 _THINNEST = 1e-9
 
-_END, _DRAFT, _ON_THE_WAY = 1e-9, 1e-4, 0.1  # promised decrease of the cost over the weight that ends an iteration
+_END, _DRAFT = 1e-9, 1e-4  # promised decrease of the cost over the weight that ends an iteration
 _ROUNDING = 1e-3  # decrease of the cost over the weight that may be lost by rounding
-_MOST_STEPS = 1000  # steps for each weight: a load of ten times the mass of its body takes hundreds
-_INSIDE = -0.8  # least eigenvalue of a step; -1 is the edge of the cone
-_ARMIJO = 1e-4  # share of the decrease that a step promises by its gradient which it must give
-_MORE, _LESS = 4.0, 1 / 16  # factors of the damping after a step that is refused, and before the next one
-_LARGEST = 1e12  # largest damping, relative to the weight
+_MOST_STEPS = 100  # efforts of the opposite sign, which no masses explain, take 25
+_INSIDE = 0.9  # share of the way to the edge of the cone
+_CENTERED = 0.1  # largest relative difference of eigenvalues of X S from the weight at the solution
 _DEPENDENT = 1e-9  # singular values of columns of length one below which they depend on each other
 
 
@@ -74,29 +72,10 @@ def consistent(parameters: Array, smallest: float) -> Array:
     return parameters_of(P)
 
 
-class Prior:
-    """Entropic distance from the inertia of a body in the file.
-
-    Attributes:
-        factor: lower triangular L (4, 4) of the file's pseudo-inertia.
-    """
-
-    def __init__(self, parameters: Array) -> None:
-        """Take the inertial parameters (10,) of the file, whose pseudo-inertia must be positive definite."""
-        self.factor: Array = np.asarray(np.linalg.cholesky(pseudo_inertia(parameters)))
-
-    def of_relative(self, X: Array) -> float:
-        """Distance of P = L X L^T, with positive definite X (4, 4)."""
-        x = np.linalg.eigvalsh(X)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return float(np.sum(x - 1 - np.log(x))) if x[0] > 0 else np.inf
-
-    def gradient(self, C: Array) -> Array:
-        """Derivatives (10,) at Y = 1 of the distance of X = C Y C^T for the entries of Y, see :func:`packed`.
-
-        The second derivatives are the unit matrix.
-        """
-        return packed(C.T @ C - np.eye(4))
+def distance(X: Array) -> float:
+    """Sum of the entropic distances from the file of bodies with P = L X L^T, of positive definite X (bodies, 4, 4)."""
+    x = np.linalg.eigvalsh(X)
+    return float(np.sum(x - 1 - np.log(x)))
 
 
 def packed(symmetric: Array) -> Array:
@@ -116,23 +95,27 @@ _UNITS = unpacked(np.eye(ENTRIES))
 
 @dataclass(frozen=True, eq=False)
 class Bodies:
-    """Bodies of a robot with the parameters (10 B,) of its file, kg, kg m, kg m², and priors of those that are free."""
+    """Bodies of a robot with the parameters (10 B,) of its file, kg, kg m, kg m².
+
+    Of those that are free, the ``factors`` L (4, 4) are lower triangular, of the pseudo-inertias of the prior.
+    """
 
     parameters: Array
     free: tuple[int, ...]
-    priors: tuple[Prior, ...]
+    factors: tuple[Array, ...]
 
     @cached_property
     def maps(self) -> list[Array]:
         """Maps (10, 10) from the entries of X, P = L X L^T, to the inertial parameters of each free body."""
-        return [parameters_of(prior.factor @ _UNITS @ prior.factor.T).T for prior in self.priors]
+        return [parameters_of(L @ _UNITS @ L.T).T for L in self.factors]
 
 
 def free_bodies(parameters: Array, bodies: Sequence[int] | None = None) -> Bodies:
     """Bodies with the file's parameters (10 B,) as the prior; by default all with mass are free."""
     table = np.array(parameters, dtype=float).reshape(-1, PARAMETERS)
     free = [i for i in range(len(table)) if table[i, 0] > 0 and (bodies is None or i in bodies)]
-    return Bodies(table.ravel(), tuple(free), tuple(Prior(consistent(table[i], SMALLEST)) for i in free))
+    priors = (pseudo_inertia(consistent(table[i], SMALLEST)) for i in free)
+    return Bodies(table.ravel(), tuple(free), tuple(np.asarray(np.linalg.cholesky(P)) for P in priors))
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,28 +137,27 @@ class Unknowns:
 class ConsistentSolution:
     """Physically consistent solution: inertial parameters of all bodies (10 B,), and parameters of the terms (k,).
 
-    ``relative`` are X (bodies, 4, 4) of the free bodies. Standard deviations are zero for bodies that are not free, and
-    empty of a draft.
+    The ``distance`` of the free bodies is that from the file. Standard deviations are zero for bodies that are not
+    free, and empty of a draft.
     """
 
     parameters: Array
     terms: Array
-    relative: Array
+    distance: float
     converged: bool
     parameter_deviations: Array
     term_deviations: Array
 
 
 def consistent_solution(
-    unknowns: Unknowns, R: Array, right: Array, weight: float, start: Array | None = None, *, draft: bool = False
+    unknowns: Unknowns, R: Array, right: Array, weight: float, *, draft: bool = False
 ) -> ConsistentSolution:
     """Minimise |R (K pi; x) - b|²/2 + weight (sum of the distances of the free bodies and of the terms from the file).
 
     The distance of a term is ((x - expected)/spread)²/2. The problem is convex in the entries of X = L^-1 P L^-T, and
     its barrier keeps these positive definite. Terms, which are linear, are eliminated; those that would pass their
     bounds stay at them. R (rows, b + k) and b (rows,) are in units of the standard deviation; the weight is 1 if
-    inertias are known to a factor of e. The start is X (bodies, 4, 4), by default that of the file; a draft stops
-    early, without standard deviations.
+    inertias are known to a factor of e. A draft stops early, without standard deviations.
     """
     bodies, K, b = unknowns.bodies, unknowns.combinations, len(unknowns.combinations)
     table = bodies.parameters.reshape(-1, PARAMETERS).copy()
@@ -190,13 +172,10 @@ def consistent_solution(
     right = np.concatenate([right, scale * unknowns.expected[known]])
     columns = [inertial[:, i] @ m for i, m in zip(bodies.free, bodies.maps, strict=True)]
     B = np.concatenate([np.concatenate(columns, axis=1), np.zeros((len(scale), ENTRIES * len(columns)))])
-    near, converged = start is not None, True
-    X: Array = np.tile(np.eye(4), (len(columns), 1, 1)) if start is None else start
     for _ in range(own.shape[1] + 1):
         basis = column_basis(own[:, free])
-        cost = _Cost(bodies.priors, B - basis @ (basis.T @ B), right - basis @ (basis.T @ right), weight)
-        X, converged = _minimum(cost, X, _DRAFT if draft else _END, near=near)
-        near = True
+        rest = right - basis @ (basis.T @ right)
+        X, converged = _minimum(B - basis @ (basis.T @ B), rest, weight, _DRAFT if draft else _END)
         terms = np.zeros(own.shape[1])
         terms[free] = least_squares(own[:, free], right - B @ packed(X).ravel(), _DEPENDENT)
         negative = free & (terms < unknowns.lower)
@@ -205,87 +184,77 @@ def consistent_solution(
         free = free & ~negative
     table[list(bodies.free)] = [m @ entries for m, entries in zip(bodies.maps, packed(X), strict=True)]
     none = np.zeros(0)
-    solution = ConsistentSolution(table.ravel(), np.maximum(terms, unknowns.lower), X, converged, none, none)
-    return solution if draft else _with_deviations(solution, bodies, B, own, weight)
+    solution = ConsistentSolution(table.ravel(), np.maximum(terms, unknowns.lower), distance(X), converged, none, none)
+    return solution if draft else _with_deviations(solution, X, bodies, B, own, weight)
 
 
-@dataclass(frozen=True, eq=False)
-class _Cost:
-    """|B x - b|²/2 + weight (sum of distances), of the entries x of all X."""
+def _minimum(B: Array, right: Array, weight: float, tolerance: float) -> tuple[Array, bool]:
+    """X (bodies, 4, 4) of the least |B x - b|²/2 + weight (sum of distances), and whether the iteration converged.
 
-    priors: Sequence[Prior]
-    B: Array
-    right: Array
-    weight: float
-
-    def value(self, X: Array) -> float:
-        residual = self.B @ packed(X).ravel() - self.right
-        distance = sum(prior.of_relative(relative) for prior, relative in zip(self.priors, X, strict=True))
-        return float(0.5 * residual @ residual + self.weight * distance)
-
-    def quadratic(self, X: Array, C: Array) -> tuple[Array, Array, Array]:
-        """The cost for Y = 1 + V^T z of X = C Y C^T: its gradient and diagonal of second derivatives for z, and V.
-
-        The unit matrix is the second derivative of the distance: a step is as far from the edge of the cone in all
-        directions (L. Vandenberghe, S. Boyd, SIAM Review 38, 1996).
-        """
-        root = _in_coordinates(self.B, C)
-        distances = np.concatenate([prior.gradient(factor) for prior, factor in zip(self.priors, C, strict=True)])
-        gradient = root.T @ (self.B @ packed(X).ravel() - self.right) + self.weight * distances
-        # Of the singular values of B, which is stiff, rather than of its square.
-        _, values, V = np.linalg.svd(root)
-        curvature = np.append(np.square(values), np.zeros(len(gradient) - len(values))) + self.weight
-        return V @ gradient, curvature, V
-
-
-def _minimum(cost: _Cost, X: Array, tolerance: float, *, near: bool) -> tuple[Array, bool]:
-    """X (bodies, 4, 4) of the least cost, and whether the iteration converged.
-
-    From a weight that outweighs the data to the one that is wanted, the path through the middle of the cone, unless X
-    is near the solution.
+    Newton's method creeps along the edge of the cone where data contradict the file. A primal-dual path does not: at
+    the minimum X S = weight 1 with the dual S, the gradient of all but the barrier. From mu that outweighs the data,
+    X S = mu 1 is followed down to the weight, in coordinates G with X = G D G^T and S = G^-T D G^-1 of one diagonal D
+    (Y. Nesterov, M. Todd, SIAM Journal on Optimization 8, 1998).
     """
-    ratio = 1.0 if near else cost.value(X) / cost.weight
-    converged = False
-    for reduction in range(max(0, int(np.ceil(np.log10(max(ratio, 1.0))))), -1, -1):
-        current = replace(cost, weight=cost.weight * 10.0**reduction)
-        X, converged = _newton(current, X, _ON_THE_WAY if reduction else tolerance)
-    trace = np.trace(X, axis1=-2, axis2=-1)[:, np.newaxis, np.newaxis]
-    return X + _THINNEST * trace * np.eye(4), converged
-
-
-def _newton(cost: _Cost, X: Array, tolerance: float) -> tuple[Array, bool]:
-    """Newton's method, damped where its step would leave the cone or not decrease the cost (Levenberg, Marquardt)."""
-    value, damping = cost.value(X), 0.0
+    unit = np.tile(np.eye(4), (B.shape[1] // ENTRIES, 1, 1))
+    start = max(weight, 0.5 * float(np.sum(np.square(B @ packed(unit).ravel() - right))))
+    G, D = unit * start**-0.25, np.full(unit.shape[:2], np.sqrt(start))
+    X, feasible, before = unit, False, np.inf
     for _ in range(_MOST_STEPS):
+        X = (G * D[:, np.newaxis]) @ np.swapaxes(G, -1, -2)
+        A = _in_coordinates(B, G)
+        # Steps for Z of X = G Z G^T minimise |A z + residual|²/2 + |z - c|²/2, c = mu D^-1 - weight G^T G: two columns.
+        C = np.stack([-weight * packed(np.swapaxes(G, -1, -2) @ G), packed(unit / D[:, np.newaxis])], axis=-1)
+        C = C.reshape(-1, 2)
+        residual = np.stack([B @ packed(X).ravel() - right, np.zeros(len(B))], axis=1)
+        # Of the singular values of A, which is stiff, rather than of its square.
+        U, values, V = np.linalg.svd(A, full_matrices=False)
+        steps = C - V.T @ ((values / (1 + values**2))[:, np.newaxis] * (U.T @ (residual + A @ C)))
+        dZ, dS, share = _step(steps, D, weight)
+        last = steps @ [1.0, weight]
+        promised = float(last @ last + np.sum(np.square(A @ last)))
+        if np.all(np.abs(D**2 - weight) < _CENTERED * weight):
+            if promised <= tolerance * weight or before <= promised <= _ROUNDING * weight:
+                return _thick(X), True
+            before = promised
+        if share < 1:
+            mean = float(np.mean(D**2))
+            # Until S is the gradient, lower mu would take X and S to the edge of the cone.
+            dZ, dS, share = _step(steps, D, max(weight, mean * (1 - share) ** 2) if feasible else mean)
+        feasible |= share == 1
         try:
-            C = np.asarray(np.linalg.cholesky(X), dtype=float)
+            F, H = (np.linalg.cholesky(unit * D[:, np.newaxis] + share * d) for d in (dZ, dS))
         except np.linalg.LinAlgError:
-            return X, False  # at the edge of the cone but for rounding
-        gradient, curvature, V = cost.quadratic(X, C)
-        promised = float(gradient @ (gradient / curvature))
-        if promised <= tolerance * cost.weight:
-            return X, True
-        while damping < _LARGEST * cost.weight:
-            z = gradient / (curvature + damping)
-            dY, decrease = -unpacked((z @ V).reshape(-1, ENTRIES)), float(gradient @ z)
-            if np.linalg.eigvalsh(dY).min() > _INSIDE:
-                new = C @ (np.eye(4) + dY) @ np.swapaxes(C, -1, -2)
-                lower = cost.value(new)
-                if lower <= value - _ARMIJO * decrease:
-                    break
-            damping = max(_MORE * damping, cost.weight)
-        else:
-            return X, promised <= _ROUNDING * cost.weight
-        X, value = new, lower
-        damping = _LESS * damping if damping > cost.weight else 0.0
-    return X, False
+            break  # at the edge of the cone but for rounding
+        _, D, W = np.linalg.svd(np.swapaxes(H, -1, -2) @ F)
+        G = G @ F @ np.swapaxes(W, -1, -2) / np.sqrt(D)[:, np.newaxis]
+    return _thick(X), before <= _ROUNDING * weight
 
 
-def _in_coordinates(B: Array, C: Array) -> Array:
-    """Columns B (rows, 10 bodies) for entries of Y, X = C Y C^T, from those for entries of X."""
-    moved = packed(C[:, np.newaxis] @ _UNITS @ np.swapaxes(C, -1, -2)[:, np.newaxis])
-    parts = [B[:, ENTRIES * k : ENTRIES * (k + 1)] @ matrices.T for k, matrices in enumerate(moved)]
-    return np.concatenate(parts, axis=1)
+def _step(steps: Array, D: Array, mu: float) -> tuple[Array, Array, float]:
+    """Steps of X and S (bodies, 4, 4), in coordinates in which both are D, towards mu; and the share to take of them.
+
+    ``steps`` (10 bodies, 2) are those of X for mu = 0, and for each unit of it.
+    """
+    dZ = unpacked((steps @ [1.0, mu]).reshape(-1, ENTRIES))
+    dS = np.eye(4) * (mu / D - D)[:, np.newaxis] - dZ
+    size = np.sqrt(D[:, np.newaxis] * D[:, :, np.newaxis])
+    least = min(float(np.linalg.eigvalsh(d / size).min()) for d in (dZ, dS))
+    return dZ, dS, min(1.0, _INSIDE / max(-least, 1e-9))
+
+
+def _thick(X: Array) -> Array:
+    """X (bodies, 4, 4) within the cone by more than rounding."""
+    values, vectors = np.linalg.eigh(X)
+    values = np.maximum(values, _THINNEST * values.sum(axis=-1, keepdims=True))
+    return (vectors * values[:, np.newaxis]) @ np.swapaxes(vectors, -1, -2)
+
+
+def _in_coordinates(B: Array, G: Array) -> Array:
+    """Columns B (rows, 10 bodies) for entries of Z, X = G Z G^T, from those for entries of X."""
+    moved = packed(G[:, np.newaxis] @ _UNITS @ np.swapaxes(G, -1, -2)[:, np.newaxis])
+    parts = B.reshape(len(B), -1, ENTRIES).swapaxes(0, 1) @ np.swapaxes(moved, -1, -2)
+    return np.asarray(parts.swapaxes(0, 1).reshape(B.shape))
 
 
 def column_basis(columns: Array) -> Array:
@@ -296,10 +265,10 @@ def column_basis(columns: Array) -> Array:
 
 
 def _with_deviations(
-    solution: ConsistentSolution, bodies: Bodies, B: Array, own: Array, weight: float
+    solution: ConsistentSolution, X: Array, bodies: Bodies, B: Array, own: Array, weight: float
 ) -> ConsistentSolution:
-    """The solution with standard deviations by the curvature there."""
-    C = np.asarray(np.linalg.cholesky(solution.relative), dtype=float)
+    """The solution with standard deviations by the curvature at X (bodies, 4, 4)."""
+    C = np.asarray(np.linalg.cholesky(X), dtype=float)
     count = B.shape[1]
     J = np.block([[_in_coordinates(B, C), own], [np.sqrt(weight) * np.eye(count), np.zeros((count, own.shape[1]))]])
     size = column_lengths(J)

@@ -301,10 +301,14 @@ def _best(
         if not judged.worse.any() or kept.all():
             break
         rejected = rejected or judged
+        worse = judged.worse & ~kept
+        if np.all(worse | kept):  # one joint whose efforts are wrong makes those of all others worse
+            ratio = np.where(worse, judged.after / np.maximum(judged.before, 1e-300), 0.0)
+            worse = ratio == np.max(ratio)
         # A payload is one body, and the efforts of all joints before it are those of the same numbers. Nor does it help
         # to keep a joint that is worse by the bodies of others.
-        everything = options.payload is not None or not np.any(judged.worse & ~kept)
-        kept = np.ones_like(kept) if everything else kept | judged.worse
+        everything = options.payload is not None or not worse.any()
+        kept = np.ones_like(kept) if everything else kept | worse
         if (T := regressor.transmission) is not None and kept[coupled(T)].any():
             kept = kept | coupled(T)  # the efforts of its motors are those of all of its joints
         options = replace(options, prior_weight=solution.prior_weight or None)

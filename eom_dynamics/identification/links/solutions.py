@@ -150,15 +150,14 @@ def find_solution(
 
 def held_out_vectors(data: TrainingData, estimate: Estimate, weight: float) -> list[Array]:
     """Cross-validated parameters x (P,): for each block, consistent inertias fitted to all others."""
-    regressor, start, found_x = data.regressor, None, []
+    regressor, found_x = data.regressor, []
     K, file = regressor.base.combinations, data.file[regressor.inertial :]
     bodies = free_bodies(regressor.dynamics.inertial_parameters)
     unknowns = Unknowns(bodies, K, lower_bounds(regressor), file, _spread(data, estimate)[0])
     weights = np.nan_to_num(1 / estimate.sigma)
     for fold in range(len(data.folds)):
         R, right = others(data.systems, fold).weighted(weights)
-        solution = consistent_solution(unknowns, R, right, weight, start, draft=True)
-        start = solution.relative
+        solution = consistent_solution(unknowns, R, right, weight, draft=True)
         found_x.append(np.append(K @ solution.parameters, solution.terms))
     return found_x
 
@@ -215,13 +214,11 @@ def _prior_weight(data: TrainingData, weights: Array, unknowns: Unknowns, progre
     errors = np.zeros(len(WEIGHTS))
     for fold, held_out in enumerate(systems if len(systems) > 1 else ()):
         R, right = others(systems, fold).weighted(weights)
-        start = None
-        for w in reversed(range(len(WEIGHTS))):  # from the file to the data, each step from the last solution
-            solution = consistent_solution(unknowns, R, right, WEIGHTS[w], start, draft=True)
-            start = solution.relative
+        for w, weight in enumerate(WEIGHTS):
+            solution = consistent_solution(unknowns, R, right, weight, draft=True)
             x = np.append(unknowns.combinations @ solution.parameters, solution.terms)
             errors[w] += float(np.sum(np.square(weights) * held_out.squares(x)))
-            progress((fold * len(WEIGHTS) + len(WEIGHTS) - w) / (FOLDS * len(WEIGHTS) + 1))
+            progress((fold * len(WEIGHTS) + w + 1) / (FOLDS * len(WEIGHTS) + 1))
     return WEIGHTS[int(np.argmin(errors))] if errors.any() else 1.0
 
 
