@@ -63,14 +63,15 @@ def check_file(path: Path, *, force: bool) -> None:
 
 @contextmanager
 def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
-    """Yield a temporary path, whose file moves to ``path`` when the context ends without an error.
+    """Yield a temporary path, whose file, if there is one, moves to ``path`` when the context ends without an error.
 
     Raises FolderError if :func:`check_file` refuses the path, or it cannot be written.
     """
     check_file(path, force=force)
     with _temporary(path, path.parent) as temporary:
         yield temporary / path.name
-        os.replace(temporary / path.name, path)
+        if (temporary / path.name).exists():
+            os.replace(temporary / path.name, path)
 
 
 def write_file(path: Path, content: bytes, *, force: bool) -> None:

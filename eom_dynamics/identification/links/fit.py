@@ -243,11 +243,14 @@ def _behind(found: Fit, data: TrainingData, linear: WeightedEstimate, validation
     samples = [part for recording in validation for part in found.prepare(recording, decimate=True)] or data.samples
     part, names = FilteredSamples.joined(samples), found.robot.joint_names
     ours, plain = (predictions(data.regressor, part, x) - part.tau for x in (found.vector, linear.estimate.x))
+    score = found.validation or found.training
     negative = by_term(data.regressor, linear.estimate.x[data.regressor.inertial :] < lower_bounds(data.regressor))
     for j, name in enumerate(names):
         a, b = (np.square(x[part.used[:, j], j]) for x in (ours, plain))
         if not len(a) or data.system.counts[j] == 0:
             continue
+        if name in found.kept:  # its file may have terms that are not identified
+            a = np.full_like(b, score.after[j] ** 2)
         more = a - b
         time = float(correlation_time([more[:, np.newaxis] - np.mean(more)])[0])
         noise = float(np.std(more) / np.sqrt(max(len(more) / time, 1.0)))

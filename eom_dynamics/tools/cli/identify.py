@@ -34,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Result:
     """Identify and write.
 
-    A check fails if a residual exceeds the tolerance, or the given robot predicts the efforts of a joint better.
+    A check fails if a residual exceeds the tolerance, or the given robot or plain least squares predict the efforts of
+    a joint better; with the latter, nothing is written.
     """
     require("replay")
     if options.page:
@@ -65,6 +66,8 @@ def run(options: argparse.Namespace) -> Result:
         with whole_file(options.output, force=options.force) as temporary:
             part = options_of(RobotOptions, options)
             identified, not_in_file = write_and_verify(temporary, options.robot, part, identified, about)
+            if identified.unwritten:
+                temporary.unlink()
         if options.page:
             progress("draw the page", 0.0)
         result = replace(identification_result(identified, about, options.page), warnings=not_in_file)

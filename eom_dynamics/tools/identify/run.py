@@ -29,6 +29,8 @@ _UNVALIDATED = (
     "not validated: {}; record 10 s of motion or more, name a recording, --validate, or accept figures of the training "
     "data, --hold-out 0"
 )
+_RESONANCE = "not validated: a resonance is that of the whole recording; accept its figures, --hold-out 0"
+_NOT_WRITTEN = "the file is not written: recorded efforts tell more than it does, see below; --suspect use writes it"
 _LINK_TERMS = ("offset",)  # of links whose motors are identified, too: friction is that of the motors
 
 
@@ -77,12 +79,18 @@ class IdentificationResult:
     def failures(self) -> tuple[str, ...]:
         """Failed checks, a line each."""
         if self.link_fit is None:
-            return ()
+            return (self.unvalidated,) if self.unvalidated else ()
         nothing = [NOTHING_IDENTIFIED] if self.nothing_identified else []
         beyond = [] if self.tolerance is None else _beyond(self.link_fit, self.tolerance)
         blind = [_UNVALIDATED.format(self.unvalidated)] if self.unvalidated else []
+        fit, unwritten = self.link_fit, [_NOT_WRITTEN] if self.unwritten else []
+        return (*fit.lost, *unwritten, *self.aliased, *blind, *nothing, *_verdict(fit), *fit.behind, *beyond)
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether the file is not to be written: efforts alias, or plain least squares predict them better."""
         fit = self.link_fit
-        return (*fit.lost, *self.aliased, *blind, *nothing, *_verdict(fit), *fit.behind, *beyond)
+        return fit is not None and fit.options.suspect == "keep" and bool(self.aliased or fit.behind)
 
     def verified(self, written: Robot) -> IdentificationResult:
         """These results with the figures of the written and reloaded robot.
@@ -100,6 +108,8 @@ class IdentificationResult:
     def notes(self) -> tuple[str, ...]:
         """Notes on the identification, one line each."""
         parts = [self.sources, *([] if self.link_fit is None else [self.link_fit.notes])]
+        if self.link_fit is not None and self.link_fit.options.suspect == "use":
+            parts.append(self.link_fit.contradictions)
         parts += [] if self.elastic is None else [self.elastic.notes]
         parts += [] if self.timing is None else [tuple(self.timing.as_text())]
         return tuple(dict.fromkeys(line for part in parts for line in part))
@@ -108,7 +118,9 @@ class IdentificationResult:
 def _verdict(fit: Fit) -> list[str]:
     """Return lines on recordings that contradict the file, and joints predicted worse than by the file."""
     end = ": the given parameters are kept; --suspect use takes the recording all the same"
-    lines = [line + (end if fit.options.suspect == "keep" else "") for line in fit.contradictions]
+    # Held-out blocks that the identified parameters predict overrule a contradiction that was to be ignored.
+    ignored = fit.options.suspect == "use" and fit.validation is not None
+    lines = [] if ignored else [line + (end if fit.options.suspect == "keep" else "") for line in fit.contradictions]
     if fit.rejected is None or not fit.rejected.surely_worse.any():
         return lines
     _, which = judged(fit)
@@ -310,4 +322,5 @@ def _from_motors(
             )
     resonance = identify_motor_side(robot, training, request.elastic_options, request.motors)
     resonance = replace(resonance, notes=(*resonance.notes, *notes))
-    return IdentificationResult(robot, resonance.applied_to(robot), None, resonance, (), ())
+    unvalidated = "" if request.hold_out == 0 else _RESONANCE
+    return IdentificationResult(robot, resonance.applied_to(robot), None, resonance, (), (), unvalidated=unvalidated)

@@ -231,7 +231,9 @@ def test_resonance(tmp_path: Path, identify) -> None:
     described = tmp_path / "described.yaml"
     described.write_text(robot_as_yaml(robot).text)
     options = ["--motor-terms", "rotor_inertia,viscous", "--page", str(page)]
-    out = identify(path, str(described), output, *options).out
+    unvalidated = identify(path, str(described), tmp_path / "not_validated.yaml", *options[:2], code=1).err
+    assert "failed: not validated: a resonance is that of the whole recording" in unvalidated
+    out = identify(path, str(described), output, *options, "--hold-out", "0").out
     assert "springs and motors from the resonance of the motor side; link positions were not measured" in out
     assert "inertias of the links stay as in the file" in out
     (joint,) = load_robot(output).joints
@@ -414,6 +416,22 @@ def test_delay_and_period_are_written(kind: str, tmp_path: Path, capsys) -> None
     # Commands that drives hold for 2 ms, and one sample of effort in each.
     aliased = "failed: motor efforts alias: they come every 2 ms, commands, which drives hold, every 2 ms"
     assert (aliased in printed.err) == (kind == "springs")
+    assert ("failed: the file is not written: recorded efforts tell more" in printed.err) == (kind == "springs")
+    assert load_robot(output).drive_delay == (found.drive_delay if kind == "springs" else 0.0)
+    main(
+        [
+            "identify",
+            str(bag),
+            "--robot",
+            str(described),
+            "-o",
+            str(output),
+            *QUICK_TIMING,
+            "--force",
+            "--suspect",
+            "use",
+        ]
+    )
     found = load_robot(output)
     assert (found.command_period, found.drive_delay) == (PERIOD, 0.0)
 
