@@ -79,6 +79,7 @@ class Result:
         facts: key figures by name.
         passed: sentence in place of failures if there are none.
         sections: lines, charts and tables.
+        by_joint: a line for each joint that stands for the sections on a console that is not verbose.
         notes: on the data, on stderr if the console shows JSON.
         warnings: on stderr, for the console alone.
         failures: failed checks, one sentence each; any gives exit code 1.
@@ -93,6 +94,7 @@ class Result:
     facts: Mapping[str, str] = field(default_factory=dict)
     passed: str = ""
     sections: Sequence[ResultSection] = ()
+    by_joint: Sequence[str] = ()
     notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
     failures: Sequence[str] = ()
@@ -112,10 +114,23 @@ class Result:
         text = "\n\n".join("\n".join(map(printable, block)) for block in blocks if block)
         return (f"{text}\n" if text else "") + self.verbatim
 
+    def brief(self, most: int) -> str:
+        """Return the lines of the joints, after at most so many others."""
+        passed = [self.passed] if self.passed and not self.failures else []
+        lines = shortened([*self.lead, *passed, *self.notes, "tables: --verbose"], most)
+        return "".join(f"{printable(line)}\n" for line in (*lines, *self.by_joint))
+
     def as_json(self) -> str:
         """Return JSON, with the files if it is an object."""
         files = {name: str(path) for name, path in self.files.items()}
         return json.dumps({**self.json, **files} if isinstance(self.json, Mapping) else self.json, indent=2)
+
+
+def shortened(lines: Sequence[str], most: int) -> Sequence[str]:
+    """At most so many lines, the last one of which counts those that are left out."""
+    if len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], f"{len(lines) - most + 1} more lines, and tables: --verbose"]
 
 
 def _blocks(section: ResultSection, *, whole: bool) -> Iterator[list[str]]:

@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ...exceptions import KernelWarning, RobotDescriptionWarning
 from ...terminal import printable
-from ..results import Result
+from ..results import Result, shortened
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+
+_LINES, _COMPLAINTS = 8, 5  # most lines besides those of joints, and failures and warnings among them
 
 
 def complain(program: str, reason: str) -> None:
@@ -22,18 +25,24 @@ def complain(program: str, reason: str) -> None:
     print(f"{program}: {printable(reason)}", file=sys.stderr)
 
 
-def show(program: str, result: Result, *, as_json: bool = False) -> int:
-    """Print a result, and lines on stderr for its warnings and failures; returns the exit code."""
+def show(program: str, result: Result, *, as_json: bool = False, verbose: bool = True) -> int:
+    """Print a result, and lines on stderr for its failures and warnings; returns the exit code.
+
+    Unless ``verbose``, a result by joint has at most eight lines more than joints.
+    """
+    warned, failed = [f"warning: {x}" for x in result.warnings], [f"failed: {x}" for x in result.failures]
+    complaints: Sequence[str] = [*warned, *failed]
     if as_json and result.json is not None:
         print(result.as_json())
         for note in result.notes:
             complain(program, f"note: {note}")
+    elif result.by_joint and not verbose:
+        complaints = shortened([*failed, *warned], _COMPLAINTS)
+        print(result.brief(_LINES - len(complaints)), end="")
     else:
         print(result.as_text(), end="")
-    for warning in result.warnings:
-        complain(program, f"warning: {warning}")
-    for failure in result.failures:
-        complain(program, f"failed: {failure}")
+    for complaint in complaints:
+        complain(program, complaint)
     return 1 if result.failures else 0
 
 

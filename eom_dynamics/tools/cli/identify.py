@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser, "--robot", required=True)
     add_output_file(parser, "FILE", robot_path, "robot file to write, .yaml or .urdf")
     parser.add_argument("--page", metavar="PAGE.html", type=html_path, help="write a page with charts of the results")
+    parser.add_argument("--verbose", action="store_true", help="print all notes, and tables of the results")
     add_json(parser)
     add_options(parser, Request)
 

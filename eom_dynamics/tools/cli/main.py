@@ -49,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if unknown:
                 options.parser.refuse_unknown(unknown)
             with warnings_as_lines(program):
-                return show(program, options.run(options), as_json=getattr(options, "json", False))
+                result, verbose = options.run(options), getattr(options, "verbose", True)
+                return show(program, result, as_json=getattr(options, "json", False), verbose=verbose)
         finally:
             # Not at the interpreter's exit, so that a failing flush is reported here.
             sys.stdout.flush()

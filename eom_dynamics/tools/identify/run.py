@@ -107,11 +107,12 @@ class IdentificationResult:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the identification, one line each."""
-        parts = [self.sources, *([] if self.link_fit is None else [self.link_fit.notes])]
+        parts = [] if self.link_fit is None else [self.link_fit.notes]
         if self.link_fit is not None and self.link_fit.options.suspect == "use":
             parts.append(self.link_fit.contradictions)
         parts += [] if self.elastic is None else [self.elastic.notes]
         parts += [] if self.timing is None else [tuple(self.timing.as_text())]
+        parts.append(self.sources)
         return tuple(dict.fromkeys(line for part in parts for line in part))
 
 

@@ -64,13 +64,10 @@ def identification_result(result: IdentificationResult, about: Mapping[str, str]
         sections.append(_parameters(fit))
     return Result(
         title=f"Identification of {result.robot.name}",
-        lead=[
-            *([NOTHING_IDENTIFIED] if result.nothing_identified else []),
-            *_far_from_file(result),
-            *([] if fit is None else _lead(fit)),
-        ],
+        lead=[*([NOTHING_IDENTIFIED] if result.nothing_identified else []), *_far_from_file(result)],
         passed="" if fit is None else _improvement(fit),
         sections=sections,
+        by_joint=_elastic_by_joint(elastic) if fit is None else _by_joint(result, fit),
         notes=result.notes,
         failures=result.failures,
         files={} if page is None else {"page": page},
@@ -110,7 +107,7 @@ def _far_from_file(result: IdentificationResult) -> list[str]:
     return [*lines, *([f"… and {len(far) - _NAMED} more far from the file"] if len(far) > _NAMED else [])]
 
 
-def _lead(fit: Fit) -> list[str]:
+def _settings(fit: Fit) -> list[str]:
     velocities = "measured velocities" if fit.filter.measured_velocity else "differences of positions"
     lines = [
         f"{fit.robot.name}: {len(fit.regressor.base)} base parameters of {len(fit.robot.joints)} bodies; efforts of "
@@ -138,7 +135,7 @@ def _improvement(fit: Fit) -> str:
 def _residuals(result: IdentificationResult, fit: Fit) -> ResultSection:
     score, _ = judged(fit)
     left = [name for name, x in zip(fit.robot.joint_names, score.whiteness, strict=True) if x < _SYSTEMATIC]
-    lines = _samples(result, fit)
+    lines = [*_settings(fit), *_by_joint(result, fit)]
     if left:
         lines.append(
             f"residuals are systematic at {', '.join(left)}: consider friction of another shape, flexibility, a "
@@ -230,21 +227,34 @@ def _figures(score: Score) -> dict[str, Any]:
     }
 
 
-def _samples(result: IdentificationResult, fit: Fit) -> list[str]:
-    """A line for each joint: samples read, used, and left out by reason, which add up; the joint with fewest first."""
-    judged = sum(map(len, result.validation))
+def _by_joint(result: IdentificationResult, fit: Fit) -> list[str]:
+    """A line for each joint, the worst first: residual; samples read, used, and left out by reason, which add up."""
+    score, _ = judged(fit)
+    held_out = sum(map(len, result.validation))
     trained, n = sum(map(len, result.training)), fit.robot.n
     counts = {reason: np.broadcast_to(x, n) for reason, x in fit.counts.items()}
-    read = max(result.read, trained + judged)
-    counts["held out or for validation"] = np.full(n, judged)
-    counts["not usable in time or position"] = np.full(n, read - trained - judged)
+    read = max(result.read, trained + held_out)
+    counts["held out or for validation"] = np.full(n, held_out)
+    counts["not usable in time or position"] = np.full(n, read - trained - held_out)
     counts["in pieces that are too short"] = read - np.sum(list(counts.values()), axis=0)
-    lines = []
-    for j in np.argsort(counts[USED], kind="stable").tolist():
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = np.where(counts[USED] > 0, score.after / score.before, np.inf)
+    lines, units = [], effort_units(fit.robot)
+    for j in np.argsort(-np.nan_to_num(ratio, nan=np.inf), kind="stable").tolist():
         others = ", ".join(f"{x[j]:,} {reason}" for reason, x in counts.items() if reason != USED and x[j])
-        used = f"{fit.robot.joint_names[j]}: {read:,} samples read, {counts[USED][j]:,} used"
+        after, before = number(score.after[j]), number(score.before[j])
+        residual = f"residual {after} {units[j]} instead of {before}; " if score.after[j] >= 0 else ""
+        used = f"{fit.robot.joint_names[j]}: {residual}{read:,} samples read, {counts[USED][j]:,} used"
         lines.append(f"{used}; {others or 'none left out'}")
     return lines
+
+
+def _elastic_by_joint(elastic: ElasticFit | ResonanceResult | None) -> list[str]:
+    """A line for each joint: its identified numbers."""
+    joints = {} if elastic is None else {name: list[str]() for name in elastic.robot.joint_names}
+    for x in [] if elastic is None else identified_numbers(elastic):
+        joints[x.joint].append(f"{x.name} {with_deviation(x.value, x.deviation)} {x.unit}")
+    return [f"{name}: {', '.join(numbers) or 'as in the file'}" for name, numbers in joints.items()]
 
 
 def _with_unit(fit: Fit, term: str) -> str:

@@ -50,7 +50,7 @@ def write(path: Path, rows: np.ndarray, header: str = HEADER) -> Path:
 @pytest.fixture
 def identify(run) -> Callable[..., Any]:
     def identify(table: Path, output: Path, *others: str, code: int = 0) -> Any:
-        return run("identify", table, "--robot", "sea_planar_2r", "-o", output, *QUICK, *others, code=code)
+        return run("identify", table, "--robot", "sea_planar_2r", "-o", output, *QUICK, "--verbose", *others, code=code)
 
     return identify
 
@@ -263,6 +263,29 @@ def test_what_least_squares_predict_better_is_not_written(table: Path, tmp_path:
     assert output.exists()
 
 
+@pytest.mark.parametrize("change", ["none", "driven", "opposite"])
+def test_few_lines_unless_verbose(change: str, table: Path, tmp_path: Path, run) -> None:
+    """At most eight, and one of each joint, the worst first; failures come first, and say what was left out."""
+    changes: dict[str, Change] = {
+        "none": lambda rows: rows,
+        "driven": lambda rows: rows * [1, 1, 1, 1, 0] - 4.0 * np.gradient(rows, axis=0)[:, [0, 0, 0, 0, 2]] / 0.01,
+        "opposite": scaled(1, 1, 1, -1, 1),
+    }
+    path = rewritten(table, tmp_path / "run.csv", changes[change])
+    options = ("identify", path, "--robot", "sea_planar_2r", *QUICK, "-o", tmp_path / "arm.yaml")
+    out, err = run(*options, "--tolerance", "1e-9", code=1)
+    lines = [*out.splitlines(), *err.splitlines()]
+    assert len(lines) <= 8 + 2 and len(err.splitlines()) <= 5
+    joints = [line for line in lines if re.match(r"joint_\d: residual .* samples read", line)]
+    residuals = [[float(x) for x in re.findall(r"residual (\S+) N m instead of ([^\s;]+)", x)[0]] for x in joints]
+    ratios = [after / before for after, before in residuals]
+    assert len(joints) == 2 and ratios == sorted(ratios, reverse=True)
+    verbose = run(*options, "--force", "--tolerance", "1e-9", "--verbose", code=1)
+    assert "Identified parameters" in verbose.out and "Identified parameters" not in out
+    left_out = {line for line in verbose.err.splitlines() if "failed" in line} - set(err.splitlines())
+    assert not left_out or "more lines, and tables: --verbose" in err
+
+
 def test_counts_of_saturated_efforts(table: Path, tmp_path: Path, identify) -> None:
 
     def clipped(rows: np.ndarray) -> np.ndarray:
@@ -273,7 +296,7 @@ def test_counts_of_saturated_efforts(table: Path, tmp_path: Path, identify) -> N
     path = rewritten(table, tmp_path / "run.csv", clipped)
     out = identify(path, tmp_path / "arm.yaml", "--hold-out", "0").out
     first = next(line for line in out.splitlines() if "samples read" in line)
-    (count,) = re.findall(r"^joint_1: 2,500 samples read, .* ([\d,]+) saturated or near it", first)
+    (count,) = re.findall(r"^joint_1: residual .*; 2,500 samples read, .* ([\d,]+) saturated or near it", first)
     assert 0 < int(count.replace(",", "")) < 2500
 
 

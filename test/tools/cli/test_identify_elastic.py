@@ -89,7 +89,7 @@ def write(path: Path, t: np.ndarray, values: Mapping[str, np.ndarray]) -> Path:
 @pytest.fixture
 def identify(run) -> Callable[..., Any]:
     def identify(path: Path, robot: str, output: Path, *others: str, code: int = 0) -> Any:
-        return run("identify", path, "--robot", robot, "-o", output, *QUICK, *others, code=code)
+        return run("identify", path, "--robot", robot, "-o", output, *QUICK, "--verbose", *others, code=code)
 
     return identify
 
@@ -217,7 +217,7 @@ def test_mean_efforts_of_the_last_step(source: Recording, described: str, tmp_pa
     check(identify(path, described, tmp_path / "arm.yaml", *options).json, skip=("torque_constant",))
 
 
-def test_resonance(tmp_path: Path, identify) -> None:
+def test_resonance(tmp_path: Path, identify, run) -> None:
     """A motor of 0.05 kg m² with a friction of 0.1 N m s/rad; a link without gravity on a spring of 200 N m/rad."""
     robot = replace(with_springs(load_robot("pendulum"), LinearSpring(300.0)), gravity=np.zeros(3))
     inertia = float(Dynamics(robot).mass_matrix(np.zeros(1))[0, 0])
@@ -233,6 +233,8 @@ def test_resonance(tmp_path: Path, identify) -> None:
     options = ["--motor-terms", "rotor_inertia,viscous", "--page", str(page)]
     unvalidated = identify(path, str(described), tmp_path / "not_validated.yaml", *options[:2], code=1).err
     assert "failed: not validated: a resonance is that of the whole recording" in unvalidated
+    out, err = run("identify", path, "--robot", described, "-o", tmp_path / "few.yaml", *QUICK, *options[:2], code=1)
+    assert len([*out.splitlines(), *err.splitlines()]) <= 9 and re.search("^hinge: .*stiffness", out, re.MULTILINE)
     out = identify(path, str(described), output, *options, "--hold-out", "0").out
     assert "springs and motors from the resonance of the motor side; link positions were not measured" in out
     assert "inertias of the links stay as in the file" in out
@@ -410,7 +412,7 @@ def test_delay_and_period_are_written(kind: str, tmp_path: Path, capsys) -> None
     found = load_robot(output)
     assert found.command_period == PERIOD and found.drive_delay == pytest.approx(4e-3, abs=1e-4)
     # Without the time at which recorded efforts act, the period alone is known.
-    main(["identify", str(bag), "--robot", str(described), "-o", str(output), *QUICK_TIMING, "--force"])
+    main(["identify", str(bag), "--robot", str(described), "-o", str(output), *QUICK_TIMING, "--force", "--verbose"])
     printed = capsys.readouterr()
     assert "it counts from the time at which recorded motor efforts act, --motor-delay" in printed.out
     # Commands that drives hold for 2 ms, and one sample of effort in each.
@@ -439,7 +441,7 @@ def test_delay_and_period_are_written(kind: str, tmp_path: Path, capsys) -> None
 def test_a_delay_that_cannot_be_found_is_told(tmp_path: Path, capsys) -> None:
     bag = recorded(tmp_path / "bag", ElasticArm(load_robot("planar_2r")), 0.0, motors=False, seconds=2.5)
     output = tmp_path / "found.yaml"
-    main(["identify", str(bag), "--robot", "planar_2r", "-o", str(output), *QUICK_TIMING])
+    main(["identify", str(bag), "--robot", "planar_2r", "-o", str(output), *QUICK_TIMING, "--verbose"])
     assert "the delay of its commands is not identified: positions of" in capsys.readouterr().out
     assert load_robot(output).command_period == 0
 
