@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array
+from ..robot import Robot
 from .fields import STATE_FIELDS
 from .settings import CONSISTENCY_TOLERANCE
 
@@ -23,8 +24,19 @@ _MEANINGS = (
     (-1.0, "opposite sign"),
 )
 _CLOSE = 0.02
+_OTHER_PERIOD = 0.2  # relative deviation of a period from that of the file
 _STAMPS = "do stamps advance with the motion?"
 _SCALED = f"scaled; or {_STAMPS}"
+
+
+def period_note(robot: Robot, period: float) -> list[str]:
+    """A note on commands that come at another period, s, than the robot's file says; none without one."""
+    if not robot.command_period or abs(period / robot.command_period - 1) < _OTHER_PERIOD:
+        return []
+    return [
+        f"commands come every {1e3 * period:.3g} ms, but command_period of the robot is "
+        f"{1e3 * robot.command_period:.3g} ms: set it, or send at its rate"
+    ]
 
 
 def inconsistency_text(

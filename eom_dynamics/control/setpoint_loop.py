@@ -205,6 +205,12 @@ class SetpointLoop:
         """Keep the given state and its stamp, ns, by which :meth:`suspicion` explains an inconsistency."""
         self._window.append((stamp, self.loop.given_state.copy()))
 
+    @property
+    def period(self) -> float:
+        """Median time between the setpoints remembered, s; 0 until they are a window, or without stamps."""
+        complete = len(self._window) == self._window.maxlen
+        return 1e-9 * float(np.median(np.diff([stamp for stamp, _ in self._window]))) if complete else 0.0
+
     def refusal(self, why: Refusal) -> EomDynamicsError:
         """The error of the reference that was refused last."""
         text = self.loop.text("refusal")

@@ -22,7 +22,6 @@ from .streams import Stream
 _NEAR = 0.1  # relative deviation from a turn of a range of folded positions, and of steps between others
 _LARGEST = 1e9  # larger positions come from damaged messages
 _DEGREES = 100.0  # range beyond which folded positions are in degrees
-_OTHER_PERIOD = 0.2  # relative deviation of a period from that of the file
 _FIRST, _FAR = 10, 0.02  # most messages of zeros at the start, and the least step from there, rad or m
 _PAUSE, _PAUSE_STEPS = 0.05, 8  # longest step over which values are interpolated: s, and usual steps
 
@@ -124,16 +123,6 @@ def on_one_clock(stream: Stream, joints: Sequence[str]) -> tuple[Stream, list[st
     note = f"joints come in separate messages, {named}: merged at the times of {listed(present[k] for k in clock)}"
     merged = replace(rows[at], values=values)
     return merged[complete], [*notes, note]
-
-
-def period_note(robot: Robot, period: float) -> list[str]:
-    """A note on commands that come at another period, s, than the robot's file says; none without one."""
-    if not robot.command_period or abs(period / robot.command_period - 1) < _OTHER_PERIOD:
-        return []
-    return [
-        f"commands come every {1e3 * period:.3g} ms, but command_period of the robot is "
-        f"{1e3 * robot.command_period:.3g} ms: set it, or send at its rate"
-    ]
 
 
 def _at(times: Array, t: Array, values: Array) -> Array:

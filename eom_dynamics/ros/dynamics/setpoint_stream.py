@@ -19,6 +19,7 @@ from ...arguments import all_finite
 from ...arrays import Array
 from ...control.cdr import stamp_of
 from ...control.control_loop import EXCEEDS, REFUSALS, SUSPECT, Refusal
+from ...control.diagnosis import period_note
 from ...control.robot_table import limits_of
 from ...control.serialized import LearnedShapes
 from ...control.setpoint_loop import EarlySetpointError, SetpointLoop
@@ -481,6 +482,9 @@ class SetpointStream:
         """Diagnostic status of setpoints, without supervision."""
         level, message, figures = self.statistics.report(seconds)
         self._commands.count_listeners()
+        if self.loop is not None and (period := self.loop.period) > 0:
+            for line in period_note(self.loop.arm.robot, period):
+                self._node.warn("timing", line)
         lead = self.player.lead if self.player.playing else self._lead if self.loop else 0.0
         values = {"command lead [ms]": f"{1e3 * lead:g}", **self.player.values, **self.targets.report(self.loop)}
         if level == Level.OK and (late := self.player.lateness):

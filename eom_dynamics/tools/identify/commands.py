@@ -13,11 +13,11 @@ from scipy.interpolate import CubicSpline
 
 from ...arguments import all_finite
 from ...arrays import Array
+from ...control.diagnosis import period_note
 from ...control.fields import MEASURED_FIELDS
 from ...identification import IdentificationError
 from ...identification.elastic.delay import Delay, DriveDelay, combined, drive_delay, period_of
 from ...identification.recording import both_sides
-from ...recordings.one_clock import period_note
 from ...recordings.options import MotorSource, Source
 from ...recordings.sides import TwoSidedRecording, arm_recordings
 from ...robot import Robot

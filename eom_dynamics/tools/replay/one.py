@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...control.diagnosis import period_note
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, RobotDescriptionWarning
 from ...recordings.bags import Bag, BagError
 from ...recordings.bags.layout import read_blocks
 from ...recordings.bags.types import JOINT_STATE, SETPOINT, STRING
-from ...recordings.one_clock import period_note, turns_note
+from ...recordings.one_clock import turns_note
 from ...recordings.setpoints import command_lead
 from ...recordings.topics import choose_topic, is_motor_topic
 from ...robot import Robot, robot_from_urdf

@@ -7,6 +7,7 @@ test_engines.py agree.
 
 import re
 from array import array
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -203,3 +204,16 @@ def test_a_refused_setpoint_changes_nothing(node, refusal, path):
     if (path, later) not in WITHOUT_REFUSAL:
         WITHOUT_REFUSAL[path, later] = Scene(node, path).play(*REFUSALS[refusal], later)[0]
     assert sent == WITHOUT_REFUSAL[path, later]
+
+
+def test_another_period_than_the_command_period_is_said(tmp_path, capfd):
+    """Once a second, by stamps; not while too few have come, and not of a robot without a command period."""
+    path = tmp_path / "arm.yaml"
+    path.write_text(robot_as_yaml(replace(ROBOT, command_period=1e-3)).text, encoding="utf-8")
+    line = "timing: commands come every 4 ms, but command_period of the robot is 1 ms: set it, or send at its rate"
+    with unspun_node("/timed", robot_file=path, **PARAMETERS) as node:
+        for count, period, said in ((20, 4_000_000, False), (60, 1_000_000, False), (60, 4_000_000, True)):
+            for k in range(count):
+                node._stream.loop.remember(START + k * period)
+            node._stream.report(1.0)
+            assert (line in capfd.readouterr().err) == said, (count, period)
