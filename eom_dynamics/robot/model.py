@@ -228,7 +228,8 @@ class FeedbackDelay(NamedTuple):
     """Mean age of the measurements that a drive compares with its references, s.
 
     Of a loop with the period T_d they are T_d/2 old, since it holds its effort until the next sample; a velocity from
-    differences of positions is T_d/2 older, and after a low-pass by its time constant more.
+    differences of positions is T_d/2 older. A low-pass y += g (x - y) adds T_d (1/g - 1): its time constant T_f for
+    g = T_d/(T_f + T_d), and T_f - T_d/2 for g = 1 - exp(-T_d/T_f).
 
     Attributes:
         position, velocity: of the motor's position and velocity, not negative.

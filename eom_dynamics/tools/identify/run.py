@@ -175,6 +175,8 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
     complete, sources = training, tuple(recording.source for recording in (*training, *validation))
     mode, notes = mode_of(asked, robot, request.elastic_options, training)
     notes += _without_effect(request, mode)
+    if request.link_options.side == "motor" and any(not x.spring.is_rigid for x in robot.independent_joints):
+        notes.append("springs stay as in the file: efforts of the motor side alone say nothing of them")
     if mode == "resonance":
         return replace(_from_motors(robot, request, training, notes), sources=sources)
     if mode == "off":

@@ -110,8 +110,9 @@ def test_urdf(table: Path, tmp_path: Path, identify) -> None:
     assert "springs (elasticity) are left out" in identify(table, tmp_path / "arm.urdf").err
     assert load_robot(tmp_path / "arm.urdf").joints[0].damping > 0.4
     # Friction of motors is that of the joints in a URDF.
-    err = identify(table, tmp_path / "motors.urdf", "--side", "motor").err
+    out, err = identify(table, tmp_path / "motors.urdf", "--side", "motor")
     assert "load the URDF with joint_friction: included" in err
+    assert "note: springs stay as in the file: efforts of the motor side alone say nothing of them" in out
     assert load_robot(tmp_path / "motors.urdf").joints[0].damping > 1
     # Without its constant efforts the URDF predicts worse than the robot that was given.
     identify(table, tmp_path / "arm.yaml")
