@@ -233,6 +233,8 @@ def test_nothing_worse_than_least_squares_is_unsaid() -> None:
     )
     (line,) = (x for x in found.behind if x.startswith("joint_2"))
     assert line.startswith("joint_2 is predicted to 0.") and ": they have negative viscous" in line
+    # At one joint alone, where all together are predicted better, it is no reason to write nothing.
+    assert found.worse_than_linear and not replace(found, over_linear=0.9).worse_than_linear
 
 
 def test_coupled_wrist() -> None:

@@ -120,6 +120,7 @@ class Fit:
         contradictions: of the recordings and the file, a line each; see :attr:`Options.suspect`.
         lost: joints that have efforts, none of which can be used, a line each.
         behind: joints that plain least squares predict better, and why, a line each.
+        over_linear: RMS errors over those of plain least squares, geometric mean of the joints; 1 where none is behind.
     """
 
     robot: Robot
@@ -144,6 +145,12 @@ class Fit:
     contradictions: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     behind: tuple[str, ...] = ()
+    over_linear: float = 1.0
+
+    @property
+    def worse_than_linear(self) -> bool:
+        """Whether plain least squares predict better, by 2 % over all joints and by that and beyond noise at one."""
+        return bool(self.behind) and self.over_linear > _BEHIND
 
     @property
     def refused(self) -> bool:
@@ -230,13 +237,14 @@ def fit(
     notes += [*lines, *_notes(found)]
     lost = tuple(lost_joints(regressor, data.samples, data.system.counts))
     refused = wrong and options.suspect == "keep"
-    behind = () if refused or options.payload is not None else tuple(_behind(found, data, linear, validation))
-    found = replace(found, trials=trials, lost=lost, behind=behind, notes=tuple(notes))
+    if not refused and options.payload is None:
+        found = _against_linear(found, data, linear, validation)
+    found = replace(found, trials=trials, lost=lost, notes=tuple(notes))
     return replace(found, contradictions=tuple(x.words for x in wrong))
 
 
-def _behind(found: Fit, data: TrainingData, linear: WeightedEstimate, validation: Sequence[Recording]) -> Iterator[str]:
-    """Lines on joints whose efforts plain least squares predict better than the fit, by 2 % and beyond noise.
+def _against_linear(found: Fit, data: TrainingData, linear: WeightedEstimate, validation: Sequence[Recording]) -> Fit:
+    """The fit with joints whose efforts plain least squares predict better, by 2 % and beyond noise.
 
     The samples are those of validation, or else of training.
     """
@@ -244,6 +252,7 @@ def _behind(found: Fit, data: TrainingData, linear: WeightedEstimate, validation
     part, names = FilteredSamples.joined(samples), found.robot.joint_names
     ours, plain = (predictions(data.regressor, part, x) - part.tau for x in (found.vector, linear.estimate.x))
     score = found.validation or found.training
+    lines, ratios = list[str](), list[float]()
     negative = by_term(data.regressor, linear.estimate.x[data.regressor.inertial :] < lower_bounds(data.regressor))
     for j, name in enumerate(names):
         a, b = (np.square(x[part.used[:, j], j]) for x in (ours, plain))
@@ -255,13 +264,17 @@ def _behind(found: Fit, data: TrainingData, linear: WeightedEstimate, validation
         time = float(correlation_time([more[:, np.newaxis] - np.mean(more)])[0])
         noise = float(np.std(more) / np.sqrt(max(len(more) / time, 1.0)))
         size, least = (float(np.sqrt(np.mean(x))) for x in (a, b))
+        ratios.append(size / max(least, 1e-300))
         if size > _BEHIND * least and np.mean(more) > _SURE * noise:
             below = [term for term, values in negative.items() if values[j]]
             why = "no physically consistent inertias close to the file explain more"
             why = f"they have negative {' and '.join(below)}" if below else why
             why = "its parameters are those of the file that was given" if name in found.kept else why
             unit = "N" if found.robot.independent_joints[j].type == "prismatic" else "N m"
-            yield f"{name} is predicted to {size:.3g} {unit}, by plain least squares to {least:.3g} {unit}: {why}"
+            lines.append(
+                f"{name} is predicted to {size:.3g} {unit}, by plain least squares to {least:.3g} {unit}: {why}"
+            )
+    return replace(found, behind=tuple(lines), over_linear=float(np.exp(np.mean(np.log(ratios)))) if lines else 1.0)
 
 
 def _notes(links: Fit) -> list[str]:

@@ -88,9 +88,9 @@ class IdentificationResult:
 
     @property
     def unwritten(self) -> bool:
-        """Whether the file is not to be written: efforts alias, or plain least squares predict them better."""
+        """Whether the file is not to be written: efforts alias, or it is worse than plain least squares."""
         fit = self.link_fit
-        return fit is not None and fit.options.suspect == "keep" and bool(self.aliased or fit.behind)
+        return fit is not None and fit.options.suspect == "keep" and bool(self.aliased or fit.worse_than_linear)
 
     def verified(self, written: Robot) -> IdentificationResult:
         """These results with the figures of the written and reloaded robot.
