@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ..spelling import listed
 from .bags import Bag, BagError, Topic
+from .bags.layout import read_blocks
 from .bags.types import JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
 
 # Both are JointStates: of the node, and of a simulated robot.
@@ -83,4 +84,19 @@ def choose_topic(bag: Bag, name: str | None = None) -> Topic:
         motors = listed(topic.name for topic in usable if is_motor_topic(topic)) if name is None else ""
         remedy = f"; {motors}: motor positions, replayed only if named with --topic" if motors else ""
         raise bag.lacks(f"has no {wanted}", remedy)
+    if chosen[0].type == JOINT_STATE and name is None:
+        _refuse_separate_joints(bag, chosen)
     return only_one(bag, chosen, f"of type {chosen[0].type}", "--topic")
+
+
+def _refuse_separate_joints(bag: Bag, topics: Sequence[Topic]) -> None:
+    """Raise BagError if topics have different joints each, as of the arms of one robot, or of a gripper."""
+    first = {topic.name: next(read_blocks(bag, topic, lambda reason, time: None), None) for topic in topics}
+    joints = {name: [*block.message.name] for name, block in first.items() if block is not None}
+    every = [joint for names in joints.values() for joint in names]
+    if len(joints) > 1 and len(every) == len({*every}):
+        each = "; ".join(f"{name} has {listed(names)}" for name, names in joints.items())
+        raise BagError(
+            f"{bag.path}: joints are in separate topics, {each}: record those of a robot in one topic, or name "
+            "the one that has all of them, --topic"
+        )
