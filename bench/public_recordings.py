@@ -25,9 +25,9 @@ from pinocchio_model import pinocchio_model
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Recording
-from eom_dynamics.identification.links.filtering import FilteredSamples, default_filter, filter_recording
+from eom_dynamics.identification.links.filtering import Filter, FilteredSamples, default_filter, filter_recording
 from eom_dynamics.identification.links.verification import feedforward_efforts
-from eom_dynamics.identification.sampling import root_mean_square
+from eom_dynamics.identification.sampling import LowPass, root_mean_square
 from eom_dynamics.recordings.joint_recordings import read_recording
 
 HELD_OUT = 0.3
@@ -57,8 +57,8 @@ def public_recordings(section: Section, settings: Settings) -> None:
                 continue
             section.tables.append(_judged(f"{name}: RMS on the last 30 %, {about}", found, Path(scratch), ratios))
     section.text.append(
-        "Each figure is of held-out efforts, filtered at the cut-off that was chosen, and predicted for the filtered "
-        "motion. *Given*, *written*: the feedforward of the robot that was given, and of the file that the command "
+        "Each figure is of held-out efforts, predicted for the filtered motion; errors are filtered at the chosen "
+        "cut-off. *Given*, *written*: the feedforward of the robot that was given, and of the file that the command "
         "wrote. *Printed*: what it printed. *Least squares*: Pinocchio's regressor with viscous and Coulomb friction "
         "and offsets (and rotors on the motor side), weighted by joint, without physically consistent inertias, "
         "from the same samples; its friction is predicted like that of the file."
@@ -98,13 +98,12 @@ def _judged(title: str, source: Source, scratch: Path, ratios: dict[str, list[fl
     def of_robot(each: Robot) -> Array:
         arm = ElasticArm(each)
         states = [(s.q, s.qd, s.qdd, 0 * s.qd, 0 * s.qd) for s in judge]
-        efforts = [feedforward_efforts(arm, state, motor_side=motor) for state in states]
-        return root_mean_square(np.concatenate(efforts) - np.concatenate([s.tau for s in judge]))
+        return rms_errors([feedforward_efforts(arm, state, motor_side=motor) for state in states], judge, using)
 
     def bases(s: FilteredSamples) -> list[Array]:
         return [s.qd, np.tanh(s.qd / using.smoothing_velocity), np.ones_like(s.qd), *([s.qdd] if motor else [])]
 
-    plain = least_squares(robot, train, judge, bases)
+    plain = rms_errors(least_squares(robot, train, judge, bases), judge, using)
     given, after = of_robot(robot), of_robot(load_robot(str(written)))
     printed = np.array([np.nan if v is None else v for v in results["validation"]["rms_after"]], dtype=float)
     ratios["claimed"] += (after / printed).tolist()
@@ -117,13 +116,22 @@ def _judged(title: str, source: Source, scratch: Path, ratios: dict[str, list[fl
     return table
 
 
+def rms_errors(predicted: Sequence[Array], judge: Sequence[FilteredSamples], using: Filter) -> Array:
+    """RMS errors (n,) of efforts (N, n) of each motion, filtered as a whole, so that friction that jumps is."""
+    errors = []
+    for efforts, s in zip(predicted, judge, strict=True):
+        low_pass = LowPass(float(s.t[1] - s.t[0]), using.cutoff)
+        errors.append((low_pass.whole(efforts) - s.tau)[low_pass.inner(len(s))])
+    return root_mean_square(np.concatenate(errors))
+
+
 def least_squares(
     robot: Robot,
     train: Sequence[FilteredSamples],
     judge: Sequence[FilteredSamples],
     bases: Callable[[FilteredSamples], Sequence[Array]],
-) -> Array:
-    """RMS residual (n,) of least squares by Pinocchio's regressor and terms of the joints, weighted by joint.
+) -> list[Array]:
+    """Efforts (N, n) of each motion by least squares with Pinocchio's regressor and terms of the joints, weighted.
 
     Args:
         robot: the robot.
@@ -146,7 +154,7 @@ def least_squares(
         x = np.linalg.lstsq((Y * weights[:, np.newaxis])[used], (tau * weights)[used], rcond=1e-8)[0]
         residual = np.where(used, Y @ x - tau, 0.0)
         weights = 1 / np.maximum(np.sqrt(np.sum(residual**2, axis=0) / used.sum(axis=0)), 1e-9)
-    return root_mean_square(np.concatenate([rows(s) @ x - s.tau for s in judge]))
+    return [rows(s) @ x for s in judge]
 
 
 def _write(path: Path, recording: Recording) -> None:
