@@ -158,6 +158,6 @@ def identified(seed: int) -> Found:
     return Found(
         tuple(name for name, bad in zip(given.joint_names, worse, strict=True) if bad),
         tuple(line.split()[0] for line in links.behind if line.split()[0] in links.kept),
-        links.contradictions,
+        (*links.contradictions, *(line for line in links.notes if "bend" in line)),
         float(np.exp(np.mean(np.log(after / before)))),
     )

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recordings that contradict the file: each is named, and the one that does not is not."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
-from excited import recording, true_robot
+from excited import efforts, motion, recording, true_robot
 from paths import PANDA_BAG
 
 from eom_dynamics import Dynamics, Robot, load_robot
@@ -265,3 +266,26 @@ def test_a_load_on_a_balanced_wrist_is_no_other_unit(load: str) -> None:
         return
     identified_load = found.parameters.reshape(-1, 10)[body] - Dynamics(robot).inertial_parameters.reshape(-1, 10)[body]
     np.testing.assert_allclose(identified_load[:4], [mass, *(mass * x)], atol=0.02 * mass)
+
+
+@pytest.mark.parametrize(("bends", "inertia"), [(0, 3.0), (1, 0.3)])
+def test_links_that_bend_are_named(bends: int, inertia: float) -> None:
+    """Behind one joint, an inertia on a spring, undamped: by its exact response to each frequency of the motion."""
+    robot, count, frequency = load_robot("planar_2r"), 4000, 9.01
+    t = np.arange(count) / RATE
+    q, qd, qdd = motion(2, t, amplitude=0.5, slowest=0.5)  # 0.5 to 2.5 Hz, in whole periods
+    f = np.fft.rfftfreq(count, 1 / RATE)
+    moved = np.fft.rfft(q[:, bends]) * (1 / (1 - np.square(f / frequency)) - 1)
+    rigid = efforts(true_robot(robot), q, qd, qdd)
+    tau = rigid + 0.02 * np.random.default_rng(0).standard_normal(q.shape)
+    tau[:, bends] += inertia * np.fft.irfft(-np.square(2 * np.pi * f) * moved, count)
+    options = Options(cutoff=8.0)
+
+    def notes(tau: Array) -> list[str]:
+        found = fit(robot, Recording(robot.joint_names, t, q, tau), options=options)
+        return [line for line in found.notes if "bend" in line]
+
+    (line,) = notes(tau)
+    (name, at), *others = re.findall(r"(joint_\d), at about (\S+) Hz", line)
+    assert name == robot.joint_names[bends] and others == [] and float(at) == pytest.approx(frequency, rel=0.3)
+    assert notes(rigid + 0.02 * np.random.default_rng(0).standard_normal(q.shape)) == []

@@ -159,22 +159,6 @@ class _Check:
         own = _project_out(self._own[rows, j], self._by_file[rows, j])
         return _square(x) > max(_PREDICTED * _square(own), _BALANCED**2 * _square(np.array(shifted)))
 
-    def _held_out(self, joints: Sequence[tuple[NDArray[np.bool_], Array, Array, Array]]) -> HypothesisTest:
-        """Test a hypothesis by the rows of joints, their columns, and efforts less predictions without and with it."""
-        squares, independent = np.zeros((2, _BLOCKS)), 0.0
-        for rows, columns, *rests in joints:
-            time = 1.0
-            for which, rest in enumerate(rests):
-                errors = []
-                for block in np.array_split(np.arange(rows.sum()), _BLOCKS):
-                    others = np.setdiff1d(np.arange(rows.sum()), block, assume_unique=True)
-                    factors = np.linalg.lstsq(columns[others], rest[others], rcond=None)[0]
-                    errors.append(rest[block] - columns[block] @ factors)
-                squares[which] += np.array([_square(x) for x in errors]) / max(_square(rests[0]), 1e-300)
-                time = max(time, float(correlation_time([np.concatenate(errors)[:, np.newaxis]])[0]))
-            independent += rows.sum() / time
-        return HypothesisTest(squares[0], squares[1], independent)
-
     def swapped(self) -> list[Contradiction]:
         """Pairs of joints whose efforts, or all of whose columns, explain each other's."""
         names, part = self._joint_names, self._part
@@ -203,7 +187,7 @@ class _Check:
             else:
                 without, having = tau[:, other] - self._by_file[:, other], tau[:, other] - swapped[:, i]
             joints.append((rows, self._others(rows, i if what else other), without[rows], having[rows]))
-        return self._held_out(joints)
+        return _held_out(joints)
 
     def _squares(self, j: int, predicted: Array, measured: int, terms: int) -> float:
         """Sum of squares that predictions (N, n) of joint j and terms of ``own`` leave of efforts ``measured``."""
@@ -267,7 +251,7 @@ class _Check:
         if typical < 1:
             remedy += ", with X of torque constant times gear ratio if they are motor currents, A"
         used, tau, file = self._part.used, self._part.tau, self._by_file
-        test = self._held_out(
+        test = _held_out(
             [
                 (used[:, j], self._others(used[:, j], j), *((tau - x * file)[used[:, j], j] for x in (1.0, size[j])))
                 for j in np.flatnonzero(off_scale).tolist()
@@ -395,6 +379,23 @@ class _Check:
         return factor, float(np.sqrt(_square(residual) / _square(x) * time / len(y)))
 
 
+def _held_out(joints: Sequence[tuple[NDArray[np.bool_], Array, Array, Array]]) -> HypothesisTest:
+    """Test a hypothesis by the rows of joints, their columns, and efforts less predictions without and with it."""
+    squares, independent = np.zeros((2, _BLOCKS)), 0.0
+    for rows, columns, *rests in joints:
+        time = 1.0
+        for which, rest in enumerate(rests):
+            errors = []
+            for block in np.array_split(np.arange(rows.sum()), _BLOCKS):
+                others = np.setdiff1d(np.arange(rows.sum()), block, assume_unique=True)
+                factors = np.linalg.lstsq(columns[others], rest[others], rcond=None)[0]
+                errors.append(rest[block] - columns[block] @ factors)
+            squares[which] += np.array([_square(x) for x in errors]) / max(_square(rests[0]), 1e-300)
+            time = max(time, float(correlation_time([np.concatenate(errors)[:, np.newaxis]])[0]))
+        independent += rows.sum() / time
+    return HypothesisTest(squares[0], squares[1], independent)
+
+
 def lost_joints(regressor: Regressor, samples: Sequence[FilteredSamples], counts: Array) -> list[str]:
     """Lines on joints that move and have efforts, none of which is left by gaps and other reasons; ``counts`` (n,)."""
     lines = []
@@ -470,6 +471,30 @@ def spring_loops(regressor: Regressor, recordings: Sequence[Recording], using: F
         f"hysteresis of springs, a loop between loading and unloading, explains the efforts better than a delay of "
         f"{1e3 * late:.0f} ms, in shares of the range of efforts: {', '.join(found)}; robot files have none"
     ]
+
+
+def bending_links(data: TrainingData, x: Array) -> list[str]:
+    """A note on links that bend: efforts have -1/w² times the second derivative of those that parameters x predict."""
+    regressor, found = data.regressor, list[str]()
+    samples = [part for part in data.samples if len(part) > 2]
+    step = max(1, sum(map(len, samples)) // _SAMPLES)
+    rigid = [regressor.inertial_efforts(part.q, part.qd, part.qdd, x) for part in samples]
+    for _ in range(2):
+        rigid = [np.gradient(y, part.t, axis=0) for y, part in zip(rigid, samples, strict=True)]
+    part, bends = FilteredSamples.joined(samples)[::step], np.concatenate(rigid)[::step]
+    Y = regressor.inertial_columns(part.q, part.qd, part.qdd)
+    for j, name in enumerate(regressor.robot.joint_names):
+        rows = part.used[:, j]
+        A = np.column_stack([Y[rows, j], *(part.bases[term][rows, j] for term in regressor.terms)])
+        if rows.sum() < 4 * A.shape[1]:
+            continue
+        tau = part.tau[rows, j]
+        bend, rest = _project_out(A, np.column_stack([bends[rows, j], tau])).T
+        factor = float(bend @ rest / max(_square(bend), 1e-300))
+        test = _held_out([(rows, A, tau, tau - factor * bends[rows, j])])
+        if factor < 0 and test.holds and test.ratio > 1 / _WITHOUT_LAG:
+            found.append(f"{name}, at about {1 / (2 * np.pi * np.sqrt(-factor)):.2g} Hz ({test})")
+    return [f"links, or gears, bend behind {'; '.join(found)}: robot files have rigid links"] if found else []
 
 
 def lag_notes(late: float, left: float, test: HypothesisTest | None = None) -> tuple[list[Contradiction], list[str]]:

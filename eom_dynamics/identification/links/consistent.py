@@ -214,9 +214,9 @@ def _minimum(B: Array, right: Array, weight: float, tolerance: float) -> tuple[A
         last = steps @ [1.0, weight]
         promised = float(last @ last + np.sum(np.square(A @ last)))
         if np.all(np.abs(D**2 - weight) < _CENTERED * weight):
-            if promised <= tolerance * weight or before <= promised <= _ROUNDING * weight:
-                return _thick(X), True
-            before = promised
+            ended, before = promised <= tolerance * weight or before <= promised <= _ROUNDING * weight, promised
+            if ended:
+                break
         if share < 1:
             mean = float(np.mean(D**2))
             # Until S is the gradient, lower mu would take X and S to the edge of the cone.
@@ -228,7 +228,10 @@ def _minimum(B: Array, right: Array, weight: float, tolerance: float) -> tuple[A
             break  # at the edge of the cone but for rounding
         _, D, W = np.linalg.svd(np.swapaxes(H, -1, -2) @ F)
         G = G @ F @ np.swapaxes(W, -1, -2) / np.sqrt(D)[:, np.newaxis]
-    return _thick(X), before <= _ROUNDING * weight
+    # Within the cone by more than rounding.
+    values, vectors = np.linalg.eigh(X)
+    values = np.maximum(values, _THINNEST * values.sum(axis=-1, keepdims=True))
+    return (vectors * values[:, np.newaxis]) @ np.swapaxes(vectors, -1, -2), before <= _ROUNDING * weight
 
 
 def _step(steps: Array, D: Array, mu: float) -> tuple[Array, Array, float]:
@@ -241,13 +244,6 @@ def _step(steps: Array, D: Array, mu: float) -> tuple[Array, Array, float]:
     size = np.sqrt(D[:, np.newaxis] * D[:, :, np.newaxis])
     least = min(float(np.linalg.eigvalsh(d / size).min()) for d in (dZ, dS))
     return dZ, dS, min(1.0, _INSIDE / max(-least, 1e-9))
-
-
-def _thick(X: Array) -> Array:
-    """X (bodies, 4, 4) within the cone by more than rounding."""
-    values, vectors = np.linalg.eigh(X)
-    values = np.maximum(values, _THINNEST * values.sum(axis=-1, keepdims=True))
-    return (vectors * values[:, np.newaxis]) @ np.swapaxes(vectors, -1, -2)
 
 
 def _in_coordinates(B: Array, G: Array) -> Array:

@@ -24,6 +24,7 @@ from ...robot import Robot
 from ..recording import IdentificationError, Recording
 from .checks import (
     base_parameters_without_data,
+    bending_links,
     contradictions,
     delay_test,
     doubtful_terms,
@@ -59,7 +60,7 @@ _NAMES = tuple(f"{prefix}openblas_%s_num_threads{suffix}" for prefix in ("", "sc
 # Times that joints with worse predictions are kept before all are: each such time, others that rely on them may follow.
 _TRIES = 3
 _JUDGED = 2.0  # periods of the cut-off in the validation data that judge, without what the filter takes
-_BEHIND, _SURE = 1.02, 3.0  # RMS over that of plain least squares, and standard deviations, beyond which a fit is worse
+BEHIND, _SURE = 1.02, 3.0  # RMS over that of plain least squares, and standard deviations, beyond which a fit is worse
 
 
 @contextmanager
@@ -148,11 +149,6 @@ class Fit:
     over_linear: float = 1.0
 
     @property
-    def worse_than_linear(self) -> bool:
-        """Whether plain least squares predict better, by 2 % over all joints and by that and beyond noise at one."""
-        return bool(self.behind) and self.over_linear > _BEHIND
-
-    @property
     def refused(self) -> bool:
         """Whether all joints keep the parameters of the file."""
         return len(self.kept) == self.robot.n
@@ -234,7 +230,7 @@ def fit(
         wrong += noise
         if options.suspect == "keep":
             found = _best(data, linear, options, np.ones_like(kept), scoring, progress)
-    notes += [*lines, *_notes(found)]
+    notes += [*lines, *([] if wrong else bending_links(data, linear.estimate.x)), *_notes(found)]
     lost = tuple(lost_joints(regressor, data.samples, data.system.counts))
     refused = wrong and options.suspect == "keep"
     if not refused and options.payload is None:
@@ -265,7 +261,7 @@ def _against_linear(found: Fit, data: TrainingData, linear: WeightedEstimate, va
         noise = float(np.std(more) / np.sqrt(max(len(more) / time, 1.0)))
         size, least = (float(np.sqrt(np.mean(x))) for x in (a, b))
         ratios.append(size / max(least, 1e-300))
-        if size > _BEHIND * least and np.mean(more) > _SURE * noise:
+        if size > BEHIND * least and np.mean(more) > _SURE * noise:
             below = [term for term, values in negative.items() if values[j]]
             why = "no physically consistent inertias close to the file explain more"
             why = f"they have negative {' and '.join(below)}" if below else why

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ...identification import Fit, IdentificationError, Recording, Score, fit, identified_robot, verified
+from ...identification.links.fit import BEHIND
 from ...identification.recording import LEAST_SAMPLES, TooFewSamplesError
 from ...recordings.sides import TwoSidedRecording, read_sides
 from ...recordings.tables import TABLES
@@ -90,7 +91,7 @@ class IdentificationResult:
     def unwritten(self) -> bool:
         """Whether the file is not to be written: efforts alias, or it is worse than plain least squares."""
         fit = self.link_fit
-        return fit is not None and fit.options.suspect == "keep" and bool(self.aliased or fit.worse_than_linear)
+        return fit is not None and fit.options.suspect == "keep" and bool(self.aliased or fit.over_linear > BEHIND)
 
     def verified(self, written: Robot) -> IdentificationResult:
         """These results with the figures of the written and reloaded robot.

@@ -107,16 +107,6 @@ def _far_from_file(result: IdentificationResult) -> list[str]:
     return [*lines, *([f"… and {len(far) - _NAMED} more far from the file"] if len(far) > _NAMED else [])]
 
 
-def _settings(fit: Fit) -> list[str]:
-    velocities = "measured velocities" if fit.filter.measured_velocity else "differences of positions"
-    lines = [
-        f"{fit.robot.name}: {len(fit.regressor.base)} base parameters of {len(fit.robot.joints)} bodies; efforts of "
-        f"the {fit.options.side} side; cut-off {number(fit.filter.cutoff)} Hz, {velocities}",
-        f"weight of the distance from the file {fit.prior_weight:g}",
-    ]
-    return lines[: 1 if fit.refused else 2]
-
-
 def _improvement(fit: Fit) -> str:
     score, which = judged(fit)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -135,7 +125,13 @@ def _improvement(fit: Fit) -> str:
 def _residuals(result: IdentificationResult, fit: Fit) -> ResultSection:
     score, _ = judged(fit)
     left = [name for name, x in zip(fit.robot.joint_names, score.whiteness, strict=True) if x < _SYSTEMATIC]
-    lines = [*_settings(fit), *_by_joint(result, fit)]
+    velocities = "measured velocities" if fit.filter.measured_velocity else "differences of positions"
+    lines = [
+        f"{fit.robot.name}: {len(fit.regressor.base)} base parameters of {len(fit.robot.joints)} bodies; efforts of "
+        f"the {fit.options.side} side; cut-off {number(fit.filter.cutoff)} Hz, {velocities}",
+        *([] if fit.refused else [f"weight of the distance from the file {fit.prior_weight:g}"]),
+        *_by_joint(result, fit),
+    ]
     if left:
         lines.append(
             f"residuals are systematic at {', '.join(left)}: consider friction of another shape, flexibility, a "
