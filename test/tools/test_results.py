@@ -66,6 +66,23 @@ def test_the_console_shows_text_and_the_exit_code_tells_failures(capsys) -> None
     assert show("command", Result(verbatim="code\n")) == 0 and capsys.readouterr() == ("code\n", "")
 
 
+@pytest.mark.parametrize("failures", [0, 2, 12])
+def test_a_result_by_joint_has_at_most_eight_lines_more_unless_verbose(failures: int, capsys) -> None:
+    many = replace(
+        RESULT,
+        notes=[f"note {k}" for k in range(20)],
+        failures=[f"failure {k}" for k in range(failures)],
+        by_joint=["joint_2: bad", "joint_1: good"],
+    )
+    assert show("command", many, verbose=False) == (failures > 0)
+    out, err = (text.splitlines() for text in capsys.readouterr())
+    assert len(out) + len(err) == 8 + 2 and out[-2:] == many.by_joint
+    assert err[0] == ("command: failed: failure 0" if failures else "command: warning: a warning")
+    assert ("more lines, and tables: --verbose" in err[-1]) == (failures > 5) and "--verbose" in out[-3]
+    show("command", many)
+    assert capsys.readouterr().out.count("note: note") == 20
+
+
 def test_json_has_the_files_and_notes_are_on_stderr(capsys) -> None:
     assert show("command", RESULT, as_json=True) == 0
     output = capsys.readouterr()
