@@ -69,6 +69,7 @@ SECTIONS = {
     "random_circle": Entry("random_circle", "closed_circle", "Closed circle on random arms in MuJoCo"),
     "drive_timing": Entry("drive_timing", "command_timing", "Timing of drives with Coulomb friction"),
     "minimum_time": Entry("fastest_motions", "minimum_time", "Fastest motions"),
+    "planned_paths": Entry("planned_paths", "minimum_time", "Planned paths"),
     "fastest_tracking": Entry("fastest_motions", "minimum_time", "Tracking of fastest motions"),
 }
 """Sections of a whole run."""

@@ -17,7 +17,7 @@ from ..exceptions import StateError
 from ..spelling import listed
 from .number_files import read_arrays, read_table
 
-_MOST = 1000  # largest number of waypoints; dense samples of a motion are not waypoints
+_MOST = 20_000  # largest number of waypoints
 
 
 def read_waypoints(path: Path, joint_names: Sequence[str]) -> Array:

@@ -18,6 +18,7 @@ import scipy.linalg  # noqa: F401 -- now, rather than with the first trajectory
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
+from ..arrays import Array
 from ..control.joint_order import JointOrder
 from ..control.setpoint_to_command import refusal_reason
 from ..control.trajectories import RequestNames, check_waypoints, read_times, require_rest_at_the_end, write_spline
@@ -34,7 +35,7 @@ from .parameter_tables import PLANNING
 from .planning.follow_trajectory import FollowTrajectory
 from .planning.payloads import CarriedPayloads
 from .planning.services import PlanningServices
-from .planning.trajectories import Start, fitted, timed, tool_motion
+from .planning.trajectories import Start, fitted, path_of, timed, tool_motion
 from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
 from .running import Executable, run
@@ -176,7 +177,8 @@ class PlanningNode(RobotNode):
         if not self.get_parameter("allow_nonzero_velocity_at_trajectory_end").value:
             require_rest_at_the_end(message)
         order = JointOrder.of(arm, list(message.joint_names))
-        return self._checked(arm, fitted(message, read_times(message), order, _FIT_OPTIONS, start))
+        motion = fitted(message, read_times(message), order, _FIT_OPTIONS, start)
+        return self._checked(arm, motion, path_of(message, motion, _FIT_OPTIONS))
 
     def _followed(self, message: MultiDOFJointTrajectory) -> _Planned:
         """Robot's joint names, and the motion for that of a tool, checked."""
@@ -185,10 +187,10 @@ class PlanningNode(RobotNode):
         start = self._measured.positions(arm.robot.joint_names)
         return self._checked(arm, tool_motion(arm.robot, message, start)[1])
 
-    def _checked(self, arm: ElasticArm, motion: Spline) -> _Planned:
+    def _checked(self, arm: ElasticArm, motion: Spline, waypoints: Array | None = None) -> _Planned:
         moves = motion.end > motion.start
         if moves and self.get_parameter("trajectory_limits").value == _Constants.FASTEST:
-            motion = timed(arm, motion, motion.t, _Constants.FASTEST)[1]
+            motion = timed(arm, motion, motion.t, _Constants.FASTEST, waypoints=waypoints)[1]
         motion = within_limits(self, motion, lambda x: checked(arm, x, CHECK_RATE, _Constants.MAX_SAMPLES))
         until = self._since + _DISCOVERY
         while not (self._splines.get_subscription_count() or self.stop.came) and time.monotonic() < until:

@@ -44,7 +44,11 @@ def fastest_motion_result(
     return Result(
         title=f"The fastest motion of {arm.robot.name} along a path",
         lead=["From rest to rest, continuous from position to snap, within all limits."],
-        facts={"duration": f"{motion.duration:.4f} s", "time to compute": f"{motion.computing_time:.3f} s"},
+        facts={
+            "duration": f"{motion.duration:.4f} s",
+            "path tolerance": f"{_tolerance(arm, motion)}",
+            "time to compute": f"{motion.computing_time:.3f} s",
+        },
         sections=[
             ResultSection(
                 "Speed along the path",
@@ -59,6 +63,16 @@ def fastest_motion_result(
         files={"page": page},
         about=about,
     )
+
+
+def _tolerance(arm: ElasticArm, motion: FastestMotion) -> str:
+    """Path tolerance, and stops where the path turns back on the spot."""
+    assert motion.waypoints is not None
+    least, most = np.min(motion.waypoints.tolerance), np.max(motion.waypoints.tolerance)
+    range_ = f"{most:.2g}" if least == most else f"{least:.2g} to {most:.2g}"
+    stops = len(motion.waypoints.parts) - 1
+    stopped = f", {stops} {'stop' if stops == 1 else 'stops'} where it turns back on the spot" if stops else ""
+    return f"{range_} {together(position_units(arm.robot))}{stopped}"
 
 
 def _used(arm: ElasticArm, limits: LimitCheck, states: tuple[Array, ...]) -> dict[str, Array]:

@@ -281,27 +281,6 @@ def through(
     return spline
 
 
-def path_through(path: ArrayLike, velocity: Array) -> Spline:
-    """Smoothest path through waypoints (K, n), rad or m, over a parameter that grows with the distance.
-
-    Distances are times at the largest velocities (n,), which are infinite where there is none.
-
-    Raises TrajectoryError for fewer than two waypoints, or two consecutive ones that are equal.
-    """
-    waypoints = numbers(path, "path, if it is no trajectory,")
-    if waypoints.ndim != 2 or len(waypoints) < 2 or not waypoints.shape[1]:
-        raise TrajectoryError(f"waypoints must have shape (K, n), K >= 2, have {waypoints.shape}")
-    steps = np.diff(waypoints, axis=0)
-    still = ~np.any(steps, axis=1)
-    if np.any(still):
-        k = int(np.argmax(still))
-        raise TrajectoryError(f"waypoints {k} and {k + 1} are equal; remove one of them")
-    velocity = velocity[: steps.shape[1]]
-    weights = np.where(np.isfinite(velocity), velocity, np.max(velocity[np.isfinite(velocity)], initial=1.0))
-    lengths = np.max(np.abs(steps) / weights, axis=1)
-    return through(np.append(0.0, np.cumsum(lengths)), waypoints, ends="free")
-
-
 def _check_overshoot(spline: Spline, states: Array) -> None:
     """Raise an error if a spline overshoots excessively, compared with its given states (5, K, n)."""
     steps, q = np.diff(spline.t), spline.states[0]

@@ -161,6 +161,22 @@ def test_the_service_slows_a_motion_down(planning):
     assert timed(planning, timing="fastest").trajectory.points[-1].time_from_start.nanosec < 1e9 * answer.time[-1] % 1e9
 
 
+def test_the_service_takes_many_waypoints_as_a_path_within_a_tolerance(planning):
+    """800 positions with four digits, some twice, are as fast as their curve; by the points it takes half a minute."""
+    curve = through(WAYPOINT_TIMES, WAYPOINTS, ends="free")
+    times = np.repeat(np.linspace(0.0, 0.5, 400), 2) + np.tile([0.0, 1e-4], 400)
+    positions = np.round(curve.derivatives(np.repeat(np.linspace(0.0, 0.5, 400), 2), 0)[0], 4)
+    answer = timed(planning, times, positions, timing="fastest")
+    assert answer.success, answer.message
+    assert answer.time[-1] == pytest.approx(minimum_time(ARM, curve).end, rel=0.03)
+    stamps = [point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec for point in answer.trajectory.points]
+    assert 390 < len(stamps) < 800 and np.all(np.diff(stamps) > 0)
+    wider = timed(planning, times, positions, timing="fastest", path_tolerance=0.01)
+    assert wider.success and wider.time[-1] < answer.time[-1]
+    refused = timed(planning, times, positions, timing="fastest", path_tolerance=-1.0)
+    assert not refused.success and "path_tolerance must be at least 0 (0: by the digits), is -1" in refused.message
+
+
 NO_TIMING = [
     ({"timing": "late"}, "timing must be given, slow_down or fastest, is 'late'"),
     (

@@ -210,13 +210,22 @@ def test_writes_the_fastest_motion(robot: Path, tmp_path: Path, run) -> None:
     assert "Active limits" in page and "limit of velocity" in page and f"{motion.duration:.4f} s" in page
 
 
+def test_a_path_has_a_tolerance_and_may_turn_back(robot: Path, tmp_path: Path, run) -> None:
+    way = np.linspace([0.0, 0.5], [0.8, -0.2], 300)
+    np.savetxt(tmp_path / "path.csv", np.vstack([way, way[::-1]]), "%.4f", ",")
+    by_digits = run("retime", robot, tmp_path / "path.csv", "-o", tmp_path / "one").out
+    assert "path tolerance: 0.00012 rad, 1 stop where it turns back on the spot\n" in by_digits
+    given = run("retime", robot, tmp_path / "path.csv", "-o", tmp_path / "two", "--tolerance", 0.001).out
+    assert "path tolerance: 0.001 rad, 1 stop" in given
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("path.csv", "", "cannot be read as waypoints: has no rows of numbers"),
         ("path.csv", "joint_1\n0\n1\n", "lacks joint_2; it has joint_1"),
         ("path.json", '{"points": [{"velocities": [0, 1]}]}', "cannot be read as waypoints: has no 'positions'"),
-        ("path.json", "[[0, 0], [1, 1], [1, 1]]", "waypoints 1 and 2 are equal"),
+        ("path.json", "[[1, 1], [1, 1], [1, 1]]", "all 3 waypoints are within the path tolerance"),
         ("path.npz", "PK", "cannot be read as waypoints: is not a .npz archive"),
         ("path.mcap", "", "path.mcap"),
     ],

@@ -259,7 +259,7 @@ WITHOUT = {"limits": {"joint_1": Limits(velocity=1.0), "joint_2": Limits()}}
 test_what_is_refused = refusals(
     TrajectoryError,
     ([[0.0, 0.0]], {}, r"waypoints must have shape \(K, n\), K >= 2"),
-    ([[0.0, 0.0], [0.0, 0.0]], {}, "waypoints 0 and 1 are equal"),
+    ([[0.0, 0.0], [0.0, 0.0]], {}, "the path does not move: all 2 waypoints are within the path tolerance"),
     ([[0.0, 0.0], [np.nan, 0.0]], {}, r"must be finite; entry \[1, 0\]"),
     ([[0.0], [1.0]], {}, "the path has 1 joints, planar_2r has 2"),
     ("path", {}, "path, if it is no trajectory, must be real numbers"),

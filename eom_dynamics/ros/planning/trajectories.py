@@ -21,6 +21,7 @@ from ...kinematics.compiled import kinematics_of
 from ...robot import Robot
 from ...trajectory import Spline, follow, minimum_time, through
 from ...trajectory.feedforward import CHECK_RATE, checked, trajectory_feedforward
+from ...trajectory.planned_path import MANY
 from ..interfaces import LimitViolation, set_stamp, srv
 
 _Constants = srv.ComputeTrajectoryFeedforward.Request
@@ -65,11 +66,21 @@ def answer_trajectory(
         motion = fitted(request.trajectory, times, order, request)
     begin = 0.5 if of_tool else 0.0
     retimed = request.timing not in ("", _Constants.GIVEN)
+    if violation(request.path_tolerance, "not negative"):
+        raise StateError(f"path_tolerance must be at least 0 (0: by the digits), is {request.path_tolerance}")
     if retimed:
-        times, motion = timed(arm, motion, times, request.timing, _part(progress, begin, 0.5 * (1 + begin)))
+        tolerance = request.path_tolerance or None
+        waypoints = None if of_tool else path_of(request.trajectory, motion, request, tolerance)
+        part = _part(progress, begin, 0.5 * (1 + begin))
+        times, motion = timed(arm, motion, times, request.timing, part, waypoints=waypoints, tolerance=tolerance)
         begin = 0.5 * (1 + begin)
-        for point, t in zip(request.trajectory.points, times, strict=True):
-            set_stamp(point.time_from_start, round(t * 1e9))
+        stamps = np.round(1e9 * times).astype(int)
+        # Points within the tolerance of others may be passed at the same time.
+        kept = np.append(True, stamps[1:] > np.maximum.accumulate(stamps[:-1]))
+        request.trajectory.points = [x for x, later in zip(request.trajectory.points, kept, strict=True) if later]
+        times = times[kept]
+        for point, stamp in zip(request.trajectory.points, stamps[kept].tolist(), strict=True):
+            set_stamp(point.time_from_start, stamp)
     found = trajectory_feedforward(
         arm, motion, times, rate=request.sample_rate, most=_Constants.MAX_SAMPLES, progress=_part(progress, begin, 1.0)
     )
@@ -100,13 +111,33 @@ def answer_trajectory(
     return response
 
 
+def path_of(trajectory: Any, motion: Spline, options: Any, tolerance: float | None = None) -> Array | None:
+    """Positions (K, n) of a motion's many waypoints where they are all it follows, or with a tolerance; else None."""
+    others = followed(options)[1:]
+    given = any(len(getattr(point, field)) for point in trajectory.points for field in others)
+    as_given = options.no_overshoot or given or len(trajectory.points) < MANY
+    return None if as_given and tolerance is None else motion.states[0]
+
+
 def timed(
-    arm: ElasticArm, motion: Spline, times: Array, timing: str, progress: Callable[[float], Any] = lambda fraction: None
+    arm: ElasticArm,
+    motion: Spline,
+    times: Array,
+    timing: str,
+    progress: Callable[[float], Any] = lambda fraction: None,
+    *,
+    waypoints: Array | None = None,
+    tolerance: float | None = None,
 ) -> tuple[Array, Spline]:
-    """Retime a motion and its waypoints (K,), as requested."""
+    """Retime a motion and its waypoints (K,), as requested; the fastest one passes waypoints (K, n) within a tolerance.
+
+    Without waypoints it is along the motion.
+    """
     if timing == _Constants.FASTEST:
-        fastest = minimum_time(arm, motion, progress=progress)
-        return motion.start + fastest.times_at(times), Spline(motion.start + fastest.t, fastest.states)
+        path = motion if waypoints is None else waypoints
+        fastest = minimum_time(arm, path, tolerance=tolerance, progress=progress)
+        passed = fastest.times_at(times) if waypoints is None else fastest.waypoint_times
+        return motion.start + passed, Spline(motion.start + fastest.t, fastest.states)
     if timing != _Constants.SLOW_DOWN:
         raise StateError(f"timing must be given, slow_down or fastest, is {timing!r:.60}")
     check = checked(arm, motion, CHECK_RATE, _Constants.MAX_SAMPLES)

@@ -16,7 +16,7 @@ from ..results import Result
 from ..writing import check_folder, whole_folder
 from .arguments import add_output_folder, add_robot_arguments, load
 from .console import progress_bars
-from .options import path
+from .options import numeric, path
 
 _RATE, _POINTS = 1000.0, 100.0  # of samples, and of the points of the JointTrajectory, Hz
 _MOST_SAMPLES = 1_000_000  # largest number of samples in a file
@@ -29,6 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "positions, a .npz file with q, or a bag with a JointTrajectory, whose times are ignored"
     )
     parser.add_argument("path", metavar="PATH", type=path, help=what)
+    parser.add_argument(
+        "--tolerance",
+        metavar="X",
+        type=numeric("positive"),
+        help="largest distance of the path from the waypoints, rad or m; default: by their digits and their noise",
+    )
     add_output_folder(parser)
 
 
@@ -50,7 +56,9 @@ def run(options: argparse.Namespace) -> Result:
     arm = ElasticArm(robot)
     with progress_bars("{task.completed:4.0%}") as bars:
         bar = bars.add_task(robot.name, total=1.0)
-        motion = minimum_time(arm, waypoints, progress=lambda done: bars.update(bar, completed=done))
+        motion = minimum_time(
+            arm, waypoints, tolerance=options.tolerance, progress=lambda done: bars.update(bar, completed=done)
+        )
     if motion.duration * _RATE > _MOST_SAMPLES:
         raise TrajectoryError(
             f"the motion takes {motion.duration:.6g} s, at {_RATE:g} Hz more than {_MOST_SAMPLES} samples; check the "

@@ -13,6 +13,7 @@ from ...arrays import Array
 from ...elastic import ElasticArm
 from ...elastic.limits import LimitCheck
 from ...exceptions import StateError, TrajectoryError
+from ..planned_path import WaypointPath
 from ..quantities import Load, derivatives_for_limits, quantities, ratios
 from ..spline import ORDERS, PER_PIECE, Spline
 from ..trajectory import Trajectory, sample
@@ -49,15 +50,22 @@ class FastestMotion(Spline):
     Attributes:
         parameters: parameters of the given path at the knots (K,).
         computing_time: s.
+        waypoints: the path through waypoints with their parameters and tolerance; None along a trajectory.
     """
 
     def __init__(
-        self, arm: ElasticArm, limits: LimitCheck, motion: Spline, parameters: Array, computing_time: float
+        self,
+        arm: ElasticArm,
+        limits: LimitCheck,
+        motion: Spline,
+        parameters: Array,
+        computing_time: float,
+        waypoints: WaypointPath | None,
     ) -> None:
         """Take the motion along the path."""
         vars(self).update(vars(motion))
         self._arm, self._limits = arm, limits
-        self.parameters, self.computing_time = parameters, computing_time
+        self.parameters, self.computing_time, self.waypoints = parameters, computing_time, waypoints
 
     @property
     def duration(self) -> float:
@@ -67,6 +75,19 @@ class FastestMotion(Spline):
     def times_at(self, parameters: ArrayLike) -> Array:
         """Times at which the motion passes parameters of the given path; exact at the knots of a given spline, s."""
         return np.asarray(np.interp(np.asarray(parameters, dtype=float), self.parameters, self.t))
+
+    @cached_property
+    def waypoint_times(self) -> Array:
+        """Times (K,) at which the motion passes given waypoints, s; empty along a trajectory."""
+        if self.waypoints is None:
+            return np.zeros(0)
+        wanted, t = self.waypoints.positions, self.times_at(self.waypoints.parameters)
+        piece = np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.t) - 2)
+        for _ in range(SETTINGS.passes):
+            q, rate = self.derivatives(t, 1)
+            step = np.sum((wanted - q) * rate, axis=1) / np.maximum(np.sum(rate**2, axis=1), np.finfo(float).tiny)
+            t = np.clip(t + step, self.t[piece], self.t[piece + 1])
+        return np.asarray(np.maximum.accumulate(t))
 
     @cached_property
     def active(self) -> tuple[ActiveLimit, ...]:

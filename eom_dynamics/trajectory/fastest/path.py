@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ...arguments import first_not_finite
 from ...arrays import Array
 from ...exceptions import TrajectoryError
+from ..planned_path import SmoothSpline
 from ..spline import Spline
 from ..trajectory import Trajectory
 from .settings import SETTINGS
@@ -48,8 +49,8 @@ class GeometricPath:
     """A path q(σ) of n joints, σ from 0 to 1, whose derivatives up to the fourth vanish at both ends.
 
     Where those of the given path do not vanish, its parameter is a polynomial of σ that makes them vanish, so that any
-    smooth, positive rate of σ is a C⁴ motion from rest to rest. A fifth derivative may jump at ``breaks``: the inner
-    knots of a spline.
+    smooth, positive rate of σ is a C⁴ motion from rest to rest. ``breaks`` are the inner knots of a spline, at
+    which its fifth derivative may jump if it has ``kinks``.
     """
 
     def __init__(self, path: Trajectory) -> None:
@@ -73,7 +74,7 @@ class GeometricPath:
         at_ends = np.array(self._evaluated(s[[0, -1]], 4)[1:])
         ends = np.max(np.abs(at_ends * powers), axis=(0, 2)) > SETTINGS.path_at_rest * scale
         self._ends = _PARAMETERS[ends[0], ends[1]], _PARAMETERS[ends[1], ends[0]]
-        self.breaks = self._inverse(knots)
+        self.breaks, self.kinks = self._inverse(knots), not isinstance(path, SmoothSpline)
 
     def positions(self, sigma: Array) -> Array:
         """q (N, n) at σ (N,)."""

@@ -14,9 +14,9 @@ from ...arrays import Array
 from ...elastic import ElasticArm
 from ...elastic.limits import TOLERANCE, GivenLimits, LimitCheck
 from ...exceptions import TrajectoryError
+from ..planned_path import path_through
 from ..spline import Spline
 from ..trajectory import Trajectory
-from ..waypoints import path_through
 from .constraints import Constraints, limited_kinds
 from .interior_point import feasible, minimise
 from .motion import FastestMotion, ViolatedInstants, motion_of, motion_rate, places_of, violated_instants
@@ -31,6 +31,7 @@ def minimum_time(
     path: Trajectory | ArrayLike,
     limits: GivenLimits | None = None,
     *,
+    tolerance: float | None = None,
     progress: Callable[[float], Any] = lambda fraction: None,
 ) -> FastestMotion:
     """The fastest motion along a path, from rest to rest, C⁴ and within all limits of joints and motors.
@@ -42,13 +43,15 @@ def minimum_time(
     Args:
         arm: the arm.
         path: a trajectory with a start and an end, whose timing does not matter; or waypoints (K, n), rad or m, for the
-            smoothest curve through them.
+            smoothest curve within a tolerance of them, or through them where they are few for its bends.
         limits: by name of joint, in place of those in the robot's file: :class:`.Limits`, or single ones by name, as
             ``{"velocity": 1.0}``.
+        tolerance: largest distance of each joint from waypoints, rad or m; None: by their digits and their noise, 1e-6
+            to 1e-3.
         progress: called at times with the fraction that is done; exceptions that it raises end the computation.
 
     Returns:
-        The motion, which starts at 0 s.
+        The motion, which starts at 0 s. It stops where waypoints turn back on the spot.
 
     Raises:
         TrajectoryError: no motion along the path meets the limits (a position is out of range, or the effort at rest
@@ -57,10 +60,29 @@ def minimum_time(
     """
     begin = time.perf_counter()
     bounds_of_arm = positive_limits(arm, limits)
-    task = _task(arm, bounds_of_arm, path)
-    motion, parameters = _searched(task, progress)
+    if hasattr(path, "derivatives"):
+        given = None
+        parts: tuple[Trajectory, ...] = (cast("Trajectory", path),)
+    else:
+        given = path_through(path, bounds_of_arm.largest["velocity"], tolerance)
+        parts = given.parts
+    found = [
+        _searched(_task(arm, bounds_of_arm, part), lambda done, k=k: progress((k + done) / len(parts)))  # type: ignore[misc]
+        for k, part in enumerate(parts)
+    ]
     progress(1.0)
-    return FastestMotion(arm, bounds_of_arm, motion, parameters, time.perf_counter() - begin)
+    motion, parameters = _joined(found)
+    return FastestMotion(arm, bounds_of_arm, motion, parameters, time.perf_counter() - begin, given)
+
+
+def _joined(found: list[tuple[Spline, Array]]) -> tuple[Spline, Array]:
+    """One motion of those that begin at rest where the one before has ended, and its parameters."""
+    (motion, parameters), *others = found
+    for later, more in others:
+        states = np.concatenate([motion.states, later.states[:, 1:]], axis=1)
+        motion = Spline(np.append(motion.t, motion.end + later.t[1:]), states)
+        parameters = np.append(parameters, more[1:])
+    return motion, parameters
 
 
 class _Task(NamedTuple):
@@ -81,9 +103,7 @@ class _Nodes(NamedTuple):
     constraints: Constraints
 
 
-def _task(arm: ElasticArm, limits: LimitCheck, path: Trajectory | ArrayLike) -> _Task:
-    velocity = limits.largest["velocity"]
-    trajectory = cast("Trajectory", path) if hasattr(path, "derivatives") else path_through(path, velocity)
+def _task(arm: ElasticArm, limits: LimitCheck, trajectory: Trajectory) -> _Task:
     if trajectory.n != arm.robot.n:
         raise TrajectoryError(f"the path has {trajectory.n} joints, {arm.robot.name} has {arm.robot.n}")
     curve = GeometricPath(trajectory)
@@ -191,9 +211,10 @@ def _positive(task: _Task, speed: SquaredSpeed, better: Array, c: Array, places:
 
 def _knots(curve: GeometricPath) -> Array:
     edges = np.concatenate([[0.0], curve.breaks, [1.0]])
-    counts = np.full(len(edges) - 1, float(SETTINGS.intervals_of_piece))
+    counts = np.full(len(edges) - 1, float(SETTINGS.intervals_of_piece if curve.kinks else 1))
     # A path that is at rest at its ends speeds up there.
-    counts[: SETTINGS.end_pieces] = counts[-SETTINGS.end_pieces :] = SETTINGS.intervals_of_end_piece
+    if curve.kinks:
+        counts[: SETTINGS.end_pieces] = counts[-SETTINGS.end_pieces :] = SETTINGS.intervals_of_end_piece
     counts = np.clip(counts, SETTINGS.intervals * np.diff(edges), SETTINGS.most_intervals * np.diff(edges))
     passed = np.append(0.0, np.cumsum(counts))
     count = round(passed[-1])

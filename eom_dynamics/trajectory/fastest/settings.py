@@ -61,6 +61,7 @@ class SearchSettings(NamedTuple):
         missable: violation that parabolas between samples may miss.
         missed: what they miss for each third difference, twice that of cubics.
         closer, finest: how much closer samples are where parabolas miss more, at a time and in all.
+        passes: Newton steps to the time at which a waypoint is passed.
         active, active_rate: share of a limit from which on it is active, and rate at which that is determined, Hz.
     """
 
@@ -123,6 +124,7 @@ class SearchSettings(NamedTuple):
     missed: float = 0.128
     closer: int = 4
     finest: int = 16
+    passes: int = 4
     active: float = 0.995
     active_rate: float = 1000.0
 

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Smooth path within a tolerance of waypoints, with knots where the path bends and not where its points are.
+
+Interpolation of dense waypoints follows their rounding: a step of one digit between points that are close is a sharp
+bend. Here, the path is the spline of degree seven with the least integral of its squared third derivative among those
+within the tolerance, on the fewest knots, by a smoothing spline for each joint: C. H. Reinsch, "Smoothing by spline
+functions", Numerische Mathematik 10 (1967). Its parameter is the length of the path. A path that turns back on the spot
+is several ones, with a stop between them. Waypoints that are few for the bends of a path are interpolated.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..arguments import violation
+from ..arrays import Array
+from ..exceptions import TrajectoryError
+from .spline import ORDERS, Spline, numbers
+from .waypoints import through
+
+_DEGREE, _SMOOTHED = 7, 3  # of the spline, and the order of the derivative whose squared integral it minimises
+_FINEST, _COARSEST, _NOISY = 1e-6, 1e-3, 1e-2  # range of tolerances by default, and the largest by noise, rad or m
+_NOISE_ORDER, _NOISE_RMS = 6, 924**0.5  # order of differences, and their RMS for white noise of RMS 1
+_OF_NOISE, _OF_PART = 4.0, 2.0  # tolerance over the RMS of noise of all waypoints, and of the noisiest part
+_MEDIAN = 0.6745  # median magnitude of noise over its RMS
+_DIGITS, _EXACT = 12, 4.0  # most digits of rounded numbers, and rounding errors of these, in those of floats
+_PIECES, _COARSER = 100, 10.0  # pieces beyond which a tolerance by default is larger, and how much at a time
+_TURN = 4.0  # distance of waypoints between which a turn on the spot is visible, in tolerances
+_CLOSE = 0.8  # largest distance of the path from a waypoint, in tolerances: waypoints are off by half a digit
+_SPARSE = 2  # waypoints for each coefficient of the spline, below which they are interpolated
+_ROUGHEST, _SMOOTHEST = -12, 6  # powers of ten of the weight of the smoothness, relative to that of the waypoints
+_HALVINGS = 10  # of the interval of these powers
+_FINE = 2000  # lines by which the length of a path is measured
+
+MANY = 40
+"""Number of waypoints from which on their noise is estimated."""
+
+
+class SmoothSpline(Spline):
+    """A spline of degree seven, whose fifth and sixth derivatives do not jump either."""
+
+
+class WaypointPath(NamedTuple):
+    """Paths between the stops of a path through waypoints, and parameters (K,) of these; a part begins where one ends.
+
+    The tolerance (n,), rad or m, is that of the joints; positions (K, n) are those of the path.
+    """
+
+    parts: tuple[Spline, ...]
+    parameters: Array
+    positions: Array
+    tolerance: Array
+
+
+def path_through(path: ArrayLike, velocity: Array, tolerance: float | None = None) -> WaypointPath:
+    """Smoothest path within a tolerance of waypoints (K, n), rad or m, over a parameter that grows with the distance.
+
+    Distances are times at the largest velocities (n,), which are infinite where there is none. Waypoints closer to one
+    before than the tolerance add nothing.
+
+    Args:
+        tolerance: largest distance of each joint from a waypoint, rad or m; None for :func:`waypoint_tolerance`, or a
+            larger one up to 1e-3 where the bends of the path take more than a hundred pieces.
+
+    Raises TrajectoryError for fewer than two waypoints, or those that do not leave the tolerance around the first one.
+    """
+    q = numbers(path, "path, if it is no trajectory,")
+    if q.ndim != 2 or len(q) < 2 or not q.shape[1]:
+        raise TrajectoryError(f"waypoints must have shape (K, n), K >= 2, have {q.shape}")
+    if tolerance is not None and violation(tolerance, "positive"):
+        raise TrajectoryError(f"the path tolerance must be positive, rad or m, is {tolerance}")
+    allowed = waypoint_tolerance(q) if tolerance is None else np.full(q.shape[1], float(tolerance))
+    if len(_apart(q / allowed, 1.0)) < 2:
+        raise TrajectoryError(
+            f"the path does not move: all {len(q)} waypoints are within the path tolerance, {np.max(allowed):.3g} rad "
+            "or m, of the first one"
+        )
+    velocity = velocity[: q.shape[1]]
+    weights = np.where(np.isfinite(velocity), velocity, np.max(velocity[np.isfinite(velocity)], initial=1.0))
+    while True:
+        given = tolerance is not None or bool(np.all(allowed >= _COARSEST))
+        if found := _within(q, allowed, weights, len(q) if given else _PIECES):
+            return found
+        allowed = np.maximum(np.minimum(_COARSER * allowed, _COARSEST), allowed)
+
+
+def _within(q: Array, allowed: Array, weights: Array, most: int) -> WaypointPath | None:
+    """The path within tolerances (n,) of waypoints (K, n); None where a part takes more pieces than the most."""
+    stops, parts, parameters, begin = _stops(q / allowed), list[Spline](), np.zeros(len(q)), 0.0
+    positions = np.empty_like(q)
+    for first, last in pairwise(stops):
+        if (part := _part(q[first : last + 1], allowed, weights, most)) is None:
+            return None
+        spline, u = part
+        parts.append(SmoothSpline(begin + spline.t, spline.states))
+        parameters[first : last + 1] = begin + u
+        positions[first : last + 1] = spline.derivatives(u, 0)[0]
+        begin = parts[-1].end
+    return WaypointPath(tuple(parts), parameters, positions, allowed)
+
+
+def waypoint_tolerance(q: Array) -> Array:
+    """Tolerance (n,), rad or m, by digits of waypoints (K, n), 1e-6 to 1e-3, and by noise of many, up to 1e-2.
+
+    Digits are decimals, or significant ones as of ``%g``, whichever are coarser; noise is that of sixth differences.
+    """
+    size = np.maximum(np.max(np.abs(q), axis=0), np.finfo(float).tiny)
+    exponents = np.floor(np.log10(np.where(q == 0, 1.0, np.abs(q))))
+    places, largest = -_digits(q), np.floor(np.log10(size)) - _digits(q / 10.0**exponents)
+    unit = np.minimum(10.0 ** np.maximum(places, largest), _COARSEST)
+    q = q[np.append(True, np.any(np.diff(q, axis=0) != 0, axis=1))]
+    if len(q) >= MANY:
+        change = np.abs(np.diff(q, _NOISE_ORDER, axis=0)) / _NOISE_RMS
+        # Readings of an arm at rest, as at the start, are noisy where the others may be smooth.
+        parts = [np.median(x, axis=0) for x in np.array_split(change, len(q) // MANY)]
+        noise = np.maximum(_OF_NOISE * np.median(change, axis=0), _OF_PART * np.max(parts, axis=0)) / _MEDIAN
+        unit = np.maximum(unit, np.minimum(noise, _NOISY))
+    return np.asarray(np.maximum(unit, _FINEST))
+
+
+def _digits(x: Array) -> float:
+    """Number of decimals of numbers; infinite where they have more than twelve."""
+    for digits in range(_DIGITS):
+        scaled = np.abs(x) * 10.0**digits
+        if np.all(np.abs(scaled - np.round(scaled)) <= _EXACT * np.spacing(np.maximum(scaled, 1.0))):
+            return digits
+    return np.inf
+
+
+def _apart(x: Array, distance: float) -> list[int]:
+    """Indices of points (K, n), each farther than a distance from the one before: the first and the last among them.
+
+    Only the first where all others are within the distance of it.
+    """
+
+    def far(i: int, k: int) -> bool:
+        return bool(np.max(np.abs(x[i] - x[k])) > distance)
+
+    kept = [0]
+    for i in range(1, len(x)):
+        if far(i, kept[-1]):
+            kept.append(i)
+    last = len(x) - 1
+    if len(kept) > 1 and kept[-1] != last:
+        while len(kept) > 1 and not far(last, kept[-1]):
+            kept.pop()
+        kept.append(last)
+    return kept
+
+
+def _stops(x: Array) -> list[int]:
+    """Indices of the ends, and of points (K, n), in tolerances, at which the path turns back on the spot."""
+    kept, stops = _apart(x, _TURN), [0]
+    for a, b, c in zip(kept[:-2], kept[1:-1], kept[2:], strict=True):
+        if min(_distance(x[c], x[a], x[b]), _distance(x[a], x[b], x[c])) <= 1.0:
+            between = x[a : c + 1]
+            reach = np.max(np.abs(between - x[a]), axis=1) + np.max(np.abs(between - x[c]), axis=1)
+            stops.append(a + int(np.argmax(reach)))
+    return [*stops, len(x) - 1]
+
+
+def _distance(point: Array, start: Array, end: Array) -> float:
+    """Largest distance of a joint from a line between two points."""
+    line = end - start
+    share = np.clip(np.dot(point - start, line) / max(np.dot(line, line), np.finfo(float).tiny), 0.0, 1.0)
+    return float(np.max(np.abs(start + share * line - point)))
+
+
+def _part(q: Array, allowed: Array, weights: Array, pieces: int) -> tuple[Spline, Array] | None:
+    """Path without a stop between waypoints (K, n), and their parameters (K,); None for more than so many pieces."""
+    kept = np.array(_apart(q / allowed, 1.0)) if len(q) > 2 else np.arange(len(q))
+    most = len(kept) // _SPARSE - (_DEGREE - 2)  # pieces, each with a coefficient, and others but for the ends
+    if most > 0:
+        # Without those near the start, of an arm that rests there.
+        moved = q[np.append(0, np.arange(kept[1], len(q)))]
+        coarse, way = np.array(_apart(moved / allowed, _TURN)), _lengths(moved / weights)
+        coarse = coarse if len(coarse) > 1 else np.array([0, len(moved) - 1])
+        u = np.interp(way, way[coarse], _lengths(moved[coarse] / weights))
+        if rough := _smoothest(moved, u, u[[0, -1]], allowed, _TURN, min(most, pieces)):
+            before, u = u, _measured(rough, moved, u, allowed, weights)
+            knots = np.interp(rough.t, before, u)
+            if smooth := _smoothest(moved, u, knots, allowed, _CLOSE, min(most, pieces)):
+                return smooth, np.append(np.zeros(kept[1] - 1), u)
+    if most > pieces:
+        return None
+    # Distances of the joint that takes longest.
+    u = np.append(0.0, np.cumsum(np.max(np.abs(np.diff(q[kept], axis=0)) / weights, axis=1)))
+    try:
+        return through(u, q[kept], ends="free"), u[np.searchsorted(kept, np.arange(len(q)), side="right") - 1]
+    except TrajectoryError:
+        raise TrajectoryError(
+            "waypoints are too unevenly spaced for a smooth path within the path tolerance, "
+            f"{np.max(allowed):.3g} rad or m: add some where they are far apart, or increase the tolerance"
+        ) from None
+
+
+def _lengths(q: Array) -> Array:
+    """Lengths (K,) of the lines through points (K, n), up to each of them."""
+    return np.append(0.0, np.cumsum(np.linalg.norm(np.diff(q, axis=0), axis=1)))
+
+
+def _smoothest(q: Array, u: Array, knots: Array, allowed: Array, close: float, most: int) -> SmoothSpline | None:
+    """Smoothest spline through the ends that passes waypoints (K, n), at parameters (K,), at a distance in tolerances.
+
+    It has knots between those given where it passes points farther away.
+
+    None where that takes more pieces than the most, or points are too uneven.
+    """
+    line = np.array([q[0], q[-1] - q[0]])
+    line[1] /= u[-1]
+    off = (q - line[0] - np.multiply.outer(u, line[1])) / allowed
+    while len(knots) - 1 <= most:
+        fit = _SmoothingSpline(knots, u, off)
+        try:
+            far = fit.misses(close)
+        except np.linalg.LinAlgError:
+            return None
+        if not len(far):
+            states = fit.states(close) * allowed
+            states[0] += line[0] + np.multiply.outer(knots, line[1])
+            states[1] += line[1]
+            return SmoothSpline(knots, states)
+        pieces = np.unique(np.clip(np.searchsorted(knots, u[far], side="right") - 1, 0, len(knots) - 2))
+        knots = np.union1d(knots, 0.5 * (knots[pieces] + knots[pieces + 1]))
+    return None
+
+
+class _SmoothingSpline:
+    """Splines that are zero at both ends and near values (K, n), the nearer the less smooth."""
+
+    def __init__(self, knots: Array, u: Array, values: Array) -> None:
+        # Their imports take longer than that of this library.
+        from scipy.interpolate import BSpline
+        from scipy.sparse import diags_array
+
+        self._knots, self._values = knots, values
+        self._t = t = np.concatenate([np.repeat(knots[0], _DEGREE), knots, np.repeat(knots[-1], _DEGREE)])
+        self._at = BSpline.design_matrix(u, t, _DEGREE)[:, 1:-1]
+        change = diags_array(np.ones(len(t) - _DEGREE - 1)).tocsr()[:, 1:-1]
+        for degree in range(_DEGREE, _DEGREE - _SMOOTHED, -1):
+            t = t[1:-1]
+            change = diags_array(degree / (t[degree:] - t[:-degree])) @ (change[1:] - change[:-1])
+        nodes, weights = np.polynomial.legendre.leggauss(_DEGREE - _SMOOTHED + 1)
+        steps = np.diff(knots)[:, np.newaxis]
+        places = (knots[:-1, np.newaxis] + steps * (0.5 + 0.5 * nodes)).ravel()
+        bent = BSpline.design_matrix(places, t, _DEGREE - _SMOOTHED) @ change
+        self._near, self._bend = _bands(self._at), _bands(diags_array((steps * weights).ravel() ** 0.5) @ bent)
+        self._bend *= np.sum(self._near[0]) / np.sum(self._bend[0])
+        self._wanted = self._at.T @ values
+
+    def misses(self, close: float) -> NDArray[np.intp]:
+        """Indices of the values that the nearest spline passes at a larger distance."""
+        return np.flatnonzero(np.max(self._distances(self._coefficients(_ROUGHEST)), axis=1) > close)
+
+    def states(self, close: float) -> Array:
+        """States (5, knots, n) at the knots of splines that are as smooth as a distance allows, by joint."""
+        from scipy.interpolate import BSpline  # as above
+
+        low, high = (np.full(self._values.shape[1], float(x)) for x in (_ROUGHEST, _SMOOTHEST))
+        c = self._coefficients(_ROUGHEST)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            tried = np.stack([self._coefficients(x, joint) for joint, x in enumerate(middle)], axis=1)
+            passed = np.max(self._distances(tried), axis=0) <= close
+            low, high, c = np.where(passed, middle, low), np.where(passed, high, middle), np.where(passed, tried, c)
+        spline = BSpline(self._t, np.pad(c, ((1, 1), (0, 0))), _DEGREE)
+        return np.array([spline(self._knots, nu=k) for k in range(ORDERS)])
+
+    def _coefficients(self, exponent: float, joints: int | slice = slice(None)) -> Array:
+        """Coefficients with a weight of the smoothness, a power of ten."""
+        from scipy.linalg import solveh_banded  # as above
+
+        bands = self._near + 10.0**exponent * self._bend
+        return np.asarray(solveh_banded(bands, self._wanted[:, joints], lower=True, check_finite=False))
+
+    def _distances(self, c: Array) -> Array:
+        return np.asarray(np.abs(self._values - self._at @ c))
+
+
+def _bands(x: Any) -> Array:
+    """Lower bands (8, m) of XᵀX, for a sparse X (K, m)."""
+    square = (x.T @ x).tocsr()
+    count = square.shape[0]
+    return np.array([np.pad(square.diagonal(-k), (0, min(k, count))) for k in range(min(_DEGREE, count - 1) + 1)])
+
+
+def _measured(path: Spline, q: Array, u: Array, allowed: Array, weights: Array) -> Array:
+    """Lengths along a path up to its points nearest to waypoints (K, n), which are near those at parameters (K,)."""
+    at, rate = path.derivatives(u, 1)
+    rate /= allowed
+    step = np.sum((q - at) / allowed * rate, axis=1) / np.maximum(np.sum(rate**2, axis=1), 1e-300)
+    u = np.maximum.accumulate(np.clip(u + step, path.start, path.end))
+    u[0], u[-1] = path.start, path.end
+    fine = np.union1d(u, np.linspace(path.start, path.end, _FINE))
+    return np.asarray(np.interp(u, fine, _lengths(path.derivatives(fine, 0)[0] / weights)))
