@@ -215,9 +215,13 @@ class LimitCheck:
 
     @cached_property
     def turn(self) -> Array:
-        """Distance of positions beyond their range (n,) from which on they are refused, rad; infinite for lengths."""
-        rotary = [joint.type != "prismatic" for joint in self._arm.robot.independent_joints]
-        return np.where(rotary, TURN, np.inf)
+        """Distance of positions beyond their range (n,) from which on they are refused, rad; infinite for lengths.
+
+        Without a range, finite for continuous joints alone.
+        """
+        robot = self._arm.robot
+        rotary = np.array([joint.type != "prismatic" for joint in robot.independent_joints])
+        return np.where(rotary & (np.isfinite(self.ends["q"]).any(axis=0) | robot.continuous), TURN, np.inf)
 
     def far(self, q: Array) -> NDArray[np.bool_]:
         """Which positions (…, n) are more than a turn beyond their range, the one of joints that follow included."""

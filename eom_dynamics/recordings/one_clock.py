@@ -29,27 +29,21 @@ COMPLETE = 0.5
 """Share of complete messages from which on incomplete ones are damaged, not of separate publishers."""
 
 
-def endless_joints(robot: Robot) -> set[str]:
-    """Names of the joints whose positions mean the same a turn further: revolute, without limits."""
-    turning = [x for x in robot.independent_joints if x.type in ("revolute", "continuous")]
-    return {x.name for x in turning if not np.isfinite([x.limits.lower, x.limits.upper]).any()}
-
-
 def without_turns(
     robot: Robot, positions: Array, names: Sequence[str], unit: str = "rad"
 ) -> tuple[Array, dict[str, int]]:
     """Undo steps of whole turns in positions (N, n) of continuous joints; return also the number of steps by joint.
 
     Args:
-        robot: whose joints may be continuous: revolute, without limits.
+        robot: whose joints may be continuous.
         positions: rad; NaN where a position is missing.
         names: of the n columns.
         unit: ``rad`` or ``deg``, or ``auto``: degrees where positions range over more than 100.
     """
-    endless, result, steps = endless_joints(robot), positions, dict[str, int]()
+    result, steps = positions, dict[str, int]()
     for k, name in enumerate(names):
         known = np.flatnonzero(np.abs(positions[:, k]) < _LARGEST)
-        if name not in endless or len(known) < 2:
+        if name not in robot.continuous_names or len(known) < 2:
             continue
         x = positions[known, k]
         turn = 360.0 if unit == "deg" or (unit == "auto" and np.ptp(x) > _DEGREES) else 2 * np.pi

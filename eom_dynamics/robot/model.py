@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import lie
 from ..actuators.actuator import IDEAL_ACTUATOR, Actuator
@@ -362,6 +363,26 @@ class Robot(RobotProperties):
     def joint_names(self) -> tuple[str, ...]:
         """Names of the independent joints, in the order of all joint vectors."""
         return tuple(joint.name for joint in self.independent_joints)
+
+    @cached_property
+    def continuous(self) -> NDArray[np.bool_]:
+        """Which independent joints (n,) are continuous: the robot is the same a whole turn further.
+
+        They are revolute, without a range of positions or a parallel spring, and so are joints that follow them, by a
+        whole number of turns.
+        """
+        repeats = [
+            joint.type == "revolute" and joint.parallel_spring is None and joint.limits.known.keys().isdisjoint(ENDS)
+            for joint in self.joints
+        ]
+        E, _ = self.coupling
+        whole = (np.round(E) == E) & np.array(repeats)[:, np.newaxis]
+        return np.all((E == 0) | whole, axis=0)
+
+    @property
+    def continuous_names(self) -> tuple[str, ...]:
+        """Names of the continuous joints."""
+        return tuple(name for name, repeats in zip(self.joint_names, self.continuous, strict=True) if repeats)
 
     @cached_property
     def coupling(self) -> tuple[Array, Array]:

@@ -177,7 +177,7 @@ class PlanningNode(RobotNode):
         if not self.get_parameter("allow_nonzero_velocity_at_trajectory_end").value:
             require_rest_at_the_end(message)
         order = JointOrder.of(arm, list(message.joint_names))
-        motion = fitted(message, read_times(message), order, _FIT_OPTIONS, start)
+        motion = fitted(message, read_times(message), order, _FIT_OPTIONS, start, arm.robot.continuous)
         return self._checked(arm, motion, path_of(message, motion, _FIT_OPTIONS))
 
     def _followed(self, message: MultiDOFJointTrajectory) -> _Planned:

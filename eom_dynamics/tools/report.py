@@ -19,7 +19,7 @@ from ..exceptions import EomDynamicsError
 from ..identification.sampling import mean_of_known
 from ..recordings.bags import Bag, BagError, Topic
 from ..recordings.bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
-from ..recordings.one_clock import endless_joints, turns_note, without_turns
+from ..recordings.one_clock import turns_note, without_turns
 from ..recordings.options import DEFAULT, Conventions, Sampling
 from ..recordings.streams import Stream, TopicReader
 from ..recordings.topics import is_motor_topic, is_sent
@@ -100,7 +100,7 @@ class Record:
         error = np.reshape(columns, (len(names), len(at))).T - measured.values[field]
         if field == "position" and self.robot is not None:
             # Positions of continuous joints may be whole turns apart.
-            endless = [name in endless_joints(self.robot) for name in names]
+            endless = [name in self.robot.continuous_names for name in names]
             turns = np.nan_to_num(np.round(mean_of_known(error) / (2 * np.pi)))
             error = error - np.where(endless, 2 * np.pi * turns, 0.0)
         return None if np.isnan(error).all() else replace(measured, values={field: error})

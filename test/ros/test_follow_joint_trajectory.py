@@ -36,8 +36,8 @@ class ActingClient(StreamClient):
 class Arm:
     """The nodes of an arm, a client of the action, and joint states that follow the commands."""
 
-    def __init__(self, start):
-        arguments = ("--params-file", CONFIG / "panda.yaml", FEW_WARNINGS)
+    def __init__(self, start, robot="panda", names=NAMES, home=HOME):
+        arguments = ("--params-file", CONFIG / f"{robot}.yaml", FEW_WARNINGS)
         self.node = start(*arguments, client=ActingClient)
         self.planning = start.planning(*arguments, beside=self.node.process)
         name = f"{self.planning.process.name}/follow_joint_trajectory"
@@ -47,14 +47,14 @@ class Arm:
         self.send_async = self._action.send_goal_async
         self.node.wait(self._action.server_is_ready, "the action")
         self._states = self.node.node.create_publisher(JointState, "joint_states", 10)
-        self.follows, self.feedback, self.position, self.statuses = True, [], HOME, []
+        self.follows, self.feedback, self.position, self.statuses, self.names = True, [], home, [], list(names)
         self.node.node.create_subscription(TrajectoryStatus, "trajectory_status", self.statuses.append, 10)
         self.node.node.create_timer(0.01, self._publish_state)
 
     def _publish_state(self):
         if self.follows and self.node.feedforward:
             self.position = np.array(self.node.feedforward[-1].motor_position)
-        self._states.publish(JointState(name=NAMES[::-1], position=array("d", self.position[::-1])))
+        self._states.publish(JointState(name=self.names[::-1], position=array("d", self.position[::-1])))
         self._states.publish(JointState(name=["gripper"], position=array("d", [0.1])))
 
     def forget(self):
@@ -65,18 +65,18 @@ class Arm:
         self.position = HOME
         self.node.spin(0.1)  # until the nodes know it
 
-    def send(self, times, positions, *, names=NAMES, path=0.0, goal=0.0, goal_time=0, stamp=None, velocity=None):
+    def send(self, times, positions, *, names=None, path=0.0, goal=0.0, goal_time=0, stamp=None, velocity=None):
         """Send a goal; returns its handle. ``velocity`` is that of all joints at the last point."""
         request = FollowJointTrajectory.Goal()
-        request.trajectory = joint_trajectory(names, times, positions)
+        request.trajectory = joint_trajectory(self.names if names is None else names, times, positions)
         request.goal_time_tolerance.sec = goal_time
         if stamp is not None:
             request.trajectory.header.stamp.sec = stamp
         if velocity is not None:
-            request.trajectory.points[-1].velocities = array("d", [velocity] * len(names))
+            request.trajectory.points[-1].velocities = array("d", [velocity] * len(self.names))
         for field, value in (("path_tolerance", path), ("goal_tolerance", goal)):
             if value:
-                setattr(request, field, [JointTolerance(name=name, position=value) for name in NAMES])
+                setattr(request, field, [JointTolerance(name=name, position=value) for name in self.names])
         future = self._action.send_goal_async(request, feedback_callback=lambda m: self.feedback.append(m.feedback))
         self.node.wait(future.done, "the goal to be accepted")
         return future.result()
@@ -338,6 +338,23 @@ def test_a_later_first_point_is_reached_from_the_measured_position(at_home, name
     assert np.max(np.abs(commanded[0] - HOME)) < 0.02
     # No jump, also where a busy machine leaves out commands.
     assert np.all(np.max(np.abs(np.diff(commanded, axis=0)), axis=1) < 0.02 + 1.0 * np.diff(t))
+
+
+@pytest.mark.parametrize("first", [[], [0.0]], ids=["to a later point", "from its first point"])
+def test_a_goal_of_continuous_joints_leads_to_the_nearest_turn(start, first):
+    """Planners fold angles to half a turn; the arm stands at 3.1 rad, and passes it."""
+    home, folded = np.array([3.1, 0.5]), np.array([-3.2 + 0.2, 0.6])
+    arm = Arm(start, "planar_2r", ("joint_1", "joint_2"), home)
+    times, points = [*first, 1.0], [*[home - [2 * np.pi, 0.0]] * len(first), folded]
+    for _ in range(20):
+        handle = arm.send(times, points, path=0.5, goal=0.3, goal_time=1)
+        if handle.accepted:
+            break
+    assert_succeeded(arm.result(handle))
+    commanded = np.array([m.motor_position for m in arm.node.feedforward])
+    assert np.max(np.abs(commanded[-1] - folded - [2 * np.pi, 0.0])) < 0.2
+    assert np.max(np.abs(np.diff(commanded, axis=0))) < 0.1
+    assert all(abs(x) < 0.5 for m in arm.feedback for x in m.error.positions)
 
 
 def test_a_rejected_goal_is_not_played_later(at_home):

@@ -689,10 +689,11 @@ class ControlLoop {
         checks_.restart();
     }
 
-    /// Aims at a target unless something bars it; returns why it was refused.
-    Refusal aim(const Target &x, std::int64_t now, Refusal bar) noexcept
+    /// Aims at a target unless something bars it, at the nearest turn; returns why it was refused.
+    Refusal aim(Target &x, std::int64_t now, Refusal bar) noexcept
     {
         const std::int64_t begin = x.origin != 0 ? x.origin - ahead_ : now;
+        motion_.turn(x, seconds(now - begin));
         const auto at = [&](double t) { return seconds(begin - now) + t; };
         std::int64_t &newest = newest_[x.times.empty()];
         Refusal why = !motion_.limited()                                     ? Refusal::unlimited

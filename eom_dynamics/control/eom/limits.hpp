@@ -213,6 +213,15 @@ struct Limits {
         return found;
     }
 
+    /// Whole turns, rad, by which a position of a joint is nearest to another one; zero for joints that are not continuous.
+    static double turns(const Robot &robot, std::size_t i, double position, double other) noexcept
+    {
+        constexpr double TURN = 6.283185307179586;
+        const bool continuous = std::isinf(robot.lower.q[i]) && std::isinf(robot.upper.q[i]) && std::isfinite(robot.turn[i]);
+        const double found = continuous ? std::round((other - position) / TURN) * TURN : 0;
+        return std::isfinite(found) ? found : 0;
+    }
+
     /// The nearest efforts of a command within their limits.
     static void clip(const Robot &robot, Command<Robot> &y) noexcept
     {

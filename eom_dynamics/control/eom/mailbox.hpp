@@ -46,6 +46,7 @@ class Mailbox {
 
     /// The message taken last, for the reader, or one that it keeps.
     const T &taken(std::size_t k = 0) const noexcept { return slots_[read_[k]]; }
+    T &taken(std::size_t k = 0) noexcept { return slots_[read_[k]]; }
 
     /// Exchanges two slots of the reader, of which 0 is that of the message taken last.
     void exchange(std::size_t a, std::size_t b) noexcept { std::swap(read_[a], read_[b]); }

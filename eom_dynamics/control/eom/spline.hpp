@@ -99,6 +99,13 @@ class Piece {
 
     double end() const noexcept { return end_; }
 
+    /// Moves a joint by a distance.
+    void move(std::size_t i, double distance) noexcept
+    {
+        forward_[i][0] += distance;
+        backward_[i][0] += distance;
+    }
+
     /// The state at a time, s. Powers count from the nearer end, so that both are exact.
     void evaluate(double t, State<n> &state) const noexcept
     {
@@ -229,6 +236,13 @@ class Spline {
 
     double start() const noexcept { return times_.empty() ? 0 : times_.front(); }
     double end() const noexcept { return times_.empty() ? 0 : times_.back(); }
+    /// Moves a joint by a distance, in the whole motion.
+    void move(std::size_t i, double distance) noexcept
+    {
+        single_[0][i] += distance;
+        for (Piece<n> &piece : pieces_)
+            piece.move(i, distance);
+    }
     /// Pieces per second.
     double density() const noexcept { return end() > start() ? static_cast<double>(pieces_.size()) / (end() - start()) : 0; }
 

@@ -39,6 +39,7 @@ class TargetMotion {
         pursued_.positions.resize(limits.size());
         pursued_.velocities.resize(limits.size());
         forget_pursued();
+        aimed_ = pursued_;
         const State<n> from = brakes_ ? state_of(setpoint()) : State<n>{};
         if (const char *reason = motion_.configure(limits, synchronised))
             return reason;
@@ -110,6 +111,22 @@ class TargetMotion {
         time_ = std::max(time_, now - (motion_.arrived() ? std::min(period_, LONGEST_RESPONSE_STEP) : LONGEST_RESPONSE_STEP));
         motion_.take(x, motion_.time() + seconds(origin - time_ + left_));
         governor_.aim();
+    }
+
+    /// Moves the whole target of each continuous joint by whole turns, to be nearest to the target before, or at a time of a
+    /// chunk, s, to the last command.
+    void turn(Target &x, double at) const noexcept
+    {
+        const std::size_t size = motion_.size();
+        const auto row = std::lower_bound(x.times.begin(), x.times.end(), at) - x.times.begin();
+        const std::size_t knots = std::max<std::size_t>(x.times.size(), 1), k = std::min<std::size_t>(row, knots - 1);
+        for (std::size_t i = 0; i < size; ++i) {
+            const double last = commander_.output.setpoint.q[i];
+            const double before = leads_ && x.times.empty() ? motion_.joint(i).target() : last;
+            const double turns = Limits<Robot>::turns(robot_, i, x.positions[k * size + i], before);
+            for (std::size_t j = i; j < x.positions.size() && turns != 0; j += size)
+                x.positions[j] += turns;
+        }
     }
 
     /// Where the arm rests at the end of a target.
@@ -201,7 +218,13 @@ class TargetMotion {
     }
 
     bool usable() const noexcept { return usable_; }
-    const Target &pursued() const noexcept { return pursued_; }
+    /// A copy of it, which may be turned.
+    Target &pursued() noexcept
+    {
+        std::copy(pursued_.positions.begin(), pursued_.positions.end(), aimed_.positions.begin());
+        std::copy(pursued_.velocities.begin(), pursued_.velocities.end(), aimed_.velocities.begin());
+        return aimed_;
+    }
 
     /// Has the next one count, whatever it is.
     void forget_pursued() noexcept
@@ -248,7 +271,7 @@ class TargetMotion {
     Governor<Robot> governor_;
     bool leads_ = false, brakes_ = false, usable_ = true;
     // Target of a controller in front that was taken last.
-    Target pursued_;
+    Target pursued_, aimed_;
     // Period of its own, ns.
     std::int64_t period_ = 0;
     // Time of the last cycle; that less the time of the motion, which is at the end of a period; and that of the last command

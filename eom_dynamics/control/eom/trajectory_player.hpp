@@ -253,7 +253,7 @@ class TrajectoryPlayer {
     Reason plan_to_begin(std::int64_t origin, std::int64_t now, double period, Refusal barred,
                           const Commanded &commanded) noexcept
     {
-        const Spline<n> &next = trajectories_.taken(slot_).spline;
+        Spline<n> &next = trajectories_.taken(slot_).spline;
         const double t = seconds(now - origin);
         plan_ = {};
         plan_.origin = origin;
@@ -298,7 +298,7 @@ class TrajectoryPlayer {
     }
 
     /// From a state that is commanded, and its position later.
-    Reason plan_from(const Spline<n> &next, double at, const State<n> &from, double period) noexcept
+    Reason plan_from(Spline<n> &next, double at, const State<n> &from, double period) noexcept
     {
         State<n> later = from;
         if (next.start() > at)
@@ -308,12 +308,17 @@ class TrajectoryPlayer {
 
     /// Plans the transition from a state at a time of a spline, s, with what would be commanded at its start: to the next
     /// knot; where that exceeds a limit, and the spline starts near, the shortest longer one that meets all, or else the one
-    /// that exceeds them least. Returns why there is none.
-    Reason plan_transition(const Spline<n> &next, double at, const State<n> &from, const State<n> &later,
+    /// that exceeds them least. Returns why there is none. Of continuous joints, the spline is moved to the nearest turn.
+    Reason plan_transition(Spline<n> &next, double at, const State<n> &from, const State<n> &later,
                             double period) noexcept
     {
         State<n> first;
         next.evaluate(std::max(at, next.start()), first);
+        for (std::size_t i = 0; i < n; ++i)
+            if (const double turns = Limits<Robot>::turns(commander_.robot, i, first[0][i], later[0][i]); turns != 0) {
+                next.move(i, turns);
+                first[0][i] += turns;
+            }
         plan_.start = at;
         plan_.from = from;
         const Reason why = away(Refusal::starts_away, first, later, commander_.parameters.start_tolerance, START_LATENCY);

@@ -38,7 +38,7 @@ from ..interfaces import TrajectoryStatus, nanoseconds, set_stamp
 from ..measured_joints import MeasuredJoints
 from ..robot_node import RobotNode
 from .services import ACTION_QUEUES
-from .trajectories import Start
+from .trajectories import Start, whole_turns
 
 _NAME = "follow_joint_trajectory"
 
@@ -248,6 +248,7 @@ class FollowTrajectory:
         names, motion = self._fit(request.trajectory, start)
         if begin is None:
             measured = self._state(joints, under_way, at_rest=False)
+        motion = self._at_nearest_turn(names, motion, measured)
         self._require_start(names, motion, measured)
         path = JointTolerances.read("path_tolerance", request.path_tolerance, names)
         goal = JointTolerances.read("goal_tolerance", request.goal_tolerance, names)
@@ -292,6 +293,17 @@ class FollowTrajectory:
                     f"{name} is {away:.3g} rad or m from the start of the trajectory, must be at most {largest:.3g} "
                     "(parameter start_tolerance): plan from the present position"
                 )
+
+    def _at_nearest_turn(self, names: Sequence[str], motion: Spline, measured: Mapping[str, MeasuredJoint]) -> Spline:
+        """A motion, moved by whole turns of continuous joints to start nearest to the measured positions."""
+        start = motion.states[0, 0]
+        off = start - [measured[name].position if name in measured else x for name, x in zip(names, start, strict=True)]
+        turns = off - _to_nearest_turn(self._node, names, off)
+        if not turns.any():
+            return motion
+        states = motion.states.copy()
+        states[0] -= turns
+        return Spline(motion.t, states)
 
     def _on_path_time(self, message: TimeReference) -> None:
         for execution in self._executions.values():
@@ -448,6 +460,7 @@ class _Execution:
         if not actual:
             return
         deviation = [x - y for x, y in zip(desired, actual, strict=False)]
+        deviation[0] = _to_nearest_turn(self._node, plan.names, deviation[0])
         if self._finished:
             violation = plan.goal.violation(deviation)
             if not violation:
@@ -461,10 +474,17 @@ class _Execution:
         feedback = self._kind.Feedback(joint_names=list(self.plan.names))
         feedback.header.stamp = self._node.get_clock().now().to_msg()
         error = [x - y for x, y in zip(desired, actual, strict=False)]
+        error[:1] = [_to_nearest_turn(self._node, self.plan.names, x) for x in error[:1]]
         feedback.desired, feedback.actual, feedback.error = (_point(t, x) for x in (desired, actual, error))
         if hasattr(feedback, "index"):  # since control_msgs 6; not in Jazzy
             feedback.index = int(np.searchsorted(self.plan.motion.t, t, side="right")) - 1
         return feedback
+
+
+def _to_nearest_turn(node: RobotNode, names: Sequence[str], difference: Array) -> Array:
+    """Differences of positions, those of continuous joints less whole turns, as the loop plays the nearest turn."""
+    continuous = () if node.arm is None else node.arm.robot.continuous_names
+    return np.where([name in continuous for name in names], difference - whole_turns(difference), difference)
 
 
 class _PathTime(NamedTuple):

@@ -159,8 +159,18 @@ class Start(NamedTuple):
     positions: Mapping[str, float]  # of its joints, rad or m; empty to start at the first later point
 
 
-def fitted(trajectory: Any, times: Array, order: JointOrder, options: Any, start: Start | None = None) -> Spline:
-    """Fit a smooth motion to the points of a trajectory, with the options of a request, or from a start on."""
+def whole_turns(difference: Array) -> Array:
+    """Whole turns that are nearest to differences of positions, rad."""
+    return np.asarray(2 * np.pi * np.round(difference / (2 * np.pi)))
+
+
+def fitted(
+    trajectory: Any, times: Array, order: JointOrder, options: Any, start: Start | None = None, continuous: Any = False
+) -> Spline:
+    """Fit a smooth motion to the points of a trajectory, with the options of a request, or from a start on.
+
+    Points after a start are moved by whole turns of ``continuous`` joints (n,), to be nearest to it.
+    """
     if options.follow not in (_Constants.ALL_GIVEN, _Constants.POSITIONS, _Constants.VELOCITIES):
         raise StateError(f"follow must be ALL_GIVEN, POSITIONS or VELOCITIES, is {options.follow}")
     if options.ends not in ("", _Constants.REST, _Constants.FREE):
@@ -173,8 +183,10 @@ def fitted(trajectory: Any, times: Array, order: JointOrder, options: Any, start
         if not later.any():
             raise StateError(f"it ended {start.time - times[-1]:.3g} s ago")
         rows = [[start.positions[name] for name in trajectory.joint_names]] if start.positions else []
-        times = np.append([start.time] * len(rows), times[later])
-        positions = np.vstack([*map(order.to_robot, np.array(rows)), positions[later]])
+        times, positions = np.append([start.time] * len(rows), times[later]), positions[later]
+        for row in map(order.to_robot, np.array(rows)):
+            turns = np.where(continuous, whole_turns(positions[0] - row), 0.0)
+            positions = np.vstack([row, positions - turns])
         unknown = np.full((len(rows), positions.shape[1]), np.nan)
         velocities, accelerations = (
             None if x is None else np.vstack([unknown, x[later]]) for x in (velocities, accelerations)
