@@ -41,6 +41,29 @@ def test_example(name: str, capsys, monkeypatch) -> None:
     assert re.search(OUTPUTS[name], capsys.readouterr().out, re.DOTALL)
 
 
+@pytest.mark.parametrize(
+    ("values", "fields"),
+    [
+        ((0.0, 0.0, 0.0, 0.0, 0.0), (32768, 2048, 0, 0, 2048)),
+        ((12.5, -30.0, 500.0, 5.0, -10.0), (65535, 0, 4095, 4095, 0)),
+        ((-99.0, 99.0, -1.0, 9.0, 99.0), (0, 4095, 0, 4095, 4095)),
+        ((1.25, 3.0, 100.0, 1.0, -2.5), (36044, 2252, 819, 819, 1536)),
+    ],
+)
+def test_frames_of_mit_mode(values: tuple[float, ...], fields: tuple[int, ...]) -> None:
+    """By bytes, as the drives read them."""
+    example = runpy.run_path(str(EXAMPLES / "drivers" / "mit_mode.py"))
+    b = example["frame"](*values, example["Ranges"]())
+    read = (
+        b[0] << 8 | b[1],
+        b[2] << 4 | b[3] >> 4,
+        (b[3] & 15) << 8 | b[4],
+        b[5] << 4 | b[6] >> 4,
+        (b[6] & 15) << 8 | b[7],
+    )
+    assert len(b) == 8 and read == pytest.approx(fields, abs=1)
+
+
 # In a process that waits for what does not come, time passes faster.
 SOONER = """
 import time
@@ -144,7 +167,7 @@ NAMES = {"fr3": "fr3", "lbr": "iiwa7", "ur5e": "ur", "odrive": "odrive_arm"}
 
 def test_every_driver_has_both_files_and_a_column() -> None:
     files = {f"{name}_{kind}.yaml" for name in JOINTS for kind in ("robot", "controllers")}
-    assert {path.name for path in DRIVERS.iterdir()} == files
+    assert {path.name for path in DRIVERS.iterdir()} == files | {"mit_mode.py"}  # a bridge, without ros2_control
     assert " | ".join(f"`{name}`" for name in JOINTS) in (DOCS / "drivers.md").read_text(encoding="utf-8")
 
 

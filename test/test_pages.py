@@ -41,6 +41,7 @@ NEEDS = {
     "robots": ("mujoco", "xacro"),
     "tutorials/identify": ("matplotlib", "plotly", "rosbags"),
     "tutorials/mujoco": ("matplotlib", "mujoco"),
+    "tutorials/swinging_tool": ("matplotlib", "mujoco"),
     "worked_examples": ("sympy",),
     **dict.fromkeys(STARTS_NODES, ("rclpy", "eom_dynamics.msg", "matplotlib")),
 }
