@@ -58,7 +58,10 @@ def main() -> None:
                 self._can.send(struct.pack("=IB3x8s", number, 8, frame(q, qd, KP, KD, torque, Ranges())))
 
     rclpy.init()
-    _, can, *motors = rclpy.utilities.remove_ros_args(sys.argv)
+    _, *given = rclpy.utilities.remove_ros_args(sys.argv)
+    if len(given) < 2 or not all("=" in x for x in given[1:]):
+        sys.exit("usage: mit_mode.py CAN MOTOR=ID..., as can0 shoulder=1 elbow=2")
+    can, *motors = given
     with contextlib.suppress(KeyboardInterrupt):
         rclpy.spin(MitMode(can, {name: int(number) for name, _, number in (x.partition("=") for x in motors)}))
 
