@@ -26,13 +26,15 @@ _DEGREE, _SMOOTHED = 7, 3  # of the spline, and the order of the derivative whos
 _FINEST, _COARSEST, _NOISY = 1e-6, 1e-3, 1e-2  # range of tolerances by default, and the largest by noise, rad or m
 _NOISE_ORDER, _NOISE_RMS = 6, 924**0.5  # order of differences, and their RMS for white noise of RMS 1
 _OF_NOISE, _OF_PART = 4.0, 2.0  # tolerance over the RMS of noise of all waypoints, and of the noisiest part
+_RESTS, _OF_REST = 5.0, 5.0  # noise of a part over the usual one where the arm rests, and the tolerance over that noise
 _MEDIAN = 0.6745  # median magnitude of noise over its RMS
 _DIGITS, _EXACT = 12, 4.0  # most digits of rounded numbers, and rounding errors of these, in those of floats
-_PIECES, _COARSER = 100, 10.0  # pieces beyond which a tolerance by default is larger, and how much at a time
+_PIECES, _COARSER = 100, 100.0  # pieces beyond which a tolerance by default is larger, and how much at a time
 _TURN = 4.0  # distance of waypoints between which a turn on the spot is visible, in tolerances
 _CLOSE = 0.8  # largest distance of the path from a waypoint, in tolerances: waypoints are off by half a digit
 _SPARSE = 2  # waypoints for each coefficient of the spline, below which they are interpolated
 _ROUGHEST, _SMOOTHEST = -12, 6  # powers of ten of the weight of the smoothness, relative to that of the waypoints
+_FIRST = 8  # pieces to begin with
 _HALVINGS = 10  # of the interval of these powers
 _FINE = 2000  # lines by which the length of a path is measured
 
@@ -117,7 +119,8 @@ def waypoint_tolerance(q: Array) -> Array:
         change = np.abs(np.diff(q, _NOISE_ORDER, axis=0)) / _NOISE_RMS
         # Readings of an arm at rest, as at the start, are noisy where the others may be smooth.
         parts = [np.median(x, axis=0) for x in np.array_split(change, len(q) // MANY)]
-        noise = np.maximum(_OF_NOISE * np.median(change, axis=0), _OF_PART * np.max(parts, axis=0)) / _MEDIAN
+        usual, most = np.median(change, axis=0) / _MEDIAN, np.max(parts, axis=0) / _MEDIAN
+        noise = np.maximum(_OF_NOISE * usual, np.where(most > _RESTS * usual, _OF_REST, _OF_PART) * most)
         unit = np.maximum(unit, np.minimum(noise, _NOISY))
     return np.asarray(np.maximum(unit, _FINEST))
 
@@ -180,9 +183,10 @@ def _part(q: Array, allowed: Array, weights: Array, pieces: int) -> tuple[Spline
         coarse, way = np.array(_apart(moved / allowed, _TURN)), _lengths(moved / weights)
         coarse = coarse if len(coarse) > 1 else np.array([0, len(moved) - 1])
         u = np.interp(way, way[coarse], _lengths(moved[coarse] / weights))
-        if rough := _smoothest(moved, u, u[[0, -1]], allowed, _TURN, min(most, pieces)):
+        knots = np.linspace(u[0], u[-1], min(_FIRST, most) + 1)
+        if rough := _smoothest(moved, u, knots, allowed, _TURN, min(most, pieces)):
             before, u = u, _measured(rough, moved, u, allowed, weights)
-            knots = np.interp(rough.t, before, u)
+            knots = np.unique(np.interp(rough.t, before, u))
             if smooth := _smoothest(moved, u, knots, allowed, _CLOSE, min(most, pieces)):
                 return smooth, np.append(np.zeros(kept[1] - 1), u)
     if most > pieces:

@@ -55,6 +55,12 @@ def resting(count: int) -> np.ndarray:
     return np.round(np.vstack([still, points(count)]), 4)
 
 
+def trembling(count: int) -> np.ndarray:
+    """Readings of an arm at rest with much more noise than the path after it."""
+    still = points(1) + np.random.default_rng(0).uniform(-1e-3, 1e-3, (60, 2))
+    return np.vstack([still, np.round(points(count), 6)])
+
+
 @pytest.mark.parametrize(
     ("waypoints", "most"),
     [
@@ -69,8 +75,22 @@ def resting(count: int) -> np.ndarray:
         (lambda: noisy(800, 1e-3), 4e-3),
         (lambda: np.repeat(np.round(points(400), 6), 2, axis=0), 1e-5),
         (lambda: resting(800), 1e-3),
+        (lambda: trembling(800), 6e-3),
     ],
-    ids=["full", "6", "4", "3", "dense-3", "significant", "float32", "degrees", "noise", "repeated", "resting"],
+    ids=[
+        "full",
+        "6",
+        "4",
+        "3",
+        "dense-3",
+        "significant",
+        "float32",
+        "degrees",
+        "noise",
+        "repeated",
+        "resting",
+        "trembling",
+    ],
 )
 def test_rounding_and_noise_cost_no_time(waypoints: Callable[[], np.ndarray], most: float) -> None:
     arm = eom.ElasticArm(eom.load_robot("planar_2r"))
