@@ -51,7 +51,8 @@ topics and services (relative to the namespace):
   external_wrench      out    geometry_msgs/msg/WrenchStamped at the first tool, likewise
   contact              out    eom_dynamics/msg/Contact, when contact begins and ends
   trajectory_status    out    eom_dynamics/msg/TrajectoryStatus of a trajectory
-  path_time            out    sensor_msgs/msg/TimeReference, time of one whose speed is scaled
+  path_time            out    sensor_msgs/msg/TimeReference, time of the one that is played or waits
+  trajectory_lease     in     std_msgs/msg/String, identity of one that ends with its sender
   feedforward          out    eom_dynamics/msg/FeedforwardCommand, joints in the order of the setpoint
   motor_setpoint       out    sensor_msgs/msg/JointState for motor controllers, in the units of the drives
   effort_command       out    std_msgs/msg/Float64MultiArray for effort controllers, in the robot's order

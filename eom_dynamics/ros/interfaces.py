@@ -8,7 +8,7 @@ from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.node import Node
-from rclpy.qos import QoSPolicyKind, QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, QoSPolicyKind, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
@@ -41,9 +41,12 @@ __all__ = [
     "nanoseconds",
     "set_stamp",
     "srv",
+    "status_qos",
     "stream_qos",
     "subscribe_joint_states",
 ]
+
+_STATUSES = 10
 
 # The middleware allocates this many messages; larger depths overflow.
 _LARGEST_DEPTH = 1_000_000
@@ -72,6 +75,11 @@ def stream_qos(depth: int, *, watched: bool = False, kept: bool = False) -> dict
 
     overrides = QoSOverridingOptions(_DEFAULT + _WATCHED * watched + _KEPT * kept, callback=check)
     return {"qos_profile": QoSProfile(depth=depth), "qos_overriding_options": overrides}
+
+
+def status_qos() -> QoSProfile:
+    """Quality of ``trajectory_status``, of which a node that starts late receives the last messages."""
+    return QoSProfile(depth=_STATUSES, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 def subscribe_joint_states(

@@ -12,12 +12,15 @@ from node_client import FEW_WARNINGS, stamp_of
 from paths import CONFIG
 from played import Play
 from rclpy.serialization import serialize_message
+from sensor_msgs.msg import TimeReference
 from setpoint_engines import unspun_node
+from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 import eom_dynamics as eom
 from eom_dynamics.arrays import STATE_NAMES
 from eom_dynamics.control.fields import COMMAND_FIELDS, STATE_FIELDS
+from eom_dynamics.ros.interfaces import nanoseconds, status_qos
 from eom_dynamics.trajectory import Spline
 
 ROBOT = eom.load_robot(CONFIG / "planar_2r.yaml")
@@ -95,6 +98,14 @@ def assert_played(commands, begin):
     return lost
 
 
+@pytest.fixture
+def anew(node):
+    """Afterwards, the next test may begin anywhere, since a stop holds the arm where it came to rest."""
+    yield
+    for name in ("deactivate", "activate"):
+        node.transition(name)
+
+
 def refused(client, text):
     return text in client.values.get("last refused trajectory", "")
 
@@ -121,6 +132,66 @@ def test_polynomials_are_played_as_they_are(node, publisher, statuses):
         return node.feedforward and np.allclose(node.feedforward[-1].motor_position, there, rtol=0, atol=1e-12)
 
     node.wait(arrived, "the goal")
+
+
+def test_its_time_is_reported_while_it_waits_and_is_played(node, publisher, statuses):
+    """With its identity, so that its sender knows that the node is alive."""
+    times = node.collect(TimeReference, "path_time")
+    command(node, START)
+    begin = time.time_ns() + 500_000_000
+    publisher.publish(rest_to_rest(begin, request="timed"))
+    node.wait(lambda: (statuses[-1].request, statuses[-1].status) == ("timed", TrajectoryStatus.FINISHED), "the end")
+    of_it = [x for x in times if x.source == "timed"]
+    stamps = np.array([stamp_of(x) for x in of_it])
+    t = np.array([nanoseconds(x.time_ref) for x in of_it])
+    assert t[0] < 0 < t[-1] and len(t) > 20
+    lost = (stamps - begin) - t  # in late cycles
+    assert (lost >= -100_000).all() and lost[0] < 1_000_000
+
+
+@pytest.mark.parametrize("request_of_stop", ["", "mine", "another"])
+def test_an_empty_one_stops_any_or_the_one_of_its_identity(node, publisher, statuses, anew, request_of_stop):
+    command(node, START)
+    publisher.publish(rest_to_rest(request="mine"))
+    node.wait(lambda: (statuses[-1].request, statuses[-1].status) == ("mine", TrajectoryStatus.ACCEPTED), "acceptance")
+    publisher.publish(SplineTrajectory(request=request_of_stop))
+    node.wait(lambda: statuses[-1].status != TrajectoryStatus.ACCEPTED, "the end")
+    expected = TrajectoryStatus.FINISHED if request_of_stop == "another" else TrajectoryStatus.STOPPED
+    assert statuses[-1].status == expected
+
+
+@pytest.mark.parametrize("renewed", [True, False])
+def test_one_whose_sender_has_a_lease_ends_with_its_sender(node, publisher, statuses, anew, renewed):
+    lease = node.publisher(String, "trajectory_lease")
+    request = f"leased {renewed}"
+    node.wait(lease.get_subscription_count, "the subscription")
+    command(node, START)
+    lease.publish(String(data=request))
+    publisher.publish(rest_to_rest(request=request, knots=array("d", [0.0, 2.0]), coefficients=slow()))
+    node.repeat(
+        lambda: lease.publish(String(data=request if renewed else "another")),
+        lambda: statuses[-1].request == request and statuses[-1].status != TrajectoryStatus.ACCEPTED,
+        "the end",
+    )
+    if renewed:
+        assert statuses[-1].status == TrajectoryStatus.FINISHED
+    else:
+        assert statuses[-1].status == TrajectoryStatus.STOPPED
+        assert statuses[-1].message == "its sender is gone: 0.5 s without its identity on trajectory_lease"
+        node.wait(lambda: np.abs(node.feedforward[-1].motor_velocity).max() < 1e-6, "rest")
+
+
+def slow():
+    """Coefficients of ``rest_to_rest`` in twice its time."""
+    coefficients = np.outer(SHAPE / 2.0 ** np.arange(10), DISTANCE)
+    coefficients[0] = START
+    return array("d", np.ravel(coefficients[:, ::-1]))
+
+
+def test_who_comes_late_knows_what_became_of_the_last_ones(node, statuses):
+    late = []
+    node.node.create_subscription(TrajectoryStatus, "trajectory_status", late.append, status_qos())
+    node.wait(lambda: late and late[-1] == statuses[-1], "the last status")
 
 
 def test_what_becomes_of_a_trajectory_is_published(node, publisher, statuses):

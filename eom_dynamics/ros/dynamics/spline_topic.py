@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from std_msgs.msg import String
+
 from ...control.setpoint_to_command import refusal_reason
 from ...control.settings import LONGEST_START_DELAY
 from ...control.trajectories import RequestNames, check_size, duration, read_spline
@@ -14,8 +16,8 @@ from ...exceptions import EomDynamicsError, TrajectoryError
 from ...terminal import printable
 from ...trajectory import Spline
 from ...trajectory.feedforward import CHECK_RATE, checked
-from ..executors import Worker
-from ..interfaces import SplineTrajectory, TrajectoryStatus, nanoseconds, stream_qos
+from ..executors import Worker, steady_timer
+from ..interfaces import SplineTrajectory, TrajectoryStatus, nanoseconds, status_qos, stream_qos
 from ..robot_node import RobotNode
 from ..trajectory_limits import STOPPED_BY_REFUSAL, enforce_limits
 from .setpoint_stream import SetpointStream
@@ -29,6 +31,12 @@ _MOST_CHECKS = 1000
 
 _STOPPED = "stopped by an empty trajectory"
 
+# Period in which leases are counted, s; and the number of periods without a renewal after which a lease has ended, and
+# after which it is forgotten. Periods in which this process is held up do not count.
+_LEASE_PERIOD, _LEASE, _FORGOTTEN = 0.1, 5, 100
+
+_SENDER_GONE = f"its sender is gone: {_LEASE * _LEASE_PERIOD:g} s without its identity on trajectory_lease"
+
 
 class SplineTopic:
     """Subscriber of the topic; all methods are called by the node's executor."""
@@ -36,18 +44,40 @@ class SplineTopic:
     def __init__(self, node: RobotNode, stream: SetpointStream, arm: Callable[[], ElasticArm]) -> None:
         self._node, self._stream, self._arm = node, stream, arm
         self._worker = Worker(node, "trajectories")
-        self._waiting = self._epoch = 0
+        # Identities of those in validation, True for one that is not to be played any more.
+        self._validating: dict[str, bool] = {}
+        # Periods since the last renewal of a lease, by the identity of its trajectory.
+        self._leases: dict[str, int] = {}
         self._requests = RequestNames("spline_trajectory")
         # Header and identity of the trajectory that is played or waits for its start.
         self._played: TrajectoryStatus | None = None
-        self._status = node.create_publisher(TrajectoryStatus, "trajectory_status", **stream_qos(_DEPTH))
+        self._status = node.create_publisher(TrajectoryStatus, "trajectory_status", status_qos())
         stream.player.on_end, stream.player.judge = self._ended, partial(enforce_limits, node, transition=True)
         node.create_subscription(SplineTrajectory, "spline_trajectory", self._receive, **stream_qos(_DEPTH))
+        node.create_subscription(String, "trajectory_lease", self._renew, _DEPTH)
+        steady_timer(node, _LEASE_PERIOD, self._count_leases)
 
     def stop(self, reason: str) -> None:
         """End the current trajectory and discard those in validation."""
-        self._epoch += 1
+        self._withdraw()
         self._stream.player.stop(reason)
+
+    def _withdraw(self, request: str = "") -> None:
+        """Have the trajectory of an identity, or all, not be played once validated."""
+        self._validating |= dict.fromkeys((x for x in self._validating if request in ("", x)), True)
+
+    def _renew(self, message: String) -> None:
+        self._leases[message.data] = 0
+
+    def _count_leases(self) -> None:
+        """Bring a motion to rest whose sender has kept a lease, and does so no more."""
+        for request in tuple(self._leases):
+            self._leases[request] += 1
+            if self._leases[request] > _FORGOTTEN:
+                del self._leases[request]
+        if self._played is not None and self._leases.get(self._played.request, 0) > _LEASE - 1:
+            self._node.warn("trajectory stopped", _SENDER_GONE, always=True)
+            self._stream.end_trajectory(_SENDER_GONE)
 
     def _receive(self, message: SplineTrajectory) -> None:
         # Statuses of the message begin with its header and its identity.
@@ -55,17 +85,18 @@ class SplineTopic:
         try:
             arm = self._arm()
             check_size(message)
-            if self._waiting >= _DEPTH:
+            if len(self._validating) >= _DEPTH:
                 raise TrajectoryError(f"{_DEPTH} others are still being validated")
         except EomDynamicsError as error:
             self._refuse(error, status)
             return
         if not message.knots:
-            self._epoch += 1
-            self._stream.end_trajectory(_STOPPED)
+            self._withdraw(message.request)
+            if not message.request or (self._played is not None and self._played.request == message.request):
+                self._stream.end_trajectory(_STOPPED)
             return
-        self._waiting += 1
-        self._worker.submit(partial(self._validated, arm, message), partial(self._play, arm, status, self._epoch))
+        self._validating[status.request] = False
+        self._worker.submit(partial(self._validated, arm, message), partial(self._play, arm, status))
 
     def _validated(self, arm: ElasticArm, message: SplineTrajectory) -> Spline:
         """Read and check a message; return its motion. Runs in the worker's thread."""
@@ -73,9 +104,8 @@ class SplineTopic:
         enforce_limits(self._node, checked(arm, motion, CHECK_RATE, _MOST_CHECKS))
         return motion
 
-    def _play(self, arm: ElasticArm, status: TrajectoryStatus, epoch: int, found: Spline | Exception) -> None:
-        self._waiting -= 1
-        if epoch != self._epoch:
+    def _play(self, arm: ElasticArm, status: TrajectoryStatus, found: Spline | Exception) -> None:
+        if self._validating.pop(status.request, True):
             self._refuse(TrajectoryError("the stream, or an empty trajectory, ended it before it began"), status)
             return
         stamp = nanoseconds(status.header.stamp)
@@ -87,7 +117,7 @@ class SplineTopic:
             self._require_start(found, stamp)
             self._stream.require_radians(found.states[0, 0])
             self._stream.start_measured()
-            self._stream.player.play(found, stamp, status.header.frame_id)
+            self._stream.player.play(found, stamp, status.header.frame_id, status.request)
             self._ended(False, "replaced by another trajectory")
             self._played = status
             self._publish(status, TrajectoryStatus.ACCEPTED, self._stream.player.standstill)

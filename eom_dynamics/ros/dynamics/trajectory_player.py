@@ -32,9 +32,6 @@ _SECOND = 10**9
 # Between observations of the clock while no command is due, such as while /clock is paused, s.
 _WATCH_PERIOD = 0.02
 
-# Period of reports on the time of a motion whose speed is scaled, ns.
-_REPORT_PERIOD = 20_000_000
-
 # Time that a motion loses in late cycles, s, from which on that is reported.
 _LATE = 0.1
 
@@ -56,6 +53,7 @@ class _Planned(NamedTuple):
     motion: Spline
     origin: int
     frame_id: str
+    request: str
     end: float = 0.0
 
     @property
@@ -104,10 +102,12 @@ class TrajectoryPlayer:
         self.on_end: Callable[[bool, str], None] = lambda finished, reason: None
         self.on_break: Callable[[str], None] = lambda reason: None
         self.locate: Callable[[SetpointLoop, int], bool] = lambda host, now: False
+        # Time of the clock in the last cycle, ns, and the time of the motion then, s.
+        self._place = 0, 0.0
         # Number of the next command; None before the first one of a trajectory.
         self._due: int | None = None
         # Whether what is played keeps its own speed, so that its end is known, and the speed wanted.
-        self._even, self._scaling, self._reported = True, 1.0, 0
+        self._even, self._scaling = True, 1.0
         self._path_time = node.create_publisher(TimeReference, "path_time", 10)
         node.create_subscription(Float64, "speed_scaling", self._on_scaling, 1)
         node.create_service(Trigger, "~/pause", partial(self._answer, True))
@@ -221,12 +221,13 @@ class TrajectoryPlayer:
         self._next: _Planned | None = None
         self._later: list[_Planned] = []
 
-    def play(self, motion: Spline, stamp: int, frame_id: str) -> None:
+    def play(self, motion: Spline, stamp: int, frame_id: str, request: str = "") -> None:
         """Play a motion, or have it wait for its start while setpoints, or another motion, are followed.
 
         Args:
             motion: motion of the joints in the robot's order; its time 0 is at ``stamp``.
             stamp: ns; 0 for now.
+            request: identity, with which its time is reported.
 
         Raises:
             TrajectoryError: the motion has ended, starts away from the commanded position, or has left
@@ -248,7 +249,7 @@ class TrajectoryPlayer:
         late = (now - (stamp or now)) / _SECOND - motion.end
         if late > 0:
             raise TrajectoryError(f"it ended {late:.3g} s ago")
-        planned = _Planned(motion, (stamp or now) - self._ahead, frame_id)
+        planned = _Planned(motion, (stamp or now) - self._ahead, frame_id, request)
         self._later = [other for other in self._later if other.first_knot < planned.origin]
         if self._next is not None and self._next.first_knot < planned.origin:
             before = [self._next, *self._later][-1]
@@ -348,6 +349,7 @@ class TrajectoryPlayer:
         if self._played is None:
             self._origin, self._last = now, -1
         self._played, self._next, self._due = planned, None, None
+        self._place = now, planned.motion.start
         assert self._host is not None
         record = self._host.record
         self._even = record.speed_scaling == 1 and not record.paused
@@ -405,10 +407,7 @@ class TrajectoryPlayer:
         self._even = self._even and record.pace == 1 and not record.lost_time
         if self.lateness and not was_late:
             self._node.warn("trajectory late", self.lateness, always=True)
-        if not (self._even or 0 <= at - self._reported < _REPORT_PERIOD):
-            self._report(at, record.path_time)
-            if self.standstill == SAID["standstill"]:
-                self._node.warn("trajectory stands still", self.standstill)
+        self._place = at, record.path_time
         sent = self._publish(host, at, self._played.frame_id, code)
         if not sent and self._node.context.ok():
             reason = f"{(at - self._origin) / _SECOND:.3g} s after its start: setpoint refused"
@@ -419,16 +418,24 @@ class TrajectoryPlayer:
             # The next trajectory takes over from here.
             self._end(finished=True, reason=self.lateness)
 
-    def _report(self, at: int, s: float) -> None:
-        """Publish the time of the motion, s, at a time of the clock, ns."""
-        self._reported, message = at, TimeReference()
+    def _report(self, planned: _Planned, at: int, t: int) -> None:
+        """Publish the time of a motion, ns, below that of its first knot while it waits, at a time of the clock, ns."""
+        message = TimeReference(source=planned.request)
         set_stamp(message.header.stamp, at)
-        set_stamp(message.time_ref, max(round(s * _SECOND), 0))
+        set_stamp(message.time_ref, t)
         self._path_time.publish(message)
 
     def _observe(self) -> None:
-        if self.playing or self.waiting:
-            self._follow_clock(self._node.get_clock().now().nanoseconds)
+        now = self._node.get_clock().now().nanoseconds
+        if not (self.playing or self.waiting) or not self._follow_clock(now):
+            return
+        if self._played is not None:
+            self._report(self._played, self._place[0], round(self._place[1] * _SECOND))
+            if self.standstill == SAID["standstill"]:
+                self._node.warn("trajectory stands still", self.standstill)
+        if self._next is not None:
+            last = [self._next, *self._later][-1]
+            self._report(last, now, now - self._ahead - last.origin)
 
     def _follow_clock(self, now: int) -> bool:
         """Stop the motion if the clock goes back; return whether it continues."""
