@@ -202,13 +202,18 @@ class JointTolerances:
     allowed: Array
 
     @classmethod
-    def read(cls, field: str, entries: Sequence[Any], names: Sequence[str]) -> JointTolerances:
-        """Read a field of ``control_msgs/JointTolerance``: zero and negative values mean no tolerance.
+    def read(cls, field: str, entries: Sequence[Any], names: Sequence[str], default: float = 0.0) -> JointTolerances:
+        """Read a field of ``control_msgs/JointTolerance``: a negative value means no tolerance, and zero the default.
+
+        Args:
+            default: tolerance of positions, rad or m, unless an entry has another one; 0 for none.
 
         Raises:
             StateError: a joint is unknown, or a number is not finite.
         """
         allowed = np.full((len(_QUANTITIES), len(names)), np.inf)
+        if default > 0:
+            allowed[0] = default
         for k, entry in enumerate(entries):
             if entry.name not in names:
                 raise StateError(f"{field}[{k}]: the robot has no joint {shown_name(entry.name)}")
@@ -216,7 +221,8 @@ class JointTolerances:
                 value = getattr(entry, quantity)
                 if not np.isfinite(value):
                     raise StateError(f"{field}[{k}].{quantity} (joint {shown_name(entry.name)}) is {value}")
-                allowed[i, names.index(entry.name)] = value if value > 0 else np.inf
+                if value:
+                    allowed[i, names.index(entry.name)] = value if value > 0 else np.inf
         return cls(tuple(names), allowed)
 
     @property

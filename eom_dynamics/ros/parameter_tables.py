@@ -24,6 +24,15 @@ PLANNING: Table = {
     "allow_nonzero_velocity_at_trajectory_end": Setting(
         False, "whether the last point of a trajectory may have a velocity, of which the arm then stops in a step"
     ),
+    **{
+        name: Setting(
+            0.0,
+            f"largest deviation of measured joints {when} of a goal of follow_joint_trajectory, unless it gives one, "
+            "in rad or m; 0 for any",
+            (0.0, 1e3),
+        )
+        for name, when in (("path_tolerance", "during the motion"), ("goal_tolerance", "at the end"))
+    },
     "goal_time_tolerance": Setting(
         1.0,
         "time after the end of a goal of follow_joint_trajectory to meet its goal_tolerance, unless it gives one, in s",

@@ -29,10 +29,10 @@ from ..trajectory import Spline
 from ..trajectory.feedforward import CHECK_RATE, checked
 from .diagnostics import Level, StatusReport
 from .executors import StopSignals
-from .interfaces import Payload, SplineTrajectory, TrajectoryStatus, srv, stream_qos
+from .interfaces import Payload, SplineTrajectory, TrajectoryStatus, srv, status_qos, stream_qos
 from .measured_joints import MeasuredJoints
 from .parameter_tables import PLANNING
-from .planning.follow_trajectory import FollowTrajectory
+from .planning.follow_trajectory import DISCOVERY, FollowTrajectory
 from .planning.payloads import CarriedPayloads
 from .planning.services import PlanningServices
 from .planning.trajectories import Start, fitted, path_of, timed, tool_motion
@@ -69,6 +69,7 @@ topics, services and actions (relative to the namespace):
   ~/compute_trajectory_feedforward action eom_dynamics/action/ComputeTrajectoryFeedforward
   ~/follow_joint_trajectory        action control_msgs/action/FollowJointTrajectory, if it is installed
   trajectory_status                in/out eom_dynamics/msg/TrajectoryStatus, for that action, and of refusals
+  trajectory_lease                 out    std_msgs/msg/String, identities of its motions, as long as the node lives
   joint_states                     in     sensor_msgs/msg/JointState, for that action and tool_trajectory
 """,
     lambda: PLANNING,
@@ -79,9 +80,6 @@ _FIT_OPTIONS = _Constants()
 
 # Planners send trajectories at a low rate.
 _DEPTH = 10
-
-# Time from the start of the node within which it discovers the node that plays its trajectories, s.
-_DISCOVERY = 3.0
 
 # Freed memory that is kept for later answers, MiB.
 _KEPT_MEMORY = 256
@@ -106,7 +104,7 @@ class PlanningNode(RobotNode):
         self._requests = PlanningServices(self, self._arm, self._measured)
         self._splines = self.create_publisher(SplineTrajectory, "spline_trajectory", **stream_qos(_DEPTH))
         self._since = time.monotonic()
-        self._status = self.create_publisher(TrajectoryStatus, "trajectory_status", **stream_qos(_DEPTH))
+        self._status = self.create_publisher(TrajectoryStatus, "trajectory_status", status_qos())
         players = self._splines.get_subscription_count
         self._goals = FollowTrajectory(
             self, self._measured, self._fitted, self._send, self._stop, self._refuse, players
@@ -148,6 +146,10 @@ class PlanningNode(RobotNode):
             raise StateError(f"there is no robot: {self.failure or missing}")
         return self.arm if payloads is None else self._carried.loaded(self.arm, payloads)
 
+    def switch_off(self, reason: str, then: Callable[[], None]) -> None:
+        """Abort all goals, bring their motions to rest, and call ``then`` from the executor."""
+        self._goals.end(then)
+
     def destroy_node(self) -> None:
         """Destroy the node, its actions and its reader."""
         self._requests.close()
@@ -160,12 +162,13 @@ class PlanningNode(RobotNode):
     def _plan(self, message: _Message, plan: Callable[[_Message], _Planned], names: RequestNames) -> None:
         """Plan a smooth motion along a trajectory in the worker's thread, and publish it."""
         status = TrajectoryStatus(header=message.header, request=names.next(message))
-        spline = SplineTrajectory(header=message.header, request=status.request)
 
         def planned() -> SplineTrajectory:
-            if message.points:
-                joint_names, motion = plan(message)
-                write_spline(spline, motion, joint_names)
+            if not message.points:  # whatever is played
+                return SplineTrajectory(header=message.header)
+            spline = SplineTrajectory(header=message.header, request=status.request)
+            joint_names, motion = plan(message)
+            write_spline(spline, motion, joint_names)
             return spline
 
         self._requests.worker.submit(planned, partial(self._publish, status))
@@ -192,7 +195,7 @@ class PlanningNode(RobotNode):
         if moves and self.get_parameter("trajectory_limits").value == _Constants.FASTEST:
             motion = timed(arm, motion, motion.t, _Constants.FASTEST, waypoints=waypoints)[1]
         motion = within_limits(self, motion, lambda x: checked(arm, x, CHECK_RATE, _Constants.MAX_SAMPLES))
-        until = self._since + _DISCOVERY
+        until = self._since + DISCOVERY
         while not (self._splines.get_subscription_count() or self.stop.came) and time.monotonic() < until:
             time.sleep(0.01)
         return arm.robot.joint_names, motion
@@ -203,9 +206,9 @@ class PlanningNode(RobotNode):
         write_spline(spline, motion, self._arm(None).robot.joint_names)
         self._splines.publish(spline)
 
-    def _stop(self) -> None:
-        """Publish an empty trajectory, which brings the motion under way to rest."""
-        self._splines.publish(SplineTrajectory())
+    def _stop(self, request: str = "") -> None:
+        """Publish an empty trajectory, which brings the motion of an identity to rest; without one any motion."""
+        self._splines.publish(SplineTrajectory(request=request))
 
     def _publish(self, status: TrajectoryStatus, spline: SplineTrajectory | Exception) -> None:
         """Publish a planned trajectory, or that the one of a status is refused."""

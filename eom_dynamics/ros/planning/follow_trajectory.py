@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Action ``follow_joint_trajectory``, by which MoveIt and others use the nodes as a trajectory controller.
 
-A goal is fitted like a message on ``joint_trajectory``, played by the dynamics node, and observed by its status and by
-measured joint states.
+A goal is accepted as it comes, fitted like a message on ``joint_trajectory``, played by the dynamics node, and observed
+by its status, by the time of its motion and by measured joint states. Its UUID is the identity of its motion.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rclpy.action.server import ActionServer, CancelResponse, GoalResponse, Serv
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
 from sensor_msgs.msg import TimeReference
-from std_msgs.msg import Header
+from std_msgs.msg import Header, String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ...arrays import Array
@@ -29,12 +29,12 @@ from ...control.joint_order import shown_name
 from ...control.measured import JointTolerances, MeasuredJoint
 from ...control.setpoint_to_command import refusal_reason
 from ...control.settings import FASTEST_PACE, START_LATENCY
-from ...control.trajectories import RequestNames, duration
+from ...control.trajectories import duration
 from ...exceptions import StateError, TrajectoryError
 from ...terminal import printable
 from ...trajectory import Spline
 from ..executors import Worker, steady_timer
-from ..interfaces import TrajectoryStatus, nanoseconds, set_stamp
+from ..interfaces import TrajectoryStatus, nanoseconds, set_stamp, status_qos
 from ..measured_joints import MeasuredJoints
 from ..robot_node import RobotNode
 from .services import ACTION_QUEUES
@@ -53,8 +53,17 @@ _LONGEST_GAP = 0.1
 # Longest time for which the executor waits for the plan of a goal, s; most take less.
 _AT_ONCE = 0.02
 
-# Time within which the dynamics node must answer, and the client take the acceptance, s.
-_PATIENCE = 1.0
+# Time within which the dynamics node must answer, s, and time from the start of this node until it has discovered that
+# node.
+_PATIENCE, DISCOVERY = 1.0, 3.0
+
+# Number of periods without any report of the dynamics node after which it is taken to be gone, 0.85 s, and the time
+# without states of a joint after which the robot is, s. Neither counts while this process is held up.
+_SILENT_PERIODS, _NO_STATES = 17, 1.0
+
+# Longest time for which the end of the process waits until clients have been answered, s, and the periods for which it
+# does so after the last goal has ended.
+_LAST_ANSWERS, _ANSWERED = 1.0, 3
 
 
 class GoalMotion(NamedTuple):
@@ -67,15 +76,20 @@ class GoalMotion(NamedTuple):
     goal: JointTolerances  # at its end
     goal_time: float  # after the end, within which the goal must be reached, s
 
+    @property
+    def has_tolerances(self) -> bool:
+        """Whether measured joints are compared with the motion."""
+        return self.path.any or self.goal.any
+
 
 class FollowTrajectory:
-    """Server of the action. A goal is accepted once the dynamics node plays it, in place of the goal before.
+    """Server of the action. A goal is accepted at once, and aborted with the reason where it is refused.
 
     Args:
         fit: returns the robot's joint names, and the motion of a trajectory from a start, checked; runs in a thread.
         measured: measured joints.
         publish: sends a motion to the dynamics node, with the header of its trajectory and its identity.
-        stop: has the dynamics node bring the motion under way to rest.
+        stop: has the dynamics node bring the motion of an identity to rest; any motion, if it is empty.
         refuse: reports that the trajectory of a status is refused, and why.
         players: counts the nodes to which motions are sent.
     """
@@ -86,19 +100,25 @@ class FollowTrajectory:
         measured: MeasuredJoints,
         fit: Callable[[JointTrajectory, Start | None], tuple[Sequence[str], Spline]],
         publish: Callable[[Spline, Header, str], None],
-        stop: Callable[[], None],
+        stop: Callable[[str], None],
         refuse: Callable[[TrajectoryStatus, Exception], None],
         players: Callable[[], int],
     ) -> None:
         self._node, self._fit, self._publish, self._stop, self._refuse = node, fit, publish, stop, refuse
         self._measured, self._players = measured, players
-        self._names = RequestNames(_NAME)
-        # By the identity of its trajectory.
+        self._since = time.monotonic()
+        # By the identity of its motion, in the order in which goals came.
         self._executions: dict[str, _Execution] = {}
-        # Number of goals without points, after which motions that were being planned are not sent any more.
-        self._stops, self._sending = 0, threading.Lock()
-        # The motion that was sent last, and whether one before it was rejected for want of an answer.
-        self._last_sent, self._unanswered = "", False
+        # Held while a motion is sent, or goals are ended so that theirs must not be sent any more.
+        self._sending = threading.Lock()
+        self._closing = False
+        # Time without states of joints that had some, on the node's clock, s; when each had its last one, and the last
+        # look at the clock, ns.
+        self._unheard: dict[str, float] = {}
+        self._heard: dict[str, int] = {}
+        self._looked = node.get_clock().now().nanoseconds
+        # When a motion of somebody else was played last, on the monotonic clock, s.
+        self._other_played = -math.inf
         self._action: ActionServer | None = None
         try:
             from control_msgs.action import FollowJointTrajectory
@@ -107,7 +127,8 @@ class FollowTrajectory:
             return
         self.kind = FollowJointTrajectory
         self._worker = Worker(node, "goals")
-        node.create_subscription(TrajectoryStatus, "trajectory_status", self._on_status, 10)
+        self._lease = node.create_publisher(String, "trajectory_lease", 10)
+        node.create_subscription(TrajectoryStatus, "trajectory_status", self._on_status, status_qos())
         node.create_subscription(TimeReference, "path_time", self._on_path_time, 10)
         steady_timer(node, _PERIOD, self._tick)
         self._action = ActionServer(
@@ -133,92 +154,84 @@ class FollowTrajectory:
             if execution.is_playing:
                 execution.abort(reason)
 
-    async def _consider(self, request: Any) -> GoalResponse:
-        """Accept a goal once the dynamics node plays its motion."""
-        trajectory, name = request.trajectory, self._names.next(request.trajectory)
-        status = TrajectoryStatus(header=trajectory.header, request=name)
-        if not trajectory.points:
-            with self._sending:
-                self._stops += 1
-                self._stop()
-            self._begin(request, name).accepted.set_result(None)
-            return GoalResponse.ACCEPT
-        published, under_way = False, any(other.is_under_way for other in self._executions.values())
-        # Not for each of many goals at once.
-        patience = _AT_ONCE if all(other.accepted.done() for other in self._executions.values()) else 0.0
-        start, execution, before = self._start_time(trajectory), self._begin(request, name), self._stops
+    def end(self, then: Callable[[], None]) -> None:
+        """Abort all goals, bring their motions to rest, and call ``then`` once clients have been answered."""
+        self._closing = True
+        if not self._executions:
+            then()
+            return
+        self._end_all("the planning node has ended")
+        until, answered = time.monotonic() + _LAST_ANSWERS, []
 
-        def plan_and_send() -> None:  # in one job: after it, rclpy does not go on with tasks in their order
-            execution.plan = plan = self._planned(request, start, under_way)
-            with self._sending:
-                if self._stops > before:
-                    raise TrajectoryError("a goal without points has stopped it")
-                self._publish(plan.motion, status.header, name)
-                self._last_sent = name
+        def check() -> None:
+            answered.append(not self._executions)
+            # Answers are sent some turns of the executor after the end of a goal, and then have a way to go.
+            if sum(answered) >= _ANSWERED or time.monotonic() > until:
+                timer.cancel()
+                then()
 
-        try:
-            await self._worker.compute(plan_and_send, patience)
-            published, execution.until = True, time.monotonic() + _PATIENCE
-            await execution.accepted
-        except _RefusedByPlayerError as error:
-            self._node.get_logger().warning(f"goal refused: {printable(str(error))}")
-            stops = self._unanswered
-        except Exception as error:
-            self._refuse(status, error)
-            self._unanswered |= published
-            stops = published and name == self._last_sent
-        else:
-            self._unanswered = False
-            return GoalResponse.ACCEPT
-        if stops:  # a node that is late to answer must not play what was rejected, unless a later motion follows
-            self._unanswered = False
-            self._stop()
-        del self._executions[name]
-        return GoalResponse.REJECT
+        timer = steady_timer(self._node, _PERIOD, check)
 
-    def _begin(self, request: Any, name: str) -> _Execution:
-        """Keep a goal until it is executed."""
-        arguments = self._node, request, name, self.kind, self._measured, self._players, self._stop
-        execution = self._executions[name] = _Execution(*arguments)
-        return execution
+    def _end_all(self, reason: str, but: _Execution | None = None) -> None:
+        """End all goals but one, also those that are being planned; their motions are not sent any more, or stop."""
+        with self._sending:
+            for execution in tuple(self._executions.values()):
+                if execution is not but:
+                    execution.end(self.kind.Result.INVALID_GOAL, reason)
 
-    def _execution(self, goal: ServerGoalHandle) -> _Execution:
-        # The request of an accepted goal is the very object that was considered.
-        return next(x for x in self._executions.values() if x.request is goal.request)
+    def _consider(self, request: Any) -> GoalResponse:
+        """Accept each goal, so that it can be cancelled, and its end has a reason."""
+        return GoalResponse.REJECT if self._closing else GoalResponse.ACCEPT
 
     def _accepted(self, goal: ServerGoalHandle) -> None:
-        """Execute a goal, which may be done before that."""
-        execution = self._execution(goal)
-        execution.goal = goal
+        name = f"{_NAME}/{bytes(goal.goal_id.uuid).hex()}"
+        # The one that leads the arm until this one begins.
+        before = next((x for x in reversed(self._executions.values()) if x.is_playing), None)
+        arguments = self._node, goal, name, self.kind, self._measured, self._players, self._stop, self._unheard
+        execution = self._executions[name] = _Execution(*arguments, before)
         goal.execute(partial(self._execute, execution))
 
     def _cancel(self, goal: ServerGoalHandle) -> CancelResponse:
-        self._execution(goal).cancel()
+        with self._sending:
+            for execution in self._executions.values():
+                if execution.goal is goal:
+                    execution.cancel()
         return CancelResponse.ACCEPT
 
     def _tick(self) -> None:
-        self._measured.read()  # a goal would take two milliseconds to read all that has arrived since the last one
+        self._listen()
         for execution in tuple(self._executions.values()):
-            late = time.monotonic() > execution.until
-            if execution.goal is not None:
-                execution.observe(execution.goal)
-            elif late and not execution.accepted.done():
+            if execution.done.done():
+                continue
+            if execution.is_sent:
+                self._lease.publish(String(data=execution.name))
+            if execution.is_accepted:
+                execution.observe()
+            elif time.monotonic() > execution.until:
                 missing = "no node has answered on trajectory_status: is dynamics_node running and active?"
-                execution.accepted.set_exception(TrajectoryError(missing))
-            elif late and not execution.accepted.exception():
-                # It never hears of the acceptance, and its goal is not executed.
-                execution.end(self.kind.Result.INVALID_GOAL, "the client is gone")
-                del self._executions[execution.name]
+                self._reject(execution, TrajectoryError(missing))
+
+    def _listen(self) -> None:
+        """Read joint states, since a goal would take two milliseconds to read all that came since the last one."""
+        now = self._node.get_clock().now().nanoseconds
+        # While this process is held up, or the clock stands still, none can come.
+        passed, self._looked = min(max(now - self._looked, 0) / _SECOND, 2 * _PERIOD), now
+        for name, joint in self._measured.read().items():
+            ended = self._heard.get(name) == joint.time
+            self._unheard[name] = self._unheard.get(name, 0.0) + passed if ended else 0.0
+            self._heard[name] = joint.time
 
     async def _execute(self, execution: _Execution, goal: ServerGoalHandle) -> Any:
-        points = goal.request.trajectory.points
-        if not points:
+        trajectory = goal.request.trajectory
+        if trajectory.points:
+            self._plan(execution)
+        else:
+            self._end_all("a goal without points has stopped it", but=execution)
+            self._stop("")
             execution.end(self.kind.Result.SUCCESSFUL, "the motion under way stops, as the goal has no points")
-        else:  # not before the client knows, as a line of the log takes half a millisecond
-            self._node.get_logger().info(f"goal accepted: {duration(execution.plan.motion):.3g} s")
         code, text = await execution.done
         del self._executions[execution.name]
-        points.clear()  # the server keeps the goal for a quarter of an hour, and each collection of garbage visits them
+        trajectory.points.clear()  # the server keeps the goal for a quarter of an hour, for each collection of garbage
         if execution.is_cancelled:
             goal.canceled()
         elif code == self.kind.Result.SUCCESSFUL:
@@ -227,6 +240,37 @@ class FollowTrajectory:
             goal.abort()
             self._node.get_logger().warning(f"goal aborted: {printable(text)}")
         return self.kind.Result(error_code=code, error_string=text)
+
+    def _plan(self, execution: _Execution) -> None:
+        """Have the motion of a goal planned and sent in the worker's thread."""
+        request = execution.goal.request
+        under_way = any(other.is_playing for other in self._executions.values())
+        under_way |= time.monotonic() < self._other_played + _LONGEST_GAP
+        # Not for each of many goals at once.
+        waits = all(x is execution or x.is_accepted or x.done.done() for x in self._executions.values())
+        start = self._start_time(request.trajectory)
+
+        def plan_and_send() -> None:
+            if execution.done.done():
+                return
+            execution.plan = plan = self._planned(request, start, under_way)
+            with self._sending:
+                if not execution.done.done():
+                    self._lease.publish(String(data=execution.name))
+                    execution.is_sent = True
+                    execution.until = max(time.monotonic(), self._since + DISCOVERY) + _PATIENCE
+                    self._publish(plan.motion, request.trajectory.header, execution.name)
+
+        def check(planned: Future) -> None:
+            if (error := planned.exception()) is not None and not execution.done.done():
+                self._reject(execution, error)
+
+        self._worker.compute(plan_and_send, _AT_ONCE if waits else 0.0).add_done_callback(check)
+
+    def _reject(self, execution: _Execution, error: Exception) -> None:
+        """End a goal whose motion is refused, and say what becomes of the motion under way."""
+        self._refuse(TrajectoryStatus(header=execution.goal.request.trajectory.header, request=execution.name), error)
+        execution.refuse(refusal_reason(error))
 
     def _planned(self, request: Any, begin: float | None, under_way: bool) -> GoalMotion:
         """Check a goal and fit its motion; runs in the worker's thread.
@@ -250,8 +294,10 @@ class FollowTrajectory:
             measured = self._state(joints, under_way, at_rest=False)
         motion = self._at_nearest_turn(names, motion, measured)
         self._require_start(names, motion, measured)
-        path = JointTolerances.read("path_tolerance", request.path_tolerance, names)
-        goal = JointTolerances.read("goal_tolerance", request.goal_tolerance, names)
+        path, goal = (
+            JointTolerances.read(field, getattr(request, field), names, self._node.get_parameter(field).value)
+            for field in ("path_tolerance", "goal_tolerance")
+        )
         goal_time = nanoseconds(request.goal_time_tolerance) / _SECOND
         # As of a tolerance of position, zero means the default, and a negative value that there is none.
         goal_time = goal_time or self._node.get_parameter("goal_time_tolerance").value
@@ -306,7 +352,9 @@ class FollowTrajectory:
         return Spline(motion.t, states)
 
     def _on_path_time(self, message: TimeReference) -> None:
-        for execution in self._executions.values():
+        if (execution := self._executions.get(message.source)) is None:
+            self._other_played = time.monotonic()
+        else:
             execution.on_path_time(message)
 
     def _on_status(self, status: TrajectoryStatus) -> None:
@@ -318,17 +366,17 @@ class FollowTrajectory:
 
 
 class _Execution:
-    """A goal, from its arrival to its end.
+    """A goal, from its acceptance to its end.
 
     Attributes:
-        request, name: the goal, and the identity of its trajectory.
-        goal: its handle, once the client knows that it is accepted.
+        goal, name: its handle, and the identity of its motion.
         plan: its motion, once planned.
-        accepted: completes when the dynamics node accepts the motion; raises its refusal.
         done: completes with error code and text.
-        is_playing: whether the dynamics node plays the motion.
+        is_sent: whether its motion has been sent to the dynamics node.
+        is_accepted: whether that has accepted it.
+        is_playing: whether that plays it, or has it wait for its start.
         is_cancelled: whether the client has cancelled the goal.
-        until: when the dynamics node must have answered, and then the client have taken the acceptance.
+        until: when the dynamics node must have answered.
     """
 
     plan: GoalMotion
@@ -336,36 +384,33 @@ class _Execution:
     def __init__(
         self,
         node: RobotNode,
-        request: Any,
+        goal: ServerGoalHandle,
         name: str,
         kind: Any,
         measured: MeasuredJoints,
         players: Callable[[], int],
-        stop: Callable[[], None],
+        stop: Callable[[str], None],
+        unheard: Mapping[str, float],
+        before: _Execution | None = None,
     ) -> None:
-        self._node, self.request, self.name, self._kind = node, request, name, kind
-        self._measured, self._players, self._stop = measured, players, stop
-        self.goal: ServerGoalHandle | None = None
-        self.accepted, self.done = Future(), Future()
-        self.is_playing = self.is_cancelled = self._finished = False
+        self._node, self.goal, self.name, self._kind = node, goal, name, kind
+        self._measured, self._players, self._stop, self._before = measured, players, stop, before
+        self._unheard = unheard
+        self.done = Future()
+        self.is_sent = self.is_accepted = self.is_playing = self.is_cancelled = self._finished = False
         self._remark = ""  # of the player, at the end
         self.until = math.inf
-        self._begin, self._since = 0, time.time_ns()
         self._reference: _PathTime | None = None
+        # Periods without reports, and when the goal came, on the monotonic clock, s.
+        self._silent_periods, self._since = 0, time.monotonic()
 
     @property
     def elapsed(self) -> float:
-        """Time of the motion, s: where its speed is scaled, as the dynamics node reports it."""
-        now = self._node.get_clock().now().nanoseconds
+        """Time of the motion, s, as the dynamics node reports it; before its start 0."""
         if (last := self._reference) is None:
-            return float(now - self._begin) / _SECOND
-        since = max(now - last.stamp, 0) / _SECOND
+            return 0.0
+        since = max(self._node.get_clock().now().nanoseconds - last.stamp, 0) / _SECOND
         return last.time + last.pace * (since if self._finished else min(since, _LONGEST_GAP))
-
-    @property
-    def is_under_way(self) -> bool:
-        """Whether the motion is played, as far as is known: a node that was killed does not say that it ends."""
-        return self.is_playing and self.elapsed <= self.plan.motion.end + _PATIENCE
 
     def cancel(self) -> None:
         """End, as the client wants."""
@@ -376,99 +421,114 @@ class _Execution:
 
     def abort(self, reason: str) -> None:
         """End, since the motion is no longer played."""
-        self.is_playing = False
+        self.is_sent = self.is_playing = False
         self.end(self._kind.Result.INVALID_GOAL, reason)
 
+    def refuse(self, reason: str) -> None:
+        """End, since the motion is refused."""
+        goes_on = self._before is not None and self._before.is_playing
+        self.end(self._kind.Result.INVALID_GOAL, reason + "; the goal before goes on" * goes_on)
+
     def end(self, code: int, text: str) -> None:
-        """Complete, once, and stop the motion if it is still played."""
+        """Complete, once, and stop the motion if it was sent and has not ended."""
         if not self.done.done():
             self.done.set_result((code, text))
-        if self.is_playing:
-            self.is_playing = False
-            self._stop()
+        if self.is_sent and not self._finished:
+            self._stop(self.name)
+        self.is_sent = self.is_playing = False
 
     def on_status(self, status: TrajectoryStatus) -> None:
         """Take a status of the dynamics node on the trajectory of the goal."""
-        if self.accepted.done():
-            self.is_playing = False
-            self._finished = status.status == status.FINISHED
-            self._remark = status.message
-            if self._reference is not None:  # from now on, as far as the time for the goal
-                self._reference = _PathTime(self._node.get_clock().now().nanoseconds, self.plan.motion.end, 1.0)
-            if not self._finished:
-                self.end(self._kind.Result.INVALID_GOAL, status.message)
-        elif status.status == status.ACCEPTED:
-            self.is_playing = True
-            self.until = time.monotonic() + _PATIENCE
-            self._begin = self.plan.stamp or self._node.get_clock().now().nanoseconds
-            self.accepted.set_result(None)
+        if self.done.done():
+            return
+        if status.status == status.ACCEPTED:
+            self.is_accepted = self.is_playing = True
+            self._node.get_logger().info(f"goal accepted: {duration(self.plan.motion):.3g} s")
+        elif not self.is_accepted:
+            self.is_sent = False
+            self._node.get_logger().warning(f"goal refused: {printable(status.message)}")
+            self.refuse(status.message)
         else:
-            self.accepted.set_exception(_RefusedByPlayerError(status.message))
+            self.is_playing, self._remark = False, status.message
+            self._finished = status.status == status.FINISHED
+            if self._finished:  # from now on, as far as the time for the goal
+                self._reference = _PathTime(self._node.get_clock().now().nanoseconds, self.plan.motion.end, 1.0)
+            else:
+                self.abort(status.message)
 
     def on_another(self) -> None:
         """End, as another trajectory is played: by a node that has restarted, or while this one waits for its goal."""
-        if self._finished and self.goal is not None:
-            self.observe(self.goal)  # it may be reached by now
+        if self._finished:
+            self.observe()  # it may be reached by now
         elif not self.is_playing:
             return
         self.abort("replaced by another trajectory")
 
     def on_path_time(self, message: TimeReference) -> None:
-        """Take the time of the motion where its speed is scaled."""
+        """Take the time of the motion, with which the node says that it is alive."""
         stamp, t, last = nanoseconds(message.header.stamp), nanoseconds(message.time_ref) / _SECOND, self._reference
-        if not self.is_playing or stamp <= max(self._begin, last.stamp if last else 0):
+        self._silent_periods = 0
+        if self._finished or (last is not None and stamp <= last.stamp):
             return
         pace = (t - last.time) * _SECOND / (stamp - last.stamp) if last else 1.0
         self._reference = _PathTime(stamp, t, min(max(pace, 0.0), FASTEST_PACE))
 
-    def observe(self, goal: ServerGoalHandle) -> None:
+    def observe(self) -> None:
         """Send feedback, and end where the motion, its deviation or its player does."""
         if self.done.done():
             return
+        self._silent_periods += 1
         try:
-            self._observe(goal)
+            self._observe()
         except Exception as error:
             # A goal that is not observed must not go on.
             self._node.get_logger().error(f"goal ended by an exception:\n{traceback.format_exc()}")
             self.end(self._kind.Result.INVALID_GOAL, refusal_reason(error))
-        if (self.is_playing or self._finished) and not self._players():
-            self.abort("the node that played it is gone: has dynamics_node ended?")
+        if not self._players() or (self.is_playing and self._silent_periods > _SILENT_PERIODS):
+            self.end(self._kind.Result.INVALID_GOAL, "the node that played it is gone: has dynamics_node ended?")
 
-    def _observe(self, goal: ServerGoalHandle) -> None:
+    def _silent(self, joints: Mapping[str, MeasuredJoint]) -> str:
+        """Why the arm is taken to be dead: joint states have ended, or are needed and have never come; empty if not."""
+        for name in self.plan.names:
+            if self._unheard.get(name, 0.0) > _NO_STATES:
+                return f"{shown_name(name)} has no states on {self._measured.topic} any more: is the robot running?"
+        missing = [shown_name(name) for name in self.plan.names if name not in joints]
+        if missing and self.plan.has_tolerances and time.monotonic() > self._since + _NO_STATES:
+            need = f"tolerances need joint states on {self._measured.topic}"
+            return f"{need}; none arrives with a position of {', '.join(missing)}"
+        return ""
+
+    def _observe(self) -> None:
         """Send feedback, and check tolerances."""
-        plan, codes = self.plan, self._kind.Result
+        plan, codes, joints = self.plan, self._kind.Result, self._measured.read()
         t = self.elapsed
         pace = self._reference.pace if self._reference else 1.0
-        place = float(np.clip(t, plan.motion.start, plan.motion.end))
-        desired = [x * pace**k for k, x in enumerate(plan.motion.derivatives(place, 2))]
-        joints = self._measured.read()
+        desired = self._desired(t, pace)
         state = [joints[name] for name in plan.names if name in joints]
         known = len(state) == len(plan.names)
         actual = [np.array(x) for x in zip(*state, strict=True)][:2] if known else []
-        if t >= plan.motion.start:
-            goal.publish_feedback(self._feedback(t, desired, actual))
-        if not (plan.path.any or plan.goal.any):
-            if self._finished:
-                self.end(codes.SUCCESSFUL, self._remark)
-            return
-        oldest = time.time_ns() - _PATIENCE * _SECOND
-        silent = [shown_name(name) for name in plan.names if name not in joints or joints[name].time < oldest]
-        if silent and self._since < oldest:
-            need = f"tolerances need joint states on {self._measured.topic}"
-            self.end(codes.INVALID_GOAL, f"{need}; none arrives with a position of {', '.join(silent)}")
-            return
-        if not actual:
+        self.goal.publish_feedback(self._feedback(t, desired, actual))
+        if reason := self._silent(joints):
+            self.end(codes.INVALID_GOAL, reason)
             return
         deviation = [x - y for x, y in zip(desired, actual, strict=False)]
         deviation[0] = _to_nearest_turn(self._node, plan.names, deviation[0])
         if self._finished:
-            violation = plan.goal.violation(deviation)
-            if not violation:
+            violation = plan.goal.violation(deviation) if plan.goal.any else ""
+            # With a state of now, unless there never was one: the robot may have died on the way.
+            alive = not any(self._unheard.get(name, 0.0) for name in plan.names)
+            if not violation and alive and (actual or not plan.has_tolerances):
                 self.end(codes.SUCCESSFUL, self._remark)
-            elif t > plan.motion.end + plan.goal_time:
+            elif violation and t > plan.motion.end + plan.goal_time:
                 self.end(codes.GOAL_TOLERANCE_VIOLATED, f"{violation}, {t - plan.motion.end:.3g} s after the end")
-        elif plan.motion.start <= t <= plan.motion.end and (violation := plan.path.violation(deviation)):
+            return
+        if actual and t >= plan.motion.start and (violation := plan.path.violation(deviation)):
             self.end(codes.PATH_TOLERANCE_VIOLATED, f"{violation}, at {t:.3g} s")
+
+    def _desired(self, t: float, pace: float) -> list[Array]:
+        """Position, velocity and acceleration (n,) at a time, s; before the start those of the first point."""
+        place = float(np.clip(t, self.plan.motion.start, self.plan.motion.end))
+        return [x * pace**k for k, x in enumerate(self.plan.motion.derivatives(place, 2))]
 
     def _feedback(self, t: float, desired: Sequence[Array], actual: Sequence[Array]) -> Any:
         feedback = self._kind.Feedback(joint_names=list(self.plan.names))
@@ -491,10 +551,6 @@ class _PathTime(NamedTuple):
     stamp: int  # of the clock, ns
     time: float  # of the motion, s
     pace: float  # its rate
-
-
-class _RefusedByPlayerError(TrajectoryError):
-    """A motion that the dynamics node refuses, as it has reported on trajectory_status."""
 
 
 def _require_no_effort(trajectory: JointTrajectory) -> None:

@@ -4,6 +4,7 @@
 import sys
 import time
 from array import array
+from contextlib import suppress
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -32,21 +33,28 @@ class IndexedFeedback(Feedback):
     index = -1
 
 
+def time_of_path(execution, t):
+    """Have an execution take a report, ns, at 1 s later on the clock."""
+    stamp, time_ref = (SimpleNamespace(sec=sec, nanosec=t) for sec in (1, 0))
+    execution.on_path_time(Mock(header=Mock(stamp=stamp), time_ref=time_ref))
+
+
 @pytest.fixture
 def execution(ros):
     """An accepted goal, 0.7 s after its start and past the second of three points."""
     from eom_dynamics.ros.planning.follow_trajectory import GoalMotion, _Execution
 
     def start(feedback):
-        node, goal = Mock(), Mock(is_cancel_requested=False)
+        node, goal, unheard = Mock(), Mock(is_cancel_requested=False), {}
         node.get_clock().now.return_value = SimpleNamespace(nanoseconds=10**9 + 7 * 10**8, to_msg=Mock())
         kind = SimpleNamespace(Feedback=feedback, Result=SimpleNamespace(INVALID_GOAL=INVALID_GOAL, SUCCESSFUL=0))
         motion = through([0.0, 0.5, 1.0], np.zeros((3, 2)))
         none = JointTolerances.read("path_tolerance", (), NAMES)
-        execution = _Execution(node, Mock(), "", kind, Mock(read=dict), Mock(return_value=1), Mock())
+        execution = _Execution(node, goal, "", kind, Mock(read=dict), Mock(return_value=1), Mock(), unheard)
         execution.plan = GoalMotion(NAMES, motion, 10**9, none, none, 1.0)
         accepted = SimpleNamespace(status=1, ACCEPTED=1)
         execution.on_status(accepted)
+        time_of_path(execution, 7 * 10**8)
         return execution, goal, node
 
     return start
@@ -55,7 +63,7 @@ def execution(ros):
 @pytest.mark.parametrize("feedback", [Feedback, IndexedFeedback])
 def test_feedback_has_an_index_where_the_message_has_one(execution, feedback):
     execution, goal, _ = execution(feedback)
-    execution.observe(goal)
+    execution.observe()
     assert not execution.done.done()
     (sent,) = goal.publish_feedback.call_args.args
     assert sent.desired.time_from_start.nanosec == 7 * 10**8
@@ -63,103 +71,150 @@ def test_feedback_has_an_index_where_the_message_has_one(execution, feedback):
 
 
 def test_an_exception_ends_the_goal(execution):
-    execution, goal, node = execution(Mock(side_effect=OverflowError("too far")))
-    execution.observe(goal)
+    execution, _, node = execution(Mock(side_effect=OverflowError("too far")))
+    execution.observe()
     assert execution.done.result() == (INVALID_GOAL, "internal error: OverflowError: too far")
     assert "Traceback" in node.get_logger().error.call_args.args[0]
 
 
 def test_a_goal_that_is_cancelled_at_a_standstill_says_that_this_stays(execution):
     execution, *_ = execution(Feedback)
-    for k in range(2):
-        stamp = SimpleNamespace(sec=1, nanosec=(k + 1) * 10**8)
-        execution.on_path_time(Mock(header=Mock(stamp=stamp), time_ref=SimpleNamespace(sec=0, nanosec=10**8)))
+    for nanosec in (8 * 10**8, 9 * 10**8):
+        stamp = SimpleNamespace(sec=1, nanosec=nanosec)
+        execution.on_path_time(Mock(header=Mock(stamp=stamp), time_ref=SimpleNamespace(sec=0, nanosec=7 * 10**8)))
     execution.cancel()
     assert execution.done.result() == (0, "cancelled, at a standstill, in which the next goal waits")
 
 
+def test_a_goal_ends_where_the_node_that_plays_it_is_silent(execution):
+    """Only in looks of this process, so that one that was held up ends nothing."""
+    execution, *_ = execution(Feedback)
+    execution.is_sent = True
+    for _ in range(17):
+        execution.observe()
+    assert not execution.done.done()
+    execution.observe()
+    assert execution.done.result()[1].startswith("the node that played it is gone")
+    execution._stop.assert_called_once_with(execution.name)
+
+
 def test_tolerances_name_the_joints_that_are_not_measured(execution):
-    execution, goal, _ = execution(Feedback)
+    execution, *_ = execution(Feedback)
     limits = JointTolerances.read(
         "path_tolerance", [SimpleNamespace(name="elbow", position=1.0, velocity=0.0, acceleration=0.0)], NAMES
     )
-    execution.plan, execution._since = execution.plan._replace(path=limits), 0
+    execution.plan, execution._since = execution.plan._replace(path=limits), -np.inf
     execution._measured = Mock(
         topic="/joint_states", read=lambda: {"shoulder": MeasuredJoint(0.0, 0.0, time.time_ns())}
     )
-    execution.observe(goal)
+    execution.observe()
     reason = "tolerances need joint states on /joint_states; none arrives with a position of 'elbow'"
     assert execution.done.result() == (INVALID_GOAL, reason)
 
 
-def finished(coroutine):
-    """What a coroutine that waits for nothing returns."""
-    with pytest.raises(StopIteration) as end:
-        coroutine.send(None)
-    return end.value.value
-
-
 @pytest.fixture
 def server(ros, monkeypatch):
-    """Server of the action, whose worker and publishers are mocks."""
+    """Server of the action, whose publishers and plans are mocks, and whose worker runs jobs when told to."""
     from eom_dynamics.ros.planning import follow_trajectory
 
     for name in ("ActionServer", "Worker", "steady_timer"):
         monkeypatch.setattr(follow_trajectory, name, Mock())
     for name in ("control_msgs", "control_msgs.action"):
         monkeypatch.setitem(sys.modules, name, Mock())
-    return follow_trajectory.FollowTrajectory(*[Mock() for _ in range(7)])
+    node = Mock()
+    node.get_clock().now().nanoseconds = 0
+    server = follow_trajectory.FollowTrajectory(node, *[Mock() for _ in range(6)])
+    for name in ("_start_time", "_planned"):
+        monkeypatch.setattr(server, name, Mock())
+    server.jobs, server.waits = [], []
+
+    def compute(job, patience):
+        from rclpy.task import Future
+
+        future = Future()
+        server.waits.append(patience > 0)
+
+        def run():
+            try:
+                future.set_result(job())
+            except EomDynamicsError as error:
+                future.set_exception(error)
+
+        server.jobs.append(run)
+        return future
+
+    server._worker.compute = compute
+    return server
 
 
-def goal_of(*points):
+def begun(server, *points):
+    """A goal that was accepted, its execution, and its coroutine, which waits for the end."""
     from trajectory_msgs.msg import JointTrajectory
 
-    return Mock(request=SimpleNamespace(trajectory=JointTrajectory(points=[*points])))
-
-
-def test_a_goal_that_is_cancelled_before_it_is_executed_is_canceled(server):
-    from rclpy.action.server import GoalResponse
-
-    goal = goal_of()
-    assert finished(server._consider(goal.request)) == GoalResponse.ACCEPT
+    goal = Mock(request=SimpleNamespace(trajectory=JointTrajectory(points=[*points])))
+    goal.goal_id.uuid = np.random.default_rng(len(server._executions)).integers(0, 256, 16, dtype=np.uint8)
     server._accepted(goal)
-    server._cancel(goal)
     (execute,) = goal.execute.call_args.args
-    finished(execute(goal))
+    execution, coroutine = list(server._executions.values())[-1], execute(goal)
+    with suppress(StopIteration):
+        coroutine.send(None)
+    return goal, execution, coroutine
+
+
+def end(coroutine):
+    """Have a coroutine go on to its end."""
+    with pytest.raises(StopIteration):
+        coroutine.send(None)
+
+
+def test_a_goal_that_is_cancelled_while_it_is_planned_is_not_played(server):
+    from trajectory_msgs.msg import JointTrajectoryPoint
+
+    goal, _, coroutine = begun(server, JointTrajectoryPoint())
+    server._cancel(goal)
+    end(coroutine)
+    server.jobs[0]()
     goal.canceled.assert_called_once()
+    server._publish.assert_not_called()
 
 
-def test_motions_are_sent_in_the_order_of_goals(server, monkeypatch):
-    """By the worker, since tasks that await it go on in any order; the executor waits for the plan of one goal only."""
-    from rclpy.task import Future
+def test_a_goal_that_is_cancelled_once_its_motion_was_sent_stops_that_motion(server):
     from trajectory_msgs.msg import JointTrajectoryPoint
 
-    for name in ("_start_time", "_planned"):
-        monkeypatch.setattr(server, name, Mock())
-    waits = []
-    server._worker.compute = lambda job, patience: waits.append(patience > 0) or job() or Future()
+    goal, execution, coroutine = begun(server, JointTrajectoryPoint())
+    server.jobs[0]()
+    server._publish.assert_called_once()
+    server._cancel(goal)
+    end(coroutine)
+    server._stop.assert_called_once_with(execution.name)
+
+
+def test_the_identity_of_a_motion_is_the_uuid_of_its_goal(server):
+    """Not a number from 1 on, by which a node that was started again took the answer to another goal for its own."""
+    from trajectory_msgs.msg import JointTrajectoryPoint
+
+    goal, execution, _ = begun(server, JointTrajectoryPoint())
+    server.jobs[0]()
+    assert execution.name == f"follow_joint_trajectory/{bytes(goal.goal_id.uuid).hex()}"
+    assert server._publish.call_args.args[2] == execution.name
+
+
+def test_the_executor_waits_for_the_plan_of_one_goal_only(server):
+    from trajectory_msgs.msg import JointTrajectoryPoint
+
     for _ in range(2):
-        server._consider(goal_of(JointTrajectoryPoint()).request).send(None)
-    assert server._publish.call_count == 2 and waits == [True, False]
+        begun(server, JointTrajectoryPoint())
+    assert server.waits == [True, False]
 
 
-def test_a_goal_without_points_stops_one_that_is_being_planned(server, monkeypatch):
-    from rclpy.action.server import GoalResponse
-    from rclpy.task import Future
+def test_a_goal_without_points_stops_one_that_is_being_planned(server):
     from trajectory_msgs.msg import JointTrajectoryPoint
 
-    for name in ("_start_time", "_planned"):
-        monkeypatch.setattr(server, name, Mock())
-    future, jobs = Future(), []
-    server._worker.compute = lambda job, patience: jobs.append(job) or future
-    planned = server._consider(goal_of(JointTrajectoryPoint()).request)
-    planned.send(None)
-    assert finished(server._consider(goal_of().request)) == GoalResponse.ACCEPT
-    server._stop.assert_called_once()
-    with pytest.raises(EomDynamicsError, match="a goal without points has stopped it") as error:
-        jobs[0]()
-    future.set_exception(error.value)
-    assert finished(planned) == GoalResponse.REJECT
+    _, execution, _ = begun(server, JointTrajectoryPoint())
+    begun(server)
+    server._stop.assert_called_once_with("")
+    assert execution.done.result() == (server.kind.Result.INVALID_GOAL, "a goal without points has stopped it")
+    server.jobs[0]()
     server._publish.assert_not_called()
 
 

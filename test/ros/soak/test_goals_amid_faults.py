@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Goals amid processes that are killed, stopped and started again at random times: each is answered once, and truly."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("control_msgs.action", reason="control_msgs is not installed")
+
+from following_arm import ABORTED, ARGUMENTS, CANCELED, HOME, NAMES, SUCCEEDED, TARGET, FollowingArm
+from node_client import Client
+from sensor_msgs.msg import JointState
+
+COUNT = int(os.environ.get("GOALS", "100"))
+
+# Duration of each motion, and the longest time from what ends a goal to its answer on a busy machine, s.
+DURATION, ANSWER = 1.5, 5.0
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
+
+FAULTS = (
+    "none",
+    "cancel",
+    "replace",
+    "planner killed",
+    "planner stopped",
+    "planner ends",
+    "node killed",
+    "node stopped",
+)
+FAULTS += ("robot killed", "robot stopped")
+
+SIGNALS = {"killed": signal.SIGKILL, "stopped": signal.SIGSTOP, "ends": signal.SIGINT}
+
+
+class SimulatedArm(FollowingArm):
+    """With a simulated robot in a process of its own."""
+
+    def start_node(self, start, **options):
+        super().start_node(start, **options)
+        self.publishes = False
+        self.states = self.node.collect(JointState, "joint_states")
+        if "beside" not in options:
+            self.start_robot(start, HOME)
+        self.node.wait(lambda: self.states, "states")
+
+    def start_robot(self, start, q):
+        place = "[" + ", ".join(map(repr, q.tolist())) + "]"
+        arguments = (*ARGUMENTS, "-p", f"initial_position:={place}")
+        self.robot = start(*arguments, module="simulated_robot_node", client=Client, beside=self.node.process)
+
+    @property
+    def measured(self):
+        """Positions of the links (n,)."""
+        positions = dict(zip(self.states[-1].name, self.states[-1].position, strict=True))
+        return np.array([positions[name] for name in NAMES])
+
+    def rest(self):
+        """Wait until the links have not moved for a while, and return where they are."""
+        until = time.monotonic() + ANSWER
+        while True:
+            count, before = len(self.states), self.measured
+            self.node.spin(0.3)
+            self.node.wait(lambda: len(self.states) >= count + 50, "states")  # noqa: B023
+            if np.abs(self.measured - before).max() < 1e-4:
+                return self.measured
+            assert time.monotonic() < until, "the arm goes on"
+
+
+def test_each_goal_is_answered(start):
+    """Success only where the arm is at the target, and no motion after the answer."""
+    rng = np.random.default_rng(20260114)
+    arm, answers = SimulatedArm(start), []
+    assert any(arm.ask([0.0, 0.1], [HOME, HOME])[0] == SUCCEEDED for _ in range(20))
+    for k in range(COUNT):
+        fault, wait = FAULTS[rng.integers(len(FAULTS))], rng.uniform(0.0, 1.2 * DURATION)
+        target = TARGET if np.abs(arm.measured - TARGET).max() > 0.15 else HOME
+        handle = arm.send([DURATION], [target])
+        assert handle.accepted, (k, fault)
+        result = handle.get_result_async()
+        arm.node.spin(wait)
+        begun, expected = time.monotonic(), {SUCCEEDED, ABORTED}
+        processes = {"planner": arm.planning, "node": arm.node, "robot": arm.robot}
+        who, _, how = fault.partition(" ")
+        process = processes[who].process.process if how else None
+        if fault == "cancel":
+            handle.cancel_goal_async()
+            expected = {SUCCEEDED, CANCELED}
+        elif fault == "replace":
+            assert arm.ask([DURATION], [target])[0] == SUCCEEDED, k
+        elif fault == "none":
+            expected = {SUCCEEDED}
+        else:
+            process.send_signal(SIGNALS[how])
+        if fault == "planner killed":
+            answer = "gone"
+        else:
+            if fault == "planner stopped":
+                arm.rest()
+                process.send_signal(signal.SIGCONT)
+            limit = begun + ANSWER + max(DURATION - wait, 0.0)
+            while not result.done() and time.monotonic() < limit:
+                arm.node.spin(0.02)
+            assert result.done(), (k, fault, wait)
+            answer, text = result.result().status, result.result().result.error_string
+            assert answer in expected, (k, fault, wait, text, answers[-4:], arm.node.process.log[-2000:])
+        answers.append((fault, answer))
+        place = arm.measured
+        if how == "stopped":
+            process.send_signal(signal.SIGCONT)
+        elif fault == "node killed":
+            arm.start_node(start, beside=arm.node.process)
+            arm.connect()
+        elif who == "robot":
+            arm.start_robot(start, place)
+        elif who == "planner":
+            arm.start_planning(start)
+        place = arm.rest()
+        if answer == SUCCEEDED:
+            assert np.abs(place - target).max() < 0.05, (k, fault)
+        del arm.states[:-1], arm.node.feedforward[:-1]
+    counts = {key: answers.count(key) for key in sorted(set(answers), key=str)}
+    print("\n".join(f"{fault}: {answer}: {count}" for (fault, answer), count in counts.items()))
