@@ -22,7 +22,6 @@ HOME = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0])
 TARGET = HOME + 0.3
 CODES = FollowJointTrajectory.Result
 SUCCEEDED, CANCELED, ABORTED = 4, 5, 6
-ARGUMENTS = ("--params-file", CONFIG / "panda.yaml", FEW_WARNINGS)
 
 
 class ActingClient(StreamClient):
@@ -34,22 +33,23 @@ class ActingClient(StreamClient):
 class FollowingArm:
     """The nodes of an arm, a client of the action, and joint states that follow the commands."""
 
-    def __init__(self, start):
-        self.follows, self.feedback, self.position, self.statuses = True, [], HOME, []
+    def __init__(self, start, robot="panda", names=NAMES, home=HOME):
+        self._arguments = ("--params-file", CONFIG / f"{robot}.yaml", FEW_WARNINGS)
+        self.follows, self.feedback, self.position, self.statuses, self.names = True, [], home, [], list(names)
         self.publishes = True
         self.start_node(start)
         self.start_planning(start)
 
     def start_node(self, start, **options):
         """Start a dynamics node with its client."""
-        self.node = start(*ARGUMENTS, client=ActingClient, **options)
+        self.node = start(*self._arguments, client=ActingClient, **options)
         self._states = self.node.node.create_publisher(JointState, "joint_states", 10)
         self.node.node.create_subscription(TrajectoryStatus, "trajectory_status", self.statuses.append, 10)
         self.node.node.create_timer(0.01, self._publish_state)
 
     def start_planning(self, start):
         """Start a planning node beside it."""
-        self.planning = start.planning(*ARGUMENTS, beside=self.node.process)
+        self.planning = start.planning(*self._arguments, beside=self.node.process)
         self.connect()
 
     def connect(self):
@@ -67,7 +67,7 @@ class FollowingArm:
             return
         if self.follows and self.node.feedforward:
             self.position = np.array(self.node.feedforward[-1].motor_position)
-        self._states.publish(JointState(name=NAMES[::-1], position=array("d", self.position[::-1])))
+        self._states.publish(JointState(name=self.names[::-1], position=array("d", self.position[::-1])))
         self._states.publish(JointState(name=["gripper"], position=array("d", [0.1])))
 
     def forget(self):
@@ -78,18 +78,18 @@ class FollowingArm:
         self.position = HOME
         self.node.spin(0.1)  # until the nodes know it
 
-    def send(self, times, positions, *, names=NAMES, path=0.0, goal=0.0, goal_time=0, stamp=None, velocity=None):
+    def send(self, times, positions, *, names=None, path=0.0, goal=0.0, goal_time=0, stamp=None, velocity=None):
         """Send a goal; returns its handle. ``velocity`` is that of all joints at the last point."""
         request = FollowJointTrajectory.Goal()
-        request.trajectory = joint_trajectory(names, times, positions)
+        request.trajectory = joint_trajectory(self.names if names is None else names, times, positions)
         request.goal_time_tolerance.sec = goal_time
         if stamp is not None:
             request.trajectory.header.stamp.sec = stamp
         if velocity is not None:
-            request.trajectory.points[-1].velocities = array("d", [velocity] * len(names))
+            request.trajectory.points[-1].velocities = array("d", [velocity] * len(self.names))
         for field, value in (("path_tolerance", path), ("goal_tolerance", goal)):
             if value:
-                setattr(request, field, [JointTolerance(name=name, position=value) for name in NAMES])
+                setattr(request, field, [JointTolerance(name=name, position=value) for name in self.names])
         for _ in range(10):  # the middleware may lose an answer while two nodes discover each other
             future = self._action.send_goal_async(request, feedback_callback=lambda m: self.feedback.append(m.feedback))
             until = time.monotonic() + 6.0

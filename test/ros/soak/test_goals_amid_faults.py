@@ -10,11 +10,11 @@ import pytest
 
 pytest.importorskip("control_msgs.action", reason="control_msgs is not installed")
 
-from following_arm import ABORTED, ARGUMENTS, CANCELED, HOME, NAMES, SUCCEEDED, TARGET, FollowingArm
+from following_arm import ABORTED, CANCELED, HOME, NAMES, SUCCEEDED, TARGET, FollowingArm
 from node_client import Client
 from sensor_msgs.msg import JointState
 
-COUNT = int(os.environ.get("GOALS", "100"))
+COUNT = int(os.environ.get("GOALS", "40"))
 
 # Duration of each motion, and the longest time from what ends a goal to its answer on a busy machine, s.
 DURATION, ANSWER = 1.5, 5.0
@@ -49,7 +49,7 @@ class SimulatedArm(FollowingArm):
 
     def start_robot(self, start, q):
         place = "[" + ", ".join(map(repr, q.tolist())) + "]"
-        arguments = (*ARGUMENTS, "-p", f"initial_position:={place}")
+        arguments = (*self._arguments, "-p", f"initial_position:={place}")
         self.robot = start(*arguments, module="simulated_robot_node", client=Client, beside=self.node.process)
 
     @property
