@@ -24,8 +24,7 @@ from .library import library
 from .settings import SMOOTHING
 
 RAMP = 0.075
-"""Longest default of the first average, s: with SMOOTHING, streams of positions come at most 0.06 s later
-than with limited jerk alone, and steps 0.04 s (``bench/online_motion.py``)."""
+"""Longest default of the time in which the full acceleration rises, s (``bench/online_motion.py``)."""
 
 _CONFIGURATIONS = 64
 
@@ -36,7 +35,7 @@ class MotionLimits(NamedTuple):
     Attributes:
         lower, upper: rad or m.
         velocity, acceleration, jerk, snap: rad or m, per s … s⁴.
-        smoothing: length of the third average, s.
+        smoothing: length of the second average, s.
         chosen: default values in SI units, and where they come from; empty for none.
     """
 
@@ -111,8 +110,8 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
     """Limits of an arm's online trajectories: those given, those of the robot, or defaults.
 
     The default jerk ramps to the full acceleration A in 1/f, of the lowest frequency f of the links on their springs,
-    which the average of that length does not pass; but in :data:`RAMP` or V/A where these are shorter. The default snap
-    is S = 2 J/T, with T = :data:`SMOOTHING`, which is the default smoothing, too.
+    but in :data:`RAMP` or V/A where these are shorter. The default snap is S = 2 J/T, with T = :data:`SMOOTHING`, which
+    is the default smoothing, too.
 
     Args:
         arm: the arm.
@@ -197,10 +196,10 @@ class OnlineTrajectory:
     """Online trajectory of an arm: positions in, at any rate; motion with continuous snap out.
 
     Each cycle goes on towards the latest target, within the limits of position, velocity, acceleration, jerk and snap
-    of each joint, and rests at a target that stays, without overshoot. A follower goes there in least time with
-    piecewise constant acceleration; averages over A/J, 2 J/S and ``smoothing`` make its motion four times
-    differentiable (L. Biagiotti, C. Melchiorri, 2012). From rest, over a distance of more than some A³/J², it takes
-    the least time under limits up to the jerk, and the last two lengths.
+    of each joint, and rests at a target that stays, without overshoot. A follower goes there in the least time under
+    limits up to the jerk, as Ruckig does (L. Berscheid, T. Kröger, 2021); averages over 2 J/S and ``smoothing`` make
+    its motion four times differentiable (L. Biagiotti, C. Melchiorri, 2012), and arrive later by their lengths.
+    Noise of positions in dense streams is averaged out, over at most 0.3 s, as long as it hides no motion.
 
     Attributes:
         arm: the arm.
@@ -255,11 +254,12 @@ class OnlineTrajectory:
     def take_over(self, state: ArrayLike) -> Array:
         """Continue from any state q … qdddd (5, n), and come to rest until the next target.
 
-        The derivatives go on continuously from any values; those that no motion within the limits has, such as the
-        largest acceleration with a jerk that increases it, lead beyond them for as long as the averages.
+        Position and velocity go on continuously; acceleration, jerk and snap as far as a motion within their limits has
+        them, else from the nearest values. States such as the largest acceleration with a jerk that increases it lead
+        beyond limits of acceleration or velocity for as long as the averages; jerk and snap stay within theirs.
 
         Returns:
-            (n,) how far beyond limits, relative to them; zero where limits hold.
+            (n,) how far beyond limits, relative to them: those values, or the motion; zero where limits hold.
         """
         n = self.arm.robot.n
         self.state = np.array(real_array(state, listed(STATE_NAMES), (len(STATE_NAMES), n)))
@@ -308,7 +308,7 @@ class OnlineTrajectory:
             raise StateError(reason.decode())
 
     def stop(self) -> None:
-        """Come to rest, each joint where its acceleration and the time to change it lead."""
+        """Come to rest, each joint as soon as it can."""
         self._library.motion_aim(self._address, None, 0, None, None)
 
     def step(self, cycles: int | None = None) -> Array:

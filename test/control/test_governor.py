@@ -128,7 +128,7 @@ def test_commands_stay_within_limits_for_long(name: str) -> None:
 
 
 def test_a_target_that_the_arm_cannot_hold_does_not_lead_beyond_limits_of_positions() -> None:
-    """The stop is the motion's, within its limits: one of least excess led 0.3 rad beyond, where efforts are less."""
+    """It rests before: where it went on, its stop led 0.3 rad beyond, where efforts are less."""
     holds = abs(eom.Dynamics(eom.load_robot("ur5e")).gravity(np.zeros(6))[1])
     robot = limited("ur5e", effort=[500.0, 0.85 * holds, *[500.0] * 4], upper=[6.0, 0.3, *[6.0] * 4])
     limits, loop = (
@@ -145,7 +145,7 @@ def test_a_target_that_the_arm_cannot_hold_does_not_lead_beyond_limits_of_positi
     for k in range(4000):
         loop.update(k * PERIOD, 1e-3)
         lift.append(loop.state[0, 1])
-    assert max(lift) < 0.3 and lift[-1] == lift[-500] and loop.number("refused") == 2
+    assert -1.0 < max(lift) < 0.0 and lift[-1] == lift[-500] and loop.number("refused") == 1 and loop.number("arrived")
 
 
 def test_a_target_is_refused_where_the_arm_cannot_rest_with_what_it_is_to_carry() -> None:
@@ -184,7 +184,41 @@ def test_a_motion_to_a_target_slows_down_for_a_payload_that_is_to_come() -> None
     driven.loop.restart(np.array([0.0, -1.5, 0.0, 0.0, 0.0, 0.0]))
     assert driven.loop.aim(driven.now, np.array([0.0, 1.5, 0.0, 0.0, 0.0, 0.0])) == 0
     driven.run(4000)
-    assert driven.loop.number("arrived") and driven.least < 0.5 and max(driven.shares.values()) < 0.95
+    assert driven.loop.number("arrived") and driven.least < 0.8 and max(driven.shares.values()) < 0.95
+
+
+def swing(effort: float, policy: str, rate: int, speed: float) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of a sine that is sent to an iiwa at a rate, Hz, and its largest motor efforts relative to a limit."""
+    loop = ControlLoop(RobotTable(eom.ElasticArm(limited("iiwa", effort=effort, effort_rate=np.inf))))
+    loop.configure(safety="permissive", limits=policy)
+    loop.limit(motion_limits(loop.arm, {"acceleration": 15.0}), 1e-9 * PERIOD)
+    middle, size = np.array([0, 0.9, 0, -1.2, 0, 0.8, 0]), np.array([0.3, 0.3, 0.15, 0.3, 0.15, 0.15, 0.15])
+    loop.restart(middle)
+    states, shares = [], []
+    for k in range(6000):
+        if k % (1000 // rate) == 0:
+            # Faster in the middle second than before and after.
+            angle = speed * k / 1000 + 0.4 * np.clip(k / 1000 - 2, 0, 1)
+            assert loop.aim(10**12 + k * PERIOD, middle + size * np.sin(angle)) == 0
+        assert loop.update(10**12 + (k + 1) * PERIOD, 1e-9 * PERIOD) <= 0
+        states.append(loop.state.copy())
+        shares.append(np.max(np.abs(loop.command["motor_effort"])) / effort)
+    return np.array(states), np.array(shares)
+
+
+@pytest.mark.parametrize(("rate", "speed"), [(500, 4.0), (20, 3.0)])
+def test_streams_below_limits_are_untouched_and_those_beyond_recover(rate: int, speed: float) -> None:
+    """To the last bit with a peak of 0.989; with one of 1.06 and 1.1, within limits, back 0.5 s after the last peak."""
+    free, efforts = swing(1e6, "ignore", rate, speed)
+    peak = 1e6 * efforts.max()
+    assert np.array_equal(swing(peak / 0.989, "warn", rate, speed)[0], free)
+    for share in (1.06, 1.1):
+        found, shares = swing(peak / share, "warn", rate, speed)
+        assert shares.max() <= 1.0 and not np.array_equal(found, free)
+        away = np.abs(found[:, 0] - free[:, 0]).max(axis=1)
+        peaks = np.flatnonzero(share * efforts / efforts.max() > 0.99)
+        late = [k for k in range(500, len(free)) if away[k] > 3e-4 and not ((peaks > k - 500) & (peaks <= k)).any()]
+        assert away.max() < 0.05 and not late
 
 
 def test_what_slows_down_a_motion_is_told() -> None:

@@ -36,16 +36,17 @@ def within(limits: MotionLimits, states: np.ndarray, tolerance: float = 1e-9) ->
 
 
 def consistent(limits: MotionLimits, states: np.ndarray, h: float = H) -> None:
-    """Each state is the Taylor polynomial of the one before, with a constant fifth derivative."""
+    """Each state is the Taylor polynomial of the one before, up to the largest fifth derivative of both averages."""
     before, after = states[:-1], states[1:]
-    fifth = (after[:, 4] - before[:, 4]) / h
+    lengths = (h * np.maximum(np.ceil(T / h - 1e-9), 1) for T in (2 * limits.jerk / limits.snap, limits.smoothing))
+    fifth = 4 * limits.jerk / np.prod(list(lengths), axis=0)
     scales = [1.0, *(getattr(limits, name) for name in RATES)]
-    for k in range(4):
+    for k in range(5):
         value, power = before[:, k].copy(), 1.0
         for j in range(k + 1, 6):
             power *= h / (j - k)
-            value += power * (before[:, j] if j < 5 else fifth)
-        assert (np.abs(after[:, k] - value) < 1e-10 * scales[k]).all(), k
+            value += power * before[:, j] if j < 5 else 0.0
+        assert (np.abs(after[:, k] - value) <= fifth * power + 1e-10 * scales[k]).all(), k
 
 
 def random_limits(draw: np.random.Generator, n: int, h: float) -> dict[str, np.ndarray]:
@@ -364,7 +365,7 @@ test_limits_that_are_refused = refusals(
     (GIVEN | {"jerk": np.nan}, "must be positive"),
     (GIVEN | {"snap": 0.0}, "finite and > 0"),
     (GIVEN | {"lower": 1.0, "upper": 1.0}, "less than the upper"),
-    (GIVEN | {"jerk": 1e-3}, "too small for the period"),
+    (GIVEN | {"snap": 1e-3}, "too small, .* for the period"),
     (GIVEN | {"velocity": [1.0, 2.0]}, "a number or have shape"),
     call=lambda limits: OnlineTrajectory(arm(), limits=limits),
 )

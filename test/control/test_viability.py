@@ -146,7 +146,8 @@ def ends_at_limits(name: str, kind: str, rng: np.random.Generator) -> list[np.nd
         motion: Any = minimum_time(arm, [start, end])
         return list(np.swapaxes(np.stack(motion.derivatives(np.arange(0.0, motion.end, 1e-3))), 0, 1))
     if kind == "target":
-        online = OnlineTrajectory(arm, 1e-3, {"velocity": V, "acceleration": A})
+        most = np.minimum([x.acceleration for x in limits], A)
+        online = OnlineTrajectory(arm, 1e-3, {"velocity": V, "acceleration": most})
         online.reset(start)
         online.target(end)
         return list(online.step(3000))

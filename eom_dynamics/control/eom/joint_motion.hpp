@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Online trajectory of a joint: from targets that may change in each cycle to motion with continuous snap, within limits.
 //
-// A follower of piecewise constant acceleration goes to the target in least time; three moving averages of whole cycles
-// make its motion C4. Averages keep hull, velocity and acceleration. Jerk is (a[k] - a[k - n1]) / T1, averaged, and the
-// follower keeps that difference within the acceleration limit, since T1 = A/J: as long as a[k - n1] accelerates, it coasts
-// rather than brakes. The snap is at most 2 J / T2. A sine whose period is the length of an average does not pass.
+// A follower goes to the target in the least time under limits of velocity, acceleration and jerk. Two exact moving averages
+// of whole cycles, T1 = 2 J / S and `smoothing`, make its motion C4; they keep hull, velocity, acceleration and jerk. With
+// d[f] = f(t) - f(t - T1) - f(t - T2) + f(t - T1 - T2), acceleration to snap of the averages are d[p, v, a] / (T1 T2), and
+// velocity and position the same of integrals of p. A sine whose period is the length of an average does not pass.
 #ifndef EOM_JOINT_MOTION_HPP
 #define EOM_JOINT_MOTION_HPP
 
@@ -12,15 +12,14 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "follower_plan.hpp"
+#include "time_optimal.hpp"
 
 namespace eom {
 
-/// Limits of a joint, the shortest third average, s, and the period of cycles, s.
+/// Limits of a joint, length of the second average, s, and the period of cycles, s.
 struct MotionLimits {
     double lower, upper, velocity, acceleration, jerk, snap, smoothing, period;
 };
@@ -33,6 +32,8 @@ class JointMotion {
 
     /// Most cycles of all averages together.
     static constexpr double MOST_CYCLES = 100000;
+    /// Time for which a target accelerates at most, s.
+    static constexpr double HORIZON = 0.05;
 
     /// Takes limits, and rests at zero; returns what is wrong with them, or null. Allocates.
     const char *configure(const MotionLimits &limits)
@@ -42,133 +43,146 @@ class JointMotion {
                 return "limits of velocity to snap, and the period, must be finite and > 0";
         if (!(limits.lower < limits.upper) || !(limits.smoothing >= 0))
             return "the lower limit must be less than the upper one, and the smoothing >= 0";
-        const double h = limits.period, A = limits.acceleration;
+        const double h = limits.period;
         const auto whole = [](double cycles) { return std::max(1.0, std::ceil(cycles - 1e-9)); }; // allows for rounding
-        const double n1 = whole(A / (limits.jerk * h)), n2 = whole(2 * A / (n1 * h * limits.snap * h));
-        const double n3 = whole(limits.smoothing / h);
-        if (!(n1 + n2 + n3 <= MOST_CYCLES))
-            return "limits of jerk and snap are too small for the period";
+        const double n1 = whole(2 * limits.jerk / limits.snap / h), n2 = whole(limits.smoothing / h);
+        if (!(n1 + n2 <= MOST_CYCLES))
+            return "the limit of snap is too small, or the smoothing too long, for the period";
         limits_ = limits;
-        lengths_ = {static_cast<std::size_t>(n1), static_cast<std::size_t>(n2), static_cast<std::size_t>(n3)};
-        window_ = lengths_[0] + lengths_[1] + lengths_[2];
-        per_fifth_ = 1 / (n1 * n2 * n3 * h * h * h);
-        delay_ = h * static_cast<double>(window_) / 2;
-        history_.assign(2 * (window_ + 1), 0);
-        speeds_ = history_;
-        respond();
-        scale(1);
+        brake_ = next_brake_ = bounds();
+        few_ = static_cast<std::size_t>(std::min(n1, n2));
+        many_ = static_cast<std::size_t>(std::max(n1, n2));
+        window_ = few_ + many_;
+        short_ = h * static_cast<double>(few_);
+        long_ = h * static_cast<double>(many_);
+        variance_ = (short_ * short_ + long_ * long_) / 12;
+        ring_.assign(2 * (window_ + 1), {});
+        pace_ = limits.velocity;
         rest(0);
         return nullptr;
     }
 
     double period() const noexcept { return limits_.period; }
     /// Delay of the averages, half their length, s.
-    double delay() const noexcept { return delay_; }
+    double delay() const noexcept { return (short_ + long_) / 2; }
+    /// Time in which the acceleration rises, s.
+    double ramp() const noexcept { return limits_.acceleration / limits_.jerk; }
     const State &state() const noexcept { return state_; }
-    /// The state within the last cycle, by a time back from its end, s, at most 0.
+    /// The state within the last cycle, by a time back from its end, s, at most 0. The snap counts as linear there, which is not
+    /// to lead beyond limits.
     State state(double back) const noexcept
     {
-        State x = state_;
-        move(x, fifth_, back);
-        return x;
+        const auto [q, qd, qdd, qddd, qdddd] = state_;
+        const double t = back, f = fifth_;
+        const auto held = [](double x, double limit, double end) {
+            const double most = std::max(limit, std::fabs(end));
+            return std::clamp(x, -most, most);
+        };
+        return {q + t * (qd + t / 2 * (qdd + t / 3 * (qddd + t / 4 * (qdddd + t / 5 * f)))),
+                held(qd + t * (qdd + t / 2 * (qddd + t / 3 * (qdddd + t / 4 * f))), limits_.velocity, qd),
+                held(qdd + t * (qddd + t / 2 * (qdddd + t / 3 * f)), limits_.acceleration, qdd),
+                held(qddd + t * (qdddd + t / 2 * f), limits_.jerk, qddd), qdddd + t * f};
     }
-    double target() const noexcept { return target_ - delay_ * rate_; }
+    /// The target, at present.
+    double target() const noexcept { return asked_.p; }
     /// Where it rests at a target.
-    double rest_of(double position) const noexcept { return std::clamp(position, limits_.lower, limits_.upper); }
+    double rest_of(double position) const noexcept { return inside(position); }
     /// Whether the target moves on.
-    bool moves_on() const noexcept { return rate_ != 0; }
+    bool moves_on() const noexcept { return target_.v != 0 || target_.a != 0; }
     /// Whether it rests at its target.
-    bool arrived() const noexcept { return quiet_ > window_ && x_ == target_ && v_ == 0; }
-
-    /// Scales accelerations of the follower from now on, in (0, 1], and velocities by the root, as a slower motion does.
-    void scale(double factor) noexcept
-    {
-        pace_ *= std::sqrt(factor * limits_.acceleration / acceleration_);
-        acceleration_ = factor * limits_.acceleration;
-        velocity_ = std::sqrt(factor) * limits_.velocity;
-    }
+    bool arrived() const noexcept { return quiet_ > window_ && !moves_on() && now_.v == 0 && now_.p == target_.p; }
 
     /// Rests at a position, which becomes the target.
     void rest(double q) noexcept
     {
-        std::fill(history_.begin(), history_.end(), 0.0);
-        std::fill(speeds_.begin(), speeds_.end(), 0.0);
-        coasts_ = {};
-        quiet_ = window_ + 1;
-        free_ = coast() - 2;
-        x_ = target_ = q;
-        v_ = rate_ = 0;
-        pace_ = limits_.velocity;
-        state_ = {q};
+        now_ = target_ = asked_ = {q};
+        plan_.join(now_, now_, 0);
+        pace_ = 2 * limits_.velocity;
+        stops_ = slowed_ = false;
+        settle();
     }
 
-    /// Continues from any state, as if accelerations before had led there, within limits where there are such ones, and
-    /// comes to rest until there is a target. Returns the largest relative excess of these over limits: so much the motion
-    /// may exceed them until the averages have forgotten it. Takes as long as some hundred cycles.
+    /// Continues from a state, as from that past of a jerk of +-j whose averages have this jerk and snap, for the least j, and
+    /// comes to rest until there is a target. Position and velocity are kept, acceleration to snap as far as a motion within
+    /// limits has them. Returns by how much these are, or the motion may be, beyond limits, relative to them.
     double take_over(const State &from) noexcept
     {
-        const double h = limits_.period;
-        double *a = history_.data();
-        head_ = 0;
-        for (std::size_t i = 0; i < window_; ++i) {
-            const double t = delay_ - h * (static_cast<double>(i) + 0.5);
-            a[i] = from[2] + t * (from[3] + t / 2 * from[4]);
+        if (from == State{from[0]}) {
+            rest(from[0]);
+            return 0;
         }
-        meet(from, a);
-        double excess = excess_of(a);
-        for (int tries = 1; tries < MOST_PROJECTIONS && excess > 1e-12; ++tries) {
-            clip(a);
-            meet(from, a);
-            excess = excess_of(a);
+        const double A = limits_.acceleration, J = limits_.jerk, square = short_ * long_, span = short_ + long_;
+        State x = from;
+        x[2] = std::clamp(x[2], -A, A);
+        x[3] = std::clamp(x[3], -J, J);
+        const double most = std::min(2 * J / long_, 2 * std::sqrt(J * (J - std::fabs(x[3])) / square));
+        x[4] = std::clamp(x[4], -most, most);
+        // The jerk changes its sign once: near an end of the window, or between, where the snap is the same.
+        const double size = std::fabs(x[3]), snap = std::fabs(x[4]);
+        double j = snap * long_ / 2, ago = span / 2;
+        if (size > j * (1 - short_ / long_))
+            j = size / 2 + std::sqrt(size * size + snap * snap * square) / 2;
+        if (j > 0) {
+            const double share = (1 - size / j) / 2, edge = short_ / (2 * long_); // of the kernel, by the smaller part
+            ago = share < edge ? std::sqrt(2 * share * square) : short_ / 2 + share * long_;
         }
-        a[window_] = a[window_ - 1];
-        std::copy(a, a + window_ + 1, a + window_ + 1);
-        for (const int side : {0, 1})
-            for (std::size_t level = 0; level < LEVELS.size(); ++level) {
-                const auto strong = [&](double x) { return (side ? x : -x) > LEVELS[level] * acceleration_; };
-                const auto last = std::find_if(a, a + lengths_[0], strong) - a;
-                coasts_[side][level] = std::max(0.0, static_cast<double>(lengths_[0]) - 1 - static_cast<double>(last));
-            }
-        quiet_ = 0;
-        free_ = from == State{from[0]} ? coast() - 2 : 0;
-        State sums = summed();
-        v_ = from[1] - sums[1];
-        double speed = v_;
-        for (std::size_t i = 0; i <= window_; ++i) {
-            speeds_[i] = speeds_[i + window_ + 1] = speed;
-            speed -= h * a[i];
-        }
-        x_ = from[0] + delay_ * v_ - sums[0];
-        state_ = from;
+        const bool rises = x[4] != 0 ? x[4] > 0 : x[3] > 0;
+        if ((x[3] > 0) == rises)
+            ago = span - ago;
+        const Moment first{0, 0, 0, rises ? -j : j};
+        plan_.join(first, first.after(span - ago).with(-first.j), span - ago);
+        fill(span, {});
+        // What is missing is a parabola, whose average lags by the delay, and bends by the variance of the kernel.
+        const double D = delay(), c = x[2] - state_[2], b = x[1] - state_[1] + c * D;
+        fill(span, {x[0] - state_[0] + b * D - c / 2 * (D * D + variance_), b, c, 0});
+        now_ = ring_[0].end;
         stop();
-        return std::max(excess, std::fabs(v_) / limits_.velocity - 1);
+        double excess = std::max({0.0, std::fabs(from[2]) / A - 1, std::fabs(from[3]) / J - 1,
+                                  (std::fabs(from[4]) - most) * long_ / (2 * J)});
+        for (std::size_t i = 0; i <= window_; ++i) {
+            const Moment &past = ring_[i].end;
+            const double fastest = i > 0 ? past.v : past.v + past.a * std::fabs(past.a) / (2 * J);
+            excess = std::max({excess, std::fabs(fastest) / limits_.velocity - 1, std::fabs(past.a) / A - 1});
+        }
+        return excess;
     }
 
-    /// Takes a target, clamped to the limits, which moves on at its velocity.
-    void aim(double position, double velocity) noexcept { aim(position, velocity, delay_); }
-
-    /// Takes a target of a later time, s.
-    void aim(double position, double velocity, double later) noexcept
+    /// Takes a target, clamped to the limits, which moves on, and accelerates for a while. Averages do not lag behind it.
+    void aim(double position, double velocity, double acceleration = 0) noexcept
     {
-        rate_ = std::clamp(velocity, -limits_.velocity, limits_.velocity);
-        const double inside = std::clamp(position, limits_.lower, limits_.upper);
-        // Ahead, so that averages do not lag behind.
-        target_ = std::clamp(inside + later * rate_, limits_.lower, limits_.upper);
+        const double D = delay(), v = std::clamp(velocity, -limits_.velocity, limits_.velocity);
+        const double a = std::fabs(v + acceleration * (D + HORIZON)) < limits_.velocity ? acceleration : 0;
+        const Moment led{inside(position) + D * v + (D * D - variance_) / 2 * a, v + D * a, a};
+        chase({inside(position), v, a}, {inside(led.p), led.v, led.a}, HORIZON);
+    }
+    /// Takes the place, a delay ahead, of a target that is followed in each cycle.
+    void follow(const Moment &ahead) noexcept
+    {
+        const double p = ahead.p - variance_ / 2 * ahead.a;
+        const bool stays = p == inside(p);
+        chase({inside(ahead.p)}, stays ? Moment{p, ahead.v, ahead.a} : Moment{inside(p)}, limits_.period);
+    }
+
+    /// Comes to rest at once, or as soon as possible within limits.
+    void stop() noexcept
+    {
         pace_ = 2 * limits_.velocity;
+        slowed_ = false;
+        target_ = asked_ = {rest_position()};
+        if (target_.p == inside(target_.p) || now_.p != inside(now_.p)) {
+            plan_.brake(now_, bounds());
+            time_ = 0;
+            stops_ = true;
+            return;
+        }
+        target_.p = asked_.p = inside(target_.p);
+        pursue();
     }
-
-    /// Takes the position as the target where it comes to rest without haste.
-    void stop() noexcept { aim(nearest_rest(), 0); }
-
-    /// Where it comes to rest without haste, also beyond limits.
-    double nearest_rest() const noexcept
-    {
-        const double coast = limits_.period * coasts_[v_ > 0][0];
-        return x_ + v_ * (coast + std::fabs(v_) / (2 * acceleration_));
-    }
+    /// Where the follower, and what is commanded, rest after a stop that begins now.
+    double rest_position() const noexcept { return Rest(now_, bounds()).position; }
 
     /// Time from now to the end of the motion to the target, s.
-    double left() const noexcept { return plan().end() + 2 * delay_; }
+    double left() const noexcept { return std::max(plan_.end() - time_, 0.0) + 2 * delay(); }
 
     /// Goes to the target slower, to arrive after a time, s.
     void pace(double time) noexcept
@@ -176,9 +190,10 @@ class JointMotion {
         // The time is almost linear in the inverse of the largest velocity: regula falsi, as by Illinois.
         const auto late = [this, time](double inverse) {
             pace_ = 1 / inverse;
+            pursue();
             return left() - time;
         };
-        double fast = 1 / velocity_, slow = fast, early = late(fast), over = early;
+        double fast = 1 / limits_.velocity, slow = fast, early = late(fast), over = early;
         for (int i = 0; i < MOST_HALVINGS && over < 0; ++i)
             over = late(slow *= 4);
         if (early >= 0 || over < 0)
@@ -193,327 +208,287 @@ class JointMotion {
         }
     }
 
+    /// Prepares a cycle: moves the target on, and returns to the plan after a cycle that was slower.
+    void prepare() noexcept
+    {
+        if (slowed_ && stops_)
+            stop();
+        else if (slowed_)
+            pursue();
+        slowed_ = false;
+        move_target();
+    }
+
+    /// Whether a cycle that is prepared changes nothing.
+    bool rests() const noexcept { return quiet_ > window_ && now_.v == 0 && !moves_on() && time_ >= plan_.end(); }
+
+    /// Proposes the next cycle as planned, or slower: with a part of the acceleration, in (0, 1], or as part of the brake that was
+    /// possible after the cycle before, 0; and a brake after it, with a part of the acceleration, or more where it would end beyond
+    /// limits of position.
+    void propose(double part, double gentle) noexcept
+    {
+        const double h = limits_.period;
+        slowed_ = part < 1;
+        if (part == 0)
+            trial_.brake(now_, brake_);
+        else if (slowed_ && stops_)
+            trial_.brake(now_, bounds(part, now_));
+        else if (slowed_)
+            trial_.reach(now_, slower(part), relative(slower(part), bounds(part, now_), 0));
+        const Moment next = slowed_ ? trial_.at(h) : plan_.at(time_ + h);
+        part_ = part;
+        if (part > 0)
+            escape(next, gentle);
+        else
+            escape_.brake(next, next_brake_ = brake_);
+    }
+    /// Another brake after the cycle that is proposed.
+    void escape(double gentle) noexcept
+    {
+        if (part_ > 0 && gentle_ < gentle)
+            escape(escape_.at(0), gentle);
+    }
+    /// Time of that brake, s.
+    double escape_time() const noexcept { return escape_.end(); }
+
     /// A cycle: the state at its end.
     void step() noexcept
     {
-        const double h = limits_.period, A = limits_.acceleration, V = limits_.velocity;
-        const double before = lag(lengths_[0] - 1), tiny = 2e-15 * (1 + std::fabs(target_));
-        double a = 0;
-        if (std::fabs(target_ - x_) <= tiny && std::fabs(v_ - rate_) * h <= tiny) {
-            x_ = target_;
-            v_ = rate_;
-        } else {
-            const double side = target_ > x_ ? 1 : -1;
-            a = wanted(target_ - x_, v_ - rate_, acceleration_, sharp(side * (target_ - x_), side * (v_ - rate_)) > 0);
+        const double h = limits_.period;
+        if (rests())
+            return;
+        if (slowed_) {
+            plan_ = trial_;
+            time_ = 0;
         }
-        a = std::clamp(a, (rate_ - pace_ - v_) / h, (rate_ + pace_ - v_) / h);
-        a = std::clamp(a, (-velocity_ - v_) / h, (velocity_ - v_) / h);
-        // Accelerations from before a slower motion are halved, not cut off.
-        const double change = std::max(acceleration_, std::fabs(before) / 2);
-        a = std::clamp(std::clamp(a, -acceleration_, acceleration_), before - change, before + change);
-        if (rate_ != 0 || acceleration_ < A) {
-            // Able to stop within limits, which the target, or a slower motion, would leave.
-            if (std::isfinite(limits_.upper))
-                a = std::min(a, wanted(limits_.upper - x_, v_, strength(limits_.upper - x_, v_)));
-            if (std::isfinite(limits_.lower))
-                a = std::max(a, wanted(limits_.lower - x_, v_, strength(x_ - limits_.lower, -v_)));
-        }
-        // Those that are halved would lead beyond the limit of velocity.
-        a = std::clamp(a, (-V - v_) / h, (V - v_) / h);
-        a = std::clamp(a, std::clamp(before - A, -A, A), std::clamp(before + A, -A, A));
-        append(a);
-        x_ += h * (v_ + h * a / 2);
-        v_ += h * a;
-        speeds_[head_] = speeds_[head_ + window_ + 1] = v_;
-        const double next = target_ + h * rate_;
-        target_ = std::clamp(next, limits_.lower, limits_.upper);
-        if (target_ != next)
-            rate_ = 0;
-        if (quiet_ > window_) // exactly at rest, or at constant velocity
-            return anchor();
-        const auto [n1, n2, n3] = lengths_;
-        fifth_ = per_fifth_ * (lag(0) - lag(n1) - lag(n2) - lag(n3) + lag(n1 + n2) + lag(n1 + n3) + lag(n2 + n3) - lag(window_));
-        move(state_, fifth_, h);
+        brake_ = next_brake_;
+        Sample next;
+        next.end = plan_.advance(time_, h, origin_, next.integrals);
+        quiet_ = time_ >= plan_.end() && target_.a == 0 ? std::min(quiet_ + 1, window_ + 1) : 0;
+        time_ += h;
+        now_ = next.end;
+        head_ = (head_ > 0 ? head_ : window_ + 1) - 1;
+        ring_[head_] = ring_[head_ + window_ + 1] = next;
+        const auto change = [x = &ring_[head_], this](std::size_t k) {
+            return x[0].integrals[k] - x[few_].integrals[k] - x[many_].integrals[k] + x[window_].integrals[k];
+        };
+        second_ += h * first_ + change(1);
+        first_ += change(0);
+        const double before = state_[4];
+        differences();
+        fifth_ = quiet_ > window_ ? 0 : (state_[4] - before) / h;
+        if (quiet_ > window_ && now_.v == 0)
+            settle();
     }
 
-    /// Computes the state from the accelerations of the window, so that rounding does not add up.
+    /// Computes position and velocity from the window, so that rounding does not add up.
     void anchor() noexcept
     {
-        if (quiet_ > window_) {
-            state_ = {x_ - delay_ * v_, v_};
-            fifth_ = 0;
+        if (quiet_ > window_)
             return;
+        const Sample *x = &ring_[head_];
+        first_ = second_ = 0;
+        for (std::size_t i = 0; i < window_; ++i) {
+            const double sign = i < few_ ? 1 : i < many_ ? 0 : -1;
+            const auto weight = static_cast<double>(std::min({i, few_, window_ - i}));
+            first_ += sign * x[i].integrals[0];
+            second_ += weight * limits_.period * x[i].integrals[0] + sign * x[i].integrals[1];
         }
-        state_ = summed();
-        state_[0] += x_ - delay_ * v_;
-        state_[1] += v_;
+        differences();
     }
 
-    /// Predicts the state after a time, s, if the target moves on as now: differences over the first two averages of what
-    /// the follower has done and is about to do, of which the third average lies within the hull.
-    State predicted(double later) const noexcept
+    /// Predicts the state after so many cycles, by the brake after the one that is proposed.
+    State predicted(long k) const noexcept
     {
-        const FollowerPlan ahead = plan();
-        const double h = limits_.period, t = later - delay_;
-        const double T1 = h * static_cast<double>(lengths_[0]), T2 = h * static_cast<double>(lengths_[1]);
-        std::array<double, 3> corners[2][2];
-        for (const int i : {0, 1})
-            for (const int j : {0, 1})
-                corners[i][j] = moment(ahead, t + (i - 0.5) * T1 + (j - 0.5) * T2);
-        const auto over = [&corners](std::size_t k, int sign) {
-            return corners[1][1][k] - corners[0][1][k] + sign * (corners[1][0][k] - corners[0][0][k]);
-        };
-        const auto [q, qd, now] = moment(ahead, t);
-        const double a = over(1, 1) / (2 * T1), jerk = over(1, -1) / (T1 * T2), snap = over(2, -1) / (T1 * T2);
-        return {t < 0 ? state_[0] + (x_ - state_[0]) * (1 + t / delay_) : q, qd, a, jerk, snap};
+        const auto few = static_cast<long>(few_), many = static_cast<long>(many_);
+        const Moment x[] = {moment(k), moment(k - few), moment(k - many), moment(k - few - many)};
+        const long middle = (few + many) / 2;
+        const Moment y = moment(k - middle), z = moment(k - (few + many - middle));
+        const double scale = 1 / (short_ * long_);
+        const double qdd = (x[0].p - x[1].p - x[2].p + x[3].p) * scale, qddd = (x[0].v - x[1].v - x[2].v + x[3].v) * scale;
+        return {(y.p + z.p + variance_ * qdd) / 2, (y.v + z.v + variance_ * qddd) / 2, qdd, qddd,
+                (x[0].a - x[1].a - x[2].a + x[3].a) * scale};
     }
 
   private:
-    static constexpr int MOST_PROJECTIONS = 200, MOST_HALVINGS = 8;
-    /// Shares of the acceleration limit after which braking has to wait; none, half, and one of no effect.
-    static constexpr std::array<double, 3> LEVELS{0, 0.5, 0.05};
-    static constexpr std::size_t HALF = 1, FEW = 2;
+    static constexpr int MOST_HALVINGS = 8;
+    /// Largest shares of limits that targets have, so that there is room to reach them; rounding of places, rad or m.
+    static constexpr double FASTEST = 0.999, STRONGEST = 0.9, ROUNDING = 1e-12;
 
-    FollowerPlan plan() const noexcept
+    /// Of a cycle: the moment at its end, and integrals of the position, and of that times the time to the end.
+    struct Sample {
+        Moment end;
+        std::array<double, 2> integrals{};
+    };
+
+    double inside(double p) const noexcept { return std::clamp(p, limits_.lower, limits_.upper); }
+
+    Bounds bounds() const noexcept
     {
-        const double A = acceleration_;
-        FollowerPlan found;
-        found.x = x_;
-        found.v = v_;
-        double side = target_ > x_ ? 1 : -1, e = std::fabs(target_ - x_), u = side * (v_ - rate_);
-        if (const double most = sharp(e, u); most > 0) {
-            found.add((most - u) / A, side * A);
-            found.add(most / A, -side * A);
-            return found;
-        }
-        // Time until the first average has room for full acceleration in a direction, and what it has until then.
-        const auto room = [this](double direction) -> std::pair<double, double> {
-            const double cycles = coasts_[direction < 0][FEW], time = limits_.period * cycles;
-            if (cycles == 0)
-                return {0, 0};
-            const double change = speeds_[head_ + lengths_[0] - static_cast<std::size_t>(cycles)] - speeds_[head_ + lengths_[0]];
-            const double against = std::max(0.0, -direction * change / time);
-            return {time, std::max(acceleration_ - against, 0.0)};
+        const double V = limits_.velocity, A = limits_.acceleration;
+        return {-V, V, -A, A, limits_.jerk};
+    }
+    /// With a part of the acceleration, and less jerk where that does not lead beyond the limit of velocity.
+    Bounds bounds(double part, const Moment &from) const noexcept
+    {
+        const double V = limits_.velocity, A = part * limits_.acceleration, J = std::sqrt(part) * limits_.jerk;
+        return {-V, V, -A, A, std::fabs(from.v + from.a * std::fabs(from.a) / (2 * J)) <= V ? J : limits_.jerk};
+    }
+    /// In the frame of a target that moves on in a while, s.
+    Bounds relative(const Moment &frame, Bounds most, double horizon) const noexcept
+    {
+        const auto [low, high] = std::minmax({frame.v, frame.v + horizon * frame.a});
+        most.fastest = std::min(most.fastest - high, pace_);
+        most.slowest = std::max(most.slowest - low, -pace_);
+        most.most -= frame.a;
+        most.least -= frame.a;
+        return most;
+    }
+    /// A target that follows where only a part of the acceleration is left.
+    Moment slower(double part) const noexcept
+    {
+        return std::fabs(target_.a) <= STRONGEST * part * limits_.acceleration ? target_ : Moment{target_.p, target_.v};
+    }
+    void escape(const Moment &from, double gentle) noexcept
+    {
+        const auto leaves = [this, &from] {
+            const double end = Rest(from, next_brake_).position;
+            return end != inside(end);
         };
-        auto [time, a] = room(-side);
-        time = std::min(time, u / std::max(a, 1e-9));
-        const double w = u - a * time;
-        if (u > 0 && time * (u + w) / 2 + w * w / (2 * A) > e * (1 + 1e-6)) {
-            // Past the target, and back.
-            found.add(time, -side * a);
-            found.add(w / A, -side * A);
-            e = time * (u + w) / 2 + w * w / (2 * A) - e;
-            side = -side;
-            u = 0;
-        } else if (peak(e, u) > u) {
-            std::tie(time, a) = room(side);
-            const double to = std::min({peak(e, u), pace_, velocity_}) - u;
-            time = std::min({time, u > 0 ? e / u : time, std::max(to, 0.0) / std::max(a, 1e-9)});
-            found.add(time, side * a);
-            e -= time * (u + time * a / 2);
-            u += time * a;
+        next_brake_ = bounds(gentle_ = gentle, from);
+        while (gentle_ < 1 && leaves())
+            next_brake_ = bounds(gentle_ = std::min(2 * gentle_, 1.0), from);
+        escape_.brake(from, next_brake_);
+    }
+
+    /// Sets a target that moves on in a while, s, without leaving limits.
+    void chase(const Moment &asked, const Moment &target, double horizon) noexcept
+    {
+        const double V = FASTEST * limits_.velocity;
+        asked_ = asked;
+        target_ = target;
+        horizon_ = horizon;
+        pace_ = 2 * limits_.velocity;
+        stops_ = slowed_ = false;
+        const double last = target_.v + horizon * target_.a, A = STRONGEST * limits_.acceleration;
+        if (!(std::max(std::fabs(target_.v), std::fabs(last)) < V && std::fabs(target_.a) <= A))
+            target_.a = 0;
+        target_.v = std::clamp(target_.v, -V, V);
+        pursue();
+    }
+
+    void pursue() noexcept
+    {
+        plan_.reach(now_, target_, relative(target_, bounds(), horizon_));
+        time_ = 0;
+    }
+
+    /// Moves the target on. It stops at a limit, or before the motion to it could not stop within limits any more.
+    void move_target() noexcept
+    {
+        if (!moves_on())
+            return;
+        const double h = limits_.period;
+        if (target_.a != 0) {
+            const Moment x = plan_.at(time_ + h);
+            const double over = std::fabs(x.v + x.a * std::fabs(x.a) / (2 * limits_.jerk)) - limits_.velocity;
+            if (time_ + h > horizon_ || over > 0 || leaves(x)) {
+                target_.a = asked_.a = 0;
+                target_.v = std::clamp(target_.v, -FASTEST * limits_.velocity, FASTEST * limits_.velocity);
+                pursue();
+            }
         }
-        const double most = std::min({peak(e, u), pace_, velocity_});
-        if (most > u) {
-            found.add((most - u) / A, side * A);
-            found.add((e - (2 * most * most - u * u) / (2 * A)) / std::max(most, 1e-12), 0);
-            found.add(most / A, -side * A);
-        } else if (u > 0) {
-            // Slows down where a pace is less.
-            const double slow = std::min({u, pace_, velocity_}), wait = slow < u ? room(-side).first : 0;
-            found.add(wait, 0);
-            found.add((u - slow) / A, -side * A);
-            found.add((e - u * (wait + u / (2 * A))) / std::max(slow, 1e-12), 0);
-            found.add(slow / A, -side * A);
+        const Moment next = target_.after(h), x = plan_.at(time_ + h);
+        const bool beyond = next.p != inside(next.p);
+        if (beyond || leaves(x)) {
+            target_ = asked_ = {inside(beyond ? next.p : Rest(x, bounds()).position)};
+            pursue();
+        } else {
+            target_ = next;
+            asked_ = asked_.after(h);
         }
-        return found;
     }
 
-    /// Largest velocity on the way over a distance, from another one, s.
-    double peak(double e, double u) const noexcept
+    /// Whether a stop of a follower ends beyond limits.
+    bool leaves(const Moment &x) const noexcept
     {
-        const double A = acceleration_, T1 = coast() * limits_.period;
-        return A / 2 * (std::sqrt(T1 * T1 + 4 * std::max(0.0, e + u * u / (2 * A)) / A) - T1);
+        const double end = Rest(x, bounds()).position;
+        return std::fabs(end - inside(end)) > ROUNDING;
     }
 
-    /// The same of a motion that brakes at once, where that ends before its first acceleration leaves the first average; or 0.
-    double sharp(double e, double u) const noexcept
-    {
-        const double A = limits_.acceleration, h = limits_.period, most = std::sqrt(A * e + u * u / 2);
-        // Within limits even where it becomes slower on its way, and then has to coast.
-        const double room = std::min(limits_.upper - target_, target_ - limits_.lower) - most * coast() * h;
-        const bool fits = u >= 0 && rate_ == 0 && acceleration_ == A && pace_ > velocity_ && most <= velocity_;
-        return fits && room >= 0 && 2 * most - u <= A * h * free_ ? most : 0;
-    }
-
-    /// Position, velocity and acceleration of the follower, past or planned.
-    std::array<double, 3> moment(const FollowerPlan &ahead, double t) const noexcept
-    {
-        if (t >= 0)
-            return ahead.at(t);
-        const double cycles = -t / limits_.period;
-        const auto k = std::min(static_cast<std::size_t>(cycles), window_ - 1);
-        return {x_, speeds_[head_ + k] - (-t - static_cast<double>(k) * limits_.period) * lag(k), lag(k)};
-    }
-
-    double lag(std::size_t cycles) const noexcept { return history_[head_ + cycles]; }
-    double coast() const noexcept { return static_cast<double>(lengths_[0]); }
-
-    /// Acceleration of the next cycle towards a point at a distance e, at a relative velocity u, by A at most.
-    double wanted(double e, double u, double A, bool at_once = false) const noexcept
+    /// Fills the window with what the plan has until a time, and a parabola about it.
+    void fill(double until, const Moment &more) noexcept
     {
         const double h = limits_.period;
-        const double y = 2 * e / h - u, size = std::fabs(y) / h;
-        // After which it coasts so many cycles, and brakes evenly in the fewest whole ones within a limit: exactly there.
-        const auto acceleration = [&](double brake, double cycles) {
-            const double g = 0.5 + cycles, N = std::ceil(std::sqrt(g * g + size / brake) - g - 1e-9);
-            return size / (2 * g + std::max(N, 1.0)) - (y < 0 ? -u : u) / h;
-        };
-        const auto &coasts = coasts_[y > 0];
-        const double a = std::max({acceleration(A, at_once ? 0 : coast()), std::min(acceleration(A / 2, coasts[HALF]), A / 2),
-                                   std::min(acceleration(A, coasts[0]), 0.0)});
-        return y < 0 ? -a : a;
-    }
-
-    /// Acceleration that brakes evenly within a distance, or what a slower motion has, if it is more.
-    double strength(double e, double u) const noexcept
-    {
-        const double left = std::max(e - u * limits_.period * coasts_[v_ > 0][0], 1e-12);
-        return u > 0 ? std::clamp(u * u / (2 * left), acceleration_, limits_.acceleration) : limits_.acceleration;
-    }
-
-    /// Adds the acceleration of a cycle to the window.
-    void append(double a) noexcept
-    {
-        head_ = (head_ > 0 ? head_ : window_ + 1) - 1;
-        history_[head_] = history_[head_ + window_ + 1] = a;
-        quiet_ = a == 0 ? std::min(quiet_ + 1, window_ + 1) : 0;
-        free_ = quiet_ >= lengths_[0] ? coast() - 2 : free_ - 1;
-        for (const int side : {0, 1})
-            for (std::size_t level = 0; level < LEVELS.size(); ++level) {
-                double &left = coasts_[side][level];
-                const bool strong = (side ? a : -a) > LEVELS[level] * acceleration_;
-                left = strong ? coast() - 1 : std::max(left - 1, 0.0);
-            }
-    }
-
-    /// Moves a state on by a time with a constant fifth derivative.
-    template <class Scalar>
-    static void move(std::array<Scalar, 5> &state, Scalar fifth, Scalar h) noexcept
-    {
-        auto &[q, qd, qdd, qddd, qdddd] = state;
-        q += h * (qd + h / 2 * (qdd + h / 3 * (qddd + h / 4 * (qdddd + h / 5 * fifth))));
-        qd += h * (qdd + h / 2 * (qddd + h / 3 * (qdddd + h / 4 * fifth)));
-        qdd += h * (qddd + h / 2 * (qdddd + h / 3 * fifth));
-        qddd += h * (qdddd + h / 2 * fifth);
-        qdddd += h * fifth;
-    }
-
-    /// What each acceleration of the window contributes to the state, beside position and velocity of the follower.
-    void respond()
-    {
-        const auto [n1, n2, n3] = lengths_;
-        responses_.assign(window_, {});
-        const long double h = limits_.period;
-        std::array<long double, 5> state{};
-        for (std::size_t i = 0; i < window_; ++i) {
-            int sum = i == 0;
-            for (const std::size_t edge : {n1, n2, n3})
-                sum -= i == edge;
-            for (const std::size_t edge : {n1 + n2, n1 + n3, n2 + n3})
-                sum += i == edge;
-            move(state, sum * static_cast<long double>(per_fifth_), h);
-            std::copy(state.begin(), state.end(), responses_[i].begin());
-            const long double x = h * h * (static_cast<long double>(i) + 0.5L) - h * static_cast<long double>(delay_);
-            responses_[i][0] = static_cast<double>(state[0] - x);
-            responses_[i][1] = static_cast<double>(state[1] - h);
+        head_ = quiet_ = 0;
+        origin_ = more.p;
+        for (std::size_t i = 0; i <= window_; ++i) {
+            const double t = -h * static_cast<double>(i);
+            Sample x;
+            x.end = plan_.advance(until + t - h, h, 0, x.integrals) + more.after(t);
+            const auto [whole, moment] = Moment{more.p - origin_, more.v, more.a}.after(t - h).integrals(h, h);
+            x.integrals[0] += whole;
+            x.integrals[1] += moment;
+            ring_[i] = ring_[i + window_ + 1] = x;
         }
-        gram_ = {};
-        for (const State &x : responses_)
-            for (std::size_t r = 0; r < 3; ++r)
-                for (std::size_t c = 0; c < 3; ++c)
-                    gram_[r][c] += x[2 + r] * x[2 + c];
+        time_ = fifth_ = 0;
+        anchor();
     }
 
-    State summed() const noexcept
+    /// Rests where the follower does, for a whole window.
+    void settle() noexcept
     {
-        State sums{};
-        for (std::size_t i = 0; i < window_; ++i)
-            for (std::size_t k = 0; k < 5; ++k)
-                sums[k] += responses_[i][k] * history_[head_ + i];
-        return sums;
+        std::fill(ring_.begin(), ring_.end(), Sample{now_});
+        quiet_ = window_ + 1;
+        origin_ = now_.p;
+        first_ = second_ = fifth_ = 0;
+        state_ = {now_.p};
     }
 
-    /// The least change of accelerations after which acceleration to snap are those of a state.
-    void meet(const State &from, double *a) const noexcept
+    void differences() noexcept
     {
-        // In doubles of very different sizes: rows are scaled, and the residual is met twice.
-        for (int pass = 0; pass < 2; ++pass) {
-            const State sums = summed();
-            double scale[3], m[3][4];
-            for (std::size_t r = 0; r < 3; ++r)
-                scale[r] = 1 / std::sqrt(gram_[r][r]);
-            for (std::size_t r = 0; r < 3; ++r) {
-                for (std::size_t c = 0; c < 3; ++c)
-                    m[r][c] = gram_[r][c] * scale[r] * scale[c];
-                m[r][3] = (from[2 + r] - sums[2 + r]) * scale[r];
-            }
-            for (std::size_t r = 0; r < 3; ++r)
-                for (std::size_t other = 0; other < 3; ++other)
-                    if (const double factor = m[other][r] / m[r][r]; other != r)
-                        for (std::size_t c = r; c < 4; ++c)
-                            m[other][c] -= factor * m[r][c];
-            for (std::size_t i = 0; i < window_; ++i)
-                for (std::size_t r = 0; r < 3; ++r)
-                    a[i] += responses_[i][2 + r] * scale[r] * m[r][3] / m[r][r];
-        }
+        const Moment &a = ring_[head_].end, &b = ring_[head_ + few_].end, &c = ring_[head_ + many_].end;
+        const Moment &d = ring_[head_ + window_].end;
+        const double scale = 1 / (short_ * long_);
+        if (quiet_ > window_) // exactly at rest, or at constant velocity
+            state_ = {a.p - delay() * a.v, a.v, 0, 0, 0};
+        else
+            state_ = {origin_ + second_ * scale, first_ * scale, (a.p - b.p - c.p + d.p) * scale, (a.v - b.v - c.v + d.v) * scale,
+                      (a.a - b.a - c.a + d.a) * scale};
     }
 
-    /// Clips accelerations, and their differences over the first average.
-    void clip(double *a) const noexcept
+    /// The follower so many cycles later, by the brake, or earlier.
+    Moment moment(long cycles) const noexcept
     {
-        const double A = limits_.acceleration;
-        for (std::size_t i = 0; i < window_; ++i)
-            a[i] = std::clamp(a[i], -A, A);
-        for (std::size_t i = lengths_[0]; i < window_; ++i) {
-            double &later = a[i - lengths_[0]];
-            const double difference = later - a[i], over = difference - std::clamp(difference, -A, A);
-            later -= over / 2;
-            a[i] += over / 2;
-        }
-    }
-
-    double excess_of(const double *a) const noexcept
-    {
-        double most = 0;
-        for (std::size_t i = 0; i < window_; ++i) {
-            most = std::max(most, std::fabs(a[i]));
-            if (i >= lengths_[0])
-                most = std::max(most, std::fabs(a[i - lengths_[0]] - a[i]));
-        }
-        return std::max(0.0, most / limits_.acceleration - 1);
+        return cycles > 0 ? escape_.at(limits_.period * static_cast<double>(cycles - 1))
+                          : ring_[head_ + std::min(static_cast<std::size_t>(-cycles), window_)].end;
     }
 
     MotionLimits limits_{};
-    // Cycles of each average, and of all.
-    std::array<std::size_t, 3> lengths_{1, 1, 1};
-    std::size_t window_ = 0;
-    double per_fifth_ = 0, delay_ = 0;
-    // Limits of the follower, scaled.
-    double acceleration_ = 0, velocity_ = 0;
-    // Accelerations, and velocities after these, the latest ones first, at the head, and once more after the window.
-    std::vector<double> history_, speeds_;
+    // Cycles, and lengths, of the averages, s; and variance of their kernel, s^2.
+    std::size_t few_ = 1, many_ = 1, window_ = 2;
+    double short_ = 0, long_ = 0, variance_ = 0;
+    // Cycles of the follower, the latest first, at the head, and once more after the window; the position from which integrals
+    // count, so that these are exact near it; and integrals over the kernel.
+    std::vector<Sample> ring_;
     std::size_t head_ = 0;
-    // Cycles since the last acceleration.
+    double origin_ = 0, first_ = 0, second_ = 0;
+    // Cycles since the follower has reached its target.
     std::size_t quiet_ = 0;
-    // Cycles until no positive [1], or negative [0], accelerations of more than a level are in the first average.
-    std::array<std::array<double, LEVELS.size()>, 2> coasts_{};
-    // Those until accelerations since a rest leave the first average, less two.
-    double free_ = 0;
-    std::vector<State> responses_;
-    std::array<std::array<double, 3>, 3> gram_{};
-    // Follower and target: positions, velocities, and the largest relative velocity.
-    double x_ = 0, v_ = 0, target_ = 0, rate_ = 0, pace_ = 0;
+    // Largest velocity relative to the target.
+    double pace_ = 0;
+    FollowerPlan plan_;
+    // Cycle that is proposed, if it is slower, and the brake after it; their parts of the acceleration; bounds of that brake, and
+    // of the one after the last cycle.
+    FollowerPlan trial_, escape_;
+    double part_ = 1, gentle_ = 1;
+    Bounds next_brake_{}, brake_{};
+    // Whether the last cycle, or the one proposed, is slower; whether the plan is a stop.
+    bool slowed_ = false, stops_ = false;
+    // Since the plan began, and for which its target accelerates, s.
+    double time_ = 0, horizon_ = 0;
+    // The follower, its target, which is ahead by the delay, and the target without that.
+    Moment now_, target_, asked_;
     State state_{};
     double fifth_ = 0; ///< derivative, in the last cycle
 };

@@ -540,6 +540,7 @@ double eom_motion_step(eom_motion *motion, size_t cycles, double *states)
 {
     const std::size_t n = motion->size();
     for (; cycles > 0; --cycles, states += 5 * n) {
+        motion->prepare();
         motion->step();
         for (std::size_t i = 0; i < n; ++i)
             for (std::size_t k = 0; k < 5; ++k)

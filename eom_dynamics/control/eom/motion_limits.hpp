@@ -18,7 +18,7 @@ using GivenLimits = std::array<std::vector<double>, 4>;
 /// Limits of each joint for cycles of a period, s. Throws std::runtime_error with what is missing.
 ///
 /// By default, the acceleration A of a joint with the velocity V rises within A/V, or the ramp of the robot where that is
-/// shorter, and the jerk J within half the third average. Jerks of all joints at once keep effort rates.
+/// shorter, and the jerk J within half the second average. Jerks of all joints at once keep effort rates.
 inline std::vector<MotionLimits> motion_limits(const RobotTable &robot, const GivenLimits &given, double period)
 {
     constexpr const char *NAMES[] = {"velocity", "acceleration", "jerk", "snap"};

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "joint_motion.hpp"
+#include "target_filter.hpp"
 #include "target_path.hpp"
 
 namespace eom {
@@ -55,6 +56,7 @@ class OnlineTrajectory {
             if (const char *reason = joints[i].configure(limits[i]))
                 return reason;
         joints_ = std::move(joints);
+        filters_.assign(limits.size(), {});
         synchronised_ = synchronised;
         path_.configure(size());
         time_ = 0;
@@ -70,12 +72,20 @@ class OnlineTrajectory {
     void take(const Target &x, double origin) noexcept
     {
         if (!x.times.empty()) {
+            for (TargetFilter &filter : filters_)
+                filter.reset();
             path_.take(time_, origin, x.times.data(), x.positions.data(), x.times.size());
             return;
         }
         path_.clear();
-        for (std::size_t i = 0; i < size(); ++i)
-            joints_[i].aim(std::isnan(x.positions[i]) ? joints_[i].target() : x.positions[i], x.velocities[i]);
+        for (std::size_t i = 0; i < size(); ++i) {
+            double position = x.positions[i];
+            if (std::isnan(position) || x.velocities[i] != 0)
+                filters_[i].reset();
+            else
+                position = filters_[i].take(time_, position);
+            joints_[i].aim(std::isnan(position) ? joints_[i].target() : position, x.velocities[i]);
+        }
         if (synchronised_) {
             for (JointMotion &joint : joints_)
                 joint.pace(0);
@@ -83,13 +93,6 @@ class OnlineTrajectory {
             for (JointMotion &joint : joints_)
                 joint.pace(longest);
         }
-    }
-
-    /// Scales accelerations of all joints: see JointMotion::scale.
-    void scale(double factor) noexcept
-    {
-        for (JointMotion &joint : joints_)
-            joint.scale(factor);
     }
 
     /// Time from now to the end of all motion, s.
@@ -108,17 +111,20 @@ class OnlineTrajectory {
     bool arrived() const noexcept
     {
         return path_.empty() &&
-               std::all_of(joints_.begin(), joints_.end(), [](const JointMotion &joint) { return joint.arrived(); });
+               std::all_of(joints_.begin(), joints_.end(), [](const JointMotion &joint) { return joint.arrived(); }) &&
+               std::none_of(filters_.begin(), filters_.end(), [](const TargetFilter &filter) { return filter.filters(); });
     }
 
-    /// Ends the path; a target is to follow.
+    /// Ends the path, and forgets targets; another one is to follow.
     void leave() noexcept
     {
         path_.clear();
+        for (TargetFilter &filter : filters_)
+            filter.reset();
         anchored_ = 0;
     }
 
-    /// Comes to rest, each joint where its acceleration and the time to change it lead.
+    /// Comes to rest, each joint as soon as it can.
     void stop() noexcept
     {
         leave();
@@ -133,30 +139,62 @@ class OnlineTrajectory {
                std::any_of(joints_.begin(), joints_.end(), [](const JointMotion &joint) { return joint.moves_on(); });
     }
 
-    /// A cycle, without allocation.
-    void step() noexcept
+    /// Prepares a cycle: what targets are now.
+    void prepare() noexcept
     {
         bool ends = !path_.empty();
         for (std::size_t i = 0; i < size() && !path_.empty(); ++i) {
             // Averages delay what was aimed at before.
             const double t = time_ + joints_[i].delay();
-            ends = ends && t >= path_.end();
+            ends = ends && t - joints_[i].ramp() / 2 >= path_.end();
             if (t < path_.begin())
                 continue;
-            const auto [position, velocity] = path_.at(t, i);
-            joints_[i].aim(position, velocity, 0);
+            joints_[i].follow(path_.mean(t, joints_[i].ramp(), i));
         }
         if (ends)
             path_.clear();
+        for (std::size_t i = 0; i < size(); ++i)
+            if (filters_[i].waits(time_))
+                joints_[i].aim(filters_[i].pass(), 0);
+        for (JointMotion &joint : joints_)
+            joint.prepare();
+    }
+
+    /// Proposes the cycle that is prepared: see JointMotion::propose.
+    void propose(double part, double gentle = 1) noexcept
+    {
+        for (JointMotion &joint : joints_)
+            joint.propose(part, gentle);
+    }
+    void escape(double gentle) noexcept
+    {
+        for (JointMotion &joint : joints_)
+            joint.escape(gentle);
+    }
+
+    /// Whether a cycle that is prepared changes nothing; whether joints keep a path together.
+    bool rests() const noexcept
+    {
+        return std::all_of(joints_.begin(), joints_.end(), [](const JointMotion &joint) { return joint.rests(); });
+    }
+    bool together() const noexcept { return synchronised_ || !path_.empty(); }
+
+    /// Runs the cycle that is proposed, without allocation.
+    void step() noexcept
+    {
         time_ += joints_.empty() ? 0 : joints_[0].period();
+        const bool rested = rests();
         for (JointMotion &joint : joints_)
             joint.step();
+        // From the begin of a motion on, so that pauses before make no difference.
+        anchored_ = rested || joints_.empty() ? 0 : (anchored_ + 1) % size();
         if (!joints_.empty())
-            joints_[anchored_ = (anchored_ + 1) % size()].anchor();
+            joints_[anchored_].anchor();
     }
 
   private:
     std::vector<JointMotion> joints_;
+    std::vector<TargetFilter> filters_;
     bool synchronised_ = false;
     TargetPath path_;
     double time_ = 0;

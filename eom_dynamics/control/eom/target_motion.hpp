@@ -64,7 +64,7 @@ class TargetMotion {
         take_over(from);
         for (std::size_t i = 0; i < motion_.size(); ++i) {
             const double lower = robot_.lower.q[i], upper = robot_.upper.q[i], last = commander_.output.setpoint.q[i];
-            const double rest = motion_.joint(i).nearest_rest(), v = from[1][i];
+            const double rest = motion_.joint(i).rest_position(), v = from[1][i];
             const bool inside = last >= lower && last <= upper;
             const bool brakes = Limits<Robot>::can_brake(v, accelerations_[i], Limits<Robot>::room(robot_, i, from[0][i], v));
             if (inside && !(brakes && rest >= lower - BEYOND && rest <= upper + BEYOND))
@@ -145,10 +145,8 @@ class TargetMotion {
     /// Comes to rest, at full acceleration, if the target moves on.
     void stay() noexcept
     {
-        if (!motion_.moves_on())
-            return;
-        governor_.restart(motion_);
-        motion_.stop();
+        if (motion_.moves_on())
+            motion_.stop();
     }
 
     void halt() noexcept { leads_ = false; }
@@ -177,18 +175,17 @@ class TargetMotion {
         time_ = now;
     }
 
-    /// Goes on by a time, ns: by whole periods. The governor predicts with wrench, stiffness and payload of the last command,
-    /// for a new target at once, and else as time goes on: hosts run cycles of one time in different numbers.
+    /// Goes on by a time, ns: by whole periods. The governor predicts with wrench, stiffness and payload of the last command.
     void advance(std::int64_t step) noexcept
     {
         time_ += step;
         left_ += step;
         ahead_ += step;
-        for (; left_ > 0; left_ -= period_)
+        for (; left_ > 0; left_ -= period_) {
+            motion_.prepare();
+            governor_.choose(motion_, commander_, commander_.parameters.limits == LimitPolicy::ignore);
             motion_.step();
-        const bool governed = commander_.parameters.limits != LimitPolicy::ignore && (step > 0 || governor_.aimed());
-        if (governed && governor_.look(motion_, commander_) && brakes_)
-            motion_.stop();
+        }
     }
 
     /// The present setpoint, to be commanded: back from the end of the last period, within which limits hold.
@@ -242,13 +239,10 @@ class TargetMotion {
 
     void take_over(const State<n> &from) noexcept
     {
-        governor_.restart(motion_);
-        for (std::size_t i = 0; i < motion_.size(); ++i) {
-            JointMotion &joint = motion_.joint(i);
-            const double q = from[0][i], v = from[1][i], a = from[2][i], most = accelerations_[i];
-            if (joint.take_over({q, v, a, from[3][i], from[4][i]}) > LARGEST_EXCESS && joint.take_over({q, v, a, 0, 0}) > LARGEST_EXCESS)
-                joint.take_over({q, v, std::clamp(a, -most, most), 0, 0});
-        }
+        governor_.restart();
+        for (std::size_t i = 0; i < motion_.size(); ++i)
+            if (motion_.joint(i).take_over({from[0][i], from[1][i], from[2][i], from[3][i], from[4][i]}) > LARGEST_EXCESS)
+                motion_.joint(i).take_over({from[0][i], from[1][i], from[2][i], 0, 0});
         motion_.leave();
     }
 

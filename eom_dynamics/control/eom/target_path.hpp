@@ -4,10 +4,11 @@
 #define EOM_TARGET_PATH_HPP
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <vector>
+
+#include "time_optimal.hpp"
 
 namespace eom {
 
@@ -68,16 +69,35 @@ class TargetPath {
     }
 
     /// Position and velocity of a joint at a time.
-    std::array<double, 2> at(double t, std::size_t joint) const noexcept
+    Moment at(double t, std::size_t joint) const noexcept
     {
         const std::size_t next = static_cast<std::size_t>(std::upper_bound(times_.begin(), times_.end(), t) - times_.begin());
         if (next == 0 || next == times_.size())
-            return {position(next == 0 ? 0 : next - 1, joint), 0};
+            return {position(next == 0 ? 0 : next - 1, joint)};
         const std::size_t k = next - 1;
         const double h = times_[next] - times_[k], u = (t - times_[k]) / h, rise = position(next, joint) - position(k, joint);
         const double left = h * velocity(k, joint), right = h * velocity(next, joint);
         const double c = 3 * rise - 2 * left - right, d = left + right - 2 * rise;
         return {position(k, joint) + u * (left + u * (c + u * d)), (left + u * (2 * c + u * 3 * d)) / h};
+    }
+
+    /// The place averaged over a time, s, about another one, with continuous acceleration.
+    Moment mean(double t, double width, std::size_t joint) const noexcept
+    {
+        const double begin = t - width / 2, end = t + width / 2;
+        const Moment first = at(begin, joint), last = at(end, joint);
+        auto next = std::upper_bound(times_.begin(), times_.end(), begin);
+        double from = begin, sum = 0;
+        for (Moment x = first; from < end; ++next) { // cubics by Simpson's rule, exactly
+            const double to = next != times_.end() ? std::min(*next, end) : end;
+            const Moment y = to < end ? at(to, joint) : last;
+            sum += (to - from) / 6 * (x.p + 4 * at((from + to) / 2, joint).p + y.p);
+            from = to;
+            x = y;
+            if (next == times_.end())
+                break;
+        }
+        return {sum / width, (last.p - first.p) / width, (last.v - first.v) / width};
     }
 
   private:

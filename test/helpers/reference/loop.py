@@ -687,8 +687,11 @@ class ReferenceLoop:
         if periods:
             states = [self._online.state, *self._online.step(periods)]
             self._fifth = (states[-1][4] - states[-2][4]) / (1e-9 * self.options.period)
-        rows = np.stack([*self._online.state, self._fifth])
-        return Flow(np.stack([predicted(rows[k:], 1e-9 * self._left) for k in range(5)]))
+        rows, limits = np.stack([*self._online.state, self._fifth]), self._online.limits
+        most = np.maximum([limits.velocity, limits.acceleration, limits.jerk], np.abs(rows[1:4]))
+        state = np.stack([predicted(rows[k:], 1e-9 * self._left) for k in range(5)])
+        state[1:4] = np.clip(state[1:4], -most, most)
+        return Flow(state)
 
     def _end_trajectory(self) -> None:
         self._waiting = None

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Law and averages of online motion by themselves, eom/time_optimal.hpp and eom/joint_motion.hpp, beside Ruckig."""
+
+import ctypes
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from exported import succeed
+
+from eom_dynamics.arrays import Array
+from eom_dynamics.control.headers import loop_headers
+
+DRIVER = """
+#include <eom/joint_motion.hpp>
+
+extern "C" {
+// Duration of the plan from a state to a target (3 numbers each) by bounds (5), and states (4) at shares of it.
+double reach(const double *x, const double *y, const double *b, const double *shares, int count, double *states)
+{
+    eom::FollowerPlan plan;
+    plan.reach({x[0], x[1], x[2]}, {y[0], y[1], y[2]}, {b[0], b[1], b[2], b[3], b[4]});
+    for (int i = 0; i < count; ++i) {
+        const eom::Moment at = plan.at(shares[i] * plan.end());
+        const double row[] = {at.p, at.v, at.a, at.j};
+        std::copy(row, row + 4, states + 4 * i);
+    }
+    return plan.end();
+}
+
+// Where a brake ends, at once and by its plan; returns its duration.
+double brake(const double *x, const double *b, double *ends)
+{
+    const eom::Moment from{x[0], x[1], x[2]};
+    const eom::Bounds most{b[0], b[1], b[2], b[3], b[4]};
+    eom::FollowerPlan plan;
+    plan.brake(from, most);
+    ends[0] = eom::Rest(from, most).position;
+    ends[1] = plan.at(plan.end() * (1 - 1e-15)).p;
+    return plan.end();
+}
+
+// Largest magnitudes of five derivatives after each take-over, and the first ones; cycles until it rests.
+int take_over(const double *numbers, const double *states, int count, double *most, double *first, double *excess)
+{
+    eom::JointMotion motion;
+    eom::MotionLimits limits;
+    std::copy(numbers, numbers + 8, &limits.lower);
+    motion.configure(limits);
+    int longest = 0;
+    for (int i = 0; i < count; ++i, states += 5, most += 5, first += 5) {
+        excess[i] = motion.take_over({states[0], states[1], states[2], states[3], states[4]});
+        std::copy(motion.state().begin(), motion.state().end(), first);
+        int cycles = 0;
+        for (; !motion.arrived() && cycles < 100000; ++cycles) {
+            motion.step();
+            if (cycles % 7 == 0)
+                motion.anchor();
+            for (std::size_t k = 0; k < 5; ++k)
+                most[k] = std::max(most[k], std::fabs(motion.state()[k]));
+        }
+        longest = std::max(longest, cycles);
+    }
+    return longest;
+}
+
+// Cycles with targets that change at random, and their largest derivatives; whether they end in exact rest, by 0.
+double drift(const double *numbers, long cycles, double *most)
+{
+    eom::JointMotion motion;
+    eom::MotionLimits limits;
+    std::copy(numbers, numbers + 8, &limits.lower);
+    motion.configure(limits);
+    unsigned long seed = 1;
+    const auto draw = [&seed] {
+        seed = seed * 6364136223846793005UL + 1442695040888963407UL;
+        return static_cast<double>(seed >> 33) / 2147483648.0;
+    };
+    for (long k = 0, next = 0; k < cycles; ++k) {
+        if (k == next) {
+            motion.aim(2 * draw() - 1, draw() < 0.3 ? draw() : 0);
+            next += 1 + static_cast<long>(400 * draw());
+        }
+        motion.prepare();
+        motion.step();
+        if (k % 7 == 0)
+            motion.anchor();
+        for (std::size_t i = 0; i < 5; ++i)
+            most[i] = std::max(most[i], std::fabs(motion.state()[i]));
+    }
+    motion.aim(0.1, 0);
+    for (long k = 0; k < 5000; ++k)
+        motion.step();
+    return motion.arrived() && motion.state() == eom::JointMotion::State{0.1} ? 0 : 1;
+}
+}
+"""
+
+LIMITS = np.array([-1.0, 1.0, 2.0, 10.0, 400 / 3, 40000 / 3, 0.02, 1e-3])
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("time_optimal")
+    for name, text in loop_headers().items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "driver.cpp").write_text(DRIVER)
+    strict = ("-std=gnu++17", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+    succeed(["c++", *strict, "-Iinclude", "-fPIC", "-shared", "driver.cpp", "-o", "driver.so"], folder)
+    library = ctypes.CDLL(str(folder / "driver.so"))
+    for name in ("reach", "brake", "drift"):
+        getattr(library, name).restype = ctypes.c_double
+    return library
+
+
+class Case(NamedTuple):
+    """A state (3,), a target at rest, and bounds: least and largest velocity and acceleration, and the jerk."""
+
+    x: Array
+    target: float
+    bounds: Array
+
+
+def _address(x: Array) -> ctypes.c_void_p:
+    return ctypes.c_void_p(x.ctypes.data)
+
+
+def cases(count: int, seed: int) -> Iterator[Case]:
+    """Random states from which velocities stay within bounds, near and far."""
+    draw = np.random.default_rng(seed)
+    while count:
+        V, A = 10 ** draw.uniform(-1, 1) * 10 ** draw.uniform(-0.7, 0, 2), 10 ** draw.uniform(-0.5, 2.5, 1)
+        least, most = A[0] * 10 ** draw.uniform(-0.7, 0, 2)
+        J = most * 10 ** draw.uniform(0, 2)
+        a = draw.uniform(-least, most)
+        low, high = -V[0] + (a < 0) * a**2 / (2 * J), V[1] - (a > 0) * a**2 / (2 * J)
+        if low > high:
+            continue
+        v = draw.uniform(low, high)
+        if draw.random() < 0.1:
+            a, v = 1e-3 * a, 1e-3 * v
+        count -= 1
+        distance = draw.choice([-1, 1]) * 10 ** draw.uniform(-6, 1)
+        p = draw.uniform(-1, 1)
+        yield Case(np.array([p, v, a]), p + distance, np.array([-V[0], V[1], -least, most, J]))
+
+
+def plan(driver: Any, case: Case, target: Array, shares: Array) -> tuple[float, Array]:
+    states = np.empty((len(shares), 4))
+    addresses = [_address(x) for x in (case.x, target, case.bounds, shares)]
+    return driver.reach(*addresses, len(shares), _address(states)), states
+
+
+def check_durations(driver: Any, count: int, seed: int) -> None:
+    ruckig = pytest.importorskip("ruckig")
+    law, given, found = ruckig.Ruckig(1), ruckig.InputParameter(1), ruckig.Trajectory(1)
+    for case in cases(count, seed):
+        given.current_position, given.current_velocity, given.current_acceleration = ([x] for x in case.x)
+        given.target_position = [case.target]
+        given.min_velocity, given.max_velocity, given.min_acceleration, given.max_acceleration, given.max_jerk = (
+            [x] for x in case.bounds
+        )
+        assert law.calculate(given, found) == ruckig.Result.Working
+        duration, _ = plan(driver, case, np.array([case.target, 0.0, 0.0]), np.zeros(1))
+        assert duration == pytest.approx(found.duration, rel=1e-7, abs=1e-9), case
+
+
+def test_durations_are_those_of_ruckig(driver: Any) -> None:
+    check_durations(driver, 5000, 0)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_durations_are_those_of_ruckig_ten_million_times(driver: Any) -> None:
+    check_durations(driver, 10_000_000, 1)
+
+
+def test_plans_are_continuous_within_bounds_and_end_at_their_target(driver: Any) -> None:
+    """Also at one that moves and accelerates, in whose frame bounds hold."""
+    draw, shares = np.random.default_rng(2), np.append(np.linspace(0, 1, 400), 1 - 1e-15)
+    for k, case in enumerate(cases(2000, 3)):
+        frame = np.array([case.target, *(draw.normal(size=2) * (k % 2))])
+        moved = case._replace(x=case.x + np.append(0.0, frame[1:]))
+        duration, states = plan(driver, moved, frame, shares)
+        t = duration * shares
+        way = frame[0] + t * (frame[1] + t * frame[2] / 2)
+        target = np.column_stack([way, frame[1] + t * frame[2], np.full_like(t, frame[2])])
+        relative = states[:, :3] - target
+        tolerance = 1e-11 * (1 + np.abs(target).max(axis=0))
+        assert (np.abs(relative[-2:]) <= tolerance * [1, *case.bounds[[1, 3]]]).all(), case
+        assert relative[:, 1].min() >= case.bounds[0] * (1 + 1e-9) - 1e-12
+        assert relative[:, 1].max() <= case.bounds[1] * (1 + 1e-9) + 1e-12
+        assert relative[:, 2].min() >= case.bounds[2] * (1 + 1e-9) - 1e-12
+        assert relative[:, 2].max() <= case.bounds[3] * (1 + 1e-9) + 1e-12
+        assert (np.abs(states[:, 3]) <= case.bounds[4]).all()
+        dt, before, after = duration / 399, states[:399], states[1:400]
+        assert (np.abs(after[:, 2] - before[:, 2]) <= case.bounds[4] * dt * (1 + 1e-9) + 1e-9).all()
+        assert (np.abs(after[:, 1] - before[:, 1] - dt * before[:, 2]) <= case.bounds[4] * dt**2 + 1e-9).all()
+        way = before[:, 0] + dt * (before[:, 1] + dt * before[:, 2] / 2)
+        assert (np.abs(after[:, 0] - way) <= case.bounds[4] * dt**3 + 1e-9).all()
+
+
+def test_plans_from_the_curve_of_stops_are_finite(driver: Any) -> None:
+    """Where a stop has one piece of jerk, and the target is the position of rest to rounding."""
+    draw, J = np.random.default_rng(5), 400 / 3
+    bounds, shares = np.array([-2.0, 2.0, -10.0, 10.0, J]), np.linspace(0, 1, 20)
+    for a in draw.uniform(-1, 1, 20_000):
+        p, v = draw.uniform(-1e-3, 1e-3), -a * abs(a) / (2 * J)
+        target = p - a**3 / (6 * J**2)
+        v += draw.integers(-2, 3) * np.spacing(v)
+        case = Case(np.array([p, v, a]), target + draw.integers(-2, 3) * np.spacing(target), bounds)
+        target = case.target
+        duration, states = plan(driver, case, np.array([target, 0.0, 0.0]), shares)
+        assert np.isfinite(states).all() and 0 <= duration < 1, case
+
+
+def test_rest_positions_in_closed_form_are_those_of_a_brake(driver: Any) -> None:
+    """Of its plan; and of Ruckig, which brakes in the same time."""
+    for case in cases(3000, 4):
+        ends = np.empty(2)
+        duration = driver.brake(_address(case.x), _address(case.bounds), _address(ends))
+        assert ends[0] == pytest.approx(ends[1], abs=1e-12 * (1 + np.abs(ends[1])))
+        stop = case._replace(target=float(ends[0]))
+        assert plan(driver, stop, np.array([ends[0], 0.0, 0.0]), np.zeros(1))[0] == pytest.approx(duration, abs=1e-4)
+
+
+def taken(driver: Any, states: Array, limits: Array = LIMITS) -> tuple[Array, Array, Array]:
+    most, first, excess = np.zeros_like(states), np.empty_like(states), np.empty(len(states))
+    addresses = [_address(x) for x in (most, first, excess)]
+    assert driver.take_over(_address(limits), _address(states), len(states), *addresses) < 5000
+    return most, first, excess
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.011, 0.02, 0.2])
+def test_take_overs_continue_what_a_motion_within_limits_has(driver: Any, smoothing: float) -> None:
+    """To rounding, and within all limits but those of acceleration and velocity, which may have to be passed."""
+    limits = LIMITS.copy()
+    limits[6] = smoothing
+    few, many = np.sort([0.02, max(smoothing, 1e-3)])
+    draw = np.random.default_rng(0)
+    states = draw.uniform(-1, 1, (10_000, 5)) * [0.5, 0.8, 0.8, 1, 0] * [1, *limits[2:5], 0]
+    A, J, S = limits[3:6]
+    reach = np.minimum(2 * J / many, 2 * np.sqrt(J * (J - np.abs(states[:, 3])) / (few * many)))
+    states[:, 4] = draw.uniform(-1, 1, len(states)) * reach
+    most, first, excess = taken(driver, states, limits)
+    tolerance = 1e-9 * np.array([1.0, 2.0, A, J, S])
+    assert (np.abs(first - states) <= tolerance).all()
+    assert (most[:, 3:] <= [J * (1 + 1e-9), S * max(1.0, 0.02 / many) * (1 + 1e-9)]).all()
+    assert (most[:, 2] <= A * (1 + excess) * (1 + 1e-9)).all() and (most[:, 1] <= 2 * (1 + excess) * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("count", [10_000, pytest.param(1_000_000, marks=pytest.mark.soak)])
+def test_take_overs_of_noise_keep_jerk_and_snap(driver: Any, count: int) -> None:
+    """Position and velocity go on; what no motion within limits has begins at the nearest that one has."""
+    draw = np.random.default_rng(1)
+    V, A, J, S = LIMITS[2:6]
+    states = draw.normal(size=(count, 5)) * [0.3, 0.3 * V, 0.5 * A, 5 * J, 100 * S]
+    states[:, 1] = np.clip(states[:, 1], -V, V)
+    most, first, _ = taken(driver, states)
+    assert (np.abs(first - states)[:, :2] <= 1e-9).all()
+    assert (most[:, 3:] <= np.array([J, S]) * (1 + 1e-9)).all()
+    assert (most[:, 1] <= 1.5 * V).all()
+    calm = states * [1, 1, 1, 0.1, 0.005]
+    most, _, _ = taken(driver, calm)
+    assert (most[:, 1] <= 1.5 * V).all() and (most[:, 3:] <= np.array([J, S]) * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("cycles", [300_000, pytest.param(10_000_000, marks=pytest.mark.soak)])
+def test_rounding_does_not_add_up_and_rest_is_exact(driver: Any, cycles: int) -> None:
+    most = np.zeros(5)
+    assert driver.drift(_address(LIMITS), ctypes.c_long(cycles), _address(most)) == 0
+    assert (most <= LIMITS[1:6] * (1 + 1e-9)).all() and (most[1:4] >= 0.9 * LIMITS[2:5]).all()
