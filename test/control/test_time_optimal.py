@@ -94,6 +94,37 @@ double drift(const double *numbers, long cycles, double *most)
         motion.step();
     return motion.arrived() && motion.state() == eom::JointMotion::State{0.1} ? 0 : 1;
 }
+
+// Largest position of a motion between both limits, whose cycles are slowed down at random for some time at a time.
+double slowed(const double *numbers, long cycles)
+{
+    eom::JointMotion motion;
+    eom::MotionLimits limits;
+    std::copy(numbers, numbers + 8, &limits.lower);
+    motion.configure(limits);
+    unsigned long seed = 1;
+    const auto draw = [&seed](double most) {
+        seed = seed * 6364136223846793005UL + 1442695040888963407UL;
+        return most * static_cast<double>(seed >> 33) / 2147483648.0;
+    };
+    const double parts[] = {1, 0.7, 0.4, 0.2, 0.1, 0}, brakes[] = {0.05, 0.25, 1};
+    double most = 0, part = 1;
+    for (long k = 0, target = 0, change = 0; k < cycles; ++k) {
+        if (k == target) {
+            motion.aim(draw(1) < 0.5 ? limits.lower : limits.upper, draw(1) < 0.3 ? draw(2) - 1 : 0);
+            target += 1 + static_cast<long>(draw(1500));
+        }
+        if (k == change) {
+            part = draw(1) < 0.5 ? 1 : parts[static_cast<int>(draw(6))];
+            change += 1 + static_cast<long>(draw(60));
+        }
+        motion.prepare();
+        motion.propose(part, brakes[static_cast<int>(draw(3))]);
+        motion.step();
+        most = std::max(most, std::fabs(motion.state()[0]));
+    }
+    return most;
+}
 }
 """
 
@@ -110,7 +141,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Any:
     strict = ("-std=gnu++17", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
     succeed(["c++", *strict, "-Iinclude", "-fPIC", "-shared", "driver.cpp", "-o", "driver.so"], folder)
     library = ctypes.CDLL(str(folder / "driver.so"))
-    for name in ("reach", "brake", "drift"):
+    for name in ("reach", "brake", "drift", "slowed"):
         getattr(library, name).restype = ctypes.c_double
     return library
 
@@ -272,3 +303,8 @@ def test_rounding_does_not_add_up_and_rest_is_exact(driver: Any, cycles: int) ->
     most = np.zeros(5)
     assert driver.drift(_address(LIMITS), ctypes.c_long(cycles), _address(most)) == 0
     assert (most <= LIMITS[1:6] * (1 + 1e-9)).all() and (most[1:4] >= 0.9 * LIMITS[2:5]).all()
+
+
+def test_slower_cycles_leave_a_brake_within_limits_of_position(driver: Any) -> None:
+    """One in which the follower does not turn beyond a limit on its way to rest, either."""
+    assert 0.999 < driver.slowed(_address(LIMITS), ctypes.c_long(2_000_000)) <= 1 + 1e-9

@@ -237,9 +237,9 @@ class JointMotion {
             trial_.reach(now_, slower(part), relative(slower(part), bounds(part, now_), 0));
         const Moment next = slowed_ ? trial_.at(h) : plan_.at(time_ + h);
         part_ = part;
-        if (part > 0)
-            escape(next, gentle);
-        else
+        if (part > 0 && !escape(next, gentle) && slowed_ && !leaves(now_))
+            propose(1, gentle); // it is too late for less
+        else if (part == 0)
             escape_.brake(next, next_brake_ = brake_);
     }
     /// Another brake after the cycle that is proposed.
@@ -328,11 +328,12 @@ class JointMotion {
         const double V = limits_.velocity, A = limits_.acceleration;
         return {-V, V, -A, A, limits_.jerk};
     }
-    /// With a part of the acceleration, and less jerk where that does not lead beyond the limit of velocity.
+    /// With a part of the acceleration, and less jerk where that leads neither beyond the limit of velocity nor to a turn.
     Bounds bounds(double part, const Moment &from) const noexcept
     {
         const double V = limits_.velocity, A = part * limits_.acceleration, J = std::sqrt(part) * limits_.jerk;
-        return {-V, V, -A, A, std::fabs(from.v + from.a * std::fabs(from.a) / (2 * J)) <= V ? J : limits_.jerk};
+        const double next = from.v + from.a * std::fabs(from.a) / (2 * J);
+        return {-V, V, -A, A, std::fabs(next) <= V && next * from.v >= 0 ? J : limits_.jerk};
     }
     /// In the frame of a target that moves on in a while, s.
     Bounds relative(const Moment &frame, Bounds most, double horizon) const noexcept
@@ -349,16 +350,17 @@ class JointMotion {
     {
         return std::fabs(target_.a) <= STRONGEST * part * limits_.acceleration ? target_ : Moment{target_.p, target_.v};
     }
-    void escape(const Moment &from, double gentle) noexcept
+    /// Returns whether the brake ends within limits.
+    bool escape(const Moment &from, double gentle) noexcept
     {
-        const auto leaves = [this, &from] {
-            const double end = Rest(from, next_brake_).position;
-            return end != inside(end);
-        };
         next_brake_ = bounds(gentle_ = gentle, from);
-        while (gentle_ < 1 && leaves())
+        bool leaves = this->leaves(from, next_brake_);
+        while (gentle_ < 1 && leaves) {
             next_brake_ = bounds(gentle_ = std::min(2 * gentle_, 1.0), from);
+            leaves = this->leaves(from, next_brake_);
+        }
         escape_.brake(from, next_brake_);
+        return !leaves;
     }
 
     /// Sets a target that moves on in a while, s, without leaving limits.
@@ -409,11 +411,19 @@ class JointMotion {
         }
     }
 
-    /// Whether a stop of a follower ends beyond limits.
-    bool leaves(const Moment &x) const noexcept
+    /// Whether a stop of a follower ends beyond limits, or turns there.
+    bool leaves(const Moment &x) const noexcept { return leaves(x, bounds()); }
+    bool leaves(const Moment &x, const Bounds &brake) const noexcept
     {
-        const double end = Rest(x, bounds()).position;
-        return std::fabs(end - inside(end)) > ROUNDING;
+        const auto beyond = [this](double p) { return std::fabs(p - inside(p)) > ROUNDING; };
+        const Rest rest(x, brake);
+        if (rest.side * x.v < 0) { // too much acceleration is left to rest without a turn
+            const double a = std::fabs(x.a), J = brake.jerk;
+            const double time = (a - std::sqrt(std::max(a * a - 2 * J * std::fabs(x.v), 0.0))) / J;
+            if (beyond(x.with(-rest.side * J).after(time).p))
+                return true;
+        }
+        return beyond(rest.position);
     }
 
     /// Fills the window with what the plan has until a time, and a parabola about it.
