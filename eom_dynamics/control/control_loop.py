@@ -331,7 +331,14 @@ class ControlLoop:
             raise StateError(reason.decode())
 
     def aim(
-        self, now: int, positions: Array, velocities: Array | None = None, times: Array | None = None, origin: int = 0
+        self,
+        now: int,
+        positions: Array,
+        velocities: Array | None = None,
+        times: Array | None = None,
+        origin: int = 0,
+        *,
+        accelerations: Array | None = None,
     ) -> int:
         """Aim at a target from the cycle of a time, ns, on, in place of what leads, see :class:`.OnlineTrajectory`.
 
@@ -341,6 +348,7 @@ class ControlLoop:
             positions: (n,), NaN for joints whose targets stay; of a chunk (K, n).
             velocities: (n,) with which the target moves on.
             times: (K,) of a chunk, s, after ``origin``, ns, 0 for now.
+            accelerations: (n,) of the target.
 
         Returns:
             Why it was refused, a :class:`Refusal`; 0 if it was not.
@@ -348,10 +356,13 @@ class ControlLoop:
         Raises:
             StateError: numbers that are not finite, or times that do not increase.
         """
-        given = [None if x is None else np.ascontiguousarray(x, dtype=float) for x in (times, positions, velocities)]
-        t, q, qd = (None if x is None else x.ctypes.data for x in given)
+        given = [
+            None if x is None else np.ascontiguousarray(x, dtype=float)
+            for x in (times, positions, velocities, accelerations)
+        ]
+        t, q, qd, qdd = (None if x is None else x.ctypes.data for x in given)
         knots = 0 if times is None else len(times)
-        if reason := self._library.loop_post_target(self.address, origin, t, knots, q, qd):
+        if reason := self._library.loop_post_target(self.address, origin, t, knots, q, qd, qdd):
             raise StateError(reason.decode())
         return int(self._library.loop_aim(self.address, now))
 

@@ -110,8 +110,8 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
     """Limits of an arm's online trajectories: those given, those of the robot, or defaults.
 
     The default jerk ramps to the full acceleration A in 1/f, of the lowest frequency f of the links on their springs,
-    but in :data:`RAMP` or V/A where these are shorter. The default snap is S = 2 J/T, with T = :data:`SMOOTHING`, which
-    is the default smoothing, too.
+    but in :data:`RAMP` or V/A where these are shorter. The default snap is S = 2 J/T, with T = :data:`SMOOTHING`.
+    The default smoothing is T, or 1/f where that is shorter: an average over a period removes that frequency.
 
     Args:
         arm: the arm.
@@ -153,7 +153,7 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
         values["jerk"] *= share
         chosen.append(f"jerk {_shown(values['jerk'])} for limits of effort rates")
     default("snap", 2 * values["jerk"] / SMOOTHING)
-    default("smoothing", np.full(n, SMOOTHING))
+    default("smoothing", np.full(n, min(SMOOTHING, 1 / max(frequency, 1 / RAMP))))
     reason = f"a lowest joint frequency of {frequency:.3g} Hz" if frequency else "no joint frequency"
     return MotionLimits(**values, chosen=f"{', '.join(chosen)}, by default for {reason}" if chosen else "")
 
@@ -267,12 +267,18 @@ class OnlineTrajectory:
         self._library.motion_begin(self._address, self.state.ctypes.data, excess.ctypes.data)
         return excess
 
-    def target(self, position: ArrayLike | Mapping[str, float], velocity: ArrayLike | None = None) -> tuple[str, ...]:
+    def target(
+        self,
+        position: ArrayLike | Mapping[str, float],
+        velocity: ArrayLike | None = None,
+        acceleration: ArrayLike | None = None,
+    ) -> tuple[str, ...]:
         """Set the target of the next cycles.
 
         Args:
             position: (n,), or by the name of a joint, where the others rest at their present targets.
             velocity: (n,) with which the target moves on until the next one, or a limit; by default it rests.
+            acceleration: (n,) of the target for the next 0.05 s, if known; not by differences of noisy velocities.
 
         Returns:
             Joints whose targets exceeded limits, and were clamped.
@@ -283,8 +289,12 @@ class OnlineTrajectory:
         """
         names = self.arm.robot.joint_names
         positions, rates = read_target(names, position, velocity)
+        second = np.array(
+            real_array(np.zeros(len(names)) if acceleration is None else acceleration, "acceleration", (len(names),))
+        )
         refuse_degrees(self.arm.robot, positions, self.limits.lower, self.limits.upper, self.state[0])
-        self._library.motion_aim(self._address, None, 0, positions.ctypes.data, rates.ctypes.data)
+        given = (x.ctypes.data for x in (positions, rates, second))
+        self._library.motion_aim(self._address, None, 0, *given)
         return self.limits.exceeded(names, positions, rates)
 
     def follow(self, times: ArrayLike, positions: ArrayLike) -> None:
@@ -304,12 +314,12 @@ class OnlineTrajectory:
         """
         t, q = read_chunk(self.arm.robot.n, times, positions)
         refuse_degrees(self.arm.robot, q, self.limits.lower, self.limits.upper, self.state[0])
-        if reason := self._library.motion_aim(self._address, t.ctypes.data, len(t), q.ctypes.data, None):
+        if reason := self._library.motion_aim(self._address, t.ctypes.data, len(t), q.ctypes.data, None, None):
             raise StateError(reason.decode())
 
     def stop(self) -> None:
         """Come to rest, each joint as soon as it can."""
-        self._library.motion_aim(self._address, None, 0, None, None)
+        self._library.motion_aim(self._address, None, 0, None, None, None)
 
     def step(self, cycles: int | None = None) -> Array:
         """Run a cycle; returns q … qdddd (5, n) at its end, or those (cycles, 5, n) of so many cycles."""

@@ -68,7 +68,7 @@ class Rig:
 
     def target(self, q: Any) -> None:
         given = np.ascontiguousarray(q)
-        assert not self.loop._library.loop_post_target(self.loop.address, 0, None, 0, given.ctypes.data, None)
+        assert not self.loop._library.loop_post_target(self.loop.address, 0, None, 0, given.ctypes.data, None, None)
 
     def stop(self) -> None:
         """Send the empty trajectory."""

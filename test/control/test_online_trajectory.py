@@ -12,10 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from paths import PANDA_BAG
 from refusals import refusals
+from springs import with_springs
 
 import eom_dynamics as eom
+from eom_dynamics.actuators.springs import LinearSpring
+from eom_dynamics.arrays import STATE_NAMES
 from eom_dynamics.control.control_loop import ControlLoop
-from eom_dynamics.control.online_trajectory import RAMP, SMOOTHING, MotionLimits, OnlineTrajectory, motion_limits
+from eom_dynamics.control.online_trajectory import (
+    RAMP,
+    SMOOTHING,
+    MotionLimits,
+    OnlineTrajectory,
+    inertia_and_frequency,
+    motion_limits,
+)
 from eom_dynamics.control.robot_table import RobotTable, limits_of
 from eom_dynamics.control.settings import Status
 
@@ -162,6 +172,53 @@ def test_a_target_that_moves_is_met_without_delay_and_stops_at_the_limit() -> No
     assert online.state[1] == pytest.approx(velocity, abs=1e-9)
     within(online.limits, online.step(4000))
     assert online.state[0] == pytest.approx(1.0, abs=1e-12) and online.arrived
+
+
+def test_accelerations_of_targets_leave_no_error_without_delay() -> None:
+    """Two sines at 100 Hz: also by a loop, and with those of a controller in front."""
+    t, online = 1e-2 * np.arange(300)[:, np.newaxis, np.newaxis], OnlineTrajectory(arm(), limits=GIVEN)
+    w, size = 2 * np.pi * np.array([[0.3], [0.8]]), np.array([[0.3], [0.1]])
+    angle = w * t + np.arange(14).reshape(2, 7)
+    motion = np.stack([(size * w**k * np.sin(angle + k * np.pi / 2)).sum(axis=1) for k in range(3)], axis=1)
+    found = []
+    for count in (2, 3):
+        online.reset(motion[0, 0])
+        errors = []
+        for target in motion:
+            errors.append(online.state[0] - target[0])
+            online.target(*target[:count])
+            online.step(10)
+        within(online.limits, online.state[np.newaxis])
+        found.append(np.sqrt(np.mean(np.square(errors[100:]))))
+    assert found[1] < 2e-4 and found[1] < found[0] / 20
+    for front in (False, True):
+        loop = ControlLoop(RobotTable(arm()))
+        loop.configure(safety="permissive")
+        loop.limit(online.limits, 1e-3)
+        loop.restart(motion[0, 0])
+        errors = []
+        for k, target in enumerate(motion):
+            for i in range(10):
+                now = 10**12 + (10 * k + i) * 10**6
+                if front:
+                    for name, row in zip(STATE_NAMES, target, strict=False):
+                        loop.given[name][:] = row
+                    loop._library.loop_pursue(loop.address)
+                elif i == 0:
+                    assert loop.aim(now, target[0], target[1], accelerations=target[2]) == 0
+                loop.update(now, 1e-3)
+                if i == 0:
+                    errors.append(loop.state[0] - target[0])
+        assert np.sqrt(np.mean(np.square(errors[100:]))) < 8e-4, front  # by a cycle at most
+
+
+def test_the_default_smoothing_is_a_period_of_stiff_springs() -> None:
+    """So that their lowest frequency does not pass; else it is one that costs little delay."""
+    soft = arm()
+    stiff = with_springs(soft.robot, LinearSpring(2e6))
+    assert (motion_limits(soft, GIVEN).smoothing == 0.02).all()
+    _, frequency = inertia_and_frequency(eom.ElasticArm(stiff))
+    assert frequency > 60 and motion_limits(eom.ElasticArm(stiff), GIVEN).smoothing == pytest.approx(1 / frequency)
 
 
 def test_rounding_does_not_add_up() -> None:

@@ -110,7 +110,7 @@ def test_while_commands_go_on_an_arm_that_does_not_follow_takes_no_target(table:
         assert (loop.setpoint["q"] == host.q).all()
     refused = loop.number("refused")
     at = np.ascontiguousarray(host.q)
-    loop._library.loop_post_target(loop.address, 0, None, 0, at.ctypes.data, None)
+    loop._library.loop_post_target(loop.address, 0, None, 0, at.ctypes.data, None, None)
     host.cycle(run=True)
     assert loop.number("refused") == refused + 1 and not loop.number("aiming")
     loop.send_trajectory(through([0.0, 1.0], [host.q, host.q + 0.01]), host.now)
@@ -118,7 +118,7 @@ def test_while_commands_go_on_an_arm_that_does_not_follow_takes_no_target(table:
     assert loop.number("refused") == refused + 2 and not loop.number("playing")
     assert loop.locate(host.now - MS, moved)
     loop.measure(np.stack([host.q, rates]))
-    loop._library.loop_post_target(loop.address, 0, None, 0, at.ctypes.data, None)
+    loop._library.loop_post_target(loop.address, 0, None, 0, at.ctypes.data, None, None)
     host.cycle(run=True)
     assert loop.number("aiming")
     # Where all ends, drives must not go back, either.

@@ -57,7 +57,7 @@ class Sender {
             const auto times = increasing(knots), positions = numbers(std::max<std::size_t>(knots, 1) * n);
             const auto velocities = numbers(n);
             eom_loop_post_target(&loop_, stamp, times.data(), knots, positions.data(),
-                                 below(2) ? velocities.data() : nullptr);
+                                 below(2) ? velocities.data() : nullptr, below(2) ? velocities.data() : nullptr);
             return;
         }
         case 3: {

@@ -153,7 +153,7 @@ class LoopRig:
         rows = [None if x is None else np.ascontiguousarray(x, dtype=float) for x in (times, q, qd)]
         t, positions, velocities = (None if x is None else x.ctypes.data for x in rows)
         count = 0 if rows[0] is None else len(rows[0])
-        reason = self.library.loop_post_target(self.address, origin, t, count, positions, velocities)
+        reason = self.library.loop_post_target(self.address, origin, t, count, positions, velocities, None)
         assert reason is None, reason
         if self.hosted:
             self.library.loop_locate(self.address, self.now, 0)

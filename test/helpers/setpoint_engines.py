@@ -535,7 +535,13 @@ def looped(scene: Scene, *, in_front: bool = False) -> Array:
         elif cycle.target:
             target = cycle.target
             times, velocities = (np.zeros(0) if x is None else x for x in (target.times, target.velocities))
-            of_target = times, len(times), target.positions, velocities if len(velocities) else ctypes.c_void_p()
+            of_target = (
+                times,
+                len(times),
+                target.positions,
+                velocities if len(velocities) else ctypes.c_void_p(),
+                ctypes.c_void_p(),
+            )
             call("post_target", ctypes.c_int64(target.origin), *of_target)
         if cycle.fields is not None:
             call("post_rest", BASE_FIELD in cycle.fields)
@@ -548,7 +554,7 @@ def looped(scene: Scene, *, in_front: bool = False) -> Array:
             loop.given["q"][:], loop.given["qd"][:] = written, rates
             call("pursue")
             if k % 50 == 0:
-                call("post_target", ctypes.c_int64(0), np.zeros(0), 0, np.ones(robot.n), ctypes.c_void_p())
+                call("post_target", ctypes.c_int64(0), np.zeros(0), 0, np.ones(robot.n), *2 * [ctypes.c_void_p()])
         call("run", ctypes.c_int64(now), ctypes.c_double(1e-9 * PERIOD))
         rows.append(row_of_loop(loop))
     return filled(rows)

@@ -73,8 +73,7 @@ class ControlLoop {
     /// the loop runs.
     const char *limit(const std::vector<MotionLimits> &limits, bool synchronised = false)
     {
-        retreat_.positions.assign(limits.size(), 0);
-        retreat_.velocities.assign(limits.size(), 0);
+        retreat_.resize(limits.size());
         checks_.limit(limits);
         return motion_.configure(limits, synchronised);
     }
@@ -180,7 +179,7 @@ class ControlLoop {
         pursues_ = false;
     }
 
-    /// Takes position and velocity of a setpoint as the target of the next cycle, of a controller in front: NaN where the
+    /// Takes position to acceleration of a setpoint as the target of the next cycle, of a controller in front: NaN where the
     /// target of a joint stays. One that repeats is that of the cycles before.
     void pursue(const Setpoint<Robot> &target) noexcept
     {
@@ -704,7 +703,9 @@ class ControlLoop {
                       : at(x.times.back()) < -seconds(LATEST_CHUNK)            ? Refusal::ended
                                                                              : bar;
         // One that moves on is slowed down by the governor.
-        const bool rests = std::all_of(x.velocities.begin(), x.velocities.end(), [](double v) { return v == 0; });
+        bool rests = true;
+        for (std::size_t i = 0; i < x.velocities.size(); ++i)
+            rests = rests && !x.moves_on(i);
         if (why == Refusal::none && rests && !commander_.holds(motion_.rest_of(x))) {
             motion_.stay();
             why = Refusal::overload;

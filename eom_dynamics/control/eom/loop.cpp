@@ -420,20 +420,19 @@ const char *eom_loop_post_spline(eom_loop *loop, int64_t origin, const double *k
 }
 
 const char *eom_loop_post_target(eom_loop *loop, int64_t origin, const double *times, size_t knots, const double *positions,
-                                 const double *velocities)
+                                 const double *velocities, const double *accelerations)
 {
     return on(loop, [=](auto &of) {
         auto &targets = of.loop.targets;
         eom::Target &next = targets.draft(), &last = of.target;
-        const char *reason = next.assign(origin, times, knots, positions, velocities, of.robot.joint_count());
+        const char *reason = next.assign(origin, times, knots, positions, velocities, accelerations,
+                                         of.robot.joint_count());
         if (reason)
             return reason;
         // Targets of other joints that wait count, too.
         for (std::size_t i = 0; i < last.velocities.size() && targets.waiting() && knots == 0; ++i)
-            if (std::isnan(next.positions[i]) && last.times.empty()) {
-                next.positions[i] = last.positions[i];
-                next.velocities[i] = last.velocities[i];
-            }
+            if (std::isnan(next.positions[i]) && last.times.empty())
+                next.take(i, last);
         last = next;
         targets.send();
         return reason;
@@ -523,14 +522,14 @@ void eom_motion_begin(eom_motion *motion, const double *states, double *excess)
 }
 
 const char *eom_motion_aim(eom_motion *motion, const double *times, size_t knots, const double *positions,
-                           const double *velocities)
+                           const double *velocities, const double *accelerations)
 {
     eom::Target x;
     if (!positions) {
         motion->stop();
         return nullptr;
     }
-    const char *reason = x.assign(0, times, knots, positions, velocities, motion->size());
+    const char *reason = x.assign(0, times, knots, positions, velocities, accelerations, motion->size());
     if (!reason)
         motion->take(x, 0);
     return reason;

@@ -183,10 +183,10 @@ const char *eom_loop_post_spline(eom_loop *loop, int64_t origin, const double *k
                                  const double *coefficients, size_t coefficient_count, const size_t *joints,
                                  size_t joint_count);
 
-/* Posts a target, positions and velocities, NULL for zero, of all joints; NaN where the target of a joint stays. Or a chunk:
+/* Posts a target, positions, and velocities and accelerations, NULL for zero, of all joints; NaN where the target of a joint stays. Or a chunk:
  * positions, knots x joints, at times, s, after an origin, 0 for when it is taken. */
 const char *eom_loop_post_target(eom_loop *loop, int64_t origin, const double *times, size_t knots, const double *positions,
-                                 const double *velocities);
+                                 const double *velocities, const double *accelerations);
 
 /* Posts what a tool carries from the next setpoint on: mass, centre of mass, inertia about it as in eom::Body. */
 const char *eom_loop_post_payload(eom_loop *loop, size_t tool, const double *body, double blend_time);
@@ -226,7 +226,7 @@ void eom_motion_begin(eom_motion *motion, const double *states, double *excess);
 /* Takes a target or a chunk as eom_loop_post_target(), with times on the clock of eom_motion_step(); or, without positions,
  * comes to rest. */
 const char *eom_motion_aim(eom_motion *motion, const double *times, size_t knots, const double *positions,
-                           const double *velocities);
+                           const double *velocities, const double *accelerations);
 
 /* Runs cycles, and writes the states at the end of each, cycles x 5 x joints; returns the time of the cycles so far, s. */
 double eom_motion_step(eom_motion *motion, size_t cycles, double *states);

@@ -22,27 +22,47 @@ struct Target {
     std::int64_t origin = 0;
     /// Of a chunk, s; none for a target.
     std::vector<double> times;
-    /// Knots by joints; the target of a joint stays where it is NaN. Velocities are those of a target.
-    std::vector<double> positions, velocities;
+    /// Knots by joints; the target of a joint stays where it is NaN. Velocities and accelerations are those of a target.
+    std::vector<double> positions, velocities, accelerations;
 
-    /// Takes numbers, or returns what is wrong with them; null for velocities of zero. Allocates.
+    /// Prepares for targets of joints. Allocates.
+    void resize(std::size_t joints)
+    {
+        for (std::vector<double> *x : {&positions, &velocities, &accelerations})
+            x->assign(joints, 0);
+    }
+
+    /// Takes numbers, or returns what is wrong with them; null for velocities or accelerations of zero. Allocates.
     const char *assign(std::int64_t stamp, const double *at, std::size_t knots, const double *q, const double *qd,
-                       std::size_t joints)
+                       const double *qdd, std::size_t joints)
     {
         const char *reason = knots > 0 ? TargetPath::objection(at, q, knots, joints) : nullptr;
         for (std::size_t i = 0; i < joints && knots == 0; ++i)
-            if (std::isinf(q[i]) || (qd && !std::isfinite(qd[i])))
+            if (std::isinf(q[i]) || (qd && !std::isfinite(qd[i])) || (qdd && !std::isfinite(qdd[i])))
                 reason = "targets must be finite";
         if (reason)
             return reason;
         origin = stamp;
         times.assign(at, at + knots);
+        resize(joints);
         positions.assign(q, q + std::max<std::size_t>(knots, 1) * joints);
-        velocities.assign(joints, 0);
         if (qd)
-            std::copy(qd, qd + joints, velocities.begin());
+            velocities.assign(qd, qd + joints);
+        if (qdd)
+            accelerations.assign(qdd, qdd + joints);
         return nullptr;
     }
+
+    /// Takes the numbers of a joint.
+    void take(std::size_t i, const Target &x) noexcept
+    {
+        positions[i] = x.positions[i];
+        velocities[i] = x.velocities[i];
+        accelerations[i] = x.accelerations[i];
+    }
+
+    /// Whether a joint moves on.
+    bool moves_on(std::size_t i) const noexcept { return velocities[i] != 0 || accelerations[i] != 0; }
 };
 
 /// Online trajectory of joints, each at its time or synchronised.
@@ -80,11 +100,11 @@ class OnlineTrajectory {
         path_.clear();
         for (std::size_t i = 0; i < size(); ++i) {
             double position = x.positions[i];
-            if (std::isnan(position) || x.velocities[i] != 0)
+            if (std::isnan(position) || x.moves_on(i))
                 filters_[i].reset();
             else
                 position = filters_[i].take(time_, position);
-            joints_[i].aim(std::isnan(position) ? joints_[i].target() : position, x.velocities[i]);
+            joints_[i].aim(std::isnan(position) ? joints_[i].target() : position, x.velocities[i], x.accelerations[i]);
         }
         if (synchronised_) {
             for (JointMotion &joint : joints_)

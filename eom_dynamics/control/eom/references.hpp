@@ -28,7 +28,7 @@ class References {
     }
 
     /// What becomes of derivatives that are missing: jerk and snap are zero, or the slope of the derivative before since the
-    /// last reference; or position and velocity are a target, whose other derivatives are those of the motion to it.
+    /// last reference; or position to acceleration are a target, whose other derivatives are those of the motion to it.
     enum class Missing { zero, fit, target } derivatives = Missing::zero;
     /// Time by which the numbers are ahead, s: the reference is for so much earlier, by the Taylor polynomial.
     double lead = 0;

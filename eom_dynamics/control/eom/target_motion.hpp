@@ -36,8 +36,7 @@ class TargetMotion {
             return "limits of motion cannot change while a target leads";
         if (limits.size() != robot_.joint_count())
             return "limits of motion must be those of all joints";
-        pursued_.positions.resize(limits.size());
-        pursued_.velocities.resize(limits.size());
+        pursued_.resize(limits.size());
         forget_pursued();
         aimed_ = pursued_;
         const State<n> from = brakes_ ? state_of(setpoint()) : State<n>{};
@@ -205,13 +204,13 @@ class TargetMotion {
 
     // --- Targets of a controller in front, which repeats them ---------------------------
 
-    /// Notes position and velocity of a setpoint as the target pursued; returns whether there is one that has changed.
+    /// Notes position to acceleration of a setpoint as the target pursued; returns whether there is one that has changed.
     /// Whether none is infinite is usable().
     bool changes(const Setpoint<Robot> &given) noexcept
     {
         usable_ = true;
         const bool position = note(given.q, pursued_.positions), velocity = note(given.qd, pursued_.velocities);
-        return !limited() || position || velocity;
+        return note(given.qdd, pursued_.accelerations) || !limited() || position || velocity;
     }
 
     bool usable() const noexcept { return usable_; }
