@@ -212,6 +212,23 @@ def test_accelerations_of_targets_leave_no_error_without_delay() -> None:
         assert np.sqrt(np.mean(np.square(errors[100:]))) < 8e-4, front  # by a cycle at most
 
 
+def test_chunks_of_dense_positions_are_followed_through_their_seams() -> None:
+    """Positions of the chunk before are kept as long as averages of the path reach back, with a slow rise of acceleration."""
+    online, path = OnlineTrajectory(arm(), limits=GIVEN | {"jerk": 80.0}), 0.3 * np.ones(7)
+
+    def motion(t: np.ndarray) -> np.ndarray:
+        return path * (1 - np.cos(3 * t[:, np.newaxis]))
+
+    errors = []
+    for k in range(40):
+        begin = 0.1 * k
+        t = begin + np.arange(0, 0.5, 0.01)
+        online.follow(t, motion(t))
+        states = online.step(100)[:, 0]
+        errors.append(states - motion(begin + 1e-3 * np.arange(1, 101)))
+    assert np.abs(errors[5:]).max() < 2e-3
+
+
 def test_the_default_smoothing_is_a_period_of_stiff_springs() -> None:
     """So that their lowest frequency does not pass; else it is one that costs little delay."""
     soft = arm()

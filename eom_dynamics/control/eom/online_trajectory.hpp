@@ -94,7 +94,10 @@ class OnlineTrajectory {
         if (!x.times.empty()) {
             for (TargetFilter &filter : filters_)
                 filter.reset();
-            path_.take(time_, origin, x.times.data(), x.positions.data(), x.times.size());
+            double ramp = 0; // averages of the path reach back by half of it
+            for (const JointMotion &joint : joints_)
+                ramp = std::max(ramp, joint.ramp());
+            path_.take(time_ - ramp / 2, origin, x.times.data(), x.positions.data(), x.times.size());
             return;
         }
         path_.clear();
