@@ -180,6 +180,8 @@ class JointMotion {
     }
     /// Where the follower, and what is commanded, rest after a stop that begins now.
     double rest_position() const noexcept { return Rest(now_, bounds()).position; }
+    /// The same, and where it turns before.
+    std::array<double, 2> brake_positions() const noexcept { return brake_positions(now_, bounds()); }
 
     /// Time from now to the end of the motion to the target, s.
     double left() const noexcept { return std::max(plan_.end() - time_, 0.0) + 2 * delay(); }
@@ -415,15 +417,18 @@ class JointMotion {
     bool leaves(const Moment &x) const noexcept { return leaves(x, bounds()); }
     bool leaves(const Moment &x, const Bounds &brake) const noexcept
     {
-        const auto beyond = [this](double p) { return std::fabs(p - inside(p)) > ROUNDING; };
+        const auto ends = brake_positions(x, brake);
+        return std::any_of(ends.begin(), ends.end(), [this](double p) { return std::fabs(p - inside(p)) > ROUNDING; });
+    }
+    static std::array<double, 2> brake_positions(const Moment &x, const Bounds &brake) noexcept
+    {
         const Rest rest(x, brake);
-        if (rest.side * x.v < 0) { // too much acceleration is left to rest without a turn
-            const double a = std::fabs(x.a), J = brake.jerk;
-            const double time = (a - std::sqrt(std::max(a * a - 2 * J * std::fabs(x.v), 0.0))) / J;
-            if (beyond(x.with(-rest.side * J).after(time).p))
-                return true;
-        }
-        return beyond(rest.position);
+        if (rest.side * x.v >= 0)
+            return {rest.position, rest.position};
+        // Too much acceleration is left to rest without a turn.
+        const double a = std::fabs(x.a), J = brake.jerk;
+        const double time = (a - std::sqrt(std::max(a * a - 2 * J * std::fabs(x.v), 0.0))) / J;
+        return {rest.position, x.with(-rest.side * J).after(time).p};
     }
 
     /// Fills the window with what the plan has until a time, and a parabola about it.

@@ -43,8 +43,6 @@ class TargetMotion {
         if (const char *reason = motion_.configure(limits, synchronised))
             return reason;
         period_ = std::llround(motion_.joint(0).period() * 1e9);
-        for (std::size_t i = 0; i < limits.size(); ++i)
-            accelerations_[i] = limits[i].acceleration;
         if (brakes_)
             take_over(from);
         return nullptr;
@@ -63,11 +61,9 @@ class TargetMotion {
         take_over(from);
         for (std::size_t i = 0; i < motion_.size(); ++i) {
             const double lower = robot_.lower.q[i], upper = robot_.upper.q[i], last = commander_.output.setpoint.q[i];
-            const double rest = motion_.joint(i).rest_position(), v = from[1][i];
-            const bool inside = last >= lower && last <= upper;
-            const bool brakes = Limits<Robot>::can_brake(v, accelerations_[i], Limits<Robot>::room(robot_, i, from[0][i], v));
-            if (inside && !(brakes && rest >= lower - BEYOND && rest <= upper + BEYOND))
-                return false;
+            for (const double position : motion_.joint(i).brake_positions())
+                if (last >= lower && last <= upper && !(position >= lower - BEYOND && position <= upper + BEYOND))
+                    return false;
         }
         return true;
     }
@@ -230,7 +226,7 @@ class TargetMotion {
 
   private:
     using Scalar = typename Robot::Scalar;
-    /// Excess over limits of a motion before, beyond which its jerk and snap are left out, and then accelerations beyond limits.
+    /// Excess over limits of a motion before, beyond which its jerk and snap are left out.
     static constexpr double LARGEST_EXCESS = 1;
     /// Distance beyond a limit of position that is rounding, rad or m.
     static constexpr double BEYOND = 1e-6;
@@ -260,7 +256,6 @@ class TargetMotion {
     const Commander<Robot> &commander_;
     const Robot &robot_;
     OnlineTrajectory motion_;
-    std::array<double, n> accelerations_{};
     Governor<Robot> governor_;
     bool leads_ = false, brakes_ = false, usable_ = true;
     // Target of a controller in front that was taken last.
