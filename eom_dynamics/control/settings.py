@@ -110,7 +110,7 @@ RESUMING = 0.01
 """From rest, in which an arm that is held may accelerate to its next setpoint, s."""
 
 SMOOTHING = 0.02
-"""Default length of the third average of the motion to targets, s."""
+"""Default length of both averages of the motion to targets, s."""
 
 CONSTANTS = {name: x for name, x in list(globals().items()) if name.isupper()}
 """All of these, with which the headers are filled in."""

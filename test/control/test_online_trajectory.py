@@ -213,7 +213,7 @@ def test_accelerations_of_targets_leave_no_error_without_delay() -> None:
 
 
 def test_chunks_of_dense_positions_are_followed_through_their_seams() -> None:
-    """Positions of the chunk before are kept as long as averages of the path reach back, with a slow rise of acceleration."""
+    """Positions of the chunk before are kept as long as averages of the path reach back."""
     online, path = OnlineTrajectory(arm(), limits=GIVEN | {"jerk": 80.0}), 0.3 * np.ones(7)
 
     def motion(t: np.ndarray) -> np.ndarray:
