@@ -87,7 +87,7 @@ void prepare_targets()
 {
     tested().limit(std::vector<eom::MotionLimits>(n, {-1, 1, 2, 10, 200, 1e4, 0.01, 1e-3}));
     for (int k = 0; k < 3; ++k) {
-        tested().targets.draft().assign(0, nullptr, 0, std::array<double, n>{}.data(), nullptr, n);
+        tested().targets.draft().assign(0, nullptr, 0, std::array<double, n>{}.data(), nullptr, nullptr, n);
         tested().targets.send();
         tested().aim(0);
     }
