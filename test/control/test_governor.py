@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from loop_rig import LoopRig, Record
 from springs import with_springs
 
 import eom_dynamics as eom
@@ -15,6 +16,7 @@ from eom_dynamics.actuators.springs import CubicSpring, DampedSpring, LinearSpri
 from eom_dynamics.control.control_loop import ControlLoop, Refusal
 from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.control.robot_table import RobotTable, limits_of
+from eom_dynamics.trajectory import Spline
 
 PERIOD = 1_000_000
 LIMITED = ("tau", "taud", "motor_velocity", "motor_effort")
@@ -62,10 +64,9 @@ FAMILY: Mapping[str, tuple[Any, dict[str, float], float]] = {
 class Driven:
     """A loop that leads an arm to random targets, and the largest shares of its limits."""
 
-    def __init__(self, name: str, **settings: Any) -> None:
-        make, limits, mass = FAMILY[name]
-        self.arm = eom.ElasticArm(make())
-        self.limits = motion_limits(self.arm, limits)
+    def __init__(self, robot: eom.Robot, motion: Mapping[str, Any], mass: float = 0.0, **settings: Any) -> None:
+        self.arm = eom.ElasticArm(robot)
+        self.limits = motion_limits(self.arm, motion)
         self.loop = ControlLoop(RobotTable(self.arm))
         self.loop.configure(**{"safety": "permissive"} | settings)
         if mass:
@@ -75,6 +76,12 @@ class Driven:
         self.ends = {x: numbers[f"upper.{x}"] for x in LIMITED}
         self.now, self.shares, self.states = 10**12, dict.fromkeys(LIMITED, 0.0), np.zeros((5, self.arm.robot.n))
         self.least = 1.0
+
+    @classmethod
+    def of(cls, name: str, **settings: Any) -> "Driven":
+        """One of the family."""
+        make, limits, mass = FAMILY[name]
+        return cls(make(), limits, mass, **settings)
 
     def run(self, cycles: int) -> None:
         for _ in range(cycles):
@@ -106,15 +113,81 @@ class Driven:
 )
 def test_commands_stay_within_limits(name: str, seed: int) -> None:
     """Of efforts, rates and motors, over random targets amid motion, which exceed them without a governor."""
-    driven = Driven(name)
+    driven = Driven.of(name)
     driven.wander(seed, 12)
     assert max(driven.shares.values()) <= 1.0, driven.shares
     assert driven.least < 1.0
     for k, x in enumerate(("velocity", "acceleration", "jerk", "snap"), start=1):
         assert (driven.states[k] <= getattr(driven.limits, x) * (1 + 1e-9)).all(), x
-    free = Driven(name, limits="ignore")
+    free = Driven.of(name, limits="ignore")
     free.wander(seed, 12)
     assert max(free.shares.values()) > 1.0, free.shares
+
+
+def random_case(seed: int) -> tuple[eom.Robot, dict[str, Any]]:
+    """A packaged arm, by chance with springs of 3 to 25 Hz, and random limits of efforts, rates and the motion."""
+    draw = np.random.default_rng(seed)
+    robot = eom.load_robot(str(draw.choice(["sea_planar_2r", "vsa_planar_2r", "iiwa", "panda", "ur5e", "planar_2r"])))
+    dynamics, states = eom.Dynamics(robot), draw.uniform(-2.5, 2.5, (100, robot.n))
+    inertia = np.max(np.diagonal(dynamics.mass_matrix(states), axis1=1, axis2=2), axis=0)
+    springs = np.array([x.spring for x in robot.joints])
+    rotors = np.array([x.rotor_inertia for x in robot.joints])
+    if robot.name != "vsa_planar_2r" and draw.random() < 0.75:
+        stiffness = np.maximum((2 * np.pi * draw.uniform(3, 25)) ** 2 * inertia, 50.0)
+        kind, growth = draw.integers(3), draw.uniform(1, 50)
+        springs = np.array(
+            [(LinearSpring(k), CubicSpring(k, k * growth), DampedSpring(k, 0.005 * k))[kind] for k in stiffness]
+        )
+        rotors = inertia * draw.uniform(0.1, 1)
+    acceleration = draw.uniform(2, 25)
+    gravity = np.max(np.abs(dynamics.gravity(states)), axis=0)
+    effort = gravity * draw.uniform(1.15, 3) + inertia * acceleration * draw.uniform(0.1, 1) + 0.5
+    rate = effort * draw.uniform(3, 40)
+    given = draw.random(2) < (0.7, 0.5)
+    effort, rate = (np.where(known, x, np.inf) for known, x in zip(given, (effort, rate), strict=True))
+    joints = (
+        replace(
+            joint, spring=springs[i], rotor_inertia=rotors[i], limits=replace(joint.limits, effort=a, effort_rate=b)
+        )
+        for i, (joint, a, b) in enumerate(zip(robot.joints, effort.tolist(), rate.tolist(), strict=True))
+    )
+    limits: dict[str, Any] = {"velocity": draw.uniform(0.8, 4), "acceleration": acceleration}
+    if draw.random() < 0.5:
+        limits["jerk"] = acceleration * draw.uniform(8, 120)
+        limits["snap"] = limits["jerk"] * draw.uniform(20, 250)
+    if draw.random() < 0.5:
+        limits["smoothing"] = draw.choice([0.0, 0.003, 0.005, 0.01, 0.02, 0.05])
+    robot = replace(robot, joints=tuple(joints))
+    most = limits_of(eom.ElasticArm(robot))
+    for name, row in (("velocity", "qd"), ("acceleration", "qdd"), ("jerk", "qddd")):
+        if name in limits and f"upper.{row}" in most:
+            limits[name] = np.minimum(limits[name], most[f"upper.{row}"] / 1.0001)
+    return robot, limits
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_arms_go_to_random_targets_within_limits(seed: int) -> None:
+    """With soft, stiff and damped springs, and limits of jerk and snap far beyond those of the motors."""
+    robot, limits = random_case(seed)
+    driven = Driven(robot, limits, limits="refuse")
+    driven.wander(seed, 12)
+    assert max(driven.shares.values()) <= 1.0, driven.shares
+
+
+def test_motor_efforts_by_snap_slow_a_motion_down_that_takes_over() -> None:
+    """Amid a trajectory, with a limit of snap that takes four times the effort of a motor."""
+    limits = {"velocity": 2.0, "acceleration": 20.0, "jerk": 2000.0, "snap": 4e5, "smoothing": 0.005}
+    rig = LoopRig("sea_planar_2r", "permissive", targets=limits, limits="refuse")
+    rig.restart(np.zeros(2))
+    ends = np.zeros((5, 2, 2))
+    ends[0, 1] = 0.3
+    rig.trajectory(Spline([0.0, 2.0], ends))
+    rig.cycles(400)
+    rig.target(np.zeros(2))
+    rig.cycles(1500)
+    record = Record(rig)
+    assert (record.code == 0).all() and record.setpoint["qd"][399, 0] > 0 and rig.number("arrived")
+    assert "motor effort" in slowed(rig.loop)
 
 
 @pytest.mark.soak
@@ -122,7 +195,7 @@ def test_commands_stay_within_limits(name: str, seed: int) -> None:
 @pytest.mark.parametrize("name", FAMILY)
 def test_commands_stay_within_limits_for_long(name: str) -> None:
     for seed in range(1, 4):
-        driven = Driven(name)
+        driven = Driven.of(name)
         driven.wander(seed, 150)
         assert max(driven.shares.values()) <= 1.0, (seed, driven.shares)
 
@@ -179,7 +252,7 @@ def test_a_target_is_refused_where_the_arm_cannot_rest_with_what_it_is_to_carry(
 
 def test_a_motion_to_a_target_slows_down_for_a_payload_that_is_to_come() -> None:
     """It was broken off: what began without it became heavy on its way."""
-    driven = Driven("ur5e", limits="refuse")
+    driven = Driven.of("ur5e", limits="refuse")
     driven.loop.carry(eom.Payload(8.0), 0.5)
     driven.loop.restart(np.array([0.0, -1.5, 0.0, 0.0, 0.0, 0.0]))
     assert driven.loop.aim(driven.now, np.array([0.0, 1.5, 0.0, 0.0, 0.0, 0.0])) == 0
@@ -223,7 +296,7 @@ def test_streams_below_limits_are_untouched_and_those_beyond_recover(rate: int, 
 
 def test_what_slows_down_a_motion_is_told() -> None:
     """With the joint and its limit; no more once a target comes at full acceleration again."""
-    driven = Driven("ur5e with 5 kg")
+    driven = Driven.of("ur5e with 5 kg")
     driven.loop.restart(np.zeros(6))
     assert driven.loop.aim(driven.now, np.full(6, 0.01)) == 0
     driven.run(500)

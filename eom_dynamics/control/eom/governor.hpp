@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "commander.hpp"
@@ -15,24 +16,31 @@
 namespace eom {
 
 /// Chooses each cycle of an online motion: as planned, where the arm can brake after it with all commands within limits; else
-/// slower, the joint whose limit is exceeded first; else as the brake that was possible after the cycle before.
+/// slower, with a factor of acceleration and jerk for the joint whose limit is exceeded, or for all.
 ///
 /// A brake is predicted with what the averages know already: each joint has the gentlest one that ends within its limits of
-/// position. What motion adds to a command at rest beyond limits fits where it takes less than half of what is left.
+/// position. Factors are those with which a motion is within limits until it rests, and grow as soon as it would be with more;
+/// while targets follow each other, and where it cannot be, those that leave a brake. What motion adds to a command at rest beyond
+/// limits fits where it takes less than half of what is left.
 template <class Robot>
 class Governor {
   public:
-    /// Share of limits that predicted commands have, and where springs are damped or friction slides, whose transients are not
-    /// predicted; the one below which a
-    /// part of these is looked at in turn, and the one above which there are instants between.
-    static constexpr double MOST = 0.99, MOST_SETTLED = 0.97, CALM = 0.5, CLOSE = 0.9;
-    /// Parts of the acceleration that are tried; and the least that is told, for a brake.
-    static constexpr std::array<double, 4> PARTS{0.7, 0.4, 0.2, 0.1};
-    static constexpr double LEAST = 0.05;
-    /// Parts of the acceleration with which brakes are tried, the gentlest first.
+    /// Share of limits that predicted commands have; where springs are damped; and where friction slides, whose transients are not
+    /// predicted.
+    static constexpr double MOST = 0.99, MOST_FILTERED = 0.98, MOST_SETTLED = 0.97;
+    /// Shares below which commands are looked at by fours and twos, in turn, of snaps above which parts of a brake are looked at from their begin, and
+    /// of commands above which there are instants between.
+    static constexpr double CALM = 0.5, BUSY = 0.75, SNAPS = 0.1, CLOSE = 0.9;
+    /// Least factor, and what a factor is cut by, and grows by, at once; cycles until it may grow again.
+    static constexpr double LEAST = 0.05, CUT = 0.9, GROWTH = 1.25;
+    static constexpr int MOST_CUTS = 24, PAUSE = 8;
+    /// Time constant of growth while targets follow each other, at most that far apart, s.
+    static constexpr double RECOVERS = 0.02, APART = 0.1;
+    /// Parts of acceleration and jerk with which brakes are tried, the gentlest first; the last has jerks that count.
     static constexpr std::array<double, 3> BRAKES{0.05, 0.25, 1};
-    /// Instants within the window of the averages, and from its end to that of the brake.
-    static constexpr std::size_t NEAR = 8, FAR = 8, TURNS = 2;
+    /// Instants within the window of the averages, at least and at most, and from its end to that of a motion, or of a brake among
+    /// others that all are beyond limits.
+    static constexpr std::size_t NEAR = 8, NEAR_MOST = 16, FAR = 8, LONG = 32, TURNS = 4;
     /// Time over which what is told is averaged, s.
     static constexpr double TOLD = 0.1;
     /// Time after which a motion that hardly goes on comes to rest, s.
@@ -44,7 +52,8 @@ class Governor {
             voltage_[1][i] = robot.voltage_limit[i];
             voltage_[0][i] = -voltage_[1][i];
         }
-        most_ = robot.filters() || robot.slides() ? MOST_SETTLED : MOST;
+        factors_.fill(1);
+        most_ = robot.slides() ? MOST_SETTLED : robot.filters() ? MOST_FILTERED : MOST;
         const auto finite = [](Scalar x) { return std::isfinite(x); };
         for (const Row &row : rows())
             limited_ = limited_ || std::any_of(row.high, row.high + row.count, finite);
@@ -54,13 +63,16 @@ class Governor {
     void restart() noexcept
     {
         known_ = false;
+        factors_.fill(1);
         part_ = least_ = 1;
     }
 
-    /// Takes note of a new target.
-    void aim() noexcept
+    /// Takes note of a target, which is the same as before, or a new one.
+    void aim(bool is_new) noexcept
     {
         stuck_ = 0;
+        if (is_new)
+            follows_ = std::exchange(since_, 0) < APART;
         if (part_ > 1 - LEAST)
             part_ = least_ = 1;
     }
@@ -76,15 +88,25 @@ class Governor {
     /// with what tools are to carry.
     void choose(OnlineTrajectory &motion, const Commander<Robot> &commander, bool ignores) noexcept
     {
+        const double h = motion.joint(0).period();
+        since_ += h;
+        for (double &time : hot_)
+            time -= h;
         if (ignores || !limited_ || motion.rests()) {
             known_ = false;
+            factors_.fill(1);
             return;
         }
-        motion.propose(1, BRAKES[0]);
-        const double part = fitting_part(motion, commander);
-        part_ += (std::max(part, LEAST) - part_) * std::min(1.0, motion.joint(0).period() / TOLD);
+        for (std::size_t i = 0; i < motion.size(); ++i)
+            now_[i] = static_cast<Scalar>(motion.joint(i).state()[0]);
+        beyond_ = -1;
+        prepare(commander);
+        if (!known_)
+            weigh_snaps(motion);
+        const double part = fitting(motion, commander);
+        part_ += (std::max(part, LEAST) - part_) * std::min(1.0, h / TOLD);
         least_ = std::min(least_, part_);
-        stuck_ = part_ < 2 * LEAST ? stuck_ + motion.joint(0).period() : 0;
+        stuck_ = part_ < 2 * LEAST ? stuck_ + h : 0;
         if (stuck_ > STUCK) { // the target leads to where the arm cannot rest
             stuck_ = 0;
             motion.stop();
@@ -94,6 +116,7 @@ class Governor {
 
   private:
     using Scalar = typename Robot::Scalar;
+    using Way = JointMotion::Way;
 
     struct Outcome {
         Command<Robot> command;
@@ -105,9 +128,10 @@ class Governor {
         std::size_t count;
     };
 
-    std::array<Row, 6> rows() const noexcept
+    std::array<Row, 6> rows() const noexcept { return rows(moving_, resting_); }
+    std::array<Row, 6> rows(const Outcome &moving, const Outcome &resting) const noexcept
     {
-        const auto &x = moving_.command, &y = resting_.command;
+        const auto &x = moving.command, &y = resting.command;
         const auto &low = robot_.lower, &high = robot_.upper;
         const auto row = [](const auto &a, const auto &b, const auto &from, const auto &to) {
             return Row{a.data(), b.data(), from.data(), to.data(), a.size()};
@@ -115,81 +139,186 @@ class Governor {
         return {row(x.tau, y.tau, low.tau, high.tau), row(x.taud, y.taud, low.taud, high.taud),
                 row(x.motor_velocity, y.motor_velocity, low.motor_velocity, high.motor_velocity),
                 row(x.motor_effort, y.motor_effort, low.motor_effort, high.motor_effort),
-                row(moving_.shafts.voltage, resting_.shafts.voltage, voltage_[0], voltage_[1]),
-                row(moving_.shafts.sum, resting_.shafts.sum, low.motor_sum, high.motor_sum)};
+                row(moving.shafts.voltage, resting.shafts.voltage, voltage_[0], voltage_[1]),
+                row(moving.shafts.sum, resting.shafts.sum, low.motor_sum, high.motor_sum)};
     }
 
-    /// Proposes the largest part of the acceleration that fits, and returns it.
-    double fitting_part(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
+    /// Proposes a cycle that fits with the largest factors, and returns the least of these; 0 for a brake.
+    double fitting(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
     {
-        if (fits(motion, commander))
-            return 1;
-        const std::size_t first = limit_ >= 2 && limit_ < 5 ? robot_.motor_joint[place_] : place_;
-        for (const bool together : {motion.together(), true}) {
-            for (const double part : PARTS) {
-                together ? motion.propose(part, BRAKES[0]) : motion.joint(first).propose(part, BRAKES[0]);
-                if (fits(motion, commander))
-                    return part;
-            }
-            if (together)
-                break;
-            motion.joint(first).propose(0, 1);
-            if (fits(motion, commander))
-                return 0;
+        const bool follows = (follows_ && since_ < APART) || motion.follows();
+        const auto before = factors_;
+        const auto try_all = [&](double growth) {
+            for (std::size_t i = 0; i < motion.size(); ++i)
+                factors_[i] = std::min(1.0, before[i] * growth);
+            return proposed_fits(motion, commander) && (follows || way_fits(motion, commander, Way::plan));
+        };
+        if (least_factor() < 1 && ++paused_ > (follows ? 0 : PAUSE)) {
+            paused_ = 0;
+            if (follows ? try_all(1 + motion.joint(0).period() / RECOVERS) : try_all(1 / LEAST) || try_all(GROWTH))
+                return least_factor();
+            factors_ = before;
+            paused_ = -PAUSE;
         }
-        motion.propose(0);
-        if (known_ || fits(motion, commander))
-            return 0;
-        motion.propose(PARTS.back());
-        return PARTS.back();
+        if (proposed_fits(motion, commander))
+            return least_factor();
+        bool safe = false;
+        auto kept = factors_;
+        for (int k = 0; k < MOST_CUTS && cut(motion); ++k) {
+            const bool fit = proposed_fits(motion, commander);
+            if (fit && !safe)
+                kept = factors_;
+            safe = safe || fit;
+            if (fit && (follows || way_fits(motion, commander, Way::plan)))
+                return least_factor();
+        }
+        if (safe) {
+            factors_ = kept;
+            proposed_fits(motion, commander);
+            return least_factor();
+        }
+        brake(motion, commander);
+        return 0;
     }
 
-    /// Whether the cycle that is proposed leaves one of some brakes within limits.
+    /// Proposes a cycle of the brake that was possible after the cycle before, or of the one with the least share of limits.
+    void brake(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
+    {
+        motion.propose(0);
+        double least = known_ ? most_of_brake(motion, commander) : std::numeric_limits<double>::infinity(), best = 0;
+        if (least <= 1)
+            return;
+        for (const double gentle : BRAKES) {
+            motion.brake(gentle);
+            if (const double most = most_of_brake(motion, commander); most < least) {
+                least = most;
+                best = gentle;
+            }
+        }
+        best > 0 ? motion.brake(best) : motion.propose(0);
+        known_ = true;
+    }
+
+    /// Largest share of a limit over the brake that is proposed.
+    double most_of_brake(const OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
+    {
+        const double h = motion.joint(0).period();
+        double window = 0, length = 0, most = 0;
+        for (std::size_t i = 0; i < motion.size(); ++i) {
+            window = std::max(window, 2 * motion.joint(i).delay() + h);
+            length = std::max(length, motion.joint(i).length(Way::brake));
+        }
+        const auto near = std::max(1L, std::lround(window / h));
+        begin(commander);
+        for (long k = 1; k <= near + static_cast<long>(LONG); ++k) {
+            const double share = static_cast<double>(k - near) / LONG;
+            command_fits(motion, commander, k <= near ? k : std::lround((window + length * share * share) / h), Way::brake);
+            most = std::max(most, share_);
+        }
+        return most;
+    }
+
+    double least_factor() const noexcept { return *std::min_element(factors_.begin(), factors_.end()); }
+
+    /// Cuts the factor of the joint whose limit was exceeded last, or of all; returns whether there was one to cut.
+    bool cut(const OnlineTrajectory &motion) noexcept
+    {
+        const std::size_t joint = limit_ >= 2 && limit_ < 5 ? robot_.motor_joint[place_] : place_;
+        const bool all = motion.together() || factors_[joint] <= LEAST;
+        bool less = false;
+        for (std::size_t i = 0; i < motion.size(); ++i)
+            if ((all || i == joint) && factors_[i] > LEAST) {
+                factors_[i] = std::max(CUT * factors_[i], LEAST);
+                less = true;
+            }
+        return less;
+    }
+
+    void propose(OnlineTrajectory &motion) noexcept
+    {
+        for (std::size_t i = 0; i < motion.size(); ++i)
+            motion.joint(i).propose(factors_[i], BRAKES[0]);
+    }
+
+    /// Whether the cycle with these factors leaves one of some brakes within limits.
+    bool proposed_fits(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
+    {
+        propose(motion);
+        return fits(motion, commander);
+    }
     bool fits(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
     {
-        for (const double gentle : BRAKES) {
-            motion.escape(gentle);
-            if (brake_fits(motion, commander))
-                return true;
+        for (std::size_t k = 0; k < BRAKES.size(); ++k) {
+            motion.escape(BRAKES[k]);
+            if (way_fits(motion, commander, Way::brake, k))
+                return known_ = true;
         }
         return false;
     }
 
-    /// At instants over the window of the averages, and over the brake, and about the one with the largest share of a limit.
-    bool brake_fits(const OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
+    /// At instants over the window of the averages, and until the end of a motion, and about the one with the largest share of a
+    /// limit.
+    bool way_fits(const OnlineTrajectory &motion, const Commander<Robot> &commander, Way way, std::size_t which = BRAKES.size()) noexcept
     {
         const double h = motion.joint(0).period();
-        double window = 0, brake = 0;
+        double window = 0, length = 0, shorter = 0;
         for (std::size_t i = 0; i < motion.size(); ++i) {
-            window = std::max(window, 2 * motion.joint(i).delay());
-            brake = std::max(brake, motion.joint(i).escape_time());
+            window = std::max(window, 2 * motion.joint(i).delay() + h);
+            length = std::max(length, motion.joint(i).length(way));
+            shorter = std::max(shorter, motion.joint(i).shorter());
         }
-        const bool calm = calm_ && known_;
-        calm_ = true;
+        const bool brake = way == Way::brake;
+        // Far from limits, instants are looked at in turn.
+        const std::size_t stride = !brake || !known_ || last_most_ >= BUSY ? 1 : last_most_ >= CALM ? 2 : TURNS;
+        begin(commander);
         turn_ = (turn_ + 1) % TURNS;
-        double most = 0, where = 0, apart = 0;
+        double most = 0, latest = 0, where = 0, apart = 0, last = 0, change = 0;
         const auto passes = [&](double time, double spacing) {
-            const bool fit = command_fits(motion, commander, std::max(std::lround(time / h), 1L));
-            calm_ = calm_ && fit && share_ < CALM;
-            if (share_ > most) {
-                most = share_;
+            const bool fit = command_fits(motion, commander, std::max(std::lround(time / h), 1L), way);
+            change = std::max(change, std::fabs(share_ - std::exchange(last, share_)));
+            most = std::max(most, share_);
+            if (share_ > latest && time > window) { // within the window, all instants are looked at
+                latest = share_;
                 where = time;
                 apart = spacing;
             }
             return fit;
         };
-        for (std::size_t k = 0; k < NEAR + FAR; ++k) {
-            if (calm && calm_ && k % TURNS != turn_)
-                continue;
-            // Denser at the begin of the brake, where jerks change.
-            const double share = (static_cast<double>(k) - NEAR + 1) / FAR;
-            const double time = k < NEAR ? window * static_cast<double>(k + 1) / NEAR : window + brake * share * share * share;
-            const double spacing = k < NEAR ? window / NEAR : brake * share * share * 3 / FAR;
-            if (!passes(time, spacing))
+        // As dense as snaps need that change within the shorter average.
+        const auto near = std::clamp(static_cast<std::size_t>(2 * window / shorter), NEAR, NEAR_MOST);
+        const auto found = [&] {
+            if (!passes(h, h))
                 return false;
+            for (std::size_t k = 0; k < near + FAR; ++k) {
+                if (most < BUSY && k % stride != turn_ % stride)
+                    continue;
+                // Denser at the begin of the brake, where jerks change; others in turn.
+                const double share = (static_cast<double>(k + 1 - near) - turn_ / 4.0) / FAR, count = static_cast<double>(near);
+                const double time = k < near ? window * static_cast<double>(k + 1) / count : window + length * share * share * share;
+                const double spacing = k < near ? window / count : length * share * share * 3 / FAR;
+                if (!passes(time, spacing))
+                    return false;
+            }
+            if (const double hot = brake ? hot_[which] : 0; hot > window) {
+                const double step = std::max(2 * h, (hot - window) / 8); // towards the largest share
+                if (!passes(hot, step) || (latest > BUSY && !(passes(hot - step, step) && passes(hot + step, step))))
+                    return false;
+            }
+            if (brake && motion.joint(0).jerk_part(BRAKES[which]) * snaps_ < SNAPS)
+                return true;
+            bool fit = true;
+            for (std::size_t i = 0; i < motion.size(); ++i)
+                motion.joint(i).visit(way, [&](double time) { fit = fit && passes(time, shorter); });
+            return fit;
+        };
+        const bool fit = found();
+        if (brake) {
+            last_most_ = most;
+            hot_[which] = latest > CALM ? where : 0;
         }
-        if (most <= CLOSE)
-            return known_ = true;
+        if (!fit || most + change / 2 <= CLOSE)
+            return fit;
+        begin(commander);
         for (double time = h; time <= window + h / 2; time += h) // the snap changes within some cycles
             if (!passes(time, h))
                 return false;
@@ -199,29 +328,78 @@ class Governor {
                 if (!passes(middle + side, apart))
                     return false;
         }
-        return known_ = true;
+        return true;
     }
 
-    bool command_fits(const OnlineTrajectory &motion, const Commander<Robot> &commander, long cycles) noexcept
+    /// Finds the largest share of a limit that the largest jerks and snaps add to a command at rest.
+    void weigh_snaps(OnlineTrajectory &motion) noexcept
     {
         State<Robot::joints> state{};
         for (std::size_t i = 0; i < motion.size(); ++i) {
-            const JointMotion::State at = motion.joint(i).predicted(cycles);
-            for (std::size_t n = 0; n < state.size(); ++n)
-                state[n][i] = at[n];
+            state[0][i] = motion.joint(i).state()[0];
+            state[3][i] = motion.joint(i).largest_jerk();
+            state[4][i] = motion.joint(i).largest_snap();
         }
+        take(state, setpoint_);
+        compute(moving_);
+        setpoint_.qddd = setpoint_.qdddd = {};
+        compute(resting_);
+        snaps_ = 0;
+        for (const Row &row : rows())
+            for (std::size_t i = 0; i < row.count; ++i)
+                snaps_ = std::fmax(snaps_, std::fabs(row.moving[i] - row.resting[i]) / row.high[i]);
+        for (std::size_t i = 0; i < motion.size(); ++i)
+            motion.joint(i).spare(1 / snaps_);
+    }
+
+    /// Takes wrench, stiffness, payload and base of the present setpoint.
+    void prepare(const Commander<Robot> &commander) noexcept
+    {
         setpoint_ = commander.output.setpoint;
         setpoint_.Pd = setpoint_.Pdd = {};
         setpoint_.deflection.fill(Robot::settled);
         setpoint_.friction_state = Robot::settled_friction;
-        share_ = 0;
-        return fits(state) && !(commander.blending() && commander.foresee(setpoint_) && !fits(state));
     }
 
-    /// Whether the command of a state is within its share of limits.
-    bool fits(const State<Robot::joints> &state) noexcept
+    bool command_fits(const OnlineTrajectory &motion, const Commander<Robot> &commander, long cycles, Way way) noexcept
+    {
+        State<Robot::joints> state{};
+        for (std::size_t i = 0; i < motion.size(); ++i) {
+            const JointMotion::State at = motion.joint(i).predicted(cycles, way);
+            for (std::size_t n = 0; n < state.size(); ++n)
+                state[n][i] = at[n];
+        }
+        if (setpoint_.loaded)
+            prepare(commander);
+        share_ = 0;
+        const double time = static_cast<double>(cycles) * motion.joint(0).period();
+        return fits(state, time) && !(commander.blending() && commander.foresee(setpoint_) && !fits(state, time));
+    }
+
+    /// Begins with the deflections of damped springs at present.
+    void begin(const Commander<Robot> &commander) noexcept
+    {
+        if (!robot_.filters())
+            return;
+        since_begin_ = 0;
+        before_ = commander.output.command;
+        deflection_ = commander.output.setpoint.deflection;
+    }
+
+    /// Whether the command of a state, at a time from now, s, is within its share of limits. Deflections of damped springs follow
+    /// from the state before, and are those without transient where that is later.
+    bool fits(const State<Robot::joints> &state, double time) noexcept
     {
         take(state, setpoint_);
+        setpoint_.deflection.fill(Robot::settled);
+        if (robot_.filters() && time > since_begin_) {
+            robot_.inverse_dynamics(setpoint_, moving_.command);
+            const std::array<Scalar, 1> step{static_cast<Scalar>(time - since_begin_)};
+            robot_.filtered(deflection_, before_, moving_.command, step, setpoint_.deflection);
+            deflection_ = setpoint_.deflection;
+            before_ = moving_.command;
+            since_begin_ = time;
+        }
         compute(moving_);
         double most = 0;
         for (const Row &row : rows())
@@ -231,6 +409,7 @@ class Governor {
         if (!(most > 1))
             return true;
         setpoint_.qd = setpoint_.qdd = setpoint_.qddd = setpoint_.qdddd = {};
+        setpoint_.deflection.fill(Robot::settled);
         compute(resting_);
         return has_room();
     }
@@ -241,8 +420,8 @@ class Governor {
         robot_.drive(y.command, y.shafts);
     }
 
-    /// Whether what motion adds to a command at rest is within limits, or takes less than half of what is left at rest; else the
-    /// limit and place are kept.
+    /// Whether what motion adds to a command at rest is within limits, or takes less than half of what is left at rest, and rest is
+    /// not further beyond limits than at present; else the limit and place are kept.
     bool has_room() noexcept
     {
         double least = 1;
@@ -253,7 +432,8 @@ class Governor {
                 const double most = std::max(most_, (rest / limit + 1) / 2);
                 if (!(x / limit > most))
                     continue;
-                if (const double share = (most * limit - rest) / (x - rest); share < least) {
+                const double share = rest / limit > 1 && rest / limit > beyond() ? 0 : (most * limit - rest) / (x - rest);
+                if (share < least) {
                     least = share;
                     place_ = i;
                     limit_ = k;
@@ -262,15 +442,45 @@ class Governor {
         return least == 1;
     }
 
+    /// Largest share of a limit that rest takes at present.
+    double beyond() noexcept
+    {
+        if (beyond_ < 0) {
+            Outcome rest;
+            setpoint_.q = now_;
+            compute(rest);
+            beyond_ = 0;
+            for (const Row &row : rows(rest, rest))
+                for (std::size_t i = 0; i < row.count; ++i)
+                    beyond_ = std::fmax(beyond_, row.moving[i] / (row.moving[i] > 0 ? row.high : row.low)[i]);
+        }
+        return beyond_;
+    }
+
     const Robot &robot_;
     bool limited_ = false;
     double most_ = MOST;
-    // Whether the last commands predicted were far from limits; whether a brake is known to be possible; what is looked at next.
-    bool calm_ = false, known_ = false;
+    // Largest share of limits over the last brake; whether one is known to be possible; what is looked at next.
+    double last_most_ = 1;
+    bool known_ = false;
     std::size_t turn_ = 0;
-    // Largest share of a limit in the last command predicted.
-    double share_ = 0;
-    // Part of the acceleration, averaged, and the least one; place and limit that it is for.
+    // Of the command predicted before: its time from now, s, efforts and deflections of damped springs.
+    double since_begin_ = 0;
+    Command<Robot> before_;
+    JointVector<Robot> deflection_{};
+    // Positions at present, and the largest share of a limit at rest there, < 0 where it is unknown.
+    JointVector<Robot> now_{};
+    double beyond_ = -1;
+    // When the largest shares of limits were over brakes, s from now.
+    std::array<double, BRAKES.size()> hot_{};
+    // Largest share of a limit in the last command predicted, and that of the largest snaps.
+    double share_ = 0, snaps_ = 0;
+    // Factors of the joints, and cycles without growth; whether targets follow each other, and the time since the last, s.
+    std::array<double, Robot::joints> factors_{};
+    int paused_ = 0;
+    bool follows_ = false;
+    double since_ = 1;
+    // The least factor, averaged, and the least of these; place and limit that it is for.
     double part_ = 1, least_ = 1, stuck_ = 0;
     std::size_t place_ = 0, limit_ = 0;
     Setpoint<Robot> setpoint_;

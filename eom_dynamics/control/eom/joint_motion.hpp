@@ -65,6 +65,10 @@ class JointMotion {
     double period() const noexcept { return limits_.period; }
     /// Delay of the averages, half their length, s.
     double delay() const noexcept { return (short_ + long_) / 2; }
+    /// Length of the shorter one, s, and the largest jerk and snap behind both.
+    double shorter() const noexcept { return short_; }
+    double largest_jerk() const noexcept { return limits_.jerk; }
+    double largest_snap() const noexcept { return 2 * limits_.jerk / long_; }
     /// Time in which the acceleration rises, s.
     double ramp() const noexcept { return limits_.acceleration / limits_.jerk; }
     const State &state() const noexcept { return state_; }
@@ -183,6 +187,15 @@ class JointMotion {
     /// The same, and where it turns before.
     std::array<double, 2> brake_positions() const noexcept { return brake_positions(now_, bounds()); }
 
+    /// Part of jerk with one of the acceleration: where limits have many times more room for jerk and snap than these take, more of
+    /// it; where less, that of a slower clock.
+    void spare(double room) noexcept { room_ = room; }
+    double jerk_part(double part) const noexcept
+    {
+        const double root = std::sqrt(part);
+        return part * std::clamp(room_, root, 1 / root);
+    }
+
     /// Time from now to the end of the motion to the target, s.
     double left() const noexcept { return std::max(plan_.end() - time_, 0.0) + 2 * delay(); }
 
@@ -244,14 +257,32 @@ class JointMotion {
         else if (part == 0)
             escape_.brake(next, next_brake_ = brake_);
     }
+    /// Proposes a cycle of a brake that begins with it, with a part of the acceleration, or more as above.
+    void brake(double gentle) noexcept
+    {
+        slowed_ = true;
+        part_ = 0;
+        escape(now_, gentle);
+        trial_.brake(now_, next_brake_);
+        escape_.brake(trial_.at(limits_.period), next_brake_);
+    }
     /// Another brake after the cycle that is proposed.
     void escape(double gentle) noexcept
     {
         if (part_ > 0 && gentle_ < gentle)
             escape(escape_.at(0), gentle);
     }
-    /// Time of that brake, s.
-    double escape_time() const noexcept { return escape_.end(); }
+    /// Plan or brake after the cycle that is proposed: its length, s; and calls f with the time at which each of its pieces, within
+    /// the averages, has its largest snap.
+    enum class Way { plan, brake };
+    double length(Way way) const noexcept { return of(way).end() - begin_of(way); }
+    template <class F>
+    void visit(Way way, F &&f) const noexcept
+    {
+        for (std::size_t i = 0; i < of(way).size(); ++i)
+            if (const double t = of(way).time_of(i) - begin_of(way); t > 0)
+                f(t + delay());
+    }
 
     /// A cycle: the state at its end.
     void step() noexcept
@@ -299,10 +330,11 @@ class JointMotion {
         differences();
     }
 
-    /// Predicts the state after so many cycles, by the brake after the one that is proposed.
-    State predicted(long k) const noexcept
+    /// Predicts the state after so many cycles, by the plan, or the brake after the cycle that is proposed.
+    State predicted(long k, Way way) const noexcept
     {
         const auto few = static_cast<long>(few_), many = static_cast<long>(many_);
+        const auto moment = [this, way](long cycles) { return this->moment(cycles, way); };
         const Moment x[] = {moment(k), moment(k - few), moment(k - many), moment(k - few - many)};
         const long middle = (few + many) / 2;
         const Moment y = moment(k - middle), z = moment(k - (few + many - middle));
@@ -330,12 +362,13 @@ class JointMotion {
         const double V = limits_.velocity, A = limits_.acceleration;
         return {-V, V, -A, A, limits_.jerk};
     }
-    /// With a part of the acceleration, and less jerk where that leads neither beyond the limit of velocity nor to a turn.
+    /// With a part of acceleration, and one of jerk, where that leads neither beyond the limit of velocity nor to a turn.
     Bounds bounds(double part, const Moment &from) const noexcept
     {
-        const double V = limits_.velocity, A = part * limits_.acceleration, J = std::sqrt(part) * limits_.jerk;
-        const double next = from.v + from.a * std::fabs(from.a) / (2 * J);
-        return {-V, V, -A, A, std::fabs(next) <= V && next * from.v >= 0 ? J : limits_.jerk};
+        const double V = limits_.velocity, A = part * limits_.acceleration, speed = std::fabs(from.v);
+        const double room = std::max(from.v * from.a > 0 ? V - speed : speed, 0.0);
+        const double least = from.a != 0 ? from.a * from.a / (2 * room) : 0;
+        return {-V, V, -A, A, std::min(std::max(jerk_part(part) * limits_.jerk, least), limits_.jerk)};
     }
     /// In the frame of a target that moves on in a while, s.
     Bounds relative(const Moment &frame, Bounds most, double horizon) const noexcept
@@ -472,10 +505,13 @@ class JointMotion {
                       (a.a - b.a - c.a + d.a) * scale};
     }
 
-    /// The follower so many cycles later, by the brake, or earlier.
-    Moment moment(long cycles) const noexcept
+    const FollowerPlan &of(Way way) const noexcept { return way == Way::brake ? escape_ : slowed_ ? trial_ : plan_; }
+    /// When it begins on its way: a brake after the next cycle.
+    double begin_of(Way way) const noexcept { return way == Way::brake ? -limits_.period : slowed_ ? 0 : time_; }
+    /// The follower so many cycles later, or earlier.
+    Moment moment(long cycles, Way way) const noexcept
     {
-        return cycles > 0 ? escape_.at(limits_.period * static_cast<double>(cycles - 1))
+        return cycles > 0 ? of(way).at(begin_of(way) + limits_.period * static_cast<double>(cycles))
                           : ring_[head_ + std::min(static_cast<std::size_t>(-cycles), window_)].end;
     }
 
@@ -490,8 +526,8 @@ class JointMotion {
     double origin_ = 0, first_ = 0, second_ = 0;
     // Cycles since the follower has reached its target.
     std::size_t quiet_ = 0;
-    // Largest velocity relative to the target.
-    double pace_ = 0;
+    // Largest velocity relative to the target; and room for jerk and snap.
+    double pace_ = 0, room_ = 1;
     FollowerPlan plan_;
     // Cycle that is proposed, if it is slower, and the brake after it; their parts of the acceleration; bounds of that brake, and
     // of the one after the last cycle.

@@ -88,8 +88,8 @@ class OnlineTrajectory {
     const JointMotion &joint(std::size_t i) const noexcept { return joints_[i]; }
 
     /// Takes targets, clamped to the limits; or a chunk, its time 0 at a time(), s: from its first time on, it is followed
-    /// instead of targets, and of the rest of the chunks before; at its end it rests.
-    void take(const Target &x, double origin) noexcept
+    /// instead of targets, and of the rest of the chunks before; at its end it rests. Returns whether it changes something.
+    bool take(const Target &x, double origin) noexcept
     {
         if (!x.times.empty()) {
             for (TargetFilter &filter : filters_)
@@ -98,16 +98,19 @@ class OnlineTrajectory {
             for (const JointMotion &joint : joints_)
                 ramp = std::max(ramp, joint.ramp());
             path_.take(time_ - ramp / 2, origin, x.times.data(), x.positions.data(), x.times.size());
-            return;
+            return true;
         }
         path_.clear();
+        bool changes = false;
         for (std::size_t i = 0; i < size(); ++i) {
             double position = x.positions[i];
             if (std::isnan(position) || x.moves_on(i))
                 filters_[i].reset();
             else
                 position = filters_[i].take(time_, position);
-            joints_[i].aim(std::isnan(position) ? joints_[i].target() : position, x.velocities[i], x.accelerations[i]);
+            const double before = joints_[i].target();
+            joints_[i].aim(std::isnan(position) ? before : position, x.velocities[i], x.accelerations[i]);
+            changes = changes || joints_[i].target() != before;
         }
         if (synchronised_) {
             for (JointMotion &joint : joints_)
@@ -116,6 +119,7 @@ class OnlineTrajectory {
             for (JointMotion &joint : joints_)
                 joint.pace(longest);
         }
+        return changes;
     }
 
     /// Time from now to the end of all motion, s.
@@ -189,6 +193,11 @@ class OnlineTrajectory {
         for (JointMotion &joint : joints_)
             joint.propose(part, gentle);
     }
+    void brake(double gentle) noexcept
+    {
+        for (JointMotion &joint : joints_)
+            joint.brake(gentle);
+    }
     void escape(double gentle) noexcept
     {
         for (JointMotion &joint : joints_)
@@ -201,6 +210,8 @@ class OnlineTrajectory {
         return std::all_of(joints_.begin(), joints_.end(), [](const JointMotion &joint) { return joint.rests(); });
     }
     bool together() const noexcept { return synchronised_ || !path_.empty(); }
+    /// Whether targets move on, or are on a path.
+    bool follows() const noexcept { return !path_.empty() || moves_on(); }
 
     /// Runs the cycle that is proposed, without allocation.
     void step() noexcept

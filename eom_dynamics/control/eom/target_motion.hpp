@@ -104,8 +104,7 @@ class TargetMotion {
     void take(const Target &x, std::int64_t origin, std::int64_t now) noexcept
     {
         time_ = std::max(time_, now - (motion_.arrived() ? std::min(period_, LONGEST_RESPONSE_STEP) : LONGEST_RESPONSE_STEP));
-        motion_.take(x, motion_.time() + seconds(origin - time_ + left_));
-        governor_.aim();
+        governor_.aim(motion_.take(x, motion_.time() + seconds(origin - time_ + left_)));
     }
 
     /// Moves the whole target of each continuous joint by whole turns, to be nearest to the target before, or at a time of a

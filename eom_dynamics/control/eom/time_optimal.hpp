@@ -126,7 +126,9 @@ class FollowerPlan {
         piece_[1] = second;
     }
 
-    /// Time until the last piece, s.
+    /// Number of pieces, the begin of one, and of the last one, s.
+    std::size_t size() const noexcept { return count_; }
+    double time_of(std::size_t piece) const noexcept { return begin_[piece]; }
     double end() const noexcept { return begin_[count_ - 1]; }
     Moment at(double t) const noexcept { return piece_[index(t)].after(t - begin_[index(t)]); }
 
