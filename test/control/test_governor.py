@@ -187,7 +187,7 @@ def test_motor_efforts_by_snap_slow_a_motion_down_that_takes_over() -> None:
     rig.cycles(1500)
     record = Record(rig)
     assert (record.code == 0).all() and record.setpoint["qd"][399, 0] > 0 and rig.number("arrived")
-    assert "motor effort" in slowed(rig.loop)
+    assert "motor effort" in rig.loop.text("slowed")
 
 
 @pytest.mark.soak

@@ -214,6 +214,7 @@ class TargetMotion {
     {
         std::copy(pursued_.positions.begin(), pursued_.positions.end(), aimed_.positions.begin());
         std::copy(pursued_.velocities.begin(), pursued_.velocities.end(), aimed_.velocities.begin());
+        std::copy(pursued_.accelerations.begin(), pursued_.accelerations.end(), aimed_.accelerations.begin());
         return aimed_;
     }
 
