@@ -179,7 +179,7 @@ def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
         write_between_marks(PERFORMANCE, "machine", facts_markdown(facts))
         write_between_marks(PERFORMANCE, "promises", bars_markdown([bar for each in shared for bar in each.bars]))
         for section in shared:
-            write_section(PERFORMANCE, section, promises=False)  # which are in the table of all
+            write_section(PERFORMANCE, section)
         written.add(PERFORMANCE)
     return sorted(written)
 

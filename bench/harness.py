@@ -36,13 +36,13 @@ from eom_dynamics.tools.provenance import cpuinfo, processor
 DOCS = Path(__file__).parents[1] / "docs"
 
 RESULTS = Path(__file__).parent / "results"
-"""Folder of the full results; documentation pages quote promises and at most one small table."""
+"""Folder of the full results, with what was promised; documentation pages quote at most one small table."""
 
 FIGURES = DOCS.parent / "build" / "bench.json"
 """All results of the last run."""
 
-# Of a table that a document has, of words below it, and of promises that are listed.
-_MOST_ROWS, _MOST_COLUMNS, _MOST_WORDS, _MOST_BARS = 4, 9, 60, 3
+# Of a table that a document has, and of words below it.
+_MOST_ROWS, _MOST_COLUMNS, _MOST_WORDS = 4, 9, 60
 
 # Text is not markup: names of tests have brackets.
 CONSOLE = Console(width=140, markup=False)
@@ -149,15 +149,12 @@ class Section:
             CONSOLE.print(sentence)
         show_bars(self.bars)
 
-    def summary(self, *, promises: bool = True) -> str:
-        """Promises in Markdown, and the first table with its short text if it is small."""
+    def summary(self) -> str:
+        """The first table with its short text in Markdown, if it is small."""
         size = (_MOST_ROWS, _MOST_COLUMNS)
         small = [x for x in self.tables[:1] if len(x.rows) <= size[0] and len(x.columns) <= size[1]]
         text = [x for x in self.text if small and len(x.split()) <= _MOST_WORDS]
-        bars = self.bars if len(self.bars) <= _MOST_BARS else [bar for bar in self.bars if not bar.kept]
-        kept = len(self.bars) - len(bars)
-        counted = [Bar(f"{kept} {'others' if bars else 'promises'}", "as promised", True)] if kept else []
-        return replace(self, tables=small, text=text, bars=[*bars, *counted] if promises else []).markdown()
+        return replace(self, tables=small, text=text, bars=[]).markdown()
 
     def markdown(self) -> str:
         """The section in Markdown, without its title."""
@@ -201,20 +198,14 @@ def write_between_marks(path: Path, name: str, text: str) -> None:
 
 
 def write_section(
-    document: Path,
-    section: Section,
-    source: str = "",
-    *,
-    facts: str = "",
-    results: Path = RESULTS,
-    promises: bool = True,
+    document: Path, section: Section, source: str = "", *, facts: str = "", results: Path = RESULTS
 ) -> None:
     """Write the summary of a section into a document, and all of it, and where it is from, into a folder."""
     results.mkdir(exist_ok=True)
     whole = "\n\n".join(filter(None, [facts, section.markdown(), source]))
     (results / f"{section.name}.md").write_text(f"# {section.title}\n\n{whole}\n", encoding="utf-8")
     link = f"[All figures](../bench/results/{section.name}.md)"
-    text = "\n\n".join(filter(None, [section.summary(promises=promises), f"{link}."]))
+    text = "\n\n".join(filter(None, [section.summary(), f"{link}."]))
     write_between_marks(document, section.name, text)
 
 

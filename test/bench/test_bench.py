@@ -72,7 +72,7 @@ def test_markdown() -> None:
     )
 
 
-def test_a_document_has_promises_and_a_small_first_table(tmp_path: Path) -> None:
+def test_a_document_has_a_small_first_table_and_the_results_all(tmp_path: Path) -> None:
     document, rows = tmp_path / "page.md", [(str(k), "1") for k in range(20)]
     document.write_text("<!-- bench a: begin -->\n<!-- bench a: end -->\n", encoding="utf-8")
     tables = [harness.Table("small", ("x", "y"), rows[:2]), harness.Table("large", ("x", "y"), rows)]
@@ -80,7 +80,7 @@ def test_a_document_has_promises_and_a_small_first_table(tmp_path: Path) -> None
         section = harness.Section("a", "A", ["Text."], first, [harness.Bar("fast", "1 s", True)])
         harness.write_section(document, section, "`make bench`.", results=tmp_path)
         page, whole = (path.read_text(encoding="utf-8") for path in (document, tmp_path / "a.md"))
-        assert "| fast | 1 s | met |" in page and "large" not in page and ("small" in page) is (first is tables)
+        assert "promised" not in page and "large" not in page and ("small" in page) is (first is tables)
         assert "[All figures](../bench/results/a.md)." in page and "`make bench`." not in page
         assert "large" in whole and "small" in whole and "`make bench`." in whole and "| fast | 1 s | met |" in whole
 
