@@ -27,6 +27,7 @@ OUTPUTS = {
     "minimum_time": r"velocity and effort: 0\.4\d+ s.*all limits: 0\.6\d+ s.*acceleration of .*within the limits",
     "singularities": r"exact: joint rates up to 1\d\d rad/s\ndamped: joint rates up to 8\.\d+ rad/s\n"
     r".*knee, ankle \[-0\.3333  0\.6667 -0\.3333\].*inverse of J: joint angles off by .*e\+.*inverse: .* 0\.14 rad",
+    "swinging_tool": r"rings at 3\.9\d Hz.*q: 0\.\d+ s, swings by 6\.\d mm .*τ/K: 0\.\d+ s, swings by 0\.\d+ mm after",
     "tool_path": r"solved after \d steps, .*pose: off by \S+e-1[3-9].*within the limits",
     "trajectory_limits": r"as planned, 0.80 s: beyond the limits\n.*slowed down by 1\.\d+, .*within the limits",
 }
@@ -34,8 +35,9 @@ OUTPUTS = {
 
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_example(name: str, capsys, monkeypatch) -> None:
-    if "matplotlib" in (EXAMPLES / f"{name}.py").read_text():
-        pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    for library in ("matplotlib", "mujoco"):
+        if library in (EXAMPLES / f"{name}.py").read_text():
+            pytest.importorskip(library, reason=f"{library} is not installed")
     monkeypatch.setattr("sys.argv", [name])
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     assert re.search(OUTPUTS[name], capsys.readouterr().out, re.DOTALL)
@@ -167,7 +169,7 @@ NAMES = {"fr3": "fr3", "lbr": "iiwa7", "ur5e": "ur", "odrive": "odrive_arm"}
 
 def test_every_driver_has_both_files_and_a_column() -> None:
     files = {f"{name}_{kind}.yaml" for name in JOINTS for kind in ("robot", "controllers")}
-    assert {path.name for path in DRIVERS.iterdir()} == files | {"mit_mode.py"}  # a bridge, without ros2_control
+    assert {path.name for path in DRIVERS.glob("*.*")} == files | {"mit_mode.py"}  # a bridge, without ros2_control
     assert " | ".join(f"`{name}`" for name in JOINTS) in (DOCS / "drivers.md").read_text(encoding="utf-8")
 
 

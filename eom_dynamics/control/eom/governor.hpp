@@ -293,7 +293,7 @@ class Governor {
                 if (most < BUSY && k % stride != turn_ % stride)
                     continue;
                 // Denser at the begin of the brake, where jerks change; others in turn.
-                const double share = (static_cast<double>(k + 1 - near) - turn_ / 4.0) / FAR, count = static_cast<double>(near);
+                const double share = (static_cast<double>(k + 1 - near) - static_cast<double>(turn_) / TURNS) / FAR, count = static_cast<double>(near);
                 const double time = k < near ? window * static_cast<double>(k + 1) / count : window + length * share * share * share;
                 const double spacing = k < near ? window / count : length * share * share * 3 / FAR;
                 if (!passes(time, spacing))

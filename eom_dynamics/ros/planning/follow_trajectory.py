@@ -512,7 +512,7 @@ class _Execution:
             self.end(codes.INVALID_GOAL, reason)
             return
         deviation = [x - y for x, y in zip(desired, actual, strict=False)]
-        deviation[0] = _to_nearest_turn(self._node, plan.names, deviation[0])
+        deviation[:1] = [_to_nearest_turn(self._node, plan.names, x) for x in deviation[:1]]
         if self._finished:
             violation = plan.goal.violation(deviation) if plan.goal.any else ""
             # With a state of now, unless there never was one: the robot may have died on the way.

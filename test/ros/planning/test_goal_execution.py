@@ -45,7 +45,7 @@ def execution(ros):
     from eom_dynamics.ros.planning.follow_trajectory import GoalMotion, _Execution
 
     def start(feedback):
-        node, goal, unheard = Mock(), Mock(is_cancel_requested=False), {}
+        node, goal, unheard = Mock(arm=None), Mock(is_cancel_requested=False), {}
         node.get_clock().now.return_value = SimpleNamespace(nanoseconds=10**9 + 7 * 10**8, to_msg=Mock())
         kind = SimpleNamespace(Feedback=feedback, Result=SimpleNamespace(INVALID_GOAL=INVALID_GOAL, SUCCESSFUL=0))
         motion = through([0.0, 0.5, 1.0], np.zeros((3, 2)))
