@@ -34,11 +34,12 @@ OUTPUTS = {
 
 
 @pytest.mark.parametrize("name", OUTPUTS)
-def test_example(name: str, capsys, monkeypatch) -> None:
+def test_example(name: str, capsys, monkeypatch, tmp_path) -> None:
     for library in ("matplotlib", "mujoco"):
         if library in (EXAMPLES / f"{name}.py").read_text():
             pytest.importorskip(library, reason=f"{library} is not installed")
     monkeypatch.setattr("sys.argv", [name])
+    monkeypatch.chdir(tmp_path)  # where one writes its picture
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     assert re.search(OUTPUTS[name], capsys.readouterr().out, re.DOTALL)
 

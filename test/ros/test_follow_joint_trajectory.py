@@ -107,6 +107,7 @@ def test_each_goal_of_a_burst_is_answered(at_home):
 
 def test_a_goal_that_is_answered_too_late_does_not_stop_the_next_one(at_home):
     node = at_home.node
+    node.spin(3.0)  # in which a planning node has patience, so that both discover each other
     at_home.statuses.clear()
     goal = FollowJointTrajectory.Goal(trajectory=joint_trajectory(NAMES, [0.0, 0.5], [HOME, HOME]))
     node.process.process.send_signal(signal.SIGSTOP)
