@@ -117,8 +117,9 @@ class FollowTrajectory:
         self._unheard: dict[str, float] = {}
         self._heard: dict[str, int] = {}
         self._looked = node.get_clock().now().nanoseconds
-        # When a motion of somebody else was played last, on the monotonic clock, s.
-        self._other_played = -math.inf
+        # When a motion of somebody else was played last, on the monotonic clock, s; and the goal that ended last, whose
+        # motion may still be reported.
+        self._other_played, self._ended = -math.inf, ""
         self._action: ActionServer | None = None
         try:
             from control_msgs.action import FollowJointTrajectory
@@ -231,6 +232,7 @@ class FollowTrajectory:
             execution.end(self.kind.Result.SUCCESSFUL, "the motion under way stops, as the goal has no points")
         code, text = await execution.done
         del self._executions[execution.name]
+        self._ended = execution.name
         trajectory.points.clear()  # the server keeps the goal for a quarter of an hour, for each collection of garbage
         if execution.is_cancelled:
             goal.canceled()
@@ -352,10 +354,10 @@ class FollowTrajectory:
         return Spline(motion.t, states)
 
     def _on_path_time(self, message: TimeReference) -> None:
-        if (execution := self._executions.get(message.source)) is None:
-            self._other_played = time.monotonic()
-        else:
+        if (execution := self._executions.get(message.source)) is not None:
             execution.on_path_time(message)
+        elif message.source != self._ended:
+            self._other_played = time.monotonic()
 
     def _on_status(self, status: TrajectoryStatus) -> None:
         for name, execution in tuple(self._executions.items()):

@@ -199,6 +199,20 @@ def test_the_identity_of_a_motion_is_the_uuid_of_its_goal(server):
     assert server._publish.call_args.args[2] == execution.name
 
 
+def test_a_late_report_of_a_goal_that_has_ended_is_of_no_other_motion(server):
+    """After a cancel, the next goal waits until the arm rests, and is not planned from a motion under way."""
+    from trajectory_msgs.msg import JointTrajectoryPoint
+
+    goal, execution, coroutine = begun(server, JointTrajectoryPoint())
+    server._cancel(goal)
+    end(coroutine)
+    for source, others in ((execution.name, False), ("another", True)):
+        server._on_path_time(Mock(source=source))
+        begun(server, JointTrajectoryPoint())
+        server.jobs[-1]()
+        assert server._planned.call_args.args[2] is others
+
+
 def test_the_executor_waits_for_the_plan_of_one_goal_only(server):
     from trajectory_msgs.msg import JointTrajectoryPoint
 
