@@ -330,7 +330,7 @@ def _smoothings(section: Section, arm: ElasticArm) -> None:
 class Drawing(NamedTuple):
     """A stream by hand, of the tip of sea_planar_2r: points (K, 2), m, which arrive, and joint angles at the start.
 
-    The motion of the stream is that of the hand.
+    The reference is the motion of the hand.
     """
 
     points: Array
@@ -359,7 +359,7 @@ def drawing() -> Drawing:
 
 
 def write_picture(path: Path) -> None:
-    """Draw what three generators make of a stream by hand: paths of the tip, and its distance from their references.
+    """Draw paths of the tip, as three generators make them of positions by hand, and distances from references.
 
     With the springs of the file, and with stiffer ones.
     """

@@ -16,14 +16,14 @@ from eom_dynamics.trajectory.pose_spline import _blended
 WAYPOINTS, DENSE, PLANNED, FEW = 5, 800, 80, 10
 JITTER, CORNER = 2e-4, 0.1  # of positions, and distance of a blend from its corner, rad
 DURATION, TIME = 0.03, 1.5
-"""Largest relative difference of durations, and processor time over that of ten points of the path."""
+"""Largest allowed difference of durations from those of unrounded paths, relative, and ratio of processor times."""
 
 REPEATS = 3
 CHORDS = 40_000
 
 
 def planned_paths(section: Section, settings: Settings) -> None:
-    """Compare durations, deviations and processor times with those of unrounded paths and of ten points."""
+    """Compare motions along rounded paths with motions along the unrounded paths, and along ten of their points."""
     count = 1 if settings.quick else 5
     arm, found = ElasticArm(load_robot("panda")), dict[str, list[tuple[float, float, float]]]()
     for seed in range(count):
