@@ -12,11 +12,13 @@ import importlib
 import inspect
 import itertools
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import eom_dynamics as eom
+from eom_dynamics.actuators.entries import declared_entries
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "eom_dynamics"
@@ -265,15 +267,33 @@ def _topics(node: str) -> list[str]:
 
 
 def robot_file_page() -> str:
-    """The commented file of ``eom_dynamics inspect --template``."""
+    """The commented file of ``eom_dynamics inspect --template``, and a table of the entries that classes declare."""
+    from eom_dynamics.robot.description import Description, JointDescription
     from eom_dynamics.tools.inspect.template import TEMPLATE
 
+    head = "| entry | unit or values | default | meaning |\n|---|---|---|---|"
     return (
         "# Robot file\n\nAll entries of a parameter file of a robot, as `eom_dynamics inspect --template` prints them;"
         " entries that are commented out are optional. [Load your robot](../robots.md) explains them,"
         " [Actuators](../actuators.md) those of springs and motors.\n\n"
-        f"```yaml\n{TEMPLATE.rstrip()}\n```\n"
+        f"```yaml\n{TEMPLATE.rstrip()}\n```\n\n"
+        f"## Of joints\n\n{head}\n" + "\n".join(_entry_rows(JointDescription, "")) + "\n\n"
+        f"## Of the robot\n\n{head}\n" + "\n".join(_entry_rows(Description, "")) + "\n"
     )
+
+
+def _entry_rows(kind: type, before: str) -> Iterator[str]:
+    """Rows of the entries that a class declares, and of those of its parts."""
+    for each in declared_entries(kind):
+        name = ".".join(x for x in (before, each.entry.section, each.name) if x)
+        if declared_entries(each.kind):
+            yield from [] if each.entry.is_inline else [f"| `{name}` | | | {_escaped(each.entry.meaning)} |"]
+            yield from _entry_rows(each.kind, before if each.entry.is_inline else name)
+        elif not each.entry.is_inline:
+            default = each.entry.file_default or each.default
+            known = isinstance(default, (str, float)) and str(default) not in ("nan", "inf", "-inf")
+            values = " or ".join(f"`{x}`" for x in each.entry.options) or each.entry.unit
+            yield f"| `{name}` | {values} | {default if known else ''} | {_escaped(each.entry.meaning)} |"
 
 
 def example_page() -> str:

@@ -15,6 +15,7 @@ from scipy.interpolate import CubicSpline
 from urdf_arms import urdf_arm
 
 import eom_dynamics as eom
+from eom_dynamics.actuators.entries import written_entries
 from eom_dynamics.actuators.parallel_springs import (
     PARALLEL_LAWS,
     Anchors,
@@ -286,7 +287,7 @@ def test_urdf_with_additions(tmp_path: Path) -> None:
     (joint,) = hip(tmp_path, "constant_effort: -2.0, parallel_spring: {stiffness: 5.0}").joints
     assert joint.constant_effort == -2.0
     assert joint.parallel_spring is not None
-    assert joint.parallel_spring.entries() == {"type": "linear", "stiffness": 5.0, "rest_position": 0.0}
+    assert written_entries(joint.parallel_spring) == {"type": "linear", "stiffness": 5.0}
     gas = f"parallel_spring: {{type: gas, force: 300.0, stroke: 0.2, force_ratio: 1.4, {ANCHORED}}}"
     (joint,) = hip(tmp_path, gas).joints
     assert joint.parallel_spring is not None
@@ -299,7 +300,7 @@ def test_urdf_with_additions(tmp_path: Path) -> None:
         ("{stiffness: 5.0, rest: 1.0}", "continuous", "parallel_spring.rest: unknown entry"),
         ("{type: variable, stiffness: 5.0}", "continuous", "parallel_spring.type: must be one of cubic"),
         (f"{{stiffness: 5.0, {ANCHORED}}}", "prismatic", "anchors: a prismatic joint has none"),
-        (f"{{stiffness: 5.0, rest_position: 0.1, {ANCHORED}}}", "revolute", "rest_position: unknown entry"),
+        (f"{{stiffness: 5.0, rest_position: 0.1, {ANCHORED}}}", "revolute", "rest_position: anchors have none"),
         (f"{{stiffness: 5.0, {ANCHORED.replace('0.2', '0.5')}}}", "revolute", "anchors.link: must differ from parent"),
         (f"{{stiffness: 5.0, {ANCHORED.replace('0.2', '-1.0')}}}", "revolute", "anchors.link: must be pos"),
         ("{type: gas, force: 5.0, stroke: 0.1, force_ratio: 0.9}", "revolute", "force_ratio: must be greater than 1"),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..arrays import Array, Scalar
 from ..elementary import clipped, exp_times
 from ..jet import Jet
 from ..jet_functions import exponential, hyperbolic_tangent
+from .entries import Entry
 from .friction import FRICTIONLESS, Friction
 from .parameters import not_negative, positive, refuse
 
@@ -31,8 +32,10 @@ class Gear:
         smoothing_power: P_0 > 0, W.
     """
 
-    efficiency: float | Array = 1.0
-    smoothing_power: float | Array = 0.1
+    efficiency: Annotated[float | Array, Entry("of the gear", "", "positive", example=0.9)] = 1.0
+    smoothing_power: Annotated[
+        float | Array, Entry("power scale of the change from driving to braking", "W", "positive")
+    ] = 0.1
 
     def __post_init__(self) -> None:
         """Check parameters; raises ParameterError unless 0 < eta <= 1 and P_0 > 0."""
@@ -64,6 +67,11 @@ LOSSLESS = Gear()
 """Gear without loss."""
 
 
+def _limit(name: str, unit: str, example: float) -> Entry:
+    """Entry of a limit of the motor before the gear."""
+    return Entry(f"largest {name} of the motor", unit, "positive", name=name, section="limits", example=example)
+
+
 @dataclass(frozen=True, eq=False)
 class Motor:
     """DC motor, or the equivalent of another kind, each parameter one number or (m,) for m motors.
@@ -78,13 +86,15 @@ class Motor:
         torque_limit, speed_limit, current_limit, voltage_limit: > 0, N m, rad/s, A, V; infinite if unlimited.
     """
 
-    torque_constant: float | Array = np.nan
-    resistance: float | Array = np.nan
-    back_emf_constant: float | Array = np.nan
-    torque_limit: float | Array = np.inf
-    speed_limit: float | Array = np.inf
-    current_limit: float | Array = np.inf
-    voltage_limit: float | Array = np.inf
+    torque_constant: Annotated[float | Array, Entry("of the motor", "N m/A", "positive", example=0.05)] = np.nan
+    resistance: Annotated[float | Array, Entry("of the winding", "ohm", "not negative", example=0.5)] = np.nan
+    back_emf_constant: Annotated[
+        float | Array, Entry("of the motor, by default its torque_constant", "V s/rad", "not negative")
+    ] = np.nan
+    torque_limit: Annotated[float | Array, _limit("torque", "N m", 1.0)] = np.inf
+    speed_limit: Annotated[float | Array, _limit("speed", "rad/s", 500.0)] = np.inf
+    current_limit: Annotated[float | Array, _limit("current", "A", 20.0)] = np.inf
+    voltage_limit: Annotated[float | Array, _limit("voltage", "V", 48.0)] = np.inf
 
     def __post_init__(self) -> None:
         """Check parameters; raises ParameterError if one is not positive, or a limit lacks its constant."""
@@ -162,9 +172,9 @@ class Actuator:
         motor: motor before the gear.
     """
 
-    friction: Friction = FRICTIONLESS
-    gear: Gear = LOSSLESS
-    motor: Motor = IDEAL
+    friction: Annotated[Friction, Entry("friction of motor and gear, on the link side of the gear")] = FRICTIONLESS
+    gear: Annotated[Gear, Entry(is_inline=True)] = LOSSLESS
+    motor: Annotated[Motor, Entry(is_inline=True)] = IDEAL
 
 
 IDEAL_ACTUATOR = Actuator()

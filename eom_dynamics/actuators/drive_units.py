@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import isnan, pi
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
+from .entries import Entry
 from .parameters import finite, positive, refuse
 
 SIDES = ("motor", "joint")
@@ -39,13 +40,17 @@ class DriveUnits:
         rated_torque: N m (N) on that side, with ``per_mille``; else None.
     """
 
-    side: str = "joint"
-    sign: float = 1.0
-    units_per_turn: float = 2 * pi
-    velocity_units_per_turn: float | None = None
-    offset: float = 0.0
-    effort: str = "torque"
-    rated_torque: float | None = None
+    side: Annotated[
+        str, Entry("where the drive counts: before the gear, or behind it", options=SIDES, file_default="motor")
+    ] = "joint"
+    sign: Annotated[float, Entry("-1 for a drive that counts backwards", example=1.0)] = 1.0
+    units_per_turn: Annotated[float, Entry("its position after one turn there", "", "positive", example=1.0)] = 2 * pi
+    velocity_units_per_turn: Annotated[
+        float | None, Entry("its velocity at one turn a second, by default units_per_turn", "", "positive")
+    ] = None
+    offset: Annotated[float, Entry("its position at motor position zero, in its units", example=0.0)] = 0.0
+    effort: Annotated[str, Entry("what it takes for effort", options=EFFORTS, example="torque")] = "torque"
+    rated_torque: Annotated[float | None, Entry("of effort: per_mille, on that side", "N m", "positive")] = None
 
     def __post_init__(self) -> None:
         """Check parameters; raises ParameterError if one is impossible or missing."""
@@ -62,13 +67,6 @@ class DriveUnits:
         if (self.rated_torque is None) == (self.effort == "per_mille"):
             reason = "missing; effort: per_mille needs it" if self.rated_torque is None else "needs effort: per_mille"
             refuse("rated_torque", reason)
-
-    def entries(self) -> dict[str, Any]:
-        """Entries of a robot file: the side, which has another default there, and what differs from its default.
-
-        A prismatic joint may not name units of a turn behind its gear.
-        """
-        return {x: value for x, value in asdict(self).items() if x == "side" or value != getattr(SI_UNITS, x)}
 
     def scales(self, gear_ratio: float, torque_constant: float) -> DriveScales:
         """Factors for a motor with a gear ratio and a torque constant, N m/A; NaN if unknown.

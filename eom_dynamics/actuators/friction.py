@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ..arrays import Array
 from ..elementary import absolute, exp, select, tanh
 from ..jet import Jet
 from ..jet_functions import exponential, hyperbolic_tangent
+from .entries import Entry
 from .parameters import not_negative, positive, refuse
 
 
@@ -35,24 +36,40 @@ class Friction:
     Attributes:
         viscous: D, N m s/rad (N s/m), like all parameters on the link side of the gear; D+ where D- is given.
         coulomb: c, N m (N); c+ where c- is given.
-        static: s >= c, breakaway effort, N m (N); that of the larger c, if there are two: the other rises as much.
+        static: s >= c, breakaway effort, N m (N); that of the larger c, if there are two: the other rises as much. NaN
+            stands for c.
         stribeck_velocity: v_s > 0, at which s has fallen most of the way to c, rad/s (m/s).
         smoothing_velocity: v_0 > 0, rad/s (m/s).
         viscous_negative, coulomb_negative: D- and c- of negative velocities; NaN stands for D+ and c+.
         presliding_distance: x_p > 0, rad (m); NaN for friction without a state.
     """
 
-    viscous: float | Array = 0.0
-    coulomb: float | Array = 0.0
-    static: float | Array = 0.0
-    stribeck_velocity: float | Array = 0.1
-    smoothing_velocity: float | Array = 0.01
-    viscous_negative: float | Array = np.nan
-    coulomb_negative: float | Array = np.nan
-    presliding_distance: float | Array = np.nan
+    viscous: Annotated[float | Array, Entry("viscous friction", "N m s/rad", "not negative", example=0.5)] = 0.0
+    coulomb: Annotated[float | Array, Entry("dry friction", "N m", "not negative", example=0.5)] = 0.0
+    static: Annotated[
+        float | Array, Entry("breakaway effort; at least coulomb, its default", "N m", "not negative", example=0.6)
+    ] = np.nan
+    stribeck_velocity: Annotated[
+        float | Array, Entry("velocity at which static has fallen to coulomb", "rad/s", "positive")
+    ] = 0.1
+    smoothing_velocity: Annotated[float | Array, Entry("velocity scale of the change of sign", "rad/s", "positive")] = (
+        0.01
+    )
+    viscous_negative: Annotated[
+        float | Array, Entry("viscous friction at negative velocities", "N m s/rad", "not negative")
+    ] = np.nan
+    coulomb_negative: Annotated[float | Array, Entry("dry friction at negative velocities", "N m", "not negative")] = (
+        np.nan
+    )
+    presliding_distance: Annotated[
+        float | Array, Entry("deflection of bristles, for stiction", "rad", "positive", example=1e-4)
+    ] = np.nan
 
     def __post_init__(self) -> None:
         """Check parameters; raises ParameterError if one is negative, or s is below c."""
+        if np.all(np.isnan(self.static)):
+            larger = np.fmax(self.coulomb, self.coulomb_negative)
+            object.__setattr__(self, "static", larger if larger.ndim else float(larger))
         for name in ("viscous", "coulomb", "static", "viscous_negative", "coulomb_negative"):
             not_negative(name, _or(getattr(self, name), 0.0))
         for name in ("stribeck_velocity", "smoothing_velocity"):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import copysign
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ..arrays import Array, Scalar
 from ..elementary import expm1, index, log1p, lookup
 from ..jet import Jet
 from ..jet_functions import exponential, logarithm_of_one_plus, quotient, sine_cosine, square_root
+from .entries import Entry
 from .parameters import SMALLEST, Parameter, finite, not_negative, positive, refuse, row
 from .springs import CubicSpring, DeadZoneSpring, ExponentialSpring, LinearSpring, PolynomialSpring
 from .springs.hardening import polynomial_at
@@ -164,10 +165,10 @@ class Anchors:
         rest_length: l_0 >= 0, m, where the deflection is zero: free length of a coil, length of an extended gas spring.
     """
 
-    parent: float
-    link: float
-    aligned_position: float
-    rest_length: float
+    parent: Annotated[float, Entry("distance of the anchor on the parent from the axis", "m", "positive")]
+    link: Annotated[float, Entry("distance of the anchor on the link from the axis", "m", "positive")]
+    aligned_position: Annotated[float, Entry("joint position where the anchors are nearest", "rad")]
+    rest_length: Annotated[float, Entry("length of the spring without deflection", "m", "not negative")]
 
     def __post_init__(self) -> None:
         """Check parameters; raises ParameterError if one is impossible."""
@@ -196,9 +197,9 @@ class ParallelSpring:
         anchors: where the spring is fixed, if its deflection is not that of the joint.
     """
 
-    law: EffortLaw
-    rest_position: float = 0.0
-    anchors: Anchors | None = None
+    law: Annotated[EffortLaw, Entry(is_inline=True, example={"type": "linear", "stiffness": 20.0})]
+    rest_position: Annotated[float, Entry("joint position without deflection", "rad", example=0.0)] = 0.0
+    anchors: Annotated[Anchors | None, Entry("of a spring on two points of a revolute joint")] = None
 
     def __post_init__(self) -> None:
         """Check parameters; raises ParameterError if both mounts are given."""
@@ -218,9 +219,3 @@ class ParallelSpring:
             return self.law.energy_law(position - self.rest_position)
         length, _ = self.anchors.length(Jet([position]))
         return self.law.energy_law(length[0] - self.anchors.rest_length)
-
-    def entries(self) -> dict[str, Any]:
-        """All parameters, by their names in robot files."""
-        if self.anchors is None:
-            return self.law.entries() | {"rest_position": float(self.rest_position)}
-        return self.law.entries() | {"anchors": {name: float(value) for name, value in vars(self.anchors).items()}}

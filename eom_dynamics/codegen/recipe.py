@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ..actuators.entries import written_entries
 from ..recursion import PARAMETERS
 from ..robot import Robot
 from .cache import digest
@@ -113,7 +114,7 @@ def _robot_fingerprint(robot: Robot) -> str:
         parts += [str(joint.parent), float(joint.mass).hex(), *(np.ascontiguousarray(x).tobytes() for x in numbers)]
     for joint in robot.joints:
         spring = joint.parallel_spring
-        parts += [float(joint.constant_effort).hex(), repr(None if spring is None else spring.entries())]
+        parts += [float(joint.constant_effort).hex(), repr(None if spring is None else written_entries(spring))]
     if robot.joint_friction:
         parts += [float(x).hex() for joint in robot.joints for x in (joint.damping, joint.friction)]
     if robot.joint_rotors:

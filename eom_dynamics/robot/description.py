@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Generic, NoReturn, TypeVar
+from typing import Annotated, Generic, NoReturn, TypeVar
 
 import numpy as np
 
 from .. import lie
+from ..actuators.entries import Entry
+from ..actuators.parameters import refuse
 from ..actuators.springs import CoupledSpring
 from ..actuators.transmission import Transmission
 from ..arrays import Array
@@ -70,9 +72,9 @@ class MimicDescription:
     The leader may itself be a mimic joint.
     """
 
-    leader: str
-    ratio: float = 1.0
-    offset: float = 0.0
+    leader: Annotated[str, Entry("the joint that it follows", name="joint", example="shoulder")]
+    ratio: Annotated[float, Entry("of its position to the leader's", example=1.0)] = 1.0
+    offset: Annotated[float, Entry("of its position", "rad", example=0.0)] = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +87,16 @@ class RotorDescription:
     """
 
     where: str
-    carrier: str | None = None
-    axis: Array | None = None
+    carrier: Annotated[str | None, Entry("body that carries the rotor", example="base")] = None
+    axis: Annotated[Array | None, Entry("spin axis in its frame", size=3, example=[0.0, 0.0, 1.0])] = None
+
+    def __post_init__(self) -> None:
+        """Normalise the axis; raises ParameterError if it is zero."""
+        if self.axis is None:
+            return
+        if not (length := float(np.linalg.norm(self.axis))):
+            refuse("axis", "must not be zero")
+        object.__setattr__(self, "axis", self.axis / length)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +123,9 @@ class JointDescription(JointProperties):
     screw: Array
     where: str
     mimic: MimicDescription | None = None
-    rotor: RotorDescription | None = None
+    rotor: Annotated[
+        RotorDescription | None, Entry("body that carries the rotor, and spin axis in its frame", of_motor=True)
+    ] = None
     locked_because: str | None = None
 
     def locked(self) -> JointDescription:

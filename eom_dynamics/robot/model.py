@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from .. import lie
 from ..actuators.actuator import IDEAL_ACTUATOR, Actuator
 from ..actuators.drive_units import SI_UNITS, DriveUnits
+from ..actuators.entries import Entry
 from ..actuators.friction import Friction
 from ..actuators.parallel_springs import ParallelSpring
+from ..actuators.parameters import refuse
 from ..actuators.springs import RIGID, CoupledSpring, Spring
 from ..actuators.transmission import Transmission
 from ..arguments import constant
@@ -70,14 +72,16 @@ class Limits:
         effort_rms: root mean square of the effort of a motor over a motion, on the link side of its gear, N m or N.
     """
 
-    lower: float = -np.inf
-    upper: float = np.inf
-    velocity: float = np.inf
-    effort: float = np.inf
-    acceleration: float = np.inf
-    jerk: float = np.inf
-    effort_rate: float = np.inf
-    effort_rms: float = np.inf
+    lower: Annotated[float, Entry("least position", "rad", example=-2.9)] = -np.inf
+    upper: Annotated[float, Entry("largest position", "rad", example=2.9)] = np.inf
+    velocity: Annotated[float, Entry("largest velocity", "rad/s", "positive", example=2.0)] = np.inf
+    effort: Annotated[float, Entry("largest effort", "N m", "positive", example=80.0)] = np.inf
+    acceleration: Annotated[float, Entry("largest acceleration", "rad/s²", "positive", example=10.0)] = np.inf
+    jerk: Annotated[float, Entry("largest jerk", "rad/s³", "positive", example=500.0)] = np.inf
+    effort_rate: Annotated[float, Entry("largest rate of effort", "N m/s", "positive", example=1000.0)] = np.inf
+    effort_rms: Annotated[
+        float, Entry("largest root mean square of the motor's effort over a motion", "N m", "positive")
+    ] = np.inf
 
     @property
     def known(self) -> dict[str, float]:
@@ -124,17 +128,31 @@ class RotorMount:
 class JointProperties:
     """Properties of a joint with one variable that its description and the robot share, see :class:`Joint`."""
 
-    spring: Spring = RIGID
-    rotor_inertia: float = 0.0
-    limits: Limits = NO_LIMITS
-    damping: float = 0.0
-    friction: float = 0.0
-    constant_effort: float = 0.0
-    parallel_spring: ParallelSpring | None = None
-    gear_ratio: float = 1.0
-    actuator: Actuator = IDEAL_ACTUATOR
-    drive: DriveUnits = SI_UNITS
-    effort_spread: EffortSpread | None = None
+    limits: Annotated[Limits, Entry("each optional", completes=True)] = NO_LIMITS
+    damping: Annotated[float, Entry("viscous friction of the joint", "N m s/rad", "not negative")] = 0.0
+    friction: Annotated[float, Entry("dry friction of the joint", "N m", "not negative")] = 0.0
+    constant_effort: Annotated[float, Entry("joint effort that holds against a constant load", "N m")] = 0.0
+    parallel_spring: Annotated[ParallelSpring | None, Entry("beside the motor: docs/actuators.md")] = None
+    spring: Annotated[
+        Spring,
+        Entry(
+            "spring; rigid if not given; all types: docs/actuators.md",
+            name="elasticity",
+            example={"type": "linear", "stiffness": 1e4},
+            of_motor=True,
+        ),
+    ] = RIGID
+    rotor_inertia: Annotated[
+        float, Entry("on the link side of the gear", "kg m²", "not negative", example=0.2, of_motor=True)
+    ] = 0.0
+    gear_ratio: Annotated[
+        float, Entry("motor revolutions per joint revolution", "", "not zero", example=100.0, of_motor=True)
+    ] = 1.0
+    actuator: Annotated[Actuator, Entry("friction, gear and motor", of_motor=True)] = IDEAL_ACTUATOR
+    drive: Annotated[DriveUnits, Entry("units of the drive: docs/parameter_files.md", of_motor=True)] = SI_UNITS
+    effort_spread: Annotated[
+        EffortSpread | None, Entry("of measured efforts about those of the model, by identify", of_motor=True)
+    ] = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,8 +254,8 @@ class FeedbackDelay(NamedTuple):
         position, velocity: of the motor's position and velocity, not negative.
     """
 
-    position: float = 0.0
-    velocity: float = 0.0
+    position: Annotated[float, Entry("of measured positions", "s", "[0, 0.1]", example=0.0)] = 0.0
+    velocity: Annotated[float, Entry("of measured velocities", "s", "[0, 0.1]", example=0.0)] = 0.0
 
 
 NO_FEEDBACK_DELAY = FeedbackDelay()
@@ -252,12 +270,13 @@ class ModelUncertainty(NamedTuple):
         mass: of masses and inertias, and thus of the efforts that links require.
     """
 
-    stiffness: float = 0.0
-    mass: float = 0.0
-    rotor_inertia: float = 0.0
+    stiffness: Annotated[float, Entry("of springs", "1", "[0, 1)", example=0.02)] = 0.0
+    mass: Annotated[float, Entry("of masses and inertias", "1", "[0, 1)", example=0.05)] = 0.0
+    rotor_inertia: Annotated[float, Entry("of rotors", "1", "[0, 1)", example=0.1)] = 0.0
 
 
-class EffortSpread(NamedTuple):
+@dataclass(frozen=True)
+class EffortSpread:
     """Spread of a joint's measured efforts about those of the model: errors by speed, and noise beside them.
 
     Attributes:
@@ -269,12 +288,19 @@ class EffortSpread(NamedTuple):
         velocity_noise: standard deviation of noise of the measured velocity, rad/s or m/s.
     """
 
-    velocity: tuple[float, ...]
-    deviation: tuple[float, ...]
-    correlation_time: float
-    noise: float = 0.0
-    noise_time: float = 1e-3
-    velocity_noise: float = 0.0
+    velocity: Annotated[tuple[float, ...], Entry("increasing speeds", "rad/s", example=[0.0, 0.5])]
+    deviation: Annotated[tuple[float, ...], Entry("standard deviation of errors at each", "N m", example=[0.4, 0.2])]
+    correlation_time: Annotated[float, Entry("of these errors", "s", "positive", example=0.2)]
+    noise: Annotated[float, Entry("standard deviation of noise", "N m", "not negative", example=0.5)] = 0.0
+    noise_time: Annotated[float, Entry("correlation time of the noise", "s", "positive", example=1e-3)] = 1e-3
+    velocity_noise: Annotated[float, Entry("of the measured velocity", "rad/s", "not negative", example=0.0)] = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the rows; raises ParameterError if speeds do not increase, or deviations are not positive."""
+        if self.velocity[0] < 0 or not (np.diff(self.velocity) > 0).all():
+            refuse("velocity", f"must not be negative, and must increase, is {[*self.velocity]}")
+        if len(self.deviation) != len(self.velocity) or not np.greater(self.deviation, 0).all():
+            refuse("deviation", f"must be positive, one for each velocity, is {[*self.deviation]}")
 
     def at(self, velocity: Array) -> Array:
         """Standard deviations of errors at velocities, N m or N."""
@@ -289,14 +315,27 @@ UNKNOWN = ModelUncertainty()
 class RobotProperties:
     """Properties that the description of a robot and the robot share, see :class:`Robot`."""
 
-    rotor_model: str = "reduced"
-    joint_friction: bool = False
-    command_period: float = 0.0
-    drive_delay: float = 0.0
-    drive_interpolation: str = "none"
-    drive_feedback_delay: FeedbackDelay = NO_FEEDBACK_DELAY
-    compensated_by_robot: tuple[str, ...] = ()
-    uncertainty: ModelUncertainty = UNKNOWN
+    rotor_model: Annotated[str, Entry("docs/elastic_models.md", options=ROTOR_MODELS)] = "reduced"
+    joint_friction: Annotated[bool, Entry("damping and friction of joints, in efforts", options=JOINT_FRICTION)] = False
+    command_period: Annotated[
+        float, Entry("from one command of the drives to the next; 0 is unknown", "s", "not negative", example=1e-3)
+    ] = 0.0
+    drive_delay: Annotated[
+        float, Entry("time from a command to its effect on the motors", "s", "not negative", example=0.0)
+    ] = 0.0
+    drive_interpolation: Annotated[
+        str, Entry("drives hold a command, or interpolate: docs/command_lead.md", options=(*DRIVE_INTERPOLATIONS,))
+    ] = "none"
+    drive_feedback_delay: Annotated[
+        FeedbackDelay, Entry("age of what the drives compare with references", completes=True)
+    ] = NO_FEEDBACK_DELAY
+    compensated_by_robot: Annotated[
+        tuple[str, ...],
+        Entry("efforts that the robot adds itself", options=COMPENSATIONS, example=["gravity", "friction"]),
+    ] = ()
+    uncertainty: Annotated[ModelUncertainty, Entry("relative standard deviations; 0 is unknown", completes=True)] = (
+        UNKNOWN
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,38 +12,26 @@ frame.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ...actuators.actuator import Actuator, Gear, Motor
-from ...actuators.drive_units import EFFORTS, SIDES, DriveUnits
-from ...actuators.friction import FRICTIONLESS, Friction
-from ...actuators.parallel_springs import PARALLEL_LAWS, Anchors, ParallelSpring
-from ...actuators.parameters import Declared, finite, not_negative, positive, row
-from ...actuators.springs import SPRINGS, CoupledSpring
+from ...actuators.drive_units import SI_UNITS
+from ...actuators.entries import DeclaredEntry, declared_entries
+from ...actuators.parallel_springs import PARALLEL_LAWS
+from ...actuators.parameters import Declared, ParameterError, finite, not_negative, positive, row
+from ...actuators.springs import SPRINGS, CoupledSpring, Spring
+from ...actuators.springs.memoryless import EffortLaw
 from ...actuators.transmission import Transmission
 from ...arrays import Array
 from ...spelling import duplicates, hint, listed
-from ..description import SINGLE_TYPES, Description, JointDescription, JointGroup, RotorDescription, SharedElement
+from ..description import SINGLE_TYPES, Description, JointDescription, JointGroup, SharedElement
 from ..inertia import Inertial, body_violation, symmetric
-from ..model import (
-    COMPENSATIONS,
-    DRIVE_INTERPOLATIONS,
-    ENDS,
-    JOINT_FRICTION,
-    ROTOR_MODELS,
-    EffortSpread,
-    FeedbackDelay,
-    Limits,
-    ModelUncertainty,
-)
 from .section import Section
 
-Law = TypeVar("Law", bound=Declared)
-Numbers = TypeVar("Numbers", FeedbackDelay, ModelUncertainty)
+Part = TypeVar("Part")
 
 _READERS: Mapping[Callable[..., Any], Callable[[Section, str], Any]] = {
     finite: Section.number,
@@ -54,8 +42,16 @@ _READERS: Mapping[Callable[..., Any], Callable[[Section, str], Any]] = {
 """How to read a parameter, by its check."""
 
 
-def read_law(section: Section, kinds: Mapping[str, type[Law]], default: str | None = None) -> Law:
+_LAWS: Mapping[type, tuple[Mapping[str, type[Declared]], str | None]] = {
+    Spring: (SPRINGS, None),
+    EffortLaw: (PARALLEL_LAWS, "linear"),
+}
+"""Kinds of a law by their type in files, and the type of an entry that names none."""
+
+
+def _law(of: type, section: Section) -> Declared:
     """Read the type of a law and its parameters."""
+    kinds, default = _LAWS[of]
     kind = kinds[section.choice("type", sorted(kinds), default)]
     return kind(
         **{
@@ -67,114 +63,101 @@ def read_law(section: Section, kinds: Mapping[str, type[Law]], default: str | No
     )
 
 
+def declared_values(kind: type, section: Section, present: Any = None, *, actuated: bool = True) -> dict[str, Any]:
+    """Values, by attribute, of the entries that a class declares, where a section has them.
+
+    Parts that complete what is ``present``, an object of the class, keep the rest of it. The entries of motor and
+    spring are read for an ``actuated`` joint only.
+    """
+    declared = [each for each in declared_entries(kind) if actuated or not each.entry.of_motor]
+    values: dict[str, Any] = {}
+    for name in dict.fromkeys(each.entry.section for each in declared):
+        read = partial(_values, [each for each in declared if each.entry.section == name], present)
+        values |= section.part(name, read, {}) if name else read(section)
+    return values
+
+
+def _values(declared: Sequence[DeclaredEntry], present: Any, section: Section) -> dict[str, Any]:
+    return {
+        each.attribute: _value(each, getattr(present, each.attribute, each.default), section)
+        for each in declared
+        if each.entry.is_inline or each.name in section or each.is_required or each.entry.file_default is not None
+    }
+
+
+def _value(declared: DeclaredEntry, present: Any, section: Section) -> Any:
+    """Value of one entry, or of the part that it is."""
+    _, name, kind, _, entry = declared
+    if kind is float:
+        return section.number(name, rule=entry.rule)
+    if kind is np.ndarray or (kind is tuple and not entry.options):
+        numbers = section.row(name) if entry.size is None else section.vector(name, entry.size)
+        return numbers if kind is np.ndarray else tuple(numbers.tolist())
+    if kind is tuple:
+        return section.attempt(partial(_selection, name, entry.options), ())
+    if entry.options:
+        choice = section.choice(name, entry.options, entry.file_default, otherwise=entry.options[0])
+        return entry.options.index(choice) > 0 if kind is bool else choice
+    if kind is str:
+        return section.text(name)
+    read = partial(_law, kind) if kind in _LAWS else partial(read_part, kind, present if entry.completes else None)
+    return read(section) if entry.is_inline else section.part(name, read, present, declared_form(kind))
+
+
+def read_part(kind: type[Part], present: Part | None, section: Section) -> Part:
+    """Read a part by the entries that its class declares; those that are not given are as ``present``, or by default.
+
+    A part that names its place in files, ``where``, is given it.
+    """
+    declared = () if present is None else declared_entries(kind)  # type: ignore[arg-type]
+    values = {each.attribute: getattr(present, each.attribute) for each in declared}
+    place = {"where": section.name} if "where" in kind.__annotations__ else {}
+    return kind(**place, **values | declared_values(kind, section))
+
+
+def declared_form(kind: type) -> str:
+    """What the section of a part looks like, for errors; empty for one whose entries depend on its type."""
+    names = [each.name for each in declared_entries(kind) if not each.entry.is_inline and not each.entry.section]
+    return f"a section with {', '.join(names)}" if names else ""
+
+
+def _selection(name: str, options: Sequence[str], section: Section) -> tuple[str, ...]:
+    """Several of the options, in their order."""
+    texts = section.texts(name)
+    for text in texts:
+        if text not in options:
+            section.refuse(name, f"{text!r:.60} is not one of {', '.join(options)}")
+    for text in duplicates(texts):
+        section.refuse(name, f"{text!r} is listed twice")
+    return tuple(option for option in options if option in texts)
+
+
 def with_entries(joint: JointDescription, section: Section, *, actuated: bool = True) -> JointDescription:
     """Return a one-degree-of-freedom joint with the entries of its section in place of its own.
 
     The entries of motor and spring are read for an actuated joint only.
     """
-    joint = replace(
-        joint,
-        limits=section.part("limits", partial(_limits, joint.limits), joint.limits),
-        damping=section.not_negative("damping", joint.damping),
-        friction=section.not_negative("friction", joint.friction),
-        constant_effort=section.number("constant_effort", joint.constant_effort),
-        parallel_spring=section.part("parallel_spring", partial(_parallel_spring, joint.type), joint.parallel_spring),
-    )
-    if not actuated:
-        return joint
-    joint = replace(
-        joint,
-        spring=section.part("elasticity", lambda part: read_law(part, SPRINGS), joint.spring),
-        actuator=section.part("actuator", _actuator, joint.actuator),
-        rotor_inertia=section.not_negative("rotor_inertia", joint.rotor_inertia),
-        gear_ratio=section.number("gear_ratio", joint.gear_ratio, "not zero"),
-        rotor=section.part("rotor", _rotor, joint.rotor),
-        effort_spread=section.part("effort_spread", _effort_spread, joint.effort_spread),
-    )
-    return replace(joint, drive=section.part("drive", partial(_drive, joint), joint.drive))
+    joint = replace(joint, **declared_values(JointDescription, section, joint, actuated=actuated))
+    section.attempt(partial(_check_joint, joint), None)
+    return joint
 
 
-def _limits(present: Limits, section: Section) -> Limits:
-    given = {x: section.number(x) if x in ENDS else section.positive(x) for x in vars(present) if x in section}
-    limits = replace(present, **given)
+def _check_joint(joint: JointDescription, section: Section) -> None:
+    """Refuse entries that contradict each other, or the type of the joint."""
+    spring, limits = joint.parallel_spring, joint.limits
     if limits.lower > limits.upper:
-        section.refuse("lower", f"must not exceed upper, {limits.upper:g}, is {limits.lower:g}")
-    return limits
-
-
-def _parallel_spring(joint_type: str, section: Section) -> ParallelSpring:
-    law = read_law(section, PARALLEL_LAWS, default="linear")
-    if "anchors" not in section:
-        return ParallelSpring(law, section.number("rest_position", 0.0))
-    if joint_type not in ("revolute", "continuous"):
-        section.refuse("anchors", f"a {joint_type} joint has none, only a revolute one; leave them out")
-    with section.section("anchors") as anchors:
-        return ParallelSpring(law, anchors=Anchors(*(anchors.number(field.name) for field in fields(Anchors))))
-
-
-def _actuator(section: Section) -> Actuator:
-    friction = section.part("friction", _friction, FRICTIONLESS)
-    gear = Gear(**_given(section, "efficiency", "smoothing_power"))
-    limits = section.part("limits", lambda part: _given(part, "torque", "speed", "current", "voltage"), {})
-    constants = _given(section, "resistance", "back_emf_constant", rule="not negative")
-    constants |= _given(section, "torque_constant") | {f"{name}_limit": limit for name, limit in limits.items()}
-    return Actuator(friction, gear, Motor(**constants))
-
-
-def _friction(section: Section) -> Friction:
-    coulomb = section.not_negative("coulomb", 0.0)
-    negative = _given(section, "viscous_negative", "coulomb_negative", rule="not negative")
-    largest = max(coulomb, negative.get("coulomb_negative", 0.0))
-    return Friction(
-        viscous=section.not_negative("viscous", 0.0),
-        coulomb=coulomb,
-        static=section.not_negative("static") if "static" in section else largest,
-        **negative,
-        **_given(section, "stribeck_velocity", "smoothing_velocity", "presliding_distance"),
-    )
-
-
-def _drive(joint: JointDescription, section: Section) -> DriveUnits:
-    """Units of the drive of a joint, which has its gear and motor."""
-    units = DriveUnits(
-        side=section.choice("side", SIDES, SIDES[0], otherwise=SIDES[0]),
-        effort=section.choice("effort", EFFORTS, EFFORTS[0], otherwise=EFFORTS[0]),
-        sign=section.number("sign", 1.0),
-        offset=section.number("offset", 0.0),
-        **_given(section, "units_per_turn", "velocity_units_per_turn", "rated_torque"),
-    )
+        section.refuse("limits.lower", f"must not exceed upper, {limits.upper:g}, is {limits.lower:g}")
+    if spring is not None and spring.anchors is not None and joint.type not in ("revolute", "continuous"):
+        section.refuse("parallel_spring.anchors", f"a {joint.type} joint has none, only a revolute one; leave them out")
+    units = joint.drive
     if joint.type == "prismatic" and units.side == "joint":
         for name in ("units_per_turn", "velocity_units_per_turn"):
-            if name in section:
-                section.refuse(name, "a prismatic joint makes no turns; a drive behind its gear counts m")
-    units.scales(joint.gear_ratio, float(joint.actuator.motor.torque_constant))
-    return units
-
-
-def _rotor(section: Section) -> RotorDescription:
-    carrier = section.text("carrier") if "carrier" in section else None
-    axis = section.vector("axis", 3) if "axis" in section else None
-    if axis is not None:
-        if not (length := float(np.linalg.norm(axis))):
-            section.refuse("axis", "must not be zero")
-        axis = axis / length
-    return RotorDescription(section.name, carrier, axis)
-
-
-def _effort_spread(section: Section) -> EffortSpread:
-    velocity, deviation = (section.row(name) for name in ("velocity", "deviation"))
-    if velocity[0] < 0 or not (np.diff(velocity) > 0).all():
-        section.refuse("velocity", f"must not be negative, and must increase, is {velocity.tolist()}")
-    if len(deviation) != len(velocity) or not (deviation > 0).all():
-        section.refuse("deviation", f"must be positive, one for each velocity, is {deviation.tolist()}")
-    rows, time = (tuple(velocity.tolist()), tuple(deviation.tolist())), section.positive("correlation_time")
-    noise = section.not_negative("noise", 0.0), section.number("noise_time", 1e-3, "positive")
-    return EffortSpread(*rows, time, *noise, section.not_negative("velocity_noise", 0.0))
-
-
-def _given(section: Section, *names: str, rule: str = "positive") -> dict[str, float]:
-    """Those of these entries that the section has, as numbers by a rule."""
-    return {name: section.number(name, rule=rule) for name in names if name in section}
+            if getattr(units, name) != getattr(SI_UNITS, name):
+                section.refuse(f"drive.{name}", "a prismatic joint makes no turns; a drive behind its gear counts m")
+    try:
+        units.scales(joint.gear_ratio, float(joint.actuator.motor.torque_constant))
+    except ParameterError as error:
+        section.refuse(f"drive.{error.name}", error.reason)
 
 
 def with_robot_entries(description: Description, robot: Section, *, groups: bool = True) -> Description:
@@ -190,28 +173,13 @@ def with_robot_entries(description: Description, robot: Section, *, groups: bool
         if transmission is not None:
             joints = set(transmission.joints)
             transmissions = (*(group for group in transmissions if not joints & set(group.joints)), transmission)
-    ignored = JOINT_FRICTION[0]
-    friction = robot.choice(
-        "joint_friction", JOINT_FRICTION, JOINT_FRICTION[description.joint_friction], otherwise=ignored
-    )
     description = replace(
         description,
         coupled_stiffness=coupled,
         transmissions=transmissions,
-        rotor_model=robot.choice("rotor_model", ROTOR_MODELS, description.rotor_model, otherwise=ROTOR_MODELS[0]),
-        joint_friction=friction != ignored,
-        command_period=robot.not_negative("command_period", description.command_period),
-        drive_delay=robot.not_negative("drive_delay", description.drive_delay),
-        drive_interpolation=robot.choice(
-            "drive_interpolation", tuple(DRIVE_INTERPOLATIONS), description.drive_interpolation, otherwise="none"
-        ),
-        # References of an age are their Taylor polynomials.
-        drive_feedback_delay=_numbers(
-            description.drive_feedback_delay, "drive_feedback_delay", "[0, 0.1]", "SECONDS", robot
-        ),
-        uncertainty=_numbers(description.uncertainty, "uncertainty", "[0, 1)", "FRACTION", robot),
-        compensated_by_robot=robot.attempt(partial(_compensations, description.compensated_by_robot), ()),
+        **declared_values(Description, robot, description),
     )
+    robot.attempt(partial(_check_compensations, description.compensated_by_robot), None)
     return robot.attempt(partial(_with_payloads, description), description)
 
 
@@ -245,29 +213,9 @@ def _group(
         return JointGroup(names, make(section.vector("matrix", g * g).reshape(g, g)), section.name)
 
 
-def _numbers(present: Numbers, key: str, rule: str, unit: str, robot: Section) -> Numbers:
-    """A section of numbers; those that are not given remain."""
-    if key not in robot:
-        return present
-    form = ", ".join(f"{name}: {unit}" for name in present._fields)
-    with robot.section(key, f"{{{form}}}") as section:
-        return present._replace(**{name: section.number(name, x, rule) for name, x in present._asdict().items()})
-
-
-def _compensations(present: tuple[str, ...], robot: Section) -> tuple[str, ...]:
-    """The efforts that the robot adds itself, in the order of COMPENSATIONS."""
-    key = "compensated_by_robot"
-    if key not in robot:
-        return present
-    names = robot.texts(key)
-    for name in names:
-        if name not in COMPENSATIONS:
-            robot.refuse(key, f"{name!r:.60} is not one of {', '.join(COMPENSATIONS)}")
-    for name in duplicates(names):
-        robot.refuse(key, f"{name!r} is listed twice")
+def _check_compensations(names: Sequence[str], robot: Section) -> None:
     if "payload" in names and not {"gravity", "coriolis"} & set(names):
-        robot.refuse(key, "payload needs gravity or coriolis beside it, of which it is a part")
-    return tuple(name for name in COMPENSATIONS if name in names)
+        robot.refuse("compensated_by_robot", "payload needs gravity or coriolis beside it, of which it is a part")
 
 
 def _with_payloads(description: Description, robot: Section) -> Description:

@@ -30,7 +30,7 @@ from ..description import (
 )
 from ..inertia import Inertial, symmetric
 from ..model import STANDARD_GRAVITY
-from .entries import with_entries, with_robot_entries
+from .entries import read_part, with_entries, with_robot_entries
 from .section import Section
 
 # Error of the length of an axis written with six digits; it is then normalised.
@@ -193,7 +193,9 @@ class _Reader:
             nowhere = np.eye(4), np.zeros(6)
             origin, screw = joint.attempt(lambda of: self._place(of, kind, pose), nowhere, several=True)
             inertial = self._inertial(joint) if kind != "fixed" or "mass" in joint else None
-            mimic = joint.part("mimic", _mimic, None) if kind in SINGLE_TYPES else None
+            mimic = (
+                joint.part("mimic", partial(read_part, MimicDescription, None), None) if kind in SINGLE_TYPES else None
+            )
             described = JointDescription(name, kind, parent, name, origin, screw, joint.name, mimic)
             if kind in SINGLE_TYPES:
                 described = with_entries(described, joint, actuated=mimic is None)
@@ -243,7 +245,3 @@ def _tools(
         if name not in links and name not in described:
             robot.refuse("tool_names", f"{name!r} is neither a body ({listed(links)}) nor described in tools")
     return tuple(frames), tuple(names)
-
-
-def _mimic(mimic: Section) -> MimicDescription:
-    return MimicDescription(mimic.text("joint"), mimic.number("ratio", 1.0), mimic.number("offset", 0.0))

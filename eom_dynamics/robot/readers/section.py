@@ -118,13 +118,16 @@ class Section:
             self._is_complete = self._is_complete and not several
             return otherwise
 
-    def part(self, key: str, read: Callable[[Section], T], otherwise: U) -> T | U:
-        """Return what a function reads from a section within this one; ``otherwise`` without it, or after an error."""
+    def part(self, key: str, read: Callable[[Section], T], otherwise: U, form: str = "") -> T | U:
+        """Return what a function reads from a section within this one; ``otherwise`` without it, or after an error.
+
+        ``form`` says for errors what it looks like.
+        """
 
         def read_part(_: Section) -> T | U:
             if key not in self:
                 return otherwise
-            with self.section(key) as part:
+            with self.section(key, form) as part:
                 return read(part)
 
         return self.attempt(read_part, otherwise)

@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import yaml
 
-from ...actuators.actuator import IDEAL, LOSSLESS, Actuator
-from ...actuators.drive_units import SI_UNITS
-from ...actuators.friction import FRICTIONLESS
+from ...actuators.entries import declared_entries, written_entries
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
+from ..description import MimicDescription
 from ..inertia import Inertial, body_violation
 from ..mass_matrix import joints_without_inertia
 from ..model import ENDS, Joint, Robot
@@ -68,17 +67,7 @@ def robot_as_parameters(robot: Robot, lost: list[str]) -> dict[str, Any]:
         if shared is not None:
             members = [robot.joint_names[i] for i in shared[0]]
             section[key] = {"joints": members, "matrix": [float(x) for x in shared[1].matrix.ravel()]}
-    section["rotor_model"] = robot.rotor_model
-    section |= {name: time for name in ("command_period", "drive_delay") if (time := float(getattr(robot, name)))}
-    if robot.drive_interpolation != "none":
-        section["drive_interpolation"] = robot.drive_interpolation
-    for name in ("drive_feedback_delay", "uncertainty"):
-        if any(values := getattr(robot, name)):
-            section[name] = {key: float(x) for key, x in values._asdict().items()}
-    if robot.joint_friction:
-        section["joint_friction"] = "included"
-    if robot.compensated_by_robot:
-        section["compensated_by_robot"] = list(robot.compensated_by_robot)
+    section |= written_entries(robot)
     section["tool_names"], tools = [], {}
     for tool in robot.tools:
         name = tool.name
@@ -106,61 +95,27 @@ def _joint(robot: Robot, joint: Joint, lost: list[str]) -> dict[str, Any]:
         "origin": _origin(joint.reference_pose),
         **_inertia(joint.inertial),
     }
-    if limits := _limits(joint, lost):
-        entries["limits"] = limits
-    for name in ("damping", "friction", "constant_effort"):
-        if getattr(joint, name):
-            entries[name] = float(getattr(joint, name))
-    if joint.parallel_spring is not None:
-        entries["parallel_spring"] = joint.parallel_spring.entries()
+    own = written_entries(_with_written_limits(joint, lost))
     if joint.mimic is not None:
-        leader = robot.joints[joint.mimic.joint].name
-        entries["mimic"] = {"joint": leader, "ratio": float(joint.mimic.ratio), "offset": float(joint.mimic.offset)}
-        return entries
-    for name, default in (("gear_ratio", 1.0), ("rotor_inertia", 0.0)):
-        if getattr(joint, name) != default:
-            entries[name] = float(getattr(joint, name))
+        leader = MimicDescription(robot.joints[joint.mimic.joint].name, joint.mimic.ratio, joint.mimic.offset)
+        for name in (each.name for each in declared_entries(Joint) if each.entry.of_motor):
+            own.pop(name, None)
+        return entries | own | {"mimic": written_entries(leader)}
     if joint.rotor_mount is not None:
         carrier = robot.joints[joint.rotor_mount.carrier].name if joint.rotor_mount.carrier >= 0 else BASE
-        entries["rotor"] = {"carrier": carrier, "axis": [float(x) for x in joint.rotor_mount.axis]}
-    if not joint.spring.is_rigid:
-        entries["elasticity"] = joint.spring.entries()
-    if actuator := _actuator(joint.actuator):
-        entries["actuator"] = actuator
-    if joint.effort_spread is not None:
-        spread = joint.effort_spread._asdict()
-        entries["effort_spread"] = {name: list(x) if isinstance(x, tuple) else x for name, x in spread.items()}
-    if joint.drive != SI_UNITS:
-        entries["drive"] = joint.drive.entries()
-    return entries
+        own["rotor"] = {"carrier": carrier, "axis": [float(x) for x in joint.rotor_mount.axis]}
+    return entries | own
+
+
+def _with_written_limits(joint: Joint, lost: list[str]) -> Joint:
+    """The joint without limits of zero, which files do not have."""
+    zero = [name for name, value in joint.limits.known.items() if value == 0 and name not in ENDS]
+    lost += [f"joint {joint.name}: limit {name} of 0 is left out: it must be positive" for name in zero]
+    return replace(joint, limits=replace(joint.limits, **dict.fromkeys(zero, np.inf)))
 
 
 def _origin(pose: Array) -> dict[str, list[float]]:
     return {"xyz": [float(x) for x in pose[:3, 3]], "rpy": rpy(pose[:3, :3])}
-
-
-def _limits(joint: Joint, lost: list[str]) -> dict[str, float]:
-    limits = joint.limits.known
-    zero = [name for name, value in limits.items() if value == 0 and name not in ENDS]
-    lost += [f"joint {joint.name}: limit {name} of 0 is left out: it must be positive" for name in zero]
-    return {name: value for name, value in limits.items() if name not in zero}
-
-
-def _actuator(actuator: Actuator) -> dict[str, Any]:
-    """The entries that differ from the defaults."""
-    entries: dict[str, Any] = _differences(actuator.gear, LOSSLESS)
-    if friction := _differences(actuator.friction, FRICTIONLESS):
-        entries["friction"] = friction
-    motor = _differences(actuator.motor, IDEAL)
-    limits = {name.removesuffix("_limit"): motor.pop(name) for name in [*motor] if name.endswith("_limit")}
-    return entries | motor | ({"limits": limits} if limits else {})
-
-
-def _differences(part: Any, default: Any) -> dict[str, float]:
-    values = {field.name: float(getattr(part, field.name)) for field in dataclasses.fields(part)}
-    return {
-        name: value for name, value in values.items() if value != float(getattr(default, name)) and not np.isnan(value)
-    }
 
 
 def _is_body(robot: Robot, name: str, joint: int, pose: Array) -> bool:

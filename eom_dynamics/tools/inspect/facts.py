@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ...actuators.drive_units import SI_UNITS
+from ...actuators.actuator import Actuator
+from ...actuators.entries import declared_entries, written_entries
+from ...arrays import at_joint
 from ...control.expected_errors import feedforward_advice
 from ...elastic import ElasticArm
 from ...robot import Joint, Robot
@@ -19,6 +21,9 @@ from ..results import Result, ResultSection, TextTable
 from .plausibility import USED, ElasticJoint, elastic_joints, implausible, motors_at_rest
 
 _NATURAL_FREQUENCIES = (20.0, 70.0, 280.0)  # of soft, usual and stiff drives, rad/s
+
+_IN_TABLES = ("limits", "elasticity", "rotor_inertia", "gear_ratio")
+"""Entries of joints that are columns of the tables; those of motors are in a table of their own."""
 
 _LIMITS = [name for name in vars(NO_LIMITS) if name not in ENDS]
 
@@ -145,16 +150,16 @@ def _friction(robot: Robot) -> Iterator[str]:
 
 
 def _properties(joint: Joint) -> Iterator[str]:
-    """One line of what else the joint and its motor have."""
-    rate, effort = ("N s/m", "N") if joint.type == "prismatic" else ("N m s/rad", "N m")
-    spring, friction = joint.parallel_spring, joint.actuator.friction
-    numbers = [(joint.damping, "damping", rate), (joint.friction, "friction", effort)]
-    numbers += [(joint.constant_effort, "constant effort", effort)]
-    parts = [f"{name} {value:g} {unit}" for value, name, unit in numbers if value]
-    parts += [_entry("parallel spring", spring.entries())] if spring else []
-    rubbing = {name: value for name, value in asdict(friction).items() if np.isfinite(value)}
-    parts += [] if friction.is_none else [_entry("motor friction", rubbing)]
-    parts += [] if joint.drive == SI_UNITS else [_entry("drive", joint.drive.entries())]
+    """One line of what else the joint and its motor have: the entries of a robot file that no table shows."""
+    written = written_entries(replace(joint, actuator=Actuator(joint.actuator.friction)))
+    units = {each.name: at_joint(each.entry.unit, joint.type) for each in declared_entries(Joint)}
+    parts = [
+        f"{_entry(name.replace('_', ' '), value)} {units[name]}".rstrip()
+        if name != "actuator"
+        else _entry("motor friction", value["friction"])
+        for name, value in written.items()
+        if name not in _IN_TABLES
+    ]
     if parts:
         yield f"{joint.name}: {', '.join(parts)}"
 
@@ -162,7 +167,7 @@ def _properties(joint: Joint) -> Iterator[str]:
 def _entry(name: str, value: Any) -> str:
     if isinstance(value, Mapping):
         return f"{name} ({', '.join(_entry(*entry) for entry in value.items())})"
-    return f"{name} {_vector(value)}" if isinstance(value, list) else f"{name} {value}"
+    return f"{name} {_vector(value) if isinstance(value, list) else value if isinstance(value, str) else f'{value:g}'}"
 
 
 def _assumed(robot: Robot) -> list[str]:

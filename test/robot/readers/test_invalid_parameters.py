@@ -99,7 +99,7 @@ ENTRIES: list[tuple[str, Any, str]] = [
     ("rotor_model", "spong", "must be one of reduced, complete, is 'spong'"),
     ("drive_interpolation", "cubic", "must be one of none, linear"),
     ("drive_feedback_delay.position", -1e-3, "must be within [0, 0.1], is -0.001"),
-    ("drive_feedback_delay", 1e-3, "must be {position: SECONDS, velocity: SECONDS}, is 0.001"),
+    ("drive_feedback_delay", 1e-3, "must be a section with position, velocity, is 0.001"),
     ("compensated_by_robot", ["mass"], "'mass' is not one of gravity, coriolis, friction, payload"),
     ("compensated_by_robot", ["gravity", "gravity"], "'gravity' is listed twice"),
     ("compensated_by_robot", ["payload"], "payload needs gravity or coriolis beside it"),

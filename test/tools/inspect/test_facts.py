@@ -154,8 +154,8 @@ def test_drives_motor_friction_and_all_limits_are_shown() -> None:
     units = DriveUnits("motor", -1, 131072.0, 60.0, effort="per_mille", rated_torque=1.27)
     sticks = Actuator(friction=Friction(viscous=0.5, coulomb=2.0, static=3.0, presliding_distance=1e-4))
     own = replace(robot, joints=(replace(robot.joints[0], drive=units, actuator=sticks), robot.joints[1]))
-    counts = "side motor, sign -1, units_per_turn 131072.0, velocity_units_per_turn 60.0"
-    friction = "viscous 0.5, coulomb 2.0, static 3.0, stribeck_velocity 0.1, smoothing_velocity 0.01"
+    counts = "side motor, sign -1, units_per_turn 131072, velocity_units_per_turn 60"
+    friction = "viscous 0.5, coulomb 2, static 3"
     drive = f"drive ({counts}, effort per_mille, rated_torque 1.27)"
     assert f"free: motor friction ({friction}, presliding_distance 0.0001), {drive}" in shown(own)
     header, row = (next(line for line in lines if line.startswith(name)) for name in ("joint ", "limited"))
