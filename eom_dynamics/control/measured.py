@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments import first_not_finite
 from ..arrays import MOTION, Array
 from ..exceptions import StateError
 from .control_loop import ControlLoop
@@ -37,28 +36,47 @@ def sample_reason(code: int, joint_names: Sequence[str]) -> str:
     return at + SAMPLE_REASONS[kind] if kind in SAMPLE_REASONS else ""
 
 
+MEASURED_TOPICS = ("joint_states", "motor_states")
+"""Topics of links and of motors."""
+
+PRESENT = 1_000_000_000
+"""Age up to which a measured position counts as the present one, ns."""
+
 # Largest step of a position, rad or m, and speed, rad/s or m/s, that are motion.
 _JUMP, _FASTEST = 0.1, 10.0
 
 
 class MeasuredJoint(NamedTuple):
-    """Measured state of a joint."""
+    """Measured state of a joint or motor, NaN where it is not measured."""
 
-    position: float  # rad or m
-    velocity: float  # NaN if it is not measured
-    time: int  # of its arrival, ns
+    position: float  # rad or m, or the unit of the drive
+    velocity: float
+    effort: float
+    time: int  # ns
+
+
+_FIELDS = MeasuredJoint._fields[:3]
 
 
 def measured_joints(state: Any, time: int) -> dict[str, MeasuredJoint]:
-    """Joints of a message that has arrived at a time, ns, by name; several publishers may each provide some."""
-    count = len(state.name)
-    rates = state.velocity if len(state.velocity) == count else [math.nan] * count
-    rows = zip(state.name, state.position, rates, strict=False)
-    return {name: MeasuredJoint(position, rate, time) for name, position, rate in rows if math.isfinite(position)}
+    """Joints of a message of a time, ns, by name; several publishers may each provide some.
+
+    Raises:
+        StateError: a name is listed twice, or a field has a wrong length.
+    """
+    count, columns = len(state.name), []
+    if len(set(state.name)) < count:
+        raise StateError("a name is listed twice")
+    for field in _FIELDS:
+        values = getattr(state, field)
+        if len(values) not in (0, count):
+            raise StateError(f"{field} has {len(values)} entries, must have {count}")
+        columns.append(values if len(values) else [math.nan] * count)
+    return {name: MeasuredJoint(*row, time) for name, *row in zip(state.name, *columns, strict=True)}
 
 
 class JointStates:
-    """Latest state of each joint by name, from one publisher or several.
+    """Latest state of each joint by name, from one publisher or several, by the times at which they arrived.
 
     A position that jumps is a wrong sample, or of an arm that was moved between two messages; it counts once the next
     message of its joint agrees.
@@ -68,9 +86,11 @@ class JointStates:
         self.joints: dict[str, MeasuredJoint] = {}
         self._doubted: dict[str, MeasuredJoint] = {}
 
-    def take(self, state: Any, time: int) -> None:
-        """Take a message that has arrived at a time, ns."""
-        for name, joint in measured_joints(state, time).items():
+    def take(self, joints: Mapping[str, MeasuredJoint]) -> None:
+        """Take the joints of a message, but for those without a position."""
+        for name, joint in joints.items():
+            if not math.isfinite(joint.position):
+                continue
             last, doubted = self.joints.get(name), self._doubted.pop(name, None)
             if last and _jumps(last, joint) and not (doubted and not _jumps(doubted, joint)):
                 self._doubted[name] = joint
@@ -84,106 +104,99 @@ def _jumps(last: MeasuredJoint, joint: MeasuredJoint) -> bool:
     return 0 <= time < LONGEST_GAP and abs(joint.position - last.position) > _JUMP + _FASTEST * 1e-9 * time
 
 
-def positions_of(joints: Mapping[str, MeasuredJoint], names: Sequence[str]) -> Array:
-    """Positions (n,), rad or m; StateError if one is not known."""
+def present_positions(joints: Mapping[str, MeasuredJoint], names: Sequence[str], now: int) -> tuple[Array, int]:
+    """Positions (n,), rad or m, that count as present at a time, ns, and the age of the oldest one, ns.
+
+    Raises:
+        StateError: one is unknown, or older than :data:`PRESENT`.
+    """
     if unknown := [shown_name(name) for name in names if name not in joints]:
         raise StateError(f"joint_states: the position of {', '.join(unknown)} is not known yet")
-    return np.array([joints[name].position for name in names])
-
-
-class JointSignals:
-    """Latest position, velocity and effort of each joint or motor; several publishers may each provide some of them.
-
-    Attributes:
-        values: (3, n), NaN where they are not known; efforts may stay so.
-        times: (n,) of them, ns.
-    """
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._places = {name: place for place, name in enumerate(names)}
-        self.values = np.full((3, len(names)), np.nan)
-        self.times = np.full(len(names), -(2**62))
-        # Names of the last message, and the places of the known ones, there and here.
-        self._given: list[str] = []
-        self._there = self._here = np.zeros(0, dtype=int)
-
-    @property
-    def unknown(self) -> list[str]:
-        """Names without position and velocity so far."""
-        return [name for name, place in self._places.items() if np.isnan(self.values[0, place])]
-
-    def update(self, message: Any, time: int) -> bool:
-        """Take a message of a time, ns; return whether it has any of the names.
-
-        Raises:
-            StateError: a name is listed twice, a field has a wrong length, a number is not finite, or the time does not
-                increase; then the message has no effect.
-        """
-        if message.name != self._given:
-            known = [(k, self._places[name]) for k, name in enumerate(message.name) if name in self._places]
-            self._there, self._here = np.array(known, dtype=int).reshape(-1, 2).T
-            self._given = list(message.name)
-        there, here, count = self._there, self._here, len(self._given)
-        if not len(here):
-            return False
-        if len(set(here.tolist())) < len(here):
-            raise StateError("a name is listed twice")
-        rows = np.full((3, len(here)), np.nan)
-        for k, field in enumerate(("position", "velocity", "effort")):
-            given = getattr(message, field)
-            if len(given) == count:
-                rows[k] = np.asarray(given)[there]
-            elif len(given) or field != "effort":
-                raise StateError(f"{field} has {len(given)} entries, must have {count}")
-        if bad := first_not_finite(rows[:2]):
-            field, name = ("position", "velocity")[bad[0]], self._given[there[bad[1]]]
-            raise StateError(f"{field} of {shown_name(name)} is {rows[bad]}")
-        if (self.times[here] >= time).any():
-            raise StateError("its stamp repeats or goes back: a stale publisher, or two of the same joints")
-        self.values[:, here], self.times[here] = rows, time
-        return True
+    oldest = min(names, key=lambda name: joints[name].time)
+    if (age := now - joints[oldest].time) > PRESENT:
+        raise StateError(f"joint_states: the position of {shown_name(oldest)} is {1e-9 * age:.3g} s old")
+    return np.array([joints[name].position for name in names]), age
 
 
 class MeasuredMotion:
     """Samples of links and motors for a control loop, at the time of the older one of them.
 
-    Attributes:
-        links, motors: what is measured, None where it is not.
+    The loop has them while they are recent, for 0.1 s.
     """
 
     def __init__(self, loop: ControlLoop, *, links: bool, motors: bool) -> None:
         self._loop, arm = loop, loop.arm
         if motors:
             loop.table.prepare_drive_states()
-        self.links = JointSignals(arm.robot.joint_names) if links else None
-        self.motors = JointSignals(arm.motor_names) if motors else None
-        n, m = arm.robot.n, len(arm.motor_names)
-        names = (("q", "qd", "tau"), ("motor_position", "motor_velocity", "motor_effort"))
-        self._parts = [
-            (part, loop.vectors("sensed", dict.fromkeys(rows, size)), motion, effort)
-            for part, rows, size, motion, effort in ((self.links, names[0], n, 1, 4), (self.motors, names[1], m, 2, 8))
-            if part is not None
-        ]
+        rows = (("q", "qd", "tau"), ("motor_position", "motor_velocity", "motor_effort"))
+        parts = zip(MEASURED_TOPICS, (links, motors), (arm.robot.joint_names, arm.motor_names), rows, strict=True)
+        # Names, vectors of the loop, and the latest state of each joint or motor, by topic.
+        self._parts = {
+            topic: (names, loop.vectors("sensed", dict.fromkeys(vectors, len(names))), dict[str, MeasuredJoint]())
+            for topic, wanted, names, vectors in parts
+            if wanted
+        }
         self._last = -(2**62)
 
-    def sample(self) -> bool:
-        """Give the loop a new sample, if there is one; return whether it took one, StateError if it left one out."""
-        times = [part.times for part, *_ in self._parts]
-        time = min(int(x.min()) for x in times)
-        if time <= self._last or max(int(x.max()) for x in times) - time > LONGEST_GAP:
+    def take(self, topic: str, joints: Mapping[str, MeasuredJoint], now: int) -> bool:
+        """Take the joints of a message at a time, ns; return whether the loop has taken a new sample by it.
+
+        Raises:
+            StateError: a number is not finite, or the message is of another time or none after the one before, and has
+                no effect; or the loop has left the sample out.
+        """
+        names, _, known = self._parts.get(topic, ((), {}, {}))
+        taken = {name: joints[name] for name in names if name in joints}
+        for name, joint in taken.items():
+            if when := _untimely(joint.time, now):
+                raise StateError(f"its stamp is {when}")
+            for field, value in zip(_FIELDS[:2], joint, strict=False):
+                if not math.isfinite(value):
+                    raise StateError(f"{field} of {shown_name(name)} is {value}")
+            if name in known and joint.time <= known[name].time:
+                raise StateError("its stamp repeats or goes back: a stale publisher, or two of the same joints")
+        known.update(taken)
+        return bool(taken) and self._sample()
+
+    def missing(self, now: int) -> str:
+        """What is not measured at a time, ns, as a clause; empty for nothing."""
+        texts = []
+        for topic, (names, _, known) in self._parts.items():
+            if unknown := [name for name in names if name not in known]:
+                texts.append(f"{topic} has not told {', '.join(unknown)}")
+            elif when := _untimely(min(joint.time for joint in known.values()), now):
+                texts.append(f"{topic} is {when}")
+        return "; ".join(texts)
+
+    def _sample(self) -> bool:
+        if any(len(known) < len(names) for names, _, known in self._parts.values()):
+            return False
+        times = [joint.time for *_, known in self._parts.values() for joint in known.values()]
+        time = min(times)
+        if time <= self._last or max(times) - time > LONGEST_GAP:
             return False
         self._last, sensors = time, 0
-        for part, vectors, motion, effort in self._parts:
-            position, velocity, efforts = vectors.values()
+        for topic, (names, vectors, known) in self._parts.items():
+            position, velocity, effort = vectors.values()
+            *rows, ahead = np.array([(*known[name][:3], known[name].time - time) for name in names]).T
             # Newer ones are moved back by their velocities.
-            position[:] = part.values[0] + 1e-9 * (time - part.times) * part.values[1]
-            velocity[:] = part.values[1]
-            has_effort = bool(np.isfinite(part.values[2]).all())
-            efforts[:] = part.values[2] if has_effort else 0.0
-            sensors |= motion | effort * has_effort
+            position[:] = rows[0] - 1e-9 * ahead * rows[1]
+            velocity[:], bit = rows[1], 1 + MEASURED_TOPICS.index(topic)
+            has_effort = bool(np.isfinite(rows[2]).all())
+            effort[:] = rows[2] if has_effort else 0.0
+            sensors |= bit | (4 * bit) * has_effort
         if reason := sample_reason(self._loop.sense(time, sensors), self._loop.arm.robot.joint_names):
             raise StateError(reason)
         return True
+
+
+def _untimely(time: int, now: int) -> str:
+    """How far a time of a sample is from now, ns, beyond what the loop uses; empty within."""
+    age = 1e-9 * (now - time)
+    if abs(age) <= 1e-9 * LONGEST_GAP:
+        return ""
+    when = f"{age:.3g} s old" if age > 0 else f"{-age:.3g} s ahead"
+    return f"{when}, at most {1e-9 * LONGEST_GAP:g} s counts: clocks differ, or it came or was read late"
 
 
 _QUANTITIES = MOTION[:3]

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measured state of joints, from ``joint_states``, read when it is needed."""
+"""Measured state of joints, from ``joint_states``, read when it is needed: the reader of both nodes."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
@@ -13,15 +14,15 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
 from ..arrays import Array
-from ..control.measured import JointStates, MeasuredJoint, positions_of
+from ..control.measured import PRESENT, JointStates, MeasuredJoint, measured_joints, present_positions
 from ..exceptions import StateError
 
-# Time within which a joint state must arrive, and between two looks, s; age of one that is the present state, ns.
-_PATIENCE, _BETWEEN_READS, _RECENT = 1.0, 0.002, 50_000_000
+# Time for which a joint state is waited for, and between two looks, s.
+_PATIENCE, _BETWEEN_READS = 1.0, 0.002
 
 
 class MeasuredJoints:
-    """Latest state of each joint on ``joint_states``, from one publisher or several.
+    """Latest state of each joint on ``joint_states``, from one publisher or several, with the time of its arrival.
 
     The middleware keeps messages until they are read. In a subscription of the node, each would be work of its
     executor, and a new subscription takes milliseconds to find its publishers. It keeps enough of all publishers
@@ -56,23 +57,28 @@ class MeasuredJoints:
                 times = taken[1]
                 # Not every middleware tells when a message came.
                 arrival = times["received_timestamp"] or times["source_timestamp"]
-                self._states.take(taken[0], arrival)
+                with suppress(StateError):  # its names and numbers do not belong together
+                    self._states.take(measured_joints(taken[0], arrival))
             return dict(self._states.joints)
+
+    def present(self, names: Sequence[str]) -> tuple[Array, int]:
+        """Positions (n,) and the age of the oldest one; StateError as of :func:`.present_positions`."""
+        return present_positions(self.read(), names, time.time_ns())
 
     def wait(
         self, names: Sequence[str], is_enough: Callable[[dict[str, MeasuredJoint]], bool] = bool
     ) -> dict[str, MeasuredJoint]:
-        """Recent states, once they are enough and have all joints of these names that were ever measured.
+        """Present states, once they are enough and have all joints of these names that were ever measured.
 
         After a while, those that there are; called in a thread.
         """
-        since, end = time.time_ns() - _RECENT, time.monotonic() + _PATIENCE
+        end = time.monotonic() + _PATIENCE
         while True:
-            joints = self.read()
-            recent = {name: joint for name, joint in joints.items() if joint.time >= since}
-            complete = recent and joints.keys() & {*names} <= recent.keys() and is_enough(recent)
+            joints, since = self.read(), time.time_ns() - PRESENT
+            present = {name: joint for name, joint in joints.items() if joint.time >= since}
+            complete = present and joints.keys() & {*names} <= present.keys() and is_enough(present)
             if complete or time.monotonic() > end:
-                return recent
+                return present
             time.sleep(_BETWEEN_READS)
 
     def positions(self, names: Sequence[str]) -> Array:
@@ -82,7 +88,8 @@ class MeasuredJoints:
             StateError: one is not measured.
         """
         try:
-            return positions_of(self.wait(names, lambda recent: {*names} <= recent.keys()), names)
+            present = self.wait(names, lambda found: {*names} <= found.keys())
+            return present_positions(present, names, time.time_ns())[0]
         except StateError as error:
             remedy = "publish it on joint_states, or give a request the positions at which the motion starts"
             raise StateError(f"{error} after {_PATIENCE:g} s: {remedy}") from None

@@ -13,39 +13,46 @@ from refusals import refusals
 from eom_dynamics import ElasticArm, StateError, load_robot
 from eom_dynamics.control.control_loop import ControlLoop
 from eom_dynamics.control.measured import (
-    JointSignals,
+    PRESENT,
     JointStates,
     JointTolerances,
     MeasuredMotion,
     measured_joints,
-    positions_of,
+    present_positions,
 )
 from eom_dynamics.control.robot_table import RobotTable
 
 
 def state(velocity=(), **positions):
-    return SimpleNamespace(name=list(positions), position=list(positions.values()), velocity=velocity)
+    return SimpleNamespace(name=list(positions), position=list(positions.values()), velocity=velocity, effort=[])
 
 
 def test_positions_may_come_in_parts_and_with_others():
-    known = measured_joints(state(b=2.0, finger=0.1), 1)
+    states = JointStates()
+    states.take(measured_joints(state(b=2.0, finger=0.1), 1))
     with pytest.raises(StateError, match="joint_states: the position of 'a' is not known yet"):
-        positions_of(known, ["a", "b"])
-    known |= measured_joints(state(a=1.0, velocity=[0.5]), 2)
-    np.testing.assert_array_equal(positions_of(known, ["a", "b"]), [1.0, 2.0])
-    assert known["a"] == (1.0, 0.5, 2) and np.isnan(known["b"].velocity)
+        present_positions(states.joints, ["a", "b"], 2)
+    states.take(measured_joints(state(a=1.0, velocity=[0.5]), 2))
+    q, age = present_positions(states.joints, ["a", "b"], 3)
+    assert q.tolist() == [1.0, 2.0] and age == 2
+    assert states.joints["a"][:2] == (1.0, 0.5) and np.isnan(states.joints["b"].velocity)
+    states.take(measured_joints(state(finger=0.2), 2 + PRESENT))
+    with pytest.raises(StateError, match="the position of 'b' is 1 s old"):
+        present_positions(states.joints, ["a", "b"], 2 + PRESENT)
 
 
 @pytest.mark.parametrize("position", [[np.nan], [np.inf], []])
 def test_what_is_no_position_is_left_out(position):
-    assert measured_joints(SimpleNamespace(name=["a"], position=position, velocity=[]), 1) == {}
+    states = JointStates()
+    states.take(measured_joints(SimpleNamespace(name=["a"], position=position, velocity=[], effort=[]), 1))
+    assert states.joints == {}
 
 
 def taken(*messages: tuple[float, float]) -> float:
     """Where a joint is after messages at times, ms."""
     states = JointStates()
     for time, position in messages:
-        states.take(state(a=position), round(1e6 * time))
+        states.take(measured_joints(state(a=position), round(1e6 * time)))
     return states.joints["a"].position
 
 
@@ -102,20 +109,36 @@ def signals(names: list[str], position: list[float], **others: list[float]) -> S
     ("message", "reason"),
     [
         (signals(["a", "b"], [0.0]), "position has 1 entries, must have 2"),
-        (signals(["a", "b"], [0.0, 0.0], velocity=[]), "velocity has 0 entries, must have 2"),
-        (signals(["a", "b"], [0.0, np.nan]), "position of 'b' is nan"),
+        (signals(["a", "b"], [0.0, 0.0], velocity=[1.0]), "velocity has 1 entries, must have 2"),
         (signals(["a", "a"], [0.0, 0.0]), "a name is listed twice"),
     ],
 )
-def test_a_wrong_message_is_named_and_has_no_effect(message: SimpleNamespace, reason: str) -> None:
-    known = JointSignals(NAMES)
+def test_a_wrong_message_is_named(message: SimpleNamespace, reason: str) -> None:
     with pytest.raises(StateError, match=reason):
-        known.update(message, 1)
-    assert known.unknown == ["a", "b"]
-    assert known.update(signals(["b", "finger", "a"], [1.0, 2.0, 3.0]), 1)
-    with pytest.raises(StateError, match="repeats or goes back"):
-        known.update(signals(["b"], [1.0]), 1)
-    assert not known.unknown and known.values[0].tolist() == [3.0, 1.0]
+        measured_joints(message, 1)
+
+
+def test_a_message_that_the_loop_cannot_use_has_no_effect() -> None:
+    loop = ControlLoop(RobotTable(ElasticArm(load_robot("planar_2r"))))
+    motion, names = MeasuredMotion(loop, links=True, motors=False), list(loop.arm.robot.joint_names)
+
+    def take(message: SimpleNamespace, time: int) -> bool:
+        return motion.take("joint_states", measured_joints(message, time), 1)
+
+    for wrong, reason in (
+        (signals(names, [0.0, np.nan]), f"position of {names[1]!r} is nan"),
+        (signals(names, [0.0, 0.0], velocity=[]), f"velocity of {names[0]!r} is nan"),
+    ):
+        with pytest.raises(StateError, match=reason):
+            take(wrong, 1)
+    assert motion.missing(1) == f"joint_states has not told {', '.join(names)}"
+    assert not take(signals(["finger"], [2.0]), 1) and not motion.take("motor_states", {}, 1)
+    assert take(signals([names[1], "finger", names[0]], [1.0, 2.0, 3.0]), 1)
+    for time, reason in ((1, "repeats or goes back"), (10**12, "its stamp is 1e\\+03 s ahead, at most 0.1 s counts")):
+        with pytest.raises(StateError, match=reason):
+            take(signals(names[:1], [1.0]), time)
+    assert loop.vectors("observed", {"q": 2})["q"].tolist() == [3.0, 1.0]
+    assert not motion.missing(1) and "is 0.2 s old, at most 0.1 s counts: clocks" in motion.missing(200_000_001)
 
 
 def test_samples_are_those_of_drives_at_the_older_time() -> None:
@@ -125,12 +148,11 @@ def test_samples_are_those_of_drives_at_the_older_time() -> None:
     n, m = arm.robot.n, len(arm.motor_names)
     for k in range(3):
         time = (10 + k) * 1_000_000
-        motion.links.update(signals([*arm.robot.joint_names], [0.1] * n), time)
-        assert motion.sample() == (k > 0)  # at the time of the motors before
+        links = measured_joints(signals([*arm.robot.joint_names], [0.1] * n), time)
+        assert motion.take("joint_states", links, time) == (k > 0)  # at the time of the motors before
         later = time + 400_000
         drives = signals([*arm.motor_names], [5e-9 * later] * m, velocity=[5.0] * m, effort=[2.0] * m)
-        motion.motors.update(drives, later)
-        assert motion.sample()
+        assert motion.take("motor_states", measured_joints(drives, later), later)
     wanted = arm.drive_state(np.full(m, 5e-9 * time), np.full(m, 5.0), np.full(m, 2.0))
     found = loop.vectors("observed", dict.fromkeys(wanted._fields, m))
     for row, name in zip(wanted, wanted._fields, strict=True):
@@ -152,10 +174,10 @@ def test_jumps_swapped_and_stale_joints_are_named_and_left_out(spoil: Any) -> No
     found = loop.vectors("observed", {"q": 7})["q"]
     for k in range(100):
         q = spoil(1e-3 * k * rates, k)
-        motion.links.update(signals([*names], q.tolist(), velocity=rates.tolist()), k * 1_000_000)
+        message = signals([*names], q.tolist(), velocity=rates.tolist())
         before = found.copy()
         try:
-            motion.sample()
+            motion.take("joint_states", measured_joints(message, k * 1_000_000), k * 1_000_000)
         except StateError as error:
             text = str(error)
             break

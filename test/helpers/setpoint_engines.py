@@ -183,7 +183,6 @@ class NodeEngine:
         self.node.trigger_activate()
         host.loop.configure(**gains_of(scene))
         stream.targets._arm = host.arm
-        stream.targets._measured.take(scene.robot.joint_names)
         stream.targets.keep(host.arm, limits_of(host.arm))
         self.scene, rows, before = scene, [], None
         for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):

@@ -24,7 +24,7 @@ from ...terminal import printable
 from ..diagnostics import present
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
-from .measured_input import MeasuredInput
+from .measured_arm import MeasuredArm
 
 OBSERVER_PARAMETERS = tuple(f"external_effort.{name}" for name in ("sensors", "bandwidth", "false_alarms"))
 
@@ -42,7 +42,7 @@ class ContactTopics:
     """
 
     def __init__(
-        self, node: RobotNode, clock: WatchedClock, measured: MeasuredInput, react: Callable[[str], None]
+        self, node: RobotNode, clock: WatchedClock, measured: MeasuredArm, react: Callable[[str], None]
     ) -> None:
         self._node, self._clock, self._measured, self._react = node, clock, measured, react
         self._loop: SetpointLoop | None = None

@@ -11,7 +11,7 @@ from ...control.settings import MODES
 from ...terminal import printable
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
-from .measured_input import MeasuredInput
+from .measured_arm import MeasuredArm
 
 GAINS = ("stiffness", "tool_stiffness", "damping_ratio")
 
@@ -27,11 +27,7 @@ class Modes:
     """
 
     def __init__(
-        self,
-        node: RobotNode,
-        measured: MeasuredInput,
-        clock: WatchedClock,
-        publish: Callable[[SetpointLoop, int], bool],
+        self, node: RobotNode, measured: MeasuredArm, clock: WatchedClock, publish: Callable[[SetpointLoop, int], bool]
     ) -> None:
         self._node, self._measured, self._clock, self._publish = node, measured, clock, publish
         self._loop: SetpointLoop | None = None

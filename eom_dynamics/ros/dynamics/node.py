@@ -144,7 +144,9 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._stream = SetpointStream(self, self._commands, deactivate)
         self._trajectories = SplineTopic(self, self._stream, self._arm_to_play)
         takes = partial(self._loop_in_use, "it takes payloads once it has a robot")
-        self._payloads = PayloadTopic(self, takes, self._stream.contact, self._stream.start, self._stream.targets.go_on)
+        self._payloads = PayloadTopic(
+            self, takes, self._stream.contact, self._stream.measured, self._stream.targets.go_on
+        )
         serve_inverse_dynamics(self, self._evaluator_to_answer, lambda: self._stream.limit_policy)
         self.complete(STATUS_NAME, stop)
 
@@ -390,7 +392,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         if self.context.ok():
             self._stream.end()
             self._commands.deliver(_DELIVERY)
-        self._stream.start.close()
+        self._stream.measured.close()
         super().destroy_node()
         self._state_machine.destroy_when_not_in_use()
 

@@ -27,7 +27,7 @@ from ..executors import LateAnswers, Worker
 from ..interfaces import Payload, srv, stream_qos
 from ..robot_node import RobotNode
 from .contact_topics import ContactTopics
-from .start_positions import StartPositions
+from .measured_arm import MeasuredArm
 
 # For bursts of many clients, or of one that does not wait for answers.
 SERVICE_QOS = QoSProfile(depth=1000)
@@ -88,7 +88,7 @@ class PayloadTopic:
         node: RobotNode,
         loop: Callable[[], SetpointLoop],
         contact: ContactTopics,
-        measured: StartPositions,
+        measured: MeasuredArm,
         go_on: Callable[[], None],
     ) -> None:
         self._node, self._loop, self._contact, self._measured, self._go_on = node, loop, contact, measured, go_on

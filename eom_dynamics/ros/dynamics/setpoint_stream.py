@@ -33,9 +33,8 @@ from ..interfaces import JointTrajectorySetpoint, nanoseconds, stream_qos
 from ..robot_node import RobotNode
 from .command_topics import CommandTopics
 from .contact_topics import ContactTopics
-from .measured_input import MeasuredInput
+from .measured_arm import MeasuredArm
 from .modes import Modes
-from .start_positions import StartPositions
 from .statistics import WAITING, StreamStatistics
 from .supervision import Phase, Supervision
 from .target_topics import NOT_REACHED, TargetTopics
@@ -63,7 +62,7 @@ class SetpointStream:
         player: player of trajectories.
         targets: topics of targets.
         supervision: watchdog and checks of the stream.
-        measured: input of measured motion.
+        measured: where the arm is measured.
         contact: topics of external efforts and contact.
         modes: who leads the arm.
         statistics: of the setpoints.
@@ -87,14 +86,13 @@ class SetpointStream:
         )
         self._now, self._deactivate = self.supervision.clock.now, deactivate
         self._subscription, self._latest = setpoints, 0
-        self.start = StartPositions(node, self._now)
-        self.supervision.locate = self.start.locate
-        self.measured = MeasuredInput(node, self.supervision.clock)
+        self.measured = MeasuredArm(node, self.supervision.clock)
+        self.supervision.locate = self.measured.locate
         self.modes = Modes(node, self.measured, self.supervision.clock, self._publish_measured)
         self.player = TrajectoryPlayer(node, self.supervision.clock, self._publish_played)
-        self.player.on_break, self.player.locate = self._stop_unfinished, self.start.locate
+        self.player.on_break, self.player.locate = self._stop_unfinished, self.measured.locate
         publish = self._publish_played, partial(self._publish_measured, always=False)
-        self.targets = TargetTopics(node, self.supervision.clock, self.start, self._loop_to_aim, *publish)
+        self.targets = TargetTopics(node, self.supervision.clock, self.measured, self._loop_to_aim, *publish)
         self.targets.on_start, self.targets.on_break = self.player.give_way, self._stop_unfinished
         self.contact = ContactTopics(node, self.supervision.clock, self.measured, self._react)
         self.supervision.watch_quality(setpoints, quality["qos_profile"])
@@ -153,7 +151,7 @@ class SetpointStream:
             self.modes.take(self.loop)
             self.loop.loop.restart(held)
             self.player.take(self.loop)
-            self.start.take(self.loop.arm.robot.joint_names)
+            self.measured.take(self.loop)
             if self._node.active:
                 self._say_what_is_unchecked(self.loop)
                 self.supervision.begin(self.loop)
@@ -214,7 +212,7 @@ class SetpointStream:
             try:
                 self._now()
                 faded = self.supervision.phase in (Phase.RAMPING, Phase.RELEASED)
-                self.start.locate(last, ends=True)
+                self.measured.locate(last, ends=True)
                 self._commands.publish_final(self._last_header(), last, faded=faded)
             except Exception as error:
                 self._node.get_logger().error(f"no last command: {printable(refusal_reason(error))}")
@@ -381,9 +379,9 @@ class SetpointStream:
         if loop is None or loop.loop.settings["jump_check"] == "ignore":
             return
         if self._commands.sent_of is not None:
-            self.start.locate(loop)
+            self.measured.locate(loop)
         elif not (self.leads or self.player.waiting):
-            self.start.hold(loop)
+            self.measured.hold(loop)
 
     def require_radians(self, q: Array) -> None:
         """Refuse a first position (n,) that seems to be in degrees; only with ``safety: strict``."""

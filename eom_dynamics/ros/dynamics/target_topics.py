@@ -26,7 +26,7 @@ from ..executors import Worker, keep_pace, steady_timer
 from ..interfaces import nanoseconds, stream_qos
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
-from .start_positions import StartPositions
+from .measured_arm import MeasuredArm
 
 # Targets of different joints that arrive together all count.
 _DEPTH = 10
@@ -73,7 +73,7 @@ class TargetTopics:
         self,
         node: RobotNode,
         clock: WatchedClock,
-        measured: StartPositions,
+        measured: MeasuredArm,
         loop: Callable[[], SetpointLoop],
         publish: Callable[[SetpointLoop, int, str, int], bool],
         hold: Callable[[SetpointLoop, int], bool],

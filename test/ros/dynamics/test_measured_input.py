@@ -7,7 +7,6 @@ Contact by it is published when it begins and ends, with external efforts and th
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -22,12 +21,10 @@ from setpoint_engines import MOTION, Publisher, state_message, unspun_node
 from std_srvs.srv import Trigger
 
 import eom_dynamics as eom
-from eom_dynamics.control.measured import MeasuredJoint
 from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.robot.model import EffortSpread
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.ros.diagnostics import Level
-from eom_dynamics.ros.dynamics import start_positions
 from eom_dynamics.trajectory import Spline
 
 START, MS = 1_700_000_000 * 10**9, 10**6
@@ -55,9 +52,8 @@ def test_measurements_are_taken_while_they_are_recent_and_reported_if_not() -> N
             publish(k, [0.5, -0.2])
         assert "measured" not in measured.report()
         publish(10, [0.5, -0.2], stamp=-1000)
-        assert (
-            "its stamp is 1.01 s old, at most 0.1 s counts: clocks differ, or it" in measured.report()["last left out"]
-        )
+        left_out = measured.report()["last left out"]
+        assert "its stamp is 1.01 s old, at most 0.1 s counts: clocks differ, or it" in left_out
         assert measured.report()["measurements left out"] == "2"
         for k in range(11, 500):
             clock.set_ros_time_override(Time(nanoseconds=START + k * MS))
@@ -208,18 +204,3 @@ def test_a_node_that_would_not_find_contact_is_not_configured_to_react(given: di
         node.set_parameters([Parameter("on_contact", value="ignore")])
         node.trigger_configure()
         assert node.state == "inactive"
-
-
-def test_a_start_is_not_where_an_arm_was_before_it_fell_silent_beside_its_gripper(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now, joints = 0, {"elbow": MeasuredJoint(0.5, 0.0, 0)}
-    monkeypatch.setattr(start_positions, "MeasuredJoints", lambda node: Mock(read=lambda: joints))
-    monkeypatch.setattr(start_positions, "time", Mock(time_ns=lambda: now))
-    start = start_positions.StartPositions(Mock(), Mock())
-    start.take(["elbow"])
-    assert start.read().tolist() == [0.5]
-    now = 10**10
-    joints["gripper"] = MeasuredJoint(0.1, 0.0, now)
-    with pytest.raises(eom.StateError, match="the position of 'elbow' is 10 s old"):
-        start.read()

@@ -105,7 +105,7 @@ def test_tolerances_name_the_joints_that_are_not_measured(execution):
     )
     execution.plan, execution._since = execution.plan._replace(path=limits), -np.inf
     execution._measured = Mock(
-        topic="/joint_states", read=lambda: {"shoulder": MeasuredJoint(0.0, 0.0, time.time_ns())}
+        topic="/joint_states", read=lambda: {"shoulder": MeasuredJoint(0.0, 0.0, 0.0, time.time_ns())}
     )
     execution.observe()
     reason = "tolerances need joint states on /joint_states; none arrives with a position of 'elbow'"

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the arm of a control loop is measured, for what begins; and its measured motion, for the cycles of the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import JointState
+
+from ...arrays import Array, unit
+from ...control.measured import MEASURED_TOPICS, MeasuredMotion, measured_joints
+from ...control.setpoint_loop import SetpointLoop
+from ...control.settings import ELSEWHERE, LONGEST_GAP
+from ...exceptions import StateError
+from ...terminal import printable
+from ..diagnostics import present
+from ..interfaces import nanoseconds, subscribe_joint_states
+from ..measured_joints import MeasuredJoints
+from ..robot_node import RobotNode
+from .clocks import WatchedClock
+
+# What joints may move without the start being another one, rad or m.
+_STILL = 1e-3
+
+
+class MeasuredArm:
+    """Positions on ``joint_states``, read when something begins, so that they cost a stream nothing; and each sample of
+    ``joint_states`` and ``motor_states``, in the units of the drives, while cycles of the loop need them.
+
+    Samples that are not finite, do not go on in time or jump are left out and reported; the loop then has those before.
+
+    Attributes:
+        on_sample: called after each sample that the loop has taken.
+    """
+
+    def __init__(self, node: RobotNode, clock: WatchedClock) -> None:
+        self._node, self._clock, self._joints = node, clock, MeasuredJoints(node)
+        # By user: whether it needs links, and motors.
+        self._needs: dict[str, tuple[bool, bool]] = {}
+        self._loop: SetpointLoop | None = None
+        self._names: Sequence[str] = ()
+        self._motion: MeasuredMotion | None = None
+        self._subscriptions: dict[str, Subscription] = {}
+        self._left_out, self._reason = 0, ""
+        # Whether it was said that the start of the stream is not checked, and what counts as the present.
+        self._unchecked = self._unmeasured = False
+        self.on_sample: list[Callable[[], None]] = []
+
+    def take(self, loop: SetpointLoop | None) -> None:
+        """Measure the arm of a loop from now on, for a new stream."""
+        self._loop, self._unchecked = loop, False
+        if loop is not None:
+            self._names = loop.arm.robot.joint_names
+        self._subscribe()
+
+    def close(self) -> None:
+        """Read no more."""
+        self._joints.close()
+
+    # --- Where the arm is -----------------------------------------------------------------
+
+    def _present(self) -> tuple[Array, int]:
+        return self._joints.present(self._names)
+
+    def read(self) -> Array:
+        """Positions (n,), rad or m; StateError until all are known, and where one is old."""
+        return self._present()[0]
+
+    @property
+    def found(self) -> Array | None:
+        """Positions as by :meth:`read`, or None."""
+        try:
+            return self.read()
+        except StateError:
+            return None
+
+    def hold(self, loop: SetpointLoop) -> None:
+        """Have a loop hold the arm there, so that its first reference is checked; log once where it cannot be."""
+        try:
+            q = self.read()
+        except StateError as error:
+            if not (self._unchecked or loop.record.valid):
+                text = "the start is not compared with where the arm is"
+                self._node.get_logger().warning(f"{text}: {printable(str(error))}")
+            self._unchecked = True
+            return
+        if not loop.record.valid or np.abs(q - loop.state[0]).max() > _STILL:
+            loop.loop.restart(q)
+
+    def locate(self, loop: SetpointLoop, now: int | None = None, *, ends: bool = False) -> bool:
+        """Have what begins at a time of the loop, ns, begin where the arm is; as :meth:`.ControlLoop.locate`.
+
+        Positions count that came at least 0.1 s after the last change of the command. Without any, this is logged once.
+        """
+        now = self._clock.now() if now is None else now
+        rested = now - loop.record.moved_at
+        if rested <= LONGEST_GAP or not loop.record.valid:
+            return False
+        q = None
+        try:
+            q, age = self._present()
+            if age > rested - LONGEST_GAP:
+                q = None
+        except StateError as error:
+            if not self._unmeasured:
+                text = "the last command counts as where the arm is, also after a pause"
+                self._node.get_logger().warning(f"{text}: {printable(str(error))}")
+            self._unmeasured = True
+        before = loop.state[0]
+        strays = loop.loop.locate(now, q, ends=ends)
+        if loop.record.valid and (loop.state[0] != before).any():
+            begins = "the last command holds it" if ends else "motion begins"
+            self._node.get_logger().warning(f"{away(loop, before, loop.state[0])}: {begins} where it is measured")
+        return strays
+
+    def distance(self, loop: SetpointLoop) -> str:
+        """How far the arm is measured from where a loop has commanded it, beyond tolerance; empty if it is not."""
+        rested = self._clock.now() - loop.record.moved_at
+        try:
+            q, age = self._present()
+        except StateError:
+            return ""
+        most = max(loop.loop.settings["start_tolerance"], ELSEWHERE)
+        late = age > rested - LONGEST_GAP
+        return "" if late or np.abs(q - loop.state[0]).max() <= most else away(loop, loop.state[0], q)
+
+    # --- Samples for cycles ---------------------------------------------------------------
+
+    def need(self, user: str, *, links: bool, motors: bool) -> None:
+        """Measure what a user of the loop needs from now on, in place of what it needed before."""
+        self._needs[user] = links, motors
+        self._subscribe()
+
+    def _subscribe(self) -> None:
+        loop = self._loop
+        needed = [any(x) for x in zip(*self._needs.values(), strict=True)] or [False, False]
+        self._motion = None
+        if loop is not None and any(needed):
+            self._motion = MeasuredMotion(loop.loop, links=needed[0], motors=needed[1])
+        for topic, wanted in zip(MEASURED_TOPICS, needed, strict=True):
+            if wanted and topic not in self._subscriptions:
+                receive = partial(self._receive, topic)
+                self._subscriptions[topic] = subscribe_joint_states(self._node, receive, topic)
+            elif not wanted and topic in self._subscriptions:
+                self._node.destroy_subscription(self._subscriptions.pop(topic))
+
+    def _receive(self, topic: str, message: JointState) -> None:
+        if self._motion is None:
+            return
+        try:
+            now, stamp = self._clock.now(), nanoseconds(message.header.stamp)
+            time = now - (self._clock.reading - stamp if stamp else 0)
+            if self._motion.take(topic, measured_joints(message, time), now):
+                for act in self.on_sample:
+                    act()
+        except StateError as error:
+            self._left_out += 1
+            self._reason = printable(f"{topic}: {error}")
+            self._node.warn("measured motion left out", self._reason)
+
+    @property
+    def missing(self) -> str:
+        """What is needed and not measured now; empty for nothing."""
+        return printable(self._motion.missing(self._clock.now())) if self._motion is not None else ""
+
+    def report(self) -> dict[str, str]:
+        """Values for diagnostics."""
+        measured = self.missing and f"no: {self.missing}"
+        return present({"measured": measured, "last left out": self._reason, "measurements left out": self._left_out})
+
+
+def away(loop: SetpointLoop, commanded: Array, q: Array) -> str:
+    """How far an arm at q (n,) is from where it is commanded (n,), as a clause."""
+    joint = int(np.argmax(np.abs(q - commanded)))
+    robot = loop.arm.robot
+    kind = unit("position", robot.independent_joints[joint].type)
+    return printable(
+        f"{robot.joint_names[joint]} is measured {abs(q - commanded)[joint]:.3g} {kind} from where it was commanded"
+    )
