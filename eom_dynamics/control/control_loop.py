@@ -318,8 +318,8 @@ class ControlLoop:
     def send_trajectory(self, motion: Spline, origin: int) -> None:
         """Send a motion, its time 0 at ``origin``, ns, to be planned; StateError if it cannot be used."""
         knots = np.ascontiguousarray(motion.t)
-        states = np.ascontiguousarray(np.swapaxes(motion.states, 0, 1))
-        reason = self._library.loop_send(self.address, origin, knots.ctypes.data, len(knots), states.ctypes.data)
+        states = np.ascontiguousarray(motion.states)
+        reason = self._library.loop_post_spline(self.address, origin, knots.ctypes.data, len(knots), states.ctypes.data)
         if reason:
             raise StateError(reason.decode())
 

@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trajectory messages of joints and of a tool as arrays and splines, and back, and the identity of a message.
-
-A piecewise polynomial of degree 9 at most that is continuous from position to snap is the Hermite interpolant of its
-states at the knots. Reading a SplineTrajectory therefore takes those states, and loses nothing.
-"""
+"""Trajectory messages of joints and of a tool as arrays and splines, and back, and the identity of a message."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import perm
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -19,8 +14,7 @@ from ..arguments import all_finite, first_not_finite
 from ..arrays import Array
 from ..exceptions import StateError
 from ..trajectory import PoseSpline, Spline, Trajectory, sample, through_poses
-from ..trajectory.spline import DEGREE, ORDERS
-from .fields import STATE_FIELDS, doubles
+from .fields import STATE_FIELDS, doubles, read_samples, write
 from .joint_order import JointOrder, shown_name
 from .spatial import read_pose, read_twist
 
@@ -172,7 +166,7 @@ class RequestNames:
 def checksum(message: Any) -> int:
     """CRC-32 of the positions of a trajectory, which its sender can compute as well.
 
-    Of 64-bit floating-point numbers, little-endian: the coefficients of a SplineTrajectory, else point by point the
+    Of 64-bit floating-point numbers, little-endian: the field position of a SplineTrajectory, else point by point the
     positions of a JointTrajectory, or of a MultiDOFJointTrajectory translation (x, y, z) and rotation (x, y, z, w) of
     each transform.
     """
@@ -180,45 +174,27 @@ def checksum(message: Any) -> int:
 
 
 def _positions(message: Any) -> Array:
-    if hasattr(message, "coefficients"):
-        return np.asarray(message.coefficients)
+    if hasattr(message, "position"):
+        return np.asarray(message.position)
     if not len(message.points) or hasattr(message.points[0], "positions"):
         return np.concatenate([np.zeros(0), *(point.positions for point in message.points)])
     moves = [(x.translation, x.rotation) for point in message.points for x in point.transforms]
     return np.array([(p.x, p.y, p.z, turn.x, turn.y, turn.z, turn.w) for p, turn in moves])
 
 
-MAX_COEFFICIENTS = 500_000
+MAX_ENTRIES = 50_000
 """The constant of the same name in the message."""
 
 SHORTEST_PIECE = 1e-4
-"""The constant of the same name in the message, s. On shorter pieces, rounding of positions would hide jumps."""
+"""The constant of the same name in the message, s. On shorter pieces, rounding of positions would be large jerks."""
 
 _LARGEST_KNOT = 1e9
-
-# Largest jump at a knot, of a piece's range of motion and of the position that it starts from. Rounding gives 1e-11 of
-# the range. The spline takes the state after the knot, which smooths the rest of a jump.
-_JUMP_OF_RANGE, _JUMP_OF_POSITION = 1e-6, 1e-11
-
-# Of the powers of a time, by order of the derivative, at 1.
-_DERIVED = np.array([[perm(power, order) for power in range(DEGREE + 1)] for order in range(ORDERS)], dtype=float)
-
-
-# Coefficients that are counted for each piece and joint at least: a spline takes memory for its pieces, whatever their
-# degree, and pieces of a lower degree are one polynomial.
-_FEWEST_POWERS = 6
-
-# Pieces that are read together, so that the working memory is bounded.
-_CHUNK = 1024
 
 
 def check_size(message: Any) -> None:
     """Raise StateError if a message is too large to read quickly."""
-    if max(len(message.coefficients), len(message.knots)) > MAX_COEFFICIENTS:
-        raise StateError(
-            f"coefficients has {len(message.coefficients)} entries and knots {len(message.knots)}, may have "
-            f"{MAX_COEFFICIENTS}: send the motion in parts"
-        )
+    if max(len(getattr(message, field)) for field in ("knots", *STATE_FIELDS)) > MAX_ENTRIES:
+        raise StateError(f"fields may have {MAX_ENTRIES} entries: send the motion in parts")
 
 
 def read_spline(message: Any, robot_names: Sequence[str]) -> Spline:
@@ -229,8 +205,8 @@ def read_spline(message: Any, robot_names: Sequence[str]) -> Spline:
         robot_names: the robot's joints.
 
     Raises:
-        StateError: a joint is missing, a field has the wrong length or a number that is not finite, knots do not
-            increase or are too close, the degree is too high, or a derivative jumps at a knot.
+        StateError: a joint is missing, a field has the wrong length or a number that is not finite, or knots do not
+            increase or are too close.
     """
     check_size(message)
     order = JointOrder(robot_names, list(message.joint_names))
@@ -239,43 +215,12 @@ def read_spline(message: Any, robot_names: Sequence[str]) -> Spline:
         (place,) = bad
         raise StateError(f"knots[{place}] is {knots[place]}")
     _check_knots(knots)
-    steps = np.diff(knots)
-    if message.degree > DEGREE:
-        raise StateError(f"degree is {message.degree}, must be at most {DEGREE}: split pieces, or fit them")
-    n, powers, pieces = len(order.names), message.degree + 1, max(len(steps), 1)
-    if len(message.coefficients) != pieces * powers * n:
+    states = read_samples(message, order, most=MAX_ENTRIES)
+    if states.shape[1] != len(knots):
+        size = len(knots) * len(order.names)
         raise StateError(
-            f"coefficients has {len(message.coefficients)} entries, must have {pieces * powers * n}: {pieces} pieces, "
-            f"{powers} powers, {n} joints"
+            f"position has {len(message.position)} entries, must have {size}, one for each joint at each of the knots"
         )
-    if pieces * n * max(powers, _FEWEST_POWERS) > MAX_COEFFICIENTS:
-        most = MAX_COEFFICIENTS // (n * _FEWEST_POWERS)
-        raise StateError(
-            f"{pieces} pieces of {n} joints and degree {message.degree} are more than {most}: pieces of degree "
-            f"{_FEWEST_POWERS - 2} or less that are continuous up to the snap are one polynomial; send fewer pieces"
-        )
-    coefficients = np.asarray(message.coefficients, dtype=float).reshape(pieces, powers, n)
-    if bad := first_not_finite(coefficients):
-        piece, power, joint = bad
-        raise StateError(
-            f"coefficients[{(piece * powers + power) * n + joint}] (piece {piece}, power {power}, joint "
-            f"{order.names[joint]!r:.60}) is {coefficients[bad]}"
-        )
-    states = np.empty((ORDERS, len(knots), n))
-    with np.errstate(all="ignore"):
-        for first in range(0, pieces, _CHUNK):
-            part = slice(first, first + _CHUNK + 1)  # with the piece after them, for the jump to it
-            here = coefficients[part].swapaxes(0, 1)
-            starts = np.zeros((ORDERS, *here.shape[1:]))
-            starts[:powers] = here[:ORDERS] * _DERIVED.diagonal()[:powers, np.newaxis, np.newaxis]
-            states[:, first : first + here.shape[1]] = order.to_robot(starts)
-            if len(steps):
-                h = steps[part, np.newaxis]
-                here = here * h ** np.arange(powers)[:, np.newaxis, np.newaxis]
-                units = h ** np.arange(float(ORDERS))[:, np.newaxis, np.newaxis]
-                ends = np.tensordot(_DERIVED[:, :powers], here, 1) / units
-                _check_continuity(first, knots, np.abs(here), units, starts, ends, order.names)
-                states[:, -1] = order.to_robot(ends[:, -1])
     return Spline(knots, states)
 
 
@@ -283,16 +228,13 @@ def write_spline(message: Any, motion: Spline, joint_names: Sequence[str]) -> No
     """Write a motion into the fields of a message.
 
     Raises:
-        StateError: the motion has more coefficients, shorter pieces or later knots than a message may have.
+        StateError: the motion has more entries, shorter pieces or later knots than a message may have.
     """
     _check_knots(motion.t)
     check_waypoints(len(motion.t), motion.n)
-    single = len(motion.t) == 1
     message.joint_names = list(joint_names)
     message.knots = doubles(motion.t)
-    message.degree = ORDERS - 1 if single else DEGREE
-    taylor = motion.states[:, 0] / _DERIVED.diagonal()[:, np.newaxis]
-    message.coefficients = doubles(taylor if single else motion.coefficients)
+    write(message, STATE_FIELDS, motion.states)
 
 
 def duration(motion: Spline) -> float:
@@ -301,12 +243,11 @@ def duration(motion: Spline) -> float:
 
 
 def check_waypoints(count: int, n: int) -> None:
-    """Raise StateError if a motion through so many waypoints of n joints has more coefficients than a message may."""
-    coefficients = (DEGREE + 1) * max(count - 1, 1) * n
-    if coefficients > MAX_COEFFICIENTS:
+    """Raise StateError if a motion through so many waypoints of n joints has more entries than a message may."""
+    if count * n > MAX_ENTRIES:
         raise StateError(
-            f"{count} waypoints of {n} joints make {coefficients} coefficients, must be at most "
-            f"{MAX_COEFFICIENTS}: send the trajectory in parts"
+            f"{count} waypoints of {n} joints make {count * n} entries, must be at most {MAX_ENTRIES}: send the "
+            "trajectory in parts"
         )
 
 
@@ -324,31 +265,6 @@ def _check_knots(knots: Array) -> None:
     if not (np.abs(knots) <= _LARGEST_KNOT).all():
         place = int(np.argmax(np.abs(knots)))
         raise StateError(f"knots[{place}] is {knots[place]:g} s, must be at most {_LARGEST_KNOT:g} s from 0")
-
-
-def _check_continuity(
-    first: int, knots: Array, sizes: Array, units: Array, starts: Array, ends: Array, names: Sequence[str]
-) -> None:
-    """Refuse states (ORDERS, pieces, n) at the ends of pieces that are not those at the starts of the next pieces.
-
-    Args:
-        first: number of the first of these pieces; ``knots`` are those of all pieces.
-        sizes: what each power adds at the end of a piece (powers, pieces, n).
-        units: powers of the durations (ORDERS, pieces, 1).
-    """
-    if bad := first_not_finite(ends):
-        order, piece, joint = bad
-        name = f"{STATE_FIELDS[order]} of {names[joint]}"
-        raise StateError(f"the motion is too fast: {name} overflows on piece {first + piece}")
-    allowed = (_JUMP_OF_POSITION * sizes[0] + _JUMP_OF_RANGE * sizes[1:].sum(axis=0)) / units
-    jumps = starts[:, 1:] - ends[:, :-1]
-    too_large = ~(np.abs(jumps) <= allowed[:, 1:] + allowed[:, :-1])  # also where a bound overflows
-    if too_large.any():
-        place, order, joint = np.argwhere(too_large.transpose(1, 0, 2))[0]
-        raise StateError(
-            f"{STATE_FIELDS[order]} of {names[joint]} jumps by {jumps[order, place, joint]:.3g} at "
-            f"knots[{first + place + 1}] ({knots[first + place + 1]:g} s): position to snap must be continuous"
-        )
 
 
 def trajectory_fields(motion: Trajectory, joint_names: Sequence[str], rate: float) -> dict[str, Any]:

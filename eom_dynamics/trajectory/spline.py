@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from math import comb, factorial
 
 import numpy as np
@@ -69,18 +69,15 @@ class Spline:
         if self.states.ndim != 3 or self.states.shape[:2] != (ORDERS, len(self.t)):
             raise TrajectoryError(f"states must have shape ({ORDERS}, {len(self.t)}, n), have {self.states.shape}")
         self._set(self.t, self.states)
-        self._coefficients = _coefficients(self._steps, self.states)
 
     def _set(self, t: Array, states: Array) -> None:
         self.t, self.states = t, states
         self.n, self.start, self.end = states.shape[2], float(t[0]), float(t[-1])
         self._steps = durations(t)
 
-    @property
-    def coefficients(self) -> Array:
-        """Coefficients (K - 1, 10, n) of the powers of the time since the start of each piece, s."""
-        powers = self._steps ** np.arange(DEGREE + 1)[:, np.newaxis, np.newaxis]
-        return np.moveaxis(self._coefficients[..., : len(self._steps)] / powers, 2, 0)
+    @cached_property
+    def _coefficients(self) -> Array:
+        return _coefficients(self._steps, self.states)
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
         """Derivatives as in :class:`.Trajectory`; from the fifth on, they jump at knots to those of the later piece."""

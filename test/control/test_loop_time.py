@@ -72,7 +72,7 @@ class Rig:
 
     def stop(self) -> None:
         """Send the empty trajectory."""
-        self.loop._library.loop_post_spline(self.loop.address, 0, None, 0, 0, None, 0, None, 0)
+        self.loop._library.loop_post_spline(self.loop.address, 0, None, 0, None)
 
     @property
     def steps(self) -> Any:

@@ -91,7 +91,7 @@ def joints(*rows):
 def test_a_sender_can_compute_the_checksum():
     rows = [[0.1, 0.2], [0.3, -0.4]]
     assert checksum(joints(*rows)) == crc32(np.array(rows, dtype="<f8").tobytes())
-    assert checksum(SimpleNamespace(coefficients=np.array([1.0, 2.0]))) == crc32(np.array([1.0, 2.0]).tobytes())
+    assert checksum(SimpleNamespace(position=np.array([1.0, 2.0]))) == crc32(np.array([1.0, 2.0]).tobytes())
     pose = SimpleNamespace(
         translation=SimpleNamespace(x=1.0, y=2.0, z=3.0), rotation=SimpleNamespace(x=0.0, y=0.0, z=0.6, w=0.8)
     )
@@ -110,5 +110,5 @@ def test_names_tell_equal_and_different_trajectories_apart():
 
 
 def test_a_name_of_its_own_stays():
-    message = SimpleNamespace(coefficients=np.zeros(3), request="6f1e")
+    message = SimpleNamespace(position=np.zeros(3), request="6f1e")
     assert RequestNames("spline_trajectory").next(message) == "6f1e"

@@ -136,9 +136,8 @@ eom::Spline<n> swing(double start = 0, double size = 0.2)
 
 void send(Loop &loop, const eom::Spline<n> &spline, std::int64_t stamp, bool stop = false)
 {
-    loop.trajectories.draft().spline = spline;
-    loop.trajectories.draft().stamp = stamp;
-    loop.trajectories.draft().stop = stop;
+    loop.trajectories.draft() = stop ? eom::Spline<n>() : spline;
+    loop.trajectories.draft().origin = stamp;
     loop.trajectories.send();
 }
 
@@ -198,41 +197,23 @@ void not_finite_is_seen()
 
 void splines_that_cannot_be()
 {
-    std::array<std::size_t, n> in_order{};
-    for (std::size_t i = 0; i < n; ++i)
-        in_order[i] = i;
-    const std::vector<double> knots = {0, 0.3, 1.1};
-    std::vector<double> resting(2 * 10 * n);
-    std::fill_n(resting.begin(), n, 0.1);
-    std::fill_n(resting.begin() + 10 * n, n, 0.1);
-    eom::Spline<n> spline;
-    expect(spline.assign(knots, 9, resting, in_order) == nullptr, "a message of a spline is taken");
-    const auto refuses = [&](const std::vector<double> &times, const std::vector<double> &values, const char *what) {
-        expect(spline.assign(times, 9, values, in_order) != nullptr, what);
-    };
-    std::vector<double> broken = resting;
-    broken[10 * n] += 1;
-    refuses(knots, broken, "a jump is refused");
-    broken[0] = nan;
-    refuses(knots, broken, "numbers that are not finite are refused");
-    broken = resting;
-    broken.pop_back();
-    refuses(knots, broken, "a missing coefficient is refused");
-    refuses({0.3, 0, 1.1}, resting, "knots that go back are refused");
-    refuses({}, resting, "no knots are refused");
-
     const std::vector<eom::State<n>> states(3);
+    eom::Spline<n> spline;
+    std::vector<eom::State<n>> resting = states;
+    for (eom::State<n> &state : resting)
+        state[0].fill(0.1);
+    expect(spline.assign({0, 0.3, 1.1}, resting) == nullptr && !spline.empty(), "states at knots are taken");
     std::vector<eom::State<n>> unknown = states;
     unknown[1][4][n - 1] = nan;
     bool refused = spline.assign({0, 1, 2}, unknown) != nullptr;
     for (const std::vector<double> &times : std::vector<std::vector<double>>{
              {0, 2, 1}, {0, 1, 1}, {0, 1, 1 + 1e-6}, {0, nan, 2}, {0, 1, inf}, {0, 1}, {0, 1, 2, 3}, {}})
         refused = spline.assign(times, states) != nullptr && refused;
-    refused = spline.assign({}, std::vector<eom::State<n>>()) != nullptr && refused;
     eom::State<n> state;
     spline.evaluate(0.5, state);
     refused = refused && state[0][0] == 0.1 && state[1][0] == 0;
     expect(refused && spline.assign({0, 1, 2}, states) == nullptr, "states at knots are refused where they are no motion");
+    expect(spline.assign({}, {}) == nullptr && spline.empty(), "without knots it is a request to stop");
 }
 
 /// Largest distance of the links of the simulated arm from a motion that is streamed to it for a quarter of a second,

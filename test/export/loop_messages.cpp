@@ -39,16 +39,14 @@ class Sender {
             return eom_loop_post(&loop_, stamp);
         }
         case 0: {
-            const std::size_t knots = below(6), degree = below(11);
+            const std::size_t knots = below(6);
             const auto times = increasing(knots);
-            auto coefficients = numbers(knots > 0 ? (knots - 1) * (degree + 1) * n : 0);
-            if (below(2)) // at rest
-                std::fill(coefficients.begin(), coefficients.end(), 0.05);
-            std::vector<std::size_t> joints(n);
-            for (std::size_t i = 0; i < n; ++i)
-                joints[i] = n - 1 - i;
-            eom_loop_post_spline(&loop_, stamp, times.data(), knots, degree, coefficients.data(), coefficients.size(),
-                                 joints.data(), n);
+            auto states = numbers(5 * knots * n);
+            if (below(2)) { // at rest
+                std::fill(states.begin(), states.end(), 0);
+                std::fill_n(states.begin(), knots * n, 0.05);
+            }
+            eom_loop_post_spline(&loop_, stamp, times.data(), knots, states.data());
             return;
         }
         case 1:

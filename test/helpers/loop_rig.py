@@ -165,7 +165,7 @@ class LoopRig:
 
     def empty_trajectory(self) -> None:
         """Post a trajectory without points, which stops."""
-        self.library.loop_post_spline(self.address, 0, None, 0, 0, None, 0, None, 0)
+        self.library.loop_post_spline(self.address, 0, None, 0, None)
 
     def measure_motors(self, position: ArrayLike | None, velocity: ArrayLike = 0.0) -> None:
         """Take motors (m,) as measured in the next cycles, in drive units; None for no measurement."""

@@ -36,7 +36,6 @@ from eom_dynamics.control.setpoint_loop import SetpointLoop
 from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.control.settings import Status, settings_at
 from eom_dynamics.control.spatial import read_payload
-from eom_dynamics.control.trajectories import write_spline
 from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from eom_dynamics.elastic.motor_programs import STIFFNESS_NAMES
 from eom_dynamics.exceptions import EomDynamicsError
@@ -521,13 +520,9 @@ def looped(scene: Scene, *, in_front: bool = False) -> Array:
         change_pace(loop, cycle)
         change_mode(loop, cycle)
         if cycle.spline:
-            spline = SimpleNamespace(knots=[], degree=0, coefficients=[])
-            if cycle.spline is not STOPS:
-                write_spline(spline, cycle.spline, robot.joint_names)
-            knots, numbers = (np.array(x, dtype=float) for x in (spline.knots, spline.coefficients))
-            origin, joints = ctypes.c_int64(cycle.begin or now), np.arange(robot.n, dtype=np.uint64)
-            of_message = knots, len(knots), spline.degree, numbers, len(numbers), joints, robot.n
-            call("post_spline", origin, *of_message)
+            stops, origin = cycle.spline is STOPS, ctypes.c_int64(cycle.begin or now)
+            knots, states = (np.zeros(0), np.zeros(0)) if stops else (cycle.spline.t, cycle.spline.states)
+            call("post_spline", origin, knots, len(knots), states)
         if cycle.target and in_front:
             written = np.where(np.isnan(cycle.target.positions), written, cycle.target.positions)
             rates = np.zeros(robot.n) if cycle.target.velocities is None else cycle.target.velocities

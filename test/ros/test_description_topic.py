@@ -143,8 +143,7 @@ def test_trajectories_start_where_the_robot_before_was_commanded(active):
     names = list(eom.load_robot(urdf_arm("before")).joint_names)
 
     def send(position):
-        message = SplineTrajectory(joint_names=names, knots=[0.0, 0.1], degree=0, coefficients=[position] * 2)
-        publisher.publish(message)
+        publisher.publish(spline_message(rest_to_rest([position] * 2, [position] * 2, 0.1), names))
 
     client.answers_to(client.publish(np.zeros((5, 2))))
     active(urdf_arm("after", mass=2.0))

@@ -141,10 +141,8 @@ def test_engines_agree(name: str, node: NodeEngine, robots: Mapping[str, tuple[R
     if scene.in_front:
         hosts["controller in front"] = lambda: looped(scene, in_front=True)
     rounded = {} if "reference" in scene.lacks else {"reference": referred(scene)}
-    # A message has coefficients of a trajectory, which the node and Python have computed from its knots.
-    by_message = any(cycle.spline for cycle in scene.cycles)
     for host, play in hosts.items():
-        if (host == "controller" and by_message) or (scene.gains and host not in scene.lacks):
+        if scene.gains and host not in scene.lacks:
             rounded[host] = play()
         elif host not in scene.lacks:
             np.testing.assert_array_equal(play(), expected, err_msg=host)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trajectories of a planner that has polynomials: played without a fit, or refused, beside the stream."""
+"""Splines of a planner: played as they are, or refused, beside the stream."""
 
 import signal
 import time
@@ -56,15 +56,15 @@ def statuses(node, publisher):
     return statuses
 
 
+def states(*positions):
+    """Fields of states at rest at knots, each with the positions (2,) of the joints in the robot's order."""
+    q = np.array(positions)
+    rows = [q[:, ::-1], *np.zeros((4, *q.shape))]
+    return {field: array("d", row.tobytes()) for field, row in zip(STATE_FIELDS, rows, strict=True)}
+
+
 def rest_to_rest(stamp=0, **changes):
-    coefficients = np.outer(SHAPE, DISTANCE)
-    coefficients[0] = START
-    fields = {
-        "joint_names": NAMES[::-1],
-        "knots": array("d", [0.0, 1.0]),
-        "degree": 9,
-        "coefficients": array("d", np.ravel(coefficients[:, ::-1])),
-    }
+    fields = {"joint_names": NAMES[::-1], "knots": array("d", [0.0, 1.0])} | states(START, START + DISTANCE)
     message = SplineTrajectory(**fields | changes)
     message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
     return message
@@ -87,11 +87,11 @@ def assert_played(commands, begin):
     # The last command is that of the end, unless it is late, or others were.
     late = lost > 0 or steps[-1] > 1e9 / RATE
     assert t[0] >= 0 and -1e-8 <= t[-1] - 1.0 <= (0.02 if late else 1e-8)
-    states, ahead = [], np.minimum(t + 0.5 / RATE, 1.0)
+    motion, ahead = [], np.minimum(t + 0.5 / RATE, 1.0)
     for k in range(5):
         shape = np.polynomial.Polynomial(SHAPE).deriv(k) if k else np.polynomial.Polynomial(SHAPE)
-        states.append(np.outer(shape(ahead), DISTANCE) + (START if k == 0 else 0.0))
-    for field, values in zip(COMMAND_FIELDS, ARM.feedforward(*states), strict=True):
+        motion.append(np.outer(shape(ahead), DISTANCE) + (START if k == 0 else 0.0))
+    for field, values in zip(COMMAND_FIELDS, ARM.feedforward(*motion), strict=True):
         got = [getattr(command, field) for command in commands]
         # Stamps are whole nanoseconds.
         np.testing.assert_allclose(got, values, rtol=0, atol=1e-6 * np.abs(values).max())
@@ -110,7 +110,7 @@ def refused(client, text):
     return text in client.values.get("last refused trajectory", "")
 
 
-def test_polynomials_are_played_as_they_are(node, publisher, statuses):
+def test_splines_are_played_as_they_are(node, publisher, statuses):
     node.feedforward.clear()
     begin = time.time_ns() + 1_000_000_000
     publisher.publish(rest_to_rest(begin))
@@ -121,7 +121,7 @@ def test_polynomials_are_played_as_they_are(node, publisher, statuses):
     assert_played(node.feedforward, begin)
     # A single knot is a state to be reached: the motion goes on from where the joints are commanded to be.
     node.feedforward.clear()
-    goal = {"knots": array("d", [0.5]), "degree": 0, "coefficients": array("d", [0.0, 0.3])}
+    goal = {"knots": array("d", [0.5])} | states([0.3, 0.0])
     assert node.call(Trigger, "pause", Trigger.Request()).message == "nothing is played: the next trajectory waits"
     publisher.publish(rest_to_rest(**goal))
     node.wait(lambda: (statuses[-1].status, statuses[-1].message) == (1, "paused: call ~/resume"), "the reason")
@@ -167,7 +167,7 @@ def test_one_whose_sender_has_a_lease_ends_with_its_sender(node, publisher, stat
     node.wait(lease.get_subscription_count, "the subscription")
     command(node, START)
     lease.publish(String(data=request))
-    publisher.publish(rest_to_rest(request=request, knots=array("d", [0.0, 2.0]), coefficients=slow()))
+    publisher.publish(rest_to_rest(request=request, knots=array("d", [0.0, 2.0])))
     node.repeat(
         lambda: lease.publish(String(data=request if renewed else "another")),
         lambda: statuses[-1].request == request and statuses[-1].status != TrajectoryStatus.ACCEPTED,
@@ -181,13 +181,6 @@ def test_one_whose_sender_has_a_lease_ends_with_its_sender(node, publisher, stat
         node.wait(lambda: np.abs(node.feedforward[-1].motor_velocity).max() < 1e-6, "rest")
 
 
-def slow():
-    """Coefficients of ``rest_to_rest`` in twice its time."""
-    coefficients = np.outer(SHAPE / 2.0 ** np.arange(10), DISTANCE)
-    coefficients[0] = START
-    return array("d", np.ravel(coefficients[:, ::-1]))
-
-
 def test_who_comes_late_knows_what_became_of_the_last_ones(node, statuses):
     late = []
     node.node.create_subscription(TrajectoryStatus, "trajectory_status", late.append, status_qos())
@@ -198,7 +191,7 @@ def test_what_becomes_of_a_trajectory_is_published(node, publisher, statuses):
     command(node, [0.0, 0.0])
     now = time.time_ns()
     first, second, third = now + 10**9, now + 10**9 + 1, now + 2 * 10**9
-    quick = {"knots": array("d", [0.0, 0.2]), "coefficients": array("d", np.zeros(20))}
+    quick = {"knots": array("d", [0.0, 0.2])} | states(*np.zeros((2, 2)))
 
     def told():
         of_these = [status for status in statuses if stamp_of(status) in (first, second, third)]
@@ -224,7 +217,7 @@ def test_what_becomes_of_a_trajectory_is_published(node, publisher, statuses):
 
 
 def test_a_trajectory_that_is_stopped_while_it_is_validated_has_a_status(node, publisher, statuses):
-    long = {"knots": array("d", np.linspace(0.0, 300.0, 3001)), "coefficients": array("d", np.zeros(3000 * 20))}
+    long = {"knots": array("d", np.linspace(0.0, 300.0, 3001))} | states(*np.zeros((3001, 2)))
     message = rest_to_rest(**long)
     message.header.frame_id = "overtaken"
 
@@ -238,11 +231,7 @@ def test_a_trajectory_that_is_stopped_while_it_is_validated_has_a_status(node, p
 
 def constant(position, frame=""):
     """A trajectory of 0.2 s that rests at a position."""
-    coefficients = np.zeros((10, 2))
-    coefficients[0] = position
-    message = rest_to_rest(
-        joint_names=NAMES, knots=array("d", [0.0, 0.2]), coefficients=array("d", coefficients.ravel())
-    )
+    message = rest_to_rest(knots=array("d", [0.0, 0.2]), **states(position, position))
     message.header.frame_id = frame
     return message
 
@@ -300,7 +289,7 @@ def test_a_trajectory_may_start_anywhere_on_request_and_makes_no_step(node, publ
 BAD = {
     "joint": ({"joint_names": ["joint_1", "wrist"]}, "joint_names[1]: the robot has no joint 'wrist'"),
     "far": ({"knots": array("d", [100.0, 101.0])}, "it starts 100 s from now, must be at most 60"),
-    "overflow": ({"coefficients": array("d", np.full(20, 1e308))}, "overflow"),
+    "overflow": ({"velocity": array("d", np.full(4, 1e308))}, "overflow"),
 }
 
 
@@ -319,10 +308,8 @@ def test_large_messages_do_not_disturb_the_stream(node, publisher, tmp_path):
     arrays = {name: omega**k * np.cos(omega * t + k * np.pi / 2) for k, name in enumerate(STATE_NAMES)}
     play = Play(node.process.namespace, tmp_path, arrays, rate=200, grace=20)
     node.wait(lambda: play.counts["sent"] > 100, "the stream")
-    pieces = SplineTrajectory.MAX_COEFFICIENTS // 20
-    largest = rest_to_rest(
-        1, knots=array("d", np.linspace(0, 100, pieces + 1)), coefficients=array("d", bytes(160 * pieces))
-    )
+    knots = SplineTrajectory.MAX_ENTRIES // 2
+    largest = rest_to_rest(1, knots=array("d", np.linspace(0, 100, knots)), **states(*np.zeros((knots, 2))))
     publisher.publish(rest_to_rest(knots=array("d", [1.0, 0.0])))
     node.wait(lambda: not refused(node, "it ended"), "another refusal than that of the largest")
     begin = time.monotonic()
@@ -330,10 +317,11 @@ def test_large_messages_do_not_disturb_the_stream(node, publisher, tmp_path):
     node.wait(lambda: refused(node, "it ended"), "the refusal")
     end = time.monotonic()
     # This process does not send so many numbers: a message that is too long comes as bytes.
-    empty = serialize_message(SplineTrajectory())
-    too_long = empty[:-4] + (600_000).to_bytes(4, "little") + bytes(8 * 600_000 + 4)
+    allowed = serialize_message(SplineTrajectory(snap=array("d", bytes(8 * 50_000))))
+    count, more = (x.to_bytes(4, "little") for x in (50_000, 60_000))
+    too_long = allowed.replace(count, more) + bytes(8 * 10_000)
     publisher.publish(too_long)
-    node.wait(lambda: refused(node, "may have 500000: send the motion in parts"), "the refusal")
+    node.wait(lambda: refused(node, "may have 50000 entries: send the motion in parts"), "the refusal")
     counts, answers = play.record()
     assert counts == {"sent": 600, "received": 600, "lost": 0, "out_of_order": 0}
     end = min(end, answers["sent"][-1])
@@ -345,7 +333,7 @@ def test_large_messages_do_not_disturb_the_stream(node, publisher, tmp_path):
 
 def test_the_size_of_a_message_is_bounded_where_it_is_sent(publisher):
     with pytest.raises(RuntimeError, match="cannot publish data"):
-        publisher.publish(rest_to_rest(coefficients=array("d", bytes(8 * 500_001))))
+        publisher.publish(rest_to_rest(snap=array("d", bytes(8 * 50_001))))
 
 
 @pytest.mark.usefixtures("ros")

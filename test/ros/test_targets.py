@@ -14,9 +14,11 @@ from node_client import stamp_of
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Header
 from std_srvs.srv import Trigger
+from tool_messages import spline_message
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 import eom_dynamics as eom
+from eom_dynamics.trajectory import rest_to_rest
 
 JOINTS = [f"fer_joint{k}" for k in range(1, 8)]
 REST = np.array([0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5])
@@ -181,7 +183,7 @@ def test_a_flood_of_refused_targets_does_not_hold_the_motion_up(client: Any) -> 
 def test_a_trajectory_that_waits_does_not_halt_targets_that_change(start: Any) -> None:
     """The command stood still amid the motion until the timeout."""
     client = at_rest(start(*PANDA, patch=INTERRUPTED))
-    waiting = SplineTrajectory(joint_names=JOINTS, knots=[0.0, 1.0], coefficients=[*REST])
+    waiting = spline_message(rest_to_rest(REST, REST, 1.0), JOINTS)
     now = client.node.get_clock().now().nanoseconds + 10 * 10**9
     waiting.header.stamp.sec, waiting.header.stamp.nanosec = divmod(now, 10**9)
     aim(client, [JOINTS[0]], [1.0])

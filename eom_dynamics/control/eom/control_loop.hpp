@@ -37,7 +37,7 @@ class ControlLoop {
 
     Mailbox<StampedSetpoint<Robot>> setpoints;
     /// Of which two are kept: the one that is played, and one that takes over later.
-    Mailbox<StampedSpline<Robot>, 2> trajectories;
+    Mailbox<Spline<n>, 2> trajectories;
     /// What the tools carry from the next setpoint on; a refused one is counted, see payload_refusal().
     Mailbox<Payload<Robot>> payloads;
     /// Targets, or chunks of them, in place of what leads: see OnlineTrajectory, and limit().

@@ -191,28 +191,6 @@ const char *eom_loop_carry(eom_loop *loop, size_t tool, const double *parameters
     });
 }
 
-const char *eom_loop_send(eom_loop *loop, int64_t origin, const double *knots, size_t count, const double *states)
-{
-    const std::vector<double> times(knots, knots + count);
-    return on(loop, [&](auto &of) {
-        auto &draft = of.loop.trajectories.draft();
-        draft.stamp = origin;
-        draft.stop = false;
-        std::vector<eom::State<std::decay_t<decltype(of)>::Robot::joints>> at_knots(count);
-        const std::size_t n = of.robot.joint_count();
-        const double *numbers = states;
-        for (auto &state : at_knots)
-            for (auto &row : state) {
-                std::fill(std::copy(numbers, numbers + n, row.begin()), row.end(), 0);
-                numbers += n;
-            }
-        const char *reason = draft.spline.assign(times, at_knots);
-        if (!reason)
-            of.loop.trajectories.send();
-        return reason;
-    });
-}
-
 const char *eom_loop_limit(eom_loop *loop, const double *limits, size_t joints, int synchronised)
 {
     return on(loop, [=](auto &of) { return of.loop.limit(limits_of(limits, joints), synchronised != 0); });
@@ -400,19 +378,21 @@ void eom_loop_post(eom_loop *loop, int64_t stamp)
     });
 }
 
-const char *eom_loop_post_spline(eom_loop *loop, int64_t origin, const double *knots, size_t knot_count, size_t degree,
-                                 const double *coefficients, size_t coefficient_count, const size_t *joints,
-                                 size_t joint_count)
+const char *eom_loop_post_spline(eom_loop *loop, int64_t origin, const double *knots, size_t count, const double *states)
 {
-    using Numbers = eom::Span<const double>;
-    return on(loop, [=](auto &of) {
+    const std::vector<double> times(knots, knots + count);
+    return on(loop, [&](auto &of) {
+        std::vector<eom::State<std::decay_t<decltype(of)>::Robot::joints>> at_knots(count);
+        const std::size_t n = of.robot.joint_count();
+        const double *numbers = states;
+        for (std::size_t order = 0; order < 5; ++order)
+            for (auto &state : at_knots) {
+                std::fill(std::copy(numbers, numbers + n, state[order].begin()), state[order].end(), 0);
+                numbers += n;
+            }
         auto &draft = of.loop.trajectories.draft();
-        draft.stamp = origin;
-        draft.stop = knot_count == 0;
-        const char *reason = draft.stop ? nullptr
-                                        : draft.spline.assign(Numbers(knots, knot_count), degree,
-                                                              Numbers(coefficients, coefficient_count),
-                                                              eom::Span<const std::size_t>(joints, joint_count));
+        draft.origin = origin;
+        const char *reason = draft.assign(times, at_knots);
         if (!reason)
             of.loop.trajectories.send();
         return reason;

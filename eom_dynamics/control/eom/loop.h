@@ -101,9 +101,6 @@ void eom_loop_pursue(eom_loop *loop);
 /* What a tool carries from the next setpoint on: inertial parameters P of a setpoint. */
 const char *eom_loop_carry(eom_loop *loop, size_t tool, const double *parameters, double blend_time);
 
-/* Sends a trajectory to be planned: its time 0; knots, s, and at each of them position to snap of all joints. */
-const char *eom_loop_send(eom_loop *loop, int64_t origin, const double *knots, size_t count, const double *states);
-
 /* Limits of the motion to targets: for each joint the numbers of eom::MotionLimits. Not while a target leads. */
 const char *eom_loop_limit(eom_loop *loop, const double *limits, size_t joints, int synchronised);
 
@@ -177,11 +174,9 @@ const char *eom_loop_post_speed(eom_loop *loop, double factor);
 /* Posts the mode, an eom::Mode. */
 const char *eom_loop_post_mode(eom_loop *loop, int mode);
 
-/* Posts a trajectory to be planned: polynomials of a message SplineTrajectory with the robot's joint of each of its joints;
+/* Posts a trajectory to be planned: its time 0, ns, 0 for when it is taken; knots, s; and positions to snaps, each knots x joints;
  * without knots it stops. */
-const char *eom_loop_post_spline(eom_loop *loop, int64_t origin, const double *knots, size_t knot_count, size_t degree,
-                                 const double *coefficients, size_t coefficient_count, const size_t *joints,
-                                 size_t joint_count);
+const char *eom_loop_post_spline(eom_loop *loop, int64_t origin, const double *knots, size_t count, const double *states);
 
 /* Posts a target, positions, and velocities and accelerations, NULL for zero, of all joints; NaN where the target of a joint stays. Or a chunk:
  * positions, knots x joints, at times, s, after an origin, 0 for when it is taken. */

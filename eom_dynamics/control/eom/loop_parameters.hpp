@@ -33,14 +33,6 @@ struct StampedSetpoint {
     Setpoint<Robot> setpoint;
 };
 
-/// A trajectory with the time of its t = 0.
-template <class Robot>
-struct StampedSpline {
-    std::int64_t stamp = 0; ///< ns; 0 for its arrival
-    bool stop = false;      ///< come to rest instead
-    Spline<Robot::joints> spline;
-};
-
 /// Settings of the loop; gains of zero leave feedback out.
 template <class Robot>
 struct LoopParameters : LoopSettings {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <tuple>
 #include <utility>
@@ -157,16 +158,17 @@ class Piece {
 template <std::size_t n>
 class Spline {
   public:
-    /// Shortest piece, s; on shorter ones, rounding of positions would hide jumps.
+    /// Shortest piece, s; on shorter ones, rounding of positions would be large jerks.
     static constexpr double SHORTEST_PIECE = 1e-4;
     /// Furthest knot from time 0, s.
     static constexpr double LARGEST_KNOT = 1e9;
 
-    /// Takes states at knots; returns what is wrong with them, or null. Allocates: not for the loop.
+    /// When its time 0 is, ns, since a float cannot resolve the time of day; 0 for when it is taken.
+    std::int64_t origin = 0;
+
+    /// Takes states at knots, or none; returns what is wrong with them, or null. Allocates: not for the loop.
     const char *assign(const std::vector<double> &times, const std::vector<State<n>> &states)
     {
-        if (times.empty())
-            return "has no knots";
         if (times.size() != states.size())
             return "must have a state for each knot";
         if (const char *reason = objection(times))
@@ -180,60 +182,8 @@ class Spline {
         return nullptr;
     }
 
-    /// Takes the polynomials of a message SplineTrajectory; returns what is wrong with them, or null.
-    ///
-    /// places[i] is the robot's joint of the message's joint i. Allocates: not for the loop.
-    template <class Numbers, class Places>
-    const char *assign(const Numbers &knots, std::size_t degree, const Numbers &coefficients, const Places &places)
-    {
-        const std::size_t count = places.size(); // of joints
-        const std::size_t powers = degree + 1, pieces = knots.size() > 1 ? knots.size() - 1 : 1;
-        if (knots.size() == 0)
-            return "has no knots";
-        if (degree + 1 > detail::POWERS)
-            return "degree must be at most 9";
-        if (coefficients.size() != pieces * powers * count)
-            return "coefficients must have pieces x powers x joints entries";
-        if (const char *reason = objection(knots))
-            return reason;
-        for (const double value : coefficients)
-            if (!std::isfinite(value))
-                return "coefficients must be finite";
-        std::vector<double> times(knots.begin(), knots.end());
-        std::vector<State<n>> states(times.size());
-        // States at the end of a piece, and jumps that rounding may leave there.
-        State<n> end{}, allowed{};
-        for (std::size_t k = 0; k < pieces; ++k) {
-            const double step = times.size() > 1 ? times[k + 1] - times[k] : 0;
-            for (std::size_t i = 0; i < count; ++i) {
-                const std::size_t joint = places[i];
-                const auto coefficient = [&](std::size_t power) { return coefficients[(k * powers + power) * count + i]; };
-                double size = JUMP_OF_POSITION * std::fabs(coefficient(0)), length = step;
-                for (std::size_t power = 1; power < powers; ++power, length *= step)
-                    size += JUMP_OF_RANGE * std::fabs(coefficient(power)) * length;
-                double unit = 1;
-                for (std::size_t order = 0; order < 5; ++order, unit *= step) {
-                    double value = 0;
-                    for (std::size_t power = powers; power-- > order;)
-                        value = value * step + falling(power, order) * coefficient(power);
-                    if (!std::isfinite(value))
-                        return "the motion is too fast: a derivative overflows";
-                    const double start = order < powers ? falling(order, order) * coefficient(order) : 0;
-                    const double most = size / unit;
-                    if (k > 0 && !(std::fabs(start - end[order][joint]) <= most + allowed[order][joint]))
-                        return "position to snap must be continuous";
-                    states[k][order][joint] = start;
-                    end[order][joint] = value;
-                    allowed[order][joint] = most;
-                }
-            }
-        }
-        if (times.size() > 1)
-            states.back() = end;
-        build(times, states);
-        return nullptr;
-    }
-
+    /// Whether it has no knots: a request to come to rest.
+    bool empty() const noexcept { return times_.empty(); }
     double start() const noexcept { return times_.empty() ? 0 : times_.front(); }
     double end() const noexcept { return times_.empty() ? 0 : times_.back(); }
     /// Moves a joint by a distance, in the whole motion.
@@ -272,15 +222,12 @@ class Spline {
     }
 
   private:
-    // Largest jump at a knot, of a piece's range of motion and of the position that it starts from.
-    static constexpr double JUMP_OF_RANGE = 1e-6, JUMP_OF_POSITION = 1e-11;
     // Peaks that are kept, instants of a piece among which they are, and what is rounding beside other joints.
     static constexpr std::size_t MOST_PEAKS = @pace_places@, PEAK_PARTS = @peak_parts@;
     static constexpr double ROUNDING = 1e-4;
 
     /// What is wrong with knots, or null.
-    template <class Numbers>
-    static const char *objection(const Numbers &knots) noexcept
+    static const char *objection(const std::vector<double> &knots) noexcept
     {
         for (std::size_t k = 0; k < knots.size(); ++k) {
             if (!(std::fabs(knots[k]) <= LARGEST_KNOT))
@@ -295,7 +242,7 @@ class Spline {
     {
         times_ = times;
         pieces_.clear();
-        pieces_.reserve(times.size() - 1);
+        pieces_.reserve(times.size());
         for (std::size_t k = 0; k + 1 < times.size(); ++k)
             pieces_.emplace_back(times[k], times[k + 1], states[k], states[k + 1]);
         if (times.size() == 1)
@@ -353,14 +300,6 @@ class Spline {
         peaks_.clear();
         for (std::ptrdiff_t k = 0; k < kept; ++k)
             peaks_.push_back(best[static_cast<std::size_t>(k)].second);
-    }
-
-    static double falling(std::size_t power, std::size_t order) noexcept
-    {
-        double product = 1;
-        for (std::size_t k = 0; k < order; ++k)
-            product *= static_cast<double>(power) - static_cast<double>(k);
-        return product;
     }
 
     std::vector<double> times_, peaks_;

@@ -26,7 +26,7 @@ constexpr std::int64_t LARGEST_CORRECTION = @largest_correction@;
 /// The start tolerance grows by the velocity of a joint times this, s, as its measured position is late.
 constexpr double START_LATENCY = @start_latency@;
 
-/// How a trajectory takes over. Its times, s, count from its origin, ns, since a float cannot resolve the time of day.
+/// How a trajectory takes over. Its times, s, count from its origin, ns.
 template <std::size_t n>
 struct Plan {
     std::int64_t origin = 0;
@@ -73,13 +73,11 @@ Reason away(Refusal why, const State<n> &first, const State<n> &present, double 
 }
 
 /// Plays one trajectory, while another one may wait for its start.
-///
-/// Splines have times in s from their origin, ns, since a float cannot resolve the time of day.
 template <class Robot>
 class TrajectoryPlayer {
   public:
     static constexpr std::size_t n = Robot::joints;
-    using Trajectories = Mailbox<StampedSpline<Robot>, 2>;
+    using Trajectories = Mailbox<Spline<n>, 2>;
 
     TrajectoryPlayer(Trajectories &trajectories, Commander<Robot> &commander) noexcept
         : trajectories_(trajectories), commander_(commander), pace_(commander)
@@ -113,7 +111,7 @@ class TrajectoryPlayer {
     }
 
     /// Whether what was taken is a request to stop.
-    bool stops() const noexcept { return slot_ == ARRIVED && trajectories_.taken().stop; }
+    bool stops() const noexcept { return slot_ == ARRIVED && trajectories_.taken().empty(); }
 
     /// Plans what was taken, unless something bars it; `commanded` is the state that is commanded at a time, ns, where
     /// nothing is played. Stamps are ahead by a time, ns. Returns the plan, or null if it was refused.
@@ -121,7 +119,7 @@ class TrajectoryPlayer {
     const Plan<n> *plan(std::int64_t now, std::int64_t ahead, double period, Refusal barred,
                         const Commanded &commanded) noexcept
     {
-        const std::int64_t stamp = trajectories_.taken(slot_).stamp;
+        const std::int64_t stamp = trajectories_.taken(slot_).origin;
         const std::int64_t origin = slot_ == WAITING ? next_.origin : stamp != 0 ? stamp - ahead : now;
         const Reason why = plan_to_begin(origin, now, period, barred, commanded);
         later_ = plan_.begin > now;
@@ -134,7 +132,7 @@ class TrajectoryPlayer {
     /// Whether what was planned meets limits at a pace with the payloads that are carried.
     bool plan_carries(double pace) const noexcept
     {
-        const SplinePath<n> path{plan_.transition, trajectories_.taken(slot_).spline};
+        const SplinePath<n> path{plan_.transition, trajectories_.taken(slot_)};
         const PathState from{seconds(plan_.begin - plan_.origin), pace, 0, 0, 0};
         return pace_.carries(path, from, plan_.begin, pace, std::max(path.spline.end(), plan_.end), true);
     }
@@ -253,7 +251,7 @@ class TrajectoryPlayer {
     Reason plan_to_begin(std::int64_t origin, std::int64_t now, double period, Refusal barred,
                           const Commanded &commanded) noexcept
     {
-        Spline<n> &next = trajectories_.taken(slot_).spline;
+        Spline<n> &next = trajectories_.taken(slot_);
         const double t = seconds(now - origin);
         plan_ = {};
         plan_.origin = origin;
@@ -401,7 +399,7 @@ class TrajectoryPlayer {
         trajectories_.exchange(PLAYED, slot);
         time_.start(plan.origin);
         transition_ = plan.transition;
-        const Spline<n> &spline = trajectories_.taken(PLAYED).spline;
+        const Spline<n> &spline = trajectories_.taken(PLAYED);
         start_ = plan.start;
         end_ = std::max(spline.end(), plan.end);
         pace_.begin(end_, spline.density());
@@ -413,7 +411,7 @@ class TrajectoryPlayer {
     }
 
     /// The path of what is played.
-    SplinePath<n> path() const noexcept { return {transition_, trajectories_.taken(PLAYED).spline}; }
+    SplinePath<n> path() const noexcept { return {transition_, trajectories_.taken(PLAYED)}; }
 
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::min();
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topic ``spline_trajectory``: piecewise polynomials, validated in a thread, then played."""
+"""Topic ``spline_trajectory``: splines, validated in a thread, then played."""
 
 from __future__ import annotations
 

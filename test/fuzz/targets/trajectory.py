@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trajectory requests: waypoints of joints, piecewise polynomials, and poses of a tool."""
+"""Trajectory requests: waypoints of joints, states at knots, and poses of a tool."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from byte_values import ByteValues
 
 from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics.control.fields import STATE_FIELDS
 from eom_dynamics.control.joint_order import JointOrder
 from eom_dynamics.control.measured import JointTolerances
 from eom_dynamics.control.trajectories import read_points, read_spline, read_times
@@ -31,7 +32,7 @@ _MOST_SAMPLES = 2000  # of an answer; the service allows 100,000, which takes lo
 def check(data: bytes) -> None:
     values = ByteValues(data)
     arm = _arm(values.choice(("sea_planar_2r", "vsa_planar_2r", "planar_pr")))
-    motion = values.choice((_of_waypoints, _of_waypoints, _of_waypoints, _of_polynomials, _of_tool))
+    motion = values.choice((_of_waypoints, _of_waypoints, _of_waypoints, _of_states, _of_tool))
     with refused():
         times, spline = motion(values, arm)
         rate = values.choice((0.0, 10.0, 100.0, values.number()))
@@ -58,17 +59,11 @@ def _of_waypoints(values: ByteValues, arm: ElasticArm) -> tuple[Any, Spline]:
     return times, through(times, positions, **rates, ends=ends, overshoot=overshoot)
 
 
-def _of_polynomials(values: ByteValues, arm: ElasticArm) -> tuple[Any, Spline]:
-    pieces, degree = values.below(4), values.below(12)
-    count = max(pieces, 1) * (degree + 1) * arm.robot.n
-    message = SimpleNamespace(
-        joint_names=_names(values, arm),
-        knots=array("d", accumulate([values.number(), *values.numbers(pieces)])),
-        degree=degree,
-        coefficients=array("d", values.numbers(values.length(count))),
-    )
-    if values.below(2):  # continuous, as pieces that rest
-        message.coefficients = array("d", [values.number() if k < arm.robot.n else 0.0 for k in range(count)])
+def _of_states(values: ByteValues, arm: ElasticArm) -> tuple[Any, Spline]:
+    knots = list(accumulate([values.number(), *values.numbers(values.below(4))]))
+    count = len(knots) * arm.robot.n
+    rows = {field: array("d", values.numbers(values.length(count))) for field in STATE_FIELDS}
+    message = SimpleNamespace(joint_names=_names(values, arm), knots=array("d", knots), **rows)
     spline = read_spline(message, arm.robot.joint_names)
     return spline.t, spline
 

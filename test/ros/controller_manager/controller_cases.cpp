@@ -32,6 +32,13 @@ std::vector<std::string> joint_names() { return {table().facts.joint_names.begin
 
 std::vector<double> of_joints(const double *entries) { return {entries, entries + Robot::joints}; }
 
+/// Has the joints rest at zero at all knots.
+void rest_at_zero(eom_dynamics::msg::SplineTrajectory &motion)
+{
+    for (auto *rows : {&motion.position, &motion.velocity, &motion.acceleration, &motion.jerk, &motion.snap})
+        rows->resize(motion.knots.size() * Robot::joints);
+}
+
 class ControllerTest : public testing::Test {
   protected:
     static void SetUpTestSuite() { rclcpp::init(0, nullptr); }
@@ -259,8 +266,7 @@ TEST_P(TargetTest, IsReached)
                               {"target_limits.acceleration", std::vector<double>{5.0}}});
     eom_dynamics::msg::SplineTrajectory rest;
     rest.knots = {0.0, 1.0};
-    rest.degree = 1;
-    rest.coefficients.resize(2 * Robot::joints);
+    rest_at_zero(rest);
     ASSERT_TRUE(controller_.receive(rest));
     ASSERT_EQ(cycle(), return_type::OK);
     ASSERT_TRUE(controller_.state().playing);
@@ -421,9 +427,8 @@ TEST_F(ControllerTest, MessagesThatCannotBeUsed)
     EXPECT_EQ(controller_.state().reason.refusal, eom::Refusal::moving_base);
     eom_dynamics::msg::SplineTrajectory spline;
     spline.knots = {0.0, 1.0};
-    spline.degree = 1;
     EXPECT_FALSE(controller_.receive(spline));
-    spline.coefficients.resize(2 * Robot::joints);
+    rest_at_zero(spline);
     EXPECT_TRUE(controller_.receive(spline));
     EXPECT_EQ(cycle(), return_type::OK);
     EXPECT_TRUE(controller_.state().playing);
@@ -609,8 +614,7 @@ TEST_F(ControllerTest, FeelsAPushAndTheSpeedOfTheHardware)
     const auto felt = [&] { return states_[3 * n + Robot::motors + last]->get_optional().value(); };
     eom_dynamics::msg::SplineTrajectory rest;
     rest.knots = {0.0, 0.4};
-    rest.degree = 1;
-    rest.coefficients.resize(2 * n);
+    rest_at_zero(rest);
     sense(0);
     ASSERT_TRUE(controller_.receive(rest));
     ASSERT_TRUE(measured_.back()->set_value(0.5));
