@@ -83,7 +83,11 @@ def test_all_commands_of_a_run_are_replayed_to_the_last_bit(start, tmp_path, pol
         node.spin(2e-3)
 
     def stream(first, last):
-        for k, state in enumerate(states(first, last), first):
+        node.publish(next(states(first, first + 1)), at=500_000 * first + 1)
+        # A payload begins to change at its first setpoint, and is at most 20 ms of stamps ahead of the clock from
+        # then on: a node that is held up before that setpoint takes those behind it at times that no bag has.
+        node.answers_to(500_000 * first + 1)
+        for k, state in enumerate(states(first + 1, last), first + 1):
             if k % 50 in (20, 21):
                 refuse(state, k)
                 continue
