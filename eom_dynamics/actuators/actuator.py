@@ -46,13 +46,13 @@ class Gear:
 
     @property
     def is_lossless(self) -> bool:
-        """Whether the efficiency is 1."""
+        """True if the efficiency is 1."""
         return bool(np.all(np.equal(self.efficiency, 1)))
 
     def load_jet(self, tau: Jet, velocity: Jet) -> Jet:
         """Effort before the gear for an effort tau behind it, N m (N), on the link side, with time derivatives.
 
-        The velocity is that of the gear, rad/s (m/s).
+        The velocity of the gear is in rad/s (m/s).
         """
         power = hyperbolic_tangent((tau * velocity) * (1 / self.smoothing_power))
         rate = -np.log(self.efficiency)
@@ -136,7 +136,7 @@ class Motor:
         limited = np.isfinite(self.voltage_limit) & np.greater(self.resistance, 0)
         if not np.any(limited):
             return None
-        # Where only some motors are limited, the range of the others is beyond all torques.
+        # Motors without a limit get a range beyond all torques.
         with np.errstate(divide="ignore", invalid="ignore"):
             per_volt = np.where(limited, np.divide(self.torque_constant, self.resistance), 1.0)
         volts, emf = np.where(limited, self.voltage_limit, 1e300), np.where(limited, self._back_emf, 0.0)

@@ -18,7 +18,7 @@ EFFORTS = ("torque", "current", "per_mille")
 
 
 class DriveScales(NamedTuple):
-    """Factors from SI units on the link side of the gear to those of a drive, and its position there at zero."""
+    """Factors from SI units on the link side of the gear to drive units, and the drive position at zero."""
 
     position: float
     velocity: float
@@ -78,7 +78,7 @@ class DriveUnits:
         at_motor = self.side == "motor"
         turned = self.sign * (gear_ratio if at_motor else 1.0)
         per_turn = self.velocity_units_per_turn or self.units_per_turn
-        # The constant is that of the motor: behind the gear the same current is of a larger torque.
+        # The torque constant belongs to the motor: behind the gear, the same current gives a larger torque.
         constant = torque_constant * (1.0 if at_motor else abs(gear_ratio))
         per_torque = 1e3 / self.rated_torque if self.rated_torque else 1 / constant if self.effort == "current" else 1.0
         # rad are left as they are, to the bit.

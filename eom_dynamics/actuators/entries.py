@@ -26,13 +26,13 @@ class Entry(NamedTuple):
         unit: at a revolute joint.
         rule: of a number, see :func:`.violation`.
         options: of a text, or of texts; of a field that is a bool those for False and True.
-        name: in files, where it is not that of the field.
-        section: that holds the entry, where it is not that of the class.
+        name: in files; by default the name of the field.
+        section: subsection that holds the entry; by default the section of the class.
         size: count of the numbers of a list; None for at least one.
         example: for the template; None takes the default.
         file_default: where it is not the default of the field.
         is_inline: whether the entries of a part stand in the section of the class itself.
-        completes: whether a part keeps what it has where its section says nothing; else it begins with the defaults.
+        completes: whether entries of a part that a file omits keep their values; else they get their defaults.
         of_motor: whether a joint without a motor lacks it.
     """
 
@@ -53,7 +53,7 @@ class Entry(NamedTuple):
 class DeclaredEntry(NamedTuple):
     """An entry of a class: attribute, name in files, type of its value, default and declaration.
 
-    The type is that of one number where there may be one for each of several motors; the default is
+    Numbers that may be arrays, for several motors, have the type of one number. The default is
     :data:`dataclasses.MISSING` where a file must have the entry.
     """
 
@@ -65,7 +65,7 @@ class DeclaredEntry(NamedTuple):
 
     @property
     def is_required(self) -> bool:
-        """Whether a file must have it."""
+        """True if a file must have the entry."""
         return self.default is MISSING and self.entry.file_default is None
 
 
@@ -88,7 +88,7 @@ def _defaults(kind: type) -> dict[str, Any]:
     if not is_dataclass(kind):
         return {}
     defaults = {field.name: field.default for field in fields(kind)}
-    # Of a class that replaces a default by what the others are, this is its own.
+    # A class may derive one default from other values.
     made = kind() if MISSING not in defaults.values() else None
     return {name: getattr(made, name, default) for name, default in defaults.items()}
 
@@ -102,7 +102,7 @@ def _kind_of_value(hint: Any) -> Any:
 
 
 def written_entries(part: Any) -> dict[str, Any]:
-    """Entries of a part as robot files have them, by their names: those that differ from their defaults."""
+    """Entries of a part as robot files have them, by name: all entries that differ from their defaults."""
     written: dict[str, Any] = {}
     for each in declared_entries(part.__class__):
         value, entry = getattr(part, each.attribute), each.entry
@@ -118,7 +118,7 @@ def written_entries(part: Any) -> dict[str, Any]:
 
 
 def _differs(value: Any, default: Any) -> bool:
-    """Whether a value is known, neither None nor NaN, and is not the default."""
+    """True if a value is known, neither None nor NaN, and is not the default."""
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return False
     return not np.array_equal(value, default) if isinstance(value, np.ndarray) else bool(value != default)

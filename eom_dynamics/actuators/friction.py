@@ -28,7 +28,7 @@ class Friction:
     stream of setpoints: the deflection of bristles, relative to its largest, of P. R. Dahl, "A solid friction model",
     Aerospace Corporation TOR-0158 (1968), dz/dtheta = (1 - z sign(thetad))/x_p. This is the model of C. Canudas de Wit,
     H. Olsson, K. J. Åström, P. Lischinsky, IEEE Trans. Autom. Control 40 (1995), without damping of the bristles. At
-    rest z stays (stiction); after a reversal the effort changes its sign over some x_p. Where only the velocity is
+    rest z stays (stiction); after a reversal the effort changes its sign over some x_p. If only the velocity is
     known, z is tanh(v/v_0), as without x_p.
 
     D and c may differ by direction: their values at tanh(v/v_0), or z, = ±1 are D+ and D-, c+ and c-, linear between.
@@ -36,8 +36,8 @@ class Friction:
     Attributes:
         viscous: D, N m s/rad (N s/m), like all parameters on the link side of the gear; D+ where D- is given.
         coulomb: c, N m (N); c+ where c- is given.
-        static: s >= c, breakaway effort, N m (N); that of the larger c, if there are two: the other rises as much. NaN
-            stands for c.
+        static: s >= c, breakaway effort, N m (N), in the direction of the larger c; the other direction rises as much.
+            NaN stands for the larger c.
         stribeck_velocity: v_s > 0, at which s has fallen most of the way to c, rad/s (m/s).
         smoothing_velocity: v_0 > 0, rad/s (m/s).
         viscous_negative, coulomb_negative: D- and c- of negative velocities; NaN stands for D+ and c+.
@@ -82,12 +82,12 @@ class Friction:
 
     @property
     def is_none(self) -> bool:
-        """Whether there is no friction at any velocity."""
+        """True if there is no friction at any velocity."""
         return not (np.any(self.viscous) or np.any(self.static) or np.any(_or(self.viscous_negative, 0.0)))
 
     @property
     def has_state(self) -> bool:
-        """Whether there is dry friction with a presliding distance."""
+        """True if there is dry friction with a presliding distance."""
         return bool(np.any(self.static) and np.isfinite(self.presliding_distance).all())
 
     def advanced(self, state: Any, step: Any) -> Any:

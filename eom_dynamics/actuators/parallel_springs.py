@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Springs between links and their parents, beside the motors: gravity springs, counterbalances, gas springs.
+"""Springs between links and their parents, parallel to the motors: gravity springs, counterbalances, gas springs.
 
-Such a spring acts over the position of the joint, or over the distance of two anchors. Its law is that of a memoryless
-spring between motor and link, or one of this module, of the effort over the deflection. The joint effort that holds
-against the spring is the derivative of its energy: for a deflection x(q), f(x) dx/dq.
+Such a spring acts over the position of the joint, or over the distance of two anchors. Its law, effort over deflection,
+is a law of this module, or of a memoryless spring between motor and link. The joint effort that holds against the
+spring is the derivative of its energy: for a deflection x(q), f(x) dx/dq.
 """
 
 from __future__ import annotations
@@ -188,13 +188,13 @@ class Anchors:
 
 @dataclass(frozen=True, eq=False)
 class ParallelSpring:
-    """A spring between a link and its parent, beside the motor.
+    """A spring between a link and its parent, parallel to the motor.
 
     Attributes:
         law: effort over the deflection, one of :data:`PARALLEL_LAWS`; N m over a joint position in rad, N over one in m
             and over a length.
         rest_position: q_0 of the deflection q - q_0, rad or m; 0 if there are anchors.
-        anchors: where the spring is fixed, if its deflection is not that of the joint.
+        anchors: of a spring between two points; None for a deflection in the joint coordinate.
     """
 
     law: Annotated[EffortLaw, Entry(is_inline=True, example={"type": "linear", "stiffness": 20.0})]

@@ -104,7 +104,7 @@ class JointDescription(JointProperties):
     """A joint between two links.
 
     Attributes:
-        name, limits, damping, …: those of :class:`eom_dynamics.Joint`.
+        name, limits, damping, …: attributes of :class:`eom_dynamics.Joint`.
         type: one of :data:`JOINT_TYPES`.
         parent, child: names of the links.
         origin: pose (4, 4) of the child link in the parent link at q = 0.
@@ -150,7 +150,7 @@ class Description(RobotProperties):
     """Links and joints of a whole robot.
 
     Attributes:
-        name, rotor_model, joint_friction, …: those of :class:`eom_dynamics.Robot`.
+        name, rotor_model, joint_friction, …: attributes of :class:`eom_dynamics.Robot`.
         source: file or topic that it comes from; every message begins with it.
         links: by name.
         joints: parents before children; the order of the robot's joints.
@@ -163,7 +163,7 @@ class Description(RobotProperties):
         unphysical: ``refuse`` or ``warn`` about physically inconsistent inertia, where the user does not say which.
         coupled_stiffness, transmissions: springs and transmissions of several joints; no joint has two.
         root, tip, branches: part of the robot that the file selects, see :func:`.assembly.assemble`.
-        base_gravity: gravity, m/s², in the frame of the link ``root``; None is that of ``gravity``.
+        base_gravity: gravity, m/s², in the frame of the link ``root``; None takes ``gravity``.
         warnings: contents of the file that the robot lacks, one line each.
     """
 

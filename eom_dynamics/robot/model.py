@@ -41,9 +41,9 @@ class Mimic:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A named frame on a body, such as a tool frame, with the pose (4, 4) in that of the body.
+    """A named frame on a body, such as a tool frame, with its pose (4, 4) in the frame of the body.
 
-    The body is that of a joint, by index; -1 for the base.
+    The body is given by the index of its joint; -1 is the base.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Limits:
 
     @property
     def known(self) -> dict[str, float]:
-        """Those that are finite, by name."""
+        """Finite limits by name."""
         return {name: float(value) for name, value in vars(self).items() if np.isfinite(value)}
 
 
@@ -115,7 +115,7 @@ class RotorMount:
     """Mounting of the rotor of a joint's motor.
 
     Attributes:
-        carrier: index of the joint whose body carries the rotor; -1 for the base.
+        carrier: index of the joint with the body that carries the rotor; -1 is the base.
         axis: unit vector (3,) of the spin axis in that body's frame. A positive joint rate spins the rotor forward
             about it (backward if the gear ratio is negative).
     """
@@ -180,7 +180,7 @@ class Joint(JointProperties):
         actuator: friction, gear loss and motor.
         rotor_mount: mounting of the rotor; None is on the parent body, along the joint's axis.
         drive: units of the drive of the motor.
-        effort_spread: spread of measured efforts about those of the model; None where it is unknown.
+        effort_spread: spread of measured efforts about the efforts of the model; None if unknown.
     """
 
     name: str
@@ -277,12 +277,12 @@ class ModelUncertainty(NamedTuple):
 
 @dataclass(frozen=True)
 class EffortSpread:
-    """Spread of a joint's measured efforts about those of the model: errors by speed, and noise beside them.
+    """Spread of measured joint efforts about the efforts of the model: errors by speed, and noise.
 
     Attributes:
         velocity: increasing speeds, rad/s or m/s, not negative.
         deviation: standard deviation of errors at each, N m or N; linear between them, constant beyond.
-        correlation_time: in which errors forget themselves, exp(-t/T), s.
+        correlation_time: T of the autocorrelation of errors, exp(-t/T), s.
         noise: standard deviation of noise at any speed, N m or N.
         noise_time: its correlation time, s.
         velocity_noise: standard deviation of noise of the measured velocity, rad/s or m/s.
@@ -355,15 +355,16 @@ class Robot(RobotProperties):
         rotor_model: one of :data:`ROTOR_MODELS`.
         base: mass and inertia of the base body, in the base frame; of no effect while the base is fixed.
         joint_friction: whether :attr:`Joint.friction_law` is part of the joint efforts.
-        joint_rotors: whether that of rigid joints' rotors is; set by ``Dynamics(robot, rotor_inertia=True)`` alone.
+        joint_rotors: whether the rotor inertia of rigid joints is part of the joint efforts; set only by
+            ``Dynamics(robot, rotor_inertia=True)``.
         command_period: time from one command of the drives to the next, s; 0 where it is unknown.
         drive_delay: time from a command to the start of its effect on the motors, s.
         drive_interpolation: one of :data:`DRIVE_INTERPOLATIONS`.
-        drive_feedback_delay: age of what the drives compare with their references.
-        compensated_by_robot: those of :data:`COMPENSATIONS` that the robot adds itself, at its measured state, and that
-            are therefore not sent: ``gravity``, the joint efforts at rest; ``coriolis``, C qd; ``friction``, of the
-            joints where it is part of their efforts, and of the motors; with ``payload``, the first two include those
-            of payloads at the tools, too.
+        drive_feedback_delay: age of the measurements that drives compare with their references.
+        compensated_by_robot: efforts of :data:`COMPENSATIONS` that the robot adds itself, so that drives are not sent
+            them: ``gravity`` are the joint efforts at rest, ``coriolis`` is C qd, ``friction`` the friction of motors,
+            and of the joints if it is part of their efforts, all at the measured state. With ``payload``, the first two
+            include payloads at the tools.
         uncertainty: of the parameters.
     """
 
@@ -385,7 +386,7 @@ class Robot(RobotProperties):
 
     @cached_property
     def independent(self) -> tuple[int, ...]:
-        """Indices of the independent joints, those that mimic no other."""
+        """Indices of the independent joints, which mimic no other joint."""
         return tuple(i for i, joint in enumerate(self.joints) if joint.mimic is None)
 
     @cached_property
@@ -481,7 +482,7 @@ class Robot(RobotProperties):
 
     @property
     def has_own_drives(self) -> bool:
-        """Whether what drives are sent differs from the command: in units, or by efforts that the robot adds."""
+        """True if drive commands differ from feedforward commands: by units, delays or efforts that the robot adds."""
         differs = self.compensated_by_robot or any(self.drive_feedback_delay)
         return bool(differs) or any(joint.drive != SI_UNITS for joint in self.independent_joints)
 

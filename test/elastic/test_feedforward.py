@@ -200,9 +200,7 @@ def test_robot_file_names_period_and_delay(tmp_path):
     text = robot_as_yaml(eom.load_robot("planar_2r")).text
     assert "command_period" not in text
     named = tmp_path / "named.yaml"
-    named.write_text(
-        text.replace("tool_names:", "command_period: 0.001\n      drive_delay: 0.002\n      tool_names:")
-    )
+    named.write_text(text.replace("tool_names:", "command_period: 0.001\n      drive_delay: 0.002\n      tool_names:"))
     robot = eom.load_robot(named)
     assert (robot.command_period, robot.drive_delay, robot.command_lead) == (0.001, 0.002, 0.0025)
     named.write_text(named.read_text().replace("tool_names:", "drive_interpolation: linear\n      tool_names:"))

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Entries of joints and of the robot, shared by robot files and additions to a URDF: see docs/actuators.md.
 
-They are the same for the joints of a robot's own file and for those of a URDF, which they complete. A spring has the
+Joints of a robot's own file and joints of a URDF, which they complete, have the same entries. A spring has the
 type and the parameters that its class in :mod:`eom_dynamics.actuators.springs` declares. The robot's
 ``coupled_stiffness: {joints: [a, b], matrix: [K_aa, K_ab, K_ba, K_bb]}`` couples joints without an elasticity of their
 own; its ``transmission`` of the same form gives the joint sides of the springs as the matrix times the motor
-positions. Payloads are bodies fixed to a link or tool, whose mass and inertia are added to it, by its name and in its
-frame.
+positions. Payloads are bodies fixed to a link or tool: their mass and inertia, in its frame, are added to it.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ def _law(of: type, section: Section) -> Declared:
 def declared_values(kind: type, section: Section, present: Any = None, *, actuated: bool = True) -> dict[str, Any]:
     """Values, by attribute, of the entries that a class declares, where a section has them.
 
-    Parts that complete what is ``present``, an object of the class, keep the rest of it. The entries of motor and
+    Parts that complete ``present``, an object of the class, keep its other values. The entries of motor and
     spring are read for an ``actuated`` joint only.
     """
     declared = [each for each in declared_entries(kind) if actuated or not each.entry.of_motor]
@@ -105,7 +104,7 @@ def _value(declared: DeclaredEntry, present: Any, section: Section) -> Any:
 
 
 def read_part(kind: type[Part], present: Part | None, section: Section) -> Part:
-    """Read a part by the entries that its class declares; those that are not given are as ``present``, or by default.
+    """Read a part by the entries that its class declares; other values are as in ``present``, or defaults.
 
     A part that names its place in files, ``where``, is given it.
     """
@@ -116,7 +115,7 @@ def read_part(kind: type[Part], present: Part | None, section: Section) -> Part:
 
 
 def declared_form(kind: type) -> str:
-    """What the section of a part looks like, for errors; empty for one whose entries depend on its type."""
+    """Form of the section of a part, for errors; empty if its entries depend on its type."""
     names = [each.name for each in declared_entries(kind) if not each.entry.is_inline and not each.entry.section]
     return f"a section with {', '.join(names)}" if names else ""
 
@@ -133,7 +132,7 @@ def _selection(name: str, options: Sequence[str], section: Section) -> tuple[str
 
 
 def with_entries(joint: JointDescription, section: Section, *, actuated: bool = True) -> JointDescription:
-    """Return a one-degree-of-freedom joint with the entries of its section in place of its own.
+    """Return a one-degree-of-freedom joint with the entries of its section; other properties remain.
 
     The entries of motor and spring are read for an actuated joint only.
     """

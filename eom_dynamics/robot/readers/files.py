@@ -37,7 +37,7 @@ def package_folder(name: str) -> str:
 
 
 def located(name: str) -> str:
-    """The path of a file given as ``package://package/path``, or LookupError; any other name as it is."""
+    """The path of a file given as ``package://package/path``, or LookupError; any other name unchanged."""
     if not name.startswith(PACKAGE):
         return name
     package, _, rest = name.removeprefix(PACKAGE).partition("/")

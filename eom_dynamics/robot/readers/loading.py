@@ -31,7 +31,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_]*_description")
 
 
 def is_description_name(source: str) -> bool:
-    """Whether a source has the form of these names, such as ``panda_description`` or ``panda_mj_description``."""
+    """True if a source has the form of these names, such as ``panda_description`` or ``panda_mj_description``."""
     return _NAME.fullmatch(source) is not None
 
 
@@ -105,19 +105,19 @@ def load_robot(
             (``.yaml``, as for ``--params-file``), of a ``.urdf`` or a ``.xacro`` file, of an MJCF model (``.xml`` or
             ``.mjcf``, extra ``mjcf``), also as ``package://package/path`` of a ROS package; the text of one of these,
             which begins with ``<`` or, of a parameter file, has several lines; or a name of the package
-            robot_descriptions (extra ``descriptions``), such as ``panda_description``, whose repository is cloned at
-            the first use.
+            robot_descriptions (extra ``descriptions``), such as ``panda_description``: its repository is cloned at the
+            first use.
         inertia_reference: ``com`` or ``link``, the point that the inertias of a parameter file are about, instead of
-            the one it names. Not for other formats, whose inertias are about the centre of mass.
-        root: name of the link that becomes the base; by default that of the file, or its root. Everything not below it
+            the one it names. Not for other formats, with inertias about the centre of mass.
+        root: name of the link that becomes the base; by default the root of the file. Everything not below it
             is locked at zero, and gravity is rotated into its frame.
         tip: name of the link where the robot ends, or several names; by default everything below the root belongs to
             the robot.
         tools: names of the links or frames at which external wrenches act; by default the tips, else the tools of the
             parameter file, else the last body.
         branches: how to treat joints that lead to no tip: ``lump`` locks them at zero, so that their inertia remains;
-            ``drop`` leaves them out with everything below them. By default that of the file, else ``lump``.
-        gravity: gravitational acceleration (3,) in the frame of the base, m/s²; by default that of the file, which for
+            ``drop`` leaves them out with everything below them. By default as the file says, else ``lump``.
+        gravity: gravitational acceleration (3,) in the frame of the base, m/s²; by default as in the file, which for
             a URDF is [0, 0, -9.80665].
         unphysical: how to treat physically inconsistent inertia, a motion without inertia, or a mimic
             joint that no joint leads: ``refuse`` it, the default for parameter files; or ``warn``

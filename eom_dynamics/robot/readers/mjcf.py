@@ -46,7 +46,7 @@ _TYPES = ("floating", "ball", "prismatic", "revolute")  # in the order of mjtJoi
 
 
 def is_mjcf(text: str) -> bool:
-    """Whether a text is MJCF."""
+    """True if a text is MJCF."""
     return root_tag(text) == "mujoco"
 
 
@@ -64,7 +64,7 @@ def read_mjcf_file(file: DescriptionFile) -> Description:
 class Compiled(NamedTuple):
     """Name of a model, its ``MjModel``, and warnings of MuJoCo, one line each.
 
-    The inertia of the bodies ``shapeless``, fixed to the world without ``<inertial>``, is not that of their shapes.
+    Bodies ``shapeless``, fixed to the world without ``<inertial>``, do not have the inertia of their shapes.
     """
 
     name: str
@@ -146,7 +146,7 @@ def _without_unused_assets(spec: Any) -> list[Any]:
         body, moves = waiting.pop()
         moves = moves or bool(body.joints)
         waiting += [(child, moves) for child in body.bodies]
-        compiler = getattr(body, "compiler", spec.compiler)  # since MuJoCo 3.5, that of an attached model
+        compiler = getattr(body, "compiler", spec.compiler)  # since MuJoCo 3.5, an attached model has its own
         has_inertial = body.explicitinertial and int(compiler.inertiafromgeom) != _ALL_FROM_SHAPES
         if not moves and not has_inertial:
             without_inertial.append(body)
@@ -197,7 +197,7 @@ class _Reader:
         self._mimics = self._read_equalities()
 
     def description(self, name: str, messages: Sequence[str]) -> Description:
-        """The model; what it has beyond links, joints and sites is named in the warnings, after ``messages``."""
+        """The model; warnings, after ``messages``, name its contents other than links, joints and sites."""
         model = self._model
         links = {
             name: LinkDescription(name, self._inertial(body), f"body {name}") for body, name in enumerate(self._links)
@@ -343,19 +343,19 @@ class _Reader:
         return dict(of_joint)
 
     def _is_motor(self, i: int) -> bool:
-        """Whether the force of an actuator is its control, times a constant."""
+        """True if the force of an actuator is its control times a constant."""
         model, mujoco = self._model, self._mujoco
         kinds = (model.actuator_gaintype, model.actuator_biastype, model.actuator_dyntype)
         plain = (mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtDyn.mjDYN_NONE)
         return all(kind[i] == int(none) for kind, none in zip(kinds, plain, strict=True))
 
     def _is_dc_motor(self, i: int) -> bool:
-        """Whether an actuator is a ``<dcmotor>``, which MuJoCo has since 3.7."""
+        """True if an actuator is a ``<dcmotor>``, which MuJoCo has since 3.7."""
         kind = getattr(self._mujoco.mjtGain, "mjGAIN_DCMOTOR", None)
         return kind is not None and self._model.actuator_gaintype[i] == int(kind)
 
     def _largest_force(self, i: int) -> float:
-        """Largest force of an actuator, by its own range and that of its control; infinite without limits."""
+        """Largest force of an actuator, by its range of forces and its range of controls; infinite without limits."""
         model, name = self._model, f"actuator {self._actuator_names[i]}"
         largest = self._symmetric(model.actuator_forcerange[i], name) if model.actuator_forcelimited[i] else np.inf
         control = i if not hasattr(model, "actuator_ctrladr") else int(model.actuator_ctrladr[i])
@@ -423,7 +423,7 @@ class _Reader:
         return tuple(last) if len(last) == 1 else ()
 
     def _report_ignored_properties(self) -> None:
-        """Name what acts on bodies and joints beside what is read."""
+        """Name effects on bodies and joints that are not read."""
         model = self._model
         nonlinear = {*self._given("jnt_stiffnesspoly"), *self._given("jnt_springyield")}
         nonlinear |= {*model.dof_jntid[self._given("dof_dampingpoly")].tolist()}

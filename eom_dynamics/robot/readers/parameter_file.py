@@ -127,7 +127,7 @@ class _Loader(_SafeLoader):  # type: ignore[misc]
 
 
 # The scalars of ROS 2: no dates, merge keys, grouped digits or numbers to the base 60. Integers beyond its range are
-# floats, whose size is checked.
+# floats; their size is checked.
 _Loader.yaml_implicit_resolvers = {}
 for _tag, _pattern, _first in (
     ("bool", r"yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", "yYnNtTfFoO"),

@@ -30,7 +30,7 @@ from .xacro import expand_xacro
 def description_of_entry(robot: Section, folder: Path | None, expand: Expand) -> Description:
     """Read the file that the entry ``urdf`` of a robot's section names, with its ``xacro_arguments``.
 
-    Relative paths start from ``folder``, that of the parameter file; None if the section is from no file.
+    Relative paths start from ``folder``, the folder of the parameter file; None if the section is from no file.
     """
     path = _located(robot, robot.text("urdf"), folder)
     endings = tuple(dict.fromkeys(ending for known in DESCRIBED for ending in known.endings))

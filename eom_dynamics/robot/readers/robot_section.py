@@ -50,7 +50,7 @@ def _dh(joint: Section, kind: str, _: Array, *, modified: bool = False) -> tuple
     """Denavit-Hartenberg parameters; prismatic joints add q to d.
 
     Rz(theta + q) Tz(d) Tx(a) Rx(alpha), about axis z of the parent's frame; or modified, Rx(alpha) Tx(a) Rz(theta + q)
-    Tz(d), about that of the body's frame.
+    Tz(d), about axis z of the body's frame.
     """
     if kind == "fixed":
         return read_origin(joint), np.zeros(6)

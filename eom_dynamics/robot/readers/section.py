@@ -50,7 +50,7 @@ class Section:
     """A section: one mapping of the parameter tree, with its full ``name``, without the ``source``, a file or node.
 
     Reading continues after an error: unusable numbers are NaN, texts empty. As a context manager, a
-    section complains of entries that have not been read on exit, and that of the whole tree raises all errors as one.
+    section reports entries that have not been read on exit, and the section of the whole tree raises all errors as one.
     """
 
     def __init__(self, mapping: Any, name: str, source: str, errors: _Errors | None = None) -> None:
@@ -67,7 +67,7 @@ class Section:
 
     def __exit__(self, kind: type[BaseException] | None, failure: BaseException | None, *_: object) -> None:
         original = failure
-        if isinstance(failure, ParameterError):  # one that follows from earlier errors adds nothing
+        if isinstance(failure, ParameterError):  # an error that follows from earlier ones adds nothing
             failure = RobotDescriptionError() if self.has_errors else self._error(failure.name, failure.reason)
         if failure is None and self._is_complete:
             for key in self._mapping:
@@ -86,12 +86,12 @@ class Section:
         return key in self._mapping
 
     def __iter__(self) -> Iterator[str]:
-        """Names of all entries, whatever they are."""
+        """Names of all entries."""
         return (str(key) for key in self._mapping)
 
     @property
     def has_errors(self) -> bool:
-        """Whether this section, or one within it, has errors."""
+        """True if this section, or a section within it, has errors."""
         return any(entry.startswith((f"{self.name}.", f"{self.source}: ")) for entry in self._errors.found)
 
     def refuse(self, key: str, reason: str) -> NoReturn:
@@ -106,7 +106,7 @@ class Section:
         self._known.update(dict.fromkeys(keys))
 
     def attempt(self, read: Callable[[Section], T], otherwise: U, *, several: bool = False) -> T | U:
-        """Return what a function reads from this section; an error is recorded, and ``otherwise`` returned.
+        """Return the value that a function reads from this section; record an error, and return ``otherwise``.
 
         A function that reads ``several`` entries of this section leaves some unread after an error: unknown ones are
         then not reported.
@@ -119,9 +119,9 @@ class Section:
             return otherwise
 
     def part(self, key: str, read: Callable[[Section], T], otherwise: U, form: str = "") -> T | U:
-        """Return what a function reads from a section within this one; ``otherwise`` without it, or after an error.
+        """Return the value that a function reads from a subsection; ``otherwise`` without it, or after an error.
 
-        ``form`` says for errors what it looks like.
+        ``form`` describes the subsection in errors.
         """
 
         def read_part(_: Section) -> T | U:
@@ -133,7 +133,7 @@ class Section:
         return self.attempt(read_part, otherwise)
 
     def section(self, key: str, form: str = "") -> Section:
-        """A section within this one; ``form`` says for errors what it looks like."""
+        """A subsection; ``form`` describes it in errors."""
         value = self._read(key)
         if form and not isinstance(value, Mapping):
             self.refuse(key, f"must be {form}, is {_short(value)}")

@@ -11,15 +11,15 @@ Simple transmissions, one motor on one joint, are read in the forms in use::
 The inertia J of a rotor about its own shaft (``motorInertia``, ``drake:rotor_inertia``) is N² J on the link side of a
 gear of ratio N.
 
-Of transmissions with two motors that move two joints together, the plugins of ros_control and ros2_control are read,
+Transmissions with two motors that move two joints together are read from plugins of ros_control and ros2_control,
 with positions x of joints and motors, reductions n of joints and motors; others are left out, and listed:
 
 - ``DifferentialTransmission``: x_j1 = (x_m1/n_m1 + x_m2/n_m2) / (2 n_j1), x_j2 = (x_m1/n_m1 - x_m2/n_m2) / (2 n_j2)
 - ``FourBarLinkageTransmission``: x_j1 = x_m1/(n_m1 n_j1), x_j2 = (x_m2/n_m2 - x_m1/(n_m1 n_j1)) / n_j2
 
-The reduction of a motor is the gear ratio of the joint in whose place the motor is, those of the joints are in the
-matrix of the :class:`eom_dynamics.actuators.transmission.Transmission`. Offsets between the zeros of motors and joints
-have no effect on efforts and are not read.
+The reduction of a motor is the gear ratio of its joint; the reductions of joints are in the matrix of the
+:class:`eom_dynamics.actuators.transmission.Transmission`. Offsets between the zeros of motors and joints have no
+effect on efforts and are not read.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Coupled(NamedTuple):
 
 
 def transmissions(robot: Element) -> tuple[dict[str, Reduction], list[Coupled], list[str]]:
-    """Read the transmissions of a robot: simple ones by joint name, those of two joints, and a line for each other.
+    """Read the transmissions of a robot: simple ones by joint name, transmissions of two joints, a line for each other.
 
     Raises RobotDescriptionError if a ratio is zero or not a number, an inertia is negative or not a number, or two
     transmissions drive the same joint.
@@ -114,7 +114,7 @@ def _coupled(element: Element, where: str) -> Coupled | None:
 
 
 def _by_role(elements: Sequence[Element], kind: str) -> Sequence[Element]:
-    """Both elements in the order of their roles, ``joint1`` and ``joint2``; in that of the file if they have none."""
+    """Both elements in the order of their roles, ``joint1`` and ``joint2``; in the order of the file without roles."""
     roles = {}
     for element in elements:
         texts = [child.text.strip() for child in element.all("role")]

@@ -38,7 +38,7 @@ _INERTIAL = ("origin", "mass", "inertia")
 _JOINT = ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "calibration", "safety_controller")
 _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _LIMITS = (*ENDS, "velocity", "effort", "acceleration", "deceleration", "jerk")
-# Those of Drake's URDFs, by what they are.
+# Limits of Drake's URDFs, by the limits that they are.
 _DRAKE_LIMITS = {f"drake:{name}": name for name in ("acceleration", "jerk")}
 _KNOWN_LIMITS = (*_LIMITS, *_DRAKE_LIMITS)
 
@@ -72,7 +72,7 @@ def description_from_urdf(text: str, source: str = "robot_description") -> Descr
         if reason := transmission.unusable(described):
             left_out.append(f"{where} is left out: {reason}")
             continue
-        # Of any part of the robot with both joints.
+        # For any part of the robot with both joints.
         shared.append(JointGroup(names, Transmission(transmission.matrix), where, optional=True))
         motors = dict(zip(names, transmission.motors, strict=True))
         described = [_geared(joint, motors.get(joint.name)) for joint in described]
@@ -199,7 +199,7 @@ def _limits(joint: Element, kind: str) -> Limits:
 
     lower, upper = (limit.number(side, 0.0, largest=math.inf) for side in ENDS)
     velocity, effort = magnitude("velocity"), magnitude("effort")
-    # Of URDF 1.2, whatever version the file says; Limits have one for both directions of motion.
+    # URDF 1.2 has these, and files of earlier versions use them; Limits have one for both directions of motion.
     rates = {name: magnitude(name, "positive") for name in ("acceleration", "deceleration", "jerk")}
     for name, of in _DRAKE_LIMITS.items():
         rates[of] = min(rates[of], magnitude(name, "positive"))
@@ -230,6 +230,6 @@ def read_urdf_file(file: DescriptionFile) -> Description:
     file.refuse_inertia_reference()
     if file.path is None or not file.path.name.endswith(XACRO_ENDING):
         return description_from_urdf(file.text(MAX_CHARACTERS).removeprefix("\ufeff"), file.label)
-    # Lines are those of the expanded file.
+    # Lines are counted in the expanded file.
     text = file.expand(file.path, file.xacro_arguments)
     return description_from_urdf(text.removeprefix("\ufeff"), f"{file.label}: as the command xacro expands it")

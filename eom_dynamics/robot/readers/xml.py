@@ -46,7 +46,7 @@ class Element:
     children: list[Element] = field(default_factory=list)
     text: str = ""
     where: str = ""
-    # What is read otherwise than it is written, the same list in all elements of a document.
+    # Deviations of the robot from the text: one list, shared by all elements of a document.
     remarks: list[str] = field(default_factory=list)
 
     def remark(self, text: str) -> None:
@@ -55,7 +55,7 @@ class Element:
             self.remarks.append(remark)
 
     def equals(self, other: Element) -> bool:
-        """Whether another element has the same tag, attributes, text and children."""
+        """True if another element has the same tag, attributes, text and children."""
         mine, theirs = ((x.tag, x.attributes, x.text.split(), len(x.children)) for x in (self, other))
         return mine == theirs and all(a.equals(b) for a, b in zip(self.children, other.children, strict=True))
 
@@ -89,9 +89,9 @@ class Element:
         return elements
 
     def child(self, tag: str, attributes: Sequence[str] | None = None) -> Element | None:
-        """The only child with this tag, or None; others than ``attributes`` and those of a namespace are refused.
+        """The only child with this tag, or None; attributes other than ``attributes`` and namespaced ones are refused.
 
-        One that occurs again as it was counts once, with a remark; of several origins, the first does, as for others.
+        An identical repetition counts once, with a remark; the first of several origins counts, as in other readers.
         """
         children = self.all(tag)
         for child in children:
@@ -184,7 +184,7 @@ _NO_DOCTYPE = "document type declarations and entities are not allowed; remove <
 
 
 def is_xml(text: str) -> bool:
-    """Whether a text is XML, rather than the name of a file."""
+    """True if a text is XML, rather than the name of a file."""
     return text[:1000].lstrip("\ufeff \t\r\n").startswith("<")
 
 
@@ -214,7 +214,7 @@ def _beginning(text: str) -> tuple[str | None, int]:
             if tags:
                 break
     except expat.ExpatError:
-        pass  # the reader of the format says what is wrong
+        pass  # the reader of the format reports the error
     return tags[0] if tags else None, lines[0] if lines else 0
 
 
@@ -227,7 +227,7 @@ def parse(text: str, source: str) -> Element:
         raise RobotDescriptionError(
             f"{source}: must be at most {MAX_CHARACTERS} characters, has {len(text)}; is this a robot description?"
         )
-    # The text is decoded already, whatever encoding its declaration names.
+    # The text is already decoded; the encoding of its declaration is ignored.
     parser = expat.ParserCreate(encoding="utf-8")
     opened, count = [Element(source, "", {}, 0)], 0
 

@@ -119,7 +119,7 @@ def _origin(pose: Array) -> dict[str, list[float]]:
 
 
 def _is_body(robot: Robot, name: str, joint: int, pose: Array) -> bool:
-    """Whether a frame is the one that a body has by the name of its joint."""
+    """True if a frame is the frame of a body, named by its joint."""
     body = robot.joints[joint].name if joint >= 0 else BASE
     return body == name and np.array_equal(pose, np.eye(4))
 
