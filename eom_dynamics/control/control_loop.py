@@ -124,7 +124,6 @@ class ControlLoop:
         given: vectors of the setpoint to be referred to, by name: STATE_NAMES, WRENCH_NAMES, STIFFNESS_NAMES.
         setpoint: of the setpoint that is followed, likewise.
         given_state, state: q … qdddd (5, n) of both.
-        plan_from, plan_to: states at both ends of the transition of a plan, by STATE_NAMES.
         settings: their defaults, and those that have been set.
         command, exceeded, released: of the command, EFFORT_NAMES and MOTOR_NAMES; of the last one beyond limits, before
             it was clipped or refused; and of the last one of the action ``release``.
@@ -154,8 +153,6 @@ class ControlLoop:
         self.released = self.vectors("released", command)
         self.sent, self.sent_last = self.vectors("sent", sent), self.vectors("released", sent)
         self.given_state, self.state = _state_of(self.given), _state_of(self.setpoint)
-        ends = dict.fromkeys(STATE_NAMES, n)
-        self.plan_from, self.plan_to = self.vectors("from", ends), self.vectors("to", ends)
 
     def function_address(self, name: str) -> int:
         """Address of a function of eom/loop.h, such as ``loop_update``, for compiled calls."""
@@ -399,22 +396,27 @@ class ControlLoop:
     def plan(self, now: int, period: float) -> int | None:
         """Plan the trajectory that was sent, or whose start has come, at a time, ns, for commands of a period, s.
 
+        It is played, or waits for its start, in place of another one that waits.
+
         Returns:
-            0 for a plan, to be followed by the action ``play`` or ``drop``; why it was refused, a :class:`Refusal`; or
-            None if there is nothing to plan.
+            0 for that; why it was refused, a :class:`Refusal`; or None if there is nothing to plan.
         """
         found = int(self._library.loop_plan(self.address, now, period))
         return None if found < 0 else found
+
+    def delay(self, time: int) -> None:
+        """Have the trajectory that waits begin later by a time, ns, for which the clock of its start stood still."""
+        self._library.loop_delay(self.address, time)
 
     def act(self, action: str) -> None:
         """Take an action.
 
         Args:
-            action: ``play`` or ``drop`` what was planned, or have it wait for its start; ``halt`` what is played and
-                what waits, with the last command; ``stop`` both, and bring the arm to rest in the next cycles, whatever
-                the settings, on the path of a motion that is played, where limits allow it; ``pause`` motions on their
-                paths, and ``resume`` them; ``lose`` setpoints, with the response of the settings; or ``release``: write
-                what is sent last when the loop is switched off to ``released`` and ``sent_last``.
+            action: ``halt`` what is played and what waits, with the last command; ``stop`` both, and bring the arm to
+                rest in the next cycles, whatever the settings, on the path of a motion that is played, where limits
+                allow it; ``pause`` motions on their paths, and ``resume`` them; ``lose`` setpoints, with the response
+                of the settings; or ``release``: write what is sent last when the loop is switched off to ``released``
+                and ``sent_last``.
         """
         raise_reason(self._library.loop_act(self.address, action.encode()), action)
 

@@ -72,7 +72,7 @@ def measured_joints(state: Any, time: int) -> dict[str, MeasuredJoint]:
         if len(values) not in (0, count):
             raise StateError(f"{field} has {len(values)} entries, must have {count}")
         columns.append(values if len(values) else [math.nan] * count)
-    return {name: MeasuredJoint(*row, time) for name, *row in zip(state.name, *columns, strict=True)}
+    return {name: MeasuredJoint._make((*row, time)) for name, *row in zip(state.name, *columns, strict=True)}
 
 
 class JointStates:

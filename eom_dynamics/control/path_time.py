@@ -70,7 +70,8 @@ class PathTime:
         self._period = number_by_rule(period, "period", rule="[1e-6, inf)")
         self._loop = ControlLoop(RobotTable(arm))
         # So that a motion begins amid its path.
-        self._loop.configure(limits="ignore", stop_duration=positive(shortest, "shortest"), start_tolerance=1000.0)
+        free = dict.fromkeys(("limits", "trajectory_limits"), "ignore")
+        self._loop.configure(**free, stop_duration=positive(shortest, "shortest"), start_tolerance=1000.0)
 
     def stop(self, t: float) -> PathStop:
         """The stop at a time of the motion, s, as the loop would begin it there; TrajectoryError beyond its ends."""
@@ -80,7 +81,6 @@ class PathTime:
         loop.restart()
         loop.send_trajectory(self.motion, begin - round(1e9 * start))
         loop.plan(now, 0.0)
-        loop.act("play")
         loop.update(now, self._period)
         if loop.record.stopping:  # at rest at its end
             return PathStop(0.0, True, 0.0)

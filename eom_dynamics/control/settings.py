@@ -305,6 +305,7 @@ SETTINGS: dict[str, Setting] = {
         "what to do with a trajectory beyond limits of joints or motors: refuse, report (warn), or no check (ignore)",
         choices=("refuse", "warn", "ignore"),
         levels=("refuse", "ignore"),
+        of_loop="TrajectoryPolicy",
     ),
 }
 """Settings of the node by name, in the order of its help, of which loop and controller have some: with the same texts,
@@ -317,7 +318,7 @@ SAFETY: dict[str, dict[str, Any]] = {
     level: {name: (x.default, *x.levels)[min(k, len(x.levels))] for name, x in SETTINGS.items() if x.levels}
     for k, level in enumerate(LEVELS)
 }
-"""Settings by level of safety, for all hosts of the loop; trajectory_limits is the node's alone."""
+"""Settings by level of safety, for all hosts of the loop."""
 
 DEFAULTS: dict[str, Any] = {
     name: x.default

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..elastic.limit_violations import question_of_speed, summary
+from ..elastic.limit_violations import question_of_speed
 from ..exceptions import TrajectoryError
 from ..terminal import printable
 from ..trajectory import Spline, Verdict
@@ -40,8 +40,8 @@ def within_limits(node: RobotNode, motion: Spline, check: Callable[[Spline], Ver
     return motion
 
 
-def enforce_limits(node: RobotNode, verdict: Verdict, *, transition: bool = False) -> None:
-    """Refuse or report a trajectory, or the transition to it, that exceeds limits; may be called in any thread.
+def enforce_limits(node: RobotNode, verdict: Verdict) -> None:
+    """Refuse or report a trajectory that exceeds limits; may be called in any thread.
 
     Raises:
         TrajectoryError: the trajectory is refused; the message has the time scaling that meets the limits, if any.
@@ -52,11 +52,6 @@ def enforce_limits(node: RobotNode, verdict: Verdict, *, transition: bool = Fals
     if verdict.in_degrees:
         raise TrajectoryError(verdict.in_degrees)
     reason = f"exceeds limits: {verdict}{question_of_speed(verdict.exceeded)}"
-    if transition:
-        reason = (
-            f"exceeds limits on the way from the commanded state: {summary(verdict.exceeded)}; start closer to it, or "
-            "leave more time until the first knot"
-        )
     if policy in ("refuse", "slow_down", "fastest"):
         raise TrajectoryError(reason)
     if node.is_due("trajectory limits"):

@@ -73,7 +73,7 @@ def test_vectors_live_as_long_as_anybody_has_them() -> None:
         np.testing.assert_array_equal(part, x)
 
 
-VECTORS = (*("given", "setpoint", "command", "exceeded", "released", "sent", "sent_last", "plan_from", "plan_to"),)
+VECTORS = ("given", "setpoint", "command", "exceeded", "released", "sent", "sent_last")
 
 
 def test_loops_of_one_table_are_their_own(table: RobotTable) -> None:

@@ -173,7 +173,6 @@ def test_where_no_stop_can_be_computed_the_last_position_is_held(policy: str) ->
     stream.loop.restart()
     stream.loop.send_trajectory(rest_to_rest([0.0, 0.0], [0.1, 0.1], 0.6), stream.now)
     assert stream.loop.plan(stream.now, 1e-3) == 0
-    stream.loop.act("play")
     for _ in range(40):
         assert stream.wait(20 * MS) <= 0
     np.testing.assert_allclose(stream.loop.setpoint["q"], 0.1, rtol=1e-12)

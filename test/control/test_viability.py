@@ -236,7 +236,6 @@ def test_targets_and_trajectories_to_a_limit_are_within_it() -> None:
     loop.restart(home)
     loop.send_trajectory(minimum_time(arm, [home, end]), 0)
     assert loop.plan(START, 1e-3) == 0
-    loop.act("play")
     codes, followed = stream(loop, [], 4000)
     assert not any(codes) and np.allclose(followed[-1, 0], end)
 

@@ -195,8 +195,7 @@ class LoopRig:
         """Plan what was posted, or has waited for its start, from where the arm is."""
         if not self.number("playing"):
             self.library.loop_locate(self.address, self.now, 0)
-        if self.library.loop_plan(self.address, self.now, 1e-3) == 0:
-            self.loop.act("play")
+        self.library.loop_plan(self.address, self.now, 1e-3)
 
     def stop(self) -> None:
         """Stop the arm, where it is."""

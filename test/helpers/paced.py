@@ -50,8 +50,7 @@ def played(
     rows, steps = [], {round(1e9 * t / step): event for t, event in events}
     for k in range(round(1e9 * seconds / step)):
         now = START + k * step + round(k % 2 * late * step)
-        if loop.plan(now, 1e-3) == 0:
-            loop.act("play")
+        loop.plan(now, 1e-3)
         if (event := steps.get(k)) is not None:
             loop.act(event) if isinstance(event, str) else loop.speed(event)
         loop.update(now, 1e-9 * step if period is None else period)

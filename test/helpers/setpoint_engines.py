@@ -141,6 +141,15 @@ def target_message(robot: Robot, target: Target) -> Any:
     return message
 
 
+def identity(stamp: int = 0, request: str = "") -> Any:
+    """Header and identity of a trajectory whose time 0 is at a stamp, ns."""
+    from eom_dynamics.ros.interfaces import TrajectoryStatus, set_stamp
+
+    status = TrajectoryStatus(request=request)
+    set_stamp(status.header.stamp, stamp)
+    return status
+
+
 class NodeEngine:
     """A node whose executor does not spin: each cycle sets its clock, and calls what subscriptions and timers call."""
 
@@ -166,7 +175,6 @@ class NodeEngine:
 
         stream, clock = self.stream, self.node.get_clock()
         player, supervision = stream.player, stream.supervision
-        player.judge = lambda verdict: None
         player.scale_speed(1.0)
         stream.end()
         self.node.trigger_deactivate()
@@ -204,7 +212,7 @@ class NodeEngine:
                 stream.end_trajectory("an empty one")
             elif cycle.spline:
                 with suppress(EomDynamicsError):
-                    player.play(cycle.spline, cycle.begin or now, "")
+                    player.play(cycle.spline, identity(cycle.begin or now))
             player._tick()
             if cycle.target:
                 stream.targets.receive(target_message(scene.robot, cycle.target))
@@ -232,6 +240,7 @@ class NodeEngine:
 def settings_of(scene: Scene) -> dict[str, Any]:
     return (
         settings_at("permissive")
+        | {"trajectory_limits": "ignore"}
         | dict(zip(("stamp_check", "jump_check", "resume_distance"), scene.checks, strict=True))
         | {
             **{"limits": scene.limits, "command_lead": scene.lead, "on_setpoint_loss": scene.loss},
@@ -334,8 +343,7 @@ def called(scene: Scene) -> Array:
             loop.act("stop")
         elif cycle.spline:
             loop.send_trajectory(cycle.spline, cycle.begin or now)
-        if loop.plan(now, 1e-9 * PERIOD) == 0:
-            loop.act("play")
+        loop.plan(now, 1e-9 * PERIOD)
         if cycle.target:
             target = cycle.target
             loop.aim(now, target.positions, target.velocities, target.times, target.origin)

@@ -4,23 +4,16 @@
 Time comes from a clock of the test, so that nothing depends on the machine's load.
 """
 
-import time
-
 import numpy as np
 import pytest
 from eom_dynamics.msg import FeedforwardCommand, TrajectoryStatus
-from node_client import FEW_WARNINGS, PATIENCE, joint_trajectory, stamp_of
+from node_client import FEW_WARNINGS, joint_trajectory, stamp_of
 from paths import CONFIG
 from rosgraph_msgs.msg import Clock
 from trajectory_msgs.msg import JointTrajectory
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS
-from eom_dynamics.control.setpoint_loop import SetpointLoop
-from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
-from eom_dynamics.ros.dynamics.clocks import WatchedClock
-from eom_dynamics.ros.dynamics.trajectory_player import TrajectoryPlayer
-from eom_dynamics.ros.executors import PunctualTimers, make_executor
 from eom_dynamics.trajectory import through
 
 ROBOT = eom.load_robot(CONFIG / "planar_2r.yaml")
@@ -175,12 +168,13 @@ def test_two_are_played_from_their_stamps_on_the_second_in_place_of_the_first(st
     first = through(TIMES, POSITIONS)
     stack.send(stamp=begin, names=[NAMES[i] for i in order], positions=POSITIONS[:, order])
     stack.wait_until_playing()
-    positions = first.derivatives(at, 0)[0] + np.array([[0.0, 0.0], [0.3, 0.1], [0.1, 0.2]])
-    stack.send(TIMES, positions, stamp=begin + round(at * 1e9))
-    stack.node.wait(lambda: stack.told("here").count((TrajectoryStatus.ACCEPTED, "")) == 2, "the second one")
     stack.tick(begin - PERIOD)
     node = stack.node
     assert not node.feedforward
+    stack.play(begin + PERIOD)
+    positions = first.derivatives(at, 0)[0] + np.array([[0.0, 0.0], [0.3, 0.1], [0.1, 0.2]])
+    stack.send(TIMES, positions, stamp=begin + round(at * 1e9))
+    node.wait(lambda: stack.told("here").count((TrajectoryStatus.ACCEPTED, "")) == 2, "the second one")
     stack.play(begin + round((at + 0.8) * 1e9))
     t = assert_commands(node.feedforward[: int(at * RATE)], begin, first)
     np.testing.assert_allclose(t, np.arange(int(at * RATE)) / RATE, rtol=0, atol=1e-8)
@@ -318,28 +312,3 @@ def test_what_cannot_be_played_is_refused_and_the_stream_goes_on(stack):
     stack.send()
     refused("the node is inactive; it plays trajectories only when active")
     assert "trajectory" not in node.next_diagnostics()[2]
-
-
-def test_a_check_that_takes_long_delays_what_is_played_and_what_follows(ros):
-    ends, motion = [], through([0.0, 1.0], [[0.0, 0.5], [0.1, 0.5]])
-    second = through([0.0, 0.5], [motion.derivatives(0.8, 0)[0], [0.0, 0.5]])
-    node, executor = ros.create_node("player_of_a_trajectory"), make_executor(events=False)
-    executor.add_node(node)
-    node.declare_parameter("stream_rate", RATE)
-    node.punctual, warnings = PunctualTimers(), []
-    node.warn = lambda *text, always: warnings.append(text)  # of what a busy machine delays
-    clock = WatchedClock(lambda: node.get_clock().now().nanoseconds)
-    player = TrajectoryPlayer(node, clock, lambda *_: True)
-    player.take(SetpointLoop(SetpointEvaluator(ARM)))
-    player.on_end = lambda *end: ends.append(end)
-    now = node.get_clock().now().nanoseconds  # once the loop is compiled
-    player.play(motion, now, "")
-    player.judge = lambda verdict: time.sleep(0.3)
-    player.play(second, now + 8 * 10**8, "")
-    deadline = time.monotonic() + PATIENCE
-    while player.playing and time.monotonic() < deadline:
-        executor.spin_once(timeout_sec=0.1)
-    executor.shutdown()
-    node.destroy_node()
-    assert len(ends) == 1 and ends[0][0]
-    assert bool(ends[0][1]) == bool(warnings)

@@ -13,7 +13,7 @@ from paths import CONFIG
 from played import Play
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import TimeReference
-from setpoint_engines import unspun_node
+from setpoint_engines import Publisher, identity, unspun_node
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
@@ -249,22 +249,6 @@ def ended(node, statuses, frame):
 HERE = np.array([0.3, -0.2])
 
 
-def test_one_of_several_that_wait_is_refused_if_it_starts_away_from_the_end_of_that_before_it(
-    node, publisher, statuses
-):
-    """When it comes, and those that wait are played nevertheless."""
-    command(node, HERE)
-    begin = time.time_ns() + 4 * 10**9  # by then a busy machine has validated all of them
-    for k, (frame, position) in enumerate((("first", HERE), ("next", HERE), ("away", HERE + 0.5), ("last", HERE))):
-        message = constant(position, frame)
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(begin + k * 300_000_000, 10**9)
-        publisher.publish(message)
-    status, reason = ended(node, statuses, "away")
-    assert status == TrajectoryStatus.REFUSED
-    assert reason.startswith("joint_1 starts 0.5 rad from its commanded position at that time")
-    assert ended(node, statuses, "last") == (TrajectoryStatus.FINISHED, "")
-
-
 def test_a_trajectory_may_start_anywhere_on_request_and_makes_no_step(node, publisher, statuses):
     command(node, HERE)
     here = node.feedforward[-1].motor_position
@@ -338,14 +322,14 @@ def test_the_size_of_a_message_is_bounded_where_it_is_sent(publisher):
 
 @pytest.mark.usefixtures("ros")
 def test_a_single_waypoint_requires_the_position_of_the_arm():
-    ends = []
     with unspun_node("/unknown", robot_file="planar_2r") as node:
         player = node._stream.player
-        player.on_end = lambda finished, reason: ends.append(reason)
-        player.play(Spline([0.02], np.zeros((5, 1, 2))), 0, "")
+        player._status = Publisher(TrajectoryStatus, sent := [])
+        player.play(Spline([0.02], np.zeros((5, 1, 2))), identity())
         time.sleep(0.04)
         player._tick()
-    assert len(ends) == 1 and "the position of the arm is unknown: publish joint_states" in ends[0]
+    assert [status.status for status in sent] == [TrajectoryStatus.ACCEPTED, TrajectoryStatus.STOPPED]
+    assert "the position of the arm is unknown: publish joint_states" in sent[-1].message
 
 
 def test_a_process_that_was_held_up_continues_later_and_says_so(node, publisher, statuses):

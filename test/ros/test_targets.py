@@ -31,11 +31,11 @@ PANDA = ("-p", "robot_file:=panda", "-p", "on_setpoint_loss:=hold", "-p", "setpo
 INTERRUPTED = """
 import itertools, time
 from eom_dynamics.ros.dynamics.trajectory_player import TrajectoryPlayer
-begin, counter = TrajectoryPlayer._start_waiting, itertools.count()
+begin, counter = TrajectoryPlayer._tick, itertools.count()
 def begin_late(player, *arguments):
     time.sleep(0.02 * (next(counter) % 20 == 0))
     return begin(player, *arguments)
-TrajectoryPlayer._start_waiting = begin_late
+TrajectoryPlayer._tick = begin_late
 """
 
 

@@ -266,6 +266,25 @@ class Commander {
         return most;
     }
 
+    /// The worst limit of such a motion where it exceeds them most, which is then as a command beyond limits.
+    template <class Motion>
+    EOM_SELDOM Reason worst_of(Refusal why, const Motion &motion, std::int64_t begin, double duration, std::size_t samples) noexcept
+    {
+        Limits<Robot> limits(robot);
+        double most = 0;
+        for (std::size_t k = 0; k <= samples; ++k) {
+            const double part = static_cast<double>(k) / static_cast<double>(samples);
+            motion(part, candidate_);
+            const double found = excess_at(candidate_, begin + std::llround(1e9 * part * duration), limits, k == 0);
+            if (found > most) {
+                most = found;
+                exceeded_ = result_;
+                exceeding_ = candidate_;
+            }
+        }
+        return worst(why);
+    }
+
     /// Motor velocities of the last excess.
     const MotorVector<Robot> &motor_velocity() const noexcept { return result_.motor_velocity; }
 

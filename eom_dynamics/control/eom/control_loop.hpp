@@ -239,8 +239,8 @@ class ControlLoop {
         const std::uint64_t followed = commander_.counts.followed;
         if (payloads.take())
             carry(measured, payloads.taken());
-        if (!hosted && plan_at(time, period))
-            play();
+        if (!hosted)
+            plan_at(time, period);
         aim_at(time);
         if (received_ && pursues_)
             pursue(time);
@@ -300,26 +300,22 @@ class ControlLoop {
     /// Whether references are refused after contact.
     bool touched() const noexcept { return touched_; }
 
-    // --- For hosts that judge trajectories, or know of losses, in the thread of update() -----
+    // --- For hosts that answer senders of trajectories, or know of losses, in the thread of update() -----
 
-    /// Plans the trajectory that has arrived, or whose start has come, without playing it; returns the plan, or null where
-    /// there is none, or it has been refused. It must be played, or dropped, before update(), which plans and plays others.
-    const Plan<n> *plan(std::int64_t now, double period) noexcept
+    /// Plans the trajectory that has arrived, or whose start has come, as update(): plays it, or has it wait for its start, in
+    /// place of another one that waits. Returns whether there is one that is not refused.
+    bool plan(std::int64_t now, double period) noexcept
     {
         asked_at_ = now;
         const bool stopped = watchdog_.stopping();
-        const Plan<n> *const found = plan_at(time_at(now), period);
+        const bool found = plan_at(time_at(now), period);
         if (watchdog_.stopping() && !stopped)
             watchdog_.begin_with_update();
         return found;
     }
 
-    /// Plays what has been planned, or has it wait for its start, in place of another one that waits.
-    void play() noexcept
-    {
-        if (player_.play())
-            begin_trajectory(planned_at_);
-    }
+    /// Has the trajectory that waits begin later by a time, ns, for which the clock of its start stood still.
+    void delay(std::int64_t time) noexcept { player_.shift(time); }
 
     /// Takes the target that has arrived, if there is one, from what is commanded at a time, ns, on: as update(), before it.
     /// Returns why it was refused, and what leads stays.
@@ -328,9 +324,6 @@ class ControlLoop {
         asked_at_ = now;
         return aim_at(time_at(now));
     }
-
-    /// Refuses what has been planned.
-    void drop(const Reason &why = Refusal::over_limits) noexcept { player_.drop(why); }
 
     /// Ends what is played and what waits, and brings the arm to rest from the last command, whatever on_setpoint_loss says;
     /// a stop under way goes on. At rest, setpoints within resume_distance lead again, as after an empty trajectory.
@@ -587,27 +580,31 @@ class ControlLoop {
     // --- Trajectories and targets -------------------------------------------------------
 
     /// plan() and aim() at a time of the loop, ns.
-    const Plan<n> *plan_at(std::int64_t now, double period) noexcept
+    bool plan_at(std::int64_t now, double period) noexcept
     {
-        planned_at_ = now;
         if (player_.begin_waiting(now))
             begin_trajectory(now);
         if (!player_.take_next(now))
-            return nullptr;
+            return false;
         if (player_.stops()) {
             Setpoint<Robot> from = commander_.output.setpoint;
             if (playing() || aiming())
                 take(commanded(now), from);
             end_motion(from, true, now);
-            return nullptr;
+            return false;
         }
         const Plan<n> *const found =
             player_.plan(now, ahead_, period, barred(), [this](std::int64_t at) { return commanded(at); });
         const double pace = paused ? 0 : std::min(speed_scaling.load(), 1.0);
-        if (!found || found->waits || !commander_.loaded() || player_.plan_carries(pace))
-            return found;
-        drop();
-        return nullptr;
+        if (!found)
+            return false;
+        if (!found->waits && commander_.loaded() && !player_.plan_carries(pace)) {
+            player_.drop(Refusal::over_limits);
+            return false;
+        }
+        if (player_.play())
+            begin_trajectory(now);
+        return true;
     }
     Refusal aim_at(std::int64_t now) noexcept
     {
@@ -821,6 +818,7 @@ class ControlLoop {
         watchdog_.feed();
         player_.command();
         if (player_.has_ended()) {
+            ++commander_.counts.finished;
             player_.halt();
             watchdog_.rest(x, now);
             checks_.moved(x);
@@ -938,8 +936,6 @@ class ControlLoop {
     // Times, ns: of the last command, of the first one at its position, of the last cycle that the arm did not follow, and of the
     // last call on the clock.
     std::int64_t sent_at_ = LONG_AGO, moved_at_ = LONG_AGO, strays_ = NEVER, asked_at_ = 0;
-    // Time of the loop at which a trajectory was planned, ns.
-    std::int64_t planned_at_ = 0;
     JointVector<Robot> stays_{};
     // What was measured last, when, ns, and for how long without a jump, ns.
     Measurement<Robot> seen_;

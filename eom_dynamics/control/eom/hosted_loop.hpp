@@ -95,12 +95,8 @@ struct Hosted final : eom_loop {
         // Vectors that others only read, too: their memory is the loop's.
         const auto &commander = loop.commander();
         const auto &y = commander.output;
-        const auto &plan = loop.player().planned();
         const std::size_t vector = vector_of(name);
         const auto is = [whose](const char *group) { return std::strcmp(whose, group) == 0; };
-        for (const auto &[group, state] : {std::pair{"from", &plan.from}, {"to", &plan.to}})
-            if (is(group)) // position to snap are the first vectors
-                return vector < state->size() ? const_cast<double *>((*state)[vector].data()) : nullptr;
         typename Robot::Places places(nullptr);
         if (is("given"))
             places.take(given);
@@ -167,7 +163,6 @@ struct Hosted final : eom_loop {
     /// Writes what happened until now: eom_loop_state().
     void tell(LoopState &x) const noexcept
     {
-        const auto &plan = loop.player().planned();
         const auto progress = loop.watchdog().progress();
         const PathState path = loop.watchdog().path_state();
         const Finding &found = loop.finding();

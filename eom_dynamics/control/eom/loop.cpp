@@ -211,6 +211,11 @@ int eom_loop_plan(eom_loop *loop, int64_t now, double period)
     });
 }
 
+void eom_loop_delay(eom_loop *loop, int64_t time)
+{
+    on(loop, [=](auto &of) { of.loop.delay(time); });
+}
+
 const char *eom_loop_act(eom_loop *loop, const char *action)
 {
     return on(loop, [=](auto &of) {
@@ -219,8 +224,6 @@ const char *eom_loop_act(eom_loop *loop, const char *action)
             const char *name;
             void (*act)(Of &of);
         } actions[] = {{"take", [](Of &x) { x.loop.refer_to_mailbox(); }}, // first, for its cycles
-                       {"play", [](Of &x) { x.loop.play(); }},
-                       {"drop", [](Of &x) { x.loop.drop(); }},
                        {"halt", [](Of &x) { x.loop.halt(); }},
                        {"stop", [](Of &x) { x.loop.stop(); }},
                        {"lose", [](Of &x) { x.loop.lose(); }},

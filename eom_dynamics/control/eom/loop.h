@@ -66,8 +66,7 @@ const char *eom_loop_configure(eom_loop *loop);
 
 /* Memory of a vector, which remains where it is: of the setpoint "given" and of that to be "posted", to be written; of the
  * "setpoint" followed, of its "command", of what is "sent", of the command that "exceeded" limits last, before it was
- * clipped or refused, of what is "released", of what is "measured", in the units of the drives, and of the plan the states
- * "from" and "to"; of the sample that was "observed" last, and of what is "external", "tau" and "motor_effort". Null
+ * clipped or refused, of what is "released", and of what is "measured", in the units of the drives; of the sample that was "observed" last, and of what is "external", "tau" and "motor_effort". Null
  * if there is none. */
 double *eom_loop_vector(eom_loop *loop, const char *whose, const char *name);
 
@@ -108,11 +107,14 @@ const char *eom_loop_limit(eom_loop *loop, const double *limits, size_t joints, 
  * eom::Refusal, or 0. */
 int eom_loop_aim(eom_loop *loop, int64_t now);
 
-/* Plans what was sent, or waits and is to begin, for commands of a period, s. Returns 0 for a plan, which is to be played
- * or dropped before the next cycle; why it was refused, an eom::Refusal; or -1 if there is nothing to plan. */
+/* Plans what was sent, or waits and is to begin, for commands of a period, s, and plays it, or has it wait for its start. Returns
+ * 0 for that; why it was refused, an eom::Refusal; or -1 if there is nothing to plan. */
 int eom_loop_plan(eom_loop *loop, int64_t now, double period);
 
-/* "play" or "drop" what was planned; "halt" what is played and what waits, with the last command; "stop" it, and bring the
+/* Has what waits begin later by a time, ns, for which the clock of its start stood still, or less than none. */
+void eom_loop_delay(eom_loop *loop, int64_t time);
+
+/* "halt" what is played and what waits, with the last command; "stop" it, and bring the
  * arm to rest, whatever the settings say; "lose": begin the response to a loss of setpoints, by the settings; "pause" motions
  * that are played, on their paths, and "resume" them, from any thread; "release": write the vectors of the last command, for
  * when the loop is switched off; "take" the setpoint that was posted last as the reference, if there is a new one. Returns

@@ -90,10 +90,11 @@ bool follows(const LoopOutput<Robot> &output, const Measurement<Robot> &measured
 }
 
 /// Counts since the last restart. Of setpoints that are not plausible, or not known to be, refused or not; of early ones, whose
-/// stamps ran ahead of their arrival, see StampLeads; and of cycles of a mode that needs measurements without usable ones.
+/// stamps ran ahead of their arrival, see StampLeads; of cycles of a mode that needs measurements without usable ones;
+/// and of trajectories that have begun, and that have reached their end.
 #define EOM_COUNTS(X) \
     X(cycles) X(followed) X(refused) X(over_limits) X(timeouts) X(refused_payloads) X(suspect_stamps) X(jumps) X(inconsistent) \
-    X(without_stamp) X(early) X(unmeasured) X(contacts)
+    X(without_stamp) X(early) X(unmeasured) X(contacts) X(begun) X(finished)
 struct LoopCounts {
 #define EOM_COUNT(name) std::uint64_t name = 0;
     EOM_COUNTS(EOM_COUNT)
@@ -130,8 +131,7 @@ enum class OffPath { nothing, target, references };
     X(double, age, progress.age) X(double, stop_end, progress.stop_end) X(double, excess, progress.excess) \
     X(bool, on_path, progress.on_path) X(bool, ended_at_rest, progress.ended_at_rest) X(double, path_time, path[0]) \
     X(double, pace, path[1]) X(bool, pace_limited, loop.player().limited()) \
-    X(double, allowed_pace, loop.player().allowed(loop.speed_scaling)) X(bool, plan_waits, plan.waits) \
-    X(double, plan_start, plan.start) X(double, plan_end, plan.end) X(bool, settled, contact.settled()) \
+    X(double, allowed_pace, loop.player().allowed(loop.speed_scaling)) X(bool, settled, contact.settled()) \
     X(bool, contact, contact.found()) X(std::size_t, contact_joint, contact.touched().joint) \
     X(double, contact_effort, contact.touched().effort) X(double, contact_threshold, contact.touched().threshold) \
     X(double, settling, observer.settling()) X(bool, efforts, observer.sensed().efforts) X(Check, finding, found.check) \

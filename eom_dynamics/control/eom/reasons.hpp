@@ -20,6 +20,8 @@ namespace eom {
     X(not_finite, "numbers too large: {quantity} of {kind} '{name}' would be {value}", \
       "the motors cannot realise it: numbers are too large, a spring would be slack, or a stiffness is out of range") \
     X(over_limits, "exceeds limits: {limits}", "it exceeds limits with the payload: make it slower, or take a lighter one") \
+    X(transition, "exceeds limits on the way from the commanded state: {limits}; start closer to it, or leave more time until the " \
+      "first knot", "") \
     X(too_old, "its stamp is further than {limit} s (parameter setpoint_lifespan) from the clock", "") \
     X(busy, "a trajectory is being played; an empty one stops it", "") \
     X(starts_away, "{name} starts {value} {unit} from its commanded position at that time, or where it is measured before any " \

@@ -87,8 +87,6 @@ class TrajectoryPlayer {
     bool playing() const noexcept { return playing_; }
     /// Whether a trajectory waits until it begins.
     bool waiting() const noexcept { return waiting_; }
-    /// The result of plan().
-    const Plan<n> &planned() const noexcept { return plan_; }
 
     /// Ends what is played and what waits.
     void halt() noexcept { playing_ = waiting_ = false; }
@@ -348,7 +346,26 @@ class TrajectoryPlayer {
         for (const double duration : TRANSITIONS)
             if (near && plan_.excess > LIMIT_TOLERANCE && duration > shortest - at)
                 attempt(at + duration);
-        return !std::isfinite(plan_.excess) ? Refusal::not_finite : leaves_range() ? Refusal::no_room : Refusal::none;
+        return !std::isfinite(plan_.excess) ? Refusal::not_finite
+               : leaves_range()             ? Refusal::no_room
+               : exceeds()                  ? transition_beyond_limits()
+                                            : Reason(Refusal::none);
+    }
+
+    /// Whether the transition is refused, since it exceeds limits.
+    bool exceeds() const noexcept
+    {
+        return plan_.excess > LIMIT_TOLERANCE && commander_.parameters.trajectory_limits == TrajectoryPolicy::refuse;
+    }
+    EOM_SELDOM Reason transition_beyond_limits() noexcept
+    {
+        const double duration = plan_.end - plan_.start;
+        const auto motion = [&](double share, Setpoint<Robot> &x) {
+            State<n> state;
+            plan_.transition.evaluate(plan_.start + duration * share, state);
+            commander_.move(state, x);
+        };
+        return commander_.worst_of(Refusal::transition, motion, plan_.begin, duration, TRANSITION_SAMPLES);
     }
 
     /// Whether the transition from a motion leaves the range of a joint that its start is in, where limits are refused.
@@ -408,6 +425,7 @@ class TrajectoryPlayer {
         commanded_ = NEVER;
         playing_ = true;
         waiting_ = false;
+        ++commander_.counts.begun;
     }
 
     /// The path of what is played.

@@ -23,6 +23,7 @@ class WatchedClock:
     Attributes:
         steady: reads the steady clock, ns.
         reading: last reading of the clock, ns.
+        pauses: whether time stands still with the clock, as while a trajectory is played.
         stands_still: whether the clock stands still, runs at less than a hundredth of its rate, or cannot be read.
     """
 
@@ -30,7 +31,7 @@ class WatchedClock:
         """Watch the clock of ``read``, in ns; negative readings and exceptions are ignored."""
         self._read, self.steady = read, steady
         self.reading = 0
-        self.stands_still = False
+        self.stands_still = self.pauses = False
         self._started = False
         self._latest = self._idle = self._time = 0
 
@@ -50,7 +51,7 @@ class WatchedClock:
             passed = min(passed, _LONGEST_ADVANCE)
             self._idle = min(max(self._idle + passed - _SLOWEST * advance, 0), _STANDSTILL)
             self.stands_still = self._idle == _STANDSTILL
-            self._time += passed if self.stands_still else advance
+            self._time += passed if self.stands_still and not self.pauses else advance
         if reading >= 0:
             self.reading = reading
         self._started = True

@@ -44,6 +44,8 @@ from .trajectory_player import TrajectoryPlayer
 _INPUT_DEPTH = 1000
 
 _PARAMETERS = ("limits", "setpoint_lifespan", "command_lead")
+# Settings of the loop that may change while it runs.
+_LIVE = ("start_tolerance", "trajectory_limits")
 
 # eom::OffPath::references.
 _STREAMS = 2
@@ -89,11 +91,11 @@ class SetpointStream:
         self.measured = MeasuredArm(node, self.supervision.clock)
         self.supervision.locate = self.measured.locate
         self.modes = Modes(node, self.measured, self.supervision.clock, self._publish_measured)
-        self.player = TrajectoryPlayer(node, self.supervision.clock, self._publish_played)
-        self.player.on_break, self.player.locate = self._stop_unfinished, self.measured.locate
+        self.player = TrajectoryPlayer(node, self.supervision.clock, self.measured, self._publish_played)
+        self.player.on_break = self._stop_unfinished
         publish = self._publish_played, partial(self._publish_measured, always=False)
         self.targets = TargetTopics(node, self.supervision.clock, self.measured, self._loop_to_aim, *publish)
-        self.targets.on_start, self.targets.on_break = self.player.give_way, self._stop_unfinished
+        self.targets.on_break = self._stop_unfinished
         self.contact = ContactTopics(node, self.supervision.clock, self.measured, self._react)
         self.supervision.watch_quality(setpoints, quality["qos_profile"])
         for name in _PARAMETERS:
@@ -108,8 +110,8 @@ class SetpointStream:
             self._take_lead()
         elif name == "setpoint_lifespan":
             self._lifespan = round(value * 1e9)
-        elif name == "start_tolerance" and self.loop is not None:
-            self.loop.configure(start_tolerance=value)
+        elif name in _LIVE and self.loop is not None:
+            self.loop.configure(**{name: value})
 
     def take(self, loop: SetpointLoop) -> None:
         """Begin a stream for the robot of a loop, which holds the arm where that of the loop before rests."""

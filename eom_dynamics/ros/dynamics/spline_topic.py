@@ -17,7 +17,7 @@ from ...terminal import printable
 from ...trajectory import Spline
 from ...trajectory.feedforward import CHECK_RATE, checked
 from ..executors import Worker, steady_timer
-from ..interfaces import SplineTrajectory, TrajectoryStatus, nanoseconds, status_qos, stream_qos
+from ..interfaces import SplineTrajectory, TrajectoryStatus, nanoseconds, stream_qos
 from ..robot_node import RobotNode
 from ..trajectory_limits import STOPPED_BY_REFUSAL, enforce_limits
 from .setpoint_stream import SetpointStream
@@ -49,10 +49,6 @@ class SplineTopic:
         # Periods since the last renewal of a lease, by the identity of its trajectory.
         self._leases: dict[str, int] = {}
         self._requests = RequestNames("spline_trajectory")
-        # Header and identity of the trajectory that is played or waits for its start.
-        self._played: TrajectoryStatus | None = None
-        self._status = node.create_publisher(TrajectoryStatus, "trajectory_status", status_qos())
-        stream.player.on_end, stream.player.judge = self._ended, partial(enforce_limits, node, transition=True)
         node.create_subscription(SplineTrajectory, "spline_trajectory", self._receive, **stream_qos(_DEPTH))
         node.create_subscription(String, "trajectory_lease", self._renew, _DEPTH)
         steady_timer(node, _LEASE_PERIOD, self._count_leases)
@@ -75,7 +71,7 @@ class SplineTopic:
             self._leases[request] += 1
             if self._leases[request] > _FORGOTTEN:
                 del self._leases[request]
-        if self._played is not None and self._leases.get(self._played.request, 0) > _LEASE - 1:
+        if self._leases.get(self._stream.player.request or "", 0) > _LEASE - 1:
             self._node.warn("trajectory stopped", _SENDER_GONE, always=True)
             self._stream.end_trajectory(_SENDER_GONE)
 
@@ -92,7 +88,7 @@ class SplineTopic:
             return
         if not message.knots:
             self._withdraw(message.request)
-            if not message.request or (self._played is not None and self._played.request == message.request):
+            if message.request in ("", self._stream.player.request):
                 self._stream.end_trajectory(_STOPPED)
             return
         self._validating[status.request] = False
@@ -117,10 +113,7 @@ class SplineTopic:
             self._require_start(found, stamp)
             self._stream.require_radians(found.states[0, 0])
             self._stream.start_measured()
-            self._stream.player.play(found, stamp, status.header.frame_id, status.request)
-            self._ended(False, "replaced by another trajectory")
-            self._played = status
-            self._publish(status, TrajectoryStatus.ACCEPTED, self._stream.player.standstill)
+            self._stream.player.play(found, status)
         except Exception as error:
             self._refuse(error, status)
             return
@@ -128,16 +121,6 @@ class SplineTopic:
             f"trajectory accepted: {duration(found):.4g} s, knots: {len(found.t)}, "
             + (f"time 0 at {stamp * 1e-9:.3f} s" if stamp else "from now on")
         )
-
-    def _publish(self, identity: TrajectoryStatus, status: int, message: str = "") -> None:
-        """Publish a status of the trajectory of an identity."""
-        found = TrajectoryStatus(header=identity.header, request=identity.request, status=status, message=message)
-        self._status.publish(found)
-
-    def _ended(self, finished: bool, reason: str) -> None:
-        status, self._played = self._played, None
-        if status is not None:
-            self._publish(status, TrajectoryStatus.FINISHED if finished else TrajectoryStatus.STOPPED, reason)
 
     def _require_start(self, motion: Spline, stamp: int) -> None:
         """Refuse a motion that would be under way for a long time before it starts; its time 0 is at ``stamp``, ns."""
@@ -152,7 +135,7 @@ class SplineTopic:
     def _refuse(self, error: Exception, status: TrajectoryStatus) -> None:
         reason = printable(refusal_reason(error))
         self._node.refuse("trajectory", reason, always=True)
-        self._publish(status, TrajectoryStatus.REFUSED, reason)
+        self._stream.player.tell(status, TrajectoryStatus.REFUSED, reason)
         stops = self._node.get_parameter("on_refused_trajectory").value == "stop"
-        if stops and self._played is not None:
+        if stops and self._stream.player.request is not None:
             self._stream.end_trajectory(STOPPED_BY_REFUSAL)

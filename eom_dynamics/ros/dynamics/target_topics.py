@@ -27,6 +27,7 @@ from ..interfaces import nanoseconds, stream_qos
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
 from .measured_arm import MeasuredArm
+from .trajectory_player import warn_of_speed
 
 # Targets of different joints that arrive together all count.
 _DEPTH = 10
@@ -65,7 +66,6 @@ class TargetTopics:
     Attributes:
         lead: time by which commands are ahead of the motion, s.
         refused: number of targets refused since startup.
-        on_start: called with a reason when a motion to a target begins.
         on_break: called with a reason when limits have ended the motion.
     """
 
@@ -93,7 +93,6 @@ class TargetTopics:
         self._frame, self._latest = "", -1
         self._clamped: tuple[str, ...] = ()
         self.lead, self.refused = 0.0, 0
-        self.on_start: Callable[[str], None] = lambda reason: None
         self.on_break: Callable[[str], None] = lambda reason: None
         self._period = 1.0 / node.get_parameter("stream_rate").value
         self._timer = node.punctual.create(node, self._period, self.tick)
@@ -161,7 +160,6 @@ class TargetTopics:
         if stamp and stamp < (last := self._stamps.get(kind, 0)):
             raise StateError(f"its stamp is {(last - stamp) * 1e-9:.3g} s before that of the last one")
         self._start_measured(loop)
-        moves = self.leads(loop) and not loop.record.arrived
         now, times, origin = self._clock.now(), None, 0
         if kind is JointTrajectory:
             positions, velocities, times = _read_chunk(message, joints)
@@ -172,15 +170,16 @@ class TargetTopics:
         self._limit(loop, limits)
         loop.refuse_far(positions)
         self._measured.locate(loop, now)
+        moves = self.leads(loop) and not loop.record.arrived
         if code := loop.loop.aim(now, positions, velocities, times, origin):
             raise loop.refusal(Refusal(code))
         self._stamps[kind] = max(stamp, self._stamps.get(kind, 0))
         self._frame = message.header.frame_id
+        if not moves:
+            warn_of_speed(self._node, loop.record.speed_scaling, "a motion to a target")
         self._clamped = limits.exceeded(joints, positions, velocities)
         if self._clamped:
             self._node.warn("target clamped to limits", printable(", ".join(self._clamped)))
-        if not moves:
-            self.on_start("a target takes over")
         self.go_on()
 
     def _require_recent(self, message: Any) -> None:

@@ -17,7 +17,7 @@ pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 from rclpy.parameter import Parameter
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
-from setpoint_engines import MOTION, Publisher, state_message, unspun_node
+from setpoint_engines import MOTION, Publisher, identity, state_message, unspun_node
 from std_srvs.srv import Trigger
 
 import eom_dynamics as eom
@@ -153,7 +153,7 @@ def test_what_is_refused_in_contact_and_what_ends_it_is_said(
             return str(status.message)
 
         run(1, 0.0)
-        stream.player.play(path, 0, "")
+        stream.player.play(path, identity())
         run(400, 0.0)
         paused = "paused by contact at joint_2: "
         message = run(50, 5.0)
@@ -161,7 +161,7 @@ def test_what_is_refused_in_contact_and_what_ends_it_is_said(
         with pytest.raises(
             eom.EomDynamicsError, match=paused if reaction == "hold" else f"contact at joint_2: {UNTIL}"
         ):
-            stream.player.play(path, 0, "")
+            stream.player.play(path, identity())
         assert message.endswith(": call ~/resume" if reaction == "hold" else UNTIL)
         message = run(1500, 0.0)
         assert ("the arm goes back to" in capfd.readouterr().err) == (reaction == "retract")
@@ -172,7 +172,7 @@ def test_what_is_refused_in_contact_and_what_ends_it_is_said(
             return
         assert message.startswith(paused)
         with pytest.raises(eom.TrajectoryError, match=paused):
-            stream.player.play(path, 0, "")
+            stream.player.play(path, identity())
         assert stream.player._answer(False, Trigger.Request(), Trigger.Response()).success
         assert not run(1000, 0.0).startswith(paused) and stream.loop.loop.setpoint["q"][0] > 0.1
 
