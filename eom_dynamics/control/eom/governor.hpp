@@ -28,21 +28,18 @@ class Governor {
     /// Share of limits that predicted commands have; where springs are damped; and where friction slides, whose transients are not
     /// predicted.
     static constexpr double MOST = 0.99, MOST_FILTERED = 0.98, MOST_SETTLED = 0.97;
-    /// Shares below which commands are looked at by fours and twos, in turn, of snaps above which parts of a brake are looked at from their begin, and
+    /// Shares below which commands are looked at by fours and twos, in turn, of snaps above which begins of parts are looked at, and
     /// of commands above which there are instants between.
     static constexpr double CALM = 0.5, BUSY = 0.75, SNAPS = 0.1, CLOSE = 0.9;
     /// Least factor, and what a factor is cut by, and grows by, at once; cycles until it may grow again.
     static constexpr double LEAST = 0.05, CUT = 0.9, GROWTH = 1.25;
     static constexpr int MOST_CUTS = 24, PAUSE = 8;
-    /// Time constant of growth while targets follow each other, at most that far apart, s.
+    /// Time constant of growth while targets follow each other, at most that far apart, over which what is told is averaged, too, s.
     static constexpr double RECOVERS = 0.02, APART = 0.1;
     /// Parts of acceleration and jerk with which brakes are tried, the gentlest first; the last has jerks that count.
     static constexpr std::array<double, 3> BRAKES{0.05, 0.25, 1};
-    /// Instants within the window of the averages, at least and at most, and from its end to that of a motion, or of a brake among
-    /// others that all are beyond limits.
-    static constexpr std::size_t NEAR = 8, NEAR_MOST = 16, FAR = 8, LONG = 32, TURNS = 4;
-    /// Time over which what is told is averaged, s.
-    static constexpr double TOLD = 0.1;
+    /// Instants within the window of the averages, at least and at most, and from its end to that of a motion, in turns.
+    static constexpr std::size_t NEAR = 8, NEAR_MOST = 16, FAR = 8, TURNS = 4;
     /// Time after which a motion that hardly goes on comes to rest, s.
     static constexpr double STUCK = 0.5;
 
@@ -104,7 +101,7 @@ class Governor {
         if (!known_)
             weigh_snaps(motion);
         const double part = fitting(motion, commander);
-        part_ += (std::max(part, LEAST) - part_) * std::min(1.0, h / TOLD);
+        part_ += (std::max(part, LEAST) - part_) * std::min(1.0, h / APART);
         least_ = std::min(least_, part_);
         stuck_ = part_ < 2 * LEAST ? stuck_ + h : 0;
         if (stuck_ > STUCK) { // the target leads to where the arm cannot rest
@@ -151,7 +148,7 @@ class Governor {
         const auto try_all = [&](double growth) {
             for (std::size_t i = 0; i < motion.size(); ++i)
                 factors_[i] = std::min(1.0, before[i] * growth);
-            return proposed_fits(motion, commander) && (follows || way_fits(motion, commander, Way::plan));
+            return proposed_fits(motion, commander) && (follows || fits(motion, commander, Way::plan));
         };
         if (least_factor() < 1 && ++paused_ > (follows ? 0 : PAUSE)) {
             paused_ = 0;
@@ -169,7 +166,7 @@ class Governor {
             if (fit && !safe)
                 kept = factors_;
             safe = safe || fit;
-            if (fit && (follows || way_fits(motion, commander, Way::plan)))
+            if (fit && (follows || fits(motion, commander, Way::plan)))
                 return least_factor();
         }
         if (safe) {
@@ -184,38 +181,19 @@ class Governor {
     /// Proposes a cycle of the brake that was possible after the cycle before, or of the one with the least share of limits.
     void brake(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
     {
-        motion.propose(0);
-        double least = known_ ? most_of_brake(motion, commander) : std::numeric_limits<double>::infinity(), best = 0;
-        if (least <= 1)
-            return;
+        if (known_)
+            return motion.propose(0);
+        double least = std::numeric_limits<double>::infinity(), best = 1;
         for (const double gentle : BRAKES) {
             motion.brake(gentle);
-            if (const double most = most_of_brake(motion, commander); most < least) {
+            const double most = largest(motion, commander, Way::brake, least, gentle);
+            if (most < least) {
                 least = most;
                 best = gentle;
             }
         }
-        best > 0 ? motion.brake(best) : motion.propose(0);
+        motion.brake(best);
         known_ = true;
-    }
-
-    /// Largest share of a limit over the brake that is proposed.
-    double most_of_brake(const OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
-    {
-        const double h = motion.joint(0).period();
-        double window = 0, length = 0, most = 0;
-        for (std::size_t i = 0; i < motion.size(); ++i) {
-            window = std::max(window, 2 * motion.joint(i).delay() + h);
-            length = std::max(length, motion.joint(i).length(Way::brake));
-        }
-        const auto near = std::max(1L, std::lround(window / h));
-        begin(commander);
-        for (long k = 1; k <= near + static_cast<long>(LONG); ++k) {
-            const double share = static_cast<double>(k - near) / LONG;
-            command_fits(motion, commander, k <= near ? k : std::lround((window + length * share * share) / h), Way::brake);
-            most = std::max(most, share_);
-        }
-        return most;
     }
 
     double least_factor() const noexcept { return *std::min_element(factors_.begin(), factors_.end()); }
@@ -234,104 +212,81 @@ class Governor {
         return less;
     }
 
-    void propose(OnlineTrajectory &motion) noexcept
-    {
-        for (std::size_t i = 0; i < motion.size(); ++i)
-            motion.joint(i).propose(factors_[i], BRAKES[0]);
-    }
-
     /// Whether the cycle with these factors leaves one of some brakes within limits.
     bool proposed_fits(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
     {
-        propose(motion);
-        return fits(motion, commander);
-    }
-    bool fits(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
-    {
-        for (std::size_t k = 0; k < BRAKES.size(); ++k) {
-            motion.escape(BRAKES[k]);
-            if (way_fits(motion, commander, Way::brake, k))
+        for (std::size_t i = 0; i < motion.size(); ++i)
+            motion.joint(i).propose(factors_[i], BRAKES[0]);
+        for (const double gentle : BRAKES) {
+            motion.escape(gentle);
+            if (fits(motion, commander, Way::brake, gentle))
                 return known_ = true;
         }
         return false;
     }
-
-    /// At instants over the window of the averages, and until the end of a motion, and about the one with the largest share of a
-    /// limit.
-    bool way_fits(const OnlineTrajectory &motion, const Commander<Robot> &commander, Way way, std::size_t which = BRAKES.size()) noexcept
+    bool fits(const OnlineTrajectory &motion, const Commander<Robot> &commander, Way way, double gentle = 1) noexcept
     {
-        const double h = motion.joint(0).period();
-        double window = 0, length = 0, shorter = 0;
-        for (std::size_t i = 0; i < motion.size(); ++i) {
-            window = std::max(window, 2 * motion.joint(i).delay() + h);
-            length = std::max(length, motion.joint(i).length(way));
-            shorter = std::max(shorter, motion.joint(i).shorter());
-        }
+        return largest(motion, commander, way, 1, gentle) <= 1;
+    }
+
+    /// Largest share of a limit in commands that do not fit, or 1, on a way that is looked at until there is more than enough: at
+    /// instants over the window of the averages, until its end, and about the largest one.
+    double largest(const OnlineTrajectory &motion, const Commander<Robot> &commander, Way way, double enough, double gentle = 1) noexcept
+    {
+        const double h = motion.joint(0).period(), window = motion.window() + h, length = motion.length(way);
         const bool brake = way == Way::brake;
-        // Far from limits, instants are looked at in turn.
         const std::size_t stride = !brake || !known_ || last_most_ >= BUSY ? 1 : last_most_ >= CALM ? 2 : TURNS;
-        begin(commander);
-        turn_ = (turn_ + 1) % TURNS;
+        // As dense as snaps need that change within the shorter average.
+        const std::size_t near = std::clamp(static_cast<std::size_t>(2 * window / motion.shorter()), NEAR, NEAR_MOST);
+        const auto count = static_cast<double>(near);
         double most = 0, latest = 0, where = 0, apart = 0, last = 0, change = 0;
-        const auto passes = [&](double time, double spacing) {
-            const bool fit = command_fits(motion, commander, std::max(std::lround(time / h), 1L), way);
-            change = std::max(change, std::fabs(share_ - std::exchange(last, share_)));
-            most = std::max(most, share_);
-            if (share_ > latest && time > window) { // within the window, all instants are looked at
-                latest = share_;
+        const auto on = [&](double time, double spacing) {
+            const double share = this->share(motion, commander, std::max(std::lround(time / h), 1L), way);
+            change = std::max(change, std::fabs(share - std::exchange(last, share)));
+            most = std::max(most, share);
+            if (share > latest && time > window) {
+                latest = share;
                 where = time;
                 apart = spacing;
             }
-            return fit;
+            return most <= enough;
         };
-        // As dense as snaps need that change within the shorter average.
-        const auto near = std::clamp(static_cast<std::size_t>(2 * window / shorter), NEAR, NEAR_MOST);
-        const auto found = [&] {
-            if (!passes(h, h))
-                return false;
-            for (std::size_t k = 0; k < near + FAR; ++k) {
-                if (most < BUSY && k % stride != turn_ % stride)
-                    continue;
-                // Denser at the begin of the brake, where jerks change; others in turn.
-                const double share = (static_cast<double>(k + 1 - near) - static_cast<double>(turn_) / TURNS) / FAR, count = static_cast<double>(near);
-                const double time = k < near ? window * static_cast<double>(k + 1) / count : window + length * share * share * share;
-                const double spacing = k < near ? window / count : length * share * share * 3 / FAR;
-                if (!passes(time, spacing))
-                    return false;
-            }
-            if (const double hot = brake ? hot_[which] : 0; hot > window) {
-                const double step = std::max(2 * h, (hot - window) / 8); // towards the largest share
-                if (!passes(hot, step) || (latest > BUSY && !(passes(hot - step, step) && passes(hot + step, step))))
-                    return false;
-            }
-            if (brake && motion.joint(0).jerk_part(BRAKES[which]) * snaps_ < SNAPS)
-                return true;
-            bool fit = true;
-            for (std::size_t i = 0; i < motion.size(); ++i)
-                motion.joint(i).visit(way, [&](double time) { fit = fit && passes(time, shorter); });
-            return fit;
-        };
-        const bool fit = found();
+        begin(commander);
+        turn_ = (turn_ + 1) % TURNS;
+        bool goes_on = on(h, h);
+        for (std::size_t k = 0; k < near + FAR && goes_on; ++k) {
+            if (most < BUSY && k % stride != turn_ % stride)
+                continue;
+            // Denser at the begin of the brake, where jerks change.
+            const double share = (static_cast<double>(k + 1) - count - static_cast<double>(turn_) / TURNS) / FAR;
+            goes_on = k < near ? on(window * static_cast<double>(k + 1) / count, window / count)
+                               : on(window + length * share * share * share, length * share * share * 3 / FAR);
+        }
+        double &hot = hot_[static_cast<std::size_t>(std::find(BRAKES.begin(), BRAKES.end(), gentle) - BRAKES.begin())];
+        if (brake && hot > window) { // towards the largest share
+            const double step = std::max(2 * h, (hot - window) / 8);
+            goes_on = goes_on && on(hot, step) && (latest <= BUSY || (on(hot - step, step) && on(hot + step, step)));
+        }
+        for (std::size_t i = 0; i < motion.size() && (!brake || motion.joint(0).jerk_part(gentle) * snaps_ >= SNAPS); ++i)
+            motion.joint(i).visit(way, [&](double time) { goes_on = goes_on && on(time, motion.shorter()); });
         if (brake) {
             last_most_ = most;
-            hot_[which] = latest > CALM ? where : 0;
+            hot = latest > CALM ? where : 0;
         }
-        if (!fit || most + change / 2 <= CLOSE)
-            return fit;
+        if (!goes_on || most + change / 2 <= CLOSE)
+            return most;
         begin(commander);
-        for (double time = h; time <= window + h / 2; time += h) // the snap changes within some cycles
-            if (!passes(time, h))
-                return false;
-        while ((apart /= 2) >= h) {
+        for (double time = h; goes_on && time <= window + h / 2; time += h) // the snap changes within some cycles
+            goes_on = on(time, h);
+        while (goes_on && (apart /= 2) >= h) {
             const double middle = where;
-            for (const double side : {-apart, apart})
-                if (!passes(middle + side, apart))
-                    return false;
+            for (const double time : {middle - apart, middle + apart})
+                goes_on = goes_on && on(time, apart);
         }
-        return true;
+        return most;
     }
 
-    /// Finds the largest share of a limit that the largest jerks and snaps add to a command at rest.
+    /// Tells joints how much room limits have for the largest jerks and snaps.
     void weigh_snaps(OnlineTrajectory &motion) noexcept
     {
         State<Robot::joints> state{};
@@ -361,7 +316,8 @@ class Governor {
         setpoint_.friction_state = Robot::settled_friction;
     }
 
-    bool command_fits(const OnlineTrajectory &motion, const Commander<Robot> &commander, long cycles, Way way) noexcept
+    /// Largest share of a limit in the command after so many cycles on a way, at most 1 where there is room for it.
+    double share(const OnlineTrajectory &motion, const Commander<Robot> &commander, long cycles, Way way) noexcept
     {
         State<Robot::joints> state{};
         for (std::size_t i = 0; i < motion.size(); ++i) {
@@ -371,9 +327,8 @@ class Governor {
         }
         if (setpoint_.loaded)
             prepare(commander);
-        share_ = 0;
-        const double time = static_cast<double>(cycles) * motion.joint(0).period();
-        return fits(state, time) && !(commander.blending() && commander.foresee(setpoint_) && !fits(state, time));
+        const double time = static_cast<double>(cycles) * motion.joint(0).period(), now = share(state, time);
+        return commander.blending() && commander.foresee(setpoint_) ? std::max(now, share(state, time)) : now;
     }
 
     /// Begins with the deflections of damped springs at present.
@@ -386,9 +341,9 @@ class Governor {
         deflection_ = commander.output.setpoint.deflection;
     }
 
-    /// Whether the command of a state, at a time from now, s, is within its share of limits. Deflections of damped springs follow
-    /// from the state before, and are those without transient where that is later.
-    bool fits(const State<Robot::joints> &state, double time) noexcept
+    /// The same of a state, at a time from now, s. Deflections of damped springs follow from the state before, and are those
+    /// without transient where that is later.
+    double share(const State<Robot::joints> &state, double time) noexcept
     {
         take(state, setpoint_);
         setpoint_.deflection.fill(Robot::settled);
@@ -401,17 +356,22 @@ class Governor {
             since_begin_ = time;
         }
         compute(moving_);
-        double most = 0;
-        for (const Row &row : rows())
-            for (std::size_t i = 0; i < row.count; ++i)
-                most = std::fmax(most, row.moving[i] / (most_ * (row.moving[i] > 0 ? row.high : row.low)[i]));
-        share_ = std::max(share_, most);
+        const double most = share_of(rows()) / most_;
         if (!(most > 1))
-            return true;
+            return most;
         setpoint_.qd = setpoint_.qdd = setpoint_.qddd = setpoint_.qdddd = {};
         setpoint_.deflection.fill(Robot::settled);
         compute(resting_);
-        return has_room();
+        return has_room() ? 1 : most;
+    }
+
+    static double share_of(const std::array<Row, 6> &rows) noexcept
+    {
+        double most = 0;
+        for (const Row &row : rows)
+            for (std::size_t i = 0; i < row.count; ++i)
+                most = std::fmax(most, row.moving[i] / (row.moving[i] > 0 ? row.high : row.low)[i]);
+        return most;
     }
 
     void compute(Outcome &y) noexcept
@@ -449,10 +409,7 @@ class Governor {
             Outcome rest;
             setpoint_.q = now_;
             compute(rest);
-            beyond_ = 0;
-            for (const Row &row : rows(rest, rest))
-                for (std::size_t i = 0; i < row.count; ++i)
-                    beyond_ = std::fmax(beyond_, row.moving[i] / (row.moving[i] > 0 ? row.high : row.low)[i]);
+            beyond_ = share_of(rows(rest, rest));
         }
         return beyond_;
     }
@@ -460,6 +417,10 @@ class Governor {
     const Robot &robot_;
     bool limited_ = false;
     double most_ = MOST;
+    // When the largest shares of limits were over brakes, s from now.
+    std::array<double, BRAKES.size()> hot_{};
+    // Largest share of a limit of snaps.
+    double snaps_ = 0;
     // Largest share of limits over the last brake; whether one is known to be possible; what is looked at next.
     double last_most_ = 1;
     bool known_ = false;
@@ -471,10 +432,6 @@ class Governor {
     // Positions at present, and the largest share of a limit at rest there, < 0 where it is unknown.
     JointVector<Robot> now_{};
     double beyond_ = -1;
-    // When the largest shares of limits were over brakes, s from now.
-    std::array<double, BRAKES.size()> hot_{};
-    // Largest share of a limit in the last command predicted, and that of the largest snaps.
-    double share_ = 0, snaps_ = 0;
     // Factors of the joints, and cycles without growth; whether targets follow each other, and the time since the last, s.
     std::array<double, Robot::joints> factors_{};
     int paused_ = 0;

@@ -94,9 +94,8 @@ class OnlineTrajectory {
         if (!x.times.empty()) {
             for (TargetFilter &filter : filters_)
                 filter.reset();
-            double ramp = 0; // averages of the path reach back by half of it
-            for (const JointMotion &joint : joints_)
-                ramp = std::max(ramp, joint.ramp());
+            // Averages of the path reach back by half of it.
+            const double ramp = longest([](const JointMotion &joint) { return joint.ramp(); });
             path_.take(time_ - ramp / 2, origin, x.times.data(), x.positions.data(), x.times.size());
             return true;
         }
@@ -125,10 +124,21 @@ class OnlineTrajectory {
     /// Time from now to the end of all motion, s.
     double left() const noexcept
     {
-        double longest = 0;
-        for (const JointMotion &joint : joints_)
-            longest = std::max(longest, joint.left());
-        return longest;
+        return longest([](const JointMotion &joint) { return joint.left(); });
+    }
+
+    /// Length of the averages, of the shorter one, and from now to the end of a way, s.
+    double window() const noexcept
+    {
+        return longest([](const JointMotion &joint) { return 2 * joint.delay(); });
+    }
+    double shorter() const noexcept
+    {
+        return longest([](const JointMotion &joint) { return joint.shorter(); });
+    }
+    double length(JointMotion::Way way) const noexcept
+    {
+        return longest([way](const JointMotion &joint) { return joint.length(way); });
     }
 
     /// Time of the cycles so far, s.
@@ -227,6 +237,16 @@ class OnlineTrajectory {
     }
 
   private:
+    /// Longest of times of joints, s.
+    template <class F>
+    double longest(F &&of) const noexcept
+    {
+        double time = 0;
+        for (const JointMotion &joint : joints_)
+            time = std::max(time, of(joint));
+        return time;
+    }
+
     std::vector<JointMotion> joints_;
     std::vector<TargetFilter> filters_;
     bool synchronised_ = false;
