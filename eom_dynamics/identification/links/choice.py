@@ -27,7 +27,7 @@ from .solutions import held_out_vectors
 _LOWEST = 2.0
 RATIO = 1.5  # ratio of neighbouring cut-offs
 _ROUGH = 1e-2  # relative change of the weights of joints that ends their iteration
-_FLAT, _NEAR = 0.003, 0.1  # logarithms of ratios of errors: no difference, and worth a closer look
+_NEAR = 0.1  # logarithm of the ratio of errors that is worth a closer look
 _ENDS = 0.1  # share of a motion that is left out at each end, for all candidates to be judged by the same samples
 _CLOSE_LOOKS = 6  # candidates that are compared closely without leaving out every second one
 _JUDGING = 8000  # samples that judge a candidate
@@ -64,12 +64,11 @@ def candidates(recordings: Sequence[Recording]) -> list[float]:
 
 @dataclass(frozen=True)
 class Trial:
-    """A candidate filter, with the mean logarithm of the RMS error of held-out efforts, overall and by block."""
+    """A candidate filter, with the mean logarithm of the RMS error of held-out efforts."""
 
     cutoff: float
     measured_velocity: bool
     error: float
-    by_block: tuple[float, ...] = ()
 
 
 def choose_filter(
@@ -115,24 +114,9 @@ def choose_filter(
         fine = fine[:: 1 + (len(fine) > _CLOSE_LOOKS)]  # neighbours tell nothing more of a flat curve
         # Physically consistent inertias decide where all bodies are identified.
         trials = compared([(f, least.measured_velocity) for f in fine], 0.5, consistent=options.payload is None)
-        best = _parsimonious(trials)
+        best = min(trials, key=lambda trial: trial.error)
         using = replace(using, cutoff=best.cutoff, measured_velocity=best.measured_velocity)
     return replace(using, velocity_noise=velocity_noise(excerpts, using)), tuple(trials)
-
-
-def _parsimonious(trials: Sequence[Trial]) -> Trial:
-    """The lowest cut-off whose error is that of the best within the noise, and larger by 0.3 % at most.
-
-    The noise is one standard deviation of the difference over the blocks. The curve is flat near its minimum, and what
-    is identified at a high cut-off has more noise of accelerations.
-    """
-    best = min(trials, key=lambda trial: trial.error)
-    for trial in sorted(trials, key=lambda trial: (trial.cutoff, trial.error)):
-        if trial.cutoff < best.cutoff and trial.by_block and best.by_block:
-            more = np.subtract(trial.by_block, best.by_block)
-            if trial.error - best.error <= min(_FLAT, np.std(more, ddof=1) / np.sqrt(len(more))):
-                return trial
-    return best
 
 
 def _without_ends(motion: Recording, cutoff: float, lowest: float) -> Recording:
@@ -141,7 +125,8 @@ def _without_ends(motion: Recording, cutoff: float, lowest: float) -> Recording:
     Errors of different parts of a recording differ by more than those of different filters.
     """
     most = min(EDGE / lowest, _ENDS * float(motion.t[-1] - motion.t[0]))
-    count = round(max(0.0, most - EDGE / cutoff) / motion.period)
+    # In whole samples, as the filter counts: by other samples, noise alone differs by more than filters do.
+    count = max(0, round(most / motion.period) - round(EDGE / (cutoff * motion.period)))
     return motion[count : len(motion) - count]
 
 
@@ -167,8 +152,7 @@ def _trial(
     step = max(1, sum(map(len, whole)) // _JUDGING)
     held_out = [FilteredSamples.joined(fold) for fold in blocks([part[::step] for part in whole])]
     errors = [unfiltered_errors(regressor, fold, using, x) for fold, x in zip(held_out, vectors, strict=True)]
-    error, *by_block = (_log_rms(x) for x in (np.concatenate(errors), *errors))
-    return Trial(using.cutoff, using.measured_velocity, error, tuple(by_block))
+    return Trial(using.cutoff, using.measured_velocity, _log_rms(np.concatenate(errors)))
 
 
 def unfiltered_errors(regressor: Regressor, part: FilteredSamples, using: Filter, x: Array) -> Array:
