@@ -8,9 +8,9 @@ from tempfile import NamedTemporaryFile
 
 import yaml
 
-from ..robot import load_robot
+from ..robot import load_robot, packaged_robots
 from ..robot.formats import PARAMETER_FILE, format_of
-from ..robot.readers.files import read_text
+from ..robot.readers.files import PACKAGE, located, read_text
 from ..robot.readers.loading import read_description, urdf_of
 from ..robot.readers.parameter_file import find_robot
 from ..robot.readers.xml import is_xml
@@ -21,20 +21,28 @@ from ..robot.writers.urdf import robot_as_urdf
 def robot_parameters(path: str) -> list[str | dict[str, str]]:
     """Return parameters and parameter files for a robot's file, as ``launch_ros.actions.Node`` takes them.
 
-    The robot is given by its path, one parameter. Other parameters in its file are given as a file without the robot.
+    A parameter file is given as parameters, so that those of the node show the robot, which holds for every node: the
+    file that is returned has it in the section ``/**``, with an absolute path of its URDF. Other files are given by
+    their path, one parameter.
 
     Raises:
         RobotDescriptionError: a parameter file does not describe exactly one robot.
     """
-    found: list[str | dict[str, str]] = [{"robot_file": path}]
-    if format_of(path) is PARAMETER_FILE:
-        _, others = find_robot(read_text(Path(path), PARAMETER_FILE.largest), path)
-        if others:
-            # It stays, as those that launch_ros writes for dictionaries: nodes may be started again.
-            with NamedTemporaryFile("w", suffix=".yaml", delete=False, encoding="utf-8") as file:
-                yaml.safe_dump(others, file)
-            found.append(file.name)
-    return found
+    if format_of(path) is not PARAMETER_FILE:
+        return [{"robot_file": path}]
+    robot, document = find_robot(read_text(Path(path), PARAMETER_FILE.largest), path)
+    if (urdf := robot.get("urdf")) and isinstance(urdf, str) and not urdf.startswith(PACKAGE):
+        robot["urdf"] = str(Path(path).parent.resolve() / urdf)
+    document.setdefault("/**", {}).setdefault("ros__parameters", {})["robot"] = robot
+    # It stays, as those that launch_ros writes for dictionaries: nodes may be started again.
+    with NamedTemporaryFile("w", suffix=".yaml", delete=False, encoding="utf-8") as file:
+        yaml.safe_dump(document, file, sort_keys=False)
+    return [file.name]
+
+
+def file_of_robot(source: str) -> str:
+    """Return the path of a packaged robot's parameter file, or the path itself; ``package://`` is resolved."""
+    return str(packaged_file(source)) if source in packaged_robots() else located(source)
 
 
 def urdf_to_show(source: str, joint_prefix: str = "") -> tuple[str, str]:

@@ -11,7 +11,7 @@ is several ones, with a stop between them. Waypoints that are few for the bends 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..arguments import violation
 from ..arrays import Array
 from ..exceptions import TrajectoryError
-from .spline import ORDERS, Spline, numbers
+from .spline import ORDERS, Spline, basis_rows, numbers
 from .waypoints import through
 
 _DEGREE, _SMOOTHED = 7, 3  # of the spline, and the order of the derivative whose squared integral it minimises
@@ -36,6 +36,9 @@ _SPARSE = 2  # waypoints for each coefficient of the spline, below which they ar
 _ROUGHEST, _SMOOTHEST = -12, 6  # powers of ten of the weight of the smoothness, relative to that of the waypoints
 _FIRST = 8  # pieces to begin with
 _HALVINGS = 10  # of the interval of these powers
+# Nodes on 0 … 1 and weights of a quadrature that is exact for the square of the derivative.
+_GAUSS, _WEIGHTS = (0.5 * x for x in np.polynomial.legendre.leggauss(_DEGREE - _SMOOTHED + 1))
+_GAUSS = _GAUSS + 0.5
 _FINE = 2000  # lines by which the length of a path is measured
 
 MANY = 40
@@ -139,9 +142,10 @@ def _apart(x: Array, distance: float) -> list[int]:
 
     Only the first where all others are within the distance of it.
     """
+    rows = x.tolist()  # of few numbers, on which NumPy takes ten times as long
 
     def far(i: int, k: int) -> bool:
-        return bool(np.max(np.abs(x[i] - x[k])) > distance)
+        return any(abs(a - b) > distance for a, b in zip(rows[i], rows[k], strict=True))
 
     kept = [0]
     for i in range(1, len(x)):
@@ -158,19 +162,22 @@ def _apart(x: Array, distance: float) -> list[int]:
 def _stops(x: Array) -> list[int]:
     """Indices of the ends, and of points (K, n), in tolerances, at which the path turns back on the spot."""
     kept, stops = _apart(x, _TURN), [0]
-    for a, b, c in zip(kept[:-2], kept[1:-1], kept[2:], strict=True):
-        if min(_distance(x[c], x[a], x[b]), _distance(x[a], x[b], x[c])) <= 1.0:
-            between = x[a : c + 1]
-            reach = np.max(np.abs(between - x[a]), axis=1) + np.max(np.abs(between - x[c]), axis=1)
-            stops.append(a + int(np.argmax(reach)))
+    before, there, after = x[kept[:-2]], x[kept[1:-1]], x[kept[2:]]
+    back = np.minimum(_distances(after, before, there), _distances(before, there, after)) <= 1.0
+    for k in np.flatnonzero(back):
+        a, c = kept[k], kept[k + 2]
+        between = x[a : c + 1]
+        reach = np.max(np.abs(between - x[a]), axis=1) + np.max(np.abs(between - x[c]), axis=1)
+        stops.append(a + int(np.argmax(reach)))
     return [*stops, len(x) - 1]
 
 
-def _distance(point: Array, start: Array, end: Array) -> float:
-    """Largest distance of a joint from a line between two points."""
-    line = end - start
-    share = np.clip(np.dot(point - start, line) / max(np.dot(line, line), np.finfo(float).tiny), 0.0, 1.0)
-    return float(np.max(np.abs(start + share * line - point)))
+def _distances(points: Array, starts: Array, ends: Array) -> Array:
+    """Largest distance of a joint of points (K, n) from lines between two points each (K,)."""
+    lines = ends - starts
+    along, squared = np.sum((points - starts) * lines, axis=1), np.sum(lines**2, axis=1)
+    shares = np.clip(along / np.maximum(squared, np.finfo(float).tiny), 0.0, 1.0)
+    return np.asarray(np.max(np.abs(starts + shares[:, np.newaxis] * lines - points), axis=1))
 
 
 def _part(q: Array, allowed: Array, weights: Array, pieces: int) -> tuple[Spline, Array] | None:
@@ -237,24 +244,22 @@ class _SmoothingSpline:
     """Splines that are zero at both ends and near values (K, n), the nearer the less smooth."""
 
     def __init__(self, knots: Array, u: Array, values: Array) -> None:
-        # Their imports take longer than that of this library.
+        # Their import takes longer than that of this library.
         from scipy.interpolate import BSpline
-        from scipy.sparse import diags_array
 
         self._knots, self._values = knots, values
-        self._t = t = np.concatenate([np.repeat(knots[0], _DEGREE), knots, np.repeat(knots[-1], _DEGREE)])
-        self._at = BSpline.design_matrix(u, t, _DEGREE)[:, 1:-1]
-        change = diags_array(np.ones(len(t) - _DEGREE - 1)).tocsr()[:, 1:-1]
-        for degree in range(_DEGREE, _DEGREE - _SMOOTHED, -1):
-            t = t[1:-1]
-            change = diags_array(degree / (t[degree:] - t[:-degree])) @ (change[1:] - change[:-1])
-        nodes, weights = np.polynomial.legendre.leggauss(_DEGREE - _SMOOTHED + 1)
+        self._t = np.concatenate([np.repeat(knots[0], _DEGREE), knots, np.repeat(knots[-1], _DEGREE)])
         steps = np.diff(knots)[:, np.newaxis]
-        places = (knots[:-1, np.newaxis] + steps * (0.5 + 0.5 * nodes)).ravel()
-        bent = BSpline.design_matrix(places, t, _DEGREE - _SMOOTHED) @ change
-        self._near, self._bend = _bands(self._at), _bands(diags_array((steps * weights).ravel() ** 0.5) @ bent)
+        places = (knots[:-1, np.newaxis] + steps * _GAUSS).ravel()
+        count = len(knots) - 1 + _DEGREE
+        self._at = BSpline.design_matrix(u, self._t, _DEGREE)
+        near = self._at.data.reshape(-1, _DEGREE + 1), self._at.indices.reshape(-1, _DEGREE + 1)[:, 0]
+        interval = np.repeat(np.arange(len(steps)), len(_GAUSS))
+        (bent,) = basis_rows(self._t, _DEGREE, places, interval, [_SMOOTHED])
+        self._near = _bands(*near, count)
+        self._bend = _bands(bent * (steps * _WEIGHTS).ravel()[:, np.newaxis] ** 0.5, interval, count)
         self._bend *= np.sum(self._near[0]) / np.sum(self._bend[0])
-        self._wanted = self._at.T @ values
+        self._wanted = (self._at.T @ values)[1:-1]
 
     def misses(self, close: float) -> NDArray[np.intp]:
         """Indices of the values that the nearest spline passes at a larger distance."""
@@ -268,28 +273,35 @@ class _SmoothingSpline:
         c = self._coefficients(_ROUGHEST)
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
-            tried = np.stack([self._coefficients(x, joint) for joint, x in enumerate(middle)], axis=1)
+            tried = np.concatenate(
+                [self._coefficients(x, slice(joint, joint + 1)) for joint, x in enumerate(middle)], axis=1
+            )
             passed = np.max(self._distances(tried), axis=0) <= close
             low, high, c = np.where(passed, middle, low), np.where(passed, high, middle), np.where(passed, tried, c)
-        spline = BSpline(self._t, np.pad(c, ((1, 1), (0, 0))), _DEGREE)
+        spline = BSpline(self._t, c, _DEGREE)
         return np.array([spline(self._knots, nu=k) for k in range(ORDERS)])
 
-    def _coefficients(self, exponent: float, joints: int | slice = slice(None)) -> Array:
-        """Coefficients with a weight of the smoothness, a power of ten."""
+    def _coefficients(self, exponent: float, joints: slice = slice(None)) -> Array:
+        """Coefficients with a weight of the smoothness, a power of ten; the first and the last are zero."""
         from scipy.linalg import solveh_banded  # as above
 
         bands = self._near + 10.0**exponent * self._bend
-        return np.asarray(solveh_banded(bands, self._wanted[:, joints], lower=True, check_finite=False))
+        wanted = self._wanted[:, joints]
+        c = np.zeros((len(wanted) + 2, wanted.shape[1]))
+        c[1:-1] = solveh_banded(bands, wanted, lower=True, check_finite=False)
+        return c
 
     def _distances(self, c: Array) -> Array:
         return np.asarray(np.abs(self._values - self._at @ c))
 
 
-def _bands(x: Any) -> Array:
-    """Lower bands (8, m) of XᵀX, for a sparse X (K, m)."""
-    square = (x.T @ x).tocsr()
-    count = square.shape[0]
-    return np.array([np.pad(square.diagonal(-k), (0, min(k, count))) for k in range(min(_DEGREE, count - 1) + 1)])
+def _bands(rows: Array, first: NDArray[np.intp], count: int) -> Array:
+    """Lower bands of RᵀR (8, m), for rows (K, 8) of R from their first columns (K,) on, without its outer columns."""
+    bands, width = np.zeros((_DEGREE + 1, count)), rows.shape[1]
+    for i in range(width):
+        for k in range(width - i):
+            bands[k] += np.bincount(first + i, rows[:, i] * rows[:, i + k], count)
+    return bands[: count - 2, 1:-1]
 
 
 def _measured(path: Spline, q: Array, u: Array, allowed: Array, weights: Array) -> Array:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property, partial
 from math import comb, factorial
 
@@ -230,3 +231,18 @@ def dense_states(spline: Spline, rate: float) -> tuple[Array, tuple[Array, ...]]
     for row, x in zip(rows, states, strict=True):
         row[:-1].reshape(pieces, -1, spline.n)[:], row[-1] = x[:-1].swapaxes(0, 1), x[-1, -1]
     return times, tuple(rows)
+
+
+def basis_rows(t: Array, degree: int, x: Array, interval: NDArray[np.intp], orders: Sequence[int]) -> list[Array]:
+    """Derivatives, by order, of the B-splines (N, degree + 1) that are not zero in the intervals (N,) of points (N,).
+
+    Column k is that of coefficient ``interval + k``; t are the knots, those at the ends repeated.
+    """
+    # Its import takes longer than that of this library.
+    from scipy.interpolate import BSpline
+
+    # Of consecutive splines, one belongs to each column.
+    count, width = len(t) - degree - 1, degree + 1
+    basis = BSpline(t, np.eye(width)[np.arange(count) % width], degree)
+    columns = (interval[:, np.newaxis] + np.arange(width)) % width
+    return [np.take_along_axis(basis(x, nu=k), columns, axis=1) for k in orders]

@@ -2,13 +2,14 @@
 """Paths through many waypoints: within a tolerance of the curve from which these are, and as fast as along it."""
 
 import time
+from collections import defaultdict
 from collections.abc import Callable
 
 import numpy as np
 import pytest
+from motion_distance import largest_distance
 from paths import SHARED
 from refusals import refusals
-from scipy.spatial import cKDTree
 
 import eom_dynamics as eom
 from eom_dynamics.exceptions import TrajectoryError
@@ -31,18 +32,6 @@ def points(count: int) -> np.ndarray:
 def fastest(waypoints: np.ndarray, tolerance: float | None = None) -> FastestMotion:
     arm = eom.ElasticArm(eom.load_robot("planar_2r"))
     return minimum_time(arm, waypoints, limits=LIMITS, tolerance=tolerance)
-
-
-def away(motion: FastestMotion, exact: np.ndarray) -> float:
-    """Largest distance of a joint from the motion, at points (K, n), from its chords of a 20,000th."""
-    (q,) = motion.derivatives(np.linspace(motion.start, motion.end, 20_001), 0)
-    nearest = np.clip(cKDTree(q).query(exact)[1], 1, len(q) - 2)
-    best = np.full(len(exact), np.inf)
-    for first in (nearest - 1, nearest):
-        chord, since = q[first + 1] - q[first], exact - q[first]
-        share = np.clip(np.sum(chord * since, axis=1) / np.maximum(np.sum(chord**2, axis=1), 1e-300), 0.0, 1.0)
-        best = np.minimum(best, np.max(np.abs(since - share[:, np.newaxis] * chord), axis=1))
-    return float(np.max(best))
 
 
 def noisy(count: int, size: float) -> np.ndarray:
@@ -98,7 +87,7 @@ def test_rounding_and_noise_cost_no_time(waypoints: Callable[[], np.ndarray], mo
     motion = fastest(given)
     assert motion.duration == pytest.approx(along.duration, rel=0.03)
     assert motion.waypoints is not None and np.max(motion.waypoints.tolerance) < most
-    assert away(motion, points(10_000)) <= np.max(motion.waypoints.tolerance)
+    assert largest_distance(motion, points(10_000)) <= np.max(motion.waypoints.tolerance)
     (passed,) = motion.derivatives(motion.waypoint_times, 0)
     assert np.max(np.abs(passed - given)) < 2 * np.max(motion.waypoints.tolerance)
     np.testing.assert_allclose(motion.states[0, [0, -1]], given[[0, -1]], rtol=0, atol=1e-12)
@@ -151,15 +140,15 @@ def test_a_turn_on_the_spot_is_a_stop(there: int) -> None:
 
 @pytest.mark.skipif(not CASE.is_dir(), reason="needs the case in shared/cases next to this folder")
 def test_800_waypoints_with_six_digits_are_as_fast_as_ten_of_them() -> None:
-    arm, took = eom.ElasticArm(eom.load_robot("panda")), dict[int, float]()
-    for count in (10, 800):
-        waypoints = np.loadtxt(CASE / f"path{count}.csv", delimiter=",")
-        minimum_time(arm, waypoints)
-        begin = time.process_time()
-        motion = minimum_time(arm, waypoints)
-        took[count] = time.process_time() - begin
+    arm, took = eom.ElasticArm(eom.load_robot("panda")), defaultdict[int, list[float]](list)
+    for _ in range(5):
+        for count in (10, 800):
+            waypoints = np.loadtxt(CASE / f"path{count}.csv", delimiter=",")
+            begin = time.thread_time()
+            motion = minimum_time(arm, waypoints)
+            took[count].append(time.thread_time() - begin)
     assert motion.duration == pytest.approx(0.5509, rel=0.01)
-    assert took[800] < 3 * took[10]  # 1.0 to 1.3 on an idle machine; by the points it was 6
+    assert np.median(took[800]) < 1.5 * np.median(took[10])
 
 
 def _uneven() -> np.ndarray:

@@ -136,6 +136,19 @@ class Constraints:
         """Largest factor of x (M,) that its bound by velocities allows."""
         return float(1 / np.max(x * self._slopes[0, self._velocity] / self._shares[self._velocity]))
 
+    def largest_constant(self) -> Array:
+        """Largest x (M,) within the limits at each node, if x does not change, or less."""
+        x = np.zeros((4, len(self.q)))
+        high = np.log(self._shares[self._velocity] / self._slopes[0, self._velocity])
+        low = high - SETTINGS.start_span
+        for _ in range(SETTINGS.start_halvings):
+            middle = 0.5 * (low + high)
+            x[0] = np.exp(middle)
+            used = self.used(x)
+            inside = np.zeros(len(middle), dtype=bool) if used is None else np.max(used, axis=0) <= 1
+            low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+        return np.exp(low)
+
     def used(self, x: Array) -> Array | None:
         """Values over limits (R, M) at x and its derivatives (4, M).
 

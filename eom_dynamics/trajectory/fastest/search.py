@@ -130,7 +130,8 @@ def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Ar
     """The fastest motion, and parameters of the given path at its knots."""
     nodes = _nodes(task, np.zeros(0, dtype=np.intp))
     places = places_of(task.curve, nodes.speed)
-    c = feasible(nodes.speed, nodes.constraints, np.ones(nodes.speed.count), SETTINGS.cold)
+    start = nodes.speed.below(nodes.constraints.largest_constant())
+    c = feasible(nodes.speed, nodes.constraints, start, SETTINGS.cold)
     multipliers, gap, motions = None, SETTINGS.first_gap, list[tuple[Spline, Array]]()
     shortest, least, attempts, between = 0.0, np.inf, SETTINGS.attempts, SETTINGS.between
     for attempt in range(attempts):

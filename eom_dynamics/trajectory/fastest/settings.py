@@ -30,6 +30,8 @@ class SearchSettings(NamedTuple):
         unlimited: change of shares of limits from there to the largest speed below which there is no limit.
         fine, fine_of_friction: nodes at which limits are checked for each one at which they hold: usually, and with
             friction or springs that are not linear, by which efforts change within a millisecond.
+        start_span, start_halvings: range of logarithms of squared speeds below that of the velocity in which the first
+            one is, and halvings of it.
         cold, inside: share of the largest squared speed with which to begin, and to go on.
         attempts, late: most refinements, and how many of the last ones check motions in any case.
         first_gap, last_gap: relative distances from the shortest duration at the start and the end of an attempt, of
@@ -88,8 +90,10 @@ class SearchSettings(NamedTuple):
     unlimited: float = 1e-10
     fine: int = 3
     fine_of_friction: int = 15
+    start_span: float = 14.0
+    start_halvings: int = 10
     cold: float = 0.7
-    inside: float = 0.993
+    inside: float = 0.998
     attempts: int = 12
     late: int = 6
     first_gap: tuple[float, float] = (1.0, 1e-3)

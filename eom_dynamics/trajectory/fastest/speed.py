@@ -17,9 +17,11 @@ from copy import copy
 from math import comb
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from ...arrays import Array
+from ..spline import basis_rows
 from .path import divided
 from .settings import SETTINGS
 
@@ -92,6 +94,16 @@ class SquaredSpeed:
             bound[part] = np.minimum(bound[part], bound[edge] * w[part] / w[edge])
         return bound
 
+    def below(self, largest: Array) -> Array:
+        """Coefficients (count,) of a smooth x that is nowhere much above upper bounds at the nodes (M,)."""
+        least = np.minimum.reduceat(largest / self._weight(self.nodes)[0], np.append(0, np.cumsum(self.counts)[:-1]))
+        # Of the intervals of each coefficient, and those next to them; then means over three of these, twice.
+        y = np.pad(np.log(least), DEGREE, mode="edge")
+        y = np.min(sliding_window_view(y, DEGREE + 1), axis=1)
+        for _ in range(2):
+            y = np.mean(sliding_window_view(np.pad(y, 1, mode="edge"), 3), axis=1)
+        return np.asarray(np.exp(y))
+
     def gradient(self, by_values: Array) -> Array:
         """Derivatives of a number by the coefficients (count,), from those by x … at the nodes (K, M), K <= 4."""
         local = np.einsum("km,kdm->dm", by_values, self.rows[: len(by_values)])
@@ -126,13 +138,7 @@ class SquaredSpeed:
 
     def _rows(self, sigma: Array, interval: NDArray[np.intp], orders: int) -> Array:
         """Derivatives 0 … of x at σ (N,) by the coefficients of their intervals (orders, N, DEGREE + 1)."""
-        # Its import takes longer than that of this library.
-        from scipy.interpolate import BSpline
-
-        # In each interval DEGREE + 1 consecutive splines are not zero, one of each column.
-        basis = BSpline(self._t, np.eye(DEGREE + 1)[np.arange(self.count) % (DEGREE + 1)], DEGREE)
-        columns = (interval[:, np.newaxis] + np.arange(DEGREE + 1)) % (DEGREE + 1)
-        y = [np.take_along_axis(basis(sigma, nu=k), columns, axis=1) for k in range(orders)]
+        y = basis_rows(self._t, DEGREE, sigma, interval, range(orders))
         return _product(self._weight(sigma)[..., np.newaxis], y)
 
     def _weight(self, sigma: Array) -> Array:
