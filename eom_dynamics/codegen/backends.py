@@ -22,24 +22,24 @@ from .recipe import Recipe
 
 
 class Kernel(Protocol):
-    """A program of one robot, ready to run."""
+    """Executable program of one robot."""
 
     def __call__(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> bool:
         """Compute ``count`` states.
 
         Args:
-            inputs: one array (count, size) for each input of the program, or (1, size) if all states share it; with
-                contiguous rows.
-            outputs: one C-contiguous array (count, size) for each output, which is filled.
+            inputs: an array (count, size) for each input of the program, or (1, size) if all states share it. Rows are
+                contiguous.
+            outputs: a C-contiguous array (count, size) for each output; filled by the call.
 
         Returns:
-            Whether all inputs are finite. If not, the outputs of states with such an input, and possibly others, are
+            True if all inputs are finite. Otherwise the outputs of states with such an input, and possibly others, are
             unchanged.
         """
 
 
 class NumpyKernel:
-    """A program as a Python function, over numbers for one state and arrays for a batch."""
+    """Program as a Python function: over numbers for one state, over arrays for a batch."""
 
     def __init__(self, robot: Robot | None, recipe: Recipe) -> None:
         self._function = python_function(recipe(robot))
@@ -50,10 +50,10 @@ class NumpyKernel:
             return False
         columns = [column for array in inputs for column in array.T]
         try:
-            # Arithmetic on Python's floats takes a third of the time of that on NumPy's scalars.
+            # Arithmetic on Python floats takes a third of the time of NumPy scalars.
             results = iter(self._function([column.item() for column in columns] if count == 1 else columns))
         except ZeroDivisionError:
-            results = iter(self._function(columns))  # NumPy's quotient is infinite, as that of the other backends
+            results = iter(self._function(columns))  # x / 0 is infinite, as in the other backends
         for output in outputs:
             for column in output.T:
                 column[:] = next(results)
@@ -67,19 +67,19 @@ KERNELS: Mapping[str, Callable[[Robot | None, Recipe], Kernel]] = MappingProxyTy
 
 
 def kernel_of(program: Program, backend: str) -> Kernel:
-    """Kernel of a program that has been traced, on one of KERNELS."""
+    """Kernel of a traced program, for a backend in KERNELS."""
     content = digest(repr(program.inputs), repr(program.outputs), repr(program.nodes), repr(program.results))
     return KERNELS[backend](None, Recipe(program.name, lambda _: program, (content,)))
 
 
 def require_robot(robot: object) -> None:
-    """Raise TypeError unless an argument is a Robot."""
+    """Raise TypeError unless the argument is a Robot."""
     if not isinstance(robot, Robot):
         raise TypeError(f"robot must be a Robot, as returned by load_robot, is {robot!r:.60}")
 
 
 def require_numeric_robot(robot: Robot) -> None:
-    """Raise TypeError unless an argument is a Robot without symbols."""
+    """Raise TypeError unless the argument is a Robot without symbols."""
     require_robot(robot)
     for joint in robot.joints:
         for part in (joint.mass, joint.center_of_mass, joint.inertia_about_origin, joint.screw, joint.reference_pose):
@@ -88,7 +88,7 @@ def require_numeric_robot(robot: Robot) -> None:
 
 
 def with_friction(robot: Robot, friction: bool | None, rotors: bool = False) -> Robot:
-    """The robot with or without joint friction, unchanged for None; and with or without the rotors of rigid joints.
+    """Robot with or without joint friction and the rotors of rigid joints; None leaves a property unchanged.
 
     Raises:
         RobotDescriptionError: the rotors are more than inertias of rigid joints.
@@ -112,10 +112,10 @@ def with_friction(robot: Robot, friction: bool | None, rotors: bool = False) -> 
 
 
 def working_kernel(robot: Robot, recipe: Recipe, backend: str | None) -> tuple[str, Kernel]:
-    """Kernel of a program, and the name of its backend.
+    """Kernel of a program and the name of its backend.
 
     Args:
-        backend: one of KERNELS; None for ``native``, or if that is not available for ``numpy``, with a
+        backend: a name in KERNELS. None selects ``native``; if it is unavailable, ``numpy``, with a
             :class:`KernelWarning` that gives the reason.
     """
     require_robot(robot)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions and tables that emitted C calls, over numbers of a type or over vector lanes of doubles."""
+"""Functions and tables that emitted C calls, over numbers or over vector lanes of doubles."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def csrc(name: str) -> str:
 
 
 class Real(NamedTuple):
-    """A C type of numbers, or of lanes of them, for functions whose names end in its key among :data:`REALS`.
+    """C type of numbers or vector lanes. Names of its functions end in its key in :data:`REALS`.
 
     Attributes:
-        name: of the type.
-        syntax: of definitions that use :func:`functions_source` over it.
-        bits: unsigned integers of as many bits; empty if elementary functions are those of the library.
-        static: specifiers of functions and tables.
-        apart: specifiers of functions that are called, not inlined.
+        name: name of the type.
+        syntax: syntax of definitions that use :func:`functions_source` over the type.
+        bits: unsigned integer type of the same size; empty if elementary functions come from the C library.
+        static: specifiers of inlined functions and tables.
+        apart: specifiers of functions that are not inlined.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Real(NamedTuple):
         return {"real": self.name, "bits": bits, "mask": mask, "static": self.static, "apart": self.apart}
 
     def broadcast(self, text: str) -> str:
-        """An expression that may be a number, as one of the type."""
+        """Expression of this type from an expression that may be a number."""
         return f"((lanes){{0}} + {text})" if self.name == "lanes" else text
 
 
@@ -75,12 +75,12 @@ def scalar_sincos(kind: str = "static") -> str:
 
 
 def elementary_source(names: Collection[str], suffix: str) -> str:
-    """The named functions ``eom_<name>_<suffix>`` of ``csrc/elementary.h.in``, after those that they call.
+    """The named functions ``eom_<name>_<suffix>`` of ``csrc/elementary.h.in``, after their callees.
 
     The same text over scalars and lanes, without branches, gives the same bits in both. ``sqrt`` requires math.h.
 
     Args:
-        names: any of exp, expm1, log, log1p, sqrt, tanh, select, where, size, any.
+        names: names among exp, expm1, log, log1p, sqrt, tanh, select, where, size, any.
         suffix: ``one`` for doubles, or ``lanes``.
     """
     apart = [name for name in sorted(names) if any(name == op.value for op in ELEMENTARY)]
@@ -98,11 +98,11 @@ def elementary_source(names: Collection[str], suffix: str) -> str:
 
 
 def functions_source(program: Program, suffix: str, *, packed: bool = False) -> str:
-    """Functions ``eom_<name>_<suffix>`` and tables that a program uses, but for sines and cosines.
+    """Functions ``eom_<name>_<suffix>`` and tables that a program uses, except sines and cosines.
 
     Args:
-        suffix: ``one`` for doubles, or ``lanes``; or, by functions of the library, ``device`` for doubles in CUDA.
-        packed: only those that :func:`core_source` takes over doubles if it is packed.
+        suffix: ``one`` for doubles, ``lanes`` for vector lanes, ``device`` for doubles in CUDA by library functions.
+        packed: only the functions over doubles that a packed :func:`core_source` calls.
     """
     kind = REALS[suffix]
     roots = [] if packed else program.constants(Op.ROOT)
@@ -141,14 +141,14 @@ def functions_source(program: Program, suffix: str, *, packed: bool = False) -> 
 
 
 def used_functions(program: Program) -> set[str]:
-    """Names of the functions of :func:`elementary_source` that a program uses, and those of its roots."""
+    """Names of the functions of :func:`elementary_source` that a program and its roots use."""
     roots = program.constants(Op.ROOT)
     used = {node.op for traced in (program, *(root.program for root in roots)) for node in traced.nodes}
     return {op.value for op in used & FUNCTIONS} | ({"where", "size", "any"} if roots else set())
 
 
 def _of_library(names: Collection[str], suffix: str) -> str:
-    """The named functions by those of the library."""
+    """The named functions as calls of the C library."""
     kind, text = REALS[suffix], []
     real = kind.name
     functions = {
@@ -165,7 +165,7 @@ def _of_library(names: Collection[str], suffix: str) -> str:
 
 
 def _root_source(root: MonotoneFunction, k: int, suffix: str) -> str:
-    """The function of a root, and the root; over lanes, the roots of rows of numbers."""
+    """Function of a root, and the root; over lanes, the roots of rows of numbers."""
     program, kind = root.program, REALS[suffix]
     parameters = [f"p{i}" for i in range(program.inputs["p"])]
     lines, results = straight_line(program, ["x", *parameters], kind.syntax)

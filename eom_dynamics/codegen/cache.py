@@ -4,11 +4,11 @@
 Each part answers a threat:
 
 - Only the user can write to the folder: others would have their code run.
-- The folder is used through one handle: who can write to a folder above it could exchange it after that check.
-- A file ends with a checksum of key and contents: it may be damaged, or renamed to the key of another robot.
-- Files are renamed into place when they are complete: another process may read while one writes.
-- Loaded is a copy in memory of the bytes that were checked: overwriting a file in place, such as by a backup that is
-  restored, would change running code, or end the process with SIGBUS.
+- The folder is used through one handle: a user who can write to a parent folder could replace it after the check.
+- A file ends with a checksum of key and contents: it may be damaged or renamed to another robot's key.
+- Complete files are renamed into place: another process may read during a write.
+- The library is loaded from a copy in memory of the checked bytes. Overwriting a file in place, for example by
+  restoring a backup, would change running code or end the process with SIGBUS.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..exceptions import KernelError
 
 _SCRATCH = "scratch-"
 
-# Paths of copies that have been loaded, by folder and key: to read and check an entry takes longer than to load it.
+# Paths of loaded copies, by folder and key: reading and checking an entry takes longer than loading it.
 _loaded: dict[tuple[Path, str], Path] = {}
 _numbers = count(1)
 
@@ -38,26 +38,26 @@ def cache_directory() -> Path:
     if override := os.environ.get("EOM_DYNAMICS_CACHE"):
         return Path(override).absolute()
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    # The XDG Base Directory Specification demands to ignore relative paths.
+    # The XDG Base Directory Specification requires that relative paths are ignored.
     return (base if base.is_absolute() else Path.home() / ".cache") / "eom_dynamics"
 
 
 def cached(key: str, build: Callable[[Path], Any]) -> bytes:
-    """The library for a key, which is built if it is missing or damaged.
+    """Library for a key, built if it is missing or damaged.
 
     Args:
-        key: hexadecimal digest of everything that the library depends on. After a hyphen, that of its compiler, which
-            the checksum leaves out; an asterisk there takes the newest library of any compiler.
+        key: hexadecimal digest of everything that the library depends on, a hyphen, and the digest of the compiler. The
+            checksum excludes the compiler. An asterisk in its place selects the newest library of any compiler.
         build: writes the library to a given path.
 
     Raises:
-        KernelError: that of ``build``, with the file that is damaged.
+        KernelError: ``build`` failed; the message names a damaged file.
         OSError: the cache folder cannot be created or written, or other users can write to it.
     """
     with _private_folder(cache_directory()) as folder:
         if (content := _content(folder, key)) is not None:
             return content
-        # In the private folder: TMPDIR may be a folder where others can exchange files. A child has not this handle.
+        # In the private folder: other users may be able to replace files in TMPDIR. A child process lacks the handle.
         with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=f"/proc/{os.getpid()}/fd/{folder}") as scratch:
             built = Path(scratch, "built.so")
             try:
@@ -77,10 +77,10 @@ def cached(key: str, build: Callable[[Path], Any]) -> bytes:
 
 @contextmanager
 def loadable(key: str, build: Callable[[Path], Any]) -> Iterator[Path]:
-    """Context with a path to load the library for a key from, which is built as by :func:`cached`.
+    """Context with a path from which the library for a key is loaded; built as by :func:`cached`.
 
-    It is the same for the same key, so that a process has one copy, and never that of another key: dlopen takes a
-    library with a known path for the one that it has loaded.
+    Each key has one path, so that a process has one copy. Keys never share a path: dlopen treats a library with a known
+    path as already loaded.
     """
     place = cache_directory(), key
     if known := _loaded.get(place):
@@ -90,10 +90,10 @@ def loadable(key: str, build: Callable[[Path], Any]) -> Iterator[Path]:
     with ExitStack() as stack:
         try:
             file = open(os.memfd_create("eom_dynamics"), "wb")  # noqa: SIM115
-            # A way from a folder of descriptors to itself, different for each number: descriptors are used again.
+            # A path through the descriptor folder to itself, different for each number: descriptors are reused.
             detour = [("../fd", "../../self/fd")[bit == "1"] for bit in f"{next(_numbers):b}"]
             path = Path("/proc/self/fd", *detour, str(file.fileno()))
-        except (AttributeError, OSError):  # not this system, or forbidden by vm.memfd_noexec
+        except (AttributeError, OSError):  # unavailable on this system, or forbidden by vm.memfd_noexec
             path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=cache_directory())), key)
             file = path.open("wb")
         stack.enter_context(file)
@@ -104,7 +104,7 @@ def loadable(key: str, build: Callable[[Path], Any]) -> Iterator[Path]:
 
 
 def digest(*parts: bytes | str) -> str:
-    """Hexadecimal digest of parts and their lengths."""
+    """Hexadecimal digest of the parts and their lengths."""
     result = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -119,7 +119,7 @@ def _checksum(key: str, content: bytes) -> bytes:
 
 @contextmanager
 def _private_folder(path: Path) -> Iterator[int]:
-    """Open a folder, which is created if it is missing, as a descriptor; OSError if other users can write to it."""
+    """Descriptor of a folder, created if missing. Raises OSError if other users can write to it."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -134,12 +134,12 @@ def _private_folder(path: Path) -> Iterator[int]:
 
 
 def _names(folder: int, key: str) -> list[str]:
-    """Names of the files of a key, which may end in an asterisk."""
+    """File names of a key, which may end in an asterisk."""
     return [name for name in os.listdir(folder) if fnmatchcase(name, f"{key}.so")]
 
 
 def _content(folder: int, key: str) -> bytes | None:
-    """The library of a key; None if there is none, or if its file is damaged or not one of this user."""
+    """Library of a key; None if the file is missing, damaged, or owned by another user."""
     if key.endswith("-*"):
         names = _names(folder, key)
         names.sort(key=lambda name: os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime_ns, reverse=True)

@@ -17,13 +17,12 @@ from pathlib import Path
 from ..exceptions import KernelError
 from .cache import cache_directory, digest, loadable
 
-# Fused multiply-add is faster and more accurate, where the same operations are fused for one state and in vector lanes,
-# so that both give the same bits: on x86. The lanes of aarch64 lack an instruction for a b - c, so that of a b - c d
-# another product is fused there than for one state.
+# Fused multiply-add is faster and more accurate. It is enabled on x86 only, where the same operations are fused for one
+# state and in vector lanes, so that both give the same bits. The lanes of aarch64 lack an instruction for a b - c: in a
+# b - c d, they fuse another product than scalar code.
 _FUSED = "fast" if platform.machine() in ("x86_64", "AMD64") else "off"
 
-# Vectorizing scalar code is off for the same reason, which costs nothing. Square roots are instructions only without
-# errno.
+# Vectorization of scalar code is off for the same reason, at no cost. Square roots are instructions only without errno.
 FLAGS = (
     *("-std=gnu11", "-O2", "-fno-tree-slp-vectorize", "-fno-math-errno", "-march=native", f"-ffp-contract={_FUSED}"),
     *("-fPIC", "-shared"),
@@ -31,7 +30,7 @@ FLAGS = (
 
 _CANDIDATES = {"CC": ("cc", "gcc", "clang"), "CXX": ("c++", "g++", "clang++")}
 
-# Kernels compile in seconds; after this time the compiler is considered to hang.
+# Kernels compile in seconds; after this time the compiler counts as hung.
 _TIMEOUT_S = 300
 
 
@@ -44,20 +43,20 @@ def compiled(
     parts: Sequence[str] = (),
     meanwhile: Callable[[], object] = tuple,
 ) -> Iterator[Path]:
-    """Shared object, compiled or from the cache, with the flags of ``$EOM_DYNAMICS_CFLAGS`` after all others.
+    """Shared object, compiled or cached, with the flags of ``$EOM_DYNAMICS_CFLAGS`` after all others.
 
     Args:
-        source: returns the C source; called only if the cache lacks the result.
+        source: returns the C source; called only on a cache miss.
         key: digest of everything that the source depends on; compiler, flags and processor are added to it.
         flags: additional compiler flags.
-        parts: macros that each select a part of the source; all parts are compiled in parallel.
-        meanwhile: is called while compilers run; the KernelError that it may raise is ignored.
+        parts: macros that select parts of the source; all parts are compiled in parallel.
+        meanwhile: called while compilers run; a KernelError that it raises is ignored.
 
     Yields:
         Path of a private copy, valid in the context only.
 
     Raises:
-        KernelError: no compiler was found, compilation failed, or the cache is not usable.
+        KernelError: no compiler is available, compilation failed, or the cache is unusable.
     """
     flags = [*FLAGS, *flags, *own_flags()]
     with contextlib.ExitStack() as stack:
@@ -72,10 +71,10 @@ def compiled(
 
 
 def find_compiler(variable: str = "CC") -> list[str]:
-    """Command of the C compiler: ``$CC``, or the first of cc, gcc and clang; of the C++ compiler with ``CXX``.
+    """Command of the C compiler: ``$CC``, or the first of cc, gcc and clang; with ``CXX``, of the C++ compiler.
 
     Raises:
-        KernelError: no compiler was found, or the variable is not a valid command.
+        KernelError: no compiler is available, or the variable is not a valid command.
     """
     command_line, candidates = os.environ.get(variable, ""), _CANDIDATES[variable]
     try:
@@ -91,14 +90,14 @@ def find_compiler(variable: str = "CC") -> list[str]:
 
 
 def own_flags() -> list[str]:
-    """Flags of the user, ``$EOM_DYNAMICS_CFLAGS``."""
+    """User's compiler flags, ``$EOM_DYNAMICS_CFLAGS``."""
     return os.environ.get("EOM_DYNAMICS_CFLAGS", "").split()
 
 
 def key_of(*parts: str) -> str:
-    """Key in the cache of code compiled from parts, flags included, for this processor unless the user names another.
+    """Cache key of code compiled from parts, flags included, for this processor unless the user names another.
 
-    Without a compiler, that of the code of any: a computer with the cache of another one needs none.
+    Without a compiler, the key matches code of any compiler: a computer with a copied cache does not need one.
     """
     processor = "" if any(flag.startswith("-march=") for flag in own_flags()) else target_processor()
     try:
@@ -109,7 +108,7 @@ def key_of(*parts: str) -> str:
 
 
 def require_compiler() -> list[str]:
-    """As :func:`find_compiler`, for code that is missing in the cache, which the error names as another way."""
+    """Compiler of :func:`find_compiler` for code missing in the cache; the error names the cache as an alternative."""
     try:
         return find_compiler()
     except KernelError as error:
@@ -134,10 +133,10 @@ def _run(
 
 
 def run_compiler(command: Sequence[str], output: Path) -> None:
-    """Run a compiler to write a file; its temporary files are in the same folder. Kills its processes if interrupted.
+    """Run a compiler to write a file, with temporary files in the same folder. Kills its processes if interrupted.
 
     Raises:
-        KernelError: it failed, or took too long.
+        KernelError: the compiler failed or took too long.
     """
     with _running(command, output):
         pass
@@ -145,7 +144,7 @@ def run_compiler(command: Sequence[str], output: Path) -> None:
 
 @contextlib.contextmanager
 def _running(command: Sequence[str], output: Path) -> Iterator[None]:
-    """Context in which a compiler runs as by :func:`run_compiler`, at whose end it is waited for."""
+    """Context with a compiler running as by :func:`run_compiler`; its end waits for the compiler."""
     with subprocess.Popen(
         [*command, "-o", str(output)],
         stdin=subprocess.DEVNULL,
@@ -173,9 +172,9 @@ def _running(command: Sequence[str], output: Path) -> Iterator[None]:
 
 
 def identity(command: Sequence[str]) -> str:
-    """Path, size and date of each program of a compiler's command; to get its version takes longer than a kernel.
+    """Path, size and date of each program in a compiler's command; reading its version takes longer than a kernel.
 
-    With ``ccache gcc``, that is gcc, too; with a link to ccache in front of it, each gcc of the search path.
+    For ``ccache gcc``, gcc is included; for a link to ccache named gcc, each gcc in the search path.
     """
     words = [word for word in command if not word.startswith("-")]
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
@@ -185,7 +184,7 @@ def identity(command: Sequence[str]) -> str:
 
 
 def uncached(what: str, error: OSError) -> KernelError:
-    """What to tell where code cannot be written to the cache, with what to do."""
+    """Message and remedy for code that cannot be written to the cache."""
     remedy = "" if "EOM_DYNAMICS_CACHE" in str(error) else "; set EOM_DYNAMICS_CACHE to a folder that you can write to"
     return KernelError(f"compiled {what} cannot be cached: {error}{remedy}")
 

@@ -9,8 +9,8 @@ The kernel of a program ``p`` defines
 ``in`` and ``out`` have a pointer for each input and output vector. In a batch, input k of state i is at
 ``in[k] + i * stride[k]`` (with a stride of 0 all states share it), and outputs are packed.
 
-A long program is divided into segments, each of which is emitted as a function: compile times grow with the square of
-the length of straight-line code; divided, they grow linearly. The code runs as fast, since of so many values most are
+A long program is divided into segments, and each segment becomes a function. Compile time grows with the square of the
+length of straight-line code; with segments it grows linearly. The code runs as fast, since most of so many values are
 in memory anyway.
 """
 
@@ -29,13 +29,13 @@ from .straight_line import NodeExpressions, definitions, value_name
 # Definitions in a function: compiling this many takes a quarter of a second; more take disproportionately longer.
 _SEGMENT = 1000
 
-# Of all processors: arrays of this length have room for whole lanes.
+# Largest lane count of any processor: arrays of this length hold whole lanes.
 _MOST_LANES = 8
 
 _PACKED = ELEMENTARY | {Op.ROOT}
 
 
-# Compilers inline a static function that one function calls, and may then fuse other operations than with two callers.
+# Compilers inline a static function with a single caller, and may then fuse other operations than with two callers.
 _NOT_INLINED = "static __attribute__((noinline))"
 
 PARTS = ("EOM_STATE", "EOM_BATCH")
@@ -43,7 +43,7 @@ PARTS = ("EOM_STATE", "EOM_BATCH")
 
 
 def c_source(program: Program) -> str:
-    """Source of the kernel of a program: C with the vector extensions of GCC and Clang, without libraries."""
+    """Kernel source of a program: C with the vector extensions of GCC and Clang, without libraries."""
     state, batch = PARTS
     return "\n".join(
         [
@@ -70,7 +70,7 @@ def batch_source(program: Program, signature: str) -> str:
 
 
 def _over_lanes(program: Program) -> str:
-    """Functions and tables that the arithmetic over lanes takes."""
+    """Functions and tables for the arithmetic over lanes."""
     parts = [csrc("lanes.h")]
     if program.angles:
         positions, scales, shifts = zip(*program.angles, strict=True)
@@ -86,7 +86,7 @@ def _over_lanes(program: Program) -> str:
 
 
 def _vectors(sizes: Mapping[str, int]) -> list[tuple[int, int, int]]:
-    """Index, place among all entries, and size of each vector."""
+    """Index, offset among all entries, and size of each vector."""
     return list(zip(range(len(sizes)), accumulate(sizes.values(), initial=0), sizes.values(), strict=False))
 
 
@@ -96,7 +96,7 @@ def _totals(program: Program) -> dict[str, str]:
 
 
 def _batch_functions(program: Program, signature: str, *, only_finite: bool = False) -> str:
-    """The function may stop at inputs that are not finite, and return the number of states that it has computed."""
+    """Batch function; it may stop at an input that is not finite, and returns the number of computed states."""
     rows = [
         (k, f"x + {at}, in[{k}] + i * stride[{k}], stride[{k}], {size}") for k, at, size in _vectors(program.inputs)
     ]
@@ -117,7 +117,7 @@ def _batch_functions(program: Program, signature: str, *, only_finite: bool = Fa
 
 def _state_source(program: Program) -> str:
     """Function for one state: scalar arithmetic, with sines and cosines over lanes."""
-    # Of constant sizes, so that these are no calls.
+    # Constant sizes: compilers then inline memcpy.
     load = [f"    __builtin_memcpy(x + {at}, in[{k}], {8 * size});" for k, at, size in _vectors(program.inputs)]
     store = [f"    __builtin_memcpy(out[{k}], y + {at}, {8 * size});" for k, at, size in _vectors(program.outputs)]
     return filled(
@@ -135,8 +135,8 @@ def core_source(program: Program, suffix: str, *, packed: bool = False) -> str:
 
     Args:
         suffix: ``one`` or ``lanes``.
-        packed: whether functions of doubles are evaluated over lanes, those of several joints at once; it requires
-            them over lanes.
+        packed: whether functions of doubles are evaluated over lanes, for several joints at once. Requires the
+            functions over lanes.
     """
     kind = REALS[suffix]
     real = kind.name
@@ -173,7 +173,7 @@ def core_source(program: Program, suffix: str, *, packed: bool = False) -> str:
 
 
 def _packed_order(program: Program, values: NodeExpressions) -> list[list[int]]:
-    """Definitions in an order in which functions of the same name follow one another, each as a group of its own."""
+    """Definitions ordered so that calls of the same function are adjacent; each is a separate group."""
     level: dict[int, int] = {}
     simple: dict[int, list[int]] = {}
     slow: dict[int, dict[str, list[int]]] = {}
@@ -194,7 +194,7 @@ def _packed_order(program: Program, values: NodeExpressions) -> list[list[int]]:
 
 
 def _with_lookups_together(program: Program, packed: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Packed groups with lookups at one index as groups, too."""
+    """Packed groups, with lookups at the same index grouped too."""
     groups: list[list[int]] = []
     together: dict[int, list[int]] = {}
     for group in packed:
@@ -213,7 +213,7 @@ def _with_lookups_together(program: Program, packed: Sequence[Sequence[int]]) ->
 
 
 class _GroupEmitter:
-    """Lines of groups of definitions: one for each definition, or one for all, in the place of the first."""
+    """Lines of groups of definitions: a line for each definition, or a single line at the first definition."""
 
     def __init__(self, program: Program, values: NodeExpressions, *, packed: bool, over_lanes: bool) -> None:
         self._program, self._values, self._packed, self._over_lanes = program, values, packed, over_lanes
@@ -230,7 +230,7 @@ class _GroupEmitter:
         return ["\n".join(text), *([""] * (len(group) - 1))]
 
     def _lookups(self, group: Sequence[int]) -> list[str]:
-        """Entries of small tables by permutation, where lanes suffice; else rows of tables, as lanes."""
+        """Table lookups: a permutation if the table fits in lanes, else table rows as lanes."""
         nodes = [self._program.nodes[index] for index in group]
         columns, at = [node.constant for node in nodes], self._values.name(nodes[0].operands[0])
         names, name = [self._values.name(index) for index in group], f"rows_{group[0]}"
@@ -258,7 +258,7 @@ class _GroupEmitter:
         ]
 
     def _table(self, rows: Iterable[Sequence[float]], width: int) -> str:
-        """Initializer of rows that are filled up with zeros."""
+        """Initializer of rows padded with zeros."""
         numbers = [x for row in rows for x in (*row, *([0.0] * (width - len(row))))]
         return f"{{{', '.join(map(self._values.syntax.constant, numbers))}}}"
 
@@ -315,7 +315,7 @@ class Segment:
 def split(program: Program, groups: Sequence[Sequence[int]], size: int) -> tuple[list[Segment], int]:
     """Segments of a program, of nearly equal length, and the number of slots.
 
-    Nodes that become definitions are in groups, which stay together; a segment has at most ``size`` but for one's rest.
+    Groups of definitions stay together; a segment has at most ``size`` definitions plus the rest of its last group.
     """
     definitions = [node for group in groups for node in group]
     count = -(-len(definitions) // size) or 1

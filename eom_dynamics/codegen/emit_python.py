@@ -22,8 +22,8 @@ _PYTHON = Syntax("    {name} = {value}", nan="nan", infinity="inf")
 def python_function(program: Program) -> Callable[[Sequence[Any]], list[Any]]:
     """Function of the list of all input entries that returns the list of all output entries.
 
-    Entries may be of any type with + - * / and the functions of :mod:`eom_dynamics.elementary`; with arrays of equal
-    shape the function is evaluated elementwise.
+    Entries may have any type with + - * / and the functions of :mod:`eom_dynamics.elementary`. Arrays of equal shape
+    are evaluated elementwise.
     """
     inputs = [f"x[{i}]" for i in range(sum(program.inputs.values()))]
     lines, results = straight_line(program, inputs, _PYTHON)
@@ -52,7 +52,7 @@ def _root(function: MonotoneFunction) -> Callable[..., Any]:
 
 
 def casadi_function(program: Program) -> Any:
-    """The program as a ``casadi.Function`` with named inputs and outputs, which are columns."""
+    """Program as a ``casadi.Function`` with named inputs and outputs, all columns."""
     require("casadi")
     casadi: Any = importlib.import_module("casadi")
     symbols = [casadi.SX.sym(key, size) for key, size in program.inputs.items()]

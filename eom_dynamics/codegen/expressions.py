@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scalar expressions of a graph in which equal subexpressions are shared.
+"""Scalar expressions over a graph with shared subexpressions.
 
-An :class:`Expression` is a constant factor times a node of a :class:`Graph`. Keeping the factor out of the node moves
-signs and factors to where they cost nothing: factors merge in products and cancel in sums, signs select a sum or a
-difference. Numbers remain numbers, so that zeros and ones of a robot cause no operations.
+An :class:`Expression` is a constant factor times a node of a :class:`Graph`. With the factor outside the node, signs
+and factors cost nothing: factors merge in products and cancel in sums, signs select a sum or a difference. Numbers
+remain numbers, so that a robot's zeros and ones cause no operations.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Op(Enum):
     """Operation of a node."""
 
     INPUT = "input"  # constant: position among the inputs
-    CONSTANT = "constant"  # constant: the number; an operand of SELECT and ROOT alone
+    CONSTANT = "constant"  # constant: the number; operand of SELECT and ROOT only
     ADD = "add"
     SUB = "sub"
     MUL = "mul"
@@ -48,7 +48,7 @@ ELEMENTARY = frozenset({Op.EXP, Op.EXPM1, Op.LOG, Op.LOG1P, Op.TANH})
 
 
 class Node(NamedTuple):
-    """An operation, the indices of the earlier nodes that it takes, and its constant."""
+    """An operation, the indices of its operands among earlier nodes, and its constant."""
 
     op: Op
     operands: tuple[int, ...] = ()
@@ -56,10 +56,10 @@ class Node(NamedTuple):
 
 
 class Graph:
-    """Nodes in the order of their creation, so that operands precede their uses.
+    """Nodes in order of creation, so that operands precede their uses.
 
     Attributes:
-        root: adds the operation of :func:`eom_dynamics.elementary.root`, whose function is traced as another program.
+        root: adds the operation of :func:`eom_dynamics.elementary.root` and traces its function as another program.
     """
 
     def __init__(self, root: Callable[..., Expression]) -> None:
@@ -72,7 +72,7 @@ class Graph:
         return Expression(self, self.node(Node(Op.INPUT, (), len(self.nodes))))
 
     def node(self, node: Node) -> int:
-        """Index of a node, which is added unless an equal one exists."""
+        """Index of a node; adds the node unless an equal node exists."""
         index = self._index.get(node)
         if index is None:
             index = self._index[node] = len(self.nodes)
@@ -105,24 +105,24 @@ class Expression:
     sin, cos, sqrt, exp, expm1, log, log1p = map(_unary, (Op.SIN, Op.COS, Op.SQRT, Op.EXP, Op.EXPM1, Op.LOG, Op.LOG1P))
 
     def tanh(self) -> Expression:
-        """Its hyperbolic tangent, which is odd."""
+        """Hyperbolic tangent, an odd function."""
         sign = 1.0 if self.factor > 0 else -1.0
         magnitude = Expression(self.graph, self.node, abs(self.factor)).value()
         return Expression(self.graph, self.graph.node(Node(Op.TANH, (magnitude,))), sign)
 
     def select(self, positive: Scalar, other: Scalar) -> Scalar:
-        """``positive`` where it is positive, else ``other``, also where it is NaN."""
+        """``positive`` if this expression is positive, else ``other``, also for NaN."""
         if not isinstance(positive, Expression) and positive == other:
             return positive
         operands = (self.value(), self.graph.operand(positive), self.graph.operand(other))
         return Expression(self.graph, self.graph.node(Node(Op.SELECT, operands)))
 
     def index(self, points: tuple[float, ...]) -> Expression:
-        """Number of increasing points that do not exceed it."""
+        """Number of increasing points that do not exceed this expression."""
         return Expression(self.graph, self.graph.node(Node(Op.INDEX, (self.value(),), points)))
 
     def lookup(self, table: tuple[float, ...]) -> Scalar:
-        """Entry of a table at this index."""
+        """Table entry at this index."""
         if len(set(table)) == 1:
             return table[0]
         return Expression(self.graph, self.graph.node(Node(Op.LOOKUP, (self.value(),), table)))
@@ -135,7 +135,7 @@ class Expression:
         start: Scalar,
         parameters: Sequence[Scalar] = (),
     ) -> Expression:
-        """:func:`eom_dynamics.elementary.root` where one of its scalars is an expression of this graph."""
+        """:func:`eom_dynamics.elementary.root` with at least one scalar that is an expression of this graph."""
         return self.graph.root(function, target, bounds, start, parameters, self.graph)
 
     def __rtruediv__(self, other: float) -> Expression:
@@ -160,16 +160,16 @@ class Expression:
             return self._combined(self.node, other.node, self.factor, other.factor)
         # Magnitudes become operations; the signs select a sum or a difference.
         sign_self, sign_other = (1.0 if x.factor > 0 else -1.0 for x in (self, other))
-        left = Expression(self.graph, self.node, abs(self.factor)).value()
-        right = Expression(self.graph, other.node, abs(other.factor)).value()
-        return self._combined(left, right, sign_self, sign_other)
+        first = Expression(self.graph, self.node, abs(self.factor)).value()
+        second = Expression(self.graph, other.node, abs(other.factor)).value()
+        return self._combined(first, second, sign_self, sign_other)
 
-    def _combined(self, left: int, right: int, factor_left: float, factor_right: float) -> Expression:
-        """Sum of two nodes whose factors are equal or opposite."""
-        if left > right:
-            left, right, factor_left, factor_right = right, left, factor_right, factor_left
-        op = Op.ADD if factor_left == factor_right else Op.SUB
-        return Expression(self.graph, self.graph.node(Node(op, (left, right))), factor_left)
+    def _combined(self, first: int, second: int, factor_first: float, factor_second: float) -> Expression:
+        """Sum of two nodes with equal or opposite factors."""
+        if first > second:
+            first, second, factor_first, factor_second = second, first, factor_second, factor_first
+        op = Op.ADD if factor_first == factor_second else Op.SUB
+        return Expression(self.graph, self.graph.node(Node(op, (first, second))), factor_first)
 
     __radd__ = __add__
 
@@ -182,23 +182,23 @@ class Expression:
     def __mul__(self, other: Scalar) -> Scalar:
         if not isinstance(other, Expression):
             return Expression(self.graph, self.node, self.factor * float(other)) if other else 0.0
-        left, right = min(self.node, other.node), max(self.node, other.node)
-        return Expression(self.graph, self.graph.node(Node(Op.MUL, (left, right))), self.factor * other.factor)
+        first, second = min(self.node, other.node), max(self.node, other.node)
+        return Expression(self.graph, self.graph.node(Node(Op.MUL, (first, second))), self.factor * other.factor)
 
     __rmul__ = __mul__
 
 
 class Partials:
-    """Derivatives with respect to one input, or along a direction of several; each node is differentiated once."""
+    """Derivatives with respect to an input, or along a direction of several; each node is differentiated once."""
 
     def __init__(self, variable: Expression, *, along: Sequence[tuple[Expression, Scalar]] = ()) -> None:
-        """Set the input, and inputs that change with it, and how fast."""
+        """Set the input, or each changing input with its rate."""
         self._graph = variable.graph
         self._known: dict[int, Scalar] = {variable.node: 1.0}
         self._known.update((x.node, rate) for x, rate in along)
 
     def __call__(self, expression: Scalar) -> Scalar:
-        """The derivative of an expression."""
+        """Derivative of an expression."""
         if not isinstance(expression, Expression):
             return 0.0
         # Iterative, because recursion would exceed the depth of the stack.
@@ -241,7 +241,7 @@ class Partials:
                 if self._graph.nodes[k].op is Op.CONSTANT:
                     parameters[i] = self._graph.nodes[k].constant
             return derivatives[0] / node.constant.values(x, parameters)[1]
-        return 0.0  # of inputs, constants and entries of tables
+        return 0.0  # derivative of inputs, constants and table entries
 
 
 _SLOPES: dict[Op, Callable[[Expression], Scalar]] = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of a robot on a floating base; names and units are those of :class:`eom_dynamics.FloatingBase`.
+"""Programs of a robot on a floating base; names and units as in :class:`eom_dynamics.FloatingBase`.
 
 The state is the pose of the base (16 entries of its matrix, row by row), q and nu = (V0, qd).
 """
@@ -38,7 +38,7 @@ IMU_NAMES = FAMILIES["w"].names, FAMILIES["f"].names
 def efforts_on_base(*, payload: bool = False) -> Recipe:
     """tau, taud and taudd (n) from angular velocity and specific force of the base, with their time derivatives.
 
-    With payloads, the parameters of those at the tools and their time derivatives are inputs, too.
+    With payloads, the payload parameters at the tools and their time derivatives are inputs, too.
     """
     inputs = [*STATE_NAMES, *IMU_NAMES[0], *IMU_NAMES[1], *WRENCH_NAMES, *(PAYLOAD_NAMES if payload else ())]
     name = "floating_imu_efforts" + payload * WITH_PAYLOAD
@@ -57,7 +57,7 @@ def _efforts(robot: Robot, x: Inputs) -> Outputs:
 
 
 def _at_rest(robot: Robot, x: Inputs) -> Outputs:
-    """tau at nud = 0, with the tool wrench; at rest, without both."""
+    """tau at nud = 0 with the tool wrench; at rest, tau without velocity and wrench."""
     zero = [0.0] * (BASE + robot.n)
     return _on_base(link_tree(robot), x, [x.get("nu", zero), zero], [x["W"]] if "W" in x else ())
 
@@ -73,9 +73,9 @@ def _forward_dynamics(robot: Robot, x: Inputs) -> Outputs:
 
 
 def _momentum(robot: Robot, x: Inputs) -> Outputs:
-    """M nu, momentum in the frame of the base, and momenta of the joint variables.
+    """M nu: momentum in the base frame, and momenta of the joint variables.
 
-    The efforts for the acceleration nu at rest, without gravity.
+    Computed as the efforts for the acceleration nu at rest, without gravity.
     """
     nu, zero = x["nu"], [0.0] * robot.n
     w = [Jet([0.0, rate]) for rate in nu[:3]]
@@ -164,7 +164,7 @@ def floating_pose_program(robot: Robot, frame: Frame) -> Recipe:
 
 
 def motion_program(robot: Robot, frame: Frame, orders: int) -> Recipe:
-    """Pose C of a frame, and its body twist with time derivatives: V, Vd, …, as many as ``orders``."""
+    """Pose C of a frame, and its body twist with time derivatives V, Vd, …: ``orders`` vectors."""
     inputs, outputs = ("pose", "q", *derivative_names("nu", orders)), ("C", *derivative_names("V", orders))
     return _declared(robot, "motion", inputs, outputs, partial(_motion, frame), *frame_details(frame), str(orders))
 
@@ -172,7 +172,7 @@ def motion_program(robot: Robot, frame: Frame, orders: int) -> Recipe:
 def floating_jacobian_program(robot: Robot, frame: Frame, representation: str, orders: int) -> Recipe:
     """Jacobian J (6, 6 + n) of a frame with ``orders`` time derivatives, in row-major order.
 
-    The body form does not take the pose of the base.
+    The body form does not depend on the pose of the base.
     """
     inputs = (*(() if representation == "body" else ("pose",)), "q", *derivative_names("nu", orders))
     details = (*frame_details(frame), representation, str(orders))
@@ -181,12 +181,12 @@ def floating_jacobian_program(robot: Robot, frame: Frame, representation: str, o
 
 
 def recipe(robot: Robot, name: str) -> Recipe:
-    """The recipe of one of :data:`PROGRAMS`."""
+    """Recipe of a program in :data:`PROGRAMS`."""
     return _declared(robot, name, *PROGRAMS[name])
 
 
 def total_mass(robot: Robot) -> float:
-    """Mass of all bodies with the base, kg."""
+    """Mass of all bodies including the base, kg."""
     return float(robot.base.mass + sum(joint.mass for joint in robot.joints))
 
 
@@ -198,7 +198,7 @@ def _declared(
     compute: Callable[[Robot, Inputs], Outputs],
     *details: str,
 ) -> Recipe:
-    # The inertia of the base is no part of the digest of a robot, since programs of a fixed base do not depend on it.
+    # The robot's digest excludes the base inertia, since programs of a fixed base do not depend on it.
     base = (robot.base.mass, *robot.base.center_of_mass, *np.ravel(robot.base.about_origin))
     details = (" ".join(float(x).hex() for x in base), *details)
     return declared(f"floating_{name}", inputs, outputs, compute, details, {"tau": BASE + robot.n})
@@ -207,7 +207,7 @@ def _declared(
 def _on_base(
     tree: LinkTree, x: Inputs, rates: Sequence[Sequence[Scalar]], wrench: Sequence[Sequence[Scalar]]
 ) -> list[list[Scalar]]:
-    """tau, taud, … (6 + n), one for each rate from nud on."""
+    """tau, taud, … (6 + n), a vector for each rate from nud on."""
     twists = _jets([rate[:BASE] for rate in rates])
     force = specific_force(twists[:3], twists[3:], _gravity(tree, x["pose"]))
     states = [x["q"], *(rate[BASE:] for rate in rates)]
@@ -216,7 +216,7 @@ def _on_base(
 
 
 def _about_center(tree: LinkTree, x: Inputs, momentum: Sequence[Scalar]) -> list[Scalar]:
-    """Momentum (6) in the base, about the centre of mass and along the inertial axes."""
+    """Momentum (6) in the base frame, converted to the centre of mass and the inertial axes."""
     mass, (moment,) = first_moment(tree, [x["q"]], with_base=True)
     angular, linear = momentum[:3], momentum[3:]
     lever = cross([(1.0 / mass) * entry for entry in moment], linear)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiled functions: kernels with the names, shapes and checks of their arguments, for one state or a batch.
 
-A :class:`Signature` says once what a function takes and returns. A :class:`CompiledFunction` runs kernels for it, one
-after the other on named vectors; its call for a state or a small batch of plain arrays costs no more than a call in C.
+A :class:`Signature` declares the arguments and results of a function. A :class:`CompiledFunction` runs its kernels in
+sequence on named vectors. For one state or a small batch of plain arrays, its call costs no more than a call in C.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def outputs(shapes: Sequence[tuple[int, ...]], out: Sequence[Array] | None) -> t
     """Result arrays of these shapes: ``out``, or new ones.
 
     Raises:
-        StateError: ``out`` is not C-contiguous arrays of the shapes with memory of their own.
+        StateError: ``out`` is not a sequence of separate C-contiguous arrays of these shapes.
     """
     if out is None:
-        # Allocated together: the allocator keeps one large block for the next call but returns three to the system, and
-        # clearing fresh memory costs as much as the computation.
+        # Allocated together: the allocator retains one large block for the next call, but returns three to the system.
+        # Clearing fresh memory costs as much as the computation.
         ends = np.cumsum([prod(shape) for shape in shapes]).tolist()
         whole = np.empty(ends[-1])
         return tuple(whole[a:b].reshape(x) for a, b, x in zip([0, *ends], ends, shapes, strict=False))
@@ -52,7 +52,7 @@ def outputs(shapes: Sequence[tuple[int, ...]], out: Sequence[Array] | None) -> t
     return tuple(arrays)
 
 
-# Of vectors that csrc/caller.c takes, whose places are bytes.
+# Largest number of vectors for csrc/caller.c, which stores their indices as bytes.
 _MOST_DIMENSIONS, _MOST_PLACES = 3, 255
 
 _PAYLOADS = "Payload, or of the parameters and their time derivatives, (P, Pd, …)"
@@ -60,15 +60,15 @@ _PAYLOADS = "Payload, or of the parameters and their time derivatives, (P, Pd, �
 
 @dataclass(frozen=True)
 class Vector:
-    """An array of numbers for one state.
+    """Array of numbers for one state.
 
     Attributes:
-        name: its name, which errors give.
-        shape: for one state.
+        name: name in error messages.
+        shape: shape for one state.
         about: meaning and unit.
-        optional: whether it may be omitted, or None, which means zero; as an argument.
-        shared: whether one array may be given for all states of a batch; as an argument.
-        unused: whether the kernels do not read it; in a keyword.
+        optional: whether the argument may be omitted or None, which means zero.
+        shared: whether the argument may be a single array for all states of a batch.
+        unused: whether the kernels ignore the vector; used in keywords.
     """
 
     name: str
@@ -81,19 +81,19 @@ class Vector:
 
 @dataclass(frozen=True)
 class Keyword:
-    """A keyword argument: a sequence of arrays, such as a wrench and its time derivatives, or one array.
+    """Keyword argument: a sequence of arrays, such as a wrench and its time derivatives, or one array.
 
-    Each array is one for all states, or has the leading axis of the batch.
+    An array without the leading axis of the batch applies to all states.
 
     Attributes:
-        name: of the keyword.
-        vectors: the arrays, the last of which may be omitted.
-        of: what the sequence is one of, for errors.
-        defaults: of omitted arrays, one for each; by default zeros. None in the place of one: without it the general
+        name: name of the keyword.
+        vectors: the arrays; trailing arrays may be omitted.
+        of: description of the sequence, for error messages.
+        defaults: default of each array; zeros unless set. None as a default: if the array is omitted, the general
             function is called.
-        alone: whether the argument is the only array rather than a sequence; None omits it.
-        check: replaces the general check: takes the argument and (N,) or (), and returns the arrays that are given,
-            each of the shape for one state or for all.
+        alone: whether the argument is a single array rather than a sequence; None omits it.
+        check: replaces the general check. It takes the argument and (N,) or (), and returns the passed arrays, each of
+            the shape for one state or for all.
     """
 
     name: str
@@ -104,7 +104,7 @@ class Keyword:
     check: Callable[[Any, tuple[int, ...]], Sequence[Array]] | None = None
 
     def arrays(self, value: Any, samples: tuple[int, ...], *, finite: bool) -> Sequence[Array]:
-        """The arrays that are given, checked."""
+        """The passed arrays, checked."""
         if self.check is not None:
             return self.check(value, samples)
         if self.alone:
@@ -121,8 +121,8 @@ class Signature:
     """Arguments and results of a function.
 
     Attributes:
-        arguments: positional ones; optional ones are the last. The first has the leading axis of a batch.
-        results: in the order in which they are returned.
+        arguments: positional arguments, optional ones last. The first has the leading axis of a batch.
+        results: results in order.
         keywords: keyword arguments.
         result_type: tuple, or a named tuple; None to return the only result rather than a tuple.
     """
@@ -134,7 +134,7 @@ class Signature:
 
     @property
     def inputs(self) -> list[Vector]:
-        """All input vectors: the arguments, then those of the keywords."""
+        """All input vectors: arguments, then keyword vectors."""
         return [*self.arguments, *(vector for keyword in self.keywords for vector in keyword.vectors)]
 
     def table(self) -> Iterator[tuple[str, str, str]]:
@@ -151,10 +151,10 @@ class Signature:
     def checked(
         self, arguments: Sequence[Any], keywords: Mapping[str, Any], *, finite: bool
     ) -> tuple[list[Array], tuple[int, ...]]:
-        """All inputs as arrays of one state or of a batch, and the leading axes of results: () or (N,).
+        """Inputs as arrays of one state or of a batch, and the leading axes of results: () or (N,).
 
         Raises:
-            StateError: an array has the wrong shape, or is not finite if that is asked for.
+            StateError: an array has the wrong shape, or is not finite although ``finite`` is set.
             TypeError: an argument is missing, or there are too many.
         """
         required = sum(not vector.optional for vector in self.arguments)
@@ -165,7 +165,7 @@ class Signature:
             raise TypeError(f"there is no keyword argument {min(unknown)}; there is {known or 'none'}")
         first = self.arguments[0]
         (array,), samples = state_arrays(arguments[:1], [first.name], [first.shape], finite=finite)
-        finite = finite or samples == (0,)  # no kernel is called
+        finite = finite or samples == (0,)  # an empty batch calls no kernel
         inputs = [array]
         for k, vector in enumerate(self.arguments[1:], start=1):
             value: Any = arguments[k] if k < len(arguments) else None
@@ -185,7 +185,7 @@ class Signature:
 
 
 class Stage(NamedTuple):
-    """A kernel, and the names of the vectors that it reads and writes."""
+    """A kernel and the names of the vectors that it reads and writes."""
 
     kernel: Kernel
     inputs: Sequence[str]
@@ -193,15 +193,15 @@ class Stage(NamedTuple):
 
 
 def stage_of(program: Program, backend: str) -> Stage:
-    """Stage of a program that has been traced, on one of :data:`.KERNELS`."""
+    """Stage of a traced program, for a backend in :data:`.KERNELS`."""
     return Stage(kernel_of(program, backend), tuple(program.inputs), tuple(program.outputs))
 
 
 class CompiledFunction:
-    """A function of one state or of a batch, which runs kernels one after the other on named vectors.
+    """Function of one state or of a batch that runs kernels in sequence on named vectors.
 
-    A vector is an input or a result of the signature, or an intermediate one. Kernels get finite numbers only, of other
-    stages, too. Batches run through all stages in blocks, so that intermediate numbers stay in the cache.
+    A vector is an input or a result of the signature, or an intermediate vector. Kernels receive only finite numbers,
+    also from other stages. Batches run through all stages in blocks, so that intermediate numbers stay in the cache.
     """
 
     def __init__(
@@ -213,18 +213,18 @@ class CompiledFunction:
         finite_results: bool = False,
         refuse: Callable[[Mapping[str, Array]], object] | None = None,
     ) -> None:
-        """Take the names of vectors of all stages.
+        """Resolve the vector names of all stages.
 
         Args:
             signature: arguments and results.
-            stages: the kernels; or the only kernel, which reads all inputs that are used and writes all results.
-            intermediate: names and lengths of vectors that one stage passes on to others.
-            finite_results: whether to refuse states whose results are not finite, as those are that a kernel refuses.
-            refuse: is called with the inputs by name, each of one state or with the leading axis of the batch, when
-                inputs are finite and results are not; it raises the error.
+            stages: the kernels; or a single kernel that reads all used inputs and writes all results.
+            intermediate: names and lengths of vectors that a stage passes to later stages.
+            finite_results: whether to refuse states with results that are not finite.
+            refuse: raises the error for finite inputs with results that are not finite. It is called with the inputs by
+                name, each of one state or with the leading axis of the batch.
 
         Raises:
-            ValueError: a stage reads a vector that none before it writes, or results are not written once.
+            ValueError: a stage reads a vector that no earlier stage writes, or a result is not written exactly once.
         """
         inputs, names = signature.inputs, [vector.name for vector in signature.results]
         if not isinstance(stages, Sequence):
@@ -248,7 +248,7 @@ class CompiledFunction:
             raise ValueError("each result must be written by one stage")
 
     def __call__(self, *arguments: ArrayLike | None, out: Sequence[Array] | None = None, **keywords: Any) -> Any:
-        """:meth:`results` as the signature says: the only one, or a tuple."""
+        """:meth:`results` in the signature's form: a single result or a tuple."""
         results = self.results(*arguments, out=out, **keywords)
         if self.signature.result_type is None:
             return results[0]
@@ -260,7 +260,7 @@ class CompiledFunction:
         """Compute one state or a batch.
 
         Args:
-            arguments, keywords: as the signature says, each of the shape for one state or with a leading axis N.
+            arguments, keywords: arrays of the signature, each of the shape for one state or with a leading axis N.
             out: C-contiguous arrays for the results, in their shapes.
 
         Returns:
@@ -276,7 +276,7 @@ class CompiledFunction:
         if count:
             rows = tuple(self._rows(x, vector, out or ()) for x, vector in zip(inputs, signature.inputs, strict=True))
             if not self._run(count, rows, tuple(result.reshape(count, -1) for result in results)):
-                signature.checked(arguments, keywords, finite=True)  # names the argument and the entry
+                signature.checked(arguments, keywords, finite=True)  # the error names argument and entry
                 if self._refuse is not None:
                     self._refuse(dict(zip((vector.name for vector in signature.inputs), inputs, strict=True)))
                 unknown = [
@@ -291,7 +291,7 @@ class CompiledFunction:
         """The function with fast dispatch: a C call for one state, or a small batch, of plain arrays.
 
         Args:
-            general: is called in its place for all other arguments; by default the function itself.
+            general: called for all other arguments; by default the function itself.
         """
         general = self if general is None else general
         try:
@@ -301,9 +301,9 @@ class CompiledFunction:
             return general
 
     def _rows(self, x: Array, vector: Vector, out: Sequence[Array]) -> Array:
-        """An array of one state or of a batch as (1, size) or (N, size), with contiguous, aligned rows.
+        """Array of one state or of a batch as (1, size) or (N, size), with contiguous, aligned rows.
 
-        Copied only if necessary: also if writing a result to ``out`` would overwrite rows that are not yet read.
+        Copied only if necessary, for example if writing a result to ``out`` would overwrite unread rows.
         """
         count = len(x) if x.ndim > len(vector.shape) else 1
         rows = x.reshape(count, prod(vector.shape))
@@ -317,7 +317,7 @@ class CompiledFunction:
         return rows
 
     def _run(self, count: int, rows: tuple[Array, ...], results: tuple[Array, ...]) -> bool:
-        """Run all stages on (N, size) or (1, size) rows; whether all numbers that they read are finite."""
+        """Run all stages on (N, size) or (1, size) rows; True if all numbers they read are finite."""
         if count > 1 and self._batches is not None:
             run = self._batches.batch
             return all(in_threads(count, STATES_PER_THREAD, lambda i, k: run(i, k, (*rows, *results))))
@@ -333,14 +333,14 @@ class CompiledFunction:
 
     @cached_property
     def _batches(self) -> Any:
-        """The compiled caller for batches; None if it cannot be compiled, or kernels are not."""
+        """Compiled caller for batches; None if it cannot be compiled, or kernels are not compiled."""
         try:
             return self._caller(None)
         except KernelError:
             return None
 
     def _caller(self, general: Callable[..., Any] | None) -> Any:
-        """Compiled caller of the kernels; None for kernels, or numbers of vectors, that it does not support.
+        """Compiled caller of the kernels; None for unsupported kernels or too many vectors.
 
         It may outlive the kernels: ctypes never unloads a library.
         """
@@ -352,8 +352,8 @@ class CompiledFunction:
         for kernel, *vectors in self.stages:
             if not isinstance(kernel, NativeKernel):
                 return None
-            taken, given = (bytes(places[name] for name in names) for names in vectors)
-            stages.append((kernel.state_address, kernel.batch_address, taken, given))
+            taken, written = (bytes(places[name] for name in names) for names in vectors)
+            stages.append((kernel.state_address, kernel.batch_address, taken, written))
         shapes = [
             (len(shape), *shape, *[0] * (most - len(shape)), prod(shape), name in read)
             for name, shape in self._shapes.items()
@@ -374,7 +374,7 @@ class CompiledFunction:
                 stages=tuple(stages),
                 result_type=signature.result_type,
                 finite_results=self._finite_results,
-                direct=len(stages) == 1 and [*taken] == [*range(len(taken))] and [*given] == results,
+                direct=len(stages) == 1 and [*taken] == [*range(len(taken))] and [*written] == results,
                 general=general,
             )
         except OverflowError:
@@ -382,14 +382,14 @@ class CompiledFunction:
 
 
 def compiled_program(program: Program, backend: str) -> CompiledFunction:
-    """Function of the vectors of a program that has been traced, on one of :data:`.KERNELS`."""
+    """Function of the vectors of a traced program, for a backend in :data:`.KERNELS`."""
     arguments = tuple(Vector(name, (size,), shared=True) for name, size in program.inputs.items())
     results = tuple(Vector(name, (size,)) for name, size in program.outputs.items())
     return CompiledFunction(Signature(arguments, results), kernel_of(program, backend))
 
 
 def declared_signature(recipe: Recipe, known: Mapping[str, Vector], wrench_shape: tuple[int, ...]) -> Signature:
-    """Signature of a recipe: its inputs that have vectors, the wrenches that it reads, and its outputs."""
+    """Signature of a recipe: its inputs in ``known``, the wrenches that it reads, and its outputs."""
     results = tuple(known[name] for name in recipe.outputs)
     return Signature(
         tuple(known[name] for name in recipe.inputs if name in known),
@@ -410,10 +410,10 @@ def derivatives(
     """A quantity and its time derivatives.
 
     Args:
-        names: of the first of them.
+        names: names of the first vectors.
         count: number of vectors.
-        shape, about: of the quantity.
-        required: number of the first vector that may be omitted; by default none.
+        shape, about: shape and meaning of the quantity.
+        required: index of the first optional vector; by default all are required.
     """
     texts = [about if k == 0 else f"time derivative {k} of {names[0]}" for k in range(count)]
     least = count if required is None else required
@@ -426,7 +426,7 @@ def motion_vectors(n: int, count: int, required: int | None = None) -> tuple[Vec
 
 
 def wrench_keyword(shape: tuple[int, ...], used: int) -> tuple[Keyword, ...]:
-    """The keyword ``wrench``, if any are used: the wrench at the tools and at least two time derivatives.
+    """Keyword ``wrench``, if any wrench is used: the wrench at the tools and at least two time derivatives.
 
     Args:
         used: number of vectors that kernels read.
@@ -438,7 +438,7 @@ def wrench_keyword(shape: tuple[int, ...], used: int) -> tuple[Keyword, ...]:
 
 
 def payload_keyword(robot: Robot, used: int) -> Keyword:
-    """The keyword ``payload``: payloads, or their parameters at all tools with at least two time derivatives."""
+    """Keyword ``payload``: payloads, or their parameters at all tools with at least two time derivatives."""
     shape = payload_shape(robot)
     about = "inertial parameters of the payload at each tool: mass, first moment, inertia; kg, kg m, kg m²"
     vectors = derivatives(PAYLOAD_NAMES, max(used, len(PAYLOAD_NAMES)), shape, about)
@@ -457,10 +457,10 @@ def payload_keyword(robot: Robot, used: int) -> Keyword:
 def shared_array(
     value: ArrayLike, name: str, shape: tuple[int, ...], samples: tuple[int, ...], finite: bool = True
 ) -> Array:
-    """An array of one state for all states, or with the leading axes of all of them.
+    """Array of one state shared by all states, or with the leading axes of the batch.
 
     Raises:
-        StateError: it has another shape, or is not finite if that is asked for.
+        StateError: the array has another shape, or is not finite although ``finite`` is set.
     """
     leading = samples if len(shape_of(value, name)) > len(shape) else ()
     return real_array(value, name, leading + shape, finite=finite)
@@ -469,10 +469,10 @@ def shared_array(
 def selected_array(
     value: ArrayLike, name: str, used: NDArray[np.bool_], samples: tuple[int, ...], where: str, other: float = 0.0
 ) -> Array:
-    """An array as of :func:`shared_array` in which entries count only where they are ``used``, and are ``other`` else.
+    """Array of :func:`shared_array` with the ``used`` entries; all other entries are ``other``.
 
     Raises:
-        StateError: it has another shape, or is not finite ``where`` it is used.
+        StateError: the array has another shape, or a used entry is not finite; ``where`` describes these entries.
     """
     array = shared_array(value, name, used.shape, samples, finite=False)
     if not all_finite(array[..., used]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of the kinematics of a frame; names and units are those of :class:`eom_dynamics.Kinematics`."""
+"""Programs of a frame's kinematics; names and units as in :class:`eom_dynamics.Kinematics`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pose_program(frame: Frame) -> Recipe:
 
 
 def forward_kinematics(robot: Robot) -> Program:
-    """Poses of all tools, in row-major order: C of the only one, or C_1, C_2, …."""
+    """Poses of all tools, in row-major order: C of a single tool, or C_1, C_2, …."""
     names = ["C"] if len(robot.tools) == 1 else [f"C_{k}" for k in range(1, len(robot.tools) + 1)]
 
     def compute(robot: Robot, x: Inputs) -> Outputs:
@@ -37,7 +37,7 @@ def forward_kinematics(robot: Robot) -> Program:
 
 
 def pose_derivatives(frame: Frame, orders: int) -> Recipe:
-    """Pose C of a frame, and its body twist with time derivatives: V, Vd, …, as many as ``orders``."""
+    """Pose C of a frame, and its body twist with time derivatives V, Vd, …: ``orders`` vectors."""
     inputs, outputs = derivative_names("q", orders + 1), ("C", *derivative_names("V", orders))
     details = (*frame_details(frame), str(orders))
 
@@ -51,7 +51,7 @@ def pose_derivatives(frame: Frame, orders: int) -> Recipe:
 def jacobian_program(frame: Frame, representation: str, orders: int, *, of_point: bool = False) -> Recipe:
     """Jacobian J of a frame with ``orders`` time derivatives, in row-major order.
 
-    With ``of_point`` that of a point that is fixed to the frame, after the joint vectors.
+    With ``of_point``, the Jacobian of a point fixed to the frame; the point is an input after the joint vectors.
     """
     name = "jacobian_of_point" if of_point else "jacobian"
     inputs = (*derivative_names("q", orders + 1), *(["point"] if of_point else []))
@@ -63,10 +63,10 @@ def jacobian_program(frame: Frame, representation: str, orders: int, *, of_point
 def joint_rates_program(
     frame: Frame, reference: str, units: tuple[float, ...], orders: int, *, preferred: bool, weighted: bool
 ) -> Recipe:
-    """Joint rates qd, qdd, … for ``orders`` twists V, Vd, …, and the missed parts eV, eVd, ….
+    """Joint rates qd, qdd, … for ``orders`` twists V, Vd, …, and the twist errors eV, eVd, ….
 
-    After q and V, Vd, … come the inverse of K in row-major order, u, ud, … and d² if ``preferred``, and the units of
-    the joints' rates if ``weighted``: see :func:`.recursion.joint_rates.joint_rates`.
+    Further inputs after q and V, Vd, …: the inverse of K in row-major order, u, ud, … and d² if ``preferred``, and the
+    units of the joint rates if ``weighted``. See :func:`.recursion.joint_rates.joint_rates`.
     """
     details = (*frame_details(frame), reference, str(units), str(orders), str(preferred), str(weighted))
     motions = (*derivative_names("u", orders), "d2") if preferred else ()
@@ -109,7 +109,7 @@ def center_of_mass_program(quantity: str, orders: int) -> Recipe:
 
 
 def poses_and_jacobians(frames: Sequence[Frame]) -> Recipe:
-    """Pose C and body Jacobian J of each of some frames, in row-major order: C_0, J_0, C_1, …."""
+    """Pose C and body Jacobian J of several frames, in row-major order: C_0, J_0, C_1, …."""
     details = tuple(detail for frame in frames for detail in frame_details(frame))
     names = [f"{name}_{k}" for k in range(len(frames)) for name in "CJ"]
 
@@ -129,12 +129,12 @@ TOOL_KINEMATICS = declared("tool_kinematics", "q", ("tool_poses", "tool_jacobian
 
 
 def frame_details(frame: Frame) -> tuple[str, ...]:
-    """Properties of a frame on which a program depends."""
+    """Frame properties on which a program depends."""
     return str(frame.joint), np.ascontiguousarray(frame.pose, dtype=float).tobytes().hex()
 
 
 def tool_tree(robot: Robot, frame: Frame) -> LinkTree:
-    """The tree of a robot with this frame as the only tool."""
+    """Tree of a robot with this frame as the only tool."""
     return link_tree(replace(robot, tools=(frame,)))
 
 
@@ -153,11 +153,11 @@ def _center_of_mass(robot: Robot, x: Inputs) -> Outputs:
 
 
 def _center_of_mass_jacobian(robot: Robot, x: Inputs) -> Outputs:
-    # Total derivatives with respect to time commute with partial ones with respect to q.
+    # Time derivatives commute with partial derivatives with respect to q.
     columns = [Partials(variable) for variable in x["q"]]
     return [[column(entry) for entry in level for column in columns] for level in _center_of_mass(robot, x)]
 
 
 def pose_entries(rotation: Matrix, position: Numbers) -> list[Scalar]:
-    """Entries of the matrix of a pose, in row-major order."""
+    """Entries of a pose matrix, in row-major order."""
     return [*entries([*row, x] for row, x in zip(rotation, position, strict=True)), 0.0, 0.0, 0.0, 1.0]

@@ -36,7 +36,7 @@ STATES_PER_THREAD = 4096
 
 
 class NativeKernel:
-    """A program of one robot, compiled at first use and then loaded from the cache.
+    """Program of one robot, compiled at first use and then loaded from the cache.
 
     Raises:
         KernelError: the kernel cannot be compiled or loaded.
@@ -46,17 +46,17 @@ class NativeKernel:
         name = c_name(recipe.name)
         source, key = (lambda: c_source(recipe(robot))), kernel_fingerprint(robot, recipe)
         with compiled(source, key, parts=PARTS, meanwhile=caller) as path:
-            self._one, self._batch = loaded(path, name, f"{name}_batch")
-        self._one.restype, self._batch.restype = None, ctypes.c_size_t
+            self._state, self._batch = loaded(path, name, f"{name}_batch")
+        self._state.restype, self._batch.restype = None, ctypes.c_size_t
 
     @property
     def state_address(self) -> int:
         """Address of the function for one state, ``void(const double *const *in, double *const *out)``."""
-        return _address(self._one)
+        return _address(self._state)
 
     @property
     def batch_address(self) -> int:
-        """Address of the function for a batch, of which :mod:`.emit_c` gives the type."""
+        """Address of the function for a batch; :mod:`.emit_c` gives its type."""
         return _address(self._batch)
 
     def __call__(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> bool:
@@ -64,8 +64,8 @@ class NativeKernel:
         if count == 1:
             if not all_finite(*inputs):
                 return False
-            # The function for one state, for the same bits: the compiler may fuse other operations in lanes.
-            self._one(_pointers([x.ctypes.data for x in inputs]), _pointers([y.ctypes.data for y in outputs]))
+            # The function for one state gives the same bits; in lanes the compiler may fuse other operations.
+            self._state(_pointers([x.ctypes.data for x in inputs]), _pointers([y.ctypes.data for y in outputs]))
             return True
         return all(in_threads(count, STATES_PER_THREAD, lambda start, stop: self._run(start, stop, inputs, outputs)))
 
@@ -81,7 +81,7 @@ class NativeKernel:
 
 
 def loaded(path: Path, *names: str) -> list[Any]:
-    """Functions of a shared object; raises KernelError if it cannot be loaded, or lacks one."""
+    """Functions of a shared object. Raises KernelError if it cannot be loaded or lacks a function."""
     try:
         library = ctypes.CDLL(str(path))
         return [library[name] for name in names]
@@ -90,7 +90,7 @@ def loaded(path: Path, *names: str) -> list[Any]:
 
 
 def in_threads(count: int, least: int, run: Callable[[int, int], T]) -> list[T]:
-    """Results of ``run(start, stop)`` for parts of a batch, on all cores if each has at least so many items."""
+    """Results of ``run(start, stop)`` for parts of a batch, on as many cores as give each at least ``least`` items."""
     threads = min(_processors(), count // least) if count >= 2 * least else 1
     if threads < 2:
         return [run(0, count)]
@@ -101,7 +101,7 @@ def in_threads(count: int, least: int, run: Callable[[int, int], T]) -> list[T]:
 
 def _address(function: Any) -> int:
     address = ctypes.cast(function, ctypes.c_void_p).value
-    assert address is not None  # it was found in the library
+    assert address is not None  # the library defines it
     return address
 
 
@@ -118,7 +118,7 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_processors(), thread_name_prefix="eom_dynamics")
 
 
-# A forked process has no threads of its parent.
+# A forked process lacks the threads of its parent.
 os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
@@ -126,7 +126,7 @@ os.register_at_fork(after_in_child=_pool.cache_clear)
 def extension(name: str, include: str = "", version: str = "") -> ModuleType:
     """Extension module ``eom_dynamics_{name}`` of the source ``{name}.c``, for this version of Python.
 
-    It takes headers of a folder beside Python's, if one is given, of some version. Raises KernelError if it cannot be
+    ``include`` is an additional header folder, ``version`` its version. Raises KernelError if the module cannot be
     compiled or loaded.
     """
     python = sysconfig.get_path("include")
@@ -148,13 +148,13 @@ def extension(name: str, include: str = "", version: str = "") -> ModuleType:
             loader.exec_module(module)
         except ImportError as error:
             raise KernelError(f"the compiled {name} cannot be loaded: {error}") from None
-    # The path was that of a descriptor, which is closed here: what reads the files of all modules would read another
-    # one that has its number, and wait for ever if that is a pipe.
+    # The path names a descriptor, which is closed here. A reader of all modules' files would otherwise read another
+    # descriptor with this number, and wait for ever on a pipe.
     del module.__file__
     return module
 
 
 def caller() -> ModuleType:
-    """The extension that calls kernels; errors as of :func:`extension`."""
-    # Headers of one version of NumPy may be elsewhere after an update; the version is part of the key.
+    """Extension that calls kernels; errors as in :func:`extension`."""
+    # NumPy's headers may move with an update; the version is part of the key.
     return extension("caller", np.get_include(), np.__version__)

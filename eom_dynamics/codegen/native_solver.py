@@ -19,10 +19,10 @@ from .native import in_threads, loaded
 from .program import c_name
 from .recipe import Recipe, kernel_fingerprint
 
-# Of the iteration; close to the best of nine choices for 2,000 random poses each of panda, ur5e and iiwa.
+# Iteration constants, close to the best of nine choices for 2,000 random poses of panda, ur5e and iiwa.
 _CONSTANTS = {"damping": "0.02", "longest": "1.0", "patience": "3"}
 
-# Smallest number of targets for which another thread saves time.
+# Smallest number of targets for which a further thread saves time.
 _TARGETS_PER_THREAD = 16
 
 ANY, PREFERRED, MANIPULABLE = range(3)
@@ -69,12 +69,12 @@ def task_of(settings: SolverSettings) -> SolverTask:
     values = settings._asdict()
     arrays = {name: np.ascontiguousarray(x, dtype=float) for name, x in values.items() if np.ndim(x)}
     task = SolverTask(**{**values, **{name: x.ctypes.data for name, x in arrays.items()}})
-    task.kept = arrays
+    task.arrays = arrays  # referenced by the structure
     return task
 
 
 def traced_task(settings: SolverSettings, most: int) -> tuple[SolverTask, Array, AnyArray]:
-    """Task of one target that keeps iterates: it, an array (most, n) for them, and (1,) their number."""
+    """Task of one target that records iterates; with their array (most, n) and their number (1,)."""
     task, iterates, count = task_of(settings), np.empty((most, len(settings.lower))), np.zeros(1, dtype=np.int64)
     task.iterates, task.count, task.most = iterates.ctypes.data, count.ctypes.data, most
     return task, iterates, count
@@ -94,7 +94,7 @@ class NativeSolver:
     """Solver of the inverse kinematics of some tools of one robot, compiled at first use and then from the cache.
 
     Raises:
-        KernelError: it cannot be compiled or loaded.
+        KernelError: the solver cannot be compiled or loaded.
     """
 
     def __init__(self, robot: Robot, tools: Sequence[Frame]) -> None:
@@ -110,7 +110,7 @@ class NativeSolver:
         self._solve.restype, self._solve.argtypes = None, [ctypes.c_size_t, *[ctypes.c_void_p] * 8]
 
     def __call__(self, targets: Array, starts: Array, task: SolverTask, *, near_starts: bool = False) -> Solved:
-        """Solve for N targets (N, tools, 4, 4), from starts (N, n), which may be preferred configurations, too."""
+        """Solve for N targets (N, tools, 4, 4), from starts (N, n), which may double as preferred configurations."""
         count, address = len(starts), ctypes.addressof(task)
         targets, starts = (np.ascontiguousarray(x, dtype=float) for x in (targets, starts))
         q = starts.copy()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Straight-line programs, traced from a computation for one robot.
 
-Roots of increasing functions, which are small programs themselves, are operations of larger ones.
+The root of an increasing function is a single operation; the function is a small program.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Sizes: TypeAlias = Mapping[str, int]
 
 @dataclass(frozen=True)
 class OutputEntry:
-    """Entry of an output: ``factor`` times a node, or the number ``factor`` if the node is None."""
+    """Output entry: ``factor`` times a node, or the number ``factor`` if the node is None."""
 
     node: int | None
     factor: float
@@ -44,7 +44,7 @@ class Program:
         name: a C identifier.
         inputs, outputs: names and lengths of the vectors, in order.
         nodes: the operations; operands precede their uses. INPUT nodes index the entries of all inputs.
-        results: one for each entry of all outputs.
+        results: an entry for each number of all outputs.
     """
 
     name: str
@@ -60,8 +60,7 @@ class Program:
     def costs(self) -> dict[str, int]:
         """Number of operations by kind and in total.
 
-        Scalings are multiplications by constants; functions of the motor side and of joint friction count where there
-        are any.
+        Scalings are multiplications by constants. Functions of the motor side and of joint friction are listed if used.
         """
         counts = self.operation_counts()
         costs = {
@@ -80,7 +79,7 @@ class Program:
         return list(dict.fromkeys(node.constant for node in self.nodes if node.op in ops))
 
     def uses(self, *ops: Op) -> bool:
-        """Whether there is one of these operations."""
+        """Check whether the program has any of these operations."""
         return any(node.op in ops for node in self.nodes)
 
     @cached_property
@@ -111,7 +110,7 @@ class Program:
 
 
 def c_name(program: str) -> str:
-    """Name of the function of a program in compiled code."""
+    """Function name of a program in compiled code."""
     return f"eom_{program}"
 
 
@@ -135,13 +134,13 @@ def trace(
         if index not in needed:
             needed.add(index)
             pending.extend(graph.nodes[index].operands)
-    kept = [(old, graph.nodes[old]) for old in sorted(needed)]
-    position = {old: new for new, (old, _) in enumerate(kept)}
+    live = [(old, graph.nodes[old]) for old in sorted(needed)]
+    position = {old: new for new, (old, _) in enumerate(live)}
     return Program(
         name=name,
         inputs=dict(inputs),
         outputs={key: len(vector) for key, vector in outputs.items()},
-        nodes=tuple(node._replace(operands=tuple(position[k] for k in node.operands)) for _, node in kept),
+        nodes=tuple(node._replace(operands=tuple(position[k] for k in node.operands)) for _, node in live),
         results=tuple(
             OutputEntry(position[x.node], x.factor) if isinstance(x, Expression) else OutputEntry(None, float(x))
             for x in results
@@ -151,10 +150,10 @@ def trace(
 
 @dataclass(frozen=True)
 class MonotoneFunction:
-    """An increasing function f(x; p).
+    """Increasing function f(x; p).
 
     Attributes:
-        program: from x and the parameters p to f and its first two derivatives with respect to x.
+        program: maps x and the parameters p to f and its first two derivatives with respect to x.
     """
 
     program: Program
@@ -191,9 +190,9 @@ def _root(
     parameters: Sequence[Scalar],
     graph: Graph,
 ) -> Expression:
-    """The operation of :func:`eom_dynamics.elementary.root`.
+    """Operation of :func:`eom_dynamics.elementary.root`.
 
-    Numbers of the function become further parameters, so that one function serves all joints with a kind of spring.
+    Constants of the function become further parameters, so that one function serves all joints with a kind of spring.
     """
     size = len(parameters)
 

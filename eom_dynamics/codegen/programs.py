@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of a robot's dynamics.
 
-Each function computes one of them; names and units of its inputs and outputs are those of
-:class:`eom_dynamics.Dynamics`.
+Names and units of inputs and outputs are as in :class:`eom_dynamics.Dynamics`.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ def inverse_dynamics_of_order(order: int, *, payload: bool = False) -> Recipe:
 
 
 def carrying_jets(tree: LinkTree, payload: Sequence[Sequence[Expression]]) -> LinkTree:
-    """The tree with payloads whose parameters change with time, or without any for ()."""
+    """Tree with time-dependent payload parameters; () for no payload."""
     return recursion.carrying(tree, [Jet(orders) for orders in zip(*payload, strict=True)]) if payload else tree
 
 
 def _efforts(robot: Robot, x: Inputs) -> Outputs:
-    """tau, taud, …, with the tool wrench, and payloads that change."""
+    """tau, taud, …, with the tool wrench and time-dependent payloads."""
     return recursion.inverse_dynamics(carrying_jets(link_tree(robot), levels(x, "P")), levels(x, "q"), levels(x, "W"))
 
 
@@ -63,7 +62,7 @@ def _effort_partials(robot: Robot, x: Inputs) -> Outputs:
 
 
 def _effort_by_velocity(tree: LinkTree, q: list[Expression], qd: list[Expression]) -> Matrix:
-    """2 C, and the slope of the friction of joints."""
+    """2 C, plus the slope of joint friction."""
     by_qd = [[2.0 * entry for entry in row] for row in _coriolis(tree, q, qd)]
     for i, (effort, rate) in enumerate(zip(tree.joint_friction([qd]), qd, strict=True)):
         by_qd[i][i] = by_qd[i][i] + Partials(rate)(effort[0])
@@ -76,7 +75,7 @@ def _bias(robot: Robot, x: Inputs) -> Outputs:
 
 
 def _gravity(robot: Robot, x: Inputs) -> Outputs:
-    """Joint efforts at rest: Q_grav, and those against parallel springs and constant loads."""
+    """Joint efforts at rest: Q_grav plus the efforts against parallel springs and constant loads."""
     rest = [0.0] * robot.n
     return recursion.inverse_dynamics(carrying_jets(link_tree(robot), levels(x, "P")), [x["q"], rest, rest])
 
@@ -89,7 +88,7 @@ def _coriolis_tensor(robot: Robot, x: Inputs) -> Outputs:
 
 
 def _forward_dynamics(robot: Robot, x: Inputs) -> Outputs:
-    """qdd under joint efforts, with the tool wrench, and with an inertia added to the diagonal of M if it is given."""
+    """qdd under joint efforts, with the tool wrench and an optional inertia added to the diagonal of M."""
     arguments = (x[name] for name in ("q", "qd", "tau", "W", "added_inertia") if name in x)
     return [recursion.forward_dynamics(link_tree(robot), *arguments)]
 
@@ -97,7 +96,7 @@ def _forward_dynamics(robot: Robot, x: Inputs) -> Outputs:
 def _forward_dynamics_partials(robot: Robot, x: Inputs) -> Outputs:
     """Partial derivatives of qdd with respect to q, qd and tau (the last is the inverse of M), in row-major order.
 
-    Those of inverse dynamics are tau_q dq + tau_qd dqd + M dqdd = dtau, hence those of qdd -M⁻¹ tau_q, -M⁻¹ tau_qd.
+    Inverse dynamics gives tau_q dq + tau_qd dqd + M dqdd = dtau, hence the partials of qdd are -M⁻¹ tau_q, -M⁻¹ tau_qd.
     """
     tree = link_tree(robot)
     inverse = inverse_mass_matrix.inverse_matrix(of_joints(composite.composite_mass_matrix(tree, x["q"])))
@@ -120,7 +119,7 @@ def _momentum(robot: Robot, x: Inputs) -> Outputs:
 
 
 def _momentum_balance(robot: Robot, x: Inputs) -> Outputs:
-    """M qd, and beta of its rate tau - beta: Q_grav - dT/dq, friction of joints and passive efforts."""
+    """M qd, and beta in its rate tau - beta: Q_grav - dT/dq, joint friction and passive efforts."""
     tree = recursion.carrying(link_tree(robot), x[PAYLOAD_NAMES[0]]) if PAYLOAD_NAMES[0] in x else link_tree(robot)
     p, beta = momentum_balance(tree, x["q"], x["qd"])
     others = zip(tree.joint_friction([x["qd"]]), passive_efforts(tree.passive, tree.n, [x["q"]]), strict=True)
@@ -128,7 +127,7 @@ def _momentum_balance(robot: Robot, x: Inputs) -> Outputs:
 
 
 def _potential_energy(robot: Robot, x: Inputs) -> Outputs:
-    """-g' times the first moment of the mass, zero where that is zero, and the energy of passive efforts."""
+    """-g' times the first mass moment, plus the energy of passive efforts."""
     tree = link_tree(robot, regrouped=False)
     _, (moment,) = first_moment(tree, [x["q"]])
     return [[passive_energy(tree.passive, x["q"]) - dot(robot.gravity.tolist(), moment)]]

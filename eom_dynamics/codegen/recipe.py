@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recipes of programs: what they take and return, declared once, and how they are computed; digests for the cache."""
+"""Recipes of programs: inputs, outputs and computation; digests for the cache."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ Outputs: TypeAlias = Sequence[Sequence[Scalar]]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to trace a program for a robot.
+    """Recipe to trace a program for a robot.
 
     Attributes:
         name: name of the program.
         build: traces the program for a robot.
-        details: what the program depends on beside the name and the dynamics of the robot, such as a frame.
-        inputs, outputs: names of the vectors, if they are declared.
+        details: further dependencies of the program, such as a frame, in addition to its name and the robot's dynamics.
+        inputs, outputs: names of the vectors, if declared.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Recipe:
     outputs: tuple[str, ...] = ()
 
     def __call__(self, robot: Robot | None) -> Program:
-        """The program for a robot; None where it depends on none."""
+        """Program for a robot; None if it depends on no robot."""
         return self.build(robot)
 
 
@@ -62,8 +62,8 @@ def declared(
     """Recipe of a computation for a robot.
 
     Args:
-        compute: takes the robot and the inputs, and returns the outputs in order.
-        lengths: of inputs whose length does not follow from their name.
+        compute: takes the robot and the inputs; returns the outputs in order.
+        lengths: lengths of inputs that do not follow from their names.
     """
     names, results = tuple(inputs), tuple(outputs)
 
@@ -75,12 +75,12 @@ def declared(
 
 
 def levels(x: Inputs, name: str) -> list[list[Expression]]:
-    """A vector with those of its time derivatives that are inputs: those of x, xd, xdd, …."""
+    """A vector and its time derivatives x, xd, xdd, …, as far as they are inputs."""
     return [entries for vector, entries in x.items() if vector.rstrip("d") == name]
 
 
 def _length(robot: Robot, vector: str) -> int:
-    """Number of entries of a vector of one state, or of its time derivatives."""
+    """Number of entries of a vector of one state, or of its time derivative."""
     n, tools = robot.n, len(robot.tools)
     lengths = {"W": 6 * tools, "P": PARAMETERS * tools, "pose": 16, "nu": 6 + n, "w": 3, "f": 3, "V": 6, "point": 3}
     return lengths.get(vector.rstrip("d"), n)
@@ -91,7 +91,7 @@ _GENERATOR = ("jet.py", "jet_functions.py", "elementary.py", "lie", "actuators",
 
 
 def kernel_fingerprint(robot: Robot | None, recipe: Recipe) -> str:
-    """Digest of a program, of the robot that it depends on, and of the code generator."""
+    """Digest of a program, its robot and the code generator."""
     links = "" if robot is None else _robot_fingerprint(robot)
     return digest("kernel", links, recipe.name, *recipe.details, generator_fingerprint())
 
@@ -104,7 +104,7 @@ def generator_fingerprint() -> str:
 
 
 def _robot_fingerprint(robot: Robot) -> str:
-    """Digest of all properties of a robot on which its dynamics depend."""
+    """Digest of all robot properties on which the dynamics depend."""
     parts: list[bytes | str] = [np.asarray(robot.gravity).tobytes()]
     parts += [array.tobytes() for array in robot.coupling]
     for tool in robot.tools:
@@ -123,7 +123,7 @@ def _robot_fingerprint(robot: Robot) -> str:
 
 
 def _files(at: Traversable) -> Iterator[Traversable]:
-    """The file, or the source files of the folder, in a fixed order."""
+    """The file, or the folder's source files in a fixed order."""
     if at.is_file():
         yield at
         return

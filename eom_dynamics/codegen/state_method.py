@@ -21,7 +21,7 @@ from .recipe import Recipe
 Key: TypeAlias = tuple[object, ...]
 """Quantity, and what else its program depends on, such as the frame."""
 
-# Of an entry of M, the ratio between configurations of an arm.
+# Largest ratio of an entry of M between configurations of an arm.
 _FOLDED = 1e4
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -30,8 +30,8 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 class CompiledMethods:
     """Base of classes of one robot with a compiled function for each method.
 
-    A subclass declares the signatures, and sets backend and robot. Methods that depend on more than the robot, such as
-    a frame, keep a function for each key of quantity and details.
+    A subclass declares the signatures, and sets backend and robot. Methods with further dependencies, such as a frame,
+    store a function for each key of quantity and details.
     """
 
     robot: Robot
@@ -40,7 +40,7 @@ class CompiledMethods:
     _calls: dict[Key, Callable[..., Any]]
 
     def signature(self, method: str) -> Signature:
-        """Arguments and results of a compiled method: names, shapes for one state, meanings and units.
+        """Signature of a compiled method: names, shapes for one state, meanings and units.
 
         >>> import eom_dynamics as eom
         >>> for row in eom.Dynamics(eom.load_robot("planar_2r")).signature("mass_matrix").table():
@@ -55,19 +55,19 @@ class CompiledMethods:
         raise NotImplementedError
 
     def _function(self, name: str) -> CompiledFunction:
-        """The function of a method, which is made at first use."""
+        """Function of a method, made at first use."""
         function = self._functions.get(name)
         if function is None:
             kernel = KERNELS[self.backend](self.robot, self._recipe(name))
             refused: dict[str, Any] = {}
             if name.startswith("forward_dynamics"):
-                # A mass matrix that is singular in a configuration gives NaN.
+                # A singular mass matrix gives NaN.
                 refused = {"finite_results": True, "refuse": self._refuse_singular}
             function = self._functions[name] = CompiledFunction(self.signature(name), kernel, **refused)
         return function
 
-    def _kept(self, key: Key) -> Callable[..., Any] | None:
-        """The function that is kept for a key; None if there is none, also for an unhashable name of a frame."""
+    def _stored_call(self, key: Key) -> Callable[..., Any] | None:
+        """Stored function of a key; None if missing or if the frame name is unhashable."""
         try:
             return self._calls.get(key)
         except TypeError:
@@ -95,7 +95,7 @@ class CompiledMethods:
         out: Sequence[Array] | None = None,
         **keywords: Any,
     ) -> tuple[Array, ...]:
-        """Run a function; with a payload, that which reads its parameters."""
+        """Run a function; with a payload, the variant that reads payload parameters."""
         if payload is not None:
             name, keywords = name + WITH_PAYLOAD, {**keywords, "payload": payload}
             if out is None and type(payload) is tuple:
@@ -107,12 +107,12 @@ class CompiledMethods:
         return self._function(name).results(*arguments, out=out, **keywords)
 
     def _state_call(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        """The method of the name of a function, or a compiled caller for one state in front of it."""
+        """Method of a function's name, or a compiled caller for one state in front of it."""
         return self._function(name).state_call(method)
 
 
 class _StateMethod:
-    """A method of the name of a function, and in each instance a compiled caller before it, made at first access."""
+    """Method with a compiled caller in front of it in each instance, made at first access."""
 
     def __init__(self, method: Callable[..., Any]) -> None:
         self._method = method

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text of programs in any language: a definition for each operation, and an expression for each result.
+"""Program text in any language: a definition for each operation, an expression for each result.
 
-Languages differ in the syntax of inputs, definitions and products, and in the names of functions, but share the
-operations and their order.
+Languages differ in the syntax of inputs, definitions and products, and in function names. Operations and their order
+are shared.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Syntax:
     Attributes:
         define: format of a definition, with the fields ``{name}`` and ``{value}``.
         times: multiplication operator.
-        function: format of the name of a function, with the field ``{name}``; those beside :data:`FUNCTIONS` are
-            ``index_<table>`` and ``lookup_<table>``, numbered as of ``program.constants(INDEX, LOOKUP)``, and
-            ``root_<k>``, as of ``program.constants(ROOT)``.
+        function: format of a function name, with the field ``{name}``. In addition to :data:`FUNCTIONS` there are
+            ``index_<table>`` and ``lookup_<table>``, numbered by ``program.constants(INDEX, LOOKUP)``, and
+            ``root_<k>``, numbered by ``program.constants(ROOT)``.
         number: format of a constant argument of a function, with the field ``{value}``.
         nan, infinity: expressions of these numbers.
     """
@@ -61,7 +61,7 @@ class NodeExpressions:
     def __init__(
         self, program: Program, inputs: Sequence[str], sines: Sequence[tuple[str, str]], syntax: Syntax
     ) -> None:
-        """Take expressions of the entries of all inputs, and of the sine and cosine of each of the program's angles."""
+        """Set the expressions of all input entries, and of sine and cosine of each angle of the program."""
         self._program, self.syntax = program, syntax
         self._tables = {table: k for k, table in enumerate(program.constants(Op.INDEX, Op.LOOKUP))}
         self._roots = {function: k for k, function in enumerate(program.constants(Op.ROOT))}
@@ -78,11 +78,11 @@ class NodeExpressions:
                 self._names[index] = value_name(index)
 
     def name(self, index: int) -> str:
-        """Expression of the value of a node, once it is defined."""
+        """Expression of a defined node's value."""
         return self._names[index]
 
     def function(self, node: Node) -> str:
-        """Name of the function that implements an operation."""
+        """Function name of an operation."""
         name = node.op.value
         if node.op in (Op.INDEX, Op.LOOKUP):
             name = f"{name}_{self._tables[node.constant]}"
@@ -109,7 +109,7 @@ class NodeExpressions:
         return self.syntax.define.format(name=self._names[index], value=self.value(index))
 
     def results(self) -> list[str]:
-        """An expression for each entry of the outputs."""
+        """Expression of each output entry."""
         return [
             self.syntax.constant(result.factor)
             if result.node is None
@@ -126,7 +126,7 @@ _SIGNS = {Op.ADD: "+", Op.SUB: "-"}
 def straight_line(program: Program, inputs: Sequence[str], syntax: Syntax) -> tuple[list[str], list[str]]:
     """Lines of the :func:`definitions` of a program, and an expression for each entry of its outputs.
 
-    Sines are s0, ..., cosines c0, ...; arguments are those of :class:`NodeExpressions`.
+    Sines are s0, ..., cosines c0, ...; arguments as in :class:`NodeExpressions`.
     """
     values = NodeExpressions(program, inputs, [(f"s{k}", f"c{k}") for k in range(len(program.angles))], syntax)
     return list(map(values.definition, definitions(program))), values.results()

@@ -86,7 +86,9 @@ class Kinematics(CompiledMethods):
             frame: its name; by default the first tool.
         """
         key = "pose", frame
-        call = self._kept(key) or self._keep(key, programs.pose_program(self.frame(frame)), self.signature("pose"))
+        call = self._stored_call(key) or self._keep(
+            key, programs.pose_program(self.frame(frame)), self.signature("pose")
+        )
         return call(q)
 
     def motion(self, q: ArrayLike, *rates: ArrayLike, frame: str | None = None) -> tuple[Array, ...]:
@@ -104,7 +106,7 @@ class Kinematics(CompiledMethods):
         if not orders:
             raise StateError("motion requires q and at least qd")
         key = "motion", frame, orders
-        call = self._kept(key) or self._keep(
+        call = self._stored_call(key) or self._keep(
             key, programs.pose_derivatives(self.frame(frame), orders), self.signature("motion", orders)
         )
         return call(q, *rates)
@@ -128,7 +130,7 @@ class Kinematics(CompiledMethods):
         if point is not None:
             return self.jacobian_derivatives(q, frame=frame, reference=reference, point=point)[0]
         key = "jacobian", frame, reference
-        call = self._kept(key) or self._jacobian_caller(key, frame, reference, 0)
+        call = self._stored_call(key) or self._jacobian_caller(key, frame, reference, 0)
         return call(q)
 
     def jacobian_derivatives(
@@ -147,7 +149,7 @@ class Kinematics(CompiledMethods):
         if not orders and not of_point:
             return (self.jacobian(q, frame, reference),)
         key = "jacobian_derivatives", frame, reference, orders, of_point
-        call = self._kept(key) or self._jacobian_caller(key, frame, reference, orders, of_point=of_point)
+        call = self._stored_call(key) or self._jacobian_caller(key, frame, reference, orders, of_point=of_point)
         return call(q, *rates, point=point) if of_point else call(q, *rates)
 
     def hessian(

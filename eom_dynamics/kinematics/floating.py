@@ -83,7 +83,7 @@ class FloatingKinematics(CompiledMethods):
         :class:`.robot.Frame` on one of its bodies. By default the first tool.
         """
         key = "pose", frame
-        call = self._kept(key) or self._keep(
+        call = self._stored_call(key) or self._keep(
             key, programs.floating_pose_program(self.robot, self.frame(frame)), self.signature("pose")
         )
         return call(pose, q)
@@ -100,7 +100,7 @@ class FloatingKinematics(CompiledMethods):
         if not orders:
             raise StateError("motion requires pose, q and at least nu")
         key = "motion", frame, orders
-        call = self._kept(key) or self._keep(
+        call = self._stored_call(key) or self._keep(
             key, programs.motion_program(self.robot, self.frame(frame), orders), self.signature("motion", orders)
         )
         return call(pose, q, *rates)
@@ -152,7 +152,7 @@ class FloatingKinematics(CompiledMethods):
         if reference not in REPRESENTATIONS:
             reference = representation(reference)
         key = "jacobian", frame, reference, orders
-        call = self._kept(key)
+        call = self._stored_call(key)
         if call is None:
             recipe = programs.floating_jacobian_program(self.robot, self.frame(frame), reference, orders)
             signature = self.signature("jacobian", orders)
