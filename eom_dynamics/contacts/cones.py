@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Friction cones of points, and contact wrench cones of flat surfaces.
 
-A point contact transmits forces of the cone |f_t| <= mu f_n, a flat surface all sums of such forces at the corners of
-its polygon. Wrenches are (moment; force) in the frame of the contact, z along the normal, which points to the robot.
-Questions are answered for these exact cones, or for pyramids inside the friction cones, as programs that take linear
-constraints alone need them: the wrench cone is then polyhedral, spanned by the edges of the pyramids (generators), or
-cut out by half-spaces. S. Caron, Q.-C. Pham and Y. Nakamura, "Stability of surface contacts for humanoid robots:
-closed-form formulae of the contact wrench cone for rectangular support areas", ICRA 2015.
+A point contact transmits forces of the cone |f_t| <= mu f_n. A flat surface transmits all sums of such forces at the
+corners of its polygon. Wrenches are (moment; force) in the frame of the contact, z along the normal, which points to
+the robot. Margins are for these exact cones, or for pyramids inside the friction cones, as programs with linear
+constraints need them. The wrench cone is then polyhedral: spanned by the edges of the pyramids (generators), or bounded
+by half-spaces. S. Caron, Q.-C. Pham and Y. Nakamura, "Stability of surface contacts for humanoid robots: closed-form
+formulae of the contact wrench cone for rectangular support areas", ICRA 2015.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ class FrictionCone:
         object.__setattr__(self, "friction", positive(self.friction, "friction", ContactError))
 
     def contains(self, force: ArrayLike, faces: int | None = None, tolerance: float = 0.0) -> bool:
-        """Whether a force (3,) is inside the cone, or at most ``tolerance`` N beyond; see :meth:`margin`."""
+        """Check that a force (3,) is inside the cone, or at most ``tolerance`` N beyond; see :meth:`margin`."""
         return self.margin(force, faces) >= -real_array(tolerance, "tolerance", ()).item()
 
     def margin(self, force: ArrayLike, faces: int | None = None) -> float:
-        """Normal-force margin, N: by how much f_n may fall before the contact slips or opens; negative outside.
+        """Normal-force margin, N: possible decrease of f_n before the contact slips or opens; negative outside.
 
         Args:
             force: (3,), N.
-            faces: of a pyramid inside the cone; by default the cone itself.
+            faces: number of faces of a pyramid inside the cone; by default the cone itself.
         """
         f = real_array(force, "force", (3,))
         if faces is None:
@@ -75,25 +75,25 @@ class FrictionCone:
 
 
 def checked_faces(faces: int) -> int:
-    """A valid number of faces of a pyramid; ContactError if it is something else."""
+    """Valid number of pyramid faces; ContactError for anything else."""
     return count(faces, "faces", FEWEST_FACES, error=ContactError)
 
 
-# Of half-spaces with unit normals; Qhull splits a facet into simplices with almost equal ones.
+# Tolerance of half-spaces with unit normals; Qhull splits a facet into simplices with almost equal half-spaces.
 _DIGITS = 9
 
-# For their convex hull, which may have as many facets as the square of this.
+# Largest number of generators; their convex hull may have as many facets as the square of it.
 _MOST_GENERATORS = 512
 
 # Smallest relative width of a polygon.
 _FLAT = 1e-9
 
-# Of the barrier method: least weight of the barrier relative to the wrench; Newton decrement near a minimum, where the
-# weight decreases by a factor; and the most steps, of about 55 that are taken.
+# Barrier method: least weight of the barrier relative to the wrench; Newton decrement near a minimum, at which the
+# weight decreases by a factor; maximum number of steps (about 55 are needed).
 _ACCURACY, _NEAR, _DECREASE, _MOST_STEPS = 1e-13, 0.25, 0.02, 500
 
 
-# Of s_n² - |s_t|².
+# Metric of s_n² - |s_t|².
 _LORENTZ = np.array([-1.0, -1.0, 1.0])
 
 
@@ -134,7 +134,7 @@ class WrenchCone:
         """Rows A (h, 6) of the cone with pyramids at the corners, A w <= 0: the convex hull of the generators.
 
         Raises:
-            ContactError: ``faces`` is out of range, or they are too many for so many corners.
+            ContactError: ``faces`` is out of range, or too large for the number of corners.
         """
         faces = checked_faces(faces)
         total = faces * len(self._vertices)
@@ -146,17 +146,17 @@ class WrenchCone:
         return _hull_half_spaces(self._generators(self._vertices, faces).tobytes())
 
     def contains(self, wrench: ArrayLike, faces: int | None = None, tolerance: float = 0.0) -> bool:
-        """Whether a wrench (6,) is inside the cone, or at most ``tolerance`` N beyond; see :meth:`margin`."""
+        """Check that a wrench (6,) is inside the cone, or at most ``tolerance`` N beyond; see :meth:`margin`."""
         return self.margin(wrench, faces) >= -real_array(tolerance, "tolerance", ()).item()
 
     def margin(self, wrench: ArrayLike, faces: int | None = None) -> float:
         """Normal-force margin at the centre of the corners, N; negative outside.
 
-        By how much the normal force may fall, at the mean of the corners, before the contact slips, tilts or opens.
+        Possible decrease of the normal force at the mean of the corners before the contact slips, tilts or opens.
 
         Args:
             wrench: (6,), N m and N.
-            faces: of pyramids inside the friction cones of the corners; by default these cones themselves.
+            faces: number of faces of pyramids inside the corners' friction cones; by default the cones themselves.
         """
         w = real_array(wrench, "wrench", (6,))
         if faces is None:
@@ -173,15 +173,15 @@ class WrenchCone:
     def _largest_shift(self, wrench: Array) -> float:
         """Largest t, N, for which the wrench less t times :attr:`center_force` is in the exact cone.
 
-        By duality t is the least power of the wrench over motions of the polygon with unit normal velocity at the
-        centre, and with velocities s = G_i' y of the corners inside mu |s_t| <= s_n. A barrier method decreases the
-        power by damped Newton steps, which stay inside. S. Boyd and L. Vandenberghe, *Convex Optimization* (2004),
-        sections 9.6 and 11.6.
+        By duality, t is the least power of the wrench over motions y of the polygon with unit normal velocity at the
+        centre. The corner velocities s = G_i' y satisfy mu |s_t| <= s_n. A barrier method decreases the power by damped
+        Newton steps, which stay inside. S. Boyd and L. Vandenberghe, *Convex Optimization* (2004), sections 9.6 and
+        11.6.
         """
         center = np.mean(self.corners, axis=0)
-        # Triples (mu s_t; s_n) of all corners: S y + (0, 0, 1), for the motions y but the normal velocity.
+        # Triples (mu s_t; s_n) of all corners: S y + (0, 0, 1), for the motions y without the normal velocity.
         S = _grasp_matrix(self._vertices - center).T.reshape(-1, 3, 6) * [[self.friction], [self.friction], [1.0]]
-        # Orthonormal columns make the unit ball of x = R y fit inside the cones, whatever the size and the friction.
+        # Orthonormal columns make the unit ball of x = R y fit inside the cones, for any size and friction.
         Q, R = np.linalg.qr(S[:, :, :5].reshape(-1, 5))
         S, moment = Q.reshape(-1, 3, 5), wrench[:3] - np.cross([*center, 0.0], wrench[3:])
         w = np.linalg.solve(R.T, [*moment, *wrench[3:5]])
@@ -190,17 +190,17 @@ class WrenchCone:
         for _ in range(_MOST_STEPS):
             s = S @ x + [0.0, 0.0, 1.0]
             tangential = np.hypot(s[:, 0], s[:, 1])
-            room = (s[:, 2] - tangential) * (s[:, 2] + tangential)  # of the barrier -log(s_n² - mu² |s_t|²)
+            room = (s[:, 2] - tangential) * (s[:, 2] + tangential)  # argument of the barrier -log(s_n² - mu² |s_t|²)
             if not np.all((room > 0) & (s[:, 2] > 0)):
-                break  # by rounding, at the edge of a cone: the last motion inside is as near as can be computed
+                break  # rounding reached the edge of a cone: the last motion inside is the nearest computable
             best = x
             if weight <= least:
                 break
             size = np.sqrt(room)[:, np.newaxis]
             u = s * _LORENTZ / size
             gradient = w / weight - 2 * np.einsum("ka,kai->i", u / size, S)
-            # The Hessian of the barrier is 2/room S' (2 u u' - J) S, and 2 v v' - J the root of its middle: by the
-            # triangle of the root, motions are found whose corners are almost at the apex of their cones.
+            # The Hessian of the barrier is 2/room S' (2 u u' - J) S, and 2 v v' - J the root of its middle. The
+            # triangular factor of the root remains accurate for motions with corners almost at the apex of their cones.
             v = np.add(u, [0.0, 0.0, 1.0]) / np.sqrt(2 * (1 + u[:, 2:]))
             root = (2 * v[:, :, np.newaxis] * v[:, np.newaxis] - np.diag(_LORENTZ)) @ S
             triangle = np.linalg.qr((np.sqrt(2) * root / size[:, np.newaxis]).reshape(-1, 5), mode="r")
@@ -220,7 +220,7 @@ class WrenchCone:
 
     @cached_property
     def _vertices(self) -> Array:
-        """Corners (k, 2) of the convex hull: the others add nothing to the cone."""
+        """Corners (k, 2) of the convex hull; other corners add nothing to the cone."""
         centered = self.corners - np.mean(self.corners, axis=0)
         _, spread, axes = np.linalg.svd(centered, full_matrices=False)
         return self.corners[ConvexHull(centered @ axes.T / spread).vertices]
@@ -233,7 +233,7 @@ def _grasp_matrix(corners: Array) -> Array:
 
 @lru_cache(64)
 def _hull_half_spaces(generators: bytes) -> Array:
-    """Rows A (h, 6), A w <= 0, of the cone of generators with unit normal forces: the hull of a section of it."""
+    """Rows A (h, 6), A w <= 0, of the cone of generators with unit normal forces, from the hull of a section."""
     section = np.frombuffer(generators).reshape(-1, 6)
     scale = np.concatenate([np.max(np.abs(section), axis=0)[:5], [1.0]])
     equations = ConvexHull(section[:, :5] / scale[:5]).equations  # normal . x + offset <= 0

@@ -2,8 +2,8 @@
 """Point and surface contacts between a body of a robot and its surroundings, or another body.
 
 The frame of a contact is fixed to a body. Contact forces act on the robot at its origin; their z axis is the normal,
-which points to the robot. A contact that sticks admits no motion of a point (3 rows), or of a surface (6 rows). One
-that slides admits the tangential motion, and friction is part of the direction in which the remaining forces act:
+which points to the robot. A sticking contact admits no motion of a point (3 rows) or of a surface (6 rows). A sliding
+contact admits the tangential motion, and friction is part of the direction of the remaining forces:
 
     point:    f = f_n (-mu e; 1) for the unit direction e of sliding,
     surface:  moments m_x, m_y and force f_n remain; m_z = mu (m_x e_x + m_y e_y), since friction acts at the centre
@@ -26,7 +26,7 @@ from ..exceptions import ContactError
 from ..spelling import shown
 from .cones import FrictionCone, WrenchCone
 
-# Of rotation matrices and unit vectors.
+# Tolerance of rotation matrices and unit vectors.
 _ORTHONORMAL = 1e-9
 
 
@@ -36,12 +36,12 @@ class PointContact:
 
     Attributes:
         name: name of the contact.
-        frame: name of the frame of the robot that is in contact.
+        frame: name of the robot frame that is in contact.
         friction: coefficient of friction mu, positive.
-        pose: pose (4, 4) of the frame of the contact in that frame.
-        axes: rotation (3, 3) from the axes of the contact to those of the surroundings; its last column is the normal,
-            see :func:`axes_of_normal`. None for the axes of the frame of the contact, which move with it.
-        on: name of the other frame of the robot, for a contact with itself; None for the surroundings.
+        pose: pose (4, 4) of the contact frame in this robot frame.
+        axes: rotation (3, 3) from the contact axes to the axes of the surroundings. Its last column is the normal, see
+            :func:`axes_of_normal`. None selects the axes of the contact frame, which move with it.
+        on: name of the other robot frame, for contact of the robot with itself; None for the surroundings.
     """
 
     name: str
@@ -79,8 +79,8 @@ class SurfaceContact:
 
     Attributes:
         name, frame, friction, on: as for :class:`PointContact`.
-        corners: (m, 2), at least three, m, in the xy plane of the frame of the contact.
-        pose: pose (4, 4) of the frame of the contact in ``frame``; its z axis points to the robot.
+        corners: at least three corners (m, 2), m, in the xy plane of the contact frame.
+        pose: pose (4, 4) of the contact frame in ``frame``; its z axis points to the robot.
         axes: as for :class:`PointContact`, by default None.
     """
 
@@ -118,7 +118,7 @@ class SurfaceContact:
         return len(self.rows)
 
     def points(self) -> tuple[PointContact, ...]:
-        """Contacts of the corners, named after the surface: ``foot 0``, ``foot 1``, ….
+        """Point contacts at the corners, named after the surface: ``foot 0``, ``foot 1``, ….
 
         Their forces are redundant, so that only their sum is determined.
         """
@@ -140,7 +140,7 @@ Contact: TypeAlias = PointContact | SurfaceContact
 def axes_of_normal(normal: ArrayLike) -> Array:
     """Shortest rotation (3, 3) of the z axis onto a normal (3,) of any length.
 
-    Below the xy plane it is the shortest one from the -z axis, after half a turn about x.
+    For a normal below the xy plane: half a turn about x, then the shortest rotation of the -z axis.
 
     Raises:
         ContactError: the normal is zero.

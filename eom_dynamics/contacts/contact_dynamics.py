@@ -34,7 +34,7 @@ from .contact import Contact, PointContact, SurfaceContact
 
 _NAMES = "names of contacts, such as a dict"
 
-# m/s: a slower contact has no direction of sliding.
+# m/s; a slower contact has no direction of sliding.
 _STILL = 1e-9
 
 # Contact forces and their time derivatives.
@@ -47,8 +47,8 @@ class ContactSolution:
 
     Attributes:
         acceleration: nud (base + n,).
-        forces: force (3,) or wrench (6,) on the robot of each contact by name, in the contact's axes; N m, N. Of
-            least norm where contacts are redundant.
+        forces: force (3,) or wrench (6,) on the robot of each contact by name, in the contact's axes; N m, N. Redundant
+            contacts have the forces of least norm.
         rank: number of independent constraints.
         violation: largest entry of J_c nud + dJ_c/dt nu; zero up to rounding unless constraints contradict each other.
     """
@@ -65,8 +65,8 @@ class ContactEfforts:
 
     Attributes:
         tau: tau, taud, …, each (n,).
-        residual: wrench (6,) on the floating base that is missing for this motion, and its derivatives; zero where
-            forces and motion fit. Empty vectors of a fixed base.
+        residual: missing wrench (6,) on the floating base for this motion, and its derivatives; zero if forces and
+            motion are consistent. Empty vectors for a fixed base.
     """
 
     tau: tuple[Array, ...]
@@ -76,7 +76,7 @@ class ContactEfforts:
 class ContactDynamics:
     """Dynamics of a robot in contact.
 
-    The configuration is q (n,) of a fixed base, (pose, q) of a floating one; the rates nu are qd, or (V_0, qd).
+    The configuration is q (n,) for a fixed base, (pose, q) for a floating base; the rates nu are qd, or (V_0, qd).
 
     >>> import eom_dynamics as eom
     >>> robot = eom.load_robot("planar_2r")
@@ -86,7 +86,7 @@ class ContactDynamics:
     >>> answer = arm.forward_dynamics([0.3, -0.9], [0.0, 0.0], tau=[25.0, 14.0])
     >>> answer.rank, bool(abs(answer.acceleration).max() < 1e-12)  # it is held in its plane
     (2, True)
-    >>> round(arm.margins(answer.forces)["tip"], 1)  # N by which the normal force may fall before the tip slips
+    >>> round(arm.margins(answer.forces)["tip"], 1)  # N: possible decrease of the normal force before the tip slips
     27.7
 
     Attributes:
@@ -99,13 +99,12 @@ class ContactDynamics:
 
         Args:
             dynamics: a Robot, its Dynamics, or its FloatingBase.
-            contacts: contacts with different names; none is allowed.
+            contacts: contacts with different names; may be empty.
 
         Raises:
             TypeError: ``dynamics`` is something else.
             StateError: a frame does not exist.
-            ContactError: a name occurs twice, there is something else among the contacts, or a contact is one of a body
-                with itself.
+            ContactError: a name occurs twice, an item is not a contact, or a contact joins a body to itself.
         """
         self.contacts = tuple(sequence(contacts, "contacts", "contacts", error=ContactError))
         for contact in self.contacts:
@@ -117,13 +116,15 @@ class ContactDynamics:
             raise TypeError(f"contacts are those of a Robot, its Dynamics or FloatingBase, not of {shown(dynamics)}")
         self._dynamics: Any = Dynamics(dynamics) if isinstance(dynamics, Robot) else dynamics
         self.robot: Robot = self._dynamics.robot
-        # Number of rates that no joint drives, which come first.
+        # Number of leading rates that no joint drives.
         self._base = 6 if isinstance(dynamics, FloatingBase) else 0
-        own = dynamics if isinstance(dynamics, FloatingBase) else Kinematics(self.robot, backend=self._dynamics.backend)
-        self._kinematics: Any = own
+        kinematics = (
+            dynamics if isinstance(dynamics, FloatingBase) else Kinematics(self.robot, backend=self._dynamics.backend)
+        )
+        self._kinematics: Any = kinematics
         for contact in self.contacts:
-            body = own.frame(contact.frame).joint
-            if contact.on is not None and own.frame(contact.on).joint == body:
+            body = kinematics.frame(contact.frame).joint
+            if contact.on is not None and kinematics.frame(contact.on).joint == body:
                 raise ContactError(
                     f"{contact.name}: {contact.frame} and {contact.on} are on the same body, which cannot touch itself"
                 )
@@ -141,7 +142,7 @@ class ContactDynamics:
         return self.jacobian_derivatives(configuration)[0]
 
     def jacobian_derivatives(self, configuration: Any, *rates: ArrayLike) -> tuple[Array, ...]:
-        """Contact Jacobian and its time derivatives, as many as rates nu, nud, ….
+        """Contact Jacobian and a time derivative for each of the rates nu, nud, ….
 
         Raises:
             StateError: an argument has the wrong shape or is not finite.
@@ -150,7 +151,7 @@ class ContactDynamics:
         return tuple(self._jacobian(state, derivatives))
 
     def velocity(self, configuration: Any, *rates: ArrayLike) -> tuple[Array, ...]:
-        """Velocity J_c nu (size,) of the contacts and its time derivatives, one for each of nu, nud, ….
+        """Velocity J_c nu (size,) of the contacts and its time derivatives, a vector for each of nu, nud, ….
 
         Raises:
             StateError: as for :meth:`jacobian_derivatives`.
@@ -163,8 +164,8 @@ class ContactDynamics:
     def hessian(self, configuration: Any) -> Array:
         """Contact Hessian H (size, base + n, base + n): dJ_c/dt = H nu, and dJ_c/dt nu = nu' H nu for each row.
 
-        Of a point contact of a robot on a fixed base, rows are the second derivatives of the position of the point,
-        symmetric in the last two indices.
+        For a point contact and a fixed base, rows are the second derivatives of the point's position, symmetric in the
+        last two indices.
 
         Raises:
             StateError: the configuration has the wrong shape or is not finite.
@@ -174,7 +175,7 @@ class ContactDynamics:
         return np.stack([self._jacobian(state, [unit])[1] for unit in units], axis=-1)
 
     def bias_acceleration(self, configuration: Any, nu: ArrayLike) -> Array:
-        """Acceleration of the contacts (size,) at zero nud: dJ_c/dt nu, that is nu' H nu with :meth:`hessian`."""
+        """Acceleration of the contacts (size,) at zero nud: dJ_c/dt nu, equal to nu' H nu with :meth:`hessian`."""
         state, (rates,) = self._state(configuration, [nu])
         return self._jacobian(state, [rates])[1] @ rates
 
@@ -189,8 +190,8 @@ class ContactDynamics:
     ) -> ContactSolution:
         """Accelerations and contact forces under joint efforts.
 
-        While all contacts stick, the acceleration is the one that Gauss's principle of least constraint names: of all
-        nud with J_c nud + dJ_c/dt nu = 0 (or ``acceleration``) it minimises
+        While all contacts stick, the acceleration follows from Gauss's principle of least constraint: among all nud
+        with J_c nud + dJ_c/dt nu = 0 (or ``acceleration``), it minimises
 
             (nud - nud_free)' M (nud - nud_free),    M nud_free = S' tau - h,
 
@@ -202,14 +203,15 @@ class ContactDynamics:
             configuration: q, or (pose, q) of a floating base.
             nu: rates (base + n,), rad/s, m/s.
             tau: joint efforts (n,), N m or N.
-            acceleration: of the contacts (size,), in their axes, for example to correct a drift; by default zero.
-            sliding: names of sliding contacts, each with the direction (2,) of sliding along its x and y axes; None for
-                that of its velocity. Of a sliding contact only the normal acceleration (of a surface also the turning
-                about x and y) is that of ``acceleration``.
+            acceleration: acceleration (size,) of the contacts, in their axes, for example to correct drift; by default
+                zero.
+            sliding: names of sliding contacts, each with the direction (2,) of sliding along its x and y axes; None
+                takes the direction of its velocity. For a sliding contact, ``acceleration`` sets only the normal entry
+                (for a surface also the rotations about x and y).
 
         Raises:
-            StateError: an argument has the wrong shape or is not finite, a contact does not exist, or one that slides
-                does not move and has no direction.
+            StateError: an argument has the wrong shape or is not finite, a contact does not exist, or a sliding contact
+                without direction does not move.
             RobotDescriptionError: the mass matrix is not positive definite.
         """
         state, (rates,) = self._state(configuration, [nu])
@@ -233,11 +235,11 @@ class ContactDynamics:
         Args:
             configuration: as for :meth:`forward_dynamics`.
             rates: nu, nud, and for taud and taudd also nudd and nuddd.
-            forces: (f, fd, fdd) of contacts by name, on the robot and in the axes of the contact, each (3,) or (6,).
-                Omitted ones are zero.
+            forces: (f, fd, fdd) of contacts by name, on the robot and in the contact axes, each (3,) or (6,). Omitted
+                forces are zero.
 
         Returns:
-            tau, and as many time derivatives as there are rates beyond nud.
+            tau, and a time derivative for each rate beyond nud.
 
         Raises:
             StateError: an argument has the wrong shape or is not finite, or a contact does not exist.
@@ -256,14 +258,14 @@ class ContactDynamics:
         """Normal-force margin of each contact by name, N; negative if it slips, tilts or opens.
 
         Args:
-            forces: of contacts by name.
-            faces: of pyramids inside the friction cones; by default these cones themselves.
+            forces: contact forces by name.
+            faces: number of faces of pyramids inside the friction cones; by default the cones themselves.
 
         Raises:
             StateError: a contact does not exist, or a force has the wrong shape or is not finite.
         """
-        given = mapping(forces, "forces", _NAMES)
-        return {name: self._named(name).cone.margin(force, faces) for name, force in given.items()}
+        by_name = mapping(forces, "forces", _NAMES)
+        return {name: self._named(name).cone.margin(force, faces) for name, force in by_name.items()}
 
     def split(self, forces: ArrayLike) -> dict[str, Array]:
         """Contact forces by name, from a vector (size,)."""
@@ -290,7 +292,7 @@ class ContactDynamics:
         raise StateError(f"{self.robot.name} has no contact {shown(name)}; {hint(str(name), known)}")
 
     def _modes(self, sliding: Mapping[str, ArrayLike | None], velocity: Array) -> tuple[Array, Array]:
-        """Constraints P (k, size) of contacts that stick or slide, and forces D (k, size) of units of those left."""
+        """Constraints P (k, size) of sticking and sliding contacts, and D (k, size) per unit of remaining force."""
         for name in sliding:
             self._named(name)
         constraints: list[Array] = [np.zeros((0, 0))]
@@ -305,7 +307,7 @@ class ContactDynamics:
         return block_diag(*constraints), block_diag(*forces)
 
     def _state(self, configuration: Any, rates: Sequence[ArrayLike]) -> tuple[tuple[Array, ...], list[Array]]:
-        """(q,) or (pose, q), and rates nu, nud, …, as arrays; StateError for other shapes or numbers not finite."""
+        """(q,) or (pose, q), and rates nu, nud, …, as arrays; StateError for wrong shapes or non-finite numbers."""
         n, names = self.robot.n, RATE_NAMES if self._base else STATE_NAMES[1:]
         if not self._base:
             configuration = (configuration,)
@@ -317,7 +319,7 @@ class ContactDynamics:
         return (*pose, q), checked
 
     def _jacobian(self, state: tuple[Array, ...], rates: Sequence[Array]) -> Jet:
-        """Contact Jacobian and as many time derivatives as rates."""
+        """Contact Jacobian and a time derivative for each rate."""
         names = {name: None for contact in self.contacts for name in (contact.frame, contact.on) if name is not None}
         motions = {name: self._frame_motion(name, state, rates) for name in names}
         levels = [[np.zeros((0, self._base + self.robot.n))] for _ in range(len(rates) + 1)]
