@@ -5,8 +5,8 @@ A matrix K of all bodies, projected onto joint space, is J' K J. Since dJ/dt = -
 
     d/dt (J' K J) = J' (dK/dt - S' K - K S) J,
 
-so that the k-th derivative of the mass or Coriolis matrix is J' M_b[k] J or J' C_b[k] J, with the matrices that k such
-steps give. Equation numbers are those of A. Müller and S. Kumar (2021), see :mod:`.system`.
+so that the k-th derivative of the mass or Coriolis matrix is J' M_b[k] J or J' C_b[k] J, with the matrices after k such
+steps. Equation numbers refer to A. Müller and S. Kumar (2021), see :mod:`.system`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class BodyMatrices:
     def M_b_rates(self) -> tuple[Jet, ...]:
         """Time derivatives of M_b: ``M_b_rates[j][k]`` is the k-th of ``M_b[j]``.
 
-        ``M_b_rates[1][1]`` is that of M_b', equations (48), (49).
+        ``M_b_rates[1][1]`` is the time derivative of M_b', equations (48), (49).
         """
         constant = Jet([self.inertia] + [np.zeros_like(self.inertia)] * (len(self.S) - 1))
         return derivative_steps(constant, self.S)
@@ -59,8 +59,8 @@ class BodyMatrices:
     def C_b_rates(self) -> tuple[Jet, ...]:
         """Time derivatives of C_b: ``C_b_rates[j][k]`` is the k-th of ``C_b[j]``.
 
-        ``C_b_rates[0]`` has those of C_b itself, dC_b/dt of equation (40) and d²C_b/dt² of (56), (57), and
-        ``C_b_rates[1][1]`` is that of C_b', (54), (55).
+        ``C_b_rates[0]`` has the derivatives of C_b itself: dC_b/dt of equation (40) and d²C_b/dt² of (56), (57).
+        ``C_b_rates[1][1]`` is the time derivative of C_b', (54), (55).
         """
         return derivative_steps(CORIOLIS_FORMS[self.coriolis](self, self.M_b_rates[0]), self.S)
 
@@ -73,14 +73,14 @@ class BodyMatrices:
     def C_b(self) -> tuple[AnyArray, ...]:
         """Matrices (6N, 6N) with d^k C/dt^k = J' C_b[k] J: C_b (29), C_b' (39), C_b'' (53), …, of form ``coriolis``.
 
-        They are not the time derivatives of C_b, which are ``C_b_rates[0]``.
+        The time derivatives of C_b are others: ``C_b_rates[0]``.
         """
         return tuple(K[0] for K in self.C_b_rates)
 
     def projected(self, matrices: Sequence[AnyArray], right: AnyArray) -> tuple[AnyArray, ...]:
         """J' K right for each matrix K."""
-        left = self.J[0].T
-        return tuple(left @ K @ right for K in matrices)
+        transposed = self.J[0].T
+        return tuple(transposed @ K @ right for K in matrices)
 
 
 def derivative_step(K: Jet, S: Jet) -> Jet:
@@ -89,7 +89,7 @@ def derivative_step(K: Jet, S: Jet) -> Jet:
 
 
 def derivative_steps(K: Jet, S: Jet) -> tuple[Jet, ...]:
-    """The body-level matrix K and those of all derivatives of L' K R, by :func:`derivative_step`."""
+    """Body-level matrices of L' K R and of all its derivatives, by :func:`derivative_step`."""
     steps = [K]
     while len(steps[-1]) > 1:
         steps.append(derivative_step(steps[-1], S))
@@ -134,10 +134,10 @@ def _christoffel_form(body: BodyMatrices, M_b: Jet) -> Jet:
 def _wieber_form(body: BodyMatrices, M_b: Jet) -> Jet:
     """C_b of the sum of J_c' m dJ_c/dt + J_w' (I dJ_w/dt - [I w] J_w) over the bodies: linear in qd.
 
-    J_c qd is the velocity of the centre of mass along inertial axes, J_w qd the angular velocity w along those of the
-    body, I the inertia about the centre of mass. The matrix of Christoffel symbols has [I w] - tr(I) [w] / 2 in the
-    place of [I w]; w x w = 0. P.-B. Wieber, "Some comments on the structure of the dynamics of articulated motion"
-    (2006); S. Caron, "Equations of motion", section "Inertia matrix and Coriolis tensor".
+    J_c qd is the velocity of the centre of mass along inertial axes, J_w qd the angular velocity w along the body axes,
+    I the inertia about the centre of mass. The matrix of Christoffel symbols has [I w] - tr(I) [w] / 2 instead of [I
+    w]; w x w = 0. P.-B. Wieber, "Some comments on the structure of the dynamics of articulated motion" (2006); S.
+    Caron, "Equations of motion", section "Inertia matrix and Coriolis tensor".
     """
     traces = [_trace_about_center(M_b[0][i : i + 6, i : i + 6]) for i in range(0, len(M_b[0]), 6)]
     half = np.array([entry for trace in traces for entry in 3 * [trace / 2] + 3 * [0]])

@@ -9,8 +9,8 @@ Every term projects a body-level matrix K onto joint space, L' K R, where L and 
 
 Applied k times, this step (:func:`.derivative_step`) gives the k-th derivative of each term. Its first two applications
 are equations (35)-(60) of A. Müller and S. Kumar, "Closed form time derivatives of the equations of motion of rigid
-body systems", Multibody System Dynamics 53 (2021); all equation numbers are those of its preprint, arXiv:2507.11076.
-The body-level matrices themselves are :func:`.system_matrices`.
+body systems", Multibody System Dynamics 53 (2021); all equation numbers are from its preprint, arXiv:2507.11076.
+:func:`.system_matrices` returns the body-level matrices themselves.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class EquationsOfMotion:
     rates: tuple[AnyArray, ...]
 
     names: ClassVar[Sequence[str]] = STATE_NAMES
-    """Of the joint variables and their rates, in errors."""
+    """Names of the joint variables and their rates, for errors."""
 
     @classmethod
-    def stacked(cls, each: Sequence[Self]) -> Self:
-        """The terms of several states, with a leading axis N."""
-        terms = ([getattr(one, field.name) for one in each] for field in fields(cls))
+    def stacked(cls, equations: Sequence[Self]) -> Self:
+        """Terms of several states, with a leading axis N."""
+        terms = ([getattr(state, field.name) for state in equations] for field in fields(cls))
         return cls(*(tuple(map(np.stack, zip(*term, strict=True))) for term in terms))
 
     @property
@@ -94,8 +94,8 @@ def equations_of_motion(
 ) -> EquationsOfMotion:
     """M, C, Q_grav and Q_ext with their time derivatives: equations (27), (32), (34), (36)-(60).
 
-    First and second derivatives are equations (36) and (46), (47) of M, (38) and (52) of C; (43) is the first one of
-    Q_grav, (44) of Q_ext, and their second ones are terms of (45).
+    First and second derivatives are equations (36) and (46), (47) for M, (38) and (52) for C. The first derivatives of
+    Q_grav and Q_ext are (43) and (44); their second derivatives are terms of (45).
 
     Args:
         robot: the robot.
@@ -103,8 +103,8 @@ def equations_of_motion(
         rates: qd, qdd, …, as q, at least qd. m rates give m - 1 time derivatives of the matrices:
             (q, qd, qdd, qddd) gives M, dM/dt and d²M/dt².
         wrench: (W, Wd, …), the wrench (6,) that the robot exerts on its surroundings at its tool and its time
-            derivatives; moment first, in the tool's frame, N m and N. Omitted ones are zero. With k > 1 tools (k, 6);
-            for a batch each with a leading axis N or without.
+            derivatives; moment first, in the tool's frame, N m and N. Omitted derivatives are zero. With k > 1 tools
+            (k, 6); for a batch each with a leading axis N or without.
         coriolis: form of the Coriolis matrix; all have the same C qd. ``christoffel`` (Christoffel symbols; dM/dt - 2 C
             is skew-symmetric), ``skew`` (equations (61)-(64); dM/dt - 2 C is skew-symmetric), ``wieber`` (by Jacobians
             of the centres of mass; dM/dt - 2 C is skew-symmetric) or ``paper`` (equation (29)).
@@ -142,7 +142,7 @@ def of_batch(
     motion: Sequence[ArrayLike],
     wrench: Sequence[ArrayLike],
 ) -> EquationsOfMotion:
-    """Equations of motion of N states, with a leading axis N, by those of one state."""
+    """Equations of motion of N states, with a leading axis N, from a function for one state."""
     states = joint_vectors(robot.n, *motion, samples=(N,))
     at_tools = wrenches(wrench, None, robot.wrench_shape, (N,))
     states_of = [equations(*(x[i] for x in states), wrench=[W[i] for W in at_tools]) for i in range(N)]
@@ -159,7 +159,7 @@ def passive_forces(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> tupl
 
 
 def external_forces(body: BodyMatrices, W: Jet) -> tuple[AnyArray, ...]:
-    """Q_ext = J' W, equation (34), and its derivatives, the first of which is (44): each (n,).
+    """Q_ext = J' W, equation (34), and its derivatives (n,); the first is equation (44).
 
     Args:
         body: kinematics of the robot.

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The equations of motion of a floating base in closed form, with time derivatives of any order.
 
-With the body-fixed twist V0 of the base and nu = (V0, qd), the twists of all bodies, the base the first of them, are
-V = H nu, where
+With the body-fixed twist V0 of the base and nu = (V0, qd), the twists of all bodies (the base first) are V = H nu,
+where
 
     H = [ I  0 ]    dH/dt = -S H,    S = [ 0  0   ]
         [ U  J ]                         [ 0  S_J ]
 
-has the J, U and S of the fixed base (:mod:`.system`): S holds the joints alone. With H in the place of J, and b of the
-twists with the motion of the base, the terms are those of :mod:`.closed_form`,
+has the J, U and S of the fixed base (:mod:`.system`): S depends on the joints only. With H instead of J, and b of the
+twists including base motion, the terms are as in :mod:`.closed_form`,
 
     M(q) nud + C(q, nu) nu + Q_grav(C0, q) + Q_ext(q, t) = tau,
 
@@ -66,11 +66,11 @@ def floating_equations_of_motion(
 ) -> FloatingEquationsOfMotion:
     """M, C, Q_grav and Q_ext of a robot on a floating base, with their time derivatives.
 
-    ``efforts(next_rate)`` of the result are the wrench on the base and the joint efforts (6 + n,), with derivatives.
+    ``efforts(next_rate)`` of the result returns wrench on the base and joint efforts (6 + n,), with derivatives.
 
     Args:
-        robot: the robot; the inertia of its base is ``robot.base``, its gravity that in the inertial frame.
-        pose: of the base in the inertial frame, (4, 4) or (N, 4, 4), m. A batch is computed state by state.
+        robot: the robot; ``robot.base`` is the inertia of its base, its gravity is along the inertial axes.
+        pose: pose of the base in the inertial frame, (4, 4) or (N, 4, 4), m. A batch is computed state by state.
         q: joint variables (n,) or (N, n), rad or m.
         rates: nu, nud, …, each (6 + n,) or (N, 6 + n), at least nu. m rates give m - 1 time derivatives.
         wrench, coriolis: as for :func:`.equations_of_motion`. The form ``christoffel`` is linear in nu, and dM/dt - 2 C
@@ -96,7 +96,7 @@ def floating_equations_of_motion(
 def floating_states(
     function: str, robot: Robot, pose: ArrayLike, q: ArrayLike, rates: Sequence[ArrayLike]
 ) -> tuple[list[Array], tuple[int, ...]]:
-    """Pose, q, nu, nud, … of one state or a batch, and () or (N,); StateError by the name of a function."""
+    """Pose, q, nu, nud, … of one state or a batch, and () or (N,); a StateError names the function."""
     require_robot(robot)
     if not rates:
         raise StateError(f"{function} needs at least pose, q and nu")
@@ -127,7 +127,7 @@ def _equations(
 
 
 def floating_system(robot: Robot, q: AnyArray, rates: Sequence[AnyArray], coriolis: str = "paper") -> BodyMatrices:
-    """Matrices for joint variables ``q`` (n,) and the rates nu, nud, … (6 + n,), with H in place of J."""
+    """Matrices for joint variables ``q`` (n,) and the rates nu, nud, … (6 + n,), with H as J."""
     fixed = system_matrices(robot, q, *(rate[_TWIST:] for rate in rates))
     zero = np.zeros((_TWIST, _TWIST))
     top = np.eye(_TWIST, _TWIST + robot.n)
@@ -157,20 +157,20 @@ def gravity_acceleration(gravity: AnyArray, w: Jet) -> Jet:
 class CenterOfMassCoordinates:
     """Equations of motion in centre-of-mass coordinates, mass_matrix xid + coriolis_matrix xi + gravity = T'^-1 tau.
 
-    They make the mass matrix block-diagonal. In place of the twist V0 of the base stand the average angular velocity w
-    of the whole robot and the velocity cd of its centre of mass, both along the inertial axes:
+    They make the mass matrix block-diagonal. The twist V0 of the base is replaced by the average angular velocity w of
+    the whole robot and the velocity cd of its centre of mass, both along the inertial axes:
 
         xi = (w, cd, qd) = T nu,    h = (I_c w, m cd),    T_kin = (w' I_c w + m cd' cd + qd' M_q qd) / 2
 
-    with the centroidal momentum h and the inertia I_c of the robot about its centre of mass, as if its joints were
-    locked. This is König's theorem for a robot: its kinetic energy is that of the centre of mass, of the average
-    rotation, and of the joints relative to both. Gravity acts on the centre of mass alone.
+    with the centroidal momentum h and the inertia I_c of the robot about its centre of mass with locked joints. This is
+    König's theorem for a robot: its kinetic energy has three terms, for the centre of mass, the average rotation, and
+    the joints relative to both. Gravity acts on the centre of mass only.
 
     G. Garofalo, B. Henze, J. Englsberger, C. Ott, "On the inertially decoupled structure of the floating base robot
     dynamics", IFAC-PapersOnLine 48-1 (2015). The average angular velocity is in general not the rate of an orientation.
 
     Attributes:
-        T: (6 + n, 6 + n) or (N, 6 + n, 6 + n), from nu to xi = (w, cd, qd).
+        T: maps nu to xi = (w, cd, qd), (6 + n, 6 + n) or (N, 6 + n, 6 + n).
         Td: its time derivative: xid = T nud + Td nu.
         mass_matrix: T'^-1 M T^-1: the blocks I_c (3, 3), m times the identity (3, 3) and M_q (n, n) on its diagonal,
             zeros elsewhere up to rounding.
@@ -186,13 +186,13 @@ class CenterOfMassCoordinates:
 
 
 def center_of_mass_coordinates(M: Array, C: Array, gravity: Array, pose: Array, nu: Array) -> CenterOfMassCoordinates:
-    """Terms of a floating base in coordinates of the centre of mass.
+    """Terms of a floating base in centre-of-mass coordinates.
 
     Args:
         M: mass matrix (…, 6 + n, 6 + n), positive definite.
-        C: Coriolis matrix with dM/dt = C + C', as :meth:`.FloatingBase.coriolis_matrix` has it.
+        C: Coriolis matrix with dM/dt = C + C', as returned by :meth:`.FloatingBase.coriolis_matrix`.
         gravity: Q_grav (…, 6 + n).
-        pose: of the base in the inertial frame (…, 4, 4).
+        pose: pose of the base in the inertial frame (…, 4, 4).
         nu: (V0, qd) (…, 6 + n).
     """
     Md = C + np.swapaxes(C, -1, -2)

@@ -5,13 +5,13 @@ With c, R, m and I the centre of mass, rotation, mass and inertia about the cent
 
     M = sum of m J_c' J_c + J_w' I J_w,    Q_grav = -sum of m J_c' g,
 
-as in B. Siciliano et al., Robotics (2009), section 7.1.1. The column of joint i in J_w is its axis w_i, and in J_c the
-velocity that it gives the centre of mass. Of two joints on the way to a body, the one nearer to the base, a, turns what
-the other, b, does:
+as in B. Siciliano et al., Robotics (2009), section 7.1.1. The column of joint i in J_w is its axis w_i; in J_c it is
+the velocity of the centre of mass per joint rate. For two joints on the path to a body, rotation of joint a, nearer to
+the base, rotates the columns of joint b:
 
     d(J_c)_b / dq_a = d(J_c)_a / dq_b = w_a x (J_c)_b,    d(w_b) / dq_a = w_a x w_b,    d(w_a) / dq_b = 0.
 
-This route shares only the poses of the bodies with the others.
+This route shares only the body poses with the other routes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def center_of_mass_jacobians(robot: Robot, q: ArrayLike) -> list[BodyJacobians]:
         q: joint variables (n,), rad or m.
 
     Raises:
-        StateError: q has the wrong shape or is not finite. So raise all functions here.
+        StateError: q has the wrong shape or is not finite. This holds for all functions here.
     """
     E, _ = robot.coupling
     return [
@@ -64,7 +64,7 @@ def center_of_mass_jacobians(robot: Robot, q: ArrayLike) -> list[BodyJacobians]:
 
 
 def mass_matrix_from_jacobians(robot: Robot, q: ArrayLike) -> AnyArray:
-    """M (n, n), sum of m J_c' J_c + J_w' I J_w."""
+    """Mass matrix M (n, n), sum of m J_c' J_c + J_w' I J_w."""
     return sum(
         body.mass * body.linear.T @ body.linear + body.angular.T @ body.inertia @ body.angular
         for body in center_of_mass_jacobians(robot, q)
@@ -72,7 +72,7 @@ def mass_matrix_from_jacobians(robot: Robot, q: ArrayLike) -> AnyArray:
 
 
 def gravity_from_jacobians(robot: Robot, q: ArrayLike) -> AnyArray:
-    """Q_grav (n,), minus the sum of m J_c' g, and the efforts against constant loads and parallel springs."""
+    """Q_grav (n,): minus the sum of m J_c' g, plus the efforts against constant loads and parallel springs."""
     (q,) = joint_vectors(robot.n, q)
     (passive,) = passive_forces(robot, q, [q])
     return passive - sum(body.mass * body.linear.T for body in center_of_mass_jacobians(robot, q)) @ robot.gravity
@@ -81,8 +81,8 @@ def gravity_from_jacobians(robot: Robot, q: ArrayLike) -> AnyArray:
 def coriolis_tensor_from_jacobians(robot: Robot, q: ArrayLike) -> AnyArray:
     """Christoffel symbols c_ijk (n, n, n), from the partial derivatives of the Jacobians with respect to q.
 
-    dM_ij/dq_k is the sum of m (dJ_c'/dq_k J_c + J_c' dJ_c/dq_k) and the same of J_w and I, where
-    dI/dq_k = [w_k] I - I [w_k].
+    dM_ij/dq_k is the sum of m (dJ_c'/dq_k J_c + J_c' dJ_c/dq_k) and the same terms of J_w and I, with dI/dq_k = [w_k] I
+    - I [w_k].
     """
     E, _ = robot.coupling
     total: AnyArray = np.zeros((len(E),) * 3)
@@ -132,14 +132,15 @@ def coriolis_tensor(robot: Robot, q: ArrayLike, route: str = "kernel") -> AnyArr
 
         c_ijk = (dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i) / 2,    C_ij = sum over k of c_ijk qd_k
 
-    The slice c_i of joint i is the matrix C_k of A. De Luca, Robotics 2, slide "Robot dynamic model", whose quadratic
-    form is the velocity term: (C qd)_i = qd' c_i qd. :meth:`eom_dynamics.Dynamics.coriolis_tensor` is the compiled one.
+    The slice c_i of joint i is the matrix C_k of A. De Luca, Robotics 2, slide "Robot dynamic model". Its quadratic
+    form is the velocity term: (C qd)_i = qd' c_i qd. :meth:`eom_dynamics.Dynamics.coriolis_tensor` is the compiled
+    version.
 
     Args:
         robot: the robot.
         q: joint variables (n,), rad or m.
         route: ``kernel`` (the Coriolis matrix for unit velocities), ``mass_matrix`` (partial derivatives of M) or
-            ``jacobians`` (partial derivatives of the Jacobians of the bodies). None uses finite differences.
+            ``jacobians`` (partial derivatives of the body Jacobians). No route uses finite differences.
 
     Raises:
         StateError: q has the wrong shape or is not finite, or the route is unknown.

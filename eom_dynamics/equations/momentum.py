@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spatial momentum of a robot and its time derivatives of any order, on a fixed and on a floating base.
 
-With the twists V = J qd of all bodies and the map U from a twist of the base to those of the bodies, the momentum
-(angular; linear) of all bodies in the frame of the base is
+With the twists V = J qd of all bodies and the map U from a base twist to body twists, the momentum (angular; linear) of
+all bodies in the base frame is
 
     h = U' M_b V,
 
 and its time derivatives follow by Leibniz' rule on U, V and dU/dt = -S U (:mod:`.system`). On a floating base with the
-twist V0, U and V are those of :mod:`.floating_base`, and each derivative along inertial axes is a step
+twist V0, U and V are as in :mod:`.floating_base`, and each derivative along inertial axes is a step
 
     d/dt (T h) = T (dh/dt - ad_V0' h),    T = Ad' of the inverse of the base's pose.
 
-The momentum changes by the external wrenches alone: a robot is dynamically balanced, it loads its base with no wrench
-but its constant weight, where all derivatives of its momentum are zero. V. van der Wijk et al., Int. J. Robotics
-Research 32 (2013); Y. Wu and C. M. Gosselin, Int. J. Robotics Research 23 (2004).
+Only external wrenches change the momentum. A robot with zero derivatives of its momentum is dynamically balanced: it
+loads its base with its constant weight only. V. van der Wijk et al., Int. J. Robotics Research 32 (2013); Y. Wu and C.
+M. Gosselin, Int. J. Robotics Research 23 (2004).
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ ABOUT = ("origin", "center_of_mass")
 def spatial_momentum(robot: Robot, q: ArrayLike, *rates: ArrayLike, about: str = "origin") -> tuple[AnyArray, ...]:
     """Spatial momentum of a robot on a fixed base, and its time derivatives.
 
-    (angular; linear) of all bodies, along the axes of the base frame, which is inertial; N m s and N s, and per s, s².
-    Its rate is the sum of all external wrenches on the bodies: of the base, gravity and the surroundings.
+    Momentum (angular; linear) of all bodies, along the axes of the inertial base frame; N m s and N s, and per s, s².
+    Its rate is the sum of all external wrenches on the bodies, from base, gravity and surroundings.
 
     Args:
         robot: the robot.
         q: joint variables (n,) or (N, n), rad or m. A batch is computed state by state.
         rates: qd, qdd, …, as q, at least qd. m rates give m - 1 time derivatives of the momentum.
-        about: reference point of the angular part: ``origin`` of the base frame, or ``center_of_mass`` of the robot,
-            which moves.
+        about: reference point of the angular part: ``origin`` of the base frame, or the moving ``center_of_mass`` of
+            the robot.
 
     Returns:
         h, hd, hdd, …: each (6,) or (N, 6).
@@ -82,12 +82,12 @@ def floating_spatial_momentum(
 ) -> tuple[AnyArray, ...]:
     """Spatial momentum of a robot on a floating base, and its time derivatives.
 
-    (angular; linear) of the base and all bodies, along the axes of the inertial frame; N m s and N s, and per s, s².
-    Its rate is the sum of all external wrenches: of gravity, of contacts, and of what holds the base.
+    Momentum (angular; linear) of the base and all bodies, along inertial axes; N m s and N s, and per s, s². Its rate
+    is the sum of all external wrenches: gravity, contacts, and the support of the base.
 
     Args:
         robot: the robot; the inertia of its base is ``robot.base``.
-        pose: of the base in the inertial frame, (4, 4) or (N, 4, 4), m. A batch is computed state by state.
+        pose: pose of the base in the inertial frame, (4, 4) or (N, 4, 4), m. A batch is computed state by state.
         q: joint variables (n,) or (N, n), rad or m.
         rates: nu, nud, …, each (6 + n,) or (N, 6 + n), at least nu. m rates give m - 1 time derivatives.
         about: reference point of the angular part: ``origin`` of the inertial frame, or ``center_of_mass`` of the
@@ -128,7 +128,7 @@ def _about_center(
     robot: Robot, body: BodyMatrices, pose: AnyArray, momentum: Sequence[AnyArray]
 ) -> tuple[AnyArray, ...]:
     """The momentum about the centre of mass c: its angular part minus c x p, with dc/dt = p / m."""
-    M = body.U[0].T @ body.inertia @ body.U[0]  # inertia of the whole robot as it is, in the frame of the base
+    M = body.U[0].T @ body.inertia @ body.U[0]  # inertia of the whole robot in this configuration, in the base frame
     mass = M[5, 5]
     if mass == 0:
         raise RobotDescriptionError(f"{robot.name} has no mass, and thus no centre of mass")
@@ -138,5 +138,5 @@ def _about_center(
     return tuple(np.concatenate([h[:3] - leibniz(center, p, k, np.cross), h[3:]]) for k, h in enumerate(momentum))
 
 
-def _stacked(each: Sequence[tuple[AnyArray, ...]]) -> tuple[AnyArray, ...]:
-    return tuple(map(np.stack, zip(*each, strict=True)))
+def _stacked(momenta: Sequence[tuple[AnyArray, ...]]) -> tuple[AnyArray, ...]:
+    return tuple(map(np.stack, zip(*momenta, strict=True)))

@@ -40,18 +40,18 @@ class RigidBody:
 
     @cached_property
     def inertia_matrix(self) -> Array:
-        """M (6, 6), equation (31) of Müller and Kumar; block-diagonal where the origin is the centre of mass."""
+        """Inertia matrix M (6, 6), equation (31) of Müller and Kumar; block-diagonal about the centre of mass."""
         body = self.inertial
         return spatial_inertia(body.mass, body.center_of_mass, body.about_origin)
 
     def about_center_of_mass(self) -> RigidBody:
-        """The same body in the frame at its centre of mass, along the same axes."""
+        """This body in the frame at its centre of mass, along the same axes."""
         return self.seen_from(lie.pose(np.eye(3), self.inertial.center_of_mass))
 
     def seen_from(self, frame: Array) -> RigidBody:
-        """The same body expressed in another frame fixed to it, with this pose (4, 4) in the present one.
+        """This body in another frame fixed to it, with the pose (4, 4) ``frame`` in the present frame.
 
-        There the inertia matrix is Ad' M Ad with Ad of this pose (Steiner's theorem is a part of it). A twist there is
+        The inertia matrix becomes Ad' M Ad with Ad of this pose (which includes Steiner's theorem). A twist becomes
         ``lie.body_twist(frame, V)``, a wrench ``lie.body_wrench(frame, F)``.
 
         Raises:
@@ -86,12 +86,12 @@ class RigidBody:
         return np.asarray(Vd, dtype=float)
 
     def kinetic_energy(self, V: ArrayLike) -> Array:
-        """V' M V / 2, J: () or (…)."""
+        """Kinetic energy V' M V / 2, J: () or (…)."""
         V = _vectors(V, "V")
         return np.asarray(0.5 * np.sum(V * times(self.inertia_matrix, V), axis=-1))
 
     def power(self, V: ArrayLike, F: ArrayLike) -> Array:
-        """V' F, W: () or (…). With the wrench of all forces on the body, the rate of its kinetic energy."""
+        """Power V' F, W: () or (…). With the wrench of all forces on the body, the rate of its kinetic energy."""
         V, F = _pair(V, "V", F, "F")
         return np.asarray(np.sum(V * F, axis=-1))
 
@@ -109,8 +109,8 @@ def newton_euler(
         mass: m, kg.
         inertia: I (3, 3) about the centre of mass, kg m², along axes fixed to the body.
         w, wd: angular velocity (…, 3), rad/s, and its time derivative, along the same axes.
-        acceleration: a (…, 3) of the centre of mass, m/s², along any axes, which are then those of the force. It is
-            the second derivative of its position, not the linear part of the derivative of a body twist.
+        acceleration: a (…, 3) of the centre of mass, m/s², along any axes; the force is along the same axes. It is the
+            second derivative of the position, not the linear part of the derivative of a body twist.
 
     Raises:
         StateError: an argument has the wrong shape or is not finite.
@@ -121,7 +121,7 @@ def newton_euler(
 
 
 def _pair(x: ArrayLike, x_name: str, y: ArrayLike, y_name: str, size: int = 6) -> tuple[Array, Array]:
-    """Two arrays of vectors whose leading shapes go together."""
+    """Two arrays of vectors with compatible leading shapes."""
     first, second = _vectors(x, x_name, size), _vectors(y, y_name, size)
     try:
         np.broadcast_shapes(first.shape, second.shape)

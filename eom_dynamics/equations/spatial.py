@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The equations of motion in closed form in spatial twists, with time derivatives of any order.
 
-Twists of all bodies along the axes of the base, with the velocity of a point at its origin, add up along the tree:
-V = J qd and J = L Y with the joint screws Y_i = Ad X_i, and L of ones from each body to those that it carries. With
-b = diag(ad_V) and the inertias M_s of the bodies in the base frame,
+Twists of all bodies along the base axes, with the velocity of a point at the base origin, add up along the tree: V = J
+qd and J = L Y. Y_i = Ad X_i are the joint screws; L has identity blocks from each body to its descendants. With b =
+diag(ad_V) and the inertias M_s of the bodies in the base frame,
 
     dY/dt = b Y,    dM_s/dt = -b' M_s - M_s b,
 
@@ -12,7 +12,7 @@ and every time derivative is Leibniz' rule:
     M = J' M_s J,    C = J' (M_s dJ/dt - b' M_s J),    Q_grav = J' M_s (0; -g),    Q_ext = J' W_s.
 
 A. Müller and S. Kumar, "Closed form time derivatives of the equations of motion of rigid body systems", Multibody
-System Dynamics 53 (2021), section 2.1, leave this form open; theirs, in body-fixed twists, is :mod:`.closed_form`.
+System Dynamics 53 (2021), section 2.1, leave this form open; :mod:`.closed_form` has their form, in body-fixed twists.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def spatial_equations_of_motion(
 ) -> EquationsOfMotion:
     """M, C, Q_grav and Q_ext in spatial twists, with their time derivatives.
 
-    Arguments, errors and the result are those of :func:`.equations_of_motion`; C is that of its form ``skew``.
+    Arguments, errors and result as in :func:`.equations_of_motion`; C has the form ``skew``.
     """
     require_robot(robot)
     if not rates:
@@ -62,7 +62,7 @@ def spatial_equations_of_motion(
 
 
 def lift(robot: Robot) -> AnyArray:
-    """Acceleration (0; -g) of the base, which in the base frame is that of all bodies (6N,)."""
+    """Acceleration (0; -g) of the base, equal for all bodies (6N,) in the base frame."""
     return np.tile(np.concatenate([np.zeros(3, dtype=int), -robot.gravity]), len(robot.joints))
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Block matrices of all bodies in stacked body-fixed twists, A, X, a, S, J, U, M_b and C_b, and their time derivatives.
 
-Equation numbers refer to A. Müller and S. Kumar, "Closed form time derivatives of the equations of motion of rigid
-body systems", Multibody System Dynamics 53 (2021), as numbered in the preprint, arXiv:2507.11076. The paper has first
-and second derivatives; with S = A a, those of any order follow from
+Equation numbers refer to A. Müller and S. Kumar, "Closed form time derivatives of the equations of motion of rigid body
+systems", Multibody System Dynamics 53 (2021), as numbered in the preprint, arXiv:2507.11076. The paper has first and
+second derivatives; with S = A a, derivatives of any order follow from
 
     dA/dt = S - S A,    dJ/dt = -S J,    dU/dt = -S U.
 """
@@ -31,12 +31,13 @@ class SystemMatrices(BodyMatrices):
     """Block matrices of a robot with N bodies and n independent joint variables in one state, named as in the paper.
 
     A, a, S, J, U, V and b are jets: index k is the k-th time derivative, A[1] is dA/dt. M_b and C_b are the matrices
-    between two Jacobians in the k-th derivatives of M and C, and :attr:`M_b_rates`, :attr:`C_b_rates` their own time
-    derivatives; they are computed when they are first read.
+    between two Jacobians in the k-th derivatives of M and C; :attr:`M_b_rates` and :attr:`C_b_rates` are their time
+    derivatives. They are computed when first read.
 
     Attributes:
         A: (6N, 6N), Ad from body j to body i at block (i, j), equation (17); its rate is equation (26).
-        X: joint screws (6N, n), constant, equation (17); mimic joints have the screws of theirs times their ratios.
+        X: joint screws (6N, n), constant, equation (17). A mimic joint's screw, times its ratio, is in the column of
+            its leader.
         a: block-diagonal matrix of qd_i ad_X_i (6N, 6N), equation (20).
         D: (6N, 6N), Ad of each step at block (i, parent of i), equation (24); A = (I - D)^-1, equation (23).
         S: A a (6N, 6N), equations (17), (20); all time derivatives follow from it.
@@ -108,7 +109,7 @@ def screw_matrix(robot: Robot) -> AnyArray:
 def tool_matrix(robot: Robot, *, with_base: bool = False) -> AnyArray:
     """Constant matrix (6N, 6 × number of tools) that maps wrenches at the tools to wrenches of the bodies.
 
-    With six rows of the base before the others on request.
+    On request, six rows of the base come first.
     """
     dtype = np.result_type(float, *(tool.pose for tool in robot.tools))
     T = np.zeros((6 * len(robot.joints) + 6, 6 * len(robot.tools)), dtype=dtype)
@@ -123,7 +124,7 @@ def inertia_matrix(robot: Robot) -> AnyArray:
 
 
 def joint_steps(robot: Robot, q: AnyArray) -> list[AnyArray]:
-    """Ad (6, 6) of each joint, which maps twists from the parent's frame to the body's, for joint variables (n,)."""
+    """Ad (6, 6) of each joint, from the parent's frame to the body's frame, for joint variables (n,)."""
     E, e = robot.coupling
     return [
         lie.Ad(lie.inverse(joint.reference_pose @ lie.exp(joint.screw, x)))
@@ -132,7 +133,7 @@ def joint_steps(robot: Robot, q: AnyArray) -> list[AnyArray]:
 
 
 def parent_matrix(robot: Robot, steps: Sequence[AnyArray]) -> AnyArray:
-    """D (6N, 6N) of A = (I - D)^-1, equation (24): each of the steps at block (i, parent of i)."""
+    """D (6N, 6N) of A = (I - D)^-1, equation (24): the step of body i at block (i, parent of i)."""
     D = np.zeros((6 * len(robot.joints), 6 * len(robot.joints)), dtype=steps[0].dtype)
     for i, joint in enumerate(robot.joints):
         if joint.parent >= 0:
@@ -154,7 +155,7 @@ def ancestors(robot: Robot, steps: Sequence[AnyArray]) -> AnyArray:
 
 
 def base_matrix(robot: Robot, steps: Sequence[AnyArray]) -> AnyArray:
-    """(6N, 6): maps a twist of the base to the bodies that are attached to it."""
+    """Map (6N, 6) from a base twist to the bodies attached to the base."""
     rows = np.zeros((6 * len(robot.joints), 6), dtype=steps[0].dtype)
     for i, joint in enumerate(robot.joints):
         if joint.parent < 0:
@@ -172,7 +173,7 @@ def _transport(A0: AnyArray, a: Jet) -> tuple[Jet, Jet]:
 
 
 def _rates_by(S: Jet, value: AnyArray) -> Jet:
-    """Jet of a matrix whose rate is -S times itself: J, equation (19), and U."""
+    """Jet of a matrix with rate -S times itself: J, equation (19), and U."""
     derivatives = [value]
     for k in range(len(S) - 1):
         derivatives.append(-leibniz(S, derivatives, k))

@@ -11,11 +11,11 @@ stacked into vectors (6N,):
 
 and with the efforts of constant loads and parallel springs added to tau.
 
-W holds the steps from parent to child, A the joint screws, G the body inertias; [ad_x] is block-diagonal. F is the
-wrench that each body gets from its parent. L is the A of Müller and Kumar, W their D, and L A their J. Since a twist
-has no bracket with itself, [ad_{A qd}] (W V + V_base) = [ad_{A qd}] V, and L [ad_{A qd}] is their S.
+W holds the steps from parent to child, A the joint screws, G the body inertias; [ad_x] is block-diagonal. F stacks the
+wrenches on the bodies from their parents. L is the A of Müller and Kumar, W their D, and L A their J. Since the bracket
+of a twist with itself is zero, [ad_{A qd}] (W V + V_base) = [ad_{A qd}] V, and L [ad_{A qd}] is their S.
 
-Every line is as in the book; :func:`eom_dynamics.equations_of_motion` has time derivatives of the terms, and
+The equations follow the book line by line. :func:`eom_dynamics.equations_of_motion` adds time derivatives of the terms;
 :class:`eom_dynamics.Dynamics` computes them fast.
 """
 
@@ -43,15 +43,15 @@ class SystemForm:
     tau = M qdd + c + g + Q_ext + passive.
 
     Attributes:
-        A: joint screws (6N, n); mimic joints have the screws of theirs times their ratios.
+        A: joint screws (6N, n). A mimic joint's screw, times its ratio, is in the column of its leader.
         W: (6N, 6N), Ad of each step at block (i, parent of i).
-        L: (I - W)^-1 (6N, 6N), from each body to those that it carries.
+        L: (I - W)^-1 (6N, 6N), from each body to its descendants.
         G: block-diagonal matrix of the body inertias (6N, 6N).
-        V_base: twist of the base (6N,), in the rows of the bodies that are attached to it.
-        Vd_base: its time derivative minus gravity, likewise.
+        V_base: twist of the base (6N,), in the rows of the bodies attached to it.
+        Vd_base: its time derivative minus gravity, in the same rows.
         V: body twists (6N,).
         Vd: their time derivatives minus gravity (6N,).
-        F: wrenches (6N,) that the bodies get from their parents, each in its body's frame.
+        F: wrenches (6N,) on the bodies from their parents, each in its body's frame.
         F_tip: wrenches (6N,) that the bodies exert on the surroundings.
         passive: efforts (n,) against constant loads and parallel springs of joints.
         qd, tau: joint rates and efforts (n,).
@@ -79,7 +79,7 @@ class SystemForm:
 
     @property
     def C(self) -> AnyArray:
-        """Coriolis matrix (n, n), -A' L' (G L [ad_{A qd}] W + [ad_V]' G) L A; C qd = c where the base is not moving.
+        """Coriolis matrix (n, n), -A' L' (G L [ad_{A qd}] W + [ad_V]' G) L A; C qd = c for a base at rest.
 
         Md - 2 C is not skew-symmetric.
         """
@@ -102,7 +102,7 @@ class SystemForm:
         return self.A.T @ self.L.T @ self.F_tip
 
     def _velocity_terms(self) -> AnyArray:
-        """(n, 6N): maps V to the efforts of velocities, without those of V_base in dV/dt."""
+        """Map (n, 6N) from V to velocity-dependent efforts, without the terms of V_base in dV/dt."""
         coupling = self.G @ self.L @ ad_blocks(self.A @ self.qd) @ self.W + ad_blocks(self.V).T @ self.G
         return -self.A.T @ self.L.T @ coupling
 
@@ -123,12 +123,12 @@ def system_form(
         robot: the robot.
         q: joint variables (n,), rad or m.
         qd, qdd: joint rates and accelerations (n,); zero if omitted.
-        base_twist: twist (6,) of the base in its own frame; it rests by default.
+        base_twist: twist (6,) of the base in its own frame; zero by default.
         base_acceleration: time derivative (6,) of this twist.
         wrench: (W,), the wrench (6,) that the robot exerts on its surroundings at its tool, moment first, in the tool's
             frame, N m and N; with k > 1 tools (k, 6).
 
-    Gravity is the robot's, along the axes of the base as it is: turn it where the base turns.
+    Gravity is ``robot.gravity``, along the present base axes: rotate it if the base rotates.
 
     Raises:
         StateError: a vector has the wrong shape or is not finite.
