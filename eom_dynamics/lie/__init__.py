@@ -4,11 +4,11 @@
 Twists and screws are 6-vectors (angular; linear), wrenches are (moment; force). A pose ``C`` is the 4 x 4 matrix that
 maps coordinates in the moving frame to coordinates in the reference frame.
 
-The functions take one vector or matrix, a batch with leading axes, or object arrays, so that the same lines run over
-symbols, too (SymPy, CasADi or anything with ``+ - * sin() cos()``). What measures an angle (``log``, the Jacobians of
-the exponential, conversions of rotations) takes numbers only. Equation numbers refer to A. Müller and S. Kumar, "Closed
-form time derivatives of the equations of motion of rigid body systems", Multibody System Dynamics 53 (2021), as
-numbered in the preprint, arXiv:2507.11076.
+The functions take a vector or matrix, a batch with leading axes, or object arrays. Thus the same lines run over
+symbols, too (SymPy, CasADi or anything with ``+ - * sin() cos()``). Functions that measure an angle (``log``, the
+Jacobians of the exponential, conversions of rotations) accept numbers only. Equation numbers refer to A. Müller and S.
+Kumar, "Closed form time derivatives of the equations of motion of rigid body systems", Multibody System Dynamics 53
+(2021), as numbered in the preprint, arXiv:2507.11076.
 """
 
 from .exponential import exp, left_jacobian, left_jacobian_inverse, log, right_jacobian, right_jacobian_inverse

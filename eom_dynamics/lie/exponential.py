@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exponential map of SE(3), its inverse, and its Jacobians.
 
-With C(t) = exp(x(t)), the twist in the reference frame is J(x) dx/dt, J the left Jacobian, and in the moving frame
-J(-x) dx/dt, J(-x) the right one. As functions of A = ad(x),
+With C(t) = exp(x(t)), the twist is J(x) dx/dt in the reference frame and J(-x) dx/dt in the moving frame. J(x) is the
+left Jacobian, J(-x) the right Jacobian. As functions of A = ad(x),
 
     J = (exp(A) - 1) / A = sum over k of A^k / (k + 1)!,    1 / J = sum over k of B_k A^k / k!
 
-with the Bernoulli numbers B_k. Since A⁵ = -2 a² A³ - a⁴ A with the angle a, each is a polynomial of degree four in A:
+with the Bernoulli numbers B_k. Since A⁵ = -2 a² A³ - a⁴ A with the angle a, both are polynomials of degree four in A:
 J. M. Selig, "Geometric Fundamentals of Robotics", 2005; F. Bullo and R. M. Murray, "Proportional derivative (PD)
-control on the Euclidean group", ECC 1995. Small angles need the series, since the closed form cancels.
+control on the Euclidean group", ECC 1995. Small angles need the series, since the closed form suffers cancellation.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def exp(screw: ArrayLike, q: Any = 1) -> AnyArray:
     X = np.asarray(screw)
     e, m = X[..., :3], X[..., 3:]
     if X.dtype != object:
-        # With a unit vector, R and p lose no digits, however small the angle. Screws of joints have one up to rounding.
+        # With a unit vector, R and p lose no digits at small angles. The axis of a joint screw is a unit vector up to
+        # rounding.
         length = np.linalg.norm(e, axis=-1)
         length = np.where((length == 0) | (np.abs(length - 1) < 4e-16), 1.0, length)
         if np.any(length != 1):
@@ -61,9 +62,9 @@ def exp(screw: ArrayLike, q: Any = 1) -> AnyArray:
 
 
 def log(C: ArrayLike) -> Array:
-    """Logarithm of a pose (…, 4, 4): the twist (…, 6) whose exponential it is, with an angle of at most pi.
+    """Logarithm of a pose (…, 4, 4): twist (…, 6) with this exponential and an angle of at most pi.
 
-    A rotation by pi has two of them, with opposite axes; the result is either.
+    A rotation by pi has two logarithms, with opposite axes; either may be returned.
 
     >>> log(exp([0.0, 0.3, 0.0, 0.1, 0.0, 0.2])).round(6).tolist()
     [0.0, 0.3, 0.0, 0.1, 0.0, 0.2]
@@ -89,7 +90,7 @@ def _sine_and_versine(q: AnyArray) -> tuple[AnyArray, AnyArray]:
     return s, np.asarray(1 - c)
 
 
-# Terms of the series: the last one of the inverse, (1 / 2 pi)^25, is below rounding for angles up to 1 rad.
+# Terms of the series: the last term of the inverse, (1 / 2 pi)^25, is below rounding for angles up to 1 rad.
 _TERMS = 26
 
 
@@ -119,7 +120,7 @@ def _polynomial(twist: ArrayLike, closed: Callable[[Array], list[Array]], series
     angle = np.linalg.norm(x[..., :3], axis=-1)
     small = angle < 1
     z = np.minimum(angle, 1.0) ** 2
-    near_zero = [np.polynomial.polynomial.polyval(z, each) for each in series]
+    near_zero = [np.polynomial.polynomial.polyval(z, coefficients) for coefficients in series]
     A = ad(x)
     total = np.zeros_like(A)
     for near, far in zip(reversed(near_zero), reversed(closed(np.where(small, 1.0, angle))), strict=True):

@@ -44,9 +44,9 @@ class ScrewAxis(NamedTuple):
 
     Attributes:
         axis: unit vector (…, 3).
-        point: of the axis, nearest to the origin, (…, 3), m; zero for a translation.
+        point: point (…, 3) of the axis nearest to the origin, m; zero for a translation.
         pitch: advance per angle (…), m/rad; infinite for a translation.
-        rate: angular velocity about the axis (…), rad/s; for a translation the velocity, m/s.
+        rate: angular velocity about the axis (…), rad/s; velocity of a translation, m/s.
     """
 
     axis: Array
@@ -198,10 +198,10 @@ def world_aligned_twists(C: AnyArray, *body: ArrayLike) -> list[AnyArray]:
 
 
 def space_wrench(C: AnyArray, wrench: ArrayLike) -> AnyArray:
-    """Wrench (…, 6) about the origin of the reference frame, of one in the moving frame at a pose (…, 4, 4)."""
+    """Wrench (…, 6) about the origin of the reference frame, from a wrench in the moving frame at a pose (…, 4, 4)."""
     return times(np.swapaxes(Ad(inverse(C)), -1, -2), wrench)
 
 
 def body_wrench(C: AnyArray, wrench: ArrayLike) -> AnyArray:
-    """Wrench (…, 6) in the moving frame at a pose (…, 4, 4), of one about the origin of the reference frame."""
+    """Wrench (…, 6) in the moving frame at a pose (…, 4, 4), from a wrench about the origin of the reference frame."""
     return times(np.swapaxes(Ad(C), -1, -2), wrench)

@@ -57,7 +57,7 @@ def rotation_from_rotation_vector(w: ArrayLike) -> Array:
 
 
 def rotation_vector(R: ArrayLike) -> Array:
-    """Rotation vector (…, 3) of a rotation matrix (…, 3, 3): along the axis, as long as the angle, at most pi rad."""
+    """Rotation vector (…, 3) of a rotation matrix (…, 3, 3): unit axis times angle, at most pi rad."""
     return _vector(_of(R).as_rotvec(), R)
 
 
@@ -76,7 +76,7 @@ def rotation_from_euler_angles(sequence: str, angles: ArrayLike) -> Array:
     """Rotation matrix (…, 3, 3) of three successive rotations by angles (…, 3), rad, in the order of the sequence.
 
     The sequence has capitals for axes that move along ("ZYX", "ZXZ"), small letters for fixed axes ("xyz", which are
-    roll, pitch and yaw); ValueError if it is none.
+    roll, pitch and yaw); ValueError for any other sequence.
     """
     return _matrix(_scipy().from_euler(sequence, _rows(angles)), angles)
 
@@ -84,14 +84,14 @@ def rotation_from_euler_angles(sequence: str, angles: ArrayLike) -> Array:
 def euler_angles(sequence: str, R: ArrayLike) -> Array:
     """Euler angles (…, 3), rad, of a rotation matrix (…, 3, 3), for a sequence as in rotation_from_euler_angles.
 
-    Where two of the axes are parallel (gimbal lock), only the sum or difference of their angles is determined: the
-    third angle is then zero, and SciPy warns.
+    If two axes are parallel (gimbal lock), only the sum or difference of their angles is determined. The third angle is
+    then zero, and SciPy warns.
     """
     return _vector(_of(R).as_euler(sequence), R)
 
 
 def _scipy() -> Any:
-    # Not at the top: it takes half a second to import, which few uses of this package need.
+    # Imported here, since it takes half a second and few uses of this package need it.
     from scipy.spatial.transform import Rotation
 
     return Rotation
