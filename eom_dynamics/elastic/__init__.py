@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Differential flatness: link motion to motor motion and effort, and back."""
+"""Differential flatness: maps between link motion and motor motion and effort."""
 
 from .base_motion import BaseMotion, base_motion
 from .drive_programs import Drive, DriveCommand, DriveState

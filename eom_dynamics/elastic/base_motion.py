@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motion of a moving base, as an inertial measurement unit measures it."""
+"""Base motion, as measured by an inertial measurement unit."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _ROWS = {"angular_velocity": 4, "specific_force": 3}
 
 
 class BaseMotion(NamedTuple):
-    """Angular velocity and specific force of the base, in its frame; efforts depend on nothing else of its motion.
+    """Angular velocity and specific force of the base, in its frame; efforts depend on these only.
 
     Attributes:
         angular_velocity: w, wd, wdd, wddd (4, 3), of N states (4, N, 3), rad/s and time derivatives of the components.
-        specific_force: f, fd, fdd (3, 3) or (3, N, 3), acceleration of the origin of the base less gravity, as an
-            accelerometer there measures it, m/s² and time derivatives of the components.
+        specific_force: f, fd, fdd (3, 3) or (3, N, 3), acceleration of the base origin minus gravity, as measured by an
+            accelerometer there; m/s² and time derivatives of the components.
     """
 
     angular_velocity: Array
@@ -43,8 +43,8 @@ def base_motion(
     """Motion of a base with a given pose and twist.
 
     Args:
-        robot: has the gravity in the inertial frame.
-        pose: (4, 4) of the base in the inertial frame.
+        robot: robot with gravity in the inertial frame.
+        pose: pose (4, 4) of the base in the inertial frame.
         V0, V0d, V0dd, V0ddd: body-fixed twist of the base (angular; linear) and its time derivatives, each (6,). The
             last two may be omitted, which means zero.
 
@@ -60,10 +60,10 @@ def base_motion(
 
 
 def checked_base(base: BaseMotion) -> BaseMotion:
-    """The motion of a base as arrays with all derivatives.
+    """Base motion as arrays with all derivatives.
 
     Raises:
-        StateError: not a BaseMotion, or a part has the wrong shape or is not finite.
+        StateError: ``base`` is not a BaseMotion, or a part has the wrong shape or is not finite.
     """
     parts = sequence(base, "base", "angular_velocity and specific_force, see BaseMotion")
     if len(parts) != len(_ROWS):

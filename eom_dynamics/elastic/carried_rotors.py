@@ -5,10 +5,10 @@ The kinetic energy of rotor i, of inertia I about its spin axis a, on a link tha
 
     I/2 (a · omega + N thetad)² = I/2 (a · omega)² + I N thetad (a · omega) + B/2 thetad²,    B = N² I,
 
-of which M. W. Spong's reduced model keeps the last term. P. Tomei, "A simple PD controller for robots with elastic
-joints", IEEE Trans. Automatic Control 36 (1991), writes the whole as M(q) + S B⁻¹ Sᵀ for the links and S(q) between
-links and motors; A. De Luca and W. Book, "Robots with flexible elements", Springer Handbook of Robotics. Along a chain
-whose motors sit on the links before their joints S is strictly upper triangular.
+M. W. Spong's reduced model has the last term only. P. Tomei, "A simple PD controller for robots with elastic joints",
+IEEE Trans. Automatic Control 36 (1991), writes all terms as M(q) + S B⁻¹ Sᵀ for the links and S(q) between links and
+motors; see also A. De Luca and W. Book, "Robots with flexible elements", Springer Handbook of Robotics. Along a chain
+with each motor on the link before its joint, S is strictly upper triangular.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class CarriedRotors:
     Attributes:
         mounts: (m,) carriers and spin axes of the rotors.
         inertia: (m,) rotor inertias before the gears, kg m².
-        gear_ratio: (m,).
+        gear_ratio: gear ratios (m,).
         dynamics: dynamics of links and rotors, with joint variables q and rotor angles.
     """
 
@@ -81,15 +81,15 @@ class CarriedRotors:
         return self.dynamics.bias(angles, velocity) * self._scale
 
     def _angles(self, q: Array) -> Array:
-        """q and rotor angles; these have no effect and are 0."""
+        """q and rotor angles, which have no effect and are 0."""
         return np.concatenate([q, np.zeros((*q.shape[:-1], len(self.gear_ratio)))], axis=-1)
 
 
 def links_with_rotors(robot: Robot, side: MotorSide, *, payload: bool = False) -> Program:
-    """tau, taud and taudd of the links with rotors locked to them, and the efforts that accelerate these rotors.
+    """tau, taud and taudd of the links with locked rotors, and the efforts that accelerate these rotors.
 
-    Inputs and the first outputs are those of :meth:`Dynamics.inverse_dynamics`; ``spin`` (m,) is what the program
-    :func:`.motor_programs.motors` takes. With payloads, their parameters and time derivatives are inputs, too.
+    Inputs and first outputs are as in :meth:`Dynamics.inverse_dynamics`; ``spin`` (m,) is an input of
+    :func:`.motor_programs.motors`. With payloads, their parameters and time derivatives are inputs, too.
     """
     inputs = PROGRAMS["inverse_dynamics" + payload * WITH_PAYLOAD].inputs
     compute = partial(_links_with_rotors, side)
@@ -101,7 +101,7 @@ def _links_with_rotors(side: MotorSide, robot: Robot, x: Inputs) -> Sequence[Seq
     states: list[list[Scalar]] = []
     for level in levels(x, "q"):
         motors = side.motors_of([level[joint] for joint in side.motor_joint])
-        # The angles of the rotors have no effect.
+        # Rotor angles have no effect.
         turned = [factor * y for factor, y in zip(ratio, motors, strict=True)] if states else [0.0] * len(ratio)
         states.append([*level, *turned])
     tree = carrying_jets(recursion.link_tree(rotor_robot(robot, side)), levels(x, "P"))
@@ -111,10 +111,10 @@ def _links_with_rotors(side: MotorSide, robot: Robot, x: Inputs) -> Sequence[Seq
 
 
 def rotor_robot(robot: Robot, side: MotorSide) -> Robot:
-    """Links and rotors as bodies of one robot, whose joint variables are q and the rotor angles, rad.
+    """Links and rotors as bodies of one robot, with q and the rotor angles, rad, as joint variables.
 
-    A rotor has inertia about its spin axis only: its mass and its transverse inertia belong to the link that carries
-    it, whether or not it spins. The dynamics do not depend on the rotor angles.
+    A rotor has inertia about its spin axis only; its mass and transverse inertia belong to the link that carries it.
+    The dynamics do not depend on the rotor angles.
     """
     taken = {joint.name for joint in robot.joints}
     bodies = []

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs between a command and what is sent to the drives, and between what drives report and SI units.
+"""Programs that convert commands to drive commands, and drive reports to SI units.
 
-A robot that compensates gravity, or other efforts, adds them itself, at its measured state and on the link side of the
-gears: they are taken out of what is sent, at the state of the command. At the motors they are those of a transmission,
-without gear loss, which remains in what is sent; two motors of a joint have half each.
+A robot that compensates gravity, or other efforts, adds them at its measured state on the link side of the gears. These
+efforts are subtracted from the drive command, at the state of the command. They reach the motors through a transmission
+without gear loss; the loss remains in the drive command. Two motors of a joint share equally.
 
-A drive compares its references with measurements of an age, so that they are sent for the motion of that age,
+A drive compares its references with measurements of age a. References are therefore sent for the motion of that age,
 
     theta(t - a) = theta - a thetad + a²/2 thetadd,    thetad(t - a) = thetad - a thetadd.
 """
@@ -37,9 +37,9 @@ class Drive(NamedTuple):
     """Motion, torque, current and voltage of m motors before their gears, each (m,) or (N, m).
 
     Attributes:
-        position, velocity, acceleration: rad, and per s, s².
-        torque: N m.
-        current, voltage: A and V; NaN where the motor's constants are unknown.
+        position, velocity, acceleration: shaft motion, rad, and per s, s².
+        torque: shaft torque, N m.
+        current, voltage: motor current, A, and voltage, V; NaN if the motor constants are unknown.
         exceeded: limits that the command violates, before any clipping.
     """
 
@@ -66,11 +66,11 @@ Vectors = Mapping[str, Sequence[Expression]]
 
 
 class DriveCommand(NamedTuple):
-    """What is sent: motors in the units of their drives, joint efforts in SI units.
+    """Drive command: motor quantities in drive units, joint efforts in SI units.
 
     Attributes:
-        position, velocity, effort: of the m drives, each (m,) or (N, m).
-        joint_effort, joint_effort_rate: (n,) or (N, n), N m or N, and per s.
+        position, velocity, effort: references of the m drives, each (m,) or (N, m).
+        joint_effort, joint_effort_rate: joint efforts (n,) or (N, n), N m or N, and per s.
     """
 
     position: Array
@@ -89,7 +89,7 @@ class DriveState(NamedTuple):
 
 
 def drive_command(robot: Robot, side: MotorSide, *, payload: bool = False) -> Program:
-    """What is sent for a command; with payloads that the robot compensates, too, on request."""
+    """Drive command for a feedforward command; on request with payloads that the robot compensates."""
     n, m = robot.n, len(side.motor_joint)
     inputs: dict[str, int] = dict.fromkeys((*STATE_NAMES[:3], *EFFORT_NAMES[:2]), n) | dict.fromkeys(MOTOR_NAMES, m)
     inputs |= {SHARE: 2} | (dict.fromkeys(PAYLOAD_NAMES[:2], PARAMETERS * len(robot.tools)) if payload else {})
@@ -118,7 +118,7 @@ def drive_command(robot: Robot, side: MotorSide, *, payload: bool = False) -> Pr
 def _aged(
     robot: Robot, position: Sequence[Any], velocity: Sequence[Any], acceleration: Sequence[Any]
 ) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Positions and velocities of motors at the times at which the drives measure them."""
+    """Motor positions and velocities at the measurement times of the drives."""
     age, rate_age = robot.drive_feedback_delay
     if age:
         rows = zip(position, velocity, acceleration, strict=True)
@@ -129,7 +129,7 @@ def _aged(
 
 
 def drive_state(robot: Robot, side: MotorSide) -> Program:
-    """Motors in SI units from numbers of their drives, with a share of the efforts that the robot adds at q and qd."""
+    """Motors in SI units from drive reports, with a share of the efforts that the robot adds at q and qd."""
     n, m = robot.n, len(side.motor_joint)
     inputs: Sizes = dict.fromkeys(STATE_NAMES[:2], n) | dict.fromkeys(DRIVE_NAMES, m) | {SHARE: 2}
 
@@ -146,13 +146,13 @@ def drive_state(robot: Robot, side: MotorSide) -> Program:
 
 
 def scales(robot: Robot, side: MotorSide) -> list[DriveScales]:
-    """Units of the drive of each motor."""
+    """Drive units of each motor."""
     joints = [robot.independent_joints[joint] for joint in side.motor_joint]
     return [joint.drive.scales(joint.gear_ratio, float(joint.actuator.motor.torque_constant)) for joint in joints]
 
 
 def _own_efforts(robot: Robot, side: MotorSide, x: Mapping[str, Sequence[Any]]) -> tuple[list[Scalar], list[Scalar]]:
-    """Efforts that the robot adds at the joints, and at the motors on the link side of the gears."""
+    """Efforts that the robot adds, at the joints and at the motors on the link side of the gears."""
     compensated, n = robot.compensated_by_robot, robot.n
     tree, rest, zero = recursion.link_tree(robot), [0.0] * n, np.zeros(3)
     at_joints: list[Scalar] = [0.0] * n

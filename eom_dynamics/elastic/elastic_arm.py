@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Feedforward of arms with elastic joints, by differential flatness.
 
-The reduced model of M. W. Spong, "Modeling and control of elastic joint robots", J. Dyn. Sys. Meas. Control
-109 (1987): a spring f between motor and link at each joint, and rotors whose own spin dominates their kinetic energy,
+The reduced model of M. W. Spong, "Modeling and control of elastic joint robots", J. Dyn. Sys. Meas. Control 109 (1987):
+a spring f between motor and link at each joint, and rotors with kinetic energy of their own spin only,
 
     M(q) qdd + C(q, qd) qd + Q_grav + Q_ext = tau,    tau = f(theta - q),    tau_m = B thetadd + tau + friction.
 
 The link motion q(t) is a flat output: q to qdddd determine tau, taud, taudd and thereby motor motion and effort.
 
-In the complete rotor model of :mod:`.carried_rotors`, with the coupling of rotors and links, the exact map takes more
-derivatives, see :mod:`.motor_derivatives`; from q to qdddd it is an approximation.
+In the complete rotor model of :mod:`.carried_rotors`, rotors and links are coupled. The exact map then requires more
+derivatives, see :mod:`.motor_derivatives`; with q to qdddd it is approximate.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from .motor_functions import MotorFunctions
 from .motor_programs import MOTOR_NAMES, SHAFT, STIFFNESS_NAMES
 from .motor_side import MotorSide
 
-# Shares of the robot's own efforts, and their rates.
+# Shares of the efforts that the robot adds, and their rates.
 _WHOLE, _NONE = np.array([1.0, 0.0]), np.zeros(2)
 
 
@@ -50,7 +50,7 @@ class Deflections(NamedTuple):
     """Deflections of the springs, each (m,) or (N, m).
 
     Attributes:
-        delta, deltad, deltadd: joint side of the motor minus link, rad or m, and time derivatives.
+        delta, deltad, deltadd: deflection, joint side of the motor minus link, rad or m, and time derivatives.
         tau: effort at the motor, N m or N.
     """
 
@@ -65,7 +65,7 @@ class SpringEfforts(NamedTuple):
 
     Attributes:
         tau, taud: effort, N m or N, and its time derivative.
-        k, kd: stiffness where it is commanded, N m/rad or N/m, and its time derivative; zero at other joints.
+        k, kd: commanded stiffness, N m/rad or N/m, and its time derivative; zero at other joints.
     """
 
     tau: Array
@@ -75,7 +75,7 @@ class SpringEfforts(NamedTuple):
 
 
 def require_arm(arm: object) -> None:
-    """Raise TypeError unless an argument is an ElasticArm."""
+    """Raise TypeError unless the argument is an ElasticArm."""
     if not isinstance(arm, ElasticArm):
         raise TypeError(f"arm must be an ElasticArm, such as ElasticArm(robot), is {shown(arm)}")
 
@@ -83,30 +83,30 @@ def require_arm(arm: object) -> None:
 class ElasticArm(FeedforwardMethods):
     """Arm with elastic joints of any kind, rigid joints, or both.
 
-    n joints have m motors: a joint with an antagonistic pair has two, the agonist first, every other joint one. Motors
-    of a transmission take the places of its joints.
+    n joints have m motors: a joint with an antagonistic pair has two, the agonist first; every other joint has one.
+    Motors of a transmission are listed in the positions of its joints.
 
     Attributes:
         robot: the robot.
         dynamics: dynamics of the links.
         springs: springs of the joints; joints of the coupled spring count as rigid here.
-        coupled: indices of joints and the spring between them, or None.
+        coupled: indices of the coupled joints and their spring, or None.
         functions: compiled programs of springs and motors.
         transmission: indices of joints and their transmission, or None.
-        stiffness: (n,) stiffness without load, N m/rad or N/m; infinite at rigid joints, nominal where commanded.
-        rigid, damped, variable, paired: (n,) whether a joint is rigid, has a damper, has commanded stiffness, has two
-            motors.
+        stiffness: (n,) stiffness without load, N m/rad or N/m; infinite at rigid joints, nominal if commanded.
+        rigid, damped, variable, paired: (n,) flags of joints that are rigid, have a damper, have commanded stiffness,
+            have two motors.
         rotor_inertia: (n,) rotor inertia of the motors of each joint on the link side of the gear, kg m² or kg.
-        motor_joint: (m,) joint of each motor.
+        motor_joint: (m,) joint index of each motor.
         motor_names: (m,) names of the motors.
         motor_inertia: (m,) rotor inertias on the link side of the gears, kg m² or kg.
         gear_ratio: (m,) turns of each motor for one turn of its joint.
         friction, gear, motor: parameters of the m motors.
-        has_memory: whether commands of a stream depend on those before: springs are damped, or friction has a state.
-        rotor_model: ``reduced``, where the kinetic energy of rotors is that of their own spin, or ``complete``.
+        has_memory: whether a command depends on previous commands, by damped springs or a state of friction.
+        rotor_model: ``reduced`` (the kinetic energy of rotors includes their own spin only) or ``complete``.
         rotors: links and rotors as one system in the complete model, else None.
-        converts: whether what drives are sent differs from the command, see :meth:`drive_command`.
-        calls: compiled functions of the motor side that are kept, by what they compute.
+        converts: whether the drive command differs from the command, see :meth:`drive_command`.
+        calls: cached compiled functions of the motor side, by name.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class ElasticArm(FeedforwardMethods):
         rotor_model: str | None = None,
         backend: str | None = None,
     ) -> None:
-        """Take springs and rotors from the robot, or from arguments instead.
+        """Use springs and rotors of the robot, or the arguments instead.
 
         Args:
             robot: the robot.
@@ -126,7 +126,7 @@ class ElasticArm(FeedforwardMethods):
                 (n, n), n > 1, of coupled springs.
             rotor_inertia: (n,) or one number for all joints, on the link side of the gear, kg m² or kg.
             rotor_model: ``reduced`` or ``complete``.
-            backend: as of :class:`.Dynamics`, whose errors it raises.
+            backend: as in :class:`.Dynamics`, with the same errors.
 
         Raises:
             RobotDescriptionError: a stiffness is not positive, a rotor inertia is negative or not finite, an argument
@@ -177,7 +177,7 @@ class ElasticArm(FeedforwardMethods):
         base: BaseMotion | None = None,
         payload: PayloadLike | None = None,
     ) -> tuple[Array, ...]:
-        """Joint efforts for a motion of the links, those of :meth:`feedforward` in the reduced rotor model.
+        """Joint efforts for a motion of the links, as :meth:`feedforward` in the reduced rotor model.
 
         Args:
             states: q, qd, qdd, qddd, qdddd, each (n,) or (N, n), rad or m and s; jerk and snap may be omitted, which
@@ -212,8 +212,8 @@ class ElasticArm(FeedforwardMethods):
         Args:
             motor_position, motor_velocity: (m,) or (N, m), as in :class:`Feedforward`.
             q, qd: joint variables and their rates, (n,) or (N, n).
-            commanded_stiffness: (k, kd) as for :meth:`feedforward`; not read for antagonistic pairs.
-            rigid_too: whether joints may be rigid; their efforts are then NaN.
+            commanded_stiffness: (k, kd) as for :meth:`feedforward`; ignored for antagonistic pairs.
+            rigid_too: whether rigid joints are accepted; their efforts are NaN.
 
         Raises:
             StateError: an argument has the wrong shape or is not finite, or a joint is rigid or damped.
@@ -253,14 +253,14 @@ class ElasticArm(FeedforwardMethods):
         return result
 
     def motors_following(self, x: Array) -> Array:
-        """Motor positions (…, m), or rates, from those of links (…, n), without deflection of any spring."""
+        """Motor positions (…, m), or rates, for link positions (…, n), or rates, without spring deflection."""
         links = x[..., self.motor_joint]
         if not self.transmission:
             return links
         return np.stack(self.side.motors_of(list(np.moveaxis(links, -1, 0))), axis=-1)
 
     def drive(self, command: Feedforward, *, clip: bool = False) -> Drive:
-        """Motor shafts for a command, before the gears, with violations of their limits.
+        """Motor shafts for a command, before the gears, with limit violations.
 
         Args:
             command: result of :meth:`feedforward`.
@@ -279,18 +279,18 @@ class ElasticArm(FeedforwardMethods):
     def drive_command(
         self, command: Feedforward, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, payload: PayloadLike | None = None
     ) -> DriveCommand:
-        """What is sent for a command: without the efforts that the robot adds itself, in the units of the drives.
+        """Drive command for a feedforward command: in drive units, without the efforts that the robot adds.
 
-        References of position and velocity are those of the ages :attr:`.Robot.drive_feedback_delay`.
+        References of position and velocity are for the ages :attr:`.Robot.drive_feedback_delay`.
 
-        The robot adds :attr:`.Robot.compensated_by_robot` at its measured state; taken out are those of the motion that
-        the command is for: of joint efforts C(q, qd) qd + Q_grav and the friction of joints, of motor efforts those of
-        the transmission and the friction of motors. Gear loss of the whole effort remains.
+        The robot adds the efforts :attr:`.Robot.compensated_by_robot` at its measured state. They are subtracted at the
+        motion of the command. From joint efforts, C(q, qd) qd + Q_grav and joint friction are subtracted; from motor
+        efforts, the same efforts through the transmission and motor friction. Gear loss of the complete effort remains.
 
         Args:
-            command: of :meth:`feedforward`, also with efforts clipped to limits.
-            q, qd, qdd: the motion that it is for, (n,) or (N, n); that at the lead, if the command has one.
-            payload: as of :meth:`feedforward`; of effect where the robot compensates payloads.
+            command: result of :meth:`feedforward`, also with efforts clipped to limits.
+            q, qd, qdd: motion of the command, (n,) or (N, n); with a lead, the motion at the lead.
+            payload: as for :meth:`feedforward`; has an effect only if the robot compensates payloads.
 
         Raises:
             StateError: an argument has the wrong shape or is not finite.
@@ -310,12 +310,12 @@ class ElasticArm(FeedforwardMethods):
         *,
         sent_at: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> DriveState:
-        """Motors in SI units from numbers of their drives, each (m,) or (N, m).
+        """Motor states in SI units from drive reports, each (m,) or (N, m).
 
         Args:
-            position, velocity, effort: that drives report, or were sent, in their units.
-            sent_at: q, qd of the links, (n,) or (N, n), for efforts that were sent: those that the robot adds there are
-                added. By default efforts are whole.
+            position, velocity, effort: numbers reported by, or sent to, the drives, in drive units.
+            sent_at: q, qd of the links, (n,) or (N, n), for sent efforts: the efforts that the robot adds at this state
+                are added. By default efforts are complete.
 
         Raises:
             StateError: an argument has the wrong shape or is not finite.
@@ -329,7 +329,7 @@ class ElasticArm(FeedforwardMethods):
         return DriveState(*self._drive_call("drive_state")(*states, *drives, share))
 
     def drive_report(self, state: DriveState) -> DriveState:
-        """Numbers that the drives report for motors in SI units, with whole efforts: the inverse of drive_state."""
+        """Drive reports for motors in SI units with complete efforts: the inverse of drive_state."""
         if not self.converts:
             return state
         position, velocity, effort, offset = np.transpose(scales(self.robot, self.side))
@@ -338,7 +338,7 @@ class ElasticArm(FeedforwardMethods):
 
     @property
     def compensates_payload(self) -> bool:
-        """Whether the robot adds efforts of payloads at its tools itself."""
+        """True if the robot compensates payloads at its tools itself."""
         return "payload" in self.robot.compensated_by_robot
 
     def drive_function(self, name: str, **details: bool) -> CompiledFunction:
@@ -355,7 +355,7 @@ class ElasticArm(FeedforwardMethods):
         return self._functions[key]
 
     def _drive_call(self, name: str, **details: bool) -> Callable[..., tuple[Array, ...]]:
-        """The same with fast dispatch."""
+        """Compiled program of :mod:`.drive_programs` with fast dispatch."""
         key = name, *details.values()
         if key not in self.calls:
             self.calls[key] = self.drive_function(name, **details).state_call()
@@ -367,7 +367,7 @@ class ElasticArm(FeedforwardMethods):
         Args:
             t: (N,), s, increasing.
             efforts: tau, taud, taudd, each (N, n).
-            start: (n,) deflection at the first time, rad or m; by default without transient.
+            start: (n,) deflection at the first time, rad or m; by default the deflection without transient.
 
         Raises:
             StateError: times do not increase, or an array is not finite or has another shape.
@@ -391,10 +391,10 @@ class ElasticArm(FeedforwardMethods):
         return result
 
     def friction_states(self, position: ArrayLike, velocity: ArrayLike, start: ArrayLike | None = None) -> Array:
-        """States (N, m) of presliding friction along a motion, zero at motors without: z of :class:`.Friction`.
+        """States (N, m) of presliding friction along a motion, z of :class:`.Friction`; zero at other motors.
 
         Args:
-            position, velocity: of the motors, each (N, m), as of :class:`Feedforward`.
+            position, velocity: motor motion, each (N, m), as in :class:`Feedforward`.
             start: (m,) state at the first position; by default tanh(thetad/v_0).
 
         Raises:
@@ -422,16 +422,16 @@ class ElasticArm(FeedforwardMethods):
 
 
 def lowest_frequency(arm: ElasticArm, M: Array) -> float:
-    """Lowest frequency of links with mass matrices M (..., n, n) on unloaded springs, with motors at rest, rad/s.
+    """Lowest natural frequency of links with mass matrices M (..., n, n) on unloaded springs, motors at rest, rad/s.
 
     Raises:
-        StateError: the arm has no springs, or none with stiffness at rest.
+        StateError: no spring of the arm has stiffness at rest.
     """
     E = np.eye(arm.robot.n)[arm.motor_joint]
     K = E.T @ arm.functions.tangents(np.zeros(len(E)))[0] @ E
-    # NumPy 1 takes a matrix beside a stack of them for a stack of vectors.
+    # With a stack of matrices, NumPy 1 interprets a single matrix as a stack of vectors.
     squares = np.linalg.eigvals(np.linalg.solve(M, np.broadcast_to(K, M.shape))).real
-    # Links on rigid joints have none.
+    # Links on rigid joints have no such frequency.
     elastic = squares[squares > 1e-9 * np.max(squares)]
     if not elastic.size:
         raise StateError(f"{arm.robot.name} has no springs with stiffness at rest, so no feedback of links")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled feedforward of an arm with elastic joints: the program of the links, then that of the motors."""
+"""Compiled feedforward of an arm with elastic joints: link program, then motor program."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class Feedforward(NamedTuple):
     """Joint efforts, motor motion and motor efforts; motors on the link side of their gears.
 
     Attributes:
-        tau, taud, taudd: joint efforts (n,) or (N, n), N m or N, and time derivatives.
-        motor_position, motor_velocity, motor_acceleration: (m,) or (N, m), rad or m, and per s, s².
-        motor_effort: (m,) or (N, m), N m or N.
+        tau, taud, taudd: joint efforts, (n,) or (N, n), N m or N, and time derivatives.
+        motor_position, motor_velocity, motor_acceleration: motor motion, (m,) or (N, m), rad or m, and per s, s².
+        motor_effort: motor efforts, (m,) or (N, m), N m or N.
     """
 
     tau: Array
@@ -65,7 +65,7 @@ class Feedforward(NamedTuple):
 
 
 class FeedforwardMethods(CompiledMethods):
-    """Feedforward of :class:`.ElasticArm`, whose attributes these are, with its derivatives."""
+    """Feedforward methods of :class:`.ElasticArm`, including derivatives."""
 
     dynamics: Dynamics
     side: MotorSide
@@ -94,27 +94,27 @@ class FeedforwardMethods(CompiledMethods):
     ) -> Feedforward:
         """Joint efforts, motor motion and motor efforts for a motion of the links.
 
-        In the complete rotor model it is an approximation: the coupling is that of rotors that follow the links,
-        theta = q, while motor motion is that of the springs. :func:`.motor_derivatives.motor_jet` is exact.
+        In the complete rotor model the result is approximate: the coupling assumes that rotors follow the links, theta
+        = q, while motor motion includes the deflections. :func:`.motor_derivatives.motor_jet` is exact.
 
-        Shapes and units of motion and wrench are those of :meth:`Dynamics.inverse_dynamics`.
+        Shapes and units of motion and wrench are as in :meth:`Dynamics.inverse_dynamics`.
 
         Args:
             q, qd, qdd, qddd, qdddd: motion of the links; jerk and snap may be omitted, which means zero.
             wrench: tool wrench with time derivatives.
             commanded_stiffness: (k, kd, kdd), N m/rad or N/m, with time derivatives, each (n,) or (N, n); entries of
-                other joints are not read. By default stiffness is nominal, and derivatives are zero.
-            deflection: (n,) or (N, n), rad or m, present deflection of damped springs; entries of other joints are not
-                read. By default deflections are without transient, :meth:`DampedSpring.settled`.
-            friction_state: (m,) or (N, m), z in [-1, 1] of motors whose friction has a presliding distance, as of
-                :meth:`.ElasticArm.friction_states`; others are not read. By default it is that of the velocity,
-                tanh(thetad/v_0).
+                other joints are ignored. By default stiffness is nominal, and derivatives are zero.
+            deflection: present deflection of damped springs, (n,) or (N, n), rad or m; entries of other joints are
+                ignored. By default deflections are without transient, :meth:`DampedSpring.settled`.
+            friction_state: state z in [-1, 1] of presliding friction, (m,) or (N, m), as from
+                :meth:`.ElasticArm.friction_states`; entries of other motors are ignored. The default follows from the
+                velocity, tanh(thetad/v_0).
             base: motion of the base; by default it is at rest. The first use compiles code for it.
             payload: as for :meth:`Dynamics.inverse_dynamics`. Its rates are part of the rates of efforts, and thereby
                 of motor velocity and effort. The first use compiles code for it.
-            lead: s; the command is that for the motion so much later, by :meth:`ahead`. A command that a drive holds
-                for a period T after a delay D acts, on average, T/2 + D after its instant: with that lead the error of
-                the hold is of second order in T.
+            lead: command lead, s: the command is for the motion this much later, by :meth:`ahead`. A command that a
+                drive holds for a period T after a delay D acts, on average, T/2 + D after its instant. With this lead
+                the error of the hold is of second order in T.
 
         Returns:
             Joint efforts, each (n,) or (N, n), and motor motion and efforts, each (m,) or (N, m).
@@ -144,17 +144,18 @@ class FeedforwardMethods(CompiledMethods):
         base: BaseMotion | None = None,
         payload: PayloadLike | None = None,
     ) -> tuple[list[Array], dict[str, Any]]:
-        """The motion ``lead`` seconds later, by Taylor polynomials of all given derivatives.
+        """Motion ``lead`` seconds later, by Taylor polynomials of all passed derivatives.
 
-        The error of q is at most lead⁵/120 times the largest fifth derivative within the lead, that of qdddd lead times
-        it: with a lead of 1 ms and a sine of 10 rad/s, 1e-12 and 0.01 times the amplitudes of q and qdddd.
+        With the largest fifth derivative within the lead, the error of q is at most lead⁵/120 times this derivative,
+        and the error of qdddd lead times it. For a lead of 1 ms and a sine of 10 rad/s, the errors are 1e-12 and 0.01
+        times the amplitudes of q and qdddd.
 
         Args:
-            lead: s, not negative.
-            states, wrench, commanded_stiffness, base, payload: as of :meth:`feedforward`.
+            lead: command lead, s, not negative.
+            states, wrench, commanded_stiffness, base, payload: as for :meth:`feedforward`.
 
         Returns:
-            q … qdddd, and those of the other arguments that were given, for :meth:`feedforward`.
+            q … qdddd, and the other passed arguments, for :meth:`feedforward`.
 
         Raises:
             StateError: an argument has the wrong shape or is not finite, or the lead is negative.
@@ -183,25 +184,25 @@ class FeedforwardMethods(CompiledMethods):
             others["payload"] = later(PAYLOAD_NAMES)
         return later(STATE_NAMES), others
 
-    def feedforward_partials(self, *motion: ArrayLike | None, **given: Any) -> Feedforward:
+    def feedforward_partials(self, *motion: ArrayLike | None, **options: Any) -> Feedforward:
         """Partial derivatives of the feedforward with respect to q, qd, qdd, qddd and qdddd.
 
         Args:
-            motion: q, qd, qdd, qddd, qdddd as for :meth:`feedforward`, whose errors it raises.
-            given: wrench, commanded_stiffness, deflection and friction_state, likewise.
+            motion: q, qd, qdd, qddd, qdddd as for :meth:`feedforward`, with the same errors.
+            options: wrench, commanded_stiffness, deflection and friction_state as for :meth:`feedforward`.
 
         Returns:
-            For each vector of the feedforward its derivatives (r, 5, n) or (N, r, 5, n): entry [i, k, j] is that of the
-            i-th number with respect to the k-th time derivative of q_j; zero between derivatives that do not depend on
-            each other. A deflection or a state of friction that is given is constant.
+            For each vector of the feedforward its derivatives (r, 5, n) or (N, r, 5, n). Entry [i, k, j] is the
+            derivative of the i-th number with respect to the k-th time derivative of q_j; it is zero without such a
+            dependence. A passed deflection or friction state is constant.
         """
-        known, samples = self._checked("feedforward", motion, given)
+        known, samples = self._checked("feedforward", motion, options)
         n, orders, count = self.robot.n, len(STATE_NAMES), samples[0] if samples else 1
         directions = np.eye(orders * n).reshape(orders * n, 1, orders, n)
         changes = [np.broadcast_to(directions[:, :, k], (orders * n, count, n)) for k in range(orders)]
         partials = self._along(known, changes)
         if not all_finite(*partials):
-            self._refuse(known)  # raises the error of a state that the feedforward refuses
+            self._refuse(known)  # raises the error if the feedforward refuses the state
             raise StateError("numbers too large: derivatives of the feedforward would not be finite")
         shaped = (x.reshape(orders, n, *samples, x.shape[-1]) for x in partials)
         return Feedforward(*(np.moveaxis(x, (-1, 0, 1), (-3, -2, -1)) for x in shaped))
@@ -213,7 +214,7 @@ class FeedforwardMethods(CompiledMethods):
 
         Args:
             states: q, qd, qdd, qddd, qdddd, each (N, n).
-            changes: of these, each (D, N, n) for D directions.
+            changes: changes of the states, each (D, N, n) for D directions.
 
         Returns:
             Feedforward of the derivatives, each (D, N, n) or (D, N, m).
@@ -221,12 +222,12 @@ class FeedforwardMethods(CompiledMethods):
         return Feedforward(*self._along(self._checked("feedforward", states, {})[0], changes))
 
     def _along(self, known: Mapping[str, Array], changes: Sequence[Array]) -> list[Array]:
-        """Derivatives (D, N, …) along changes (D, N, n) of q … qdddd at checked inputs by name, of N states or one."""
+        """Derivatives (D, N, …) along changes (D, N, n) of q … qdddd, at checked inputs by name."""
         rows, leading = [], changes[0].shape[:2]
         for vector in self._directional.signature.inputs[: -len(STATE_NAMES)]:
-            given = known[vector.name]  # as given: wrenches of several tools are rows
-            one = given.size == math.prod(vector.shape)
-            row = given.reshape(*(() if one else given.shape[:1]), *vector.shape)
+            vectors = known[vector.name]  # as passed: wrenches of several tools are rows
+            shared = vectors.size == math.prod(vector.shape)
+            row = vectors.reshape(*(() if shared else vectors.shape[:1]), *vector.shape)
             rows.append(np.broadcast_to(row, (*leading, *vector.shape)))
         flat = (np.ascontiguousarray(x).reshape(-1, *x.shape[2:]) for x in (*rows, *changes))
         return [x.reshape(*leading, -1) for x in self._directional.results(*flat)]
@@ -234,13 +235,13 @@ class FeedforwardMethods(CompiledMethods):
     def _checked(
         self, method: str, motion: Sequence[ArrayLike | None], options: Mapping[str, Any]
     ) -> tuple[dict[str, Array], tuple[int, ...]]:
-        """Finite inputs of a feedforward method by name, and their samples, () or (N,)."""
+        """Finite inputs of a feedforward method by name, and their leading axes, () or (N,)."""
         signature = self.signature(method)
         inputs, samples = signature.checked(tuple(motion), dict(options), finite=True)
         return dict(zip((vector.name for vector in signature.inputs), inputs, strict=True)), samples
 
     def signature(self, method: str) -> Signature:
-        """Arguments and results of ``feedforward``, or ``feedforward_on_base``, as :meth:`.CompiledMethods.signature`.
+        """Signature of ``feedforward`` or ``feedforward_on_base``, as :meth:`.CompiledMethods.signature`.
 
         With payloads the names end in ``_with_payload``.
         """
@@ -288,11 +289,11 @@ class FeedforwardMethods(CompiledMethods):
         return Keyword(state.name, (state,), defaults=(settled,), alone=True, check=self._given_friction_state)
 
     def stages(self, *, on_base: bool = False, payload: bool = False) -> Sequence[Stage]:
-        """Kernels of the feedforward: the program of the links, which may read payloads, then that of the motors."""
+        """Kernels of the feedforward: link program, which may read payloads, then motor program."""
         return self._function(method_name(on_base=on_base, payload=payload)).stages
 
     def _links(self, *, on_base: bool, payload: bool) -> Stage:
-        """Program of the links."""
+        """Link program."""
         if on_base:
             recipe = floating_programs.efforts_on_base(payload=payload)
             return Stage(KERNELS[self.backend](self.robot, recipe), recipe.inputs, recipe.outputs)
@@ -322,7 +323,7 @@ class FeedforwardMethods(CompiledMethods):
         return compiled_program(program, self.backend)
 
     def _refuse(self, inputs: Mapping[str, Array]) -> None:
-        """Raise the error of inputs for which the command is not finite."""
+        """Raise the error for inputs with a command that is not finite."""
         method = method_name(on_base=IMU_NAMES[1][0] in inputs, payload=PAYLOAD_NAMES[0] in inputs)
         with np.errstate(all="ignore"):
             efforts = self._link_efforts(method, inputs)
@@ -331,7 +332,7 @@ class FeedforwardMethods(CompiledMethods):
         self.functions.refuse(tau, [np.broadcast_to(inputs[STIFFNESS_NAMES[0]], tau.shape)], np.full(1, np.nan))
 
     def _link_efforts(self, method: str, inputs: Mapping[str, Array]) -> tuple[Array, ...]:
-        """The efforts of a feedforward method, from inputs by name that it has checked."""
+        """Link efforts of a feedforward method, from checked inputs by name."""
         name = f"links of {method}"
         if name not in self._functions:
             signature, on_base = self.signature(method), method.startswith(_ON_BASE)
@@ -346,7 +347,7 @@ class FeedforwardMethods(CompiledMethods):
     def _commanded(
         self, stiffness: Sequence[ArrayLike], samples: tuple[int, ...], orders: int = len(STIFFNESS_NAMES)
     ) -> list[Array]:
-        """Commanded stiffness and time derivatives, those that are given, zero at other joints."""
+        """Passed commanded stiffness and time derivatives, zero at other joints."""
         rows = []
         for k, x in enumerate(sequence(stiffness, "commanded_stiffness", ", ".join(STIFFNESS_NAMES), most=orders)):
             name = f"stiffness {name_of(STIFFNESS_NAMES, k)}"
@@ -358,7 +359,7 @@ class FeedforwardMethods(CompiledMethods):
         return None if deflection is None else self.deflection_state(deflection, samples)
 
     def _given_friction_state(self, state: ArrayLike | None, samples: tuple[int, ...]) -> list[Array]:
-        """State of presliding friction, SETTLED at motors without; nothing for None."""
+        """State of presliding friction, SETTLED at other motors; empty for None."""
         if state is None:
             return []
         presliding = self.side.presliding

@@ -38,7 +38,7 @@ COMMANDED = tuple(f"{name}_commanded" for name in STIFFNESS_NAMES)
 
 
 def given_efforts(n: int) -> Program:
-    """Measured efforts of n joints and their rates, in place of :func:`.motor_programs.spring_efforts`."""
+    """Measured efforts of n joints and their rates, an alternative to :func:`.motor_programs.spring_efforts`."""
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         zero = [0.0] * n
@@ -51,8 +51,8 @@ def flat_state_program(robot: Robot, held: Sequence[int], *, payload: bool = Fal
     """qdd and qddd from q, qd, and the efforts of the springs with their rates.
 
     Args:
-        held: joints whose qdd and qddd are inputs.
-        payload: whether the parameters of payloads at the tools and their rates are inputs, too.
+        held: joints with qdd and qddd as inputs.
+        payload: whether payload parameters at the tools and their rates are inputs, too.
         whole: whether q and qd are results, too.
     """
     n, tree = robot.n, recursion.link_tree(robot)
@@ -84,7 +84,7 @@ def flat_state_program(robot: Robot, held: Sequence[int], *, payload: bool = Fal
 
 
 def linearizing_snap_program(side: MotorSide, gains: int) -> Program:
-    """Fourth derivative of q and, where it is commanded, stiffness of feedback linearization.
+    """Fourth derivative of q and commanded stiffness, if any, of feedback linearization.
 
     Args:
         gains: number of gains: four, or four for each joint.

@@ -10,7 +10,7 @@ linearization of robots with elastic joints", IEEE Int. Conf. Robotics and Autom
 
 A rigid joint has no state beyond q and qd, and its effort acts on qdd directly. To make every joint a chain of four
 integrators, two integrators before the motor of each rigid joint hold its qdd and qddd (dynamic feedback). All this is
-for the reduced rotor model; in the complete one the state of an arm is not q … qddd.
+for the reduced rotor model; in the complete model the state of an arm is not q … qddd.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ from .feedforward import Feedforward
 from .flat_programs import COMMANDED, FLAT_STATE, HELD, REFERENCE, SPRING_EFFORTS, STIFFNESS
 from .motor_programs import DELTA_NAMES, FRICTION_STATE, MOTOR_NAMES, STIFFNESS_NAMES, spring_efforts
 
-# Of what determines the efforts of the springs.
+# Names of the measurements that determine the spring efforts.
 _MEASURED = {"efforts": EFFORT_NAMES[:2], "deflections": DELTA_NAMES[:2], "motors": MOTOR_NAMES[:2]}
 
 _NO_GAINS: Array = np.zeros(2)
 
 
 class FlatState(NamedTuple):
-    """Flat output with the time derivatives that are states of an elastic arm.
+    """Flat state: flat output and the time derivatives that are states of an elastic arm.
 
     Attributes:
-        q, qd, qdd, qddd: each (n,) or (N, n), rad or m, and per s, s², s³.
+        q, qd, qdd, qddd: link motion, each (n,) or (N, n), rad or m, and per s, s², s³.
         k, kd: commanded stiffness, N m/rad or N/m, and its rate, each (n,) or (N, n); zero at other joints.
     """
 
@@ -89,7 +89,7 @@ def flat_state(
 
     Args:
         arm: the arm.
-        motor_position, motor_velocity: (m,) or (N, m), link side of the gear, rad or m, and per s.
+        motor_position, motor_velocity: measured, (m,) or (N, m), link side of the gear, rad or m, and per s.
         q, qd: joint variables and their rates, (n,) or (N, n).
         efforts: measured joint efforts (tau, taud), (n,) or (N, n). Damped joints require them; rigid joints require
             them or ``rigid``.
@@ -97,8 +97,8 @@ def flat_state(
             motors and links.
         wrench: (W, Wd), tool wrench and its rate, as for :meth:`ElasticArm.feedforward`.
         commanded_stiffness: (k, kd) at joints with one motor, (n,) or (N, n).
-        rigid: (qdd, qddd), (n,) or (N, n), states of the integrators at rigid joints; entries of other joints are not
-            read.
+        rigid: (qdd, qddd), (n,) or (N, n), states of the integrators at rigid joints; entries of other joints are
+            ignored.
         payload: as for :meth:`ElasticArm.feedforward`.
 
     Raises:
@@ -138,10 +138,10 @@ def linearizing_effort(
 ) -> Array:
     """Motor efforts (m,) or (N, m) of feedback linearization, which makes every joint a chain of four integrators.
 
-    The error e = q_ref - q obeys e'''' + g3 e''' + g2 e'' + g1 e' + g0 e = 0 where the model is exact: M. W. Spong
-    (1987), equation (20) and after. Where two motors move a joint, its stiffness is a chain of two integrators: Palli
-    et al. (2008). Damped springs are not supported, since their deflection is not in the flat state. At rigid joints
-    the state has that of the integrators, whose input is the snap of the reference plus the errors times the gains.
+    For an exact model, the error e = q_ref - q obeys e'''' + g3 e''' + g2 e'' + g1 e' + g0 e = 0: M. W. Spong (1987),
+    equation (20) and after. The stiffness of a joint with two motors is a chain of two integrators: Palli et al.
+    (2008). Damped springs are not supported, since their deflection is not in the flat state. At rigid joints the state
+    includes the integrators; their input is the snap of the reference plus the errors times the gains.
 
     Args:
         arm: the arm.
@@ -216,7 +216,7 @@ def _reference(reference: Sequence[ArrayLike]) -> Sequence[ArrayLike]:
 
 
 def _flat_state(arm: ElasticArm, source: str, held: bool, loaded: bool) -> CompiledFunction:
-    """Function of q, qd, and what is measured."""
+    """Function of q, qd and the measurements."""
     n, m = arm.robot.n, len(arm.motor_joint)
     measured = tuple(Vector(name, (n if source == "efforts" else m,), shared=True) for name in _MEASURED[source])
     keywords = (*wrench_keyword(arm.robot.wrench_shape, len(WRENCH_NAMES)), arm.stiffness_keyword)
@@ -269,7 +269,7 @@ def _linearizing_effort(arm: ElasticArm, dimensions: int, loaded: bool) -> Compi
     commands = CompiledFunction(signature, [first])
 
     def refuse(inputs: Mapping[str, Array]) -> None:
-        """Raise the error of the feedforward that the state and the feedback ask for."""
+        """Raise the error of the feedforward for the state and the feedback."""
         snap, *stiffness = commands(*(inputs[vector.name] for vector in signature.arguments))
         q, qd, qdd, qddd = (inputs[name] for name in STATE_NAMES[:-1])
         payload = [inputs[name] for name in PAYLOAD_NAMES] if loaded else None

@@ -23,7 +23,7 @@ IN_DEGREES = "more than a turn beyond its limit: angles are in rad, not in degre
 
 
 def refuse_degrees(robot: Robot, q: Array, lower: Array, upper: Array, here: Array | float = 0.0) -> None:
-    """Raise StateError for an angle of q (…, n) more than a turn beyond its range: without limits, a turn from here."""
+    """Raise StateError for an angle of q (…, n) more than a turn beyond its range, or without limits, from ``here``."""
     low, high = np.where(np.isfinite(lower), lower, here - TURN), np.where(np.isfinite(upper), upper, here + TURN)
     for place in np.argwhere((q < low - TURN) | (q > high + TURN)).tolist():
         x, i = q[tuple(place)], place[-1]
@@ -35,19 +35,19 @@ def refuse_degrees(robot: Robot, q: Array, lower: Array, upper: Array, here: Arr
 
 
 class LimitViolation(NamedTuple):
-    """The worst sample of a quantity of a joint or motor that exceeds its limit.
+    """Limit violation: worst sample of a quantity of a joint or motor beyond its limit.
 
     Attributes:
         name: name of the joint or motor.
         quantity: of a joint, ``position``, ``velocity``, ``acceleration``, ``jerk``, ``effort`` or ``effort_rate``; of
             a motor, or both of a joint, ``motor_effort``, and before the gear ``torque``, ``speed``, ``current`` or
-            ``voltage``; of a joint of a setpoint, ``stopping position``, where it would come to rest.
-        value, limit: in ``unit``, with the sign of the value; the limit is the one that is exceeded.
+            ``voltage``; of a joint of a setpoint, ``stopping position``, its position after a brake.
+        value, limit: value and exceeded limit in ``unit``, with the sign of the value.
         unit: such as ``rad/s``.
         ratio: ``|value - middle of the range|`` over half the range, > 1: value over limit if the range is symmetric.
             Infinite if the range has only one end.
         sample: index of the sample; 0 for a single state.
-        remark: added to the text, such as what to do.
+        remark: text to append, such as a remedy.
     """
 
     name: str
@@ -70,7 +70,7 @@ class LimitViolation(NamedTuple):
         return f"{self.value:.4g} {self.unit}, limit {self.limit:.4g} {self.unit}"
 
     def error(self, message: str) -> LimitError:
-        """The error with this message of a motion whose worst violation it is."""
+        """Error with this message for a motion with this worst violation."""
         return LimitError(message, f"{self.name}: {self.quantity}", self.numbers, self.ratio)
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ _MANY_TIMES = 5.0
 
 
 def question_of_speed(violations: Sequence[Any]) -> str:
-    """A question at the end of a message, where a joint or motor is so much too fast as in degrees; else empty."""
+    """Question about degrees at the end of a message, if a joint or motor is too fast by such a factor; else empty."""
     fast = any(x.quantity.endswith(("velocity", "speed")) and x.ratio > _MANY_TIMES for x in violations)
     return "; was that in degrees? Angles are in rad" if fast else ""
 
@@ -96,13 +96,13 @@ def summary(violations: Sequence[object], shown: int = 5) -> str:
 
 def beyond(values: Array, lower: Array | float, upper: Array | float) -> Array:
     """Distance of values beyond the nearest end of a range; negative within, -inf for NaN or without limits."""
-    with np.errstate(invalid="ignore"):  # of infinite values without limits
+    with np.errstate(invalid="ignore"):  # infinite values without limits
         distance = np.maximum(values - upper, lower - values)
     return np.where(np.isnan(distance), -np.inf, distance)
 
 
 def nearest_end(value: float, lower: float, upper: float) -> float:
-    """The end of a range that a value exceeds, or is nearest to."""
+    """End of a range that a value exceeds, or the nearest end."""
     return float(upper if value - upper >= lower - value else lower)
 
 
@@ -112,7 +112,7 @@ def range_ratio(distance: float, lower: float, upper: float) -> float:
     If the range has only one end, 0 within and infinite beyond; if it is a point, 1 there.
 
     Args:
-        distance: of the value beyond the nearest end of the range, from :func:`beyond`.
+        distance: distance of the value beyond the nearest end of the range, from :func:`beyond`.
         lower, upper: the range.
     """
     half = (float(upper) - float(lower)) / 2
@@ -141,7 +141,7 @@ def limit_violations(
         return []
     lower, upper = np.broadcast_to(lower, values.shape[1:]), np.broadcast_to(upper, values.shape[1:])
     if len(values) == 1:
-        # A state of a stream: without functions that release the interpreter, for which another thread may wait.
+        # A streamed state: avoid functions that release the interpreter, since another thread may be waiting for it.
         columns = [i for i, exceeds in enumerate(outside[0].tolist()) if exceeds]
         worst = [0] * len(names)
     else:

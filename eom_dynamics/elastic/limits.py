@@ -39,9 +39,9 @@ def joint_limits(robot: Robot, limits: GivenLimits | None) -> dict[str, Limits]:
     """Limits of all joints by name, in the order of the robot.
 
     Args:
-        robot: the robot, with those of its file.
-        limits: by name of joint, in place of these: numbers by name of attribute of :class:`.Limits`, such as
-            ``{"velocity": 1.0}``, or ``Limits`` in place of all of the joint's.
+        robot: the robot with the limits of its file.
+        limits: overrides by joint name: numbers by attribute of :class:`.Limits`, such as ``{"velocity": 1.0}``, or a
+            ``Limits`` that replaces all limits of the joint.
 
     Raises:
         TrajectoryError: a joint or a limit is unknown, or not usable.
@@ -50,51 +50,51 @@ def joint_limits(robot: Robot, limits: GivenLimits | None) -> dict[str, Limits]:
     for name, entry in mapping({} if limits is None else limits, "limits", "names of joints", TrajectoryError).items():
         if name not in by_joint:
             raise TrajectoryError(f"limits of unknown joint {name!r}; {robot.name} has {', '.join(by_joint)}")
-        given = vars(entry) if isinstance(entry, Limits) else entry
+        overrides = vars(entry) if isinstance(entry, Limits) else entry
         of = "their names to numbers, such as {'velocity': 1.0}, or Limits"
-        for quantity, value in mapping(given, f"limits of {name!r}", of, TrajectoryError).items():
+        for quantity, value in mapping(overrides, f"limits of {name!r}", of, TrajectoryError).items():
             if quantity not in vars(NO_LIMITS):
                 raise TrajectoryError(f"{name}: no limit is named {quantity!r}; {hint(quantity, vars(NO_LIMITS))}")
             rule, unlimited = "finite" if quantity in ENDS else "not negative", getattr(NO_LIMITS, quantity)
             number_by_rule(value, f"{name}: limit {quantity}", TrajectoryError, rule=rule, unlimited=unlimited)
-        by_joint[name] = new = replace(by_joint[name], **given)
+        by_joint[name] = new = replace(by_joint[name], **overrides)
         if new.lower > new.upper:
             raise TrajectoryError(f"{name}: lower {new.lower:g} must not exceed upper {new.upper:g}")
     return by_joint
 
 
 def own_efforts(arm: ElasticArm) -> Array:
-    """Largest effort of each motor (m,) by its own limits of torque and current, link side, N m or N."""
+    """Largest effort of each motor (m,) by its torque and current limits, link side, N m or N."""
     motor = arm.motor
     torque = np.fmin(motor.torque_limit, np.abs(np.multiply(motor.current_limit, motor.torque_constant)))
     return np.asarray(np.abs(arm.gear_ratio) * torque)
 
 
 class LimitCheck:
-    """Limits of an arm: the one table of joints and motors, which planners and the control loop read, and its check.
+    """Limits of an arm: the table of joints and motors for planners and control loop, and its check.
 
-    Motors without a limit of torque or current have the effort limit of their joint: ``motor_effort`` is that of a
-    joint's motors together, on the link side of the gears and through the transmission, in which efforts of a pair
-    against each other cancel.
+    Motors without a limit of torque or current have the effort limit of their joint. ``motor_effort`` is the total
+    effort of a joint's motors, on the link side of the gears and through the transmission; efforts of a pair against
+    each other cancel.
 
-    All limits but that of the voltage and of joints' motors together are ranges of single entries of a row q … qdddd,
-    tau … taudd, theta, thetad, thetadd, tau_m (8n + 4m,); so is the limit of a mimic joint, for its leader. A row
-    within these ranges violates nothing; only for others are violations determined.
+    All limits except voltage and total motor effort are ranges of single entries of a row q … qdddd, tau … taudd,
+    theta, thetad, thetadd, tau_m (8n + 4m,). The limit of a mimic joint is such a range of its leader. A row within
+    these ranges violates nothing; violations are determined only for other rows.
 
     Attributes:
-        names: by quantity, names of its joints or motors.
-        units: by quantity, a unit for each name.
-        largest: by quantity except the position, largest magnitude for each name; infinite without a limit.
+        names: names of joints or motors, by quantity.
+        units: unit for each name, by quantity.
+        largest: largest magnitude for each name, by quantity except the position; infinite without a limit.
         lower, upper: range of the position for each joint, mimic joints included.
         effort_rms: largest root mean square of the effort of each motor over a motion, on the link side of its gear.
-        motor_effort: largest motor effort (n,) at each joint, N m or N; infinite where all motors have their own limit.
-            ``largest`` leaves it out at joints whose motors have neither inertia, friction nor loss, where it is the
-            limit of the joint's effort.
+        motor_effort: largest motor effort (n,) at each joint, N m or N; infinite if all motors have individual limits.
+            ``largest`` omits it at joints with motors without inertia, friction and loss: there it equals the limit of
+            joint effort.
         motor_sums: matrix (n, m) from the efforts of motors to those at the joints.
     """
 
     def __init__(self, arm: ElasticArm, limits: GivenLimits | None = None) -> None:
-        """Read the limits of an arm, or others in their place, as of :func:`joint_limits`, whose errors it raises."""
+        """Read the limits of an arm, with overrides and errors as in :func:`joint_limits`."""
         require_arm(arm)
         self._arm, by_joint = arm, joint_limits(arm.robot, limits)
         every, m = tuple(by_joint), len(arm.motor_names)
@@ -108,9 +108,9 @@ class LimitCheck:
             limit = np.asarray(getattr(arm.motor, f"{quantity}_limit"), dtype=float)
             self.largest[f"motor_{quantity}"] = np.broadcast_to(limit, (m,))
         self.motor_sums = np.array(arm.side.motor_sums(list(np.eye(m))))
-        moves, own = self.motor_sums != 0, own_efforts(arm)
+        moves, motor_limits = self.motor_sums != 0, own_efforts(arm)
         ideal = np.array([arm.side.is_ideal(joint) for joint in arm.motor_joint])
-        self.motor_effort = np.where((moves & np.isinf(own)).any(axis=1), self.largest["effort"], np.inf)
+        self.motor_effort = np.where((moves & np.isinf(motor_limits)).any(axis=1), self.largest["effort"], np.inf)
         self.largest["motor_effort"] = np.where((moves & ~ideal).any(axis=1), self.motor_effort, np.inf)
         of_joints = (np.flatnonzero(arm.motor_joint == joint) for joint in range(arm.robot.n))
         self.names["motor_effort"] = tuple("+".join(arm.motor_names[i] for i in motors) for motors in of_joints)
@@ -128,7 +128,7 @@ class LimitCheck:
 
     @cached_property
     def of_leaders(self) -> tuple[Array, Array, Array]:
-        """Ends of the ranges of the independent joints (n,), and their largest velocity, acceleration and jerk (3, n).
+        """Range ends of the independent joints (n,), and their largest velocity, acceleration and jerk (3, n).
 
         Limits of mimic joints are included, as limits of their leaders.
         """
@@ -140,7 +140,7 @@ class LimitCheck:
 
     @cached_property
     def ends(self) -> dict[str, Array]:
-        """Lower and upper ends (2, size) of each part of a row with limits, by its name, wider by the tolerance."""
+        """Lower and upper ends (2, size) of each part of a row with limits, by name, widened by the tolerance."""
         lower, upper, rates = self.of_leaders
         largest = dict(zip(STATE_NAMES[1:4], rates, strict=True))
         largest |= {"tau": self.largest["effort"], "taud": self.largest["effort_rate"]}
@@ -151,34 +151,34 @@ class LimitCheck:
 
     @cached_property
     def rows(self) -> Array:
-        """Ends of the range of each entry of a row (2, 8n + 4m); infinite where there is no limit."""
+        """Range ends of each entry of a row (2, 8n + 4m); infinite without a limit."""
         n, m = self._arm.robot.n, len(self._arm.motor_names)
         sizes = dict.fromkeys((*STATE_NAMES, *EFFORT_NAMES), n) | dict.fromkeys(MOTOR_NAMES, m)
         free = np.array([[-np.inf], [np.inf]])
         return np.hstack([self.ends.get(name, np.repeat(free, size, axis=1)) for name, size in sizes.items()])
 
     def limited(self, *quantities: str) -> bool:
-        """Whether any of these quantities has a limit."""
+        """True if any of these quantities has a limit."""
         return any(bool((self.largest[quantity] < np.inf).any()) for quantity in quantities)
 
     @property
     def quantities(self) -> list[str]:
-        """Those with a limit, except the position."""
+        """Quantities with a limit, except the position."""
         return [quantity for quantity in self.largest if self.limited(quantity)]
 
     @property
     def of_motors(self) -> bool:
-        """Whether any motor has limits."""
+        """True if any motor has limits."""
         return self.limited("motor_effort", *(f"motor_{name}" for name in SHAFT_UNITS))
 
     @property
     def of_rms(self) -> NDArray[np.bool_]:
-        """Motors (m,) with a limit of the root mean square of their efforts."""
+        """Flags (m,) of motors with a limit of root-mean-square effort."""
         return self.effort_rms < np.inf
 
     @cached_property
     def any(self) -> bool:
-        """Whether there is any limit that a state and its command can violate."""
+        """True if a state and its command can violate any limit."""
         return self.limited("motor_voltage") or bool((np.abs(self.rows) < np.inf).any())
 
     def prepare(self) -> None:
@@ -192,7 +192,7 @@ class LimitCheck:
     def rate_limits(self) -> Array:
         """Limits of velocity, acceleration and jerk of the joints (3, n), mimic joints included.
 
-        A joint has at most the velocity of its motors at their speed limit, through the transmission.
+        Speed limits of motors limit the joint velocity through the transmission.
         """
         arm, speeds = self._arm, self.ends["motor_velocity"][1]
         rates = np.array([self.ends[name][1] for name in STATE_NAMES[1:4]])
@@ -203,28 +203,28 @@ class LimitCheck:
 
     @property
     def unclipped(self) -> list[str]:
-        """Names of the joints whose effort no limit of the joint, and of its motors, clips."""
+        """Names of joints without effort limit, neither of the joint nor of its motors."""
         arm, bounded = self._arm, self.largest["effort"] < np.inf
         of_motors = np.minimum(self.ends["motor_effort"][1], self.largest["motor_voltage"]) < np.inf
         bounded[arm.motor_joint[of_motors]] = True
         return [name for name, limited in zip(arm.robot.joint_names, bounded, strict=True) if not limited]
 
     def violated(self, rows: Array) -> np.bool_ | NDArray[np.bool_]:
-        """Whether states with their commands (…, 8n + 4m) violate a limit; shape (…,)."""
+        """Flags (…,) of states with commands (…, 8n + 4m) that violate a limit."""
         return self._violations(rows)[0][..., 0] > 0
 
     @cached_property
     def turn(self) -> Array:
-        """Distance of positions beyond their range (n,) from which on they are refused, rad; infinite for lengths.
+        """Smallest refused distance of positions beyond their range (n,), rad; infinite for lengths.
 
-        Without a range, finite for continuous joints alone.
+        Without a range, finite for continuous joints only.
         """
         robot = self._arm.robot
         rotary = np.array([joint.type != "prismatic" for joint in robot.independent_joints])
         return np.where(rotary & (np.isfinite(self.ends["q"]).any(axis=0) | robot.continuous), TURN, np.inf)
 
     def far(self, q: Array) -> NDArray[np.bool_]:
-        """Which positions (…, n) are more than a turn beyond their range, the one of joints that follow included."""
+        """Flags of positions (…, n) more than a turn beyond their range, including the ranges of mimic joints."""
         lower, upper = self.ends["q"]
         return (q < lower - self.turn) | (q > upper + self.turn)
 
@@ -247,7 +247,7 @@ class LimitCheck:
         )
 
     def violations(self, states: Array | Sequence[Array], command: Feedforward) -> tuple[LimitViolation, ...]:
-        """Worst violation of each quantity of each joint and motor, the worst first.
+        """Worst violation of each quantity of each joint and motor, in descending order.
 
         Args:
             states: q, qd, qdd, qddd and possibly more, each (n,) or (N, n).
@@ -272,9 +272,9 @@ class LimitCheck:
         return tuple(sorted(worst, key=lambda violation: -violation.ratio))
 
     def clipped(self, command: Feedforward) -> Feedforward:
-        """The command with tau and tau_m clipped to the limits of effort, and of torque, current and voltage.
+        """Command with tau and tau_m clipped to the limits of effort, torque, current and voltage.
 
-        What motors of a joint exceed its limit by is taken from them in equal parts.
+        The excess of a joint's motors is subtracted from them in equal parts.
         """
         tau, effort = self._clip(command.tau, command.motor_velocity, command.motor_effort)
         return command._replace(tau=tau, motor_effort=effort)
@@ -287,7 +287,7 @@ class LimitCheck:
 
 
 def arm_limits(arm: ElasticArm, limits: GivenLimits | None = None) -> LimitCheck:
-    """Limits of an arm, or others in their place, as of :class:`LimitCheck`."""
+    """Limits of an arm with overrides, as in :class:`LimitCheck`."""
     require_arm(arm)
     return _own_limits(arm) if limits is None else LimitCheck(arm, limits)
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motor motion and effort to any order, exact in the reduced and in the complete rotor model.
+"""Motor motion and effort to any order, exact in both rotor models.
 
-In the reduced model m derivatives of the motor effort take m + 4 of q. In the complete model the rotors on later links
-act on a joint, so that motor motion is found joint by joint, toward the base: A. De Luca and P. Lucibello, "A general
-algorithm for dynamic feedback linearization of robots with elastic joints", IEEE Int. Conf. Robotics and Automation
-(1998); G. Buondonno and A. De Luca, "Efficient computation of inverse dynamics and feedback linearization for VSA-based
-robots", IEEE Robotics and Automation Letters 1 (2016). Each step takes two more derivatives of q: the motor effort of a
-chain of n joints takes 2 n + 2.
+In the reduced model, m derivatives of the motor effort require m + 4 derivatives of q. In the complete model the rotors
+on later links act on a joint, so that motor motion is computed joint by joint, toward the base: A. De Luca and P.
+Lucibello, "A general algorithm for dynamic feedback linearization of robots with elastic joints", IEEE Int. Conf.
+Robotics and Automation (1998); G. Buondonno and A. De Luca, "Efficient computation of inverse dynamics and feedback
+linearization for VSA-based robots", IEEE Robotics and Automation Letters 1 (2016). Each step requires two more
+derivatives of q: the motor effort of a chain of n joints requires 2 n + 2.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ class MotorJet(NamedTuple):
 
     Attributes:
         tau: efforts on the links, each (n,) or (N, n), N m or N; to two orders more than ``motor_effort``.
-        motor_position: each (m,) or (N, m), rad or m, on the link side of the gear; to two orders more.
-        motor_effort: each (m,) or (N, m), N m or N, on the link side of the gear.
+        motor_position: motor positions, each (m,) or (N, m), rad or m, on the link side of the gear; to two orders
+            more.
+        motor_effort: motor efforts, each (m,) or (N, m), N m or N, on the link side of the gear.
     """
 
     tau: tuple[Array, ...]
@@ -43,7 +44,7 @@ class MotorJet(NamedTuple):
 
 
 def derivatives_needed(arm: ElasticArm, order: int = 0) -> int:
-    """Number of time derivatives of q that the motor effort with ``order`` derivatives takes.
+    """Number of time derivatives of q for the motor effort with ``order`` derivatives.
 
     Raises:
         RobotDescriptionError: rotors act on each other's links; see :func:`motor_jet`.
@@ -62,8 +63,8 @@ def motor_jet(
 ) -> MotorJet:
     """Exact motor motion and effort for a motion of the links, with ``order`` derivatives of the effort.
 
-    It takes some milliseconds in the reduced model and some hundred in the complete one, hardly more for many states
-    than for one.
+    The computation takes some milliseconds in the reduced model and some hundred in the complete model, hardly more for
+    many states than for one.
 
     Args:
         arm: the arm.
@@ -120,7 +121,7 @@ def _motion_and_efforts(
     """Checked motion with ``needed`` time derivatives, and a jet of the effort, numbers or (N,), for each joint.
 
     Args:
-        motion, wrench: as of :func:`motor_jet`, whose errors it raises.
+        motion, wrench: as for :func:`motor_jet`, with the same errors.
         needed: m + 2, for m time derivatives of the efforts.
     """
     motion = sequence(motion, "motion", "q and its time derivatives")
@@ -137,12 +138,12 @@ def _motion_and_efforts(
 
 def _jets(efforts: Sequence[Sequence[Any]], samples: tuple[int, ...]) -> list[Jet]:
     """A jet, numbers or (N,), for each joint."""
-    # The recursion leaves efforts that depend on no joint as plain numbers.
+    # The recursion returns efforts that depend on no joint as plain numbers.
     return [Jet([np.broadcast_to(x, samples) for x in column]) for column in zip(*efforts, strict=True)]
 
 
 def _rotor_tree(arm: ElasticArm) -> LinkTree:
-    """Rotors carried by links without mass, in no gravity."""
+    """Rotors carried by massless links, without gravity."""
     assert arm.rotors is not None
     bodies = arm.rotors.dynamics.robot
     links = [joint.with_inertial(Inertial.massless()) for joint in bodies.joints[: len(arm.robot.joints)]]
@@ -156,9 +157,9 @@ def _rotor_efforts(
     """Efforts of the rotors on the links at all joints, then at the rotors, before their gears.
 
     Args:
-        rotors: of :func:`_rotor_tree`.
+        rotors: result of :func:`_rotor_tree`.
         states: q, qd, …, each (n,) or (N, n).
-        position: of the motors; None for those that do not act on the joints of interest.
+        position: motor positions; None for motors that do not act on the joints of interest.
     """
     samples, known = states[0].shape[:-1], [x for x in position if x is not None]
     orders = min(map(len, known), default=len(states))
@@ -170,7 +171,7 @@ def _rotor_efforts(
 
 
 def _elimination(arm: ElasticArm) -> list[tuple[int, ...]]:
-    """Groups of joints in the order in which their motor motion can be found."""
+    """Groups of joints in the order of computation of their motor motion."""
     require_arm(arm)
     waiting = [set(group[0]) for group in (arm.coupled, arm.transmission) if group is not None]
     if len(waiting) == 2 and waiting[0] & waiting[1]:
@@ -197,7 +198,7 @@ def _elimination(arm: ElasticArm) -> list[tuple[int, ...]]:
 
 
 def _depth(arm: ElasticArm, groups: Sequence[tuple[int, ...]]) -> int:
-    """Length of the longest chain of joints whose rotors act on each other."""
+    """Length of the longest chain of joints with rotors that act on each other."""
     if arm.rotors is None:
         return 1
     steps = np.zeros(arm.robot.n, dtype=int)
@@ -208,7 +209,7 @@ def _depth(arm: ElasticArm, groups: Sequence[tuple[int, ...]]) -> int:
 
 
 def _felt(arm: ElasticArm, joint: int) -> set[int]:
-    """Joints whose rotors act on the links at a joint."""
+    """Joints with rotors that act on the links at a joint."""
     assert arm.rotors is not None
     E, _ = arm.robot.coupling
     bodies = {body for body, x in enumerate(arm.robot.joints) if E[body, joint] and x.type != "prismatic"}

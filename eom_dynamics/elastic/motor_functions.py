@@ -24,7 +24,7 @@ _SELDOM = ("energies",)
 class MotorFunctions:
     """Motor-side programs of :mod:`.motor_programs` by name, over arrays of states, each compiled at first use.
 
-    Those of the springs of n joints, moved by m >= n motors, are methods with defaults, too.
+    Programs of the springs of n joints, driven by m >= n motors, are also methods with defaults.
 
     Attributes:
         side: the motor side.
@@ -33,27 +33,27 @@ class MotorFunctions:
     def __init__(self, side: MotorSide, backend: str) -> None:
         self.side, self._backend = side, backend
         self._any_variable = bool(side.variable.any())
-        self._kept: dict[tuple[Any, ...], CompiledFunction] = {}
+        self._functions: dict[tuple[Any, ...], CompiledFunction] = {}
         self._calls: dict[tuple[Any, ...], Callable[..., tuple[Array, ...]]] = {}
 
     def program(self, name: str, **details: Any) -> Program:
-        """A program of the motor side."""
+        """Program of the motor side."""
         return getattr(programs, name)(self.side, **details)
 
     def function(self, name: str, **details: Any) -> CompiledFunction:
         """Compiled function of a program."""
         key = (name, *details.items())
-        if key not in self._kept:
+        if key not in self._functions:
             backend = "numpy" if name in _SELDOM else self._backend
-            self._kept[key] = compiled_program(self.program(name, **details), backend)
-        return self._kept[key]
+            self._functions[key] = compiled_program(self.program(name, **details), backend)
+        return self._functions[key]
 
     def __call__(self, name: str, *arrays: Array, **details: Any) -> tuple[Array, ...]:
-        """Results (…, size) of a program for the arrays (…, size) of its inputs; NaN where one is not finite."""
+        """Results (…, size) of a program for its inputs (…, size); NaN for an input that is not finite."""
         return self.call(name, **details)(*arrays)
 
     def call(self, name: str, **details: Any) -> Callable[..., tuple[Array, ...]]:
-        """A compiled program as a function of arrays."""
+        """Compiled program as a function of arrays."""
         key = (name, *details.items())
         call = self._calls.get(key)
         if call is None:
@@ -62,7 +62,7 @@ class MotorFunctions:
         return call
 
     def commands(self, stiffness: Sequence[Array], state: Array | None, samples: tuple[int, ...]) -> list[Array]:
-        """Commanded stiffness and state of damped springs, as far as the motor side takes them as inputs."""
+        """Commanded stiffness and state of damped springs, as far as they are inputs of the motor side."""
         values = self.commanded(stiffness, samples) if self._any_variable else []
         if self.side.damped.any():
             settled = np.full(len(self.side.springs), programs.SETTLED)
@@ -124,7 +124,7 @@ class MotorFunctions:
 
         Args:
             state: q, qd (…, n) and motor positions and velocities (…, m).
-            stiffness: (n,) where it is commanded, N m/rad or N/m; by default nominal.
+            stiffness: (n,) commanded stiffness, N m/rad or N/m; by default nominal.
         """
         return self("plant_efforts", *state, *self._of_one(stiffness, state[0].shape[:-1]))
 
@@ -137,7 +137,7 @@ class MotorFunctions:
 
     @cached_property
     def is_linear(self) -> bool:
-        """Whether all springs are linear: :meth:`tangents` are constant."""
+        """True if all springs are linear: :meth:`tangents` are constant."""
         return not programs.tangents(self.side).nodes
 
     def energy(self, delta: Array) -> Array:
@@ -156,7 +156,7 @@ class MotorFunctions:
         Args:
             start: deflections at the start (…, n).
             before, after: tau, taud, taudd at the start and at the end, each (…, n).
-            step: s.
+            step: time step, s.
         """
         samples = start.shape[:-1]
         return self("filtered", start, *before, *after, np.full((*samples, 1), step))[0]
@@ -166,7 +166,7 @@ class MotorFunctions:
         return self.filtered(np.zeros_like(efforts[0]), efforts, efforts, -1.0)
 
     def _of_one(self, stiffness: Array | None, samples: tuple[int, ...]) -> list[Array]:
-        """Input of a stiffness for all states."""
+        """Stiffness as an input for all states."""
         return self.commanded([] if stiffness is None else [stiffness], samples, 1) if self._any_variable else []
 
 

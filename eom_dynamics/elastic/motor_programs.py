@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of the motor side of an arm: which vectors they take and return.
+"""Programs of the motor side of an arm, with their inputs and outputs.
 
-Vectors of joints have n entries, those of motors m. Commanded stiffness is read by arms that have it, the deflection by
-arms with damped springs, the state of friction by arms with presliding; for others these inputs do not exist.
+Joint vectors have n entries, motor vectors m. Commanded stiffness is an input only for arms with variable stiffness,
+the deflection only for arms with damped springs, the friction state only for arms with presliding.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Vectors = Mapping[str, Sequence[Expression]]
 def motors(side: MotorSide, *, spin: bool = False) -> Program:
     """Motor motion and effort from motion and efforts of the links.
 
-    With ``spin``, the efforts that accelerate carried rotors are an input: those of rotors that follow their links.
+    With ``spin``, the efforts that accelerate carried rotors are an input; these rotors follow their links.
     """
     n, m = len(side.springs), len(side.motor_joint)
     inputs = dict.fromkeys((*STATE_NAMES[:3], *EFFORT_NAMES), n) | dict(_commands(side))
@@ -59,11 +59,11 @@ def motors(side: MotorSide, *, spin: bool = False) -> Program:
 
 
 def directional(links: Program, of_motors: Program) -> Program:
-    """Directional derivative of a feedforward along a change of q … qdddd, given as ``q_change``, ….
+    """Directional derivative of a feedforward along a change of q … qdddd, inputs ``q_change``, ….
 
     Args:
-        links: program of the links, which takes q … qdddd and returns efforts.
-        of_motors: program of the motors, of :func:`motors`.
+        links: link program, from q … qdddd to efforts.
+        of_motors: motor program, from :func:`motors`.
     """
     sizes = dict(links.inputs) | {name: size for name, size in of_motors.inputs.items() if name not in links.outputs}
     changes = {f"{name}_change": sizes[name] for name in STATE_NAMES}
@@ -81,7 +81,7 @@ def directional(links: Program, of_motors: Program) -> Program:
 
 
 def deflections(side: MotorSide) -> Program:
-    """Deflections with two time derivatives, and efforts of the springs, at the motors, from efforts on the links."""
+    """Deflections with two time derivatives, and spring efforts at the motors, from efforts on the links."""
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         tau = _jets(x, EFFORT_NAMES)
@@ -95,14 +95,14 @@ def deflections(side: MotorSide) -> Program:
 def spring_efforts(
     side: MotorSide, orders: int = 2, *, motors: Sequence[str] = (), unknown: float = np.nan, constant: bool = True
 ) -> Program:
-    """Efforts of the springs on the links, and stiffness where it is commanded, with time derivatives.
+    """Spring efforts on the links, and commanded stiffness, with time derivatives.
 
     Args:
         orders: number of vectors for each quantity.
-        motors: names of motor positions and rates, from which deflections come with q and qd; by default deflections at
-            the motors are given.
-        unknown: effort of rigid joints, and of damped ones for lack of a further derivative.
-        constant: whether to return the stiffness of arms where none is commanded, too: zeros.
+        motors: names of motor positions and rates, which determine deflections with q and qd; by default deflections at
+            the motors are inputs.
+        unknown: effort of rigid joints, and of damped joints without the further derivative.
+        constant: whether to return zeros as stiffness of arms without commanded stiffness.
     """
     names, stiffness = motors or derivative_names("delta", orders), derivative_names("k", orders)
     sizes = dict.fromkeys(STATE_NAMES[:2] if motors else (), len(side.springs))
@@ -127,13 +127,13 @@ def spring_names(orders: int = 2, quantity: str = "spring_effort") -> tuple[str,
 
 
 def between(side: MotorSide, x: Mapping[str, Sequence[Scalar]], motors: Sequence[str]) -> list[Jet]:
-    """Deflections and their rates, from named positions and velocities of motors and links."""
+    """Deflections and rates from named positions and velocities of motors and links."""
     rows = zip(side.joint_sides(_jets(x, motors)), side.motor_joint, strict=True)
     return [position - Jet([x["q"][joint], x["qd"][joint]]) for position, joint in rows]
 
 
 def loads(side: MotorSide) -> Program:
-    """Efforts of the springs at the motors, zero at rigid joints."""
+    """Spring efforts at the motors, zero at rigid joints."""
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         return {"load": _loads(side, x, _jets(x, DELTA_NAMES[:2]))}
@@ -142,18 +142,18 @@ def loads(side: MotorSide) -> Program:
 
 
 def _loads(side: MotorSide, x: Vectors, delta: Sequence[Jet]) -> list[Scalar]:
-    """Efforts of the springs at the motors under deflections, with the stiffness ``k`` if it is an input."""
+    """Spring efforts at the motors under deflections, with the stiffness ``k`` if it is an input."""
     stiffness = [Jet([value, 0.0]) for value in x["k"]] if "k" in x else None
     return [jet[0] for jet in side.efforts(delta, stiffness)[1]]
 
 
 def _with_stiffness(side: MotorSide, inputs: Sizes) -> Sizes:
-    """The inputs of a program, with the stiffness ``k`` where it is commanded."""
+    """Inputs of a program, with the stiffness ``k`` if commanded."""
     return {**inputs, "k": len(side.springs)} if side.variable.any() else inputs
 
 
 def spring_loads(side: MotorSide) -> Program:
-    """Efforts of the springs on links and at the joint sides of motors, zero at rigid joints, from measured motion."""
+    """Spring efforts on links and at the joint sides of motors, zero at rigid joints, from measured motion."""
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         load = _loads(side, x, between(side, x, MOTOR_NAMES[:2]))
@@ -164,7 +164,7 @@ def spring_loads(side: MotorSide) -> Program:
 
 
 def _on_links(side: MotorSide, load: Sequence[Scalar]) -> list[Scalar]:
-    """Efforts on the links from those at the motors."""
+    """Efforts on the links from efforts at the motors."""
     on_links: list[Scalar] = [0.0] * len(side.springs)
     for joint, value in zip(side.motor_joint, load, strict=True):
         on_links[joint] = on_links[joint] + value
@@ -172,7 +172,7 @@ def _on_links(side: MotorSide, load: Sequence[Scalar]) -> list[Scalar]:
 
 
 def motor_loads(side: MotorSide) -> Program:
-    """Efforts of the motors against springs of efforts ``load``, gears and friction, without those of the rotors."""
+    """Motor efforts against the spring efforts ``load``, gears and friction, without rotor inertia."""
     m = len(side.motor_joint)
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
@@ -182,13 +182,13 @@ def motor_loads(side: MotorSide) -> Program:
 
 
 def _motor_loads(side: MotorSide, behind: Sequence[Scalar], velocity: Sequence[Scalar]) -> list[Scalar]:
-    """Efforts of the motors, from those behind their gears."""
+    """Motor efforts from efforts behind the gears."""
     rows = enumerate(zip(behind, velocity, strict=True))
     return [side.motor_effort(motor, Jet([load]), Jet([speed]), Jet([0.0]))[0] for motor, (load, speed) in rows]
 
 
 def plant_efforts(side: MotorSide) -> Program:
-    """Efforts of springs on links, of motors as in :func:`motor_loads`, and the power that all of these dissipate."""
+    """Spring efforts on links, motor efforts as in :func:`motor_loads`, and the total dissipated power."""
     n, m = len(side.springs), len(side.motor_joint)
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
@@ -221,7 +221,7 @@ def tangents(side: MotorSide) -> Program:
 
 
 def energies(side: MotorSide) -> Program:
-    """Energy of all springs at nominal stiffness, and their elongations."""
+    """Energy of all springs at nominal stiffness, and the elongations."""
     m = len(side.motor_joint)
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
@@ -238,17 +238,17 @@ def energies(side: MotorSide) -> Program:
 
 
 def filtered(side: MotorSide) -> Program:
-    """Deflections of damped springs after a time step from one setpoint of a stream to the next; zero at other joints.
+    """Deflections of damped springs after a time step between two setpoints; zero at other joints.
 
-    ``step`` is the time between them in s; if it is zero, the deflections stay the same, and if it is negative, they
-    are those without transient.
+    ``step`` is the time between the setpoints in s. A zero step leaves the deflections unchanged; a negative step gives
+    the deflections without transient.
     """
     before = tuple(f"{name}_before" for name in EFFORT_NAMES)
     inputs = dict.fromkeys((DEFLECTION, *before, *EFFORT_NAMES), len(side.springs)) | {"step": 1}
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         (step,), start, after = x["step"], x[DEFLECTION], _jets(x, EFFORT_NAMES)
-        # The branch that is not taken must not divide by zero.
+        # The unselected branch must not divide by zero.
         dt = select(step, step, 1.0)
         later = side.advanced(start, _jets(x, before), after, dt)
         still = [
@@ -261,9 +261,9 @@ def filtered(side: MotorSide) -> Program:
 
 
 def presliding(side: MotorSide) -> Program:
-    """States of presliding friction after the way of the motors from one setpoint to the next; zero at other motors.
+    """States of presliding friction after the motor displacement between two setpoints; zero at other motors.
 
-    With a negative ``step`` they are those of the velocities.
+    With a negative ``step`` the states follow from the velocities.
     """
     m = len(side.motor_joint)
     motion = MOTOR_NAMES[:2]
@@ -282,14 +282,14 @@ def presliding(side: MotorSide) -> Program:
 
 
 def ahead(side: MotorSide, *, count: int, size: int) -> Program:
-    """A vector and its time derivatives ``lead`` seconds later, by their Taylor polynomial.
+    """Vector and time derivatives ``lead`` seconds later, by the Taylor polynomial.
 
     The remainder of the vector is at most lead^count / count! times the largest count-th derivative within the lead.
 
     Args:
-        side: is not read.
-        count: number of vectors x0, x1, … in and y0, y1, … out, each the time derivative of the one before.
-        size: of each of them.
+        side: ignored.
+        count: number of vectors x0, x1, … in and y0, y1, … out, a quantity and its successive time derivatives.
+        size: size of each vector.
     """
     names = [f"x{k}" for k in range(count)]
 
@@ -308,7 +308,7 @@ def ahead(side: MotorSide, *, count: int, size: int) -> Program:
 
 
 def drive(side: MotorSide) -> Program:
-    """Torque, speed, current and voltage before the gears, and motor efforts within limits behind them."""
+    """Torque, speed, current and voltage before the gears, and motor efforts within limits behind the gears."""
     m = len(side.motor_joint)
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
@@ -329,9 +329,9 @@ def _shaft_rows(side: MotorSide, x: Mapping[str, Sequence[Scalar]]) -> list[list
 
 
 def shafts(side: MotorSide, *, clip: bool) -> Program:
-    """Motion, torque, current and voltage before the gears, and the number of limits that are exceeded.
+    """Motion, torque, current and voltage before the gears, and the number of exceeded limits.
 
-    With ``clip``, torques are clipped to the limits, after these are checked.
+    With ``clip``, torques are clipped to the limits after the check.
     """
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
@@ -360,8 +360,8 @@ def violations(
     """Number of limits violated by a row q … qdddd, tau … taudd, theta, thetad, thetadd, tau_m.
 
     Args:
-        ranges: of the entries of the row, infinite without a limit.
-        voltage: limits of the motors.
+        ranges: ranges of the row's entries, infinite without a limit.
+        voltage: voltage limits of the motors.
         sums: limits of the motor efforts at the joints.
     """
     m = len(side.motor_joint)
@@ -382,9 +382,9 @@ def violations(
 
 
 def clipped_efforts(side: MotorSide, most: Sequence[float], sums: Sequence[float]) -> Program:
-    """Joint efforts clipped to the limits ``most``, motor efforts to limits at the joints, then to those of the motors.
+    """Joint efforts clipped to the limits ``most``; motor efforts clipped to joint limits, then to motor limits.
 
-    What exceeds the limits ``sums`` of motor efforts at the joints is taken from the motors of a joint in equal parts.
+    The excess over the limits ``sums`` of motor efforts at a joint is subtracted from its motors in equal parts.
     """
     n, m = len(side.springs), len(side.motor_joint)
 
@@ -411,7 +411,7 @@ def _limited(motor: Motor, torque: Scalar, speed: Scalar) -> list[Scalar]:
 
 
 def _is_beyond(value: Scalar, low: float, high: float) -> Scalar:
-    """One if a value is outside a range, else zero, also where it is NaN."""
+    """One if a value is outside a range, else zero, also for NaN."""
     beyond: Scalar = 0.0
     if low > -np.inf:
         beyond = select(low - value, 1.0, beyond)
@@ -426,7 +426,7 @@ def _commands(side: MotorSide) -> Sizes:
 
 
 def _jets(x: Mapping[str, Sequence[Scalar]], names: Sequence[str]) -> list[Jet]:
-    """A jet for each entry of vectors that are time derivatives of each other."""
+    """Jet of each entry of a vector and its successive time derivatives."""
     return [Jet(row) for row in zip(*(x[name] for name in names), strict=True)]
 
 
@@ -435,7 +435,7 @@ def _stiffness(x: Vectors) -> list[Jet] | None:
 
 
 def _state(side: MotorSide, x: Vectors, tau: Sequence[Jet]) -> list[Scalar] | None:
-    """Given deflections of damped springs, or those without transient in place of :data:`SETTLED`."""
+    """Deflections of damped springs; :data:`SETTLED` is replaced by the deflection without transient."""
     if DEFLECTION not in x:
         return None
     rows = zip(x[DEFLECTION], side.springs, side.settled(tau), strict=True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Springs, transmission, gears, friction and motors of an arm, over jets of scalars.
 
-The one description of the motor side: numbers, compiled and exported code, derivatives of any order, and the inverse
-are these lines over different scalars.
+The only description of the motor side: numbers, compiled and exported code, derivatives of any order, and the inverse
+evaluate these lines over different scalars.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..robot import Robot
 
 
 class PlacedSpring(NamedTuple):
-    """A spring with the indices of its joints (several if it couples them) and of its motors."""
+    """Spring with the indices of its joints (several if it couples them) and of its motors."""
 
     joints: tuple[int, ...]
     motors: tuple[int, ...]
@@ -36,12 +36,12 @@ class MotorSide:
     """Motor side of n joints with m >= n motors: springs, transmission, gears, rotors and motors.
 
     Attributes:
-        joint_names: (n,).
+        joint_names: (n,) names of the joints.
         springs: (n,) springs of the joints; joints of the coupled spring count as rigid here.
-        coupled: indices of joints and the spring between them, which replaces their own; or None.
+        coupled: indices of the coupled joints and their spring, which replaces their individual springs; or None.
         transmission: indices of joints with one motor each, and their transmission; or None.
-        rotor_inertia: (n,) of the motors of each joint, link side of the gear, kg m² or kg.
-        actuators: (n,) friction, gear and motor of the motors of each joint.
+        rotor_inertia: (n,) rotor inertia of each motor of a joint, link side of the gear, kg m² or kg.
+        actuators: (n,) friction, gear and motor data of each joint.
         gear_ratio: (n,) turns of a motor for one turn of its joint.
     """
 
@@ -55,7 +55,7 @@ class MotorSide:
 
     @classmethod
     def of(cls, robot: Robot, stiffness: ArrayLike | None = None, rotor_inertia: ArrayLike | None = None) -> MotorSide:
-        """Motor side of a robot, or with springs and rotors of arguments as of :class:`.ElasticArm`."""
+        """Motor side of a robot, or with springs and rotors as in the arguments of :class:`.ElasticArm`."""
         springs, coupled = _springs(robot, stiffness)
         rotors = robot.rotor_inertia if rotor_inertia is None else rotor_inertia
         inertia = parameters.not_negative(
@@ -74,12 +74,12 @@ class MotorSide:
 
     @cached_property
     def motor_joint(self) -> NDArray[np.intp]:
-        """(m,) joint of each motor, in the order of joints."""
+        """Joint index of each motor (m,), in the order of joints."""
         return np.repeat(np.arange(len(self.springs)), [len(spring.motors) for spring in self.springs])
 
     @cached_property
     def motor_names(self) -> tuple[str, ...]:
-        """(m,) names of the motors."""
+        """Names of the motors (m,)."""
         rows = zip(self.joint_names, self.springs, strict=True)
         return tuple(name + suffix for name, spring in rows for suffix in spring.motors)
 
@@ -98,7 +98,7 @@ class MotorSide:
 
     @cached_property
     def rest_stiffness(self) -> Array:
-        """(n,) stiffness without load, N m/rad or N/m; infinite where rigid, nominal where commanded."""
+        """Stiffness (n,) without load, N m/rad or N/m; infinite if rigid, nominal if commanded."""
         stiffness = np.empty(len(self.springs))
         for joints, _, spring in self.placed:
             stiffness[list(joints)] = spring.rest_stiffness
@@ -106,32 +106,32 @@ class MotorSide:
 
     @property
     def rigid(self) -> NDArray[np.bool_]:
-        """(n,) whether a joint is rigid."""
+        """Flags (n,) of rigid joints."""
         return np.isinf(self.rest_stiffness)
 
     @cached_property
     def variable(self) -> NDArray[np.bool_]:
-        """(n,) whether the stiffness of a joint is commanded."""
+        """Flags (n,) of joints with commanded stiffness."""
         return np.array([spring.is_variable for spring in self.springs])
 
     @cached_property
     def damped(self) -> NDArray[np.bool_]:
-        """(n,) whether the spring of a joint has a damper, so that its deflection is a state."""
+        """Flags (n,) of joints with a damped spring, which has its deflection as a state."""
         return np.array([spring.is_damped for spring in self.springs])
 
     @cached_property
     def presliding(self) -> NDArray[np.bool_]:
-        """(m,) whether the friction of a motor has a state."""
+        """Flags (m,) of motors with a friction state."""
         return np.array([self.actuators[joint].friction.has_state for joint in self.motor_joint])
 
     @cached_property
     def paired(self) -> NDArray[np.bool_]:
-        """(n,) whether two motors move a joint."""
+        """Flags (n,) of joints with two motors."""
         return np.array([len(spring.motors) > 1 for spring in self.springs])
 
     @property
     def nominal_stiffness(self) -> Array:
-        """(n,) default of the commanded stiffness, N m/rad or N/m; zero at joints whose stiffness is not commanded."""
+        """Default of the commanded stiffness (n,), N m/rad or N/m; zero at other joints."""
         return np.where(self.variable, self.rest_stiffness, 0.0)
 
     def deflections(
@@ -144,11 +144,11 @@ class MotorSide:
         """Deflections and efforts of the springs at all motors under efforts on the links.
 
         Args:
-            tau: for each joint.
-            stiffness: commanded stiffness, for each joint; by default nominal and constant. Results are NaN where it
-                is out of range.
+            tau: effort of each joint.
+            stiffness: commanded stiffness, for each joint; by default nominal and constant. Results are NaN for a
+                stiffness out of range.
             state: present deflections of damped springs, for each joint; by default without transient.
-            joints: only those of these; the others, and their efforts, are None.
+            joints: joints to compute; deflections and efforts of other joints are None.
         """
         delta: list[Any] = [None] * len(self.motor_joint)
         load: list[Any] = [None] * len(self.motor_joint)
@@ -166,15 +166,15 @@ class MotorSide:
     def efforts(
         self, delta: Sequence[Jet], stiffness: Sequence[Jet] | None = None
     ) -> tuple[list[Jet], list[Jet], list[Jet]]:
-        """Efforts of the springs on the links and at the motors, and stiffness, under deflections at the motors.
+        """Spring efforts on the links and at the motors, and stiffness, for deflections at the motors.
 
         Args:
-            delta: for each motor.
-            stiffness: where it is commanded at a joint with one motor, for each joint; by default nominal.
+            delta: deflection at each motor.
+            stiffness: commanded stiffness of joints with one motor, for each joint; by default nominal.
 
         Returns:
-            Efforts on the links, NaN at rigid joints; at the motors, zero there; stiffness where it is commanded, else
-            zero.
+            Efforts on the links, NaN at rigid joints; efforts at the motors, zero at rigid joints; commanded stiffness,
+            zero at other joints.
         """
         links: list[Any] = [None] * len(self.springs)
         motors: list[Any] = [None] * len(self.motor_joint)
@@ -199,18 +199,18 @@ class MotorSide:
         return self._transmitted(x, None if self.transmission is None else self.transmission[1].matrix)
 
     def motor_loads(self, load: Sequence[Any]) -> list[Any]:
-        """Load of the motors, on the link side of their gears, from the efforts of the springs (m,)."""
+        """Motor loads, on the link side of the gears, from the spring efforts (m,)."""
         return self._transmitted(load, None if self.transmission is None else self.transmission[1].matrix.T)
 
     def is_ideal(self, joint: int) -> bool:
-        """Whether motors of a joint have the effort of its springs: neither inertia, friction nor loss."""
+        """True if a joint's motors have the effort of its springs: without inertia, friction and loss."""
         actuator = self.actuators[joint]
         return not self.rotor_inertia[joint] and actuator.friction.is_none and actuator.gear.is_lossless
 
     def motor_sums(self, effort: Sequence[Any]) -> list[Any]:
         """Motor effort at each joint (n,), from the efforts of the motors, through the transmission.
 
-        It is the sum over the motors of a joint, so that efforts of a pair against each other cancel.
+        The efforts of a joint's motors add up, so that efforts of a pair against each other cancel.
         """
         inverse = None if self.transmission is None else self.transmission[1].inverse.T
         sums: list[Any] = [0.0] * len(self.springs)
@@ -219,7 +219,7 @@ class MotorSide:
         return sums
 
     def motor_shares(self, effort: Sequence[Any]) -> list[Any]:
-        """Efforts of the motors (m,) for an effort at each joint, of which a pair has half each."""
+        """Motor efforts (m,) for an effort at each joint; a pair shares it equally."""
         count = np.bincount(self.motor_joint, minlength=len(self.springs))
         return self.motor_loads([effort[joint] * (1 / count[joint]) for joint in self.motor_joint])
 
@@ -227,11 +227,11 @@ class MotorSide:
         """Effort of a motor on the link side of its gear.
 
         Args:
-            motor: its index.
+            motor: index of the motor.
             load: effort behind the gear.
-            velocity: of the motor.
+            velocity: motor velocity.
             spin: effort that accelerates the rotor.
-            state: of presliding friction, as of :meth:`.Friction.effort_jet`.
+            state: state of presliding friction, as in :meth:`.Friction.effort_jet`.
         """
         actuator = self.actuators[self.motor_joint[motor]]
         effort = load if actuator.gear.is_lossless else actuator.gear.load_jet(load, velocity)
@@ -248,15 +248,15 @@ class MotorSide:
         spin: Sequence[Jet] | None = None,
         friction: Sequence[Scalar] | None = None,
     ) -> tuple[list[Jet], list[Jet]]:
-        """Motor motion with r + 2 time derivatives and motor efforts with r, from links with r + 2.
+        """Motor motion with r + 2 and motor efforts with r time derivatives, from link motion with r + 2.
 
         Args:
-            q: joint variables, for each joint.
-            tau: efforts on the links, for each joint.
+            q: joint variable of each joint.
+            tau: effort on the links at each joint.
             stiffness, state: as for :meth:`deflections`.
-            spin: efforts that accelerate the rotors while these follow their links without deflection, for each motor;
-                by default those of rotors whose own spin dominates, zero here.
-            friction: states of presliding friction, for each motor, as of :meth:`.Friction.effort_jet`.
+            spin: effort of each motor that accelerates its rotor while it follows its links without deflection; by
+                default zero, as in the reduced rotor model.
+            friction: state of presliding friction of each motor, as in :meth:`.Friction.effort_jet`.
         """
         delta, load = self.deflections(tau, stiffness, state)
         link = [q[joint] for joint in self.motor_joint]
@@ -276,7 +276,7 @@ class MotorSide:
     def linear_map(self) -> tuple[Array, Array]:
         """Matrices (m, 2n) from q and tau to motor positions, and to motor efforts at rest.
 
-        They are those of linear springs, and of motors without friction and loss.
+        The matrices hold for linear springs and for motors without friction and loss.
         """
         n = len(self.springs)
         jets = [Jet.constant(unit, 3) for unit in np.eye(2 * n)]
@@ -293,7 +293,7 @@ class MotorSide:
         """Deflections of damped springs a time step later, for each joint; zero at others.
 
         Args:
-            delta: at the start, for each joint.
+            delta: deflection of each joint at the start.
             before, after: tau, taud, taudd at the start and at the end, for each joint.
             dt: time step, s, > 0.
         """
@@ -301,7 +301,7 @@ class MotorSide:
         return [spring.advanced(x, first, last, dt) for spring, x, first, last in rows]
 
     def _transmitted(self, x: Sequence[Any], matrix: AnyArray | None) -> list[Any]:
-        """Motor vector whose entries of the transmission are the matrix times theirs."""
+        """Motor vector with the matrix applied to the entries of the transmission."""
         values = list(x)
         if matrix is not None and self.transmission is not None:
             motors = self._motors_of(self.transmission[0])
@@ -311,14 +311,14 @@ class MotorSide:
         return values
 
     def _motors_of(self, joints: Sequence[int]) -> tuple[int, ...]:
-        """The motor of each of some joints that have one."""
+        """Motor index of each of the joints, all with one motor."""
         return tuple(np.searchsorted(self.motor_joint, joints).tolist())
 
 
 def _springs(
     robot: Robot, stiffness: ArrayLike | None
 ) -> tuple[tuple[Spring, ...], tuple[tuple[int, ...], CoupledSpring] | None]:
-    """Springs of the joints, and the spring between coupled joints."""
+    """Springs of the joints, and the spring of coupled joints."""
     if stiffness is None:
         return tuple(joint.spring for joint in robot.independent_joints), robot.coupled_stiffness
     values = parameters.parameter_array("stiffness", stiffness)
