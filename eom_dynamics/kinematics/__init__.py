@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinematics: poses, twists, Jacobians and statics of frames, and their inverse from poses and twists."""
+"""Kinematics of frames: poses, twists, Jacobians, statics, and inverse kinematics from poses and twists."""
 
 from .compiled import Kinematics
 from .frames import body_poses

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinematics of one robot by specialised compiled code, for one state or a batch."""
+"""Compiled kinematics of one robot, for one state or a batch."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from .frames import named_frame, signature_of
 
 _TWIST, _POINT = (6,), (3,)
 
-# Robots of which the kinematics are kept for functions that take a robot.
-_KEPT = 16
+# Number of robots with cached kinematics, for functions that take a robot.
+_CACHED_ROBOTS = 16
 
-# Singular values below this share of the largest one are zero, as for numpy.linalg.matrix_rank.
+# Singular values below this share of the largest are zero, as for numpy.linalg.matrix_rank.
 _SINGULAR = 6 * np.finfo(float).eps
 
 
 class Kinematics(CompiledMethods):
     """Poses, twists, Jacobians and statics of the frames of one robot.
 
-    A frame is the name of a tool, of another frame of the robot's description, or of a joint, for the body that it
-    moves; by default the first tool. The first use of each quantity of a frame compiles code for it, which takes a
-    fraction of a second; later uses load it from the cache on disk, as for :class:`.Dynamics`.
+    A frame is named after a tool, another frame of the robot's description, or a joint (for the body that it moves); by
+    default the first tool. The first use of each quantity of a frame compiles code, which takes a fraction of a second.
+    Later uses load the code from the cache on disk, as for :class:`.Dynamics`.
 
-    Twists are (angular; linear). The **body** twist is along the axes of the frame, with the velocity of its origin;
-    the **space** twist along the axes of the base, with the velocity of a point at the origin of the base; the
-    **world_aligned** twist along the axes of the base, with the velocity of the frame's origin.
+    Twists are (angular; linear). The **body** twist is along the frame's axes, with the velocity of its origin. The
+    **space** twist is along the base axes, with the velocity of a point at the base origin. The **world_aligned** twist
+    is along the base axes, with the velocity of the frame's origin.
 
     All methods raise StateError if an argument has the wrong shape or is not finite, or a frame or reference is
     unknown.
@@ -63,7 +63,7 @@ class Kinematics(CompiledMethods):
     def __init__(self, robot: Robot, *, backend: str | None = None) -> None:
         """Compile the forward kinematics of a robot, or load them from the cache.
 
-        Arguments and errors are those of :class:`.Dynamics`; :class:`.SymbolicKinematics` takes symbols.
+        Arguments and errors are as for :class:`.Dynamics`; :class:`.SymbolicKinematics` takes symbols.
         """
         require_numeric_robot(robot)
         recipe = programs.pose_program(robot.tools[0])
@@ -83,7 +83,7 @@ class Kinematics(CompiledMethods):
 
         Args:
             q: joint variables (n,) or (N, n), rad or m.
-            frame: its name; by default the first tool.
+            frame: name of the frame; by default the first tool.
         """
         key = "pose", frame
         call = self._stored_call(key) or self._keep(
@@ -99,8 +99,8 @@ class Kinematics(CompiledMethods):
             rates: qd, qdd, …, at least one, in the shape of q, per s, s², ….
 
         Returns:
-            C, V, Vd, …: (4, 4) and (6,), or (N, 4, 4) and (N, 6); as many twists and derivatives as rates. rad/s and
-            m/s, and per s, ….
+            C, V, Vd, …: (4, 4) and (6,), or (N, 4, 4) and (N, 6); a twist or derivative for each rate. rad/s and m/s,
+            and per s, ….
         """
         orders = len(rates)
         if not orders:
@@ -116,16 +116,16 @@ class Kinematics(CompiledMethods):
     def jacobian(
         self, q: ArrayLike, frame: str | None = None, reference: str = "body", *, point: ArrayLike | None = None
     ) -> Array:
-        """Jacobian J (6, n) or (N, 6, n) of a frame: maps joint rates to its twist, angular first, equations (15)-(18).
+        """Jacobian J (6, n) or (N, 6, n) of a frame, from joint rates to twist, angular first, equations (15)-(18).
 
         Args:
             q: joint variables (n,) or (N, n), rad or m.
-            frame: its name; by default the first tool. One of the references below in its place is that of the first
-                tool's twist.
+            frame: name of the frame; by default the first tool. The name of a reference below instead selects the first
+                tool with this reference.
             reference: kind of the twist: ``body``, ``space`` or ``world_aligned``; in Pinocchio's names ``local``,
                 ``world`` or ``local_world_aligned``.
-            point: (3,) or (N, 3), fixed to the frame and in its coordinates, m: the linear part is the velocity of this
-                point (but for ``space``) rather than of the origin.
+            point: point (3,) or (N, 3) fixed to the frame, in its coordinates, m. The linear part is the velocity of
+                this point rather than of the origin (except for ``space``).
         """
         if point is not None:
             return self.jacobian_derivatives(q, frame=frame, reference=reference, point=point)[0]
@@ -141,9 +141,9 @@ class Kinematics(CompiledMethods):
         reference: str = "body",
         point: ArrayLike | None = None,
     ) -> tuple[Array, ...]:
-        """Jacobian of a frame and its time derivatives J, Jd, …: (6, n) or (N, 6, n) each, as many as rates.
+        """Jacobian of a frame and its time derivatives J, Jd, …: (6, n) or (N, 6, n) each, a derivative for each rate.
 
-        The rates are qd, qdd, …, in the shape of q, per s, s², …; other arguments are those of :meth:`jacobian`.
+        The rates are qd, qdd, …, in the shape of q, per s, s², …; other arguments are as for :meth:`jacobian`.
         """
         orders, of_point = len(rates), point is not None
         if not orders and not of_point:
@@ -158,8 +158,8 @@ class Kinematics(CompiledMethods):
         """Kinematic Hessian H_ijk = dJ_ij/dq_k, so that Jd_ij = sum over k of H_ijk qd_k, and Jd qd = qd' H qd.
 
         The linear rows of ``world_aligned`` are the second derivatives of the position of the frame, or of ``point``,
-        symmetric in j and k; the others are not, since angular velocities are no rates of coordinates. Arguments are
-        those of :meth:`jacobian`, with one point (3,). H is (6, n, n) or (N, 6, n, n).
+        symmetric in j and k. Other rows are not symmetric, since angular velocities are not rates of coordinates.
+        Arguments are as for :meth:`jacobian`, with one point (3,). H is (6, n, n) or (N, 6, n, n).
         """
         n = self.robot.n
         repeated, units, samples = with_unit_rates(q, n, n)
@@ -174,8 +174,8 @@ class Kinematics(CompiledMethods):
     def center_of_mass_derivatives(self, q: ArrayLike, *rates: ArrayLike) -> tuple[Array, ...]:
         """Centre of mass in the base frame, and its time derivatives c, cd, …, each (3,) or (N, 3); m, m/s, ….
 
-        There are as many derivatives as rates qd, qdd, …, in the shape of q (n,) or (N, n); rad or m, per s, s², ….
-        RobotDescriptionError if the robot has no mass.
+        Each of the rates qd, qdd, … adds a derivative; rates have the shape of q (n,) or (N, n); rad or m, per s, s²,
+        …. Raises RobotDescriptionError if the robot has no mass.
         """
         return self._center("center_of_mass", (q, *rates))
 
@@ -186,7 +186,7 @@ class Kinematics(CompiledMethods):
     def center_of_mass_jacobian_derivatives(self, q: ArrayLike, *rates: ArrayLike) -> tuple[Array, ...]:
         """Jacobian of the centre of mass and its time derivatives J, Jd, …: (3, n) or (N, 3, n) each.
 
-        Arguments and errors are those of :meth:`center_of_mass_derivatives`.
+        Arguments and errors are as for :meth:`center_of_mass_derivatives`.
         """
         return self._center("center_of_mass_jacobian", (q, *rates))
 
@@ -220,8 +220,8 @@ class Kinematics(CompiledMethods):
         """Least-norm wrench F (6,) or (N, 6) that a frame exerts under joint efforts: tau = J' F, without gravity.
 
         The efforts tau are (n,) or (N, n), N m or N; the moment is first, N m and N; other arguments are as for
-        :meth:`statics`. Where the efforts are balanced by no wrench (more than six joints, or a singular
-        configuration), the wrench is that of least squares. A norm of N m and N depends on the unit of length.
+        :meth:`statics`. If no wrench balances the efforts (more than six joints, or a singular configuration), the
+        result is the least-squares solution. A norm of N m and N depends on the unit of length.
         """
         J = self.jacobian(q, frame, reference, point=point)
         inverse = np.asarray(np.linalg.pinv(np.swapaxes(J, -1, -2), rcond=_SINGULAR), dtype=float)
@@ -232,11 +232,11 @@ class Kinematics(CompiledMethods):
 
         Args:
             q, frame: as for :meth:`jacobian`.
-            rows: of the body Jacobian that count, by default all six: [3, 4] for a point in the x-y plane of the frame,
-                [3, 4, 5] for a position. Where rotations and translations count, it depends on the unit of length.
+            rows: rows of the body Jacobian, by default all six: [3, 4] for a point in the x-y plane of the frame, [3,
+                4, 5] for a position. With rotations and translations, the result depends on the unit of length.
 
         Returns:
-            () or (N,); zero with fewer joints than rows.
+            Manipulability () or (N,); zero with fewer joints than rows.
         """
         J = self.jacobian(q, frame)
         if rows is not None:
@@ -254,7 +254,7 @@ class Kinematics(CompiledMethods):
 
         Args:
             q: joint variables (n,), rad or m.
-            tolerance: smallest ratio, from 0 to 1, of a singular value of J to the largest one that is not zero.
+            tolerance: singular values of J below this share of the largest, from 0 to 1, count as zero.
             frame, reference: as for :meth:`jacobian`.
         """
         if not_negative(tolerance, "tolerance") > 1:
@@ -271,11 +271,11 @@ class Kinematics(CompiledMethods):
         return partial(Kinematics, backend=self.backend), (self.robot,)
 
     def frame(self, name: str | None = None) -> Frame:
-        """The frame with this name; by default the first tool."""
+        """Frame with this name; by default the first tool."""
         return named_frame(self.robot, self._frames, name)
 
     def solver(self, frames: tuple[Frame, ...]) -> NativeSolver:
-        """Compiled solver of the inverse kinematics of some frames."""
+        """Compiled inverse-kinematics solver of some frames."""
         if frames not in self._solvers:
             self._solvers[frames] = NativeSolver(self.robot, frames)
         return self._solvers[frames]
@@ -333,28 +333,28 @@ class Kinematics(CompiledMethods):
         return levels if orders else (levels,)
 
     def signature(self, method: str, orders: int = 0) -> Signature:
-        """Arguments and results of a method with a number of rates, as :meth:`.CompiledMethods.signature`."""
+        """Signature of a method with a number of rates, as :meth:`.CompiledMethods.signature`."""
         return signature_of(method, motion_vectors(self.robot.n, orders + 1), orders, self.robot.n)
 
 
 def _points(value: ArrayLike, samples: tuple[int, ...]) -> list[Array]:
-    """A point (3,), or points (N, 3)."""
+    """Point (3,), or points (N, 3)."""
     points = real_array(value, "point")
     if points.shape not in (_POINT, (*samples, 3)):
         raise StateError(f"point must have shape (3,) or that of q with 3 for n, has {points.shape}")
     return [points]
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED_ROBOTS)
 def _kinematics(robot: Robot) -> Kinematics:
     return Kinematics(robot)
 
 
 def kinematics_of(robot: Robot | Kinematics) -> Kinematics:
-    """The given Kinematics, or those of a robot, cached for the next call."""
+    """Kinematics: the argument itself, or the cached kinematics of a robot."""
     if isinstance(robot, Kinematics):
         return robot
-    require_robot(robot)  # the cache takes hashable arguments alone
+    require_robot(robot)  # the cache takes hashable arguments only
     return _kinematics(robot)
 
 

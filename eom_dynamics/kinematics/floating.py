@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinematics of the frames of one robot on a floating base, by specialised compiled code."""
+"""Compiled kinematics of the frames of one robot on a floating base."""
 
 from __future__ import annotations
 
@@ -51,21 +51,21 @@ def state_vectors(robot: Robot) -> dict[str, Vector]:
 class FloatingKinematics(CompiledMethods):
     """Poses, twists and Jacobians of frames, and the centre of mass, of one robot on a floating base.
 
-    The state is that of :class:`.FloatingBase`, which has these methods. They raise StateError if an argument has the
-    wrong shape or is not finite, or a frame or reference is unknown.
+    These methods of :class:`.FloatingBase` take its state. They raise StateError if an argument has the wrong shape or
+    is not finite, or a frame or reference is unknown.
     """
 
     _frames: Mapping[str, Frame]
 
     @property
     def total_mass(self) -> float:
-        """Mass of all bodies with the base, kg."""
+        """Mass of all bodies including the base, kg."""
         return programs.total_mass(self.robot)
 
     def center_of_mass(self, pose: ArrayLike, q: ArrayLike, *rates: ArrayLike) -> Any:
         """Centre of mass c (3,) or (N, 3), m, in the inertial frame; with rates nu, nud, … the tuple c, cd, ….
 
-        RobotDescriptionError if the robot has no mass.
+        Raises RobotDescriptionError if the robot has no mass.
         """
         orders = len(rates)
         key = "center_of_mass", orders
@@ -79,8 +79,8 @@ class FloatingKinematics(CompiledMethods):
     def pose(self, pose: ArrayLike, q: ArrayLike, frame: str | Frame | None = None) -> Array:
         """Pose of a frame in the inertial frame, (4, 4) or (N, 4, 4), m.
 
-        The frame is one of the robot by its name, as for :class:`.Kinematics`, or ``base``; or any
-        :class:`.robot.Frame` on one of its bodies. By default the first tool.
+        The frame is the name of a robot frame, as for :class:`.Kinematics`, or ``base``; or any :class:`.robot.Frame`
+        on a body of the robot. By default the first tool.
         """
         key = "pose", frame
         call = self._stored_call(key) or self._keep(
@@ -94,7 +94,8 @@ class FloatingKinematics(CompiledMethods):
         """Pose of a frame in the inertial frame, and its body-fixed twist with time derivatives.
 
         Returns:
-            C, V, Vd, …: (4, 4) and (6,), or (N, 4, 4) and (N, 6); as many as the rates nu, nud, …, at least one.
+            C, V, Vd, …: (4, 4) and (6,), or (N, 4, 4) and (N, 6); a vector for each of the rates nu, nud, …, at least
+            nu.
         """
         orders = len(rates)
         if not orders:
@@ -110,7 +111,7 @@ class FloatingKinematics(CompiledMethods):
     ) -> Array:
         """Jacobian of a frame, (6, 6 + n) or (N, 6, 6 + n): V = J nu.
 
-        The kind of the twist V is that of :meth:`.Kinematics.jacobian`, with the inertial frame as the base. The body
+        The kind of the twist V is as for :meth:`.Kinematics.jacobian`, with the inertial frame as the base. The body
         Jacobian does not depend on the pose, which may be None.
         """
         return self._jacobians(pose, (q,), frame, reference)
@@ -125,13 +126,13 @@ class FloatingKinematics(CompiledMethods):
     ) -> tuple[Array, ...]:
         """Jacobian of a frame and its time derivatives J, Jd, …, each (6, 6 + n) or (N, 6, 6 + n): Vd = J nud + Jd nu.
 
-        There are as many derivatives as rates nu, nud, …; other arguments are those of :meth:`jacobian`.
+        Each of the rates nu, nud, … adds a derivative; other arguments are as for :meth:`jacobian`.
         """
         levels = self._jacobians(pose, (q, *rates), frame, reference)
         return levels if rates else (levels,)
 
     def frame(self, frame: str | Frame | None = None) -> Frame:
-        """The frame with this name; by default the first tool."""
+        """Frame with this name; by default the first tool."""
         if isinstance(frame, Frame):
             if not isinstance(frame.joint, int | np.integer):
                 raise StateError(f"joint of the frame {shown(frame.name)} must be an index, is {shown(frame.joint)}")
@@ -166,7 +167,7 @@ class FloatingKinematics(CompiledMethods):
         return call(pose, *states)
 
     def signature(self, method: str, orders: int = 0) -> Signature:
-        """Arguments and results of a method with a number of rates, as :meth:`.CompiledMethods.signature`."""
+        """Signature of a method with a number of rates, as :meth:`.CompiledMethods.signature`."""
         known = state_vectors(self.robot)
         nu = known["nu"]
         rates = derivatives(derivative_names("nu", orders), orders, nu.shape, nu.about) if orders else ()

@@ -26,7 +26,7 @@ def body_poses(robot: Robot, q: ArrayLike) -> list[AnyArray]:
     """
     require_robot(robot)
     if number_of_states(q) is not None:
-        return [np.stack(poses) for poses in zip(*(body_poses(robot, one) for one in np.asarray(q)), strict=True)]
+        return [np.stack(poses) for poses in zip(*(body_poses(robot, state) for state in np.asarray(q)), strict=True)]
     E, e = robot.coupling
     poses: list[AnyArray] = []
     for joint, x in zip(robot.joints, E @ joint_vectors(robot.n, q)[0] + e, strict=True):
@@ -36,7 +36,7 @@ def body_poses(robot: Robot, q: ArrayLike) -> list[AnyArray]:
 
 
 def named_frame(robot: Robot, frames: Mapping[str, Frame], name: str | None) -> Frame:
-    """The frame with this name, or for None the first tool of the robot; StateError if there is no such frame."""
+    """Frame with this name, or for None the first tool of the robot; StateError if there is no such frame."""
     if name is None:
         return robot.tools[0]
     if not isinstance(name, str) or name not in frames:
@@ -47,7 +47,7 @@ def named_frame(robot: Robot, frames: Mapping[str, Frame], name: str | None) -> 
 def signature_of(method: str, states: tuple[Vector, ...], orders: int, columns: int) -> Signature:
     """Signature of a pose, motion, Jacobian or centre of mass, also with ``_derivatives``.
 
-    For ``states``, the configuration and its rates, of which there are ``orders`` with ``columns`` entries.
+    Arguments are the configuration ``states`` and ``orders`` rates with ``columns`` entries.
     """
     pose = Vector("C", (4, 4), "pose of the frame, m")
     quantity = method.removesuffix("_derivatives")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inverse kinematics: joint variables for given poses of one or several tools."""
+"""Inverse kinematics: joint variables for poses of one or several tools."""
 
 from __future__ import annotations
 
@@ -47,37 +47,37 @@ OBJECTIVES = ("start", "central", "manipulable")
 # Range of random starts of a prismatic joint without limits, m.
 _FAR = 1.0
 
-# Robots and options for which what they determine is kept: computing it takes longer than a solution.
-_KEPT = 64
+# Cache size for data of robots and options, which take longer to compute than a solution.
+_CACHE_SIZE = 64
 
-# Beyond, squares overflow or vanish.
+# Squares of weights above this, or below its inverse, overflow or vanish.
 _LARGEST_WEIGHT = 1e20
 
-# Steps and attempts.
+# Limit of steps and attempts.
 _MOST = 100_000
 
 _MOST_ITERATES = 10_000
 
-# Attempts to find out why there is no solution.
+# Attempts to determine the reason of a failure.
 _FEW = 10
 
 _REASONS = np.array([*REASONS, "out of reach"])
 
 
 class InverseKinematicsResult(NamedTuple):
-    """Solution for one target, or the solutions for N.
+    """Solution for one target, or solutions for N targets.
 
     Attributes:
-        q: joint variables (n,) or (N, n), rad or m; where there is no solution, those of the smallest error.
-        success: whether all errors are within the tolerance, () or (N,) like all below.
+        q: joint variables (n,) or (N, n), rad or m; without a solution, the configuration of the smallest error.
+        success: whether all errors are within the tolerance, () or (N,), as all attributes below.
         angle, distance: largest error of the orientation and of the position of a tool, rad and m.
-        iterations: steps of all attempts together.
-        attempts: starts that were tried.
-        reason: why it stopped, as far as ten more attempts tell: ``solved``; ``joint range``: there is a solution
-            beyond the limits of joints; ``orientation``: the position can be reached, this orientation not; ``out of
-            reach``: neither; ``stuck`` at a minimum of the error, though there is a solution; or after the most
-            ``iterations``.
-        iterates: (K, n) configurations of all attempts, each from its start, at most 10,000; None unless asked.
+        iterations: total steps of all attempts.
+        attempts: number of starts.
+        reason: reason to stop, as far as ten more attempts show: ``solved``; ``joint range``: a solution exists beyond
+            joint limits; ``orientation``: the position is reachable, the orientation is not; ``out of reach``: the
+            position is not reachable; ``stuck``: a minimum of the error, although a solution exists; or ``iterations``:
+            the maximum was reached.
+        iterates: (K, n) configurations of all attempts, each from its start, at most 10,000; None unless requested.
     """
 
     q: Array
@@ -95,7 +95,7 @@ class InverseKinematicsResult(NamedTuple):
         return np.maximum(self.angle, self.distance)
 
     def __str__(self) -> str:
-        """How many targets are solved, why the others are not, and the largest errors; q of a single target."""
+        """Number of solved targets, reasons of failures, and the largest errors; q of a single target."""
         reasons, counts = np.unique(self.reason, return_counts=True)
         ends = [f"{count:,} {reason}" for reason, count in sorted(zip(reasons, counts, strict=True), reverse=True)]
         lines = [f"inverse kinematics of {np.size(self.success):,} targets: {', '.join(ends) or 'none'}"]
@@ -124,32 +124,32 @@ def inverse_kinematics(
     attempts: int = 100,
     iterates: bool = False,
 ) -> InverseKinematicsResult:
-    """Inverse kinematics: joint variables for given tool poses.
+    """Inverse kinematics: joint variables for tool poses.
 
     Newton's method on the logarithm of the pose error with its exact derivative, damped by the squared error: T.
-    Sugihara, IEEE Trans. Robotics 27 (2011). Joints stay within their limits throughout. An attempt that is stuck is
-    followed by one from the next point of a Halton sequence. Of solutions that differ by whole turns of a joint, it is
-    the one nearest to the start. The first use compiles the iteration for the robot.
+    Sugihara, IEEE Trans. Robotics 27 (2011). Joints stay within their limits throughout. After a stuck attempt, the
+    next attempt starts from the next point of a Halton sequence. Among solutions that differ by whole turns of a joint,
+    the solution nearest to the start is returned. The first use compiles the iteration for the robot.
 
     Args:
         robot: the robot, or its kinematics.
         target: poses (4, 4) or (N, 4, 4) in the base frame; with k frames (k, 4, 4) or (N, k, 4, 4).
         frame: name of the frame, or names of k frames; by default the first tool.
         start: joint variables (n,) or (N, n), clipped to their ranges; by default the middle of these.
-        weights: of the errors about and along the axes of the tool, (6,) or (k, 6), angular first: POSITION, POINTING,
-            or any others; 0 leaves one free. They choose among inexact solutions only.
-        objective: one of OBJECTIVES, which a redundant arm's solution then maximises locally; None for any solution.
-        limits: whether joints have limits.
+        weights: weights of the errors about and along the tool axes, (6,) or (k, 6), angular first: POSITION, POINTING,
+            or any numbers; 0 leaves a direction free. They choose among inexact solutions only.
+        objective: an entry of OBJECTIVES, maximised locally by the solution of a redundant arm; None for any solution.
+        limits: whether to respect joint limits.
         tolerance: largest error of a solution, rad and m.
-        iterations, attempts: most steps of one attempt, and most attempts.
-        iterates: whether to return the configurations of all steps, of one target; see :func:`.newton_raphson` for the
-            method of textbooks.
+        iterations, attempts: maximum steps of an attempt, and maximum number of attempts.
+        iterates: whether to return the configurations of all steps, for a single target; see :func:`.newton_raphson`
+            for the textbook method.
 
     >>> import eom_dynamics as eom
     >>> kinematics = eom.Kinematics(eom.load_robot("ur5e"))
     >>> q = [0.3, -1.2, 1.4, 0.3, 0.9, 0.6]
-    >>> found = eom.inverse_kinematics(kinematics, kinematics.pose(q), start=[0.2, -1.0, 1.2, 0.2, 0.8, 0.5])
-    >>> str(found.reason), found.q.round(6).tolist()
+    >>> answer = eom.inverse_kinematics(kinematics, kinematics.pose(q), start=[0.2, -1.0, 1.2, 0.2, 0.8, 0.5])
+    >>> str(answer.reason), answer.q.round(6).tolist()
     ('solved', [0.3, -1.2, 1.4, 0.3, 0.9, 0.6])
 
     Raises:
@@ -167,11 +167,11 @@ def inverse_kinematics(
         _check_options(*options)
         raise
     settings, task, trace = problem.settings, problem.task, None
-    targets, one = _poses(target, problem.tools, several=isinstance(names, tuple))
-    starts = _starts(kinematics.robot.n, problem.middle if start is None else start, len(targets), one=one)
+    targets, single = _poses(target, problem.tools, several=isinstance(names, tuple))
+    starts = _starts(kinematics.robot.n, problem.middle if start is None else start, len(targets), single=single)
     starts = np.minimum(np.maximum(starts, settings.lower), settings.upper)
     if flag(iterates, "iterates"):
-        if not one:
+        if not single:
             raise StateError(f"iterates are of one target, there are {len(targets)}")
         task, configurations, number = traced_task(settings, min(attempts * (iterations + 1), _MOST_ITERATES))
     solved = problem.solver(targets, starts, task, near_starts=objective == "start")
@@ -183,13 +183,13 @@ def inverse_kinematics(
     if len(stuck := np.flatnonzero(why == "stuck")):
         closer = _problem(kinematics, names, mask, None, limits, tolerance, iterations, min(attempts, _FEW))
         why[stuck] = _why_stuck(kinematics, closer, targets[stuck], solved.q[stuck])
-    q, residuals, steps, tried, reasons, why = (x[0] for x in (*solved, why)) if one else (*solved, why)
+    q, residuals, steps, tried, reasons, why = (x[0] for x in (*solved, why)) if single else (*solved, why)
     angle, distance = residuals.T
     return InverseKinematicsResult(q, reasons == 0, angle, distance, steps, tried, why, trace)
 
 
 def _names(kinematics: Kinematics, frame: str | Sequence[str] | None) -> str | tuple[str, ...] | None:
-    """The name of a frame, or a tuple of known names."""
+    """Name of a frame, or a tuple of known names."""
     if frame is None or isinstance(frame, str):
         return frame
     if not is_sequence(frame):
@@ -200,7 +200,7 @@ def _names(kinematics: Kinematics, frame: str | Sequence[str] | None) -> str | t
 
 
 def _why_stuck(kinematics: Kinematics, problem: _Problem, targets: Array, q: Array) -> AnyArray:
-    """Reasons of targets that are not solved, by solving them without limits, and without orientation."""
+    """Reasons of unsolved targets, by solving without limits, and without orientation."""
     settings = problem.settings
     free = np.full(kinematics.robot.n, np.inf)
     unlimited = settings._replace(
@@ -216,7 +216,7 @@ def _why_stuck(kinematics: Kinematics, problem: _Problem, targets: Array, q: Arr
 
 
 class _Problem(NamedTuple):
-    """What solving depends on beside targets and starts."""
+    """Solver data that do not depend on targets and starts."""
 
     solver: NativeSolver
     settings: SolverSettings
@@ -225,8 +225,8 @@ class _Problem(NamedTuple):
     tools: int
 
 
-# Typed, since bools are equal to numbers but refused in their place.
-@lru_cache(_KEPT, typed=True)
+# Typed, since bools equal numbers, but are refused as such.
+@lru_cache(_CACHE_SIZE, typed=True)
 def _problem(
     kinematics: Kinematics,
     of: str | tuple[str, ...] | None,
@@ -279,27 +279,27 @@ def _check_options(objective: object, limits: object, tolerance: object, iterati
 
 
 def _poses(target: ArrayLike, k: int, *, several: bool) -> tuple[Array, bool]:
-    """Targets (N, k, 4, 4), and whether it is one for one state."""
+    """Targets (N, k, 4, 4), and whether the argument is a single target."""
     poses = real_array(target, "target")
     expected = (k, 4, 4) if several else (4, 4)
     if poses.shape[-len(expected) :] != expected or poses.ndim not in (len(expected), len(expected) + 1):
         raise StateError(f"target must have shape {expected} or (N, {str(expected)[1:]}, has {poses.shape}")
-    one = poses.ndim == len(expected)
-    return poses.reshape(-1, k, 4, 4), one
+    single = poses.ndim == len(expected)
+    return poses.reshape(-1, k, 4, 4), single
 
 
-def _starts(n: int, start: ArrayLike, count: int, *, one: bool) -> Array:
+def _starts(n: int, start: ArrayLike, count: int, *, single: bool) -> Array:
     q = joint_states(n, start, names=("start",))[0]
     if q.ndim == 1:
         return np.repeat(q[np.newaxis], count, axis=0)
-    if one or len(q) != count:
-        raise StateError(f"start must have shape ({n},){'' if one else f' or ({count}, {n})'}, has {q.shape}")
+    if single or len(q) != count:
+        raise StateError(f"start must have shape ({n},){'' if single else f' or ({count}, {n})'}, has {q.shape}")
     return q
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHE_SIZE)
 def _ranges(robot: Robot, *, limits: bool) -> tuple[Array, Array, Array]:
-    """Smallest and largest joint variables, of which mimic joints keep to their ranges too, and the middle of each."""
+    """Smallest and largest joint variables, with mimic joints within their ranges, and the middle of each range."""
     lower, upper = np.full(robot.n, -np.inf), np.full(robot.n, np.inf)
     if limits:
         ends = (np.array([getattr(joint.limits, end) for joint in robot.joints]) for end in ENDS)
@@ -310,11 +310,11 @@ def _ranges(robot: Robot, *, limits: bool) -> tuple[Array, Array, Array]:
 
 
 def _period(robot: Robot) -> Array:
-    """Change of each joint variable that leaves all poses as they are, a turn; zero where there is none."""
+    """Period of each joint variable without effect on poses, a turn; zero if there is none."""
     E, _ = robot.coupling
     period = np.full(robot.n, 2 * np.pi)
     for joint, row in zip(robot.joints, E, strict=True):
-        # Of a joint that mimics another, too.
+        # Mimic joints are included.
         if joint.type != "revolute" or np.any(row != np.round(row)):
             period[row != 0] = 0.0
     return period
@@ -331,9 +331,9 @@ def _preference(
     return PREFERRED, middle, np.where(np.isfinite(half), 1 / np.maximum(half, 1e-9) ** 2, 0.0)
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHE_SIZE)
 def _halton(n: int, count: int) -> Array:
-    """First points (count, n) of the Halton sequence but its corner; importing scipy.stats would take longer."""
+    """First points (count, n) of the Halton sequence except its corner; importing scipy.stats would take longer."""
     points, primes = np.zeros((count, n)), list[int]()
     for candidate in itertools.takewhile(lambda _: len(primes) < n, itertools.count(2)):
         if all(candidate % prime for prime in primes):
@@ -347,7 +347,7 @@ def _halton(n: int, count: int) -> Array:
     return points
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHE_SIZE)
 def _more_starts(robot: Robot, limits: bool, count: int) -> Array:
     lower, upper, _ = _ranges(robot, limits=limits)
     free = np.array([_FAR if joint.type == "prismatic" else np.pi for joint in robot.independent_joints])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Differential inverse kinematics: joint rates to snap, from a tool's twist and its derivatives.
 
-The equations are those of :mod:`..recursion.joint_rates`, whose matrix K is inverted here: lengths are in units of the
-robot's own, so that neither the damping nor what counts as singular depends on its size; joint rates are in units of
-the inverse square root of their weights.
+The equations are in :mod:`..recursion.joint_rates`; its matrix K is inverted here. Lengths are in units of the robot,
+so that neither damping nor the definition of singular depends on its size. Joint rates are in units of the inverse
+square root of their weights.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from ..robot.task_space import TWIST, characteristic_length, moving_joints
 from .compiled import Kinematics, kinematics_of
 from .inverse import inverse_kinematics
 
-# Singular values below this share of the largest one are damped.
+# Singular values below this share of the largest are damped.
 _NEAR_SINGULAR = 0.01
 
 # Damping at a singularity, in singular values.
 _DAMPING = 0.5
 
-# Share of the largest singular value below which others are rounding.
+# Singular values below this share of the largest are rounding errors.
 _ROUNDING = 1e-7
 
 
@@ -39,10 +39,10 @@ class InverseMotion:
     """Joint rates of a tool's motion; ``qd, qdd, … = motion`` unpacks them.
 
     Attributes:
-        rates: qd, qdd, …, as many as twists were given, each (n,) or (N, n); rad or m, per s, s², ….
-        missed: missed part of each twist, V - J qd, and of its derivatives, each (6,) or (N, 6). Zero up to
-            rounding unless the motion was damped, or the robot has too few joints.
-        damping: d, () or (N,); zero away from singularities.
+        rates: qd, qdd, …, a vector for each twist, each (n,) or (N, n); rad or m, per s, s², ….
+        missed: error V - J qd of each twist and of its derivatives, each (6,) or (N, 6). Zero up to rounding unless the
+            motion was damped or the robot has too few joints.
+        damping: damping d, () or (N,); zero away from singularities.
     """
 
     rates: tuple[Array, ...]
@@ -50,7 +50,7 @@ class InverseMotion:
     damping: Array
 
     def __iter__(self) -> Iterator[Array]:
-        """The rates."""
+        """Iterate over the rates."""
         return iter(self.rates)
 
 
@@ -75,17 +75,18 @@ def differential_inverse_kinematics(
         twists: (V, Vd, …), at least the first, each (6,) or (N, 6); rad/s and m/s, and per s, ….
         frame: name of the frame; by default the first tool.
         reference: kind of the twists, as for :meth:`.Kinematics.jacobian`.
-        null_motion: u, ud, …, preferred joint rates and their derivatives, in the shape of q, as far as the motion of
-            the tool admits them. Omitted ones are zero.
+        null_motion: u, ud, …, preferred joint rates and their derivatives, in the shape of q, as far as the tool motion
+            admits them. Omitted derivatives are zero.
         weights: positive cost of the squared rate of each joint (n,); by default 1.
-        task: entries of the twists that count (6,), angular first, 1 or 0 each: POSITION leaves the orientation free.
-        damping: d; by default zero, and near singularities (a singular value below a hundredth of the largest) rising
-            to a two-hundredth of the largest. For the derivatives it is constant: a motion through a singularity
-            requires one number, for example 0.01. Singular values are those of the Jacobian for lengths in units of
-            about half of the arm's.
-        length: this unit, m. With 1 the damped inverse is that of textbooks in SI units, the singularity-robust inverse
-            J' (J J' + d² I)⁻¹ of Y. Nakamura and H. Hanafusa, ASME J. Dyn. Syst. 108 (1986), or with λ in the place of
-            d², damped least squares: C. W. Wampler, IEEE Trans. Syst. Man Cybern. 16 (1986).
+        task: selection (6,) of the entries of the twists, angular first, 1 or 0 each: POSITION leaves the orientation
+            free.
+        damping: damping d. By default it is zero, and near singularities (a singular value below a hundredth of the
+            largest) it rises to a two-hundredth of the largest. Derivatives assume constant damping: a motion through a
+            singularity requires a number, for example 0.01. Singular values are of the Jacobian with lengths in units
+            of about half of the arm length.
+        length: this unit of length, m. With 1 the damped inverse is the textbook form in SI units: the
+            singularity-robust inverse J' (J J' + d² I)⁻¹ of Y. Nakamura and H. Hanafusa, ASME J. Dyn. Syst. 108 (1986);
+            with λ for d², damped least squares: C. W. Wampler, IEEE Trans. Syst. Man Cybern. 16 (1986).
 
     >>> import eom_dynamics as eom
     >>> robot, q = eom.load_robot("ur5e"), [0.3, -1.2, 1.4, 0.3, 0.9, 0.6]
@@ -136,7 +137,7 @@ def differential_inverse_kinematics(
 
 
 def _units(task: ArrayLike, length: float) -> Array:
-    """One over the units (6,) of the entries of a twist in which the damping acts, 0 of those that do not count."""
+    """Inverse units (6,) of the twist's entries for damping; 0 for entries that are not selected."""
     counts = real_array(task, "task", (TWIST,))
     if not np.all((counts == 0) | (counts == 1)):
         raise StateError(f"task must be 6 numbers 0 or 1, angular first, is {task!r:.60}")
@@ -144,7 +145,7 @@ def _units(task: ArrayLike, length: float) -> Array:
 
 
 def _scales(weights: ArrayLike, moving: AnyArray, n: int) -> Array:
-    """Units (n,) of the joints' rates in which weights are 1; 1 for joints that do not move the tool."""
+    """Units (n,) of joint rates that make all weights 1; 1 for joints that do not move the tool."""
     W = real_array(weights, "weights", (n,), rule="positive")
     scales = np.ones(n)
     scales[moving] = 1.0 / np.sqrt(W[moving])
@@ -152,13 +153,13 @@ def _scales(weights: ArrayLike, moving: AnyArray, n: int) -> Array:
 
 
 def _damped_inverse(J: Array, rows: AnyArray, scales: Array | None, damping: float | None) -> tuple[Array, Array]:
-    """Damping d, and the inverse of K, or its pseudo-inverse, by the singular values of the rows of J that count.
+    """Damping d, and the inverse or pseudo-inverse of K, from the singular values of the selected rows of J.
 
-    The default of the damping is that of Y. Nakamura and H. Hanafusa, ASME J. Dyn. Syst. 108 (1986), with the singular
-    values of the Jacobian without weights.
+    The default damping is due to Y. Nakamura and H. Hanafusa, ASME J. Dyn. Syst. 108 (1986), with the singular values
+    of the Jacobian without weights.
     """
     wide, J = J.shape[-1] >= TWIST, J[..., rows, :]
-    left, values, right = np.linalg.svd(J if scales is None else J * scales, full_matrices=False)
+    left_vectors, values, right_vectors = np.linalg.svd(J if scales is None else J * scales, full_matrices=False)
     if damping is None and values.size:
         spread = values if scales is None else np.linalg.svd(J, compute_uv=False)
         threshold = _NEAR_SINGULAR * spread[..., :1]
@@ -169,18 +170,18 @@ def _damped_inverse(J: Array, rows: AnyArray, scales: Array | None, damping: flo
     squared = values**2 + d[..., np.newaxis] ** 2
     known = squared > _ROUNDING**2 * squared[..., :1]
     factors = known / np.where(known, squared, 1.0)
-    vectors = np.swapaxes(right, -1, -2)
+    vectors = np.swapaxes(right_vectors, -1, -2)
     if wide:
         vectors = np.zeros((*J.shape[:-2], TWIST, values.shape[-1]))
-        vectors[..., rows, :] = left
+        vectors[..., rows, :] = left_vectors
     inverse: Array = (vectors * factors[..., np.newaxis, :]) @ np.swapaxes(vectors, -1, -2)
     return d, inverse
 
 
-# Of the pose, m and rad: Newton's last step leaves rounding.
+# Tolerance of the pose, m and rad: Newton's last step leaves rounding errors only.
 _TOLERANCE = 1e-13
 
-# Of a twist or its derivative, m and rad, or its share: more than rounding leaves.
+# Tolerance of a twist or its derivative, m and rad, or its share: larger than rounding errors.
 _MISSED = 1e-6
 
 _TWISTS = ("twist", *(f"{name} derivative of the twist" for name in ("first", "second", "third")))
@@ -193,8 +194,9 @@ class Tracked(NamedTuple):
     """Joint motion of a tracked tool at N samples.
 
     Attributes:
-        q, rates: joint variables (N, n), rad or m, of the smallest error if none solve it; qd, qdd, … (orders, N, n).
-        refusals: (N,) why there is no motion at a sample; empty where there is one.
+        q, rates: joint variables (N, n), rad or m (of the smallest error without a solution); qd, qdd, … (orders, N,
+            n).
+        refusals: (N,) reason of a sample without motion; empty if there is a motion.
     """
 
     q: Array
@@ -203,18 +205,18 @@ class Tracked(NamedTuple):
 
 
 class ToolTracker:
-    """Solver of a tool's motion, sample by sample, each solution nearest to a prediction.
+    """Solver of a tool's motion, sample by sample, with each solution nearest to a prediction.
 
     Its first use compiles code for the robot.
 
     Attributes:
-        kinematics, frame: of the tool; None for the first one.
+        kinematics, frame: kinematics of the robot, and frame of the tool; None for the first tool.
     """
 
     def __init__(self, kinematics: Kinematics, frame: str | None = None, weights: ArrayLike | None = None) -> None:
         """Set the frame, by default the first tool, and weights as for :func:`.differential_inverse_kinematics`.
 
-        StateError if there is no such frame.
+        Raises StateError if there is no such frame.
         """
         moving = moving_joints(kinematics.robot, kinematics.frame(frame))
         self.kinematics, self.frame, self._weights = kinematics, frame, weights
@@ -224,7 +226,7 @@ class ToolTracker:
     def solve(self, expected: Array, poses: Array, *twists: Array) -> Tracked:
         """Joint motion for poses (N, 4, 4) and body twists V, Vd, … (N, 6); raises KernelError without a C compiler.
 
-        Joint variables ``expected`` (N, n) are predicted ones.
+        ``expected`` (N, n) are predicted joint variables.
         """
         solution = inverse_kinematics(
             self.kinematics, poses, self.frame, expected, attempts=1, tolerance=_TOLERANCE, objective=None
@@ -237,7 +239,7 @@ class ToolTracker:
             )
         rates = np.zeros((len(twists), *expected.shape))
         if twists:
-            # One state goes by the compiled caller.
+            # A single state uses the compiled caller.
             q, V = (solution.q[0], [x[0] for x in twists]) if len(expected) == 1 else (solution.q, twists)
             motion = differential_inverse_kinematics(self.kinematics, q, V, frame=self.frame, weights=self._weights)
             rates[:] = np.reshape(motion.rates, rates.shape)

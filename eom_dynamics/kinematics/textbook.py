@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inverse kinematics as in textbooks: the planar arm in closed form, and Newton-Raphson with all iterates."""
+"""Textbook inverse kinematics: planar arm in closed form, and Newton-Raphson with all iterates."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ _ROUNDING = 1e-15
 
 
 def planar_2r_inverse(lengths: tuple[float, float], target: ArrayLike) -> tuple[Array, Array]:
-    """Both elbow configurations that reach a point of the plane, by the law of cosines.
+    """Both elbow configurations for a point in the plane, by the law of cosines.
 
     Args:
-        lengths: of the links, m.
-        target: x, y (2,), m, from the first joint; StateError if it is out of reach, or leaves the first angle open.
+        lengths: link lengths, m.
+        target: x, y (2,), m, from the first joint; StateError if it is out of reach or leaves the first angle
+            undetermined.
 
     Returns:
         Joint angles (2,), rad, with the elbow to the right of the line to the target (second angle not negative), and
@@ -48,7 +49,7 @@ def planar_2r_inverse(lengths: tuple[float, float], target: ArrayLike) -> tuple[
         raise StateError(f"out of reach by {away:.6g} m: the target is {distance:.6g} m from the first joint, {reach}")
     if distance <= _ROUNDING * longest:
         raise StateError("the target is on the first joint, whose angle is therefore not determined")
-    # By half angles: the cosine of the elbow's angle loses digits at the border.
+    # Half angles: the cosine of the elbow angle loses digits at the border.
     elbow = 2 * np.arctan2(
         np.sqrt(max((longest - distance) * (longest + distance), 0.0)),
         np.sqrt(max((distance - shortest) * (distance + shortest), 0.0)),
@@ -64,7 +65,7 @@ def planar_2r_inverse(lengths: tuple[float, float], target: ArrayLike) -> tuple[
 ERRORS = ("twist", "difference")
 """Errors of a pose in :func:`newton_raphson`."""
 
-# Error of a rotation matrix, as of one with six digits.
+# Allowed error of a rotation matrix, such as a matrix with six digits.
 _ROTATION = 1e-5
 
 
@@ -72,9 +73,9 @@ class NewtonRaphson(NamedTuple):
     """Iterates of :func:`newton_raphson`.
 
     Attributes:
-        q: (K + 1, n) the start and the configuration after each of K steps, rad or m.
-        error: (K + 1, 6) error of each, along the axes of the frame, rad and m; angular part first.
-        success: whether the last one is within the tolerance.
+        q: (K + 1, n) start and configuration after each of K steps, rad or m.
+        error: (K + 1, 6) error of each configuration, along the frame axes, rad and m; angular part first.
+        success: whether the last error is within the tolerance.
     """
 
     q: Array
@@ -83,7 +84,7 @@ class NewtonRaphson(NamedTuple):
 
     @property
     def loss(self) -> Array:
-        """Squared norm of each error (K + 1,): of ``difference`` the loss Δp · Δp + Δω · Δω of J. Zhang, (149)."""
+        """Squared norm of each error (K + 1,); for ``difference`` the loss Δp · Δp + Δω · Δω of J. Zhang, (149)."""
         return np.sum(self.error**2, axis=-1)
 
 
@@ -109,8 +110,8 @@ def newton_raphson(
     - ``difference``: (Rᵀ Δω; Rᵀ Δp), with Δp = p_target - p and the rotation vector Δω of R_target Rᵀ: J. Zhang, Robot
       Kinematics: Motion, Kinematics and Dynamics, (149)-(154), with ``step`` his λ.
 
-    They differ where the pose turns on its way, and so do the iterates; the solutions are the same. Limits of joints
-    are ignored, and it may diverge; :func:`.inverse_kinematics` solves poses.
+    The errors differ if the pose rotates on its way, and so do the iterates; the solutions are the same. Joint limits
+    are ignored, and the iteration may diverge; use :func:`.inverse_kinematics` to solve poses.
 
     Args:
         robot: the robot, or its kinematics.
@@ -119,15 +120,16 @@ def newton_raphson(
         frame: name of the frame; by default the first tool.
         error: ``twist`` or ``difference``; without effect on a position.
         step: share of each step, above 0.
-        damping, length: of the inverse of the Jacobian, as for :func:`.differential_inverse_kinematics`; with damping
-            the singularity-robust inverse in place of the pseudo-inverse.
+        damping, length: damping and unit of length of the inverse Jacobian, as for
+            :func:`.differential_inverse_kinematics`. Damping replaces the pseudo-inverse by the singularity-robust
+            inverse.
         tolerance: largest error, rad and m.
-        iterations: most steps.
+        iterations: maximum number of steps.
 
     >>> import numpy as np, eom_dynamics as eom
     >>> kinematics = eom.Kinematics(eom.load_robot("planar_2r"))
-    >>> found = eom.kinematics.newton_raphson(kinematics, kinematics.pose([0.4, 0.9]), [0.2, 0.5])
-    >>> len(found.q), found.q[-1].round(9).tolist()
+    >>> answer = eom.kinematics.newton_raphson(kinematics, kinematics.pose([0.4, 0.9]), [0.2, 0.5])
+    >>> len(answer.q), answer.q[-1].round(9).tolist()
     (4, [0.4, 0.9])
 
     Raises:
