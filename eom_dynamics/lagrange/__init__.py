@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lagrange's equations of motion as SymPy expressions, for a robot or any system given by its energies.
+"""Lagrange's equations of motion as SymPy expressions, for a robot or any system defined by its energies.
 
 Requires the extra ``symbolic``.
 """

@@ -25,12 +25,12 @@ _TWIST = 6
 
 
 class SymbolicKinematics:
-    """Kinematics of a robot as SymPy expressions in its joint variables q1 … qn; names as of :class:`.Kinematics`.
+    """Kinematics of a robot as SymPy expressions in its joint variables q1 … qn; names as in :class:`.Kinematics`.
 
     Attributes:
-        robot: the robot, with fractions or symbols in place of numbers.
+        robot: the robot, with fractions or symbols instead of floating-point numbers.
         q: (n,) symbols of the joint variables.
-        values: numbers of the symbols.
+        values: numeric values of the symbols.
 
     >>> from eom_dynamics import lagrange
     >>> arm = lagrange.SymbolicKinematics(lagrange.planar_arm(2))
@@ -39,11 +39,11 @@ class SymbolicKinematics:
     """
 
     def __init__(self, robot: Robot, *, symbols: bool = False) -> None:
-        """Take a robot of numbers or of symbols, such as lengths; a symbolic axis must have unit length.
+        """Set a robot of numbers or of symbols, such as lengths; a symbolic axis must have unit length.
 
-        With ``symbols``, a symbol p_x2 is in place of each coordinate of the position of body 2 in its parent, or
-        p_x_tip of a tool in its body, that is not zero, as :func:`.robot_lagrangian` does. Lengths in screws, as of
-        Denavit-Hartenberg tables, stay numbers. TypeError if ``robot`` is not a Robot.
+        ``symbols`` replaces nonzero coordinates of positions by symbols, as in :func:`.robot_lagrangian`: p_x2 for body
+        2 in its parent, p_x_tip for a tool in its body. Lengths in screws, for example from Denavit-Hartenberg tables,
+        remain numbers. TypeError if ``robot`` is not a Robot.
         """
         require_robot(robot)
         self.robot, _, values = exact_model(robot, symbols=symbols)
@@ -62,7 +62,7 @@ class SymbolicKinematics:
     def jacobian(self, frame: str | None = None, reference: str = "body") -> Any:
         """Jacobian (6, n) of a frame, by default the first tool; angular rows first.
 
-        The reference is ``body``, ``space`` or ``world_aligned``, as for :meth:`.Kinematics.jacobian`; StateError if
+        The reference is ``body``, ``space`` or ``world_aligned``, as for :meth:`.Kinematics.jacobian`. StateError if
         frame or reference is unknown.
         """
         place, reference = named_frame(self.robot, self._frames, frame), representation(reference)
@@ -85,9 +85,9 @@ class SymbolicKinematics:
     def determinant(self, frame: str | None = None, rows: Sequence[int] = range(_TWIST)) -> Any:
         """Determinant of the Jacobian of a frame, by default the first tool, as a product of its factors.
 
-        The rows are of the world-aligned Jacobian, as many as joints: (3, 4, 5) are a position, (3, 4) one in a plane.
-        That of all rows does not depend on the reference of the twist. StateError if there is no such frame, or the
-        rows are not as many as joints.
+        The rows are of the world-aligned Jacobian, one for each joint: (3, 4, 5) for a position, (3, 4) for a position
+        in a plane. The determinant of all rows does not depend on the reference of the twist. StateError if there is no
+        such frame, or the number of rows differs from the number of joints.
         """
         constant, powers = self._factored_determinant(frame, rows)
         return sp.Mul(constant, *(factor**power for factor, power in powers.items()))
@@ -101,7 +101,7 @@ class SymbolicKinematics:
             )
         J = self.jacobian(frame, "space" if len(chosen) == _TWIST else "world_aligned")[list(chosen), :]
         if len(chosen) == _TWIST:
-            J = J.subs(self.q[0], 0)  # which leaves the determinant as it is
+            J = J.subs(self.q[0], 0)  # without effect on the determinant
         J = J.applyfunc(sp.expand_trig)
         names = {atom: sp.Dummy() for atom in J.atoms(sp.sin, sp.cos)}  # SymPy's domains of polynomials have symbols
         entries = sp.polys.matrices.DomainMatrix.from_Matrix(J.xreplace(names))
@@ -109,9 +109,9 @@ class SymbolicKinematics:
         return factored(determinant.xreplace({name: atom for atom, name in names.items()}), self.q)
 
     def singularities(self, frame: str | None = None, rows: Sequence[int] = range(_TWIST)) -> tuple[Any, ...]:
-        """Factors of :meth:`determinant`, by arguments of which one is zero where the arm is singular.
+        """Factors of :meth:`determinant`; the arm is singular if and only if a factor is zero.
 
-        Constant factors are left out; (0,) is an arm that is singular everywhere.
+        Constant factors are omitted; (0,) is an arm that is singular everywhere.
 
         >>> from eom_dynamics import load_robot, lagrange
         >>> lagrange.SymbolicKinematics(load_robot("leg"), symbols=True).singularities(rows=(3, 4, 5))
@@ -122,10 +122,10 @@ class SymbolicKinematics:
 
 
 def factored(expression: Any, q: Sequence[Any]) -> tuple[Any, dict[Any, int]]:
-    """Constant, and the powers of the factors that depend on the variables q, of a polynomial in sines and cosines.
+    """Constant, and the q-dependent factors with their powers, of a polynomial in sines and cosines.
 
-    They are those of the polynomial in tangents of half angles; where these are of half angles, they are multiplied
-    with others of the same variables, or by themselves, to functions of whole angles.
+    The factors are from the polynomial in tangents of half angles. A factor of half angles is multiplied with another
+    factor of the same variables, or by itself, to a function of whole angles.
     """
     rest = normal_form(expression)
     if rest == 0:
@@ -136,7 +136,7 @@ def factored(expression: Any, q: Sequence[Any]) -> tuple[Any, dict[Any, int]]:
         halves |= {sp.sin(x): 2 * y / (1 + y**2), sp.cos(x): (1 - y**2) / (1 + y**2)}
     numerator, denominator = sp.fraction(sp.together(sp.expand_trig(rest).xreplace(halves)))
     constant, factors = sp.S.One, []
-    cosines = dict.fromkeys(t, 0)  # powers of the cosines of half angles; 1 + y² is such a power, too
+    cosines = dict.fromkeys(t, 0)  # powers of cosines of half angles, including 1 + y²
     for sign, polynomial in ((1, sp.expand(numerator)), (-1, sp.expand(denominator))):
         number, parts = sp.factor_list(polynomial) if polynomial.free_symbols else (polynomial, [])
         constant *= number**sign
@@ -181,7 +181,7 @@ def _whole(factors: Sequence[tuple[Any, dict[Any, int], int]]) -> list[tuple[Any
 
 
 def _of_angles(polynomial: Any, degrees: dict[Any, int], angles: dict[Any, Any]) -> Any:
-    """The polynomial in tangents of half angles times powers of their cosines, by its degrees."""
+    """Polynomial in tangents of half angles times powers of the cosines, by its degrees."""
     total = sp.S.Zero
     for powers, coefficient in sp.Poly(polynomial, *degrees).terms():
         term = coefficient

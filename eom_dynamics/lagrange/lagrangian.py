@@ -3,8 +3,8 @@
 
     d/dt dL/dqd - dL/dq + dR/dqd = tau + Q,    L = T - U
 
-The equations are those of SymPy's ``LagrangesMethod``. M is the Hessian of T with respect to qd, and the terms of
-velocities are S qd with the Christoffel symbols
+SymPy's ``LagrangesMethod`` derives the equations. M is the Hessian of T with respect to qd, and the velocity terms are
+S qd with the Christoffel symbols
 
     c_ijk = (dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i) / 2,    S_ij = sum over k of c_ijk qd_k.
 
@@ -35,10 +35,10 @@ class LagrangianError(EomDynamicsError, ValueError):
 
 
 def variables(names: int | str, prefix: str = "q") -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Symbols of coordinates and of their rates, from names separated by spaces, or a number n, for q1 … qn.
+    """Symbols of coordinates and their rates, from names separated by spaces, or from a number n for q1 … qn.
 
-    The prefix is in place of q. A rate has its d before the index: xd of x, and xd0 of x0. LagrangianError if there is
-    no name, one is repeated, or one is that of the rate of another.
+    The prefix replaces q. A rate has its d before the index: xd of x, and xd0 of x0. LagrangianError if there is no
+    name, a name is repeated, or a name equals the rate of another name.
 
     >>> variables("x theta")
     ((x, theta), (xd, thetad))
@@ -57,7 +57,7 @@ def variables(names: int | str, prefix: str = "q") -> tuple[tuple[Any, ...], tup
 
 
 def check_coordinates(q: Sequence[Any]) -> None:
-    """Raise LagrangianError if one is not a symbol, is repeated, or has the name of a time derivative of another."""
+    """Raise LagrangianError unless coordinates are distinct symbols, none named as a time derivative of another."""
     for x in q:
         if not isinstance(x, sp.Symbol):
             raise LagrangianError(f"q must be a tuple of symbols, see variables; {x!r:.60} is none")
@@ -73,7 +73,7 @@ def check_coordinates(q: Sequence[Any]) -> None:
 
 
 def rate_symbols(variable: Any, names: Iterable[str]) -> Iterator[Any]:
-    """Symbols of the time derivatives of a variable, from its rate on, as long as one of the names may be theirs."""
+    """Symbols of the time derivatives of a variable, from its rate on, up to the longest of the names."""
     longest = max(map(len, names), default=0)
     while len(variable.name) < longest:
         variable = rate(variable)
@@ -96,23 +96,24 @@ FORMS: Mapping[str, Any] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class Lagrangian:
-    """A mechanical system by its energies. All results are SymPy expressions in the symbols q, qd, qdd, ….
+    """Mechanical system defined by its energies. Results are SymPy expressions in the symbols q, qd, qdd, ….
 
     Attributes:
-        q: generalised coordinates, n symbols; those of their rates are made by :func:`rate`: qd1 of q1.
+        q: generalised coordinates, n symbols; :func:`rate` makes the symbols of their rates: qd1 of q1.
         T: kinetic energy, quadratic in the rates, J.
         U: potential energy, a function of q, J.
-        dissipation: Rayleigh's function R of the rates, W, whose gradient is the friction: d qd²/2 for viscous and
-            ``f |qd|`` for dry friction.
-        forces: generalised forces Q of the surroundings on the system, beside the efforts tau; n expressions in q, qd
-            and ``inputs``, such as J' F for a force F at the tip; () for none.
-        inputs: symbols in the forces that change with time, such as F, whose time derivatives are Fd, Fdd, ….
-        values: numbers of symbols among the parameters, if known.
+        dissipation: Rayleigh's function R of the rates, W: d qd²/2 for viscous and ``f |qd|`` for dry friction. Its
+            gradient is the friction.
+        forces: generalised forces Q of the surroundings on the system, in addition to the efforts tau; n expressions in
+            q, qd and ``inputs``, such as J' F for a force F at the tip; () for none.
+        inputs: time-dependent symbols in the forces, such as F, with time derivatives Fd, Fdd, ….
+        values: numeric values of parameter symbols, if known.
 
     Raises:
         LagrangianError: a coordinate or an input is not a symbol, is repeated, or has the name of a time derivative; an
             energy or a force is not a finite expression, or depends on accelerations; T is not quadratic in the rates,
-            or U depends on them; an energy depends on inputs; there are not n forces; ``values`` is no mapping.
+            or U depends on them; an energy depends on inputs; the number of forces is not n; ``values`` is not a
+            mapping.
     """
 
     q: tuple[Any, ...]
@@ -169,18 +170,18 @@ class Lagrangian:
 
     @property
     def L(self) -> Any:
-        """T - U."""
+        """Lagrangian L = T - U."""
         return self.T - self.U
 
     @cached_property
     def effort(self) -> Any:
-        """The efforts tau that realise the motion (n, 1), by the Euler-Lagrange equations less the forces."""
+        """Efforts tau (n, 1) of a motion, by the Euler-Lagrange equations minus the forces."""
         return self.efforts(0)[0]
 
     def efforts(self, order: int) -> tuple[Any, ...]:
-        """The efforts tau and their time derivatives up to an order, each (n, 1), in q, qd, qdd, qddd, ….
+        """Efforts tau and time derivatives up to an order, each (n, 1), in q, qd, qdd, qddd, ….
 
-        Dry friction is differentiated away from rest, where it jumps. StateError if ``order`` is not an integer from 0.
+        Derivatives of dry friction ignore its jump at rest. StateError if ``order`` is not an integer from 0.
         """
         known = self._efforts
         while len(known) <= count(order, "order"):
@@ -189,13 +190,13 @@ class Lagrangian:
 
     @cached_property
     def _efforts(self) -> list[list[tuple[Any, Any]]]:
-        """Efforts of the energies, and of friction and forces, which need not be polynomials; derivatives follow."""
+        """Efforts of energies, and of friction and forces (not necessarily polynomials); derivatives follow."""
         motion = self.M * sp.Matrix(self.qdd) + self.velocity_terms + self.gravity
         return [[(normal_form(x), y - z) for x, y, z in zip(motion, self.friction, self.forces, strict=True)]]
 
     @cached_property
     def _equations(self) -> tuple[Any, Any]:
-        """Mass matrix (n, n) and forcing (n, 1) by SymPy, whose coordinates are functions of time."""
+        """Mass matrix (n, n) and forcing (n, 1) by SymPy, with coordinates as functions of time."""
         q = [sp.Function(x.name, real=True)(dynamicsymbols._t) for x in self.q]
         symbols = dict(zip((*(x.diff() for x in q), *q), (*self.qd, *self.q), strict=True))
         method = LagrangesMethod(self.L.xreplace({x: function for function, x in symbols.items()}), q)
@@ -220,13 +221,13 @@ class Lagrangian:
     @cached_property
     def christoffel(self) -> Any:
         """Christoffel symbols c_ijk (n, n, n), the Coriolis tensor."""
-        dM = sp.derive_by_array(self.M, self.q)  # by the coordinate first
+        dM = sp.derive_by_array(self.M, self.q)  # the coordinate is the first axis
         c = (sp.permutedims(dM, (1, 2, 0)) + sp.permutedims(dM, (1, 0, 2)) - dM) / 2
         return sp.ImmutableDenseNDimArray(c.applyfunc(normal_form))
 
     @cached_property
     def C_k(self) -> tuple[Any, ...]:
-        """The n matrices (n, n) of Christoffel symbols: the velocity term of joint k is qd' C_k qd."""
+        """Matrices C_k (n, n) of Christoffel symbols: the velocity term of joint k is qd' C_k qd."""
         return tuple(sp.ImmutableMatrix(self.christoffel[i].tomatrix()) for i in range(self.n))
 
     @cached_property
@@ -235,11 +236,11 @@ class Lagrangian:
         return sp.ImmutableMatrix((-self._equations[1] - self.gravity).applyfunc(normal_form))
 
     def coriolis_matrix(self, form: str = "christoffel") -> Any:
-        """A matrix S (n, n) with S qd = c: ``christoffel`` (w = 1/2), ``mass_rate`` (w = 1) or ``momentum`` (w = 0).
+        """Coriolis matrix S (n, n), S qd = c: ``christoffel`` (w = 1/2), ``mass_rate`` (w = 1) or ``momentum`` (w = 0).
 
-        With P_ij = d(M qd)_i / dq_j, every S = w dM/dt + (1 - w) P - P'/2 is one, since P qd = (dM/dt) qd. Then
-        dM/dt - 2 S is skew-symmetric for w = 1/2, where S is that of the Christoffel symbols, and in general for no
-        other w. StateError if the form is unknown.
+        With P_ij = d(M qd)_i / dq_j, every S = w dM/dt + (1 - w) P - P'/2 satisfies S qd = c, since P qd = (dM/dt) qd.
+        For w = 1/2, S is the matrix of Christoffel symbols and dM/dt - 2 S is skew-symmetric; in general this holds for
+        no other w. StateError if the form is unknown.
         """
         choice(form, "form", FORMS)
         P = (self.M * sp.Matrix(self.qd)).jacobian(self.q)
@@ -254,7 +255,7 @@ class Lagrangian:
     def time_derivative(self, expression: Any) -> Any:
         """Time derivative of an expression in q, inputs, and their time derivatives of any order, by the chain rule.
 
-        The jumps of signs are left out.
+        Jumps of signs are ignored.
         """
         expression = sp.sympify(expression)
         present = expression.free_symbols
@@ -267,17 +268,17 @@ class Lagrangian:
         return sp.Add(*terms)
 
     def with_values(self, values: Mapping[Any, Any] | None = None) -> Lagrangian:
-        """The system with numbers or expressions substituted for parameters; by default its own ``values``."""
+        """System with numbers or expressions substituted for parameters; by default ``values``."""
         replaced = {
             sp.sympify(symbol): exact(value) for symbol, value in (self.values if values is None else values).items()
         }
-        left = {symbol: value for symbol, value in self.values.items() if symbol not in replaced}
+        remaining = {symbol: value for symbol, value in self.values.items() if symbol not in replaced}
         T, U, R, *forces = (x.xreplace(replaced) for x in (self.T, self.U, self.dissipation, *self.forces))
-        return Lagrangian(self.q, normal_form(T), normal_form(U), R, left, tuple(forces), self.inputs)
+        return Lagrangian(self.q, normal_form(T), normal_form(U), R, remaining, tuple(forces), self.inputs)
 
 
 def _expression(value: Any, name: str, qdd: Sequence[Any]) -> Any:
-    """An energy or a force as an exact expression."""
+    """Energy or force as an exact expression."""
     if isinstance(value, str | bool | type(None)) or not isinstance(value, int | float | sp.Expr):
         raise LagrangianError(f"{name} must be an expression, is {value!r:.60}")
     expression = exact(value)

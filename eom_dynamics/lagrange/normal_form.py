@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Simplification of polynomials in sines and cosines, in time linear in their number of terms.
 
-Products of sines and cosines become sums of those of multiple angles (a Fourier series), over SymPy's polynomials in
-exponentials of i times the angles. These functions are linearly independent, so that equal expressions get the same
-form, and what is zero becomes 0. SymPy's ``trigsimp`` searches, takes minutes for a three-joint arm, and promises
-neither; its ``TR8`` takes minutes for the pose of a six-joint arm.
+Products of sines and cosines become sums of sines and cosines of multiple angles (a Fourier series), by SymPy's
+polynomials in exponentials of i times the angles. These functions are linearly independent, so that equal expressions
+get the same form, and a zero expression becomes 0. SymPy's ``trigsimp`` searches, takes minutes for a three-joint arm,
+and guarantees neither; its ``TR8`` takes minutes for the pose of a six-joint arm.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ import sympy as sp
 
 from ..arrays import AnyArray
 
-# Relative to the largest coefficient: what is left where rounded numbers, as those of an oblique axis, cancel.
+# Rounding error relative to the largest coefficient, after rounded numbers (for example of an oblique axis) cancel.
 _ROUNDING = sp.Rational(4, 10**15)
 
 
 def normal_form(expression: Any) -> Any:
-    """The expression as a sum of products of parameters with one sine or cosine.
+    """Expression as a sum of products of parameters with one sine or cosine.
 
-    Floating-point numbers become fractions of the decimals that they print. An expression that is not a polynomial in
-    sines, cosines and symbols is returned expanded.
+    Floating-point numbers become fractions of their printed decimals. An expression that is not a polynomial in sines,
+    cosines and symbols is returned expanded.
     """
     expression = exact(expression)
     angles = {f: sp.expand(f.args[0]).as_coefficients_dict() for f in expression.atoms(sp.sin, sp.cos)}
@@ -57,7 +57,7 @@ def normal_form(expression: Any) -> Any:
 
 
 def _of_exponentials(f: Any, multiples: Sequence[Any], waves: Sequence[Any]) -> Any:
-    """A sine or cosine by the exponential of its angle times i, and its conjugate."""
+    """Sine or cosine from the exponential of its angle times i, and the conjugate."""
     n = len(multiples)
     wave, conjugate = (
         sp.Mul(*(waves[i + n * ((k < 0) != conjugated)] ** abs(k) for i, k in enumerate(multiples)))
@@ -67,12 +67,12 @@ def _of_exponentials(f: Any, multiples: Sequence[Any], waves: Sequence[Any]) -> 
 
 
 def normal_forms(expressions: Any) -> AnyArray:
-    """The normal form of each entry, as an object array of the same shape."""
+    """Normal form of each entry, as an object array of the same shape."""
     array = np.asarray(expressions, dtype=object)
     return np.array([normal_form(x) for x in array.flat], dtype=object).reshape(array.shape)
 
 
 def exact(value: Any) -> Any:
-    """SymPy's number or expression with fractions in place of floating-point numbers: 0.1 becomes 1/10."""
+    """Exact SymPy number or expression, with fractions for floating-point numbers: 0.1 becomes 1/10."""
     expression = sp.sympify(value)
     return expression.xreplace({x: sp.Rational(repr(float(x))) for x in expression.atoms(sp.Float)})

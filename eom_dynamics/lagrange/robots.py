@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lagrangian of a robot: its energies from the poses and twists of its bodies.
+"""Lagrangian of a robot, from the poses and twists of its bodies.
 
 The pose C of each body is a product of exponentials; its twist is V^ = C^-1 dC/dt, with dC/dt by the chain rule. Then
 
     T = sum of V' M V / 2,    U = -sum of m g' c,
 
-with the inertia matrix M and the centre of mass c of each body. Neither Jacobians nor adjoints enter.
+with the inertia matrix M and the centre of mass c of each body. Neither Jacobians nor adjoints are used.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def planar_arm(n: int) -> Robot:
 MOST_JOINTS = 5
 """The equations of robots with more joints fill pages, and take minutes or hours to simplify."""
 
-# Decimal digits of the numbers of a file, which sums and shifts in floating point have changed in the last one or two.
+# Decimal digits of a file's numbers; floating-point sums and shifts change only the last one or two digits.
 _DIGITS = 15
 
 
@@ -72,20 +72,20 @@ def robot_lagrangian(
 ) -> Lagrangian:
     """Lagrangian of a robot in its independent joint variables q1 … qn.
 
-    Simplification keeps up with three joints in general directions, and with more where axes are parallel.
+    Simplification is practical for three joints in general directions, and for more joints with parallel axes.
 
     Args:
         robot: the robot; its masses, lengths, … may be SymPy expressions.
-        symbols: put a symbol in place of each mass m, entry of a centre of mass c, of the inertia I about it and of
-            the position p of a body in its parent, that is not zero, with the number of the body in ``robot.joints``
-            (from 1), and g, K, B, d, f in place of gravity, stiffness, rotor inertia, damping and friction. Their
-            numbers are the Lagrangian's ``values``. Constant efforts and parallel springs keep their numbers.
-        motors: add the rotors, by the robot's rotor model. A joint with a linear spring has the position of its motor,
-            on the link side of the gear, as another variable theta, after all q.
+        symbols: replace nonzero numbers by symbols: mass m, entries of the centre of mass c, of the inertia I about it
+            and of the position p of a body in its parent, with the body's number in ``robot.joints`` (from 1); g, K, B,
+            d, f for gravity, stiffness, rotor inertia, damping and friction. Their numbers are the Lagrangian's
+            ``values``. Constant efforts and parallel springs remain numbers.
+        motors: add the rotors, by the robot's rotor model. A joint with a linear spring adds its motor position theta,
+            on the link side of the gear, as a variable after all q.
         friction: add damping and dry friction of the joints.
-        most_joints: refuse robots with more joints; a larger number lifts the limit.
+        most_joints: refuse robots with more joints; pass a larger number to raise the limit.
 
-    Masses, lengths, inertias and other parameters become fractions of their first 15 digits, those of the file.
+    Masses, lengths, inertias and other parameters become fractions of their first 15 digits, as in the file.
 
     Raises:
         LagrangianError: the robot has more than ``most_joints`` joints.
@@ -135,7 +135,7 @@ def kinetic_energy(robot: Robot, q: tuple[Any, ...], qd: tuple[Any, ...]) -> Any
 
 
 def potential_energy(robot: Robot, q: tuple[Any, ...]) -> Any:
-    """Potential energy, J: minus the sum of m g' c over the bodies, and that of passive efforts."""
+    """Potential energy, J: minus the sum of m g' c over the bodies, plus the energy of passive efforts."""
     total = sp.S.Zero
     for joint, C in zip(robot.joints, symbolic_poses(robot, q), strict=True):
         total -= joint.mass * (robot.gravity @ lie.transformed(C, joint.center_of_mass))
@@ -184,7 +184,7 @@ def symbolic_poses(robot: Robot, q: tuple[Any, ...]) -> list[AnyArray]:
 
 
 def exact_model(robot: Robot, *, symbols: bool = False) -> tuple[Robot, tuple[Any, ...], dict[Any, float]]:
-    """The robot with fractions in place of floating-point numbers, or symbols in place of those that are not zero.
+    """Robot with fractions for floating-point numbers, or symbols for nonzero numbers.
 
     Returns also the stiffness of its independent joints, and the numbers of the symbols.
     """
@@ -244,7 +244,7 @@ def exact_model(robot: Robot, *, symbols: bool = False) -> tuple[Robot, tuple[An
 
 
 def _rounded(moment: Any, about_origin: AnyArray) -> Any:
-    """The moment about the centre of mass without the rounding error of the shift from the origin."""
+    """Moment about the centre of mass without the rounding error of the shift from the origin."""
     largest = max(map(abs, about_origin.flat)) if not moment.free_symbols else 0
     if largest == 0:
         return moment
@@ -253,18 +253,18 @@ def _rounded(moment: Any, about_origin: AnyArray) -> Any:
 
 
 def exact_array(array: AnyArray, number: Callable[[Any], Any] = exact) -> AnyArray:
-    """The array with a fraction in place of each floating-point number."""
+    """Array with fractions for floating-point numbers."""
     entries = np.asarray(array, dtype=object)
     return np.array([number(x) for x in entries.flat], dtype=object).reshape(entries.shape)
 
 
 def exact_pose(C: AnyArray) -> AnyArray:
-    """A pose with the translation of the file; a rotation has all digits, for it to be as orthogonal as it was."""
+    """Pose with the file's translation; the rotation has all digits, so that it remains orthogonal."""
     exact_pose = exact_array(C)
     exact_pose[:3, 3] = exact_array(C[:3, 3], _of_file)
     return exact_pose
 
 
 def _of_file(value: Any) -> Any:
-    """A number as the fraction of its first 15 digits; an expression as :func:`exact` has it."""
+    """Number as the fraction of its first 15 digits; expression as in :func:`exact`."""
     return exact(float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value)
