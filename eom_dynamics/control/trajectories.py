@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -12,7 +14,9 @@ import numpy as np
 from .. import lie
 from ..arguments import all_finite, first_not_finite
 from ..arrays import Array
+from ..codegen.cache import digest
 from ..exceptions import StateError
+from ..robot import Robot
 from ..trajectory import PoseSpline, Spline, Trajectory, sample, through_poses
 from .fields import STATE_FIELDS, doubles, read_samples, write
 from .joint_order import JointOrder, shown_name
@@ -235,6 +239,36 @@ def write_spline(message: Any, motion: Spline, joint_names: Sequence[str]) -> No
     message.joint_names = list(joint_names)
     message.knots = doubles(motion.t)
     write(message, STATE_FIELDS, motion.states)
+
+
+def limits_digest(motion: Spline, robot: Robot) -> str:
+    """Digest of all that a check of limits depends on: a motion, and the robot, with its limits and payloads.
+
+    Of the class names, numbers and texts of the robot, then of the times and states of the knots; see :func:`.digest`.
+    """
+    return digest(_robot_digest(robot), motion.t.tobytes(), motion.states.tobytes())
+
+
+@lru_cache(maxsize=8)
+def _robot_digest(robot: Robot) -> str:
+    return digest(*_parts(robot))
+
+
+def _parts(x: Any) -> Iterator[bytes | str]:
+    """All of dataclasses, sequences, arrays, numbers and texts; zeros without their sign."""
+    if is_dataclass(x):
+        yield type(x).__name__
+        for entry in fields(x):
+            yield from _parts(getattr(x, entry.name))
+    elif isinstance(x, list | tuple):
+        yield str(len(x))
+        for entry in x:
+            yield from _parts(entry)
+    elif isinstance(x, np.ndarray):
+        yield str(x.shape)
+        yield (x + 0.0).tobytes()
+    else:
+        yield repr(float(x) + 0.0 if isinstance(x, float) else x)
 
 
 def duration(motion: Spline) -> float:

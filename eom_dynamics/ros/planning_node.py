@@ -21,7 +21,14 @@ from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 from ..arrays import Array
 from ..control.joint_order import JointOrder
 from ..control.setpoint_to_command import refusal_reason
-from ..control.trajectories import RequestNames, check_waypoints, read_times, require_rest_at_the_end, write_spline
+from ..control.trajectories import (
+    RequestNames,
+    check_waypoints,
+    limits_digest,
+    read_times,
+    require_rest_at_the_end,
+    write_spline,
+)
 from ..elastic import ElasticArm
 from ..exceptions import StateError, TrajectoryError
 from ..terminal import printable
@@ -86,8 +93,8 @@ _KEPT_MEMORY = 256
 
 _Message = TypeVar("_Message", JointTrajectory, MultiDOFJointTrajectory)
 
-# Names of the joints, and their motion.
-_Planned: TypeAlias = tuple[Sequence[str], Spline]
+# Names of the joints, their motion, and its digest where it meets all limits.
+_Planned: TypeAlias = tuple[Sequence[str], Spline, str]
 
 
 class PlanningNode(RobotNode):
@@ -167,14 +174,14 @@ class PlanningNode(RobotNode):
             if not message.points:  # whatever is played
                 return SplineTrajectory(header=message.header)
             spline = SplineTrajectory(header=message.header, request=status.request)
-            joint_names, motion = plan(message)
+            joint_names, motion, spline.limits_digest = plan(message)
             write_spline(spline, motion, joint_names)
             return spline
 
         self._requests.worker.submit(planned, partial(self._publish, status))
 
     def _fitted(self, message: JointTrajectory, start: Start | None = None) -> _Planned:
-        """Robot's joint names, and the motion of a trajectory, from a start if one is given, checked."""
+        """The motion of a trajectory, from a start if one is given, checked."""
         arm = self._arm()
         check_waypoints(len(message.points), arm.robot.n)  # before the work of the fit
         if not self.get_parameter("allow_nonzero_velocity_at_trajectory_end").value:
@@ -184,7 +191,7 @@ class PlanningNode(RobotNode):
         return self._checked(arm, motion, path_of(message, motion, _FIT_OPTIONS))
 
     def _followed(self, message: MultiDOFJointTrajectory) -> _Planned:
-        """Robot's joint names, and the motion for that of a tool, checked."""
+        """The motion for that of a tool, checked."""
         arm = self._arm()
         check_waypoints(len(message.points), arm.robot.n)
         start = self._measured.positions(arm.robot.joint_names)
@@ -194,15 +201,15 @@ class PlanningNode(RobotNode):
         moves = motion.end > motion.start
         if moves and self.get_parameter("trajectory_limits").value == _Constants.FASTEST:
             motion = timed(arm, motion, motion.t, _Constants.FASTEST, waypoints=waypoints)[1]
-        motion = within_limits(self, motion, lambda x: checked(arm, x, CHECK_RATE, _Constants.MAX_SAMPLES))
+        motion, meets = within_limits(self, motion, lambda x: checked(arm, x, CHECK_RATE, _Constants.MAX_SAMPLES))
         until = self._since + DISCOVERY
         while not (self._splines.get_subscription_count() or self.stop.came) and time.monotonic() < until:
             time.sleep(0.01)
-        return arm.robot.joint_names, motion
+        return arm.robot.joint_names, motion, limits_digest(motion, arm.robot) if meets else ""
 
-    def _send(self, motion: Spline, header: Header, request: str) -> None:
-        """Publish a motion, of a header and an identity."""
-        spline = SplineTrajectory(header=header, request=request)
+    def _send(self, motion: Spline, digest: str, header: Header, request: str) -> None:
+        """Publish a motion with its digest, of a header and an identity."""
+        spline = SplineTrajectory(header=header, request=request, limits_digest=digest)
         write_spline(spline, motion, self._arm(None).robot.joint_names)
         self._splines.publish(spline)
 

@@ -19,8 +19,8 @@ _MARGIN = 1e-3
 _MOST_ATTEMPTS = 3
 
 
-def within_limits(node: RobotNode, motion: Spline, check: Callable[[Spline], Verdict]) -> Spline:
-    """The motion, or with ``slow_down`` a slower one that meets the limits; may be called in any thread.
+def within_limits(node: RobotNode, motion: Spline, check: Callable[[Spline], Verdict]) -> tuple[Spline, bool]:
+    """The motion, or with ``slow_down`` a slower one, and whether it meets the limits; may be called in any thread.
 
     Raises:
         TrajectoryError: the motion exceeds limits and is refused.
@@ -37,7 +37,7 @@ def within_limits(node: RobotNode, motion: Spline, check: Callable[[Spline], Ver
         node.get_logger().info(
             f"trajectory slowed down from {duration:.4g} s to {motion.end - motion.start:.4g} s, to meet limits"
         )
-    return motion
+    return motion, verdict.ok
 
 
 def enforce_limits(node: RobotNode, verdict: Verdict) -> None:

@@ -3,14 +3,17 @@
 
 import tracemalloc
 from array import array
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from eom_dynamics import ElasticArm, StateError, load_robot
+from eom_dynamics import ElasticArm, Payload, StateError, load_robot
 from eom_dynamics.control.fields import STATE_FIELDS
-from eom_dynamics.control.trajectories import MAX_ENTRIES, duration, read_spline, write_spline
+from eom_dynamics.control.trajectories import MAX_ENTRIES, duration, limits_digest, read_spline, write_spline
+from eom_dynamics.robot import packaged_robots
+from eom_dynamics.robot.payload import payload_parameters, with_parameters
 from eom_dynamics.trajectory import Spline
 from eom_dynamics.trajectory.feedforward import checked
 
@@ -100,3 +103,43 @@ def test_a_motion_that_is_too_long_is_not_written():
 def test_the_way_to_a_single_knot_lasts_until_it():
     found = [duration(Spline(t, np.zeros((5, len(t), 3)))) for t in ([1.0], [-1.0], [0.25, 1.0])]
     assert found == [1.0, 0.0, 0.75]
+
+
+@pytest.mark.parametrize("name", packaged_robots())
+def test_a_digest_is_that_of_equal_motions_and_robots(name):
+    found = {limits_digest(motion_of(robot.n), robot) for robot in (load_robot(name), load_robot(name))}
+    assert len(found) == 1
+
+
+def motion_of(n, last=0.1):
+    states = np.zeros((5, 2, n))
+    states[0, 1] = last
+    return Spline([0.0, 1.0], states)
+
+
+def test_a_digest_is_another_for_each_number_that_limits_depend_on():
+    robot = load_robot("vsa_planar_2r")
+    first, second = robot.joints
+    motor, gravity = first.actuator.motor, np.nextafter(robot.gravity, 0.0)
+    last_bit = np.nextafter(0.1, 1.0)
+
+    def with_first(**changes):
+        return replace(robot, joints=(replace(first, **changes), second))
+
+    def carrying(mass):
+        return with_parameters(robot, payload_parameters(robot, [Payload(mass)]))
+
+    robots = {
+        "itself": robot,
+        "limit of a joint": with_first(limits=replace(first.limits, velocity=np.nextafter(first.limits.velocity, 0.0))),
+        "limit of a motor": with_first(actuator=replace(first.actuator, motor=replace(motor, torque_limit=1.0))),
+        "mass": with_first(mass=np.nextafter(first.mass, 0.0)),
+        "damper": with_first(damping=np.nextafter(first.damping, 1.0)),
+        "gravity": replace(robot, gravity=gravity),
+        "payload": carrying(1.0),
+        "another payload": carrying(1.0 + 1e-15),
+    }
+    digests = {name: limits_digest(motion_of(2), x) for name, x in robots.items()}
+    digests["position"] = limits_digest(motion_of(2, last_bit), robot)
+    digests["time"] = limits_digest(motion_of(2).stretched(last_bit / 0.1), robot)
+    assert len(set(digests.values())) == len(digests)

@@ -3,17 +3,18 @@
 
 import numpy as np
 import pytest
-from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
+from eom_dynamics.msg import Payload, SplineTrajectory, TrajectoryStatus
 from eom_dynamics.srv import ComputeInverseDynamicsBatch
 from node_client import EACH_WARNING, joint_trajectory, message_fields, status_of
 from paths import CONFIG
-from tool_messages import spline_message
+from tool_messages import payload_message, spline_message
 from trajectory_msgs.msg import JointTrajectory
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import STATE_FIELDS
-from eom_dynamics.control.trajectories import read_spline
-from eom_dynamics.trajectory import Samples, check, minimum_time, rest_to_rest, through
+from eom_dynamics.control.trajectories import limits_digest, read_spline
+from eom_dynamics.robot.payload import payload_parameters, with_parameters
+from eom_dynamics.trajectory import Samples, Spline, check, minimum_time, rest_to_rest, through
 
 ROBOT = eom.load_robot(CONFIG / "panda.yaml")
 NAMES = list(ROBOT.joint_names)
@@ -76,16 +77,16 @@ def test_they_are_refused_or_clipped_on_request(node):
     with_limits(node, "warn")
 
 
-def polynomial(distance, duration):
+def spline(distance, duration):
     return spline_message(rest_to_rest(HOME, HOME + distance, duration), NAMES)
 
 
-def test_a_planner_sends_polynomials_beyond_limits(node):
+def test_a_planner_sends_splines_beyond_limits(node):
     statuses = node.collect(TrajectoryStatus, "trajectory_status")
     publisher = node.publisher(SplineTrajectory, "spline_trajectory")
 
     def send():
-        publisher.publish(polynomial(0.4, 0.04))
+        publisher.publish(spline(0.4, 0.04))
 
     # By this text, since trajectories of the previous test may still be on their way, and be refused otherwise.
     remedy = "times the duration meets all limits"
@@ -96,10 +97,41 @@ def test_a_planner_sends_polynomials_beyond_limits(node):
     assert node.set_parameter("trajectory_limits", "warn") == ""
     send()
     node.wait(lambda: "trajectory exceeds limits: fer_joint" in node.process.log, "the warning")
-    publisher.publish(polynomial(90.0, 100.0))
+    publisher.publish(spline(90.0, 100.0))
     unit = "rad, more than a turn beyond its limit: angles are in rad, not in degrees"
     node.wait(lambda: any(status.message.endswith(unit) for status in statuses), "the refusal of degrees")
     assert node.set_parameter("trajectory_limits", "refuse") == ""
+
+
+FORGED = {"too fast": (0.4, 0.04), "out of range": (4.0, 5.0)}
+
+
+@pytest.mark.parametrize(("distance", "duration"), FORGED.values(), ids=FORGED)
+def test_no_command_exceeds_limits_for_the_digest_of_a_motion_that_nobody_has_checked(node, distance, duration):
+    statuses = node.collect(TrajectoryStatus, "trajectory_status")
+    publisher = node.publisher(SplineTrajectory, "spline_trajectory")
+    with_limits(node, "refuse")
+    node.answers_to(node.publish(**INSIDE))
+    node.feedforward.clear()
+    times = np.linspace(0.0, duration, 21)
+    motion = Spline(times, rest_to_rest(HOME, HOME + distance, duration).derivatives(times))
+    message = spline_message(motion, NAMES)
+    message.limits_digest, message.request = limits_digest(motion, ROBOT), f"forged {distance}"
+    node.wait(publisher.get_subscription_count, "the subscription")
+    publisher.publish(message)
+    ended = TrajectoryStatus.FINISHED, TrajectoryStatus.STOPPED
+    node.wait(lambda: any(x.request == message.request and x.status in ended for x in statuses), "the end")
+    commands = node.feedforward
+    limits = [joint.limits for joint in ROBOT.joints]
+    position, velocity, effort = (
+        np.array([getattr(x, name) for x in commands]) for name in ("motor_position", "motor_velocity", "effort")
+    )
+    assert len(commands) > 20
+    # Motors are ahead of the links by the deflections of their springs.
+    assert np.all(position < [x.upper + 0.01 for x in limits]) and np.all(position > [x.lower - 0.01 for x in limits])
+    assert np.all(np.abs(velocity) < [1.05 * x.velocity for x in limits])
+    assert np.all(np.abs(effort) <= [(1 + 1e-9) * x.effort for x in limits])
+    with_limits(node, "warn")
 
 
 def test_planning_services_report_or_refuse(planning):
@@ -207,3 +239,28 @@ def test_published_trajectories_are_played_as_fast_as_limits_allow(planning):
     motion = read_spline(received[0], NAMES)
     assert motion.end == pytest.approx(minimum_time(ARM, through(WAYPOINT_TIMES, WAYPOINTS)).end, rel=1e-6)
     assert check(ARM, motion, rate=1000.0).exceeded == ()
+    assert received[0].limits_digest == limits_digest(motion, ROBOT)
+
+
+def test_a_planner_says_with_which_payload_a_motion_meets_limits(planning):
+    received = planning.collect(SplineTrajectory, "spline_trajectory")
+    publisher = planning.publisher(JointTrajectory, "joint_trajectory")
+    payloads = planning.publisher(Payload, "payload")
+    planning.wait(lambda: publisher.get_subscription_count() and payloads.get_subscription_count(), "the planner")
+
+    def digest(duration):
+        received.clear()
+        publisher.publish(joint_trajectory(NAMES, [0.0, duration], [HOME, HOME + 0.1]))
+        planning.wait(lambda: received, "the spline")
+        return received[0].limits_digest, read_spline(received[0], NAMES)
+
+    carried = eom.Payload(1.0, [0.0, -0.0, 0.1])
+    robot = with_parameters(ROBOT, payload_parameters(ROBOT, [carried]))
+    payloads.publish(payload_message(carried))
+    planning.wait_for_diagnostics(lambda *status: "payload" in status[2], "the payload")
+    found, motion = digest(2.0)
+    assert found == limits_digest(motion, robot) != limits_digest(motion, ROBOT)
+    assert planning.set_parameter("trajectory_limits", "warn") == ""
+    assert digest(0.05)[0] == ""
+    assert planning.set_parameter("trajectory_limits", "refuse") == ""
+    payloads.publish(payload_message(eom.Payload(0.0)))

@@ -301,7 +301,7 @@ def test_large_messages_do_not_disturb_the_stream(node, publisher, tmp_path):
     node.wait(lambda: refused(node, "it ended"), "the refusal")
     end = time.monotonic()
     # This process does not send so many numbers: a message that is too long comes as bytes.
-    allowed = serialize_message(SplineTrajectory(snap=array("d", bytes(8 * 50_000))))
+    allowed = serialize_message(SplineTrajectory(knots=array("d", [0.0]), snap=array("d", bytes(8 * 50_000))))
     count, more = (x.to_bytes(4, "little") for x in (50_000, 60_000))
     too_long = allowed.replace(count, more) + bytes(8 * 10_000)
     publisher.publish(too_long)

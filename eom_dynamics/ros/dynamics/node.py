@@ -142,7 +142,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._discovered = max(since + _DISCOVERY, now + _ANNOUNCEMENT)
         deactivate = partial(self.switch_off, "the node deactivates itself", self.trigger_deactivate)
         self._stream = SetpointStream(self, self._commands, deactivate)
-        self._trajectories = SplineTopic(self, self._stream, self._arm_to_play)
+        self._trajectories = SplineTopic(self, self._stream, self._loop_to_play)
         takes = partial(self._loop_in_use, "it takes payloads once it has a robot")
         self._payloads = PayloadTopic(
             self, takes, self._stream.contact, self._stream.measured, self._stream.targets.go_on
@@ -274,10 +274,10 @@ class DynamicsNode(LifecycleNode, RobotNode):
         """Return the evaluator; StateError unless the node is active."""
         return self._loop_in_use("it answers only when active", usable=self.active).evaluator
 
-    def _arm_to_play(self) -> ElasticArm:
-        """Return the arm; TrajectoryError unless the node is active, and stays so."""
+    def _loop_to_play(self) -> SetpointLoop:
+        """Return the loop; TrajectoryError unless the node is active, and stays so."""
         use = "it plays trajectories only when active"
-        return self._loop_in_use(use, usable=not self._stream.closed, error=TrajectoryError).arm
+        return self._loop_in_use(use, usable=not self._stream.closed, error=TrajectoryError)
 
     # --- Lifecycle ----------------------------------------------------------------------
 

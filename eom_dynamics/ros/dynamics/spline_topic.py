@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topic ``spline_trajectory``: splines, validated in a thread, then played."""
+"""Topic ``spline_trajectory``: splines, whose limits a planner has checked, or a thread, then played."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 
+import numpy as np
 from std_msgs.msg import String
 
+from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
 from ...control.settings import LONGEST_START_DELAY
-from ...control.trajectories import RequestNames, check_size, duration, read_spline
+from ...control.trajectories import RequestNames, duration, limits_digest, read_spline
 from ...elastic import ElasticArm
-from ...exceptions import EomDynamicsError, TrajectoryError
+from ...exceptions import TrajectoryError
+from ...robot import Robot
+from ...robot.payload import with_parameters
 from ...terminal import printable
 from ...trajectory import Spline
 from ...trajectory.feedforward import CHECK_RATE, checked
@@ -39,10 +43,14 @@ _SENDER_GONE = f"its sender is gone: {_LEASE * _LEASE_PERIOD:g} s without its id
 
 
 class SplineTopic:
-    """Subscriber of the topic; all methods are called by the node's executor."""
+    """Subscriber of the topic; all methods are called by the node's executor.
 
-    def __init__(self, node: RobotNode, stream: SetpointStream, arm: Callable[[], ElasticArm]) -> None:
-        self._node, self._stream, self._arm = node, stream, arm
+    Args:
+        loop: returns the loop that plays; raises TrajectoryError if none does.
+    """
+
+    def __init__(self, node: RobotNode, stream: SetpointStream, loop: Callable[[], SetpointLoop]) -> None:
+        self._node, self._stream, self._loop = node, stream, loop
         self._worker = Worker(node, "trajectories")
         # Identities of those in validation, True for one that is not to be played any more.
         self._validating: dict[str, bool] = {}
@@ -79,36 +87,43 @@ class SplineTopic:
         # Statuses of the message begin with its header and its identity.
         status = TrajectoryStatus(header=message.header, request=self._requests.next(message))
         try:
-            arm = self._arm()
-            check_size(message)
+            loop = self._loop()
+            if not message.knots:
+                self._withdraw(message.request)
+                if message.request in ("", self._stream.player.request):
+                    self._stream.end_trajectory(_STOPPED)
+                return
             if len(self._validating) >= _DEPTH:
                 raise TrajectoryError(f"{_DEPTH} others are still being validated")
-        except EomDynamicsError as error:
+            motion = read_spline(message, loop.arm.robot.joint_names)
+            robot = _with_payload(loop.arm.robot, loop.evaluator.payload.tobytes())
+            meets = message.limits_digest == limits_digest(motion, robot)
+        except Exception as error:
             self._refuse(error, status)
             return
-        if not message.knots:
-            self._withdraw(message.request)
-            if message.request in ("", self._stream.player.request):
-                self._stream.end_trajectory(_STOPPED)
+        if meets and not self._validating:
+            self._play(loop.arm, status, motion)
             return
         self._validating[status.request] = False
-        self._worker.submit(partial(self._validated, arm, message), partial(self._play, arm, status))
+        self._worker.submit(partial(self._checked, loop.arm, motion, meets), partial(self._validated, loop.arm, status))
 
-    def _validated(self, arm: ElasticArm, message: SplineTrajectory) -> Spline:
-        """Read and check a message; return its motion. Runs in the worker's thread."""
-        motion = read_spline(message, arm.robot.joint_names)
-        enforce_limits(self._node, checked(arm, motion, CHECK_RATE, _MOST_CHECKS))
+    def _checked(self, arm: ElasticArm, motion: Spline, meets: bool) -> Spline:
+        """Check the limits of a motion, unless it is known to meet them; return it. Runs in the worker's thread."""
+        if not meets:
+            enforce_limits(self._node, checked(arm, motion, CHECK_RATE, _MOST_CHECKS))
         return motion
 
-    def _play(self, arm: ElasticArm, status: TrajectoryStatus, found: Spline | Exception) -> None:
+    def _validated(self, arm: ElasticArm, status: TrajectoryStatus, found: Spline | Exception) -> None:
         if self._validating.pop(status.request, True):
-            self._refuse(TrajectoryError("the stream, or an empty trajectory, ended it before it began"), status)
-            return
+            found = TrajectoryError("the stream, or an empty trajectory, ended it before it began")
+        self._play(arm, status, found)
+
+    def _play(self, arm: ElasticArm, status: TrajectoryStatus, found: Spline | Exception) -> None:
         stamp = nanoseconds(status.header.stamp)
         try:
             if isinstance(found, Exception):
                 raise found
-            if self._arm() is not arm:
+            if self._loop().arm is not arm:
                 raise TrajectoryError("the robot has been replaced")
             self._require_start(found, stamp)
             self._stream.require_radians(found.states[0, 0])
@@ -139,3 +154,10 @@ class SplineTopic:
         stops = self._node.get_parameter("on_refused_trajectory").value == "stop"
         if stops and self._stream.player.request is not None:
             self._stream.end_trajectory(STOPPED_BY_REFUSAL)
+
+
+@lru_cache(maxsize=2)
+def _with_payload(robot: Robot, parameters: bytes) -> Robot:
+    """The robot with the parameters of payloads at its tools."""
+    payload = np.frombuffer(parameters)
+    return with_parameters(robot, payload) if payload.any() else robot

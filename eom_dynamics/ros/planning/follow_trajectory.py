@@ -75,6 +75,7 @@ class GoalMotion(NamedTuple):
     path: JointTolerances  # during the motion
     goal: JointTolerances  # at its end
     goal_time: float  # after the end, within which the goal must be reached, s
+    digest: str  # where it meets all limits, see limits_digest
 
     @property
     def has_tolerances(self) -> bool:
@@ -86,9 +87,9 @@ class FollowTrajectory:
     """Server of the action. A goal is accepted at once, and aborted with the reason where it is refused.
 
     Args:
-        fit: returns the robot's joint names, and the motion of a trajectory from a start, checked; runs in a thread.
+        fit: returns the robot's joint names, the motion of a trajectory from a start, and its digest; runs in a thread.
         measured: measured joints.
-        publish: sends a motion to the dynamics node, with the header of its trajectory and its identity.
+        publish: sends a motion and its digest to the dynamics node, with the header of its trajectory and its identity.
         stop: has the dynamics node bring the motion of an identity to rest; any motion, if it is empty.
         refuse: reports that the trajectory of a status is refused, and why.
         players: counts the nodes to which motions are sent.
@@ -98,8 +99,8 @@ class FollowTrajectory:
         self,
         node: RobotNode,
         measured: MeasuredJoints,
-        fit: Callable[[JointTrajectory, Start | None], tuple[Sequence[str], Spline]],
-        publish: Callable[[Spline, Header, str], None],
+        fit: Callable[[JointTrajectory, Start | None], tuple[Sequence[str], Spline, str]],
+        publish: Callable[[Spline, str, Header, str], None],
         stop: Callable[[str], None],
         refuse: Callable[[TrajectoryStatus, Exception], None],
         players: Callable[[], int],
@@ -261,7 +262,7 @@ class FollowTrajectory:
                     self._lease.publish(String(data=execution.name))
                     execution.is_sent = True
                     execution.until = max(time.monotonic(), self._since + DISCOVERY) + _PATIENCE
-                    self._publish(plan.motion, request.trajectory.header, execution.name)
+                    self._publish(plan.motion, plan.digest, request.trajectory.header, execution.name)
 
         def check(planned: Future) -> None:
             if (error := planned.exception()) is not None and not execution.done.done():
@@ -291,7 +292,7 @@ class FollowTrajectory:
             measured = self._state(joints, under_way, at_rest=True)
             measured = measured if {*joints} <= measured.keys() else {}
             start = Start(begin, {x: measured[x].position for x in joints if x in measured})
-        names, motion = self._fit(request.trajectory, start)
+        names, motion, digest = self._fit(request.trajectory, start)
         if begin is None:
             measured = self._state(joints, under_way, at_rest=False)
         motion = self._at_nearest_turn(names, motion, measured)
@@ -304,7 +305,8 @@ class FollowTrajectory:
         # As of a tolerance of position, zero means the default, and a negative value that there is none.
         goal_time = goal_time or self._node.get_parameter("goal_time_tolerance").value
         goal_time = goal_time if goal_time >= 0 else math.inf
-        return GoalMotion(tuple(names), motion, nanoseconds(request.trajectory.header.stamp), path, goal, goal_time)
+        stamp = nanoseconds(request.trajectory.header.stamp)
+        return GoalMotion(tuple(names), motion, stamp, path, goal, goal_time, digest)
 
     def _state(self, joints: Sequence[str], under_way: bool, *, at_rest: bool) -> dict[str, MeasuredJoint]:
         """Measured joints; none if a motion is under way, or nobody publishes them.

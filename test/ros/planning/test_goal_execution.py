@@ -51,7 +51,7 @@ def execution(ros):
         motion = through([0.0, 0.5, 1.0], np.zeros((3, 2)))
         none = JointTolerances.read("path_tolerance", (), NAMES)
         execution = _Execution(node, goal, "", kind, Mock(read=dict), Mock(return_value=1), Mock(), unheard)
-        execution.plan = GoalMotion(NAMES, motion, 10**9, none, none, 1.0)
+        execution.plan = GoalMotion(NAMES, motion, 10**9, none, none, 1.0, "")
         accepted = SimpleNamespace(status=1, ACCEPTED=1)
         execution.on_status(accepted)
         time_of_path(execution, 7 * 10**8)
@@ -196,7 +196,7 @@ def test_the_identity_of_a_motion_is_the_uuid_of_its_goal(server):
     goal, execution, _ = begun(server, JointTrajectoryPoint())
     server.jobs[0]()
     assert execution.name == f"follow_joint_trajectory/{bytes(goal.goal_id.uuid).hex()}"
-    assert server._publish.call_args.args[2] == execution.name
+    assert server._publish.call_args.args[3] == execution.name
 
 
 def test_a_late_report_of_a_goal_that_has_ended_is_of_no_other_motion(server):
