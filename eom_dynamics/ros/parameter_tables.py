@@ -43,7 +43,6 @@ PLANNING: Table = {
         "what to do with a request beyond limits of joints or motors: report (warn), refuse, or no check (ignore)",
         choices=("warn", "refuse", "ignore"),
     ),
-    **{name: SETTINGS[name] for name in ("on_refused_trajectory", "start_tolerance")},
     "trajectory_limits": replace(
         SETTINGS["trajectory_limits"],
         about="what to do with a trajectory beyond limits of joints or motors: refuse, slow down until it meets "

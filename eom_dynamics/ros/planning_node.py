@@ -47,7 +47,7 @@ from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
 from .running import Executable, run
 from .scheduling import freeze_objects, give_way, keep_memory, share_memory
-from .trajectory_limits import STOPPED_BY_REFUSAL, within_limits
+from .trajectory_limits import within_limits
 
 STATUS_NAME = "planning"
 
@@ -232,9 +232,6 @@ class PlanningNode(RobotNode):
         status.status, status.message = TrajectoryStatus.REFUSED, printable(refusal_reason(error))
         self._status.publish(status)
         self.refuse("trajectory", status.message, always=True)
-        if self.get_parameter("on_refused_trajectory").value == "stop":
-            self._goals.abort(STOPPED_BY_REFUSAL)
-            self._stop()
 
     # --- Diagnostics --------------------------------------------------------------------
 

@@ -11,8 +11,6 @@ from ..terminal import printable
 from ..trajectory import Spline, Verdict
 from .robot_node import RobotNode
 
-STOPPED_BY_REFUSAL = "stopped, as another trajectory was refused (on_refused_trajectory: stop)"
-
 # Of the time that a slower motion takes beyond that which its samples ask for, since its own samples are others.
 _MARGIN = 1e-3
 

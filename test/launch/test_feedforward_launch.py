@@ -55,7 +55,7 @@ def test_the_robot_may_come_from_another_node_or_a_topic(observer: Node) -> None
 
 def test_arguments_reach_the_nodes(observer: Node, tmp_path: Path) -> None:
     params = tmp_path / "params.yaml"
-    params.write_text("/**: {ros__parameters: {start_tolerance: 2.0}}")
+    params.write_text("/**: {ros__parameters: {limits: ignore}}")
     topics = {"feedforward": "a", "motor_setpoint": "b", "effort_command": "/c"}
     topics |= {"setpoint": "planner/setpoint", "joint_trajectory": "/moveit/trajectory"}
     with launched(
@@ -75,9 +75,9 @@ def test_arguments_reach_the_nodes(observer: Node, tmp_path: Path) -> None:
         for publisher in ("/left/a", "/left/b", "/c"):
             wait_for(lambda topic=publisher: observer.count_publishers(topic) == 1)
         assert state(observer, "/left/eom_dynamics") == "unconfigured"
-        names = ("use_sim_time", "start_tolerance", "robot.name", "joint_prefix")
+        names = ("use_sim_time", "limits", "robot.name", "joint_prefix")
         for node in ("/left/eom_dynamics", "/left/eom_dynamics_planning"):
-            assert parameters(observer, node, *names) == [True, 2.0, "sea_planar_2r", "left_"]
+            assert parameters(observer, node, *names) == [True, "ignore", "sea_planar_2r", "left_"]
         assert parameters(observer, "/left/eom_dynamics", "autostart") == [False]
         wait_for(lambda: plans(observer, 2, "/left"))
         for executable in ("dynamics_node", "planning_node"):

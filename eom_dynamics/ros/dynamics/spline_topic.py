@@ -23,7 +23,7 @@ from ...trajectory.feedforward import CHECK_RATE, checked
 from ..executors import Worker, steady_timer
 from ..interfaces import SplineTrajectory, TrajectoryStatus, nanoseconds, stream_qos
 from ..robot_node import RobotNode
-from ..trajectory_limits import STOPPED_BY_REFUSAL, enforce_limits
+from ..trajectory_limits import enforce_limits
 from .setpoint_stream import SetpointStream
 
 # Planners send trajectories at a low rate.
@@ -34,6 +34,7 @@ _DEPTH = 10
 _MOST_CHECKS = 1000
 
 _STOPPED = "stopped by an empty trajectory"
+_STOPPED_BY_REFUSAL = "stopped, as another trajectory was refused (on_refused_trajectory: stop)"
 
 # Period in which leases are counted, s; and the number of periods without a renewal after which a lease has ended, and
 # after which it is forgotten. Periods in which this process is held up do not count.
@@ -59,6 +60,7 @@ class SplineTopic:
         self._requests = RequestNames("spline_trajectory")
         node.create_subscription(SplineTrajectory, "spline_trajectory", self._receive, **stream_qos(_DEPTH))
         node.create_subscription(String, "trajectory_lease", self._renew, _DEPTH)
+        node.create_subscription(TrajectoryStatus, "trajectory_status", self._heed_refusal, _DEPTH)
         steady_timer(node, _LEASE_PERIOD, self._count_leases)
 
     def stop(self, reason: str) -> None:
@@ -151,9 +153,12 @@ class SplineTopic:
         reason = printable(refusal_reason(error))
         self._node.refuse("trajectory", reason, always=True)
         self._stream.player.tell(status, TrajectoryStatus.REFUSED, reason)
+
+    def _heed_refusal(self, status: TrajectoryStatus) -> None:
+        """Bring what is played to rest where a planner, or this node, has refused another one, if that is wanted."""
         stops = self._node.get_parameter("on_refused_trajectory").value == "stop"
-        if stops and self._stream.player.request is not None:
-            self._stream.end_trajectory(STOPPED_BY_REFUSAL)
+        if stops and status.status == status.REFUSED and self._stream.player.request is not None:
+            self._stream.end_trajectory(_STOPPED_BY_REFUSAL)
 
 
 @lru_cache(maxsize=2)

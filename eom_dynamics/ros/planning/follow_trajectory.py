@@ -50,6 +50,9 @@ _PERIOD = 0.05
 # Longest time for which the last pace of a motion counts, whose speed is scaled, s.
 _LONGEST_GAP = 0.1
 
+# Largest velocity of a joint at rest, rad/s or m/s.
+_AT_REST = 0.1
+
 # Longest time for which the executor waits for the plan of a goal, s; most take less.
 _AT_ONCE = 0.02
 
@@ -149,12 +152,6 @@ class FollowTrajectory:
         """Destroy the action server; destroying the node does not."""
         if self._action is not None:
             self._action.destroy()
-
-    def abort(self, reason: str) -> None:
-        """Abort the goals whose motion is played; it is stopped by others."""
-        for execution in tuple(self._executions.values()):
-            if execution.is_playing:
-                execution.abort(reason)
 
     def end(self, then: Callable[[], None]) -> None:
         """Abort all goals, bring their motions to rest, and call ``then`` once clients have been answered."""
@@ -289,14 +286,10 @@ class FollowTrajectory:
             request.trajectory.joint_names = list(self._node.arm.robot.joint_names)
         joints, start = request.trajectory.joint_names, None
         if begin is not None:
-            measured = self._state(joints, under_way, at_rest=True)
+            measured = self._state(joints, under_way)
             measured = measured if {*joints} <= measured.keys() else {}
             start = Start(begin, {x: measured[x].position for x in joints if x in measured})
         names, motion, digest = self._fit(request.trajectory, start)
-        if begin is None:
-            measured = self._state(joints, under_way, at_rest=False)
-        motion = self._at_nearest_turn(names, motion, measured)
-        self._require_start(names, motion, measured)
         path, goal = (
             JointTolerances.read(field, getattr(request, field), names, self._node.get_parameter(field).value)
             for field in ("path_tolerance", "goal_tolerance")
@@ -308,21 +301,18 @@ class FollowTrajectory:
         stamp = nanoseconds(request.trajectory.header.stamp)
         return GoalMotion(tuple(names), motion, stamp, path, goal, goal_time, digest)
 
-    def _state(self, joints: Sequence[str], under_way: bool, *, at_rest: bool) -> dict[str, MeasuredJoint]:
-        """Measured joints; none if a motion is under way, or nobody publishes them.
-
-        On request those of an arm at rest, as some time after a cancel; none if it still moves after a while.
+    def _state(self, joints: Sequence[str], under_way: bool) -> dict[str, MeasuredJoint]:
+        """Measured joints of an arm at rest, as some time after a cancel; none if it still moves after a while, if a
+        motion is under way, or nobody publishes them.
         """
         if under_way or not self._measured.published:
             return {}
-        tolerance = self._node.get_parameter("start_tolerance").value
 
-        def rests(recent: Mapping[str, MeasuredJoint]) -> bool:
-            """Whether no joint of the goal will have left its measured position when the motion starts."""
-            return not any(START_LATENCY * abs(recent[name].velocity) > tolerance for name in joints if name in recent)
+        def rests(present: Mapping[str, MeasuredJoint]) -> bool:
+            return not any(abs(present[name].velocity) > _AT_REST for name in joints if name in present)
 
-        state = self._measured.wait(joints, rests if at_rest else bool)
-        return state if rests(state) or not at_rest else {}
+        state = self._measured.wait(joints, rests)
+        return state if rests(state) else {}
 
     def _start_time(self, trajectory: JointTrajectory) -> float | None:
         """Time from which a goal starts whose first point comes later, or is over, s; None for the first point."""
@@ -331,33 +321,11 @@ class FollowTrajectory:
         first = nanoseconds(trajectory.points[0].time_from_start) / _SECOND
         return since if abs(since - first) > START_LATENCY else None
 
-    def _require_start(self, names: Sequence[str], motion: Spline, measured: Mapping[str, MeasuredJoint]) -> None:
-        """Raise TrajectoryError for a motion that starts away from the measured positions."""
-        tolerance = self._node.get_parameter("start_tolerance").value
-        for name, start in zip(names, motion.states[0, 0].tolist(), strict=True):
-            if (joint := measured.get(name)) is None:
-                continue
-            away, largest = abs(start - joint.position), tolerance + START_LATENCY * abs(np.nan_to_num(joint.velocity))
-            if away > largest:
-                raise TrajectoryError(
-                    f"{name} is {away:.3g} rad or m from the start of the trajectory, must be at most {largest:.3g} "
-                    "(parameter start_tolerance): plan from the present position"
-                )
-
-    def _at_nearest_turn(self, names: Sequence[str], motion: Spline, measured: Mapping[str, MeasuredJoint]) -> Spline:
-        """A motion, moved by whole turns of continuous joints to start nearest to the measured positions."""
-        start = motion.states[0, 0]
-        off = start - [measured[name].position if name in measured else x for name, x in zip(names, start, strict=True)]
-        turns = off - _to_nearest_turn(self._node, names, off)
-        if not turns.any():
-            return motion
-        states = motion.states.copy()
-        states[0] -= turns
-        return Spline(motion.t, states)
-
     def _on_path_time(self, message: TimeReference) -> None:
         if (execution := self._executions.get(message.source)) is not None:
             execution.on_path_time(message)
+        elif replaced := [x for x in self._executions.values() if x.replaces(message.source)]:
+            replaced[0].on_path_time_before(message)
         elif message.source != self._ended:
             self._other_played = time.monotonic()
 
@@ -398,22 +366,27 @@ class _Execution:
         before: _Execution | None = None,
     ) -> None:
         self._node, self.goal, self.name, self._kind = node, goal, name, kind
-        self._measured, self._players, self._stop, self._before = measured, players, stop, before
+        self._measured, self._players, self._stop, self.before = measured, players, stop, before
         self._unheard = unheard
         self.done = Future()
         self.is_sent = self.is_accepted = self.is_playing = self.is_cancelled = self._finished = False
         self._remark = ""  # of the player, at the end
         self.until = math.inf
         self._reference: _PathTime | None = None
+        # From the motion of the goal before to the first point, as the loop plans it.
+        self._way: Spline | None = None
         # Periods without reports, and when the goal came, on the monotonic clock, s.
         self._silent_periods, self._since = 0, time.monotonic()
 
     @property
     def elapsed(self) -> float:
         """Time of the motion, s, as the dynamics node reports it; before its start 0."""
+        return self._time_at(self._node.get_clock().now().nanoseconds)
+
+    def _time_at(self, now: int) -> float:
         if (last := self._reference) is None:
             return 0.0
-        since = max(self._node.get_clock().now().nanoseconds - last.stamp, 0) / _SECOND
+        since = max(now - last.stamp, 0) / _SECOND
         return last.time + last.pace * (since if self._finished else min(since, _LONGEST_GAP))
 
     def cancel(self) -> None:
@@ -430,7 +403,7 @@ class _Execution:
 
     def refuse(self, reason: str) -> None:
         """End, since the motion is refused."""
-        goes_on = self._before is not None and self._before.is_playing
+        goes_on = self.before is not None and self.before.is_playing
         self.end(self._kind.Result.INVALID_GOAL, reason + "; the goal before goes on" * goes_on)
 
     def end(self, code: int, text: str) -> None:
@@ -476,6 +449,11 @@ class _Execution:
             return
         pace = (t - last.time) * _SECOND / (stamp - last.stamp) if last else 1.0
         self._reference = _PathTime(stamp, t, min(max(pace, 0.0), FASTEST_PACE))
+        if t >= 0 and self.before is not None:
+            first, before, self.before = self.plan.motion.start, self.before, None
+            if t < first and before._reference is not None:
+                leaves = before.state(before._time_at(stamp - round(t * _SECOND)), 4)
+                self._way = Spline([0.0, first], np.stack([leaves, self.plan.motion.states[:, 0]], axis=1))
 
     def observe(self) -> None:
         """Send feedback, and end where the motion, its deviation or its player does."""
@@ -505,18 +483,19 @@ class _Execution:
     def _observe(self) -> None:
         """Send feedback, and check tolerances."""
         plan, codes, joints = self.plan, self._kind.Result, self._measured.read()
-        t = self.elapsed
-        pace = self._reference.pace if self._reference else 1.0
-        desired = self._desired(t, pace)
+        t, leader = self.elapsed, self._leader
+        desired = list(leader.state(leader.elapsed, 2))
         state = [joints[name] for name in plan.names if name in joints]
         known = len(state) == len(plan.names)
         actual = [np.array(x) for x in zip(*state, strict=True)][:2] if known else []
-        self.goal.publish_feedback(self._feedback(t, desired, actual))
+        deviation = [x - y for x, y in zip(desired, actual, strict=False)]
+        for x in deviation[:1]:  # the loop plays the nearest turn of continuous joints
+            deviation[0] = _to_nearest_turn(self._node, plan.names, x)
+            desired[0] = actual[0] + deviation[0]
+        self.goal.publish_feedback(self._feedback(t, desired, actual, deviation))
         if reason := self._silent(joints):
             self.end(codes.INVALID_GOAL, reason)
             return
-        deviation = [x - y for x, y in zip(desired, actual, strict=False)]
-        deviation[:1] = [_to_nearest_turn(self._node, plan.names, x) for x in deviation[:1]]
         if self._finished:
             violation = plan.goal.violation(deviation) if plan.goal.any else ""
             # With a state of now, unless there never was one: the robot may have died on the way.
@@ -526,20 +505,36 @@ class _Execution:
             elif violation and t > plan.motion.end + plan.goal_time:
                 self.end(codes.GOAL_TOLERANCE_VIOLATED, f"{violation}, {t - plan.motion.end:.3g} s after the end")
             return
-        if actual and t >= plan.motion.start and (violation := plan.path.violation(deviation)):
+        begun = leader is not self or self._way is not None or t >= plan.motion.start
+        if actual and begun and (violation := plan.path.violation(deviation)):
             self.end(codes.PATH_TOLERANCE_VIOLATED, f"{violation}, at {t:.3g} s")
 
-    def _desired(self, t: float, pace: float) -> list[Array]:
-        """Position, velocity and acceleration (n,) at a time, s; before the start those of the first point."""
-        place = float(np.clip(t, self.plan.motion.start, self.plan.motion.end))
-        return [x * pace**k for k, x in enumerate(self.plan.motion.derivatives(place, 2))]
+    def replaces(self, name: str) -> bool:
+        """Whether the goal of a name leads the arm until this one begins."""
+        return self.before is not None and self.before.name == name
 
-    def _feedback(self, t: float, desired: Sequence[Array], actual: Sequence[Array]) -> Any:
+    def on_path_time_before(self, message: TimeReference) -> None:
+        """Take the time of the motion of the goal before, until this one begins."""
+        if self.before is not None:
+            self.before.on_path_time(message)
+
+    @property
+    def _leader(self) -> _Execution:
+        """The goal whose motion is played: this one, or until it begins that before."""
+        return self.before if self.before is not None and self._reference is not None and self.elapsed < 0 else self
+
+    def state(self, t: float, order: int) -> Array:
+        """Position and its derivatives (order + 1, n) at a time, s; before the way to the first point, of that."""
+        motion, pace = self.plan.motion, self._reference.pace if self._reference else 1.0
+        motion = self._way if self._way is not None and t < motion.start else motion
+        place = float(np.clip(t, motion.start, motion.end))
+        return np.array([x * pace**k for k, x in enumerate(motion.derivatives(place, order))])
+
+    def _feedback(self, t: float, *states: Sequence[Array]) -> Any:
+        """Feedback with the desired and the actual state, and the deviation."""
         feedback = self._kind.Feedback(joint_names=list(self.plan.names))
         feedback.header.stamp = self._node.get_clock().now().to_msg()
-        error = [x - y for x, y in zip(desired, actual, strict=False)]
-        error[:1] = [_to_nearest_turn(self._node, self.plan.names, x) for x in error[:1]]
-        feedback.desired, feedback.actual, feedback.error = (_point(t, x) for x in (desired, actual, error))
+        feedback.desired, feedback.actual, feedback.error = (_point(t, x) for x in states)
         if hasattr(feedback, "index"):  # since control_msgs 6; not in Jazzy
             feedback.index = int(np.searchsorted(self.plan.motion.t, t, side="right")) - 1
         return feedback
