@@ -70,8 +70,7 @@ class PathTime:
         self._period = number_by_rule(period, "period", rule="[1e-6, inf)")
         self._loop = ControlLoop(RobotTable(arm))
         # So that a motion begins amid its path.
-        free = dict.fromkeys(("limits", "trajectory_limits"), "ignore")
-        self._loop.configure(**free, stop_duration=positive(shortest, "shortest"), start_tolerance=1000.0)
+        self._loop.configure(limits="ignore", stop_duration=positive(shortest, "shortest"), start_tolerance=1000.0)
 
     def stop(self, t: float) -> PathStop:
         """The stop at a time of the motion, s, as the loop would begin it there; TrajectoryError beyond its ends."""

@@ -300,13 +300,6 @@ SETTINGS: dict[str, Setting] = {
         (1e-6, 1000.0),
         when="always",
     ),
-    "trajectory_limits": Setting(
-        "refuse",
-        "what to do with a trajectory beyond limits of joints or motors: refuse, report (warn), or no check (ignore)",
-        choices=("refuse", "warn", "ignore"),
-        levels=("refuse", "ignore"),
-        of_loop="TrajectoryPolicy",
-    ),
 }
 """Settings of the node by name, in the order of its help, of which loop and controller have some: with the same texts,
 but for the word node. A negative number has its host find one: the loop has none."""

@@ -38,15 +38,10 @@ PLANNING: Table = {
         "time after the end of a goal of follow_joint_trajectory to meet its goal_tolerance, unless it gives one, in s",
         (0.0, 3600.0),
     ),
-    "limits": Setting(
-        "warn",
-        "what to do with a request beyond limits of joints or motors: report (warn), refuse, or no check (ignore)",
-        choices=("warn", "refuse", "ignore"),
-    ),
-    "trajectory_limits": replace(
-        SETTINGS["trajectory_limits"],
-        about="what to do with a trajectory beyond limits of joints or motors: refuse, slow down until it meets "
-        "them (slow_down), report (warn), or nothing (ignore); or play each as fast as limits allow (fastest)",
+    "trajectory_limits": Setting(
+        "refuse",
+        "what to do with a trajectory beyond limits of joints or motors: refuse, slow down until it meets them "
+        "(slow_down), report (warn), or nothing (ignore); or play each as fast as limits allow (fastest)",
         choices=("refuse", "slow_down", "fastest", "warn", "ignore"),
     ),
     **COMMON,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameter ``trajectory_limits``: treatment of trajectories that exceed limits of joints or motors."""
+"""Treatment of trajectories that exceed limits of joints or motors."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ def within_limits(node: RobotNode, motion: Spline, check: Callable[[Spline], Ver
     Raises:
         TrajectoryError: the motion exceeds limits and is refused.
     """
+    policy = node.get_parameter("trajectory_limits").value
     verdict, duration = check(motion), motion.end - motion.start
     for _ in range(_MOST_ATTEMPTS):
         scaling = verdict.time_scaling
-        if verdict.ok or scaling is None or node.get_parameter("trajectory_limits").value != "slow_down":
+        if verdict.ok or scaling is None or policy != "slow_down":
             break
         motion = motion.stretched(scaling * (1.0 + _MARGIN))
         verdict = check(motion)
-    enforce_limits(node, verdict)
+    enforce_limits(node, policy, verdict)
     if motion.end - motion.start > duration:
         node.get_logger().info(
             f"trajectory slowed down from {duration:.4g} s to {motion.end - motion.start:.4g} s, to meet limits"
@@ -38,13 +39,15 @@ def within_limits(node: RobotNode, motion: Spline, check: Callable[[Spline], Ver
     return motion, verdict.ok
 
 
-def enforce_limits(node: RobotNode, verdict: Verdict) -> None:
+def enforce_limits(node: RobotNode, policy: str, verdict: Verdict) -> None:
     """Refuse or report a trajectory that exceeds limits; may be called in any thread.
+
+    Args:
+        policy: ``trajectory_limits`` of the planning node, or ``limits`` of the dynamics node.
 
     Raises:
         TrajectoryError: the trajectory is refused; the message has the time scaling that meets the limits, if any.
     """
-    policy = node.get_parameter("trajectory_limits").value
     if policy == "ignore" or verdict.ok:
         return
     if verdict.in_degrees:

@@ -240,7 +240,6 @@ class NodeEngine:
 def settings_of(scene: Scene) -> dict[str, Any]:
     return (
         settings_at("permissive")
-        | {"trajectory_limits": "ignore"}
         | dict(zip(("stamp_check", "jump_check", "resume_distance"), scene.checks, strict=True))
         | {
             **{"limits": scene.limits, "command_lead": scene.lead, "on_setpoint_loss": scene.loss},

@@ -90,17 +90,17 @@ def test_a_planner_sends_splines_beyond_limits(node):
 
     # By this text, since trajectories of the previous test may still be on their way, and be refused otherwise.
     remedy = "times the duration meets all limits"
+    with_limits(node, "refuse")
     node.repeat(send, lambda: any(remedy in status.message for status in statuses), "the refusal")
     refusal = next(status for status in statuses if remedy in status.message)
     assert refusal.status == TrajectoryStatus.REFUSED
     assert refusal.message.startswith("exceeds limits: fer_joint")
-    assert node.set_parameter("trajectory_limits", "warn") == ""
+    with_limits(node, "warn")
     send()
     node.wait(lambda: "trajectory exceeds limits: fer_joint" in node.process.log, "the warning")
     publisher.publish(spline(90.0, 100.0))
     unit = "rad, more than a turn beyond its limit: angles are in rad, not in degrees"
     node.wait(lambda: any(status.message.endswith(unit) for status in statuses), "the refusal of degrees")
-    assert node.set_parameter("trajectory_limits", "refuse") == ""
 
 
 FORGED = {"too fast": (0.4, 0.04), "out of range": (4.0, 5.0)}
@@ -134,27 +134,13 @@ def test_no_command_exceeds_limits_for_the_digest_of_a_motion_that_nobody_has_ch
     with_limits(node, "warn")
 
 
-def test_planning_services_report_or_refuse(planning):
-    def batch():
-        fields = {name: np.concatenate((INSIDE[name], OUTSIDE[name])) for name in STATE_FIELDS}
-        request = ComputeInverseDynamicsBatch.Request(**message_fields(fields))
-        return planning.call(ComputeInverseDynamicsBatch, "inverse_dynamics_batch", request)
-
-    def trajectory():
-        return timed(planning, [0.0, 0.04], [HOME, HOME + 0.4])
-
-    answer = batch()
+def test_planning_services_report_limits(planning):
+    fields = {name: np.concatenate((INSIDE[name], OUTSIDE[name])) for name in STATE_FIELDS}
+    request = ComputeInverseDynamicsBatch.Request(**message_fields(fields))
+    answer = planning.call(ComputeInverseDynamicsBatch, "inverse_dynamics_batch", request)
     assert answer.success and answer.message.startswith("exceeds limits: fer_joint6: velocity 50 rad/s")
-    answer = trajectory()
-    assert answer.success and answer.exceeded
-    assert planning.set_parameter("limits", "refuse") == ""
-    answer = batch()
-    assert not answer.success and answer.message.startswith("exceeds limits: fer_joint6: velocity 50 rad/s")
-    answer = trajectory()
-    assert not answer.success and "times the duration meets all limits" in answer.message
-    assert planning.set_parameter("limits", "ignore") == ""
-    assert batch().message == ""
-    assert planning.set_parameter("limits", "warn") == ""
+    answer = timed(planning, [0.0, 0.04], [HOME, HOME + 0.4])
+    assert answer.success and answer.exceeded and "times the duration meets all limits" in answer.message
 
 
 # --- Timing of trajectories: as given, slowed down, or the fastest within limits --------------

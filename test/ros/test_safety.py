@@ -40,9 +40,9 @@ def send(client: Any, state: np.ndarray, stamp: int) -> None:
 
 
 def test_the_defaults_are_those_of_the_level(node: Any, start: Any) -> None:
-    off = start("-p", "robot_file:=panda", "-p", "safety:=off", "-p", "trajectory_limits:=warn")
+    off = start("-p", "robot_file:=panda", "-p", "safety:=off", "-p", "limits:=warn")
     strict = SAFETY["strict"] | {"setpoint_timeout": 2.0}
-    for client, values in ((node, strict), (off, SAFETY["off"] | {"trajectory_limits": "warn"})):
+    for client, values in ((node, strict), (off, SAFETY["off"] | {"limits": "warn"})):
         assert {name: client.get_parameter(name) for name in values} == values
 
 

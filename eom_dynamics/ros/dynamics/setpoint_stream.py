@@ -44,8 +44,6 @@ from .trajectory_player import TrajectoryPlayer
 _INPUT_DEPTH = 1000
 
 _PARAMETERS = ("limits", "setpoint_lifespan", "command_lead")
-# Settings of the loop that may change while it runs.
-_LIVE = ("start_tolerance", "trajectory_limits")
 
 # eom::OffPath::references.
 _STREAMS = 2
@@ -110,8 +108,8 @@ class SetpointStream:
             self._take_lead()
         elif name == "setpoint_lifespan":
             self._lifespan = round(value * 1e9)
-        elif name in _LIVE and self.loop is not None:
-            self.loop.configure(**{name: value})
+        elif name == "start_tolerance" and self.loop is not None:
+            self.loop.configure(start_tolerance=value)
 
     def take(self, loop: SetpointLoop) -> None:
         """Begin a stream for the robot of a loop, which holds the arm where that of the loop before rests."""

@@ -112,7 +112,7 @@ class SplineTopic:
     def _checked(self, arm: ElasticArm, motion: Spline, meets: bool) -> Spline:
         """Check the limits of a motion, unless it is known to meet them; return it. Runs in the worker's thread."""
         if not meets:
-            enforce_limits(self._node, checked(arm, motion, CHECK_RATE, _MOST_CHECKS))
+            enforce_limits(self._node, self._stream.limit_policy, checked(arm, motion, CHECK_RATE, _MOST_CHECKS))
         return motion
 
     def _validated(self, arm: ElasticArm, status: TrajectoryStatus, found: Spline | Exception) -> None:

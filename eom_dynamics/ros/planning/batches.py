@@ -24,7 +24,7 @@ from ...elastic import ElasticArm, LimitCheck
 from ...elastic.limit_violations import summary
 from ...equations import equations_of_motion
 from ...equations.body_matrices import CORIOLIS_FORMS
-from ...exceptions import LimitError, StateError
+from ...exceptions import StateError
 from ...kinematics import POINTING, POSITION, inverse_kinematics
 from ...kinematics.compiled import kinematics_of
 from ...kinematics.inverse import ALL
@@ -34,7 +34,7 @@ _PARTIALS = ("acceleration_by_position", "acceleration_by_velocity", "accelerati
 
 
 def inverse_dynamics_batch(
-    arm: ElasticArm, request: srv.ComputeInverseDynamicsBatch.Request, limits: str = "warn"
+    arm: ElasticArm, request: srv.ComputeInverseDynamicsBatch.Request
 ) -> srv.ComputeInverseDynamicsBatch.Response:
     """Answer ComputeInverseDynamicsBatch."""
     outputs = request.outputs or request.EFFORT | request.MOTOR
@@ -48,9 +48,7 @@ def inverse_dynamics_batch(
     with np.errstate(all="ignore"):
         command = arm.feedforward(*states, wrench=wrench, commanded_stiffness=stiffness)
         check = LimitCheck(arm)
-        exceeded = check.violations(states, command) if check.any and limits != "ignore" else ()
-    if exceeded and limits == "refuse":
-        raise LimitError(f"exceeds limits: {summary(exceeded)}")
+        exceeded = check.violations(states, command) if check.any else ()
     response = srv.ComputeInverseDynamicsBatch.Response(success=True, joint_names=order.names)
     response.motor_names = order.motor_names
     if exceeded:

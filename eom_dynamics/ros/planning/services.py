@@ -29,11 +29,11 @@ from .trajectories import answer_trajectory
 _FEEDBACK_PERIOD = 0.05
 
 SERVICES: dict[str, tuple[Any, Callable[..., Any], tuple[str, ...]]] = {
-    "inverse_dynamics_batch": (srv.ComputeInverseDynamicsBatch, inverse_dynamics_batch, ("limits",)),
+    "inverse_dynamics_batch": (srv.ComputeInverseDynamicsBatch, inverse_dynamics_batch, ()),
     "forward_dynamics": (srv.ComputeForwardDynamics, forward_dynamics_batch, ()),
     "inverse_kinematics": (srv.ComputeInverseKinematics, inverse_kinematics_batch, ()),
     "equations_of_motion": (srv.GetEquationsOfMotion, terms, ()),
-    "trajectory_feedforward": (srv.ComputeTrajectoryFeedforward, answer_trajectory, ("limits", "measured")),
+    "trajectory_feedforward": (srv.ComputeTrajectoryFeedforward, answer_trajectory, ("measured",)),
 }
 """Services by name: their kind, what computes an answer for an arm and a request, and what of the node it takes."""
 
@@ -120,8 +120,6 @@ class PlanningServices:
     def _computed(self, worker: Worker, name: str, kind: Callable[..., Any], request: Any, **options: Any) -> Future:
         """Compute the answer of a service, of a kind, in a worker's thread."""
         _, compute, takes = SERVICES[name]
-        if "limits" in takes:
-            options["limits"] = self._node.get_parameter("limits").value
         if "measured" in takes:
             options["measured"] = self._measured.positions
         return worker.compute(lambda: self._answer(kind, partial(compute, **options), request))

@@ -16,7 +16,7 @@ from ...control.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS, doubles
 from ...control.joint_order import JointOrder
 from ...control.trajectories import fill_in, read_points, read_positions, read_times, read_tool_trajectory
 from ...elastic import ElasticArm
-from ...exceptions import LimitError, StateError, TrajectoryError
+from ...exceptions import StateError, TrajectoryError
 from ...kinematics.compiled import kinematics_of
 from ...robot import Robot
 from ...trajectory import Spline, follow, minimum_time, through
@@ -37,14 +37,12 @@ def answer_trajectory(
     *,
     answer: Callable[..., Any] = srv.ComputeTrajectoryFeedforward.Response,
     progress: Callable[[float], Any] = lambda fraction: None,
-    limits: str = "warn",
     measured: Callable[[Sequence[str]], Array],
 ) -> Any:
     """Answer the service or action ComputeTrajectoryFeedforward.
 
     Args:
         progress: called periodically with a fraction from 0 to 1; exceptions it raises end the computation.
-        limits: what to do if the motion exceeds limits: ``refuse`` it, or ``warn`` or ``ignore``, which answer alike.
         measured: returns the present positions (n,) of joints by their names; raises StateError.
     """
     if request.outputs and request.outputs != _Constants.NONE and request.outputs & ~_ALL:
@@ -84,9 +82,7 @@ def answer_trajectory(
     found = trajectory_feedforward(
         arm, motion, times, rate=request.sample_rate, most=_Constants.MAX_SAMPLES, progress=_part(progress, begin, 1.0)
     )
-    exceeded = "" if found.verdict.ok or limits == "ignore" else f"exceeds limits: {found.verdict}"
-    if exceeded and limits == "refuse":
-        raise LimitError(exceeded)
+    exceeded = "" if found.verdict.ok else f"exceeds limits: {found.verdict}"
     fill_in(request.trajectory, "effort", found.efforts, order)
     # Replace given derivatives that the motion does not follow.
     for k in range(0 if of_tool else 1 if retimed else len(followed(request)), len(_POINT_FIELDS)):
