@@ -26,6 +26,9 @@ from .settings import SMOOTHING
 RAMP = 0.075
 """Longest default of the time in which the full acceleration rises, s (``bench/online_motion.py``)."""
 
+FILTERED = 11.5
+"""Lowest joint frequency from which on the default smoothing damps it, Hz (``bench/online_motion.py``)."""
+
 _CONFIGURATIONS = 64
 
 
@@ -83,6 +86,17 @@ def inertia_and_frequency(arm: ElasticArm) -> tuple[Array, float]:
         return largest, 0.0
 
 
+def smoothing_for(frequency: float) -> float:
+    """Default length of the second average, s, for a lowest frequency, Hz, zero without springs.
+
+    :data:`SMOOTHING`, or a whole period where that is shorter: an average over a period removes that frequency. Three
+    quarters of a period where these are longer, from :data:`FILTERED` on: below, they would cost more delay than they
+    save vibration.
+    """
+    period = 1 / max(frequency, FILTERED)
+    return max(min(SMOOTHING, period), 0.75 * period if frequency >= FILTERED else 0.0)
+
+
 @lru_cache(maxsize=8)
 def braking(arm: ElasticArm) -> Array:
     """Largest accelerations (n,) with which joints brake: their limits.
@@ -111,7 +125,7 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
 
     The default jerk ramps to the full acceleration A in 1/f, of the lowest frequency f of the links on their springs,
     but in :data:`RAMP` or V/A where these are shorter. The default snap is S = 2 J/T, with T = :data:`SMOOTHING`.
-    The default smoothing is T, or 1/f where that is shorter: an average over a period removes that frequency.
+    The default smoothing is :func:`smoothing_for` that frequency.
 
     Args:
         arm: the arm.
@@ -153,7 +167,7 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
         values["jerk"] *= share
         chosen.append(f"jerk {_shown(values['jerk'])} for limits of effort rates")
     default("snap", 2 * values["jerk"] / SMOOTHING)
-    default("smoothing", np.full(n, min(SMOOTHING, 1 / max(frequency, 1 / RAMP))))
+    default("smoothing", np.full(n, smoothing_for(frequency)))
     reason = f"a lowest joint frequency of {frequency:.3g} Hz" if frequency else "no joint frequency"
     return MotionLimits(**values, chosen=f"{', '.join(chosen)}, by default for {reason}" if chosen else "")
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..codegen.c_functions import filled
 from ..codegen.programs import WITH_PAYLOAD
-from ..control.online_trajectory import RAMP, inertia_and_frequency, limits_of_joints
+from ..control.online_trajectory import RAMP, inertia_and_frequency, limits_of_joints, smoothing_for
 from ..control.robot_table import limits_of, matrices_of
 from ..robot.model import DRIVE_INTERPOLATIONS
 from .c_project import wrapped
@@ -77,6 +77,7 @@ def _scalars(project: Project) -> Mapping[str, float]:
         "drive_delay": robot.drive_delay,
         "drive_feedback_delay": robot.drive_feedback_delay.position,
         "ramp": 1 / max(frequency, 1 / RAMP),
+        "smoothing": smoothing_for(frequency),
     }
 
 

@@ -25,6 +25,7 @@ from eom_dynamics.control.online_trajectory import (
     OnlineTrajectory,
     inertia_and_frequency,
     motion_limits,
+    smoothing_for,
 )
 from eom_dynamics.control.robot_table import RobotTable, limits_of
 from eom_dynamics.control.settings import Status
@@ -229,13 +230,28 @@ def test_chunks_of_dense_positions_are_followed_through_their_seams() -> None:
     assert np.abs(errors[5:]).max() < 2e-3
 
 
-def test_the_default_smoothing_is_a_period_of_stiff_springs() -> None:
-    """So that their lowest frequency does not pass; else it is one that costs little delay."""
+def test_the_default_smoothing_is_by_the_lowest_frequency() -> None:
+    """A period of stiff springs, which does not pass; three quarters of a longer one; else what costs little delay."""
     soft = arm()
-    stiff = with_springs(soft.robot, LinearSpring(2e6))
     assert (motion_limits(soft, GIVEN).smoothing == 0.02).all()
-    _, frequency = inertia_and_frequency(eom.ElasticArm(stiff))
-    assert frequency > 60 and motion_limits(eom.ElasticArm(stiff), GIVEN).smoothing == pytest.approx(1 / frequency)
+    for stiffness, least, most, periods in ((2e6, 60, 100, 1.0), (1e5, 12, 25, 0.75)):
+        stiff = eom.ElasticArm(with_springs(soft.robot, LinearSpring(stiffness)))
+        _, frequency = inertia_and_frequency(stiff)
+        assert least < frequency < most
+        assert motion_limits(stiff, GIVEN).smoothing == pytest.approx(periods / frequency)
+    assert smoothing_for(0.0) == smoothing_for(11.4) == smoothing_for(40.0) == 0.02
+
+
+def test_the_default_smoothing_damps_springs_that_are_stiffer_than_modelled() -> None:
+    """By 10 %, after small steps, to less than half of what the shortest one leaves."""
+    for frequency in (12.0, 15.0, 20.0):
+        found = []
+        for smoothing in (0.02, smoothing_for(frequency)):
+            online = OnlineTrajectory(arm(), limits=GIVEN | {"smoothing": smoothing})
+            online.target(np.full(7, 3e-3))
+            accelerations, w = online.step(1500)[:, 2, 0], 2 * np.pi * frequency * np.sqrt(1.1)
+            found.append(abs(np.sum(accelerations * np.exp(-1e-3j * w * np.arange(1500)))))
+        assert found[1] < 0.5 * found[0]
 
 
 def test_rounding_does_not_add_up() -> None:

@@ -18,8 +18,8 @@ using GivenLimits = std::array<std::vector<double>, 4>;
 /// Limits of each joint for cycles of a period, s. Throws std::runtime_error with what is missing.
 ///
 /// By default, the acceleration A of a joint with the velocity V rises within A/V, or the ramp of the robot where that is
-/// shorter, and the jerk J within half the first average. The second one is a period of the lowest frequency, which then does not
-/// pass, where that is shorter. Jerks of all joints at once keep effort rates.
+/// shorter, and the jerk J within half the first average. The second one is that of the robot. Jerks of all joints at once keep
+/// effort rates.
 inline std::vector<MotionLimits> motion_limits(const RobotTable &robot, const GivenLimits &given, double period)
 {
     constexpr const char *NAMES[] = {"velocity", "acceleration", "jerk", "snap"};
@@ -41,7 +41,7 @@ inline std::vector<MotionLimits> motion_limits(const RobotTable &robot, const Gi
         auto &[V, A, J, S] = x;
         if (!std::isfinite(J))
             J = A * std::max(1 / robot.ramp, A / V);
-        limits.push_back({own[0], own[1], V, A, J, S, std::min(SMOOTHING, robot.ramp), period});
+        limits.push_back({own[0], own[1], V, A, J, S, robot.smoothing, period});
     }
     double share = 1;
     for (std::size_t i = 0; i < robot.joints; ++i) {

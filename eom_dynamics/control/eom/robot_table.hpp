@@ -113,9 +113,9 @@ struct RobotTable {
     /// mean age of the motor positions that the drives compare with their references, s.
     double command_period = 0, mean_age = 0, drive_delay = 0, drive_feedback_delay = 0;
     /// Lower, upper, velocity, acceleration and jerk of each joint, infinite where it has no limit; largest magnitudes of the
-    /// mass matrix; and the longest time in which the acceleration of targets rises by default, s.
+    /// mass matrix; the longest time in which the acceleration of targets rises by default, and their default smoothing, s.
     Span<const double> motion, inertia;
-    double ramp = 0;
+    double ramp = 0, smoothing = 0;
     /// Lead of commands of a loop of a period, s.
     constexpr double command_lead(double period) const noexcept
     {
