@@ -31,17 +31,18 @@ All arguments: ros2 launch eom_dynamics feedforward.launch.py --show-args
 
 from launch import LaunchContext, LaunchDescription
 from launch.actions import OpaqueFunction
-from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
 from eom_dynamics.ros.launch_arguments import (
     PACKAGED_ROBOT,
     argument,
-    end_of_launch,
+    end_with,
     files,
     given,
     of_all_nodes,
     planning_node,
+    rates,
+    remappings,
     robot,
     rviz_nodes,
     stack_arguments,
@@ -50,14 +51,6 @@ from eom_dynamics.ros.launch_arguments import (
     typed,
 )
 
-TOPICS = {
-    "setpoint": "setpoints received (eom_dynamics/msg/JointTrajectorySetpoint)",
-    "joint_trajectory": "trajectories received by the planning node (trajectory_msgs/msg/JointTrajectory)",
-    "feedforward": "complete feedforward published (eom_dynamics/msg/FeedforwardCommand)",
-    "motor_setpoint": "motor setpoints published (sensor_msgs/msg/JointState)",
-    "effort_command": "effort commands published (std_msgs/msg/Float64MultiArray)",
-}
-
 
 def generate_launch_description() -> LaunchDescription:
     """Declare the arguments and start the nodes with them."""
@@ -65,7 +58,7 @@ def generate_launch_description() -> LaunchDescription:
         [
             argument(
                 "robot_file",
-                "File of the robot: parameter file (.yaml), URDF or xacro; by default the packaged iiwa, "
+                "File of the robot (parameter file .yaml, URDF or xacro) or name of a packaged one; by default iiwa, "
                 "unless one of the next three arguments gives the robot.",
             ),
             argument("robot_description", "URDF text for the parameter robot_description; empty to leave it unset."),
@@ -76,9 +69,6 @@ def generate_launch_description() -> LaunchDescription:
             argument(
                 "robot_description_topic", "Topic with the URDF of the robot (std_msgs/msg/String); empty for none."
             ),
-            argument("params_file", "Additional parameter file of both nodes, read after robot_file; empty for none."),
-            *(argument(f"{topic}_topic", f"Topic of {what}.", topic) for topic, what in TOPICS.items()),
-            argument("joint_states_topic", "Topic of the joint states that RViz shows.", "joint_states"),
             switch(
                 "autostart",
                 "Whether the feedforward node configures and activates itself, or waits for a lifecycle manager.",
@@ -95,18 +85,18 @@ def start_nodes(context: LaunchContext) -> list[Node]:
     described = [
         given(context, f"robot_{name}") for name in ("file", "description", "source_node", "description_topic")
     ]
-    parameters = robot(context) if any(described) else [{"robot_file": PACKAGED_ROBOT}]
+    parameters = robot(context, "" if any(described) else PACKAGED_ROBOT)
     # After the robot, whose file must not overrule the arguments; the last value counts.
     switches = {"use_sim_time": typed("use_sim_time", bool)}
     more = [*files(context, "params_file"), *texts(context, "robot_description", "robot_source_node", "joint_prefix")]
-    topics = [*TOPICS, *(["robot_description"] if given(context, "robot_description_topic") else [])]
-    common = of_all_nodes() | {"remappings": [(topic, LaunchConfiguration(f"{topic}_topic")) for topic in topics]}
+    topics = ["robot_description"] if given(context, "robot_description_topic") else []
+    common = of_all_nodes() | {"remappings": remappings(*topics)}
     planning = planning_node([*parameters, switches, *more], **common)
     dynamics = Node(
         executable="dynamics_node",
         name="eom_dynamics",
-        parameters=[*parameters, switches | {"autostart": typed("autostart", bool)}, *more],
-        on_exit=[end_of_launch("dynamics_node")],
+        parameters=[*parameters, switches | {"autostart": typed("autostart", bool)}, *more, *rates(context)],
+        **end_with(context, "dynamics_node"),
         **common,
     )
     # A node that has the description in its parameters publishes it, too, if it is a robot_state_publisher.

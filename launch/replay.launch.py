@@ -67,7 +67,7 @@ def generate_launch_description() -> LaunchDescription:
             DeclareLaunchArgument("bag", description="Bag to play: a folder or file, as for ros2 bag play."),
             argument(
                 "robot_file",
-                "File of the robot: parameter file (.yaml), URDF or xacro; by default the packaged iiwa.",
+                "File of the robot (parameter file .yaml, URDF or xacro), or name of a packaged one.",
                 PACKAGED_ROBOT,
             ),
             argument("params_file", "Additional parameter file of the node, read after robot_file; empty for none."),

@@ -23,17 +23,18 @@ All arguments: ros2 launch eom_dynamics simulated_robot.launch.py --show-args
 
 from launch import LaunchContext, LaunchDescription
 from launch.actions import OpaqueFunction
-from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
 from eom_dynamics.ros.launch_arguments import (
     PACKAGED_ROBOT,
     argument,
-    end_of_launch,
+    end_with,
     files,
     given,
     of_all_nodes,
     planning_node,
+    rates,
+    remappings,
     robot,
     rviz_nodes,
     stack_arguments,
@@ -50,11 +51,9 @@ def generate_launch_description() -> LaunchDescription:
         [
             argument(
                 "robot_file",
-                "File of the robot, for all nodes: parameter file (.yaml), URDF or xacro; by default the packaged "
-                "iiwa.",
+                "File of the robot (parameter file .yaml, URDF or xacro) or name of a packaged one, for all nodes.",
                 PACKAGED_ROBOT,
             ),
-            argument("params_file", "Additional parameter file of all nodes, read after robot_file; empty for none."),
             argument(
                 "simulated_robot_params_file",
                 "Additional parameter file of the simulated robot, read last; empty for none.",
@@ -66,7 +65,6 @@ def generate_launch_description() -> LaunchDescription:
                 list(COMMAND_TOPICS),
             ),
             argument("command_topic", "Topic of the command; empty for that of the feedforward node."),
-            argument("joint_states_topic", "Topic of the joint states published.", "joint_states"),
             *stack_arguments(),
             OpaqueFunction(function=start_nodes),
         ]
@@ -84,25 +82,24 @@ def start_nodes(context: LaunchContext) -> list[Node]:
         *files(context, "params_file"),
         *texts(context, "joint_prefix"),
     ]
-    common = of_all_nodes()
+    common, remapped = of_all_nodes(), remappings()
+    followed = [(topic, given(context, "command_topic"))] if given(context, "command_topic") else []
     return [
         Node(
             executable="dynamics_node",
             name="eom_dynamics",
-            parameters=parameters,
-            on_exit=[end_of_launch("dynamics_node")],
+            parameters=[*parameters, *rates(context)],
+            remappings=remapped,
+            **end_with(context, "dynamics_node"),
             **common,
         ),
-        planning_node(parameters, **common),
+        planning_node(parameters, remappings=remapped, **common),
         Node(
             executable="simulated_robot_node",
             name="simulated_robot",
             parameters=[*parameters, *files(context, "simulated_robot_params_file"), {"command": command}],
-            remappings=[
-                (topic, given(context, "command_topic") or topic),
-                ("joint_states", LaunchConfiguration("joint_states_topic")),
-            ],
-            on_exit=[end_of_launch("simulated_robot_node")],
+            remappings=[*followed, *remapped],  # the first one counts
+            **end_with(context, "simulated_robot_node"),
             **common,
         ),
         *rviz_nodes(context, given(context, "robot_file"), "", typed("use_sim_time", bool)),

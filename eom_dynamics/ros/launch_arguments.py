@@ -3,27 +3,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from launch import LaunchContext
-from launch.actions import DeclareLaunchArgument, EmitEvent, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, EmitEvent
 from launch.conditions import IfCondition
 from launch.events import Shutdown
+from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterFile, ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 from ..robot.readers.files import located
-from .robot_argument import robot_parameters, urdf_to_show
+from .robot_argument import file_of_robot, robot_parameters, urdf_to_show
 
-PACKAGED_ROBOT = PathJoinSubstitution([FindPackageShare("eom_dynamics"), "config", "iiwa.yaml"])
+PACKAGED_ROBOT = "iiwa"
 
 LEVELS = ["debug", "info", "warn", "error", "fatal"]
 
-# Between the end of the planning node and its next start, s.
+TOPICS = {
+    "setpoint": "setpoints received (eom_dynamics/msg/JointTrajectorySetpoint)",
+    "joint_trajectory": "trajectories received by the planning node (trajectory_msgs/msg/JointTrajectory)",
+    "target": "target positions received (sensor_msgs/msg/JointState)",
+    "payload": "payload received (eom_dynamics/msg/Payload)",
+    "joint_states": "measured joint states (sensor_msgs/msg/JointState)",
+    "motor_states": "measured motor states (sensor_msgs/msg/JointState)",
+    "feedforward": "complete feedforward published (eom_dynamics/msg/FeedforwardCommand)",
+    "motor_setpoint": "motor setpoints published (sensor_msgs/msg/JointState)",
+    "effort_command": "effort commands published (std_msgs/msg/Float64MultiArray)",
+}
+"""Topics of the nodes with an argument each, ``<topic>_topic``, and what they carry."""
+
+# Between the end of a node and its next start, s.
 _RESPAWN_DELAY = 1.0
 
 
@@ -33,15 +47,24 @@ def argument(name: str, what: str, default: Any = "", choices: list[str] | None 
 
 
 def switch(name: str, description: str, default: str) -> DeclareLaunchArgument:
-    """Declare an argument that is true or false."""
-    return argument(name, description, default, ["true", "false"])
+    """Declare an argument that is true or false; Python writes True and False."""
+    return argument(name, description, default, ["true", "false", "True", "False"])
 
 
 def stack_arguments() -> list[DeclareLaunchArgument]:
     """Arguments of the launch files that start the feedforward node and the planning node."""
     return [
+        argument("params_file", "Additional parameter file of all nodes, read after robot_file; empty for none."),
+        *(argument(f"{topic}_topic", f"Topic of {what}.", topic) for topic, what in TOPICS.items()),
+        argument("stream_rate", "Commands per second of trajectories and targets; empty for the node's default."),
         argument("namespace", "Namespace of the nodes and their topics."),
         argument("joint_prefix", "Put before the names of the robot's joints, motors and tools, such as left_."),
+        switch(
+            "required",
+            "Whether the launch ends with the feedforward node, and fails if that does; false where others go on.",
+            "true",
+        ),
+        switch("respawn", "Whether to restart the feedforward node, too, when it ends.", "false"),
         switch("planning", "Whether to start the planning node: services, and trajectories to be played.", "true"),
         rviz_switch(),
         switch("use_sim_time", "Whether to take the time from the topic /clock.", "false"),
@@ -59,22 +82,37 @@ def given(context: LaunchContext, name: str) -> str:
     return LaunchConfiguration(name).perform(context)
 
 
-def file_given(context: LaunchContext, name: str) -> str:
+def chosen(context: LaunchContext, name: str) -> bool:
+    """Value of a switch."""
+    return given(context, name).lower() == "true"
+
+
+def file_given(context: LaunchContext, name: str, locate: Callable[[str], str] = located) -> str:
     """Return the absolute path of the file that an argument names. launch_ros ignores a missing parameter file."""
-    path = located(given(context, name))
+    path = locate(given(context, name))
     if not Path(path).is_file():
         raise FileNotFoundError(f"{name}: no such file, is {path!r}; give the path of a file")
     return str(Path(path).resolve())
 
 
-def robot(context: LaunchContext) -> list[Any]:
-    """Node parameters for the robot of the argument ``robot_file``, if given."""
-    return list(robot_parameters(file_given(context, "robot_file"))) if given(context, "robot_file") else []
+def robot(context: LaunchContext, default: str = "") -> list[Any]:
+    """Node parameters for the robot of the argument ``robot_file``, or for a packaged one if it is not given."""
+    if given(context, "robot_file"):
+        return list(robot_parameters(file_given(context, "robot_file", file_of_robot)))
+    return list(robot_parameters(file_of_robot(default))) if default else []
 
 
 def files(context: LaunchContext, *names: str) -> list[ParameterFile]:
-    """Parameter files named by arguments; empty arguments are skipped."""
-    return [ParameterFile(file_given(context, name)) for name in names if given(context, name)]
+    """Parameter files named by arguments; empty arguments are skipped, and empty files refused."""
+    found = []
+    for name in names:
+        if not given(context, name):
+            continue
+        path = file_given(context, name)
+        if not Path(path).read_text(encoding="utf-8").strip():
+            raise ValueError(f"{name}: {path} is empty; write parameters into it, as /**: {{ros__parameters: {{…}}}}")
+        found.append(ParameterFile(path))
+    return found
 
 
 def typed(name: str, value_type: type) -> ParameterValue:
@@ -87,6 +125,11 @@ def texts(context: LaunchContext, *names: str) -> list[dict[str, ParameterValue]
     return [{name: typed(name, str)} for name in names if given(context, name)]
 
 
+def rates(context: LaunchContext) -> list[dict[str, ParameterValue]]:
+    """Parameter ``stream_rate``, if its argument is given."""
+    return [{"stream_rate": typed("stream_rate", float)}] if given(context, "stream_rate") else []
+
+
 def of_all_nodes() -> dict[str, Any]:
     """Arguments of ``launch_ros.actions.Node`` shared by all nodes of a launch file."""
     return {
@@ -97,17 +140,31 @@ def of_all_nodes() -> dict[str, Any]:
     }
 
 
-def end_of_launch(node: str) -> OpaqueFunction:
-    """End the launch, when a node has ended without which the others are of no use; for ``on_exit`` of the node.
+def remappings(*topics: str) -> list[tuple[str, LaunchConfiguration]]:
+    """Names of topics by their arguments, of :data:`TOPICS` and others."""
+    return [(topic, LaunchConfiguration(f"{topic}_topic")) for topic in (*TOPICS, *topics)]
 
-    A planning node, which is respawned forever, would keep it running.
+
+def end_with(context: LaunchContext, executable: str) -> dict[str, Any]:
+    """Arguments of a node without which the others are of no use, as the arguments ``required`` and ``respawn`` say.
+
+    A launch ends with a node that is required, and fails if the node did: a planning node, which is restarted
+    forever, would keep it running.
     """
+    if chosen(context, "respawn"):
+        return {"respawn": True, "respawn_delay": _RESPAWN_DELAY}
+    if not chosen(context, "required"):
+        return {}
 
-    def end(context: LaunchContext) -> list[EmitEvent]:
+    def end(event: ProcessExited, context: LaunchContext) -> list[EmitEvent]:
         # Once: launch_ros fails on a second Shutdown, and with it ros2 launch.
-        return [] if context.is_shutdown else [EmitEvent(event=Shutdown(reason=f"{node} has ended"))]
+        if context.is_shutdown:
+            return []
+        if event.returncode:
+            raise RuntimeError(f"{executable} has ended with exit code {event.returncode}; its output above says why")
+        return [EmitEvent(event=Shutdown(reason=f"{executable} has ended"))]
 
-    return OpaqueFunction(function=end)
+    return {"on_exit": end}
 
 
 def planning_node(parameters: Sequence[Any], **options: Any) -> Node:
@@ -132,14 +189,14 @@ def rviz_nodes(context: LaunchContext, robot_source: str, description_topic: str
         description_topic: topic on which another node publishes the URDF; empty for none.
         use_sim_time: whether to take the time from the topic /clock.
     """
-    if given(context, "rviz") != "true":
+    if not chosen(context, "rviz"):
         return []
     common = {"namespace": LaunchConfiguration("namespace"), "output": "screen"}
     options = ["-d", PathJoinSubstitution([FindPackageShare("eom_dynamics"), "layouts", "robot.rviz"])]
     nodes = []
     if not description_topic:
         prefix = LaunchConfiguration("joint_prefix", default="").perform(context)
-        text, root = urdf_to_show(robot_source or PACKAGED_ROBOT.perform(context), prefix)
+        text, root = urdf_to_show(robot_source or PACKAGED_ROBOT, prefix)
         described = {"robot_description": ParameterValue(text, value_type=str), "use_sim_time": use_sim_time}
         options += ["-f", root]
         nodes = [

@@ -11,7 +11,7 @@ import yaml
 from ..robot import load_robot, packaged_robots
 from ..robot.formats import PARAMETER_FILE, format_of
 from ..robot.readers.files import PACKAGE, located, read_text
-from ..robot.readers.loading import read_description, urdf_of
+from ..robot.readers.loading import PACKAGED, read_description, urdf_of
 from ..robot.readers.parameter_file import find_robot
 from ..robot.readers.xml import is_xml
 from ..robot.tree import root_link
@@ -42,7 +42,7 @@ def robot_parameters(path: str) -> list[str | dict[str, str]]:
 
 def file_of_robot(source: str) -> str:
     """Return the path of a packaged robot's parameter file, or the path itself; ``package://`` is resolved."""
-    return str(packaged_file(source)) if source in packaged_robots() else located(source)
+    return str(PACKAGED / f"{source}.yaml") if source in packaged_robots() else located(source)
 
 
 def urdf_to_show(source: str, joint_prefix: str = "") -> tuple[str, str]:

@@ -22,8 +22,11 @@ def launch_command(file: str, **arguments: object) -> list[str]:
 
 
 @contextmanager
-def launched(file: str, nodes: int, **arguments: object) -> Iterator[int]:
-    """Run a launch file; yields the process id of ros2 launch. At the end so many nodes must exit cleanly on SIGINT."""
+def launched(file: str, nodes: int, code: int = 0, **arguments: object) -> Iterator[int]:
+    """Run a launch file; yields the process id of ros2 launch. At the end so many nodes must exit cleanly on SIGINT.
+
+    The exit code must be the given one.
+    """
     command = launch_command(file, **arguments)
     launch = processes.popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
@@ -33,7 +36,7 @@ def launched(file: str, nodes: int, **arguments: object) -> Iterator[int]:
         output, _ = launch.communicate(timeout=PATIENCE)
     assert output.count("process has finished cleanly") == nodes, output
     assert "Traceback" not in output, output
-    assert launch.returncode == 0, output
+    assert launch.returncode == code, output
 
 
 def refusal(file: str, **arguments: object) -> str:

@@ -58,6 +58,7 @@ def test_arguments_reach_the_nodes(observer: Node, tmp_path: Path) -> None:
     params.write_text("/**: {ros__parameters: {limits: ignore}}")
     topics = {"feedforward": "a", "motor_setpoint": "b", "effort_command": "/c"}
     topics |= {"setpoint": "planner/setpoint", "joint_trajectory": "/moveit/trajectory"}
+    topics |= {"target": "to", "payload": "load", "joint_states": "states", "motor_states": "motors"}
     with launched(
         FILE,
         nodes=2,
@@ -65,20 +66,22 @@ def test_arguments_reach_the_nodes(observer: Node, tmp_path: Path) -> None:
         namespace="left",
         joint_prefix="left_",
         autostart="false",
-        use_sim_time="true",
+        use_sim_time="True",
+        stream_rate="250",
         log_level="warn",
         robot_file=CONFIG / "sea_planar_2r.yaml",
         params_file=params,
     ) as launch:
         wait_for(lambda: observer.count_subscribers("/left/planner/setpoint") == 1)
         wait_for(lambda: observer.count_subscribers("/moveit/trajectory") == 1)
+        wait_for(lambda: observer.count_subscribers("/left/to") == 1)
         for publisher in ("/left/a", "/left/b", "/c"):
             wait_for(lambda topic=publisher: observer.count_publishers(topic) == 1)
         assert state(observer, "/left/eom_dynamics") == "unconfigured"
         names = ("use_sim_time", "limits", "robot.name", "joint_prefix")
         for node in ("/left/eom_dynamics", "/left/eom_dynamics_planning"):
             assert parameters(observer, node, *names) == [True, "ignore", "sea_planar_2r", "left_"]
-        assert parameters(observer, "/left/eom_dynamics", "autostart") == [False]
+        assert parameters(observer, "/left/eom_dynamics", "autostart", "stream_rate") == [False, 250.0]
         wait_for(lambda: plans(observer, 2, "/left"))
         for executable in ("dynamics_node", "planning_node"):
             assert "warn" in command_line(node_process(launch, executable))
@@ -118,8 +121,26 @@ def test_a_killed_planning_node_is_respawned_while_the_stream_goes_on(observer: 
         assert len(sent) > 50
 
 
-def test_the_planning_node_ends_with_the_feedforward_node(observer: Node) -> None:
-    with launched(FILE, nodes=1) as launch:
+def test_the_launch_ends_with_the_feedforward_node_and_fails_with_it(observer: Node) -> None:
+    with launched(FILE, nodes=1, code=1) as launch:
         wait_for(lambda: plans(observer, joints=7))
         os.kill(node_process(launch, "dynamics_node"), signal.SIGKILL)
         wait_for(lambda: not command_line(launch))
+
+
+def test_a_node_that_is_not_required_leaves_the_others_alone(observer: Node) -> None:
+    with launched(FILE, nodes=1, required="false") as launch:
+        wait_for(lambda: plans(observer, joints=7))
+        os.kill(node_process(launch, "dynamics_node"), signal.SIGKILL)
+        wait_for(lambda: observer.count_publishers("/feedforward") == 0)
+        assert plans(observer, joints=7) and command_line(launch)
+
+
+def test_a_feedforward_node_is_restarted_on_request(observer: Node) -> None:
+    with launched(FILE, nodes=2, respawn="true", robot_file="sea_planar_2r") as launch:
+        wait_for(lambda: state(observer, "/eom_dynamics") == "active")
+        killed = node_process(launch, "dynamics_node")
+        os.kill(killed, signal.SIGKILL)
+        wait_for(lambda: node_process(launch, "dynamics_node") != killed)
+        wait_for(lambda: state(observer, "/eom_dynamics") == "active")
+        assert parameters(observer, "/eom_dynamics", "robot.name") == ["sea_planar_2r"]

@@ -48,6 +48,14 @@ def test_a_parameter_file_without_a_robot_is_refused(file: str, tmp_path: Path) 
     assert error == f"{arm}: no ros__parameters section has an entry robot"
 
 
+@pytest.mark.parametrize("file", FILES)
+def test_an_empty_parameter_file_is_refused(file: str, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.yaml"
+    empty.touch()
+    error = error_line(refusal(file, params_file=empty, **bag(file, tmp_path)))
+    assert error.startswith(f"params_file: {empty} is empty; write parameters into it")
+
+
 @pytest.fixture(autouse=True)
 def _no_ros(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the node by which a launch file subscribes."""

@@ -44,6 +44,8 @@ def test_arguments_reach_the_nodes(observer: Node, tmp_path: Path) -> None:
         wait_for(lambda: observer.count_subscribers("/left/controller/commands") == 1)
         wait_for(lambda: observer.count_publishers("/left/effort_command") == 1)
         wait_for(lambda: observer.count_publishers("/arm_states") == 1)
+        # Also of the nodes that measure.
+        wait_for(lambda: observer.count_subscribers("/arm_states") >= 2)
         names = ("use_sim_time", "robot.name", "joint_prefix")
         for node in ("eom_dynamics", "eom_dynamics_planning", "simulated_robot"):
             assert parameters(observer, f"/left/{node}", *names) == [True, "sea_planar_2r", "left_"]
@@ -62,7 +64,7 @@ def test_the_simulated_robot_follows_the_command(observer: Node, command: str, t
 
 @pytest.mark.parametrize("executable", ["dynamics_node", "simulated_robot_node"])
 def test_the_launch_ends_with_each_node_that_the_others_need(observer: Node, executable: str) -> None:
-    with launched(FILE, nodes=2) as launch:
+    with launched(FILE, nodes=2, code=1) as launch:
         # Only a node that is up exits cleanly.
         for node in ("eom_dynamics", "eom_dynamics_planning", "simulated_robot"):
             assert parameters(observer, f"/{node}", "robot.name") == ["iiwa"]

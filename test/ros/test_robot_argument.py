@@ -8,17 +8,25 @@ import yaml
 from paths import CONFIG
 
 import eom_dynamics as eom
-from eom_dynamics.ros.robot_argument import robot_parameters, urdf_to_show
+from eom_dynamics.robot import packaged_robots
+from eom_dynamics.robot.readers.parameter_file import find_robot
+from eom_dynamics.ros.robot_argument import file_of_robot, robot_parameters, urdf_to_show
 
 
-def test_a_robot_is_given_by_its_path_and_other_parameters_of_its_file_in_a_file(tmp_path: Path) -> None:
-    for path in ("/robots/arm.urdf", str(CONFIG / "iiwa.yaml")):
-        assert robot_parameters(path) == [{"robot_file": path}]
+def test_a_robot_is_given_as_parameters_of_every_node_with_the_others_of_its_file(tmp_path: Path) -> None:
+    assert robot_parameters("/robots/arm.urdf") == [{"robot_file": "/robots/arm.urdf"}]
     file, others = tmp_path / "arm.yaml", "/left: {arm: {ros__parameters: {stream_rate: 1.0e+3, names: ['on', '1']}}}"
-    file.write_text(f"/**: {{ros__parameters: {{robot: {{urdf: a.urdf}}}}}}\n{others}", encoding="utf-8")
-    path, rest = robot_parameters(str(file))
-    assert path == {"robot_file": str(file)}
-    assert yaml.safe_load(Path(rest).read_text(encoding="utf-8")) == yaml.safe_load(others)
+    file.write_text(f"arm: {{ros__parameters: {{robot: {{urdf: a.urdf}}}}}}\n{others}", encoding="utf-8")
+    (given,) = robot_parameters(str(file))
+    expected = yaml.safe_load(others) | {"/**": {"ros__parameters": {"robot": {"urdf": str(tmp_path / "a.urdf")}}}}
+    assert yaml.safe_load(Path(given).read_text(encoding="utf-8")) == expected
+
+
+@pytest.mark.parametrize("name", packaged_robots())
+def test_a_packaged_robot_is_named_and_the_same_as_parameters(name: str) -> None:
+    (given,) = robot_parameters(file_of_robot(name))
+    robots = [find_robot(Path(path).read_text(encoding="utf-8"), "")[0] for path in (given, CONFIG / f"{name}.yaml")]
+    assert robots[0] == robots[1]
 
 
 @pytest.mark.parametrize(

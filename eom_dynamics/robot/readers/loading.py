@@ -75,12 +75,13 @@ def find_by_name(name: str) -> tuple[str, dict[str, str], dict[str, str]]:
     raise RobotDescriptionError(f"{name}: robot_descriptions has neither a URDF nor an MJCF of it")
 
 
-_PACKAGED = resources.files("eom_dynamics") / "config"
+PACKAGED = resources.files("eom_dynamics") / "config"
+"""Folder of the robots that come with the package."""
 
 
 def packaged_robots() -> list[str]:
     """Names of the robots that come with the package, for :func:`load_robot`."""
-    return sorted(entry.name[: -len(".yaml")] for entry in _PACKAGED.iterdir() if entry.name.endswith(".yaml"))
+    return sorted(entry.name[: -len(".yaml")] for entry in PACKAGED.iterdir() if entry.name.endswith(".yaml"))
 
 
 def load_robot(
@@ -182,7 +183,7 @@ def read_description(
             + (f"; did you mean {close}?" if close else "")
         )
     path = None if packaged or is_text else Path(source)
-    content = (_PACKAGED / label).read_text(encoding="utf-8") if packaged else source if is_text else None
+    content = (PACKAGED / label).read_text(encoding="utf-8") if packaged else source if is_text else None
     return robot_format.read(DescriptionFile(label, path, content, inertia_reference, xacro_arguments, expand))
 
 
