@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Export of a robot's functions as C, CUDA, MATLAB and CasADi code that stands alone, with tests, and for ROS 2."""
+"""Export of a robot's functions as standalone C, CUDA, MATLAB and CasADi code with tests, and for ROS 2."""
 
 from .compiled_loop import LoopLibrary, UnavailableError, loop_library
 from .functions import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, FUNCTIONS, ON_BASE, PLANT, STRAIGHT_LINE

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Export as a standalone C99 library: functions for one state and for batches, a header, CMake files and a test.
 
-With text that C and CUDA share.
+The module also has the text that C and CUDA share.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def comment(lines: Iterable[str]) -> str:
 
 
 def constants(project: Project) -> str:
-    """Constants of the number of joints and of the index of each."""
+    """Constants: number of joints, and index of each joint."""
     prefix = project.name.upper()
     lines = [f"    {prefix}_JOINTS = {project.robot.n},"]
     for k, (name, joint) in enumerate(zip(project.joints, project.robot.independent_joints, strict=True)):
@@ -39,7 +39,7 @@ def constants(project: Project) -> str:
 
 
 def function_comment(project: Project, name: str) -> list[str]:
-    """Summary and cost of a function, a line for each argument, and notes."""
+    """Comment of a function: summary, cost, a line for each argument, and notes."""
     function = project.functions[name]
     rows = [(key, "in", f"[{size}]", project.meaning(key)) for key, size in function.inputs.items()]
     for key, size in function.outputs.items():
@@ -61,7 +61,7 @@ def _cost(function: Function) -> list[str]:
 
 
 def wrapped(text: str, indent: str) -> str:
-    """Text wrapped between words, with all lines but the first indented."""
+    """Text wrapped between words, with indented continuation lines."""
     return "\n".join(
         textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     )
@@ -85,7 +85,7 @@ def sincos_calls(program: Program, inputs: Sequence[str], function: str, syntax:
 def checks_head(
     project: Project, stored: StoredValues, check: Callable[[Function, Mapping[str, str]], str]
 ) -> dict[str, str]:
-    """Fields that the templates of the tests in C and CUDA share; ``check`` gives the text for a function."""
+    """Shared template fields of the tests in C and CUDA; ``check`` returns the text for a function."""
     arrays, names = stored.named(project.functions)
     return {
         "notice": comment(project.notice()),
@@ -100,7 +100,7 @@ def checks_head(
 
 
 def expressions(vectors: Sizes, form: str = "{name}[{index}]") -> list[str]:
-    """Expressions of the entries of vectors, from a format with the fields name and index."""
+    """Expressions of vector entries, from a format with the fields name and index."""
     return [form.format(name=name, index=k) for name, size in vectors.items() for k in range(size)]
 
 
@@ -138,7 +138,7 @@ def batch_prototype(function: Function) -> str:
     return call(f"void {function.name}_batch", ["size_t count", *inputs, *outputs])
 
 
-# math.h is a library of its own on Unix.
+# math.h is a separate library on Unix.
 _MATH = """
 if(UNIX)
   target_link_libraries({library} PRIVATE m)
@@ -165,7 +165,7 @@ def c_files(project: Project, stored: StoredValues) -> dict[str, str]:
 
 
 def sources(project: Project) -> dict[str, str]:
-    """Headers and the functions for one state by name."""
+    """Headers and functions for one state, by name."""
     library = project.library
     texts = {f"{library}.h": _header(project), f"{library}_math.h": _math_header(project)}
     for function in project.functions.values():
@@ -193,7 +193,7 @@ def _header(project: Project) -> str:
 
 
 def _properties(project: Project) -> list[str]:
-    """Properties of the functions for the header: a text for each paragraph, with empty ones between them."""
+    """Properties of the functions for the header: a text for each paragraph, with empty texts between."""
     library = "no library but sqrt of math.h" if _calls_math(project) else "no library"
     roots = any(program.uses(Op.ROOT) for program in project.programs.values())
     exceptions = f"for angles beyond 2^20 rad{' and iterations of springs' if roots else ''}"
@@ -220,8 +220,8 @@ def _source(project: Project, lines: list[str]) -> str:
 
 
 def _math(project: Project, program: Program) -> list[str]:
-    """Lines that include what the arithmetic of a program takes."""
-    # Compilers warn about static functions that are not used.
+    """Include lines for the arithmetic of a program."""
+    # Compilers warn about unused static functions.
     return [*(["#define EOM_SINCOS"] if program.angles else []), f'#include "{project.library}_math.h"', ""]
 
 
@@ -290,7 +290,7 @@ def _check(function: Function, stored: Mapping[str, str]) -> str:
         f"        take({name}[i], stored_{stored[name]}[i % STATES], {size});" for name, size in function.inputs.items()
     ]
     rows, starts = (", ".join(f"{name}{index}" for name in arrays) for index in ("[i]", "[0]"))
-    one, many = (
+    single, batched = (
         [
             f'    compare("{function.name}{suffix}", "{name}", {name}[0], {size}, 1, stored_{stored[name]}[0], {size});'
             for name, size in function.outputs.items()
@@ -300,7 +300,7 @@ def _check(function: Function, stored: Mapping[str, str]) -> str:
     batch = [
         *(f"    clear({name}[0], sizeof {name} / sizeof(double));" for name in function.outputs),
         f"    {function.name}_batch(COUNT, {starts});",
-        *many,
+        *batched,
     ]
     return "\n".join(
         [
@@ -311,7 +311,7 @@ def _check(function: Function, stored: Mapping[str, str]) -> str:
             *copied,
             f"        {function.name}({rows});",
             "    }",
-            *one,
+            *single,
             *batch,
             "}\n",
         ]

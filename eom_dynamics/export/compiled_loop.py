@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot as a compiled library, for control loops that are compiled without it: eom/robot_table.hpp."""
+"""Robot as a compiled library, for a control loop that is compiled separately: eom/robot_table.hpp."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from .functions import loop_functions
 from .project import project
 from .robot_table import allowed_in_cpp, robot_table
 
-# Without other symbols than those of its interface, since another library may have a robot of the same name.
+# Only interface symbols are exported, since another library may have a robot of the same name.
 _FLAGS = ("-O3", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-Ic", "-Iinclude")
 
 
 class UnavailableError(EomDynamicsError):
-    """A robot, or its functions, cannot be exported in a language."""
+    """Error: a robot, or a function of it, cannot be exported in a language."""
 
 
 class LoopLibrary(NamedTuple):
-    """A compiled library.
+    """Compiled library of a robot.
 
     Attributes:
-        path: of the library in the cache.
-        content: of the file, without what the cache appends.
-        fingerprint: digest of its sources, which it tells.
+        path: path of the library in the cache.
+        content: content of the file, without the checksum of the cache.
+        fingerprint: digest of the sources, which the library reports.
     """
 
     path: Path
@@ -53,18 +53,18 @@ def loop_unavailable(robot: Robot) -> str | None:
 
 
 def loop_library(robot: Robot, *, moving_base: bool = False) -> LoopLibrary:
-    """The library of a robot's kernels for a control loop and a simulated robot, compiled or from the cache.
+    """Library of a robot's kernels for a control loop and a simulated robot, compiled or from the cache.
 
     Compilers are ``$CC`` and ``$CXX``, which may compile for another processor.
 
     Args:
         robot: the robot.
-        moving_base: whether setpoints may have a motion of the base, which takes half as long again to compile.
+        moving_base: whether setpoints may have a base motion; compilation then takes half as long again.
 
     Raises:
         RobotDescriptionError: the base moves in the complete rotor model.
-        UnavailableError: the robot is too large, or C++ cannot have its names.
-        KernelError: no compiler was found, it failed, or the cache is not usable.
+        UnavailableError: the robot is too large, or its names are not valid in C++.
+        KernelError: no compiler is available, compilation failed, or the cache is unusable.
     """
     if reason := loop_unavailable(robot):
         raise UnavailableError(reason)
@@ -86,13 +86,13 @@ def loop_library(robot: Robot, *, moving_base: bool = False) -> LoopLibrary:
         located = [f"-I{folder}/{flag[2:]}" if flag.startswith("-I") else flag for flag in flags]
         headers = [text for name, text in sources.items() if name.endswith(".h")]
         for name, text in sources.items():
-            if name.endswith(".c"):  # the same for a robot with other limits
+            if name.endswith(".c"):  # independent of the robot's limits
                 compiled = partial(run_compiler, [*c, "-std=gnu99", *located, "-c", str(folder / name)])
                 kernel = cached(digest("object", text, *headers, *flags, *c, identity(c)), compiled)
                 (folder / name).with_suffix(".o").write_bytes(kernel)
         objects = sorted(map(str, folder.glob("c/*.o")))
-        own = ["-std=gnu++17", f'-DEOM_FINGERPRINT="{fingerprint}"', "-shared"]
-        run_compiler([*cpp, *own, *located, str(folder / "loop.cpp"), *objects, "-lm"], output)
+        link_flags = ["-std=gnu++17", f'-DEOM_FINGERPRINT="{fingerprint}"', "-shared"]
+        run_compiler([*cpp, *link_flags, *located, str(folder / "loop.cpp"), *objects, "-lm"], output)
 
     try:
         content = cached(key, build)

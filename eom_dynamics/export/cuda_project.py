@@ -2,7 +2,7 @@
 """Export as a CUDA library for batches: kernels, a header for the host, CMake files, and a test with timing.
 
 Entry j of state i of a vector is at ``j * count + i``, so that the threads of a warp, one for each state, access
-consecutive numbers. Sines and cosines are CUDA's, which are accurate to two ulp for any angle.
+consecutive numbers. CUDA's sines and cosines are accurate to two ulp for any angle.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _source(project: Project, program: Program) -> str:
 
 
 def _steps(project: Project, function: Steps) -> str:
-    """A function that launches the kernels of its programs in the same stream."""
+    """Function that launches the kernels of its programs in the same stream."""
     lines = ["    cudaError_t error = cudaSuccess;"]
     for step in function.programs:
         arguments = ["count", *step.inputs, *step.outputs, "stream"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Export as a ROS 2 package with a plugin of inverse_dynamics_solver (unisa-acg), which its users load by name."""
+"""Export as a ROS 2 package with a plugin for inverse_dynamics_solver (unisa-acg), loaded by name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def solver_name(project: Project) -> str:
 
 
 def solver_files(project: Project, stored: StoredValues) -> dict[str, str]:
-    """Files of the package by path, for a project with the motor feedforward and friction."""
+    """Package files by path, for a project with the motor feedforward and friction."""
     names = (links_of(project.robot), "motors", FEEDFORWARD, FRICTION)
     project = replace(project, functions={name: project.functions[name] for name in names})
     sources = {f"c/{name}": text for name, text in c_project.sources(project).items()}
@@ -44,7 +44,7 @@ def solver_files(project: Project, stored: StoredValues) -> dict[str, str]:
         to_joints=_numbers(to_joints),
         rotors=_numbers(rotors),
         links=_call(project, links_of(project.robot)),
-        # Carried rotors are part of the efforts of the links, but for what accelerates their own spin.
+        # Link efforts include carried rotors, except the efforts that accelerate their own spin.
         rigid=f"sum(tau, TO_JOINTS, {SPIN})"
         if project.robot.rotor_model == "complete"
         else "sum(tau, ROTORS, qdd.data())",
@@ -64,7 +64,7 @@ def solver_files(project: Project, stored: StoredValues) -> dict[str, str]:
 
 
 def _motors_at_joints(project: Project) -> tuple[Array, Array]:
-    """Matrices from motor efforts to their sums at the joints (n, m), and of the inertia of rotors at the joints."""
+    """Matrix (n, m) from motor efforts to their sums at the joints, and rotor inertia matrix at the joints."""
     joint = project.side.motor_joint
     to_joints = np.array(project.side.motor_sums(list(np.eye(len(joint)))))
     inertia = np.array(project.side.rotor_inertia)[joint]
@@ -72,7 +72,7 @@ def _motors_at_joints(project: Project) -> tuple[Array, Array]:
 
 
 def _call(project: Project, name: str) -> str:
-    """Lines that call a function of q, qd and qdd: at nominal stiffness, without wrench and further derivatives."""
+    """Call lines of a function of q, qd and qdd: at nominal stiffness, without wrench and further derivatives."""
     function, lines = project.functions[name], []
     constant = {"k": _numbers(project.side.nominal_stiffness)}
     for vector, size in function.inputs.items():
@@ -81,8 +81,8 @@ def _call(project: Project, name: str) -> str:
         if vector not in ("q", "qd", "qdd"):
             lines.append(f"static const double {vector}[{size}] = {{{constant.get(vector, '')}}};")
     lines += [f"double {vector}[{size}];" for vector, size in function.outputs.items()]
-    given = [f"{vector}.data()" if vector in ("q", "qd", "qdd") else vector for vector in function.inputs]
-    lines.append(c_project.call(function.name, [*given, *function.outputs]) + ";")
+    arguments = [f"{vector}.data()" if vector in ("q", "qd", "qdd") else vector for vector in function.inputs]
+    lines.append(c_project.call(function.name, [*arguments, *function.outputs]) + ";")
     return "\n".join(f"        {line}" for text in lines for line in text.split("\n"))
 
 

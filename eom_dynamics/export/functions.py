@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exportable functions: a robot's programs, its plant for simulation, and sequences of programs."""
+"""Exportable functions: programs of a robot, its simulation plant, and sequences of programs."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def plant(robot: Robot, side: MotorSide) -> Program:
 
 
 def friction(robot: Robot, side: MotorSide) -> Program:
-    """Efforts against friction: of joints where it is part of their efforts, and of motors that follow the links."""
+    """Friction efforts: of joints with friction as part of their efforts, and of motors that follow the links."""
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         velocity = side.motors_of([x["qd"][joint] for joint in side.motor_joint])
@@ -155,7 +155,7 @@ OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = MappingProxyTyp
         "spring_loads": lambda robot, side: motor_programs.spring_loads(side),
         "motor_loads": lambda robot, side: motor_programs.motor_loads(side),
         "deflections": lambda robot, side: motor_programs.deflections(side),
-        # From the motion of motors and links; zero where that does not determine them.
+        # From the motion of motors and links; zero if this motion does not determine them.
         "spring_efforts": lambda robot, side: motor_programs.spring_efforts(
             side, motors=MOTOR_STATE, unknown=0.0, constant=False
         ),
@@ -183,12 +183,12 @@ FUNCTIONS = (
 
 @dataclass(frozen=True)
 class Steps:
-    """Programs run in sequence: a vector that one returns is an input, by name, of the later ones.
+    """Sequence of programs: a result is an input, by name, of later programs.
 
     Attributes:
         name: a C identifier.
-        programs: in order.
-        keys: their names without that of the robot.
+        programs: programs in order.
+        keys: program names without the name of the robot.
     """
 
     name: str
@@ -197,7 +197,7 @@ class Steps:
 
     @property
     def inputs(self) -> Sizes:
-        """Names and lengths of the vectors that no earlier program returns, in order."""
+        """Names and lengths of the inputs that no earlier program returns, in order."""
         sizes: dict[str, int] = {}
         for program in self.programs:
             sizes |= program.inputs
@@ -243,36 +243,36 @@ def function_unavailable(robot: Robot, side: MotorSide, function: str) -> str | 
 
 
 def loop_functions(robot: Robot, *, moving_base: bool = False) -> list[str]:
-    """Available functions of a control loop and of a simulated robot, and on request that on a moving base."""
+    """Available functions of a control loop and a simulated robot; on request with a moving base."""
     side = MotorSide.of(robot)
     names = (FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, "tool_kinematics", *OBSERVER, PLANT)
     return [name for name in names if not function_unavailable(robot, side, name)] + [ON_BASE] * moving_base
 
 
 def functions(robot: Robot, side: MotorSide, wanted: Iterable[str], prefix: str) -> dict[str, Function]:
-    """Functions by name, each preceded by those that it needs.
+    """Functions by name, each after its dependencies.
 
-    With those for a moving base and for payloads, there is that for both.
+    If both moving base and payloads are wanted, their combination is included.
 
     Args:
-        wanted: names from :data:`FUNCTIONS` for which there is no reason :func:`function_unavailable`.
-        prefix: beginning of their names in code.
+        wanted: names from :data:`FUNCTIONS`, all available by :func:`function_unavailable`.
+        prefix: prefix of their names in code.
     """
-    found: dict[str, Function] = {}
+    exported: dict[str, Function] = {}
     wanted = list(wanted)
     if {ON_BASE, FEEDFORWARD_WITH_PAYLOAD} <= set(wanted):
         wanted.append(ON_BASE_WITH_PAYLOAD)
     for function in wanted:
         for name in (*_needed(robot, side, function), function):
-            if name in found:
+            if name in exported:
                 continue
             if name in _STEPS:
                 keys = _STEPS[name](robot)
-                programs = (found[key] for key in keys)
-                found[name] = Steps(f"{prefix}_{name}", tuple(x for x in programs if isinstance(x, Program)), keys)
+                programs = (exported[key] for key in keys)
+                exported[name] = Steps(f"{prefix}_{name}", tuple(x for x in programs if isinstance(x, Program)), keys)
             else:
-                found[name] = replace(traced(robot, side, name), name=f"{prefix}_{name}")
-    return found
+                exported[name] = replace(traced(robot, side, name), name=f"{prefix}_{name}")
+    return exported
 
 
 _STEPS: Mapping[str, Callable[[Robot], tuple[str, ...]]] = {
@@ -291,7 +291,7 @@ def traced(robot: Robot, side: MotorSide, name: str) -> Program:
 
 
 def _needed(robot: Robot, side: MotorSide, function: str) -> tuple[str, ...]:
-    """Functions with which another one is exported: those that it calls, and those of a control loop."""
+    """Dependencies of a function: the functions that it calls, and the functions of a control loop."""
     if function in _STEPS:
         drives = [DRIVE_COMMAND, DRIVE_STATE] + [DRIVE_COMMAND_WITH_PAYLOAD] * function.endswith(WITH_PAYLOAD)
         others = ["filtered", "presliding", *drives]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Languages of exported code, the functions available in each, and the files of a project in several with a README."""
+"""Languages of exported code, their available functions, and project files with a README."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def _casadi_steps(function: Steps) -> Any:
     inputs = {name: casadi.SX.sym(name, size) for name, size in function.inputs.items()}
     values = dict(inputs)
     for program in function.programs:
-        found = casadi_function(program)(**{name: values[name] for name in program.inputs})
-        values |= {name: found[name] for name in program.outputs}
+        results = casadi_function(program)(**{name: values[name] for name in program.inputs})
+        values |= {name: results[name] for name in program.outputs}
     outputs = {name: values[name] for name in function.outputs}
     return casadi.Function(function.name, list(inputs.values()), list(outputs.values()), list(inputs), list(outputs))
 
@@ -51,10 +51,10 @@ class Language(NamedTuple):
     """A language of exported code.
 
     Attributes:
-        write: function of a project and its stored values that returns the contents of files by name.
-        refusal: function that says why the language cannot express a robot, or returns None.
-        required: functions without which there is nothing to export.
-        extra: extra that installs the library that it takes here, or None.
+        write: maps a project and its stored values to file contents by name.
+        refusal: returns the reason why the language cannot express a robot, or None.
+        required: functions that every export requires.
+        extra: extra that installs the required library, or None.
     """
 
     write: Callable[[Project, StoredValues], Mapping[str, str | bytes]]
@@ -63,7 +63,7 @@ class Language(NamedTuple):
     extra: str | None = None
 
     def files(self, project: Project, stored: StoredValues) -> dict[str, bytes]:
-        """Contents of the files of a project by path."""
+        """File contents of a project by path."""
         written = self.write(project, stored).items()
         return {path: x if isinstance(x, bytes) else x.encode("ascii") for path, x in written}
 
@@ -87,8 +87,8 @@ class Capability(NamedTuple):
     """Functions that can be exported in a language.
 
     Attributes:
-        functions: names of the functions that can be.
-        missing: for each other function, the reason.
+        functions: names of exportable functions.
+        missing: reason for each other function.
     """
 
     functions: tuple[str, ...]
@@ -96,13 +96,13 @@ class Capability(NamedTuple):
 
 
 def capabilities(robot: object) -> Mapping[str, Capability]:
-    """Functions of a robot that can be exported in each language, and why others cannot.
+    """Exportable functions of a robot in each language, and reasons for the others.
 
     Args:
-        robot: a :class:`.Robot`; of anything else, such as closed loops or a floating base, nothing can be exported.
+        robot: a :class:`.Robot`; nothing can be exported of other objects, such as closed loops or a floating base.
 
     Returns:
-        By language, see :data:`LANGUAGES`; functions are those of :data:`.FUNCTIONS`.
+        Capabilities by language, see :data:`LANGUAGES`; functions as in :data:`.FUNCTIONS`.
     """
     if not isinstance(robot, Robot):
         reason = (
@@ -112,13 +112,13 @@ def capabilities(robot: object) -> Mapping[str, Capability]:
     require_numeric_robot(robot)
     side = MotorSide.of(robot)
     reasons = {function: function_unavailable(robot, side, function) for function in FUNCTIONS}
-    found = {}
+    by_language = {}
     for name, language in LANGUAGES.items():
         of_language = library_missing(name) or language.refusal(robot)
         of_language = of_language or next((text for x in language.required if (text := reasons[x])), None)
         absent = {function: text for function in FUNCTIONS if (text := of_language or reasons[function])}
-        found[name] = Capability(tuple(function for function in FUNCTIONS if function not in absent), absent)
-    return found
+        by_language[name] = Capability(tuple(function for function in FUNCTIONS if function not in absent), absent)
+    return by_language
 
 
 def language_unavailable(project: Project, language: str) -> str | None:
@@ -141,10 +141,10 @@ def project_files(project: Project, languages: Sequence[str] | None = None) -> t
 
     Args:
         project: a robot's programs.
-        languages: keys of :data:`LANGUAGES`; None for all that can be generated here.
+        languages: keys of :data:`LANGUAGES`; None for all languages available here.
 
     Returns:
-        Contents of the files by path, and the reason why a language cannot be generated here by its name.
+        File contents by path, and reasons by name of languages that cannot be generated here.
 
     Raises:
         UnavailableError: a language of ``languages`` cannot be generated here, or for this project.

@@ -31,7 +31,7 @@ def matlab_files(project: Project, stored: StoredValues) -> dict[str, str]:
 def _statements(project: Project, function: Function) -> list[str]:
     """Statements from checked arguments and the number of states N to outputs."""
     if isinstance(function, Steps):
-        # Each step computes all N states.
+        # Every step computes all N states.
         calls = [f"[{', '.join(x.outputs)}] = {x.name}({', '.join(x.inputs)});" for x in function.programs]
         return ["if size(q, 2) == 1, q = repmat(q, 1, N); end", *calls]
     inputs = [f"{name}{k + 1}" for name, size in function.inputs.items() for k in range(size)]
@@ -55,9 +55,9 @@ def _statements(project: Project, function: Function) -> list[str]:
 
 
 def _local_functions(program: Program) -> list[str]:
-    """Functions in the file of a program: selection, tables and roots; other functions are those of MATLAB."""
+    """Local functions of a program's file: selection, tables and roots; MATLAB has the other functions."""
     roots = program.constants(Op.ROOT)
-    selecting = any(each.uses(Op.SELECT) for each in (program, *(root.program for root in roots)))
+    selecting = any(part.uses(Op.SELECT) for part in (program, *(root.program for root in roots)))
     texts = [template("select.m.in")] if selecting else []
     for k, values in enumerate(program.constants(Op.INDEX, Op.LOOKUP)):
         array = " ...\n    ".join(_wrapped(" ".join(map(_MATLAB.constant, values))))
@@ -78,7 +78,7 @@ def _root(root: MonotoneFunction, k: int) -> str:
 
 
 def _function(project: Project, name: str, function: Function) -> str:
-    """A function with its help, checks of its arguments, and statements that compute the outputs."""
+    """Function text with help, argument checks, and statements that compute the outputs."""
     n, names = project.robot.n, list(function.inputs)
     rows = [(key, f"({size}, N)", project.meaning(key)) for key, size in function.inputs.items()]
     for key, size in function.outputs.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot's programs for export, with identifiers valid in all languages, units and descriptions."""
+"""Programs of a robot for export, with identifiers valid in all languages, units and descriptions."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ _NOTES = {
 
 @dataclass(frozen=True)
 class Project:
-    """A robot's functions under names for all languages.
+    """Functions of a robot under names for all languages.
 
     Attributes:
         robot: the robot.
         side: its motor side.
         name: the robot's name as an identifier.
         joints: names of the joints as unique identifiers in capitals.
-        functions: by function; their names are ``{name}_{function}``.
+        functions: programs by function; their names are ``{name}_{function}``.
     """
 
     robot: Robot
@@ -108,7 +108,7 @@ class Project:
 
     @cached_property
     def arm(self) -> ElasticArm:
-        """The arm of the robot, for numbers of it: its kernels would take longer to compile than these few on NumPy."""
+        """Arm of the robot, on NumPy: compiling its kernels would take longer than these few evaluations."""
         return ElasticArm(self.robot, backend="numpy")
 
     @property
@@ -122,7 +122,7 @@ class Project:
         return f"{self.name}_dynamics"
 
     def notice(self) -> list[str]:
-        """Header of each file, in ASCII: origin, joints and conventions."""
+        """File header, in ASCII: origin, joints and conventions."""
         robot = self.robot
         rows = [
             (str(k), joint.type, unit("position", joint.type), unit("effort", joint.type), in_ascii(joint.name))
@@ -143,7 +143,7 @@ class Project:
         ]
 
     def notice_as(self, prefix: str) -> str:
-        """The header of each file as comment lines, which begin with a prefix."""
+        """File header as comment lines with a prefix."""
         return "\n".join(f"{prefix}{line}".rstrip() for line in self.notice())
 
     def meaning(self, vector: str) -> str:
@@ -166,7 +166,7 @@ class Project:
         return f"{text}, {' or '.join(dict.fromkeys(units))}"
 
     def notes(self, function: str) -> list[str]:
-        """Notes on a function for its users, in ASCII, one line each."""
+        """User notes on a function, in ASCII, one line each."""
         side, vectors = self.side, {**self.functions[function].inputs, **self.functions[function].outputs}
         names, notes = [in_ascii(name) for name in side.joint_names], list(_NOTES.get(function, []))
         if {*MOTOR_NAMES, "theta", SPIN} & vectors.keys():
@@ -187,7 +187,7 @@ class Project:
 
 
 def is_pose(vector: str) -> bool:
-    """Whether an output is a pose (4, 4)."""
+    """True for an output that is a pose (4, 4)."""
     return vector.partition("_")[0] == "C"
 
 
@@ -203,10 +203,10 @@ def project(robot: Robot, wanted: Iterable[str]) -> Project:
 
     Args:
         robot: the robot.
-        wanted: names from :data:`.FUNCTIONS`; those that they call are exported, too.
+        wanted: names from :data:`.FUNCTIONS`; functions that they call are exported, too.
 
     Raises:
-        TypeError: ``robot`` is not a Robot, such as one with a floating base or closed loops, or has symbols.
+        TypeError: ``robot`` is not a Robot (for example a floating base or closed loops), or has symbols.
         RobotDescriptionError: a function is not available for the robot, see :func:`.capabilities`.
     """
     require_numeric_robot(robot)
@@ -216,7 +216,7 @@ def project(robot: Robot, wanted: Iterable[str]) -> Project:
             others = ", ".join(name for name in FUNCTIONS if not function_unavailable(robot, side, name))
             raise RobotDescriptionError(f"{reason}; functions that can be exported: {others}")
     name = identifier(robot.name, "robot")
-    if name.lower() == "eom" or name.lower().startswith("eom_"):  # the prefix of what is the same for all robots
+    if name.lower() == "eom" or name.lower().startswith("eom_"):  # the prefix of code shared by all robots
         name = f"robot_{name}"
     name = name[:_LONGEST_NAME].rstrip("_")
     return Project(
@@ -229,13 +229,13 @@ def project(robot: Robot, wanted: Iterable[str]) -> Project:
 
 
 def identifier(name: str, kind: str) -> str:
-    """A name as an identifier in C and MATLAB, with the prefix ``kind`` if it does not begin with a letter."""
+    """Identifier in C and MATLAB for a name, with the prefix ``kind`` if it does not begin with a letter."""
     cleaned = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
     return cleaned if cleaned[:1].isalpha() else f"{kind}_{cleaned}".rstrip("_")
 
 
 def in_ascii(name: str) -> str:
-    """A name as printable ASCII that is safe in comments, with other characters escaped."""
+    """Name as printable ASCII that is safe in comments, with other characters escaped."""
     escaped = name.encode("unicode_escape").decode("ascii")
     return re.sub(r"\*/|/\*|\?\?", lambda match: " ".join(match.group()), escaped)
 

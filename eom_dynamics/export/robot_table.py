@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names, numbers and kernels of a robot in C++, for loops that are compiled without it: eom/robot_table.hpp."""
+"""Robot table in C++ (names, numbers, kernels) for a separately compiled loop: eom/robot_table.hpp."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .functions import FEEDFORWARD, OBSERVER, OF_DRIVES, ON_BASE, PLANT, links_o
 from .project import Project
 from .templates import template
 
-# Functions under the names that eom::Kernels has, too.
+# Functions with the same name in eom::Kernels.
 _KERNELS = (
     *(FEEDFORWARD, FEEDFORWARD + WITH_PAYLOAD, ON_BASE, ON_BASE + WITH_PAYLOAD, "motors", "drive", "filtered"),
     *("presliding", *OF_DRIVES, "tool_kinematics", *OBSERVER, PLANT),
@@ -61,7 +61,7 @@ def robot_table(project: Project) -> str:
 
 
 def _kernels(project: Project) -> dict[str, str]:
-    """Functions of a project by the names of their kernels."""
+    """Functions of a project by kernel name."""
     renamed = {links_of(project.robot): "inverse_dynamics", "efforts_on_base": "inverse_dynamics_on_base"}
     renamed |= {name + WITH_PAYLOAD: kernel + WITH_PAYLOAD for name, kernel in renamed.items()}
     kernels = {kernel: name for name, kernel in renamed.items()} | {name: name for name in _KERNELS}
@@ -106,13 +106,13 @@ def cpp_comment(project: Project) -> str:
 
 
 def literal(name: str) -> str:
-    """A name as an ASCII string literal: other UTF-8 bytes become octal escapes, which have a fixed length."""
+    """ASCII string literal of a name: other UTF-8 bytes become octal escapes, which have a fixed length."""
     plain = {*range(32, 127)} - {ord(x) for x in '"\\?'}
     return '"' + "".join(chr(x) if x in plain else f"\\{x:03o}" for x in name.encode()) + '"'
 
 
 def allowed_in_cpp(name: str) -> bool:
-    """Whether a name can be a UTF-8 string in C++: it has no NUL and no unpaired surrogates."""
+    """True for a name that is a valid UTF-8 string in C++: without NUL and unpaired surrogates."""
     return not any(x == "\0" or "\ud800" <= x <= "\udfff" for x in name)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Export as a ROS 2 package for ros2_control: a chainable controller and a simulated robot, the same for every robot.
+"""Export as a ROS 2 package for ros2_control: a chainable controller and a simulated robot.
 
-Both link the loop of eom_dynamics, and load a robot's library. Robot file, configuration and description, under its
-name, are of the exported robot.
+Controller and simulated robot are the same for every robot: they link the loop of eom_dynamics and load a robot's
+library. Robot file, configuration and description are specific to the exported robot and named after it.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from .templates import template
 PACKAGE = "eom_feedforward_controller"
 """Name of the package."""
 
-# Natural frequency, rad/s, of the motors under the PD of the configuration, critically damped, as in simulations.
+# Natural frequency, rad/s, of the motors under the configured PD, critically damped, as in simulations.
 _FREQUENCY = 70.0
 
-# Of the controller manager, Hz, where the robot has no command_period.
+# Rate of the controller manager, Hz, for a robot without command_period.
 _RATE = 1000
 
-# Tolerances of joint_trajectory_controller, as times at the velocity limit of a joint, s; and the velocity at which
-# the arm counts as stopped, as a part of the least limit.
+# Tolerances of joint_trajectory_controller, as times at the velocity limit of a joint, s. The arm counts as stopped at
+# this share of the least velocity limit.
 _TRAJECTORY_TIME, _GOAL_TIME, _STOPPED = 0.05, 0.01, 0.05
 
-# Configurations at which links are weighed.
+# Number of configurations for the least link inertia.
 _SAMPLES = 200
 
 _NOTICE = """\
@@ -78,7 +78,7 @@ _LAUNCHED = (
     "xacro",
 )
 
-# Files of templates that are as they are, and those with texts and defaults of the node.
+# Template files without fields, and template files with texts and defaults of the node.
 _PLAIN = {
     "README.md": "README.md",
     "controllers.xml": "controllers.xml",
@@ -108,12 +108,12 @@ def refusal(robot: Robot) -> str | None:
 
 
 def file_name(project: Project) -> str:
-    """The robot's name in lower case, with which the names of its files begin."""
+    """Prefix of the robot's file names: its name in lower case."""
     return project.name.lower()
 
 
 def package_files(project: Project, stored: StoredValues) -> dict[str, str | bytes]:
-    """Files of the package by path, with those of a robot."""
+    """Package files by path, including the robot's files."""
     return {**shared_files(), **_of_robot(project)}
 
 
@@ -121,8 +121,8 @@ def shared_files() -> dict[str, str]:
     """Files that are the same for every robot."""
     lines = _NOTICE.format(version=__version__).splitlines()
     slashes, hashes = ("\n".join(f"{prefix} {line}" for line in lines) for prefix in ("//", "#"))
-    said = {"samples": SAMPLE_REASONS.values(), "modes": MODES}
-    fields = {name: ", ".join(f'"{text}"' for text in texts) for name, texts in said.items()}
+    texts_by_field = {"samples": SAMPLE_REASONS.values(), "modes": MODES}
+    fields = {name: ", ".join(f'"{text}"' for text in texts) for name, texts in texts_by_field.items()}
     fields |= {"notice": slashes, "comment": hashes, **SAID, **_parameters()}
     description = "Feedforward controller of every elastic-joint arm for ros2_control, and a simulated arm"
     build = template("ros2_control/CMakeLists.txt")
@@ -134,7 +134,7 @@ def shared_files() -> dict[str, str]:
 
 
 def _parameters() -> dict[str, str]:
-    """Parameters of the controller that the node has, too, as generate_parameter_library has them, by their section."""
+    """Parameters shared by controller and node, in the form of generate_parameter_library, by section."""
     types = {str: "string", float: "double", bool: "bool", list: "double_array"}
     sections: dict[str, list[str]] = {}
     for name, x in SETTINGS.items():
@@ -151,19 +151,21 @@ def _parameters() -> dict[str, str]:
             }
             rules |= {"lower_element_bounds<>": [0.0] * bool(several), "fixed_size<>": [several] * (several > 1)}
             row["validation"] = {rule: values for rule, values in rules.items() if values}
-            section, _, own = name.rpartition(".")
-            line = f"  {own}: {yaml.safe_dump(row, default_flow_style=True, sort_keys=False, width=10**6).strip()}"
+            section, _, short_name = name.rpartition(".")
+            line = (
+                f"  {short_name}: {yaml.safe_dump(row, default_flow_style=True, sort_keys=False, width=10**6).strip()}"
+            )
             sections.setdefault(section or "settings", []).append("  " * bool(section) + line)
     return {section: "\n".join(lines) for section, lines in sections.items()}
 
 
 def _of_robot(project: Project) -> dict[str, str | bytes]:
-    """The robot as a parameter file, configuration of a controller manager and of MoveIt, and description."""
+    """Robot files: parameters, configuration of controller manager and MoveIt, and description."""
     name, joints = file_name(project), project.robot.joint_names
     file = f"package://{PACKAGE}/config/{name}.yaml"
     moveit = template("ros2_control/moveit_controllers.yaml.in")
     return {
-        f"config/{name}.yaml": robot_as_yaml(project.robot).text.encode(),  # which may have any letters
+        f"config/{name}.yaml": robot_as_yaml(project.robot).text.encode(),  # may have any letters
         f"config/{name}_controllers.yaml": _controllers(project, file),
         f"config/{name}_moveit_controllers.yaml": filled(
             moveit, comment=project.notice_as("# "), joints=", ".join(map(_quoted, joints))
@@ -173,7 +175,7 @@ def _of_robot(project: Project) -> dict[str, str | bytes]:
 
 
 def _controllers(project: Project, file: str) -> str:
-    """Configuration of a controller manager."""
+    """Configuration file of a controller manager."""
     joints, period = project.robot.joint_names, project.robot.command_period
     parts, motors = _parts(project)
     return filled(
@@ -198,9 +200,9 @@ def _gains(project: Project) -> dict[str, str]:
 
 
 def _parts(project: Project) -> tuple[list[str], list[str]]:
-    """Names of the joints of the hardware, the robot's joints first, and of the motors among them.
+    """Names of the hardware joints, the robot's joints first, and names of the motors among them.
 
-    The motor of a rigid joint is the joint, unless its drive has other units.
+    The motor of a rigid joint is the joint itself, unless its drive has other units.
     """
     side, joints = project.side, project.robot.independent_joints
     together = {joint for group in (side.coupled, side.transmission) if group for joint in group[0]}
@@ -215,7 +217,7 @@ def _parts(project: Project) -> tuple[list[str], list[str]]:
 
 
 def _constraints(project: Project) -> dict[str, str]:
-    """Fields of what a goal may miss: distances that joints cover at the velocity limits of theirs or their motors."""
+    """Goal tolerances: distances that joints cover at the velocity limits of the joints or their motors."""
     arm, ends = project.arm, LimitCheck(project.arm).ends
     limits = ends["qd"][1].copy()
     if arm.transmission is None:
@@ -234,24 +236,25 @@ def _constraints(project: Project) -> dict[str, str]:
 
 
 def _least_inertia(project: Project) -> Array:
-    """Least inertia that each motor moves, link side: its rotor, and where a joint is rigid the links.
+    """Least inertia that each motor moves, link side: its rotor, and for a rigid joint the links.
 
-    Of the links, what a joint accelerates while all other rigid joints are free, 1 / (M⁻¹)ᵢᵢ, at its least over
-    configurations: gains for it leave a margin for coupled joints, which together may be lighter than each alone.
+    The link inertia is the inertia at a joint with all other rigid joints free, 1 / (M⁻¹)ᵢᵢ, minimised over
+    configurations. Gains for it leave a margin for coupled joints, which together may have a lower inertia than each
+    alone.
     """
     side, rigid = project.side, np.flatnonzero(project.side.rigid)
     inertia = np.array(side.rotor_inertia, dtype=float)
     if len(rigid):
         q = np.random.default_rng(0).uniform(-np.pi, np.pi, (_SAMPLES, project.robot.n))
         M = project.arm.dynamics.mass_matrix(q)[:, rigid[:, np.newaxis], rigid] + np.diag(inertia[rigid])
-        # Joints that move no mass have none.
+        # Joints without moved mass have no inertia.
         tiny = 1e-9 * np.trace(M, axis1=1, axis2=2)[:, np.newaxis, np.newaxis] * np.eye(len(rigid))
         inertia[rigid] = np.min(1 / np.diagonal(np.linalg.inv(M + tiny), axis1=1, axis2=2), axis=0)
     return inertia[side.motor_joint]
 
 
 def _description(project: Project, file: str) -> str:
-    """URDF of the joints, then of the motors without a joint of their own, on the simulated robot if there is one."""
+    """URDF text: joints, then motors without a joint of their own; on the simulated robot if available."""
     parts, motors = _parts(project)
     types = [joint.type for joint in project.robot.independent_joints]
     kinds = dict(zip(motors, (types[joint] for joint in project.side.motor_joint), strict=True))
@@ -271,10 +274,10 @@ def _description(project: Project, file: str) -> str:
             commands, states = commands + states, states + commands
         interfaces += [
             f"    <joint name={_attribute(name)}>",
-            *(f'      <command_interface name="{each}"/>' for each in commands),
+            *(f'      <command_interface name="{interface}"/>' for interface in commands),
             *(
-                f'      <state_interface name="{each}"><param name="initial_value">0.0</param></state_interface>'
-                for each in states
+                f'      <state_interface name="{interface}"><param name="initial_value">0.0</param></state_interface>'
+                for interface in states
             ),
             "    </joint>",
         ]
@@ -296,7 +299,7 @@ def _attribute(name: str) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A name as a quoted scalar of YAML in ASCII. That of JSON has surrogate pairs, which YAML refuses."""
+    """Quoted YAML scalar of a name, in ASCII. JSON strings have surrogate pairs, which YAML refuses."""
     plain_ones = {*range(32, 127)} - {ord(x) for x in '"\\'}
     return '"' + "".join(x if ord(x) in plain_ones else f"\\U{ord(x):08x}" for x in name) + '"'
 

@@ -16,10 +16,10 @@ _IN_XML = ((" ", "\ud7ff"), ("\ue000", "\ufffd"), ("\U00010000", "\U0010ffff"))
 def ros_package(
     name: str, description: str, notice: str, depends: Sequence[str], build: str, launched: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Texts of package.xml and CMakeLists.txt.
+    """Text of package.xml and CMakeLists.txt.
 
     Args:
-        description: in XML.
+        description: description in XML.
         notice: comment at the head of the build file.
         depends: packages to build and run with.
         build: end of the build file.
@@ -28,14 +28,14 @@ def ros_package(
     needed = [f"  <depend>{x}</depend>" for x in depends] + [f"  <exec_depend>{x}</exec_depend>" for x in launched]
     packages = [f"find_package({_CMAKE_NAMES.get(x, x)} REQUIRED)" for x in ("ament_cmake", *depends)]
     version = ".".join(__version__.split(".")[:3])  # a ROS package has three numbers
-    given = {"package": name, "version": version, "description": description, "notice": notice}
-    given |= {"needed": "\n".join(needed), "packages": "\n".join(packages)}
-    texts = [filled(template(file), **given) for file in ("package.xml.in", "ros_package.cmake.in")]
+    values = {"package": name, "version": version, "description": description, "notice": notice}
+    values |= {"needed": "\n".join(needed), "packages": "\n".join(packages)}
+    texts = [filled(template(file), **values) for file in ("package.xml.in", "ros_package.cmake.in")]
     return {"package.xml": texts[0], "CMakeLists.txt": texts[1] + build}
 
 
 def refused_names(robot: Robot) -> str | None:
-    """Reason why XML cannot contain a name of a robot, not even escaped; None if it can."""
+    """Reason why XML cannot contain a name of the robot, even escaped; None if it can."""
     for name in (robot.name, *robot.joint_names):
         if not all(x in "\t\n\r" or any(low <= x <= high for low, high in _IN_XML) for x in name):
             return f"XML cannot have the name {name!r}: rename it without such characters"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stored values that test exported code: states, results of the programs over arrays, and those of a control loop."""
+"""Stored values for tests of exported code: states, program results over arrays, and values of a control loop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .project import Project
 TOLERANCE = 1e-11
 """Allowed error relative to 1 + the largest entry of an output in a state."""
 
-# Angles in one of the states, beyond the 2^20 rad from which the argument reduction of sines differs.
+# Large angles of a state, beyond the 2^20 rad at which the argument reduction of sines changes.
 _FAR_TURN = 1e7
 
 
@@ -32,10 +32,10 @@ Values = Mapping[str, Array]
 
 @dataclass(frozen=True)
 class StoredValues:
-    """States, and results of the programs for them.
+    """States, and results of the programs.
 
     Attributes:
-        inputs: inputs of all functions by name, each (states, size); those that are results of other functions, too.
+        inputs: inputs of all functions by name, each (states, size), including results of other functions.
         outputs: results by function and name, each (states, size); matrices in row-major order.
     """
 
@@ -53,7 +53,7 @@ class StoredValues:
         return np.asarray(TOLERANCE * (1.0 + largest))
 
     def named(self, functions: Mapping[str, Function]) -> tuple[dict[str, Array], dict[str, dict[str, str]]]:
-        """All arrays of some functions by unique names, and these names by function and vector."""
+        """All arrays of functions by unique name, and the names by function and vector."""
         arrays: dict[str, Array] = {}
         names: dict[str, dict[str, str]] = {}
         for key, function in functions.items():
@@ -69,7 +69,7 @@ class StoredValues:
 
 
 def stored_values(project: Project, states: int = 10) -> StoredValues:
-    """States, always the same for a robot, with the results of all functions of a project.
+    """Reproducible states of a robot, with the results of all functions of a project.
 
     Args:
         project: the functions.
@@ -87,21 +87,21 @@ def stored_values(project: Project, states: int = 10) -> StoredValues:
         inputs |= efforts[links]
         inputs |= _commands(project.side, [x["tau"] for x in efforts.values()])
         inputs |= _motor_states(project.side, inputs) | _drives(project.side, states)
-        # Of functions whose results others take.
+        # Functions with results that other functions take.
         for name in ("motors", "spring_efforts", "spring_loads"):
             inputs |= program_results(project, name, inputs) if name in project.functions else {}
         inputs |= _motors_before(project.side, inputs[MOTOR_NAMES[0]])
     outputs: dict[str, Values] = {}
     for key, function in project.functions.items():
-        found: dict[str, Array] = {}
+        results: dict[str, Array] = {}
         for name in function.keys if isinstance(function, Steps) else (key,):
-            found |= program_results(project, name, {**inputs, **found})
-        outputs[key] = {name: found[name] for name in function.outputs}
+            results |= program_results(project, name, {**inputs, **results})
+        outputs[key] = {name: results[name] for name in function.outputs}
     return StoredValues(inputs, outputs)
 
 
 def _states(project: Project, count: int) -> dict[str, Array]:
-    """Random states with few digits; the first one is zero, and the last one has large angles."""
+    """Random states with few digits; the first state is zero, and the last state has large angles."""
     robot = project.robot
     random = np.random.default_rng(2021)
     inputs = {name: random.uniform(-np.pi, np.pi, (count, robot.n)) for name in STATE_NAMES}
@@ -116,7 +116,7 @@ def _states(project: Project, count: int) -> dict[str, Array]:
 
 
 def _payloads(random: np.random.Generator, count: int, tools: int) -> Array:
-    """Inertial parameters of four particles at each tool: with others a mass matrix may be singular."""
+    """Inertial parameters of four particles at each tool, since others may make a mass matrix singular."""
     masses, places = random.uniform(0.1, 1, (count, tools, 4)), random.uniform(-0.3, 0.3, (count, tools, 4, 3))
     second = np.einsum("...k,...ki,...kj", masses, places, places)
     inertia = np.trace(second, axis1=-2, axis2=-1)[..., np.newaxis, np.newaxis] * np.eye(3) - second
@@ -127,22 +127,23 @@ def _payloads(random: np.random.Generator, count: int, tools: int) -> Array:
 
 
 def _may_turn_far(project: Project, joint: int) -> bool:
-    """Whether large angles of a joint have no rounding error.
+    """True if large angles of a joint have no rounding error.
 
-    They do if a constant is added, if the angle is multiplied by the length of an axis that is 1 up to rounding, or if
-    the axis is off the origin of the joint, where the exponential has the difference of the angle and its sine.
+    Rounding errors arise if a constant is added, or if the angle is multiplied by an axis length of 1 up to rounding.
+    They also arise if the axis is off the origin of the joint: the exponential then contains the difference of the
+    angle and its sine.
     """
     moving = project.robot.independent_joints[joint]
     exact = moving.type == "revolute" and np.count_nonzero(moving.screw) == 1
     taken = [angle for program in project.programs.values() for angle in program.angles if angle.position == joint]
-    # The joint sides of a transmission are sums of the angles of its motors, which would be rounded.
+    # The joint sides of a transmission are sums of motor angles, which would be rounded.
     exact = exact and not ({"spring_efforts", "spring_loads"} & set(project.functions) and project.robot.transmission)
     return exact and all(angle.scale == 1 and not angle.shift for angle in taken)
 
 
 def program_results(project: Project, function: str, inputs: Values) -> dict[str, Array]:
-    """Results (states, size) of a program by name, by its operations over arrays."""
-    # Efforts of the links are inputs of functions of the motors, also where they are no function of the project.
+    """Results (states, size) of a program by name, from its operations over arrays."""
+    # Link efforts are inputs of motor functions, even if the project lacks their function.
     program = project.programs.get(function) or traced(project.robot, project.side, function)
     entries = [column for name in program.inputs for column in inputs[name].T]
     with np.errstate(all="ignore"):
@@ -154,7 +155,7 @@ def program_results(project: Project, function: str, inputs: Values) -> dict[str
 
 
 def _commands(side: MotorSide, efforts: Sequence[Array]) -> dict[str, Array]:
-    """Stiffness within the range of each spring under all efforts, deflections, and steps; with few digits."""
+    """Stiffness within each spring's range under all efforts, deflections, and steps; with few digits."""
     random = np.random.default_rng(2022)
     shape = efforts[0].shape
     stiffness = {name: random.uniform(-1.0, 1.0, shape) for name in STIFFNESS_NAMES}
@@ -180,7 +181,7 @@ def _commands(side: MotorSide, efforts: Sequence[Array]) -> dict[str, Array]:
 
 
 def _motors_before(side: MotorSide, position: Array) -> dict[str, Array]:
-    """Motor positions before a step: within presliding, or far beyond its distance."""
+    """Motor positions before a step: within the presliding distance, or far beyond."""
     random = np.random.default_rng(2026)
     distance = np.array([side.actuators[joint].friction.presliding_distance for joint in side.motor_joint])
     ways = random.uniform(-2.0, 2.0, position.shape) * np.fmax(distance, 0.1)
@@ -188,7 +189,7 @@ def _motors_before(side: MotorSide, position: Array) -> dict[str, Array]:
 
 
 def _motor_states(side: MotorSide, inputs: Values) -> dict[str, Array]:
-    """Motors that move with the links under moderate efforts of the springs, and motor efforts, with few digits."""
+    """Motor motion with the links under moderate spring efforts, and motor efforts, with few digits."""
     random, q = np.random.default_rng(2023), inputs["q"]
     delta, _ = side.deflections([Jet([*x]) for x in np.moveaxis(random.uniform(-5.0, 5.0, (3, *q.shape)), -1, 0)])
     theta, rates = (
@@ -201,7 +202,7 @@ def _motor_states(side: MotorSide, inputs: Values) -> dict[str, Array]:
 
 
 def _drives(side: MotorSide, count: int) -> dict[str, Array]:
-    """Numbers of drives, and shares of the efforts that the robot adds; motors where no function computes them."""
+    """Drive numbers, and shares of the efforts that the robot adds; motors if no function computes them."""
     random = np.random.default_rng(2025)
     shape = count, len(side.motor_joint)
     numbers = {name: np.round(random.uniform(-20.0, 20.0, shape), 4) for name in (*MOTOR_NAMES, *DRIVE_NAMES)}

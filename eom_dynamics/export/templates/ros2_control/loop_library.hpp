@@ -30,9 +30,9 @@ namespace eom {
 
 namespace detail {
 
-/// The code of a library's file as it is now: of a path that is loaded already, dlopen() would return the code of before.
+/// Code of a library file in its present state; for a known path, dlopen() would return the earlier code.
 ///
-/// It runs in a copy in memory, so that the file may be written again. Throws std::runtime_error with the reason.
+/// The code runs in a copy in memory, so that the file may be overwritten. Throws std::runtime_error with the reason.
 inline std::shared_ptr<void> load_copy(const std::string &path)
 {
     std::ifstream file(path, std::ios::binary);
@@ -47,7 +47,7 @@ inline std::shared_ptr<void> load_copy(const std::string &path)
     if (content.size() < header.e_shoff + std::uint64_t{header.e_shnum} * header.e_shentsize)
         throw std::runtime_error("is truncated");
 
-    // Open while the code is loaded, which is known by this number.
+    // Open while the code is loaded: this number identifies the code.
     const std::shared_ptr<const int> memory(new int(memfd_create("eom_robot", MFD_CLOEXEC)), [](const int *number) {
         close(*number);
         delete number;
@@ -67,9 +67,9 @@ inline std::shared_ptr<void> load_copy(const std::string &path)
 
 } // namespace detail
 
-/// The robot of a library, which stays loaded while there is the robot.
+/// Robot of a library; the library stays loaded while the robot exists.
 ///
-/// Throws std::runtime_error unless the library is a complete library of this ABI and, if one is given, with this fingerprint.
+/// Throws std::runtime_error unless the library is complete, of this ABI and, unless empty, of this fingerprint.
 inline std::shared_ptr<const RobotTable> load_table(const std::string &path, const std::string &fingerprint)
 {
     const auto refused = [&path](const std::string &why) {
@@ -107,7 +107,7 @@ inline std::string last_line(const std::filesystem::path &path)
     return last;
 }
 
-/// A temporary folder, which is removed with what is in it.
+/// Temporary folder, removed with its contents.
 struct Scratch {
     Scratch()
     {
@@ -129,7 +129,7 @@ struct Scratch {
 
 } // namespace detail
 
-/// The last line that a command prints, which takes at most a time, s, and is interrupted then, with its children.
+/// Last line printed by a command; after a timeout, s, the command is interrupted, with its children.
 ///
 /// Throws std::runtime_error with the last line of its errors if it fails.
 inline std::string last_line_of(const std::vector<std::string> &command, double timeout)
@@ -164,10 +164,10 @@ inline std::string last_line_of(const std::vector<std::string> &command, double 
     return detail::last_line(output);
 }
 
-/// The robot of a library that a command compiles, or takes from its cache.
+/// Robot of a library that a command compiles or takes from its cache.
 ///
 /// The command gets the robot, a name or a file, or if it is empty a file with the description, and prints the path of
-/// the library. Throws std::runtime_error, with what to do.
+/// the library. Throws std::runtime_error with a remedy.
 inline std::shared_ptr<const RobotTable> compiled_table(std::vector<std::string> command, const std::string &robot,
                                                         const std::string &description, double timeout)
 {
@@ -190,14 +190,14 @@ inline std::shared_ptr<const RobotTable> compiled_table(std::vector<std::string>
     return load_table(path, "");
 }
 
-/// Where the code of a robot is from: parameters of the controller, and of the simulated robot.
+/// Source of a robot's code: parameters of the controller and of the simulated robot.
 struct RobotSource {
     std::string kernel, fingerprint, robot_file;
     std::vector<std::string> command = {"eom_dynamics", "codegen", "--language", "loop"};
     double compile_timeout = 120;
 };
 
-/// The robot of a library, or if there is none the one that is compiled; throws std::runtime_error, with what to do.
+/// Robot of a library, or without a library of compiled code; throws std::runtime_error with a remedy.
 inline std::shared_ptr<const RobotTable> loaded_robot(const RobotSource &from, const std::string &description)
 {
     if (std::strcmp(eom_loop_digest(), EOM_LOOP_DIGEST) != 0)
