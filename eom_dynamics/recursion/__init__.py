@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recursions in O(n), with time derivatives of any order: inverse dynamics, and the kinematics of a frame."""
+"""Recursions in O(n) with time derivatives of any order: inverse dynamics, and the kinematics of a frame."""
 
 from .forward_dynamics import forward_dynamics
 from .links import Link, LinkTree, link_tree

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mass matrix and Coriolis matrix of a robot on a moving base, in O(n d) for a tree of depth d: composite bodies.
+"""Composite-body algorithms: mass matrix and Coriolis matrix on a moving base, in O(n d) for a tree of depth d.
 
 With nu = (V0, qd), the body-fixed twist of the base and the joint rates, the inertial velocity of a mass point is
 J_r nu. Summed over all points,
 
     M = sum of J_r' J_r dm,    C = sum of J_r' dJ_r/dt dm,
 
-so that C nu are the Coriolis and centrifugal efforts, C is linear in nu, and dM/dt - 2 C is skew-symmetric. With joint
-variables alone, C is the matrix of Christoffel symbols. For column j only the points beyond joint j count: they are a
-composite body, known by its mass m, its first moment h and second moment Z in the frame of link j, and because the
-joints beyond change it, by their rates there:
+so that C nu are the Coriolis and centrifugal efforts, C is linear in nu, and dM/dt - 2 C is skew-symmetric. For joint
+variables only, C is the matrix of Christoffel symbols. Column j depends only on the points beyond joint j. They are a
+composite body with mass m, first moment h and second moment Z in the frame of link j. The joints beyond change the
+body, so that the rates of the moments are also needed:
 
     h = sum of r dm,    Z = sum of r r' dm,    dh/dt,    Y = sum of r (dr/dt)' dm.
 
-The mass matrix so computed is the composite-rigid-body algorithm of R. Featherstone, "Rigid Body Dynamics Algorithms"
-(2008), table 6.2; the Coriolis matrix is that of S. Echeandia and P. M. Wensing, "Numerical methods to compute the
+For the mass matrix this is the composite-rigid-body algorithm of R. Featherstone, "Rigid Body Dynamics Algorithms"
+(2008), table 6.2. The Coriolis matrix is due to S. Echeandia and P. M. Wensing, "Numerical methods to compute the
 Coriolis matrix and Christoffel symbols for rigid-body systems", ASME J. Comput. Nonlinear Dyn. 16 (2021). Scalars may
 be of any type, as in :mod:`.newton_euler`.
 """
@@ -29,11 +29,11 @@ from .links import Link, LinkTree, Moments
 from .scalars import Matrix, Numbers, Scalar, cross, plus, product, shifted_sincos, transposed, transposed_product
 
 BASE = 6
-"""Rows of the twist of the base, which come first."""
+"""Leading rows, of the base twist."""
 
 
 def of_joints(matrix: Matrix) -> Matrix:
-    """The rows and columns of the joint variables."""
+    """Rows and columns of the joint variables."""
     return [row[BASE:] for row in matrix[BASE:]]
 
 
@@ -86,7 +86,7 @@ def composite_coriolis_matrix(tree: LinkTree, q: Sequence[Scalar], qd: Sequence[
     """Coriolis matrix (6 + n rows and columns) of the base twist and the joint rates.
 
     Args:
-        w: angular velocity (3) of the base in its frame. C does not depend on its linear velocity.
+        w: angular velocity (3) of the base in its frame. C does not depend on the base's linear velocity.
     """
     steps = [Step.of(link, q, qd) for link in tree.links]
     turning: list[Numbers] = []
@@ -124,7 +124,7 @@ def composite_coriolis_matrix(tree: LinkTree, q: Sequence[Scalar], qd: Sequence[
 
 @dataclass
 class Composite:
-    """Composite body: a link (the base is the last one) with all links beyond it, in its frame.
+    """Composite body: a link (the base is the last) with all links beyond it, in its frame.
 
     Attributes:
         mass: m.
@@ -141,7 +141,7 @@ class Composite:
 
     @classmethod
     def of(cls, body: Link | Moments) -> Composite:
-        """Return a body alone."""
+        """Composite body of a single body."""
         h, Z = body.first_moment.tolist(), body.second_moment.tolist()
         return cls(body.mass, h, Z, [0.0] * 3, [[0.0] * 3 for _ in range(3)])
 
@@ -153,9 +153,9 @@ class Composite:
         return [*moment, *plus([self.mass * x for x in v], cross(w, self.h))]
 
     def force_of_rates(self, w: Sequence[Scalar], v: Sequence[Scalar], turning: Numbers) -> Numbers:
-        """Moment and force for a constant twist (w, v) of a frame that turns.
+        """Moment and force for a constant twist (w, v) of a rotating frame.
 
-        The points accelerate by turning x (v + w x r) + w x dr/dt.
+        The acceleration of the points is turning x (v + w x r) + w x dr/dt.
         """
         steady = cross(turning, v)
         swept = cross(product(self.Z, turning), w)  # sum of r x (turning x (w x r))
@@ -166,7 +166,7 @@ class Composite:
         return [*moment, *plus(inner, cross(w, self.dh))]
 
     def transposed_rates(self, moment: Sequence[Scalar], force: Sequence[Scalar], turning: Numbers) -> Numbers:
-        """The transpose of the matrix of :meth:`force_of_rates` times a vector."""
+        """Transpose of the matrix of :meth:`force_of_rates` times a vector."""
         swept = cross(moment, product(self.Z, turning))
         trace = self.Y[0][0] + self.Y[1][1] + self.Y[2][2]
         changed = [trace * x - y for x, y in zip(moment, product(self.Y, moment), strict=True)]
@@ -178,12 +178,12 @@ class Composite:
 
 @dataclass(frozen=True)
 class Step:
-    """Transform from a link's parent to the link: a constant one, then the joint's along and about z.
+    """Transform from a link's parent to the link: a constant transform, then the joint motion along and about z.
 
     Attributes:
         rotation: constant rotation (3 x 3); translation: (3), in the parent's frame.
-        sine, cosine: of the angle of the joint; None if it does not turn.
-        shift: along z, m.
+        sine, cosine: sine and cosine of the joint angle; None for a prismatic joint.
+        shift: displacement along z, m.
         turn_rate, shift_rate: rates of angle and shift.
     """
 
@@ -197,7 +197,7 @@ class Step:
 
     @classmethod
     def of(cls, link: Link, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Step:
-        """Return the step to a link at joint variables q with rates qd."""
+        """Step to a link at joint variables q with rates qd."""
         x, rate = link.displacement([q, qd])
         sine, cosine = shifted_sincos(x, link.angle) if link.turns else (None, None)
         return cls(
@@ -245,7 +245,7 @@ class Step:
 
 
 def composites(tree: LinkTree, steps: Sequence[Step], *, rates: bool) -> list[Composite]:
-    """The composite bodies of all links; the last one is that of the base."""
+    """Composite bodies of all links; the last is the composite body of the base."""
     bodies = [*map(Composite.of, tree.links), Composite.of(tree.base)]
     for i in reversed(range(len(tree.links))):
         at = tree.links[i].parent
@@ -255,9 +255,9 @@ def composites(tree: LinkTree, steps: Sequence[Step], *, rates: bool) -> list[Co
 
 
 def _moved_out(body: Composite, step: Step, *, rates: bool) -> Composite:
-    """A composite body in the frame of the parent of its link."""
+    """Composite body in the frame of its link's parent."""
     m, d = body.mass, step.shift
-    # Along z by the joint, then turned with the link, then by the constant translation.
+    # Shift along z by the joint, rotate with the link, then shift by the constant translation.
     h = [body.h[0], body.h[1], body.h[2] + m * d]
     Z = _symmetric(_sum(body.Z, _shifted(body.h, [0.0, 0.0, d], m)))
     dh, Y = body.dh, body.Y
@@ -299,5 +299,5 @@ def _sum(a: Matrix, b: Matrix) -> Matrix:
 
 
 def _symmetric(matrix: Matrix) -> Matrix:
-    """The matrix with its upper half in both, so that equal entries are the same expression."""
+    """Matrix with its upper half in both halves, so that equal entries are the same expression."""
     return [[matrix[min(i, j)][max(i, j)] for j in range(3)] for i in range(3)]

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Partial derivatives of inverse dynamics with respect to q, qd and qdd, in O(n d) for a tree of depth d.
 
-Let link k move by a unit of its joint, and all that is beyond it with it. Seen from link k nothing changes but its own
-motion, and with it the accelerations of the points r of the composite body that it carries:
+Let link k, with all links beyond it, move by a unit of its joint. In the frame of link k only the motion of the link
+changes, and with it the accelerations of the points r of its composite body:
 
     dp + b x r + 2 w x (dw x r) + 2 dw x dr/dt.
 
-Here w is its angular velocity, p the acceleration of its origin, dr/dt the velocity of a point in its frame, and U as
-in :mod:`.newton_euler`. Moving along the axis z by a pitch h adds h U z to p; turning about it turns the motion of the
-parent in the frame of the link, so that, with b = d(dw/dt) + dw x w,
+Here w is the angular velocity of the link, p the acceleration of its origin, dr/dt the velocity of a point in its
+frame, and U as in :mod:`.newton_euler`. Translation along the axis z by a pitch h adds h U z to p. Rotation about z
+rotates the parent's motion in the frame of the link, so that, with b = d(dw/dt) + dw x w,
 
     dw = w x z,    dp = p x z + h U z,    b = -U' z.
 
-The wrench of these accelerations gives the change of the efforts of all joints: of those beyond k in this way; those
-before k also see the wrench F of link k and beyond turn with it, by the screw of the joint times F. With respect to qd
-the derivative is 2 C with the Coriolis matrix of Christoffel symbols, to qdd it is M. The composite bodies, and the two
-vectors carried inward, are those of :mod:`.composite`.
+The wrench of these accelerations gives the change of all joint efforts. For joints before k there is a second term: the
+wrench F of link k and beyond rotates with the link, by the joint screw times F. The derivative with respect to qd is 2
+C with the Coriolis matrix of Christoffel symbols; with respect to qdd it is M. The composite bodies, and the two
+vectors carried inward, are as in :mod:`.composite`.
 
-The derivation is that of S. Singh, R. P. Russell and P. M. Wensing, "Efficient analytical derivatives of rigid-body
-dynamics using spatial vector algebra", IEEE Robot. Autom. Lett. 7 (2022), for points rather than spatial vectors, in
-which the velocity of the origin does not occur.
+The derivation follows S. Singh, R. P. Russell and P. M. Wensing, "Efficient analytical derivatives of rigid-body
+dynamics using spatial vector algebra", IEEE Robot. Autom. Lett. 7 (2022), with points instead of spatial vectors, so
+that the velocity of the origin does not occur.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def effort_by_position(
     """Partial derivatives of the joint efforts with respect to q: row i is the gradient of effort i.
 
     Args:
-        wrench: that the robot exerts at its tools, as in :func:`.newton_euler.inverse_dynamics`.
+        wrench: wrenches that the robot exerts at its tools, as in :func:`.newton_euler.inverse_dynamics`.
     """
     done = outward_and_inward_pass(tree, [q, qd, qdd], [wrench] if len(wrench) else (), fixed_base(tree, 1))
     steps = [Step.of(link, q, qd) for link in tree.links]
@@ -92,7 +92,7 @@ class _Change:
         return cls([wy, -wx, 0.0], plus(dp, [py, -px, 0.0]), [-U.zx[0], -U.zy[0], xx + yy])
 
     def effort(self, momentum: Numbers, transposed: Numbers) -> Scalar:
-        """Change of the effort of a joint further out, whose two vectors were carried to this link."""
+        """Change of the effort of a joint further out, from its two vectors carried to this link."""
         return dot(momentum, [*self.b, *self.dp]) + 2.0 * dot(transposed[:3], self.dw)
 
 

@@ -2,12 +2,12 @@
 """Joint accelerations in O(n): the articulated-body algorithm.
 
 R. Featherstone, "Rigid Body Dynamics Algorithms" (2008), table 7.1. Spatial vectors have the angular part first and are
-about the origin of the link's frame; the articulated inertia of a link and of what it carries,
+about the origin of the link's frame. The articulated inertia of a link with its descendants,
 
     I = [A  B; B'  M],    force = I acceleration + p,
 
-goes from the tips to the base, and the accelerations back. Scalars may be of any type with + - * and the reciprocal
-1 / x, as in :mod:`.newton_euler`.
+is computed from the tips to the base, and the accelerations from the base to the tips. Scalars may be of any type with
++ - * and the reciprocal 1 / x, as in :mod:`.newton_euler`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .links import Link, LinkTree, Moments
 from .passive_efforts import passive_efforts
 from .scalars import Matrix, Numbers, Scalar, cross, dot, minus, plus, product, shifted_sincos, transposed_product
 
-# For the size of the entries of M.
+# Number of configurations to estimate the size of the entries of M.
 _CONFIGURATIONS = 4
 
 Spatial: TypeAlias = list[Scalar]
@@ -44,11 +44,11 @@ def forward_dynamics(
     """Joint accelerations under joint efforts.
 
     Args:
-        tree: links of a robot whose joints are independent: each has a variable of its own.
+        tree: links of a robot with independent joints: each has its own variable.
         q, qd, tau: one scalar for each joint variable.
         wrench: W, the wrenches that the robot exerts on its surroundings at its tools; six scalars for each tool,
-            moment first, in the tool's frame. Omitted ones are zero.
-        added_inertia: added to the diagonal of the mass matrix; one scalar for each joint variable, or none.
+            moment first, in the tool's frame. Omitted wrenches are zero.
+        added_inertia: inertia added to the diagonal of the mass matrix; one scalar for each joint variable, or none.
 
     Returns:
         qdd: one scalar for each joint variable.
@@ -72,7 +72,7 @@ def forward_dynamics_on_base(
 ) -> list[Scalar]:
     """Rate of nu = (V0, qd) under a wrench on the base and joint efforts.
 
-    The base is a body like the others, with the articulated inertia of the whole robot, which is positive definite.
+    The base is an additional body, with the positive definite articulated inertia of the whole robot.
 
     Args:
         tree, q, wrench: as for :func:`forward_dynamics`.
@@ -91,7 +91,7 @@ def forward_dynamics_on_base(
 def _bodies(
     tree: LinkTree, q: Sequence[Scalar], qd: Sequence[Scalar], wrench: Sequence[Scalar], base: _Body | None
 ) -> list[_Body]:
-    """The moving links; no base is one at rest."""
+    """Moving links; ``base`` None stands for a base at rest."""
     bodies: list[_Body] = []
     for link in tree.links:
         parent = bodies[link.parent] if link.parent >= 0 else base
@@ -113,7 +113,7 @@ def _articulate(
     added_inertia: Sequence[Scalar],
     base: _Body | None,
 ) -> None:
-    """From the tips to the base, add to each link what it carries."""
+    """Articulated inertias of all links, from the tips to the base."""
     friction, passive = tree.joint_friction([qd]), passive_efforts(tree.passive, tree.n, [q])
     scales = _largest_inertias(tree)
     for i in reversed(range(len(tree.links))):
@@ -137,7 +137,7 @@ def _articulate(
 
 
 def _largest_inertias(tree: LinkTree) -> list[float]:
-    """For each link the diagonal entry of M in configurations without symmetry, the largest one."""
+    """Largest diagonal entry of M of each link over configurations without symmetry."""
     largest = [0.0] * len(tree.links)
     for k in range(_CONFIGURATIONS):
         inertias = composite_inertias(tree, [cos(1.0 + 2.4 * i + 0.7 * k * (i + 1)) for i in range(tree.n)])
@@ -160,7 +160,7 @@ def _accelerations(tree: LinkTree, bodies: list[_Body], base: Spatial) -> list[S
 
 @dataclass
 class _Body:
-    """A link: rotation R to its parent's frame and position r there, velocity, and what its passes compute."""
+    """Link: rotation R to the parent's frame and position r there, velocity, and results of the passes."""
 
     R: Matrix
     r: Numbers
@@ -190,7 +190,7 @@ def _moving(link: Link, q: Scalar, qd: Scalar, parent: _Body | None) -> _Body:
 
 
 def _with_momentum(body: _Body) -> _Body:
-    """The body with the force p that keeps its velocity, due to the momentum that turns with it."""
+    """Body with the force p at constant velocity, due to the rotating momentum."""
     momentum, w = product(body.inertia, body.velocity), body.velocity[:3]
     moment, force = momentum[:3], momentum[3:]
     body.p = [*plus(cross(w, moment), cross(body.velocity[3:], force)), *cross(w, force)]
@@ -209,13 +209,13 @@ def _axis(link: Link) -> list[float]:
 
 
 def _motion_in(body: _Body, v: Spatial) -> Spatial:
-    """Velocity or acceleration of the parent at the origin of the link, in its frame."""
+    """Velocity or acceleration of the parent at the link's origin, in the link's frame."""
     moved = plus(v[3:], cross(v[:3], body.r))
     return [*transposed_product(body.R, v[:3]), *transposed_product(body.R, moved)]
 
 
 def _force_out(R: Matrix, r: Numbers, f: Sequence[Scalar]) -> Spatial:
-    """Moment and force of a frame at a pose in another one, in that one and about its origin."""
+    """Moment and force of a frame at a pose, in the reference frame and about its origin."""
     moment, force = product(R, f[:3]), product(R, f[3:])
     return [*plus(moment, cross(r, force)), *force]
 
@@ -224,5 +224,5 @@ def _inertia_out(body: _Body, inertia: list[Spatial]) -> list[Spatial]:
     """X' I X, with the motion of the parent at the link X: columns of I X, then rows."""
     columns = [_force_out(body.R, body.r, column) for column in inertia]  # symmetric: rows are columns
     rows = [_force_out(body.R, body.r, [column[i] for column in columns]) for i in range(6)]
-    # Rounding and the traced expressions are the same on both sides of the diagonal.
+    # Rounding and traced expressions are the same on both sides of the diagonal.
     return [[rows[min(i, j)][max(i, j)] for j in range(6)] for i in range(6)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inverse of a mass matrix: by its factors for scalars of any type, and by Cholesky factorisation for numbers.
+"""Inverse mass matrix: by factors for scalars of any type, and by Cholesky factorisation for numbers.
 
 The factors M = L' D L, from the tips of a tree to its base, keep the zeros between branches: R. Featherstone,
 "Efficient factorization of the joint-space inertia matrix for branched kinematic trees", Int. J. Robot. Res. 24 (2005).
@@ -16,24 +16,23 @@ from ..arrays import Array
 from ..exceptions import RobotDescriptionError
 from .scalars import Matrix, Numbers, Scalar
 
-# Rounding error of a pivot, in units of the diagonal entry of M that it is left of, per row. Real arms are 1e6 times
-# above.
+# Rounding error of a pivot, relative to its diagonal entry of M, per row. Pivots of real arms are 1e6 times larger.
 ROUNDING = 64 * float(np.finfo(float).eps)
 
 
 def reciprocal_pivot(pivot: Scalar, scale: Scalar, size: int) -> Scalar:
-    """Return 1 / pivot, of a mass matrix or an articulated inertia; NaN where it is zero but for rounding.
+    """Reciprocal of a pivot of a mass matrix or articulated inertia; NaN for a pivot that is zero up to rounding.
 
     Args:
-        pivot: what elimination leaves of a diagonal entry of M.
-        scale: that entry, or its magnitude.
+        pivot: diagonal entry of M after elimination.
+        scale: diagonal entry of M, or its magnitude.
         size: number of rows of M.
 
     Raises:
-        RobotDescriptionError: the pivot is a number that is zero: a joint moves no mass in any configuration.
+        RobotDescriptionError: the pivot is zero as a number: a joint moves no mass in any configuration.
     """
     if hasattr(pivot, "select"):
-        # In some configurations alone, so that the numbers decide.
+        # Zero in some configurations only: decide by the numbers.
         return (pivot - (ROUNDING * size) * scale).select(1.0 / pivot, float("nan"))
     if isinstance(pivot, float) and pivot == 0.0:
         raise RobotDescriptionError(
@@ -84,7 +83,7 @@ def solver(M: Matrix) -> Callable[[Sequence[Scalar]], Numbers]:
 
 
 def _factors(M: Matrix) -> tuple[Matrix, Numbers]:
-    """L, unit lower triangular, and the reciprocals of the diagonal of D."""
+    """Unit lower triangular L, and the reciprocals of the diagonal of D."""
     n = len(M)
     rest = [list(row) for row in M]
     L: Matrix = [[0.0] * n for _ in range(n)]
@@ -105,8 +104,8 @@ def solve_mass_matrix(robot: str, inertia: Array, efforts: Array) -> Array:
         robot: name of the robot, for the error message.
 
     Raises:
-        RobotDescriptionError: the matrix is not positive definite beyond rounding, because a body has an impossible
-            inertia or a chain ends in massless bodies.
+        RobotDescriptionError: the matrix is not positive definite beyond rounding, because a body has a physically
+            inconsistent inertia or a chain ends in massless bodies.
     """
     lower = refuse_singular(robot, inertia)
     right = efforts[..., np.newaxis]
@@ -117,7 +116,7 @@ def refuse_singular(robot: str, inertia: Array, rounding: float = ROUNDING) -> A
     """Cholesky factor (…, k, k) of an inertia matrix; arguments and errors as for :func:`solve_mass_matrix`.
 
     Args:
-        rounding: largest pivot, relative to its diagonal entry and per row, that counts as zero.
+        rounding: largest pivot, relative to its diagonal entry and per row, considered zero.
     """
     size = inertia.shape[-1]
     try:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Joint rates to any order, from the twist of the first tool and its derivatives.
 
-The joint rates x that a twist V requires, with a damping d and a motion u of the null space, are
+The joint rates x for a twist V, with a damping d and a null-space motion u, are
 
     x = u + J' y,    V = J x + d² y,
 
-or, where fewer joints move the tool than the twist has entries, J' (V - J x) = d² (x - u). Both hold at each time, so
-that Leibniz' rule gives their derivatives one after the other: that of order k contains J to order k, and thus x to
-order k - 1, and the unknown of order k always by the same matrix, K = J J' + d² I or K = J' J + d² I. The results are
-therefore derivatives of one motion, damped or not. What is missing to the twist is V - J x.
+or, if fewer joints move the tool than the twist has entries, J' (V - J x) = d² (x - u). Both hold at each time, so that
+Leibniz' rule gives their derivatives in sequence. The derivative of order k contains J to order k, x to order k - 1,
+and the unknown of order k with the same matrix for all orders, K = J J' + d² I or K = J' J + d² I. The results are
+therefore derivatives of the same motion, damped or not. V - J x is the error of the twist.
 
 Scalars may be of any type, as in :mod:`.newton_euler`; the inverse of K is given.
 """
@@ -25,7 +25,7 @@ from .scalars import Matrix, Numbers, Scalar, minus, plus, product, transposed
 
 
 class JointRates(NamedTuple):
-    """Rates qd, qdd, …, (n) each, and the missed parts of V, Vd, …, (6) each."""
+    """Rates qd, qdd, …, (n) each, and the errors of V, Vd, …, (6) each."""
 
     rates: list[Numbers]
     missed: list[Numbers]
@@ -48,13 +48,13 @@ def joint_rates(
     Args:
         q: joint variables (n).
         twists: V, Vd, … (6) each.
-        null_motion: u, ud, … (n) each, as many as twists, in units of ``scales``.
-        inverse: of K, (6 x 6), or (m x m) with m < 6 moving joints.
+        null_motion: u, ud, … (n) for each twist, in units of ``scales``.
+        inverse: inverse of K, (6 x 6), or (m x m) with m < 6 moving joints.
         squared_damping: d².
         reference: as for :func:`.jacobian`.
         moving: indices of the joint variables that move the tool.
-        units: factors (6) of the rows, 0 of those that are free; K is that of rows in these units.
-        scales: units of the joints' rates (n); K is that of columns in these units.
+        units: factors (6) of the rows, 0 for free rows; K has rows in these units.
+        scales: units (n) of the joint rates; K has columns in these units.
     """
     wide = len(moving) >= len(units)
     rates: list[Numbers] = []
@@ -84,7 +84,7 @@ def joint_rates(
 
 
 def _known(matrices: Sequence[Matrix], vectors: Sequence[Numbers]) -> Numbers:
-    """Derivative of the product of a matrix and a vector, without the term of the vector's next one."""
+    """Derivative of the product of a matrix and a vector, without the term of the vector's next derivative."""
     k = len(vectors)
     total: Numbers = [0.0] * len(matrices[0])
     for j in range(1, k + 1):

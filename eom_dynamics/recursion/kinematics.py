@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Poses, twists and Jacobians of a frame, with time derivatives of any order.
 
-The Jacobian in body form has the column J_i of joint i in the frame, that in space form in the base. Their derivatives
-need no others than the twists that they make up, relative to the frame, and to the base:
+The body Jacobian has the column J_i of joint i in the frame; the space Jacobian has it in the base. Their derivatives
+depend only on the twists formed by these columns, relative to the frame, and to the base:
 
     body:   dJ_i/dt = [J_i, sum over j > i of J_j dq_j/dt]
     space:  dJ_i/dt = [sum over j < i of J_j dq_j/dt, J_i]
@@ -36,14 +36,14 @@ from .scalars import (
 )
 
 REPRESENTATIONS = ("body", "space", "world_aligned")
-"""Twist in the moving frame; in the base, about its origin; along the axes of the base, about the moving origin."""
+"""Twist in the moving frame; in the base frame about the base origin; along the base axes about the moving origin."""
 
 SYNONYMS = {"local": "body", "world": "space", "local_world_aligned": "world_aligned"}
-"""Names of these in Pinocchio."""
+"""Pinocchio's names of the representations."""
 
 
 def representation(name: str) -> str:
-    """Return the representation with this name, of REPRESENTATIONS; StateError if unknown."""
+    """Representation with this name, in REPRESENTATIONS; StateError if unknown."""
     known = SYNONYMS.get(name, name) if isinstance(name, str) else name
     choice(known, "reference", (*REPRESENTATIONS, *SYNONYMS))
     return known
@@ -62,10 +62,10 @@ def frame_twist(
 
     Args:
         states: q, qd, qdd, …, at least these two.
-        base: body twist (6) of the base and its time derivatives, as many; without any, the base is fixed.
+        base: body twist (6) of the base and the same number of time derivatives; empty for a fixed base.
 
     Returns:
-        V, Vd, …, one for each state from qd on; angular part first.
+        V, Vd, …, a vector for each state from qd on; angular part first.
     """
     orders = len(states) - 1
     w: Vector = [Jet.constant(0.0, orders) for _ in range(3)]
@@ -95,11 +95,11 @@ def jacobian(
 
     Args:
         states: q, qd, …, at least the first.
-        representation: one of REPRESENTATIONS.
-        point: (3), fixed to the tool, in the place of its origin, m.
+        representation: an entry of REPRESENTATIONS.
+        point: point (3) fixed to the tool, instead of its origin, m.
 
     Returns:
-        J, Jd, …, one for each state: for each joint variable a column of six entries, angular part first.
+        J, Jd, …, a matrix for each state: a column of six entries for each joint variable, angular part first.
     """
     rotation, position, axes = _poses(tree, states[0])
     path = _path(tree)
@@ -122,18 +122,18 @@ def jacobian_on_base(
 ) -> list[list[Numbers]]:
     """Jacobian of the first tool on a moving base, and its time derivatives.
 
-    The columns of the base come first: those of six joints before all others, which do not move relative to the base.
-    The forms in the inertial frame follow from that in body form by d(C y)/dt = C (dy/dt + [V, y]), with the twist V
-    of the tool for the space form and its angular part alone for the world-aligned one.
+    The columns of the base come first, as columns of six joints before all others that do not move relative to the
+    base. The forms in the inertial frame follow from the body form by d(C y)/dt = C (dy/dt + [V, y]). V is the twist of
+    the tool for the space form, and only its angular part for the world-aligned form.
 
     Args:
         tree, states: as for :func:`jacobian`.
-        representation: one of REPRESENTATIONS, with the inertial frame in the place of the base.
-        base: body twist (6) of the base and its time derivatives, one for each of qd, qdd, …; not for the body form.
-        at: rotation and position of the base; not for the body form.
+        representation: an entry of REPRESENTATIONS, with the inertial frame as the base.
+        base: body twist (6) of the base and its time derivatives, for each of qd, qdd, …; unused in the body form.
+        at: rotation and position of the base; unused in the body form.
 
     Returns:
-        J, Jd, …, one for each state: columns of six entries, those of the base twist, then of each joint variable.
+        J, Jd, …, a matrix for each state: columns of six entries, for the base twist, then for each joint variable.
     """
     rotation, position, axes = _poses(tree, states[0])
     path = _path(tree)
@@ -156,7 +156,7 @@ def jacobian_on_base(
 
 
 def _in_fixed_axes(levels: list[list[Numbers]], twists: list[Numbers]) -> list[list[Numbers]]:
-    """For derivatives of columns y in a moving frame, those of C y in its axes at this time."""
+    """Derivatives of C y along the present axes of a moving frame, from derivatives of columns y in this frame."""
     fixed = []
     while levels:
         fixed.append(levels[0])
@@ -171,7 +171,7 @@ def _in_fixed_axes(levels: list[list[Numbers]], twists: list[Numbers]) -> list[l
 
 
 def pose_on_base(tree: LinkTree, q: Sequence[Scalar], at: tuple[Matrix, Numbers]) -> tuple[Matrix, Numbers]:
-    """Rotation and position of the first tool in the inertial frame, for those of the base."""
+    """Rotation and position of the first tool in the inertial frame, from rotation and position of the base."""
     return _composed(at, frame_pose(tree, q))
 
 
@@ -191,7 +191,7 @@ def _turned_out(rotation: Matrix, position: Numbers, twist: Numbers) -> Numbers:
 
 
 def _body_derivatives(columns: list[Numbers], rates: list[Numbers], orders: int) -> list[list[Numbers]]:
-    # Reversed, the sum over j > i is one over those before, and the bracket changes its sign.
+    # In reverse order, the sum over j > i is a sum over earlier joints, and the bracket changes its sign.
     reverse = _space_derivatives(columns[::-1], rates[::-1], orders, sign=-1.0)
     return [level[::-1] for level in reverse]
 
@@ -201,7 +201,7 @@ def _space_derivatives(
 ) -> list[list[Numbers]]:
     levels = [columns]
     for order in range(orders):
-        twists: list[list[Numbers]] = []  # for each joint, the twist of those before, and its derivatives
+        twists: list[list[Numbers]] = []  # for each joint, the twist of earlier joints, and its derivatives
         before = [[0.0] * 6 for _ in range(order + 1)]
         for i in range(len(columns)):
             twists.append(before)
@@ -216,7 +216,7 @@ def _space_derivatives(
 
 
 def _world_aligned_derivatives(columns: list[Numbers], rates: list[Numbers], orders: int) -> list[list[Numbers]]:
-    """From the space form about a fixed point where the tool is now: J_v' + J_w x r with the tool at r from there."""
+    """Derivatives from the space form about the present tool position: J_v' + J_w x r with the tool at r from there."""
     about_fixed = _space_derivatives(columns, rates, orders)
     lever: list[Numbers] = [[0.0] * 3]
     levels = [columns]
@@ -246,12 +246,12 @@ _DERIVATIVES: dict[str, Callable[[list[Numbers], list[Numbers], int], list[list[
 
 
 def _rate(levels: list[list[Numbers]], rates: list[Numbers], i: int, order: int) -> Numbers:
-    """Derivative of a joint's twist: of its column times its rate."""
+    """Derivative of a joint's twist, column times rate."""
     return [leibniz([level[i][r] for level in levels], rates[i], order, lambda a, b: a * b) for r in range(6)]
 
 
 def _poses(tree: LinkTree, q: Sequence[Scalar]) -> tuple[Matrix, Numbers, list[tuple[Numbers, Numbers]]]:
-    """Rotation and position of the first tool, and for each link of the path its axis and the origin of its frame."""
+    """Rotation and position of the first tool, and axis and frame origin of each link on the path."""
     R: Matrix = [[int(i == j) for j in range(3)] for i in range(3)]
     p: Numbers = [0] * 3
     axes = []
@@ -286,7 +286,7 @@ def _column(link: Link, axis: Numbers, lever: Numbers) -> Numbers:
 
 
 def _by_joint(tree: LinkTree, path: Sequence[Link], columns: Sequence[Numbers]) -> list[Numbers]:
-    """Columns of the joint variables, which mimic joints share."""
+    """Columns of the joint variables; a mimic joint adds to the column of its leader."""
     result: list[Numbers] = [[0] * 6 for _ in range(tree.n)]
     for link, column in zip(path, columns, strict=True):
         result[link.coordinate] = plus(result[link.coordinate], [link.ratio * x for x in column])
@@ -305,11 +305,11 @@ def center_of_mass(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[l
     """Centre of mass of all links in the base frame, and its time derivatives.
 
     Args:
-        tree: links of the robot, with their own inertias: not regrouped.
+        tree: links of the robot, with inertias that are not regrouped.
         states: q, qd, …, at least the first.
 
     Returns:
-        c, cd, …, one for each state.
+        c, cd, …, a vector for each state.
     """
     mass, moments = first_moment(tree, states)
     return [[(1.0 / mass) * x for x in moment] for moment in moments]
@@ -318,13 +318,13 @@ def center_of_mass(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[l
 def first_moment(
     tree: LinkTree, states: Sequence[Sequence[Scalar]], *, with_base: bool = False
 ) -> tuple[float, list[list[Scalar]]]:
-    """Mass of all links, and first moment of mass in the base frame with time derivatives, from the tips to the base.
+    """Mass of all links, and first mass moment in the base frame with time derivatives, from the tips to the base.
 
     Args:
         with_base: whether to add the base.
     """
     orders = len(states)
-    # Of each link with those that it carries; the base is the last.
+    # Masses and moments of each link with its descendants; the base is the last.
     masses = [*(link.mass for link in tree.links), tree.base.mass if with_base else 0.0]
     moments = [_constant(link.first_moment, orders) for link in tree.links]
     moments.append(_constant(tree.base.first_moment if with_base else [0.0] * 3, orders))

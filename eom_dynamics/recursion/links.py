@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Link frames and regrouped inertias that minimise the cost of the recursion.
 
-They use three freedoms, none of which changes a joint effort:
+Three choices leave all joint efforts unchanged:
 
 - The frame of a link may lie anywhere along its joint axis and be rotated about it. Here z is along the axis, and x
   along the common normal to the next axis unless the two are almost parallel. The step from the parent's frame is then
-  a screw motion along x followed by one along z that includes that of the joint: the modified Denavit-Hartenberg
-  convention of J. J. Craig, "Introduction to Robotics".
-- The motion of a revolute joint does not depend on the inertia on its axis. That part of a link's inertia (mass, first
+  a screw motion along x, followed by a screw motion along z that includes the joint motion: the modified
+  Denavit-Hartenberg convention of J. J. Craig, "Introduction to Robotics".
+- The motion of a revolute joint does not depend on the inertia on its axis. This part of a link's inertia (mass, first
   and second moment along z) is moved to its parent: the regrouping of M. Gautier and W. Khalil, "Direct calculation of
   minimum set of inertial parameters of serial robots", IEEE Trans. Robot. Autom. 6 (1990).
 - A prismatic joint does not rotate its link, so that the entire second moment of the link is moved to its parent.
@@ -28,12 +28,12 @@ from ..jet import Jet
 from ..robot import Robot
 from .passive_efforts import PassiveJoint, passive_joints
 
-# Below this sine of the angle between two axes, rounding determines their common normal (unless they are exactly
-# parallel, when any normal will do).
+# Below this sine of the angle between two axes, rounding determines their common normal. (For exactly parallel axes,
+# any normal is valid.)
 _NEARLY_PARALLEL = 1e-6
 
-# Largest distance by which an origin is moved, in sizes of the robot: the common normal of nearly parallel axes can be
-# anywhere, and moments about an origin that is d sizes away are d² times less accurate.
+# Largest shift of an origin, in sizes of the robot: the common normal of nearly parallel axes can be anywhere, and
+# moments about an origin at a distance of d sizes are d² times less accurate.
 _FAR = 10.0
 
 # Bound of the rounding error of entries -1, 0 and 1 of a product of a few rotation matrices.
@@ -42,7 +42,7 @@ _ROUNDING = 4e-15
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Mass, kg, and its first moment (3,), kg m, and second moment, the integral of r r' dm (3, 3), kg m²."""
+    """Mass, kg, first moment (3,), kg m, and second moment, the integral of r r' dm (3, 3), kg m²."""
 
     mass: float
     first_moment: Array
@@ -59,12 +59,12 @@ class Link:
 
     Attributes:
         parent: index of the parent; -1 for the base.
-        coordinate: index of the joint variable; ratio: 1 unless the joint is a mimic joint.
+        coordinate: index of the joint variable; ratio: factor of a mimic joint, else 1.
         rotation: (3, 3); translation: (3,), m, in the parent's frame.
         turns: whether the joint rotates the link (revolute, helical) or only translates it (prismatic).
-        angle: rad; 0 for a prismatic joint.
-        offset: m.
-        pitch: m/rad; 0 for a revolute joint, 1 for a prismatic one.
+        angle: constant rotation about z, rad; 0 for a prismatic joint.
+        offset: constant translation along z, m.
+        pitch: pitch, m/rad; 0 for a revolute joint, 1 for a prismatic joint.
         mass: kg; first_moment: (3,), kg m; second_moment: integral of r r' dm, (3, 3), kg m²; regrouped, in the link's
             frame and about its origin.
     """
@@ -93,12 +93,12 @@ class LinkTree:
 
     Attributes:
         links: the links.
-        gravity: (3,), m/s², in the base frame.
-        tools: for each tool, the index of its link (-1: the base) and its pose (4, 4) in the link's frame.
-        base: inertia of the base, in its frame, with what links have moved there; of effect if the base moves.
-        friction: for each link, friction of its joint; empty for none.
+        gravity: gravitational acceleration (3,), m/s², in the base frame.
+        tools: index of the link (-1: the base) of each tool, and its pose (4, 4) in the link's frame.
+        base: inertia of the base, in its frame, including inertia moved from links; used only if the base moves.
+        friction: joint friction of each link; empty for none.
         passive: joints with constant efforts or parallel springs.
-        rotors: rotor inertia of each joint variable that its effort accelerates, too, kg m² or kg; empty for none.
+        rotors: rotor inertia accelerated by the effort of each joint variable, kg m² or kg; empty for none.
     """
 
     links: tuple[Link, ...]
@@ -115,9 +115,9 @@ class LinkTree:
         return 1 + max(link.coordinate for link in self.links)
 
     def joint_friction(self, rates: Sequence[Sequence[Any]]) -> list[Jet]:
-        """Efforts against friction of joints, D v + c tanh(v/v_0) of a rate v, with as many derivatives as qd, qdd, ….
+        """Joint friction efforts, D v + c tanh(v/v_0) of a rate v, with a derivative for each of qd, qdd, ….
 
-        A mimic joint with the rate r qd adds r times its friction to the effort of its leader.
+        A mimic joint with the rate r qd adds r times its friction to its leader's effort.
         """
         efforts = [Jet.constant(0.0, len(rates)) for _ in range(self.n)]
         for link, law in zip(self.links, self.friction, strict=False):
@@ -130,15 +130,15 @@ Body = TypeVar("Body", Link, Moments)
 
 
 def link_tree(robot: Robot, *, regrouped: bool = True) -> LinkTree:
-    """Links of a robot, in frames with many zeros and with regrouped inertias, or their own."""
+    """Links of a robot, in frames with many zeros, with regrouped or original inertias."""
     return tree_in_frames(robot, link_frames(robot), regrouped=regrouped)
 
 
 def tree_in_frames(robot: Robot, frames: Sequence[Array], *, regrouped: bool = True) -> LinkTree:
-    """Links of a robot in given frames.
+    """Links of a robot in specified frames.
 
     Args:
-        frames: for each joint, the pose (4, 4) of the link frame in the robot's body frame; z along the joint axis.
+        frames: pose (4, 4) of each joint's link frame in the robot's body frame; z along the joint axis.
         regrouped: whether to regroup inertias.
     """
     links = []
@@ -147,7 +147,7 @@ def tree_in_frames(robot: Robot, frames: Sequence[Array], *, regrouped: bool = T
         if joint.parent >= 0:
             step = lie.inverse(frames[joint.parent]) @ step
         links.append(_link(robot, i, step, frames[i]))
-    # Poses of tools in the frames of their links; the base has that of the robot.
+    # Poses of tools in the frames of their links; the base has the robot's frame.
     places = [x.pose if x.joint < 0 else lie.inverse(frames[x.joint]) @ x.pose for x in robot.tools]
     tools = tuple((tool.joint, _exact(place)) for tool, place in zip(robot.tools, places, strict=True))
     body = robot.base
@@ -164,17 +164,17 @@ def _second_moment(inertia: Array) -> Array:
 
 
 def link_frames(robot: Robot) -> list[Array]:
-    """For each joint, the pose (4, 4) of the link frame in the robot's body frame."""
+    """Pose (4, 4) of each joint's link frame in the robot's body frame."""
     frames = []
     for joint in robot.joints:  # z along the joint axis; parallel to the body frame if possible
         e, m = joint.screw[:3], joint.screw[3:]
         frames.append(lie.pose(axis_rotation(joint.axis), np.cross(e, m) if np.any(e) else np.zeros(3)))
-    # The largest length in the robot, independent of the place of its base.
+    # Largest length in the robot, independent of the position of its base.
     lengths = [joint.reference_pose[:3, 3] for joint in robot.joints if joint.parent >= 0]
     lengths += [joint.center_of_mass for joint in robot.joints] + [frame[:3, 3] for frame in frames]
     reach = _FAR * float(np.max(np.linalg.norm(lengths, axis=1)))
     first_child = {joint.parent: i for i, joint in reversed(list(enumerate(robot.joints)))}
-    # From the tips to the base, since each frame depends on that of its first child; a tip keeps its frame.
+    # From the tips to the base, since each frame depends on the frame of its first child; frames of tips remain.
     for i in reversed(range(len(robot.joints))):
         child = first_child.get(i)
         if child is not None:
@@ -183,7 +183,7 @@ def link_frames(robot: Robot) -> list[Array]:
 
 
 def axis_rotation(axis: Array) -> Array:
-    """Rotation (3, 3) to axes of which z is along a unit vector (3,); none if possible."""
+    """Rotation (3, 3) to axes with z along a unit vector (3,); the identity if possible."""
     if np.allclose(axis, [0, 0, 1], rtol=0, atol=_ROUNDING):
         return np.eye(3)
     x = np.cross([0.0, 0.0, 1.0], axis)
@@ -194,9 +194,9 @@ def axis_rotation(axis: Array) -> Array:
 
 
 def _towards(frame: Array, child: Array, reach: float) -> Array:
-    """The frame, moved along and about its z axis such that x is the common normal to the child's z axis.
+    """Frame moved along and about its z axis, with x as the common normal to the child's z axis.
 
-    Returned unchanged if it would have to move farther than ``reach``.
+    Returned unchanged if the shift exceeds ``reach``.
     """
     z, origin = frame[:3, 2], frame[:3, 3]
     child_z, gap = child[:3, 2], child[:3, 3] - origin
@@ -204,7 +204,7 @@ def _towards(frame: Array, child: Array, reach: float) -> Array:
     sine = float(np.linalg.norm(normal))
     if sine > _NEARLY_PARALLEL:
         x = normal
-        # The foot of the common normal on z.
+        # Foot of the common normal on z.
         slide = float(np.cross(gap, child_z) @ normal) / sine**2
     elif sine < _ROUNDING:
         slide = float(gap @ z)
@@ -215,7 +215,7 @@ def _towards(frame: Array, child: Array, reach: float) -> Array:
         return frame
     if abs(slide) > reach:
         return frame
-    # If x is short, rounding has left a component along z.
+    # For a short x, rounding leaves a component along z.
     x = x / np.linalg.norm(x)
     x = x - z * (z @ x)
     x = x / np.linalg.norm(x)
@@ -223,7 +223,7 @@ def _towards(frame: Array, child: Array, reach: float) -> Array:
 
 
 def _link(robot: Robot, i: int, step: Array, frame: Array) -> Link:
-    """The link with a given pose (4, 4) of its frame in the parent's at q = 0; not yet regrouped.
+    """Link with the pose (4, 4) ``step`` of its frame in the parent's frame at q = 0; not yet regrouped.
 
     A mimic joint has a ratio and an offset.
     """
@@ -233,7 +233,7 @@ def _link(robot: Robot, i: int, step: Array, frame: Array) -> Link:
     rotation, translation = _exact(step)[:3, :3], _exact(step)[:3, 3]
     angle = offset = 0.0
     if turns and abs(rotation[0, 2]) < _ROUNDING:
-        # A screw motion along x, then one along z, which is merged with that of the joint.
+        # Screw motion along x, then a screw motion along z, merged with the joint motion.
         angle = float(np.arctan2(-rotation[0, 1], rotation[0, 0]))
         x_turn = np.arctan2(-rotation[1, 2], rotation[2, 2])
         rotation = lie.rotation_from_rpy([x_turn, 0.0, 0.0])
@@ -242,7 +242,7 @@ def _link(robot: Robot, i: int, step: Array, frame: Array) -> Link:
     c = lie.inverse(frame) @ [*joint.center_of_mass, 1.0]
     about_given = _second_moment(joint.inertia_about_origin)
     R = frame[:3, :3]
-    # Steiner's theorem: the second moment about the centre of mass, and that of the mass at the centre.
+    # Steiner's theorem: second moment about the centre of mass, plus second moment of the mass at the centre.
     about_center = about_given - joint.mass * np.outer(joint.center_of_mass, joint.center_of_mass)
     second_moment = R.T @ about_center @ R + joint.mass * np.outer(c[:3], c[:3])
     pitch = float(joint.screw[:3] @ joint.screw[3:]) if turns else 1.0
@@ -272,13 +272,15 @@ def _regrouped(links: Sequence[Link], base: Moments) -> tuple[list[Link], Moment
             links[i] = replace(link, second_moment=zero)
             moved = Moments(0.0, np.zeros(3), link.rotation @ link.second_moment @ link.rotation.T)
         elif link.pitch == 0:
-            # The inertia on the axis is that of a thin rod along z.
+            # The inertia on the axis equals a thin rod along z.
             m, mz, mzz = link.mass, link.first_moment[2], link.second_moment[2, 2]
             z = link.rotation[:, 2]
             p = link.translation + link.offset * z
-            kept = link.second_moment.copy()
-            kept[2, 2] = 0.0
-            links[i] = replace(link, mass=0.0, first_moment=np.append(link.first_moment[:2], 0.0), second_moment=kept)
+            off_axis = link.second_moment.copy()
+            off_axis[2, 2] = 0.0
+            links[i] = replace(
+                link, mass=0.0, first_moment=np.append(link.first_moment[:2], 0.0), second_moment=off_axis
+            )
             second_moment = m * np.outer(p, p) + mz * (np.outer(p, z) + np.outer(z, p)) + mzz * np.outer(z, z)
             moved = Moments(m, m * p + mz * z, second_moment)
         else:
@@ -291,7 +293,7 @@ def _regrouped(links: Sequence[Link], base: Moments) -> tuple[list[Link], Moment
 
 
 def with_moments(body: Body, moved: Moments) -> Body:
-    """A link or the base with the moments of another body added, in its frame."""
+    """Link or base with the added moments of another body, in its frame."""
     sums = {name: getattr(body, name) + getattr(moved, name) for name in ("mass", "first_moment", "second_moment")}
     return replace(body, **sums)
 
@@ -302,5 +304,5 @@ def _snapped(values: Array) -> Array:
 
 
 def _exact(pose: Array) -> Array:
-    """The pose with entries within rounding of -1, 0 or 1 (translations: of 0) made exact."""
+    """Pose with exact entries -1, 0 or 1 (translations: 0) for entries within rounding."""
     return lie.pose(_snapped(pose[:3, :3]), np.where(np.abs(pose[:3, 3]) < _ROUNDING, 0.0, pose[:3, 3]))

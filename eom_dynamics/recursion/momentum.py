@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Momenta of the joint variables, and the efforts that change them, in O(n) without accelerations.
 
-With the wrench (N, f) of the momenta of a link and those beyond it, in its frame and about its origin, the momentum of
-its joint is that along the joint's twist S; and since a joint moves all of them as one body, the kinetic energy
+Let (N, f) be the momentum of a link and all links beyond it, in its frame and about its origin. The momentum of its
+joint is the component along the joint's twist S. A joint moves these links as one body, so that the kinetic energy
 changes with its position by (V x S)' (N, f) for the link's twist V. The momenta change by tau - Q_grav + dT/dq.
 """
 
@@ -16,7 +16,7 @@ from .scalars import Numbers, Scalar, cross, plus
 
 
 def momentum_balance(tree: LinkTree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> tuple[Numbers, Numbers]:
-    """Momenta M qd, and Q_grav - dT/dq of inertia alone, without friction and passive efforts; (n) each."""
+    """Momenta M qd, and Q_grav - dT/dq of inertia only, without friction and passive efforts; (n) each."""
     steps = [Step.of(link, q, qd) for link in tree.links]
     still: Numbers = [0.0] * 3
     at_base = still, still, [-g for g in tree.gravity.tolist()]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recursive Newton-Euler algorithm with time derivatives of any order.
 
-Quantities are jets in the frame of their link; the order is that of the states. With the angular velocity w of a link
+Quantities are jets in the frame of their link; the states determine the order. With the angular velocity w of a link
 and the classical acceleration p of its origin, the acceleration of a point r of the link is
 
     p + U r,    U = [dw/dt] + [w]²,    [w] v = w x v.
@@ -10,7 +10,7 @@ A link of mass m with first moment c and second moment Z therefore requires the 
 the moment c x p + the axial vector of U Z. The velocity of the origin does not occur. Derivatives follow from Leibniz'
 rule, as do equations (35)-(60) of A. Müller and S. Kumar, "Closed form time derivatives of the equations of motion of
 rigid body systems", Multibody System Dynamics 53 (2021), but at a cost of O(n). Gravity is an acceleration -g of the
-base: constant for a fixed one, and turning in the frame of a base that turns, :func:`specific_force`.
+base: constant for a fixed base, and rotating in the frame of a rotating base, :func:`specific_force`.
 
 Scalars may be of any type with + - * and a sine and cosine: floats, NumPy arrays, SymPy or CasADi symbols, or the
 expressions of :mod:`eom_dynamics.codegen`.
@@ -37,10 +37,10 @@ def inverse_dynamics(
     Args:
         states: q, qd, qdd, …, at least these three; one scalar for each joint variable.
         wrench: W, Wd, …, the wrenches that the robot exerts on its surroundings at its tools and their time
-            derivatives; six scalars for each tool, moment first, in the tool's frame. Omitted ones are zero.
+            derivatives; six scalars for each tool, moment first, in the tool's frame. Omitted derivatives are zero.
 
     Returns:
-        tau, taud, …, one for each state from qdd on; one scalar for each joint variable.
+        tau, taud, …, a vector for each state from qdd on; one scalar for each joint variable.
     """
     orders = len(states) - 2
     return outward_and_inward_pass(tree, states, wrench, fixed_base(tree, orders)).efforts
@@ -57,13 +57,13 @@ def inverse_dynamics_on_base(
 
     Args:
         tree, states, wrench: as for :func:`inverse_dynamics`; the gravity of the tree has no effect.
-        angular_velocity: w of the base in its frame, a jet one order higher than the results.
-        acceleration: specific force of the origin of the base in its frame: what an accelerometer there measures, the
-            classical acceleration less gravity; see :func:`specific_force`.
+        angular_velocity: angular velocity w of the base in its frame, a jet one order higher than the results.
+        acceleration: specific force at the base origin in the base frame, as measured by an accelerometer: classical
+            acceleration minus gravity, see :func:`specific_force`.
 
     Returns:
         tau, taud, …, as :func:`inverse_dynamics`; and F, Fd, …, the wrench (moment; force) that moves base and robot,
-        in the frame of the base and about its origin.
+        in the base frame and about its origin.
     """
     motion = moving_base(angular_velocity, acceleration)
     done = outward_and_inward_pass(tree, states, wrench, motion, reaction=True)
@@ -76,14 +76,14 @@ def inverse_dynamics_on_base(
 
 
 def specific_force(w: Vector, v: Vector, gravity: Sequence[Scalar]) -> Vector:
-    """Acceleration of the origin of a moving base less gravity, in its frame: p = dv/dt + w x v - R' g.
+    """Specific force: acceleration of a moving base's origin minus gravity, in its frame: p = dv/dt + w x v - R' g.
 
     Args:
         w, v: body-fixed twist of the base, jets.
-        gravity: R' g (3), gravitational acceleration in the frame of the base at this time; it turns there with -w.
+        gravity: R' g (3), present gravitational acceleration in the base frame, where it rotates with -w.
 
     Returns:
-        p, known to one order less than the twist.
+        p, one order lower than the twist.
     """
     rates: list[Numbers] = [list(level) for level in zip(*w, strict=True)]
     levels: list[Numbers] = [list(gravity)]  # dg/dt = g x w
@@ -102,7 +102,7 @@ def outward_and_inward_pass(
     *,
     reaction: bool = False,
 ) -> Passes:
-    """Outward and inward pass; the base's own force and moment only on request."""
+    """Outward and inward pass; force and moment of the base only on request."""
     orders = len(states) - 2
     motions: list[LinkMotion] = []
     forces, moments = [], []
@@ -111,12 +111,12 @@ def outward_and_inward_pass(
         parent = motions[link.parent] if link.parent >= 0 else base
         motion = _outward(link, q, parent)
         motions.append(motion)
-        # Here rather than in the inward pass, so that compiled code has fewer values to keep between the passes.
+        # Here rather than in the inward pass, so that compiled code stores fewer values between the passes.
         first_moment = link.first_moment.tolist()
         forces.append(plus([link.mass * x for x in motion.p], motion.U.times(first_moment)))
         moments.append(plus(motion.U.axial(link.second_moment), cross(first_moment, motion.p)))
     zero = [Jet.constant(0.0, orders) for _ in range(3)]
-    forces.append(zero)  # the base, with the index -1 of a parent
+    forces.append(zero)  # the base, which has the parent index -1
     moments.append(zero)
     for k, (i, pose) in enumerate(tree.tools if len(wrench) else ()):
         moment, force = _at_tool(pose, [row[6 * k : 6 * k + 6] for row in wrench], orders)
@@ -195,9 +195,9 @@ class Passes:
 
     Attributes:
         efforts: tau, taud, …, one scalar for each joint variable.
-        motions: of the links.
-        forces, moments: that each link, with those beyond it, requires, in its frame and about its origin; those of the
-            base as the last ones.
+        motions: motions of the links.
+        forces, moments: force and moment required by each link with all links beyond it, in its frame and about its
+            origin; the base is the last.
     """
 
     efforts: list[list[Scalar]]

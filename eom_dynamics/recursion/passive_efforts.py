@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constant efforts and parallel springs of the joints of a robot, with time derivatives of any order."""
+"""Constant efforts and parallel springs of robot joints, with time derivatives of any order."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .scalars import Scalar
 
 @dataclass(frozen=True, eq=False)
 class PassiveJoint:
-    """A joint with a constant effort or a parallel spring, at the position ``ratio`` q + ``shift``.
+    """Joint with a constant effort or a parallel spring, at the position ``ratio`` q + ``shift``.
 
     Attributes:
         coordinate: index of the joint variable q.
-        ratio, shift: 1 and 0 unless it is a mimic joint.
-        constant: effort that holds against a constant load, N m or N.
+        ratio, shift: factor and offset of a mimic joint, else 1 and 0.
+        constant: effort against a constant load, N m or N.
         spring: parallel spring, or None.
     """
 
@@ -31,7 +31,7 @@ class PassiveJoint:
     spring: ParallelSpring | None
 
     def effort(self, q: Jet) -> Jet:
-        """Effort at the joint variable; a mimic joint adds ``ratio`` times its own to that of its leader."""
+        """Effort at the joint variable; a mimic joint adds ``ratio`` times its effort to its leader."""
         if self.spring is None:
             return Jet.constant(self.ratio * self.constant, len(q))
         return self.ratio * (self.spring.effort_jet(self.ratio * q + self.shift) + self.constant)
@@ -43,7 +43,7 @@ class PassiveJoint:
 
 
 def passive_joints(robot: Robot) -> tuple[PassiveJoint, ...]:
-    """The joints of a robot that have a constant effort or a parallel spring."""
+    """Joints of a robot with a constant effort or a parallel spring."""
     E, shifts = robot.coupling
     joints = []
     for joint, row, shift in zip(robot.joints, E, shifts, strict=True):
@@ -55,14 +55,14 @@ def passive_joints(robot: Robot) -> tuple[PassiveJoint, ...]:
 
 
 def passive_efforts(joints: Sequence[PassiveJoint], n: int, positions: Sequence[Sequence[Scalar]]) -> list[Jet]:
-    """Efforts that hold n joint variables against constant loads and parallel springs, with their time derivatives.
+    """Efforts of n joint variables against constant loads and parallel springs, with time derivatives.
 
     Args:
-        joints: of :func:`passive_joints`.
+        joints: result of :func:`passive_joints`.
         positions: q, qd, …, one scalar for each joint variable.
 
     Returns:
-        A jet for each joint variable, with as many entries as there are positions and rates.
+        A jet for each joint variable, with an entry for each of q, qd, ….
     """
     efforts = [Jet.constant(0.0, len(positions)) for _ in range(n)]
     for joint in joints:
@@ -72,7 +72,7 @@ def passive_efforts(joints: Sequence[PassiveJoint], n: int, positions: Sequence[
 
 
 def passive_stiffness(joints: Sequence[PassiveJoint], q: Sequence[Scalar]) -> list[Scalar]:
-    """Derivative of the passive effort of each joint variable with respect to it, N m/rad or N/m."""
+    """Passive stiffness: derivative of each passive effort with respect to its joint variable, N m/rad or N/m."""
     ones = [1.0] * len(q)
     return [effort[1] for effort in passive_efforts(joints, len(q), [q, ones])]
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regressor of the joint efforts, which are linear in the inertial parameters of the bodies: tau = Y pi.
+"""Regressor of joint efforts, which are linear in the inertial parameters of the bodies: tau = Y pi.
 
 The parameters of a body are its mass m, its first moment m c, and its inertia about the origin of the body frame,
 
     pi = (m, m c_x, m c_y, m c_z, I_xx, I_xy, I_xz, I_yy, I_yz, I_zz),
 
-and the column of each is the efforts of a robot that has this one alone, as one. Time derivatives of tau have those of
-Y.
+and the column of a parameter is the effort of a robot with this parameter equal to one and all others zero. Time
+derivatives of tau follow from time derivatives of Y.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def regressor(robot: Robot, states: Sequence[Sequence[Scalar]]) -> list[list[lis
     """Regressor and its time derivatives.
 
     Args:
-        robot: the robot; its inertias do not matter.
+        robot: the robot; its inertias have no effect.
         states: q, qd, qdd, …, at least these three; one scalar for each joint variable.
 
     Returns:
-        Y, Yd, …, one for each state from qdd on: for each joint variable a row with ten entries for each body.
+        Y, Yd, …, a matrix for each state from qdd on: a row for each joint variable, with ten entries for each body.
     """
     frames = link_frames(robot)
     tree = tree_in_frames(robot, frames, regrouped=False)
@@ -53,13 +53,14 @@ def regressor(robot: Robot, states: Sequence[Sequence[Scalar]]) -> list[list[lis
 
 
 def carrying(tree: LinkTree, payload: Sequence[Scalar]) -> LinkTree:
-    """The tree with a rigid body fixed to each tool.
+    """Tree with a rigid body fixed to each tool.
 
-    Efforts are linear in its parameters; jets of these carry their rates into the time derivatives of the efforts.
+    Efforts are linear in the body's parameters; jets of parameters carry their rates into the derivatives of the
+    efforts.
 
     Args:
-        payload: for each tool mass, first moment (x, y, z) and inertia (xx, xy, xz, yy, yz, zz) of the body about the
-            origin of the tool's frame and along its axes; kg, kg m, kg m².
+        payload: mass, first moment (x, y, z) and inertia (xx, xy, xz, yy, yz, zz) of each tool's body about the origin
+            of the tool's frame and along its axes; kg, kg m, kg m².
     """
     links, base = list(tree.links), tree.base
     for k, (i, pose) in enumerate(tree.tools):
@@ -72,11 +73,11 @@ def carrying(tree: LinkTree, payload: Sequence[Scalar]) -> LinkTree:
 
 
 def _moments_at(pose: Any, parameters: Sequence[Scalar]) -> Moments:
-    """Moments of a body whose frame has this pose in that of the link, in the latter and about its origin.
+    """Moments of a body in the link's frame and about its origin; ``pose`` is the body frame in the link frame.
 
-    By the pseudo-inertia [[Z, h], [h', m]] of P. M. Wensing, S. Kim and J.-J. E. Slotine, "Linear matrix inequalities
-    for physically consistent inertial parameter identification", IEEE Robot. Autom. Lett. 3 (2018), which a pose T
-    moves as T P T'.
+    A pose T transforms the pseudo-inertia P = [[Z, h], [h', m]] to T P T': P. M. Wensing, S. Kim and J.-J. E. Slotine,
+    "Linear matrix inequalities for physically consistent inertial parameter identification", IEEE Robot. Autom. Lett. 3
+    (2018).
     """
     m, x, y, z, xx, xy, xz, yy, yz, zz = parameters
     a, b, c = 0.5 * (yy + zz - xx), 0.5 * (xx + zz - yy), 0.5 * (xx + yy - zz)
@@ -85,7 +86,7 @@ def _moments_at(pose: Any, parameters: Sequence[Scalar]) -> Moments:
         for j, entry in enumerate(row):
             pseudo_inertia[i, j] = entry
     moved = pose @ pseudo_inertia @ pose.T
-    # The same expressions on both sides of the diagonal.
+    # Both sides of the diagonal have the same expressions.
     for i in range(4):
         for j in range(i):
             moved[i, j] = moved[j, i]

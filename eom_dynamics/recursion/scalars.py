@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vectors and matrices of scalars of any type that adds and multiplies, and vectors of jets, rotated by joints."""
+"""Vectors and matrices of scalars of any type with + and *, and rotation of jet vectors by joints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..lie import sincos
 Scalar: TypeAlias = Any
 
 Numbers: TypeAlias = list[Scalar]
-"""Entries of a vector: three of a position, six of a twist."""
+"""Entries of a vector: three for a position, six for a twist."""
 
 Matrix: TypeAlias = list[Numbers]
 
@@ -42,12 +42,12 @@ def cross(a: Sequence[Scalar], b: Sequence[Scalar]) -> Numbers:
 
 
 def leibniz_sum(
-    left: Sequence[Numbers], right: Sequence[Numbers], order: int, multiply: Callable[[Numbers, Numbers], Numbers]
+    first: Sequence[Numbers], second: Sequence[Numbers], order: int, multiply: Callable[[Numbers, Numbers], Numbers]
 ) -> Numbers:
     """Derivative of a product of vectors with time derivatives, by Leibniz' rule."""
     total: Numbers = []
     for j in range(order + 1):
-        term = [comb(order, j) * x for x in multiply(left[j], right[order - j])]
+        term = [comb(order, j) * x for x in multiply(first[j], second[order - j])]
         total = plus(total, term) if total else term
     return total
 
@@ -79,7 +79,7 @@ class Angle:
     """Rotation about z by the jet of an angle q.
 
     With the coordinates x and y of a vector as a complex number u = x + i y, its coordinates in the rotated frame are
-    exp(-i q) u, with the time derivatives exp(-i q) D^k u, D = d/dt - i dq/dt. The powers of D are expanded such that
+    exp(-i q) u, with the time derivatives exp(-i q) D^k u, D = d/dt - i dq/dt. The powers of D are expanded so that
     each derivative of q is a factor only once.
     """
 
