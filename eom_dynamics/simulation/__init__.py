@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulation of links and motors of arms, rigid or elastic: integrators, energy, and margins of feedback."""
+"""Simulation of links and motors of rigid or elastic arms: integrators, energy, and stability margins."""
 
 from ..exceptions import SimulationError
 from .elastic_plant import ElasticPlant

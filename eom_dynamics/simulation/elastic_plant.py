@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plant: links and motors coupled by springs.
 
-From motor efforts to the motion of links and motors, in the reduced model of M. W. Spong, "Modeling and control of
+Motor efforts determine the motion of links and motors, in the reduced model of M. W. Spong, "Modeling and control of
 elastic joint robots", J. Dyn. Sys. Meas. Control 109 (1987),
 
     M(q) qdd + C(q, qd) qd + Q_grav = tau,    tau = f(theta - q),    B thetadd = tau_m - tau - friction.
 
-The motor of a rigid joint moves with the link, and its rotor inertia adds to that of the links. In the complete rotor
+The motor of a rigid joint moves with the link, and its rotor inertia adds to the link inertia. In the complete rotor
 model (:mod:`eom_dynamics.elastic.carried_rotors`):
 
     (M + S B⁻¹ Sᵀ) qdd + S thetadd + c_q = tau,    Sᵀ qdd + B thetadd + c_theta = tau_m - tau - friction.
@@ -32,18 +32,18 @@ from ..spelling import shown
 
 
 class PlantInertia:
-    """Inertia of n links and m motors in the reduced rotor model; motors at rigid joints move with their links.
+    """Inertia of n links and m motors in the reduced rotor model.
 
-    Vectors (…, n + m) have the links, then the motors. Entries of motors at rigid joints are zero, with a one on the
-    diagonal of the inertia matrix.
+    Vectors (…, n + m) have the links, then the motors. Motors at rigid joints move with their links: their entries are
+    zero, with a one on the diagonal of the inertia matrix.
     """
 
     def __init__(self, arm: ElasticArm, rigid: NDArray[np.bool_]) -> None:
-        """Take an arm, and whether the joints of its motors are rigid (m,)."""
+        """Set the arm, and flags (m,) of motors at rigid joints."""
         self._dynamics, self._rigid, self._rotors = arm.dynamics, rigid, arm.motor_inertia
         self._of_joint, self._any_rigid = np.eye(arm.robot.n)[arm.motor_joint], bool(rigid.any())
         self._added = np.where(rigid, arm.motor_inertia, 0.0) @ self._of_joint
-        self._own = np.where(rigid, 1.0, arm.motor_inertia)
+        self._motor_diagonal = np.where(rigid, 1.0, arm.motor_inertia)
 
     def accelerations(self, q: Array, qd: Array, thetad: Array, on_links: Array, on_motors: Array) -> Array:
         """Accelerations (…, n + m) under efforts (…, n) on links and (…, m) on motors, N m or N.
@@ -53,17 +53,19 @@ class PlantInertia:
             RobotDescriptionError: the inertia is not positive definite.
         """
         if not self._any_rigid:
-            return np.concatenate([self._dynamics.forward_dynamics(q, qd, on_links), on_motors / self._own], axis=-1)
+            return np.concatenate(
+                [self._dynamics.forward_dynamics(q, qd, on_links), on_motors / self._motor_diagonal], axis=-1
+            )
         efforts = on_links + np.where(self._rigid, on_motors, 0.0) @ self._of_joint
         qdd = self._dynamics.forward_dynamics(q, qd, efforts, added_inertia=self._added)
-        return np.concatenate([qdd, np.where(self._rigid, 0.0, on_motors / self._own)], axis=-1)
+        return np.concatenate([qdd, np.where(self._rigid, 0.0, on_motors / self._motor_diagonal)], axis=-1)
 
     def matrix(self, q: Array) -> Array:
         """Inertia matrix (…, n + m, n + m), kg m² or kg."""
-        n, m = q.shape[-1], len(self._own)
+        n, m = q.shape[-1], len(self._motor_diagonal)
         matrix = np.zeros((*q.shape[:-1], n + m, n + m))
         matrix[..., :n, :n] = self._dynamics.mass_matrix(q) + self._added * np.eye(n)
-        matrix[..., n:, n:] = np.diag(self._own)
+        matrix[..., n:, n:] = np.diag(self._motor_diagonal)
         return matrix
 
     def kinetic_energy(self, q: Array, qd: Array, thetad: Array) -> Array:
@@ -72,12 +74,12 @@ class PlantInertia:
 
 
 class CarriedInertia(PlantInertia):
-    """Inertia in the complete rotor model: links and the rotors that they carry as one system."""
+    """Inertia in the complete rotor model: links and carried rotors as one system."""
 
     def __init__(self, arm: ElasticArm, rotors: CarriedRotors, rigid: NDArray[np.bool_]) -> None:
         n, m = arm.robot.n, len(rigid)
         self._name, self._carried = arm.robot.name, rotors
-        # From independent velocities to those of all links and motors.
+        # Map from independent velocities to velocities of all links and motors.
         self._free = np.eye(n + m)
         self._free[n:, n:][rigid, rigid] = 0.0
         self._free[n:, :n][rigid] = np.eye(n)[arm.motor_joint[rigid]]
@@ -103,7 +105,7 @@ class CarriedInertia(PlantInertia):
 
 
 class State(NamedTuple):
-    """Views of a state: links (…, n), rad or m, motors (…, m) on the link side of their gears, and rates, per s."""
+    """Parts of a state: links (…, n), rad or m, motors (…, m) on the link side of their gears, and rates, per s."""
 
     q: Array
     theta: Array
@@ -112,9 +114,9 @@ class State(NamedTuple):
 
 
 class _Loads(NamedTuple):
-    """Efforts (…, n) of springs on links, motor efforts (…, m) against these, gears and friction, dissipated power (…).
+    """Spring efforts on links, motor loads, dissipated power, and efforts of tool wrenches on links.
 
-    And efforts (…, n) on the links by tool wrenches.
+    Shapes are (…, n), (…, m), (…) and (…, n). Motor loads include springs, gears and friction.
     """
 
     links: Array
@@ -124,18 +126,18 @@ class _Loads(NamedTuple):
 
 
 class ElasticPlant:
-    """Plant of an arm: links and motors coupled by springs, for one state or many.
+    """Plant of an arm: links and motors coupled by springs, for one or many states.
 
-    A state is an array (2n + 2m,), or (N, 2n + 2m) for N arms side by side: q, theta, qd, thetad one after the
-    other. At a rigid joint theta is q.
+    A state is an array (2n + 2m,), or (N, 2n + 2m) for N independent arms, of q, theta, qd and thetad in sequence. At a
+    rigid joint theta is q.
 
     Attributes:
-        arm: links, springs, rotors, gears and friction.
+        arm: the arm: links, springs, rotors, gears and friction.
         springs: springs of the arm.
-        rigid: (m,) whether the joint of a motor is rigid.
+        rigid: (m,) flags of motors at rigid joints.
         inertia: inertia of links and motors.
-        geared: (m, m) from motor positions to the joint sides of the springs.
-        joints: (m, n), 1 where a motor moves a joint, else 0.
+        geared: matrix (m, m) from motor positions to the joint sides of the springs.
+        joints: matrix (m, n), 1 if a motor moves a joint, else 0.
     """
 
     def __init__(self, arm: ElasticArm) -> None:
@@ -171,7 +173,7 @@ class ElasticPlant:
             raise RobotDescriptionError(f"{self.arm.robot.name}: cannot be simulated: {reason}; see {', '.join(names)}")
 
     def checked(self, state: ArrayLike, name: str = "state") -> Array:
-        """States (…, 2n + 2m) as an array; raises StateError unless they are finite and of this plant."""
+        """States (…, 2n + 2m) as an array; StateError unless they are finite and of this plant."""
         size = 2 * (self.arm.robot.n + len(self.rigid))
         if isinstance(state, str) or np.ndim(array := real_array(state, name)) == 0 or np.shape(array)[-1] != size:
             raise StateError(
@@ -207,9 +209,9 @@ class ElasticPlant:
         return self.arm.motor_inertia + np.where(self.rigid, links[self.arm.motor_joint], 0.0)
 
     def on_trajectory(self, *motion: ArrayLike) -> Array:
-        """State of the arm on a trajectory: given link motion, and the motor motion that it requires.
+        """State of the arm on a trajectory: link motion, and the required motor motion.
 
-        Damped springs are without transient, variable ones at nominal stiffness.
+        Damped springs are without transient, variable springs at nominal stiffness.
 
         Args:
             motion: q, qd, qdd, qddd, qdddd as for :meth:`ElasticArm.feedforward`, with its approximation of carried
@@ -229,10 +231,10 @@ class ElasticPlant:
         return np.where(self.rigid, 0.0, delta) if self._any_rigid else delta
 
     def motor_load(self, spring: Array, thetad: Array) -> Array:
-        """Motor efforts against springs, gear loss and friction (…, m), N m or N.
+        """Motor loads (…, m) by springs, gear loss and friction, N m or N.
 
         Args:
-            spring: efforts of the springs (…, m), N m or N; zero at rigid joints.
+            spring: spring efforts (…, m), N m or N; zero at rigid joints.
             thetad: motor velocities (…, m), rad/s or m/s.
         """
         return self.springs("motor_loads", spring, thetad)[0]
@@ -241,7 +243,7 @@ class ElasticPlant:
         """Efforts (…, n) on the joints by the wrenches W that the robot exerts at its tools, -J' W, N m or N.
 
         Args:
-            q: links (…, n), rad or m.
+            q: link positions (…, n), rad or m.
             wrench: W (…, 6), or (…, k, 6) of k tools, moment first, in the frame of the tool, N m and N.
         """
         rest, dynamics = np.zeros_like(q), self.arm.dynamics
@@ -254,9 +256,9 @@ class ElasticPlant:
 
         Args:
             state: q, theta, qd, thetad, see the class.
-            motor_effort: (…, m), N m or N.
+            motor_effort: motor efforts (…, m), N m or N.
             stiffness: (n,) commanded stiffness, N m/rad or N/m; by default nominal.
-            wrench: that the robot exerts at its tools, as for :meth:`tool_efforts`; by default none.
+            wrench: wrenches that the robot exerts at its tools, as for :meth:`tool_efforts`; by default none.
         """
         return self._rate(state, motor_effort, self._loads(state, stiffness, wrench))
 
@@ -264,20 +266,21 @@ class ElasticPlant:
         q, _, qd, thetad = self.parts(state)
         efforts = (loads.links + loads.tools, motor_effort - loads.motor)
         change = np.concatenate([qd, thetad, self.inertia.accelerations(q, qd, thetad, *efforts)], axis=-1)
-        if self._any_rigid:  # motors there accelerate as their links
+        if self._any_rigid:  # motors at rigid joints accelerate with their links
             qdd, thetadd = self.parts(change)[2:]
             thetadd[...] = np.where(self.rigid, qdd[..., self.arm.motor_joint], thetadd)
         return change
 
     def rate_and_powers(self, state: Array, motor_effort: Array, wrench: Array | None = None) -> tuple[Array, Array]:
-        """:meth:`rate`, and powers (2, …), W, by one evaluation of springs, at nominal stiffness.
+        """Time derivative of the state, and powers (2, …), W, by one evaluation of springs, at nominal stiffness.
 
-        Powers are that of the motors and the wrench, and that which friction, gears and dampers dissipate.
+        The first power is from motors and wrench; the second is dissipated by friction, gears and dampers. See
+        :meth:`rate`.
         """
         loads, (_, _, qd, thetad) = self._loads(state, wrench=wrench), self.parts(state)
         robot, lost = self.arm.robot, loads.lost
         if robot.joint_friction:
-            # Friction is part of the efforts of the joints.
+            # Joint friction is part of the joint efforts.
             rates = qd @ robot.coupling[0].T
             lost = lost + np.sum(rates * stacked([joint.friction_law for joint in robot.joints]).effort(rates), axis=-1)
         work = np.einsum("...i,...i", motor_effort, thetad)
@@ -292,6 +295,6 @@ class ElasticPlant:
 
 
 def require_plant(plant: object) -> None:
-    """Raise TypeError unless an argument is an ElasticPlant."""
+    """Raise TypeError unless the argument is an ElasticPlant."""
     if not isinstance(plant, ElasticPlant):
         raise TypeError(f"plant must be an ElasticPlant, such as ElasticPlant(ElasticArm(robot)), is {shown(plant)}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Energy of links, motors and springs, and whether it changes by work and heat alone."""
+"""Energy of links, motors and springs, and the audit of its balance with work and heat."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Energy(NamedTuple):
 
     Attributes:
         kinetic: kinetic energy of links and rotors.
-        gravity: potential energy of the links, 0 with all centers of mass at the base frame's origin, and of constant
-            loads and parallel springs.
+        gravity: potential energy of constant loads, parallel springs and links; the link energy is 0 with all centers
+            of mass at the base frame's origin.
         spring: energy of the springs, 0 without deflection.
     """
 
@@ -35,9 +35,9 @@ class Energy(NamedTuple):
 
 
 def energy(plant: ElasticPlant, state: ArrayLike) -> Energy:
-    """Energy of a plant in one state or many (…, 2n + 2m), at nominal stiffness.
+    """Energy of a plant in one or many states (…, 2n + 2m), at nominal stiffness.
 
-    The kinetic energy of rotors is that of the arm's rotor model.
+    The arm's rotor model determines the kinetic energy of rotors.
 
     Raises:
         StateError: the state is not finite, or not of this plant.
@@ -54,11 +54,11 @@ def energy(plant: ElasticPlant, state: ArrayLike) -> Energy:
 def energy_audit(plant: ElasticPlant, simulation: Simulation) -> float:
     """Largest imbalance E - E(0) - work + heat of a simulated plant, relative to the largest energy, work or heat.
 
-    It is the error of the integration: the change of energy is the work of the motors less friction, dE/dt = qd'(u -
-    friction).
+    The imbalance is the integration error: the change of energy is the work of the motors minus friction, dE/dt = qd'(u
+    - friction).
 
     Raises:
-        StateError: the simulation is of another plant, with states of other length.
+        StateError: the simulation is of another plant, with states of another length.
         TypeError: ``plant`` is not an ElasticPlant, or ``simulation`` not a Simulation.
     """
     if not isinstance(simulation, Simulation):

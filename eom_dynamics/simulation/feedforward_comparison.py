@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What feedforwards are compared on: robots with model errors, and motor references with and without springs.
+"""Comparison of feedforwards: robots with model errors, and motor references with and without springs.
 
-A PD on the motors adds kp (theta_ref - theta) + kd (thetad_ref - thetad) to the effort of the feedforward:
+A PD on the motors adds kp (theta_ref - theta) + kd (thetad_ref - thetad) to the feedforward effort:
 
 | feedforward | theta_ref                | effort                                  |
 |-------------|--------------------------|-----------------------------------------|
@@ -27,10 +27,10 @@ from .elastic_plant import ElasticPlant
 
 
 def perturbed(robot: Robot, *, stiffness: float = 0.0, mass: float = 0.0) -> Robot:
-    """Robot with other springs and bodies.
+    """Perturbed robot, with changed springs and bodies.
 
     Args:
-        stiffness: relative change of the efforts of all springs at a given deflection: 0.1 is 10 % stiffer.
+        stiffness: relative change of all spring efforts at the same deflection: 0.1 is 10 % stiffer.
         mass: relative change of all masses and inertias, at the same centers of mass.
     """
     joints = tuple(
@@ -52,15 +52,16 @@ def perturbed(robot: Robot, *, stiffness: float = 0.0, mass: float = 0.0) -> Rob
 def motor_references(
     known: ElasticPlant, states: Sequence[Array]
 ) -> tuple[Feedforward, Array, Array, Callable[[Array], Array]]:
-    """Motor references by flatness, and for a rigid arm, for states q … qdddd of the links, each (…, n).
+    """Motor references by flatness and for a rigid arm, for states q … qdddd of the links, each (…, n).
 
-    The command by flatness; positions and velocities (…, m) of motors that follow the links; and a function from their
-    velocities (…, m), for friction and gear loss, to efforts (…, m) that accelerate them with the links.
+    Returns the command by flatness; positions and velocities (…, m) of motors that follow the links; and a function. It
+    maps motor velocities (…, m), for friction and gear loss, to efforts (…, m) that accelerate the motors with the
+    links.
     """
     arm = known.arm
     q, qd, qdd = states[:3]
     command = arm.feedforward(*states)
-    # Spring efforts by flatness are what the links require, whatever the feedforward.
+    # The links require the spring efforts by flatness for any feedforward.
     delta, deltad = known.deflection(command.motor_position, q), known.deflection(command.motor_velocity, qd)
     load = np.where(known.rigid, command.tau[..., arm.motor_joint], known.springs.loads(delta, deltad))
     position, velocity, acceleration = (arm.motors_following(x) for x in (q, qd, qdd))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Integration of a plant over time, by SciPy's integrators or by Euler's method.
 
-A simulation ends where its model does: where a tension-only spring goes slack - a quadratic one would push its link
-away, ever faster - or where the motion leaves all bounds.
+A simulation ends at the limits of its model: if a tension-only spring goes slack (a quadratic spring would push its
+link away, ever faster) or the motion leaves all bounds.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ Control: TypeAlias = Callable[[float, Array], Array]
 """Control law: motor efforts (m,) from time (s) and state, see :class:`ElasticPlant`; or tool wrenches."""
 
 ADAPTIVE = ("DOP853", "RK45", "RK23", "Radau", "BDF", "LSODA")  # SciPy's integrators by name
-_LONGEST = 1e7  # longest simulation, s, so that each one ends
-_MOST_STEPS = 10_000_000  # most steps of Euler's method in a simulation: some ten of them take a millisecond
+_LONGEST = 1e7  # longest simulation, s, so that every simulation ends
+_MOST_STEPS = 10_000_000  # maximum number of Euler steps in a simulation: some ten steps take a millisecond
 
-# Evaluations of the rate at one time, in all and for each entry of y, after which no progress is expected.
+# Evaluations of the rate at one time, in total and for each entry of y, that indicate a lack of progress.
 _STANDING = 1000, 200
 
-# Bound on positions and velocities, in rad or m, and per s; and on states that the integrator tries.
+# Bounds on positions and velocities, in rad or m, and per s; and on trial states of the integrator.
 _BOUND = 1e4
 _TRIED = 100 * _BOUND
 
-# At its least stiffness a pair has an unstretched spring, which rounding must not make slack.
+# At least stiffness, a pair has an unstretched spring, which rounding must not make slack.
 _SLACK = 1e-9
 
 
@@ -42,10 +42,10 @@ class Simulation(NamedTuple):
     """States of a plant at T times.
 
     Attributes:
-        t: (T,) s.
+        t: times (T,), s.
         states: (T, 2n + 2m), see :class:`ElasticPlant`.
-        work: (T,), work of the motors, and on the tools, since the start, J.
-        heat: (T,), dissipated by friction, gears and dampers since the start, J.
+        work: work (T,) of the motors, and on the tools, since the start, J.
+        heat: heat (T,) of friction, gears and dampers since the start, J.
     """
 
     t: Array
@@ -78,22 +78,24 @@ def simulate(
 
     Args:
         plant: links and motors.
-        control: motor efforts (m,) from time and state, finite; continuous, or steps become tiny. None for none.
+        control: function from time and state to finite motor efforts (m,); discontinuities make steps tiny. None for
+            zero.
         t: times (T,) of the result, increasing, s; at most 1e7 s from first to last.
         start: state (2n + 2m,) at the first time.
-        wrench: W that the robot exerts on its surroundings at its tools, from time and state as the control: (6,), or
-            (k, 6) with k > 1 tools, moment first, in the frame of the tool, N m and N. None for none.
-        method: one of the table; the first is SciPy's explicit Runge-Kutta method of order 8.
-        step: longest step of ``euler``, s; from one time of the result to the next it takes steps of equal length, at
-            most ten million in all.
-        relative_tolerance, absolute_tolerance: of one step of SciPy's methods, relative to the state and in its units.
+        wrench: function from time and state to the wrench W that the robot exerts on its surroundings at its tools:
+            (6,), or (k, 6) with k > 1 tools, moment first, in the frame of the tool, N m and N. None for zero.
+        method: name in the table; the first is SciPy's explicit Runge-Kutta method of order 8.
+        step: longest step of ``euler``, s. Steps between two times of the result have equal length; at most ten million
+            in total.
+        relative_tolerance, absolute_tolerance: tolerances of one step of SciPy's methods, relative to the state and in
+            its units.
 
     Raises:
         SimulationError: a tension-only spring goes slack, the motion leaves all bounds, or a step is too long; the
             steps of SciPy's integrator become too small; or the control returns NaN or infinity.
         StateError: the times or the initial state have the wrong shape, are not finite, or do not increase; they are
             too far apart; there would be too many steps; a tolerance is not positive; or the control returns no
-            efforts, or the wrench no wrench.
+            efforts, or ``wrench`` returns no wrench.
         ValueError: the method is unknown, or a step is missing or superfluous.
         TypeError: ``plant`` is not an ElasticPlant, or ``control`` or ``wrench`` not a function.
     """
@@ -126,42 +128,42 @@ class _Equation:
 
     def __init__(self, plant: ElasticPlant, control: Control | None, wrench: Control | None) -> None:
         self.robot, self._plant = plant.arm.robot.name, plant
-        self._given = {"control": (control, (len(plant.rigid),)), "wrench": (wrench, plant.arm.robot.wrench_shape)}
+        self._functions = {"control": (control, (len(plant.rigid),)), "wrench": (wrench, plant.arm.robot.wrench_shape)}
 
     def rate(self, now: float, y: Array) -> Array:
-        """Time derivative of y; NaN out of bounds, which makes the integrator try a shorter step."""
+        """Time derivative of y; NaN out of bounds, so that the integrator tries a shorter step."""
         state = y[:-2]
         if not np.all(np.abs(state) <= _TRIED):
             return np.full_like(y, np.nan)
         effort = self._load("control", now, state)
-        wrench = None if self._given["wrench"][0] is None else self._load("wrench", now, state)
+        wrench = None if self._functions["wrench"][0] is None else self._load("wrench", now, state)
         change, powers = self._plant.rate_and_powers(state, effort, wrench)
         return np.concatenate([change, powers])
 
     def margins(self, y: Array) -> Array:
-        """(m + 1,) stretch of tension-only springs, infinite for others, and distance to the bounds; NaN of NaN."""
+        """Stretch of tension-only springs (others: infinite) and distance to the bounds, (m + 1,); NaN for NaN."""
         state = y[:-2]
         q, theta, *_ = self._plant.parts(state)
         stretch = self._plant.springs.stretch(self._plant.deflection(theta, q))
         return np.append(stretch + _SLACK, 1 - np.max(np.abs(state)) / _BOUND)
 
     def check(self, now: float, y: Array) -> None:
-        """Raise SimulationError, with time and reason, unless all margins are left."""
+        """Raise SimulationError, with time and reason, unless all margins are positive."""
         if not np.all(self.margins(y) > 0):
             raise self.end(now, y)
 
     def end(self, now: float, y: Array) -> SimulationError:
-        """Error of a simulation that ends early, in a state with the smallest margin used up."""
+        """Error of a simulation that ends early, in a state with an exhausted margin."""
         margins, names = self.margins(y), self._plant.arm.motor_names
-        worst = int(np.argmin(margins))  # of margins with NaN, one of these
+        worst = int(np.argmin(margins))  # a NaN, if any
         reason = f"the motion leaves all bounds: {_BOUND:g} rad (m), or as much per second"
         if worst < len(names) and not np.isnan(margins[worst]):
             reason = f"the tension-only spring at {names[worst]} goes slack"
         return SimulationError(f"{self.robot}: at {now:.6g} s {reason}")
 
     def _load(self, name: str, now: float, state: Array) -> Array:
-        """Efforts or wrenches, as the function that gives them returns."""
-        function, shape = self._given[name]
+        """Efforts or wrenches, as returned by their function."""
+        function, shape = self._functions[name]
         if function is None:
             return np.zeros(shape)
         returned, what = function(now, state), "efforts" if name == "control" else "wrenches"
@@ -177,14 +179,14 @@ class _Equation:
 
 
 def _by_scipy(equation: _Equation, times: Array, y: Array, **options: Any) -> Array:
-    """Rows (T, columns) at all times, by an integrator that chooses its steps."""
+    """Rows (T, columns) at all times, by an integrator with adaptive steps."""
 
     def margin(_: float, y: Array) -> float:
         return float(np.min(equation.margins(y)))
 
-    # The integrator stops where the margin falls below zero.
+    # The integrator stops if the margin falls below zero.
     margin.terminal, margin.direction = True, -1.0  # type: ignore[attr-defined]
-    # States that the integrator tries may overflow.
+    # Trial states of the integrator may overflow.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         span = times[0], times[-1]
         solution = integrated(equation.robot, equation.rate, span, y, t_eval=times, events=margin, **options)
@@ -198,11 +200,11 @@ def _by_euler(equation: _Equation, times: Array, y: Array, step: float) -> Array
     """Rows (T, columns) at all times, by y + h f(t, y): the simplest integrator, which adds energy to vibrations."""
     rows = [y]
     for start, end in pairwise(times.tolist()):
-        # Equal steps, none longer than the given one but by rounding.
+        # Equal steps, at most ``step`` up to rounding.
         count = max(1, int(np.ceil((end - start) / step * (1 - 1e-9))))
         h = (end - start) / count
         for j in range(count):
-            # A step that is too long may overflow.
+            # Too long a step may overflow.
             with np.errstate(over="ignore", invalid="ignore"):
                 y = y + h * equation.rate(start + j * h, y)
             equation.check(start + (j + 1) * h, y)
@@ -213,12 +215,12 @@ def _by_euler(equation: _Equation, times: Array, y: Array, step: float) -> Array
 def integrated(
     robot: str, rate: Callable[[float, Array], Array], span: tuple[float, float], y: Array, **options: Any
 ) -> Any:
-    """Result of SciPy's ``solve_ivp`` for a rate that is NaN where the integrator shall try a shorter step.
+    """Result of SciPy's ``solve_ivp`` for a rate that is NaN to demand a shorter step.
 
-    Raises SimulationError, with the name of the robot, if the rate at the start is not finite, or the integrator cannot
+    Raises SimulationError, with the name of the robot, if the rate at the start is not finite or the integrator cannot
     continue.
     """
-    from scipy.integrate import solve_ivp  # here for its import, which would double the start of every command
+    from scipy.integrate import solve_ivp  # imported here, since it would double the start time of every command
 
     now, inside, place, standing = span[0], False, np.inf, 0
     spacing, most = 1e-15 * (span[1] - span[0]), _STANDING[0] + _STANDING[1] * y.size
@@ -239,13 +241,13 @@ def integrated(
         inside = False
         return rates
 
-    # With a rate of NaN at the start SciPy looks for a first step without end.
+    # With a rate of NaN at the start, SciPy searches for a first step without end.
     if not all_finite(watched(span[0], y)):
         raise failed("accelerations are not finite")
     try:
         solution = solve_ivp(watched, span, y, **options)
     except (ValueError, np.linalg.LinAlgError):
-        # Errors of the rate itself pass; the implicit methods raise others for matrices that are not finite.
+        # Errors of the rate itself pass; implicit methods raise other errors for matrices that are not finite.
         if inside:
             raise
         raise failed("the motion leaves all bounds, or needs another method") from None
@@ -258,7 +260,7 @@ def _output_times(t: ArrayLike, step: float | None) -> Array:
     """Times (T,) as an array.
 
     Raises:
-        StateError: they are not finite, do not increase, or span too much time, or too many steps of fixed length.
+        StateError: the times are not finite, do not increase, or span too much time or too many steps of fixed length.
     """
     times = real_array(t, "t")
     if np.ndim(t) != 1 or not len(times) or np.any(np.diff(times) <= 0):

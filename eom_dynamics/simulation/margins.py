@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Feedback of motors and links of an arm at rest: stability margins under a delay, and a regulator of the links.
+"""Feedback of motors and links of an arm at rest: stability margins with a delay, and a regulator of the links.
 
-Around rest, with the state x of links and motors, xd = A x + B u and the feedback u = -F x, all of which acts T later:
+Around rest, with the state x of links and motors, xd = A x + B u and the feedback u = -F x with a delay T:
 
     det(s 1 - A + exp(-sT) B F) = 0,
 
-so that a pole crosses the imaginary axis at s = jw where an eigenvalue of A - exp(-j lag) B F does, with the delays
-T = lag/w (mod 2 pi/w), and to the side to which that eigenvalue moves with the lag, whatever the delay: Gu, Kharitonov
+so that a pole crosses the imaginary axis at s = jw together with an eigenvalue of A - exp(-j lag) B F, at the delays T
+= lag/w (mod 2 pi/w). For any delay, it crosses to the side to which this eigenvalue moves with the lag: Gu, Kharitonov
 and Chen, "Stability of Time-Delay Systems" (2003), section 2.3. The smallest of these delays is the delay margin of a
-loop that is stable without delay; the sum of crossings up to a delay tells whether it is stable with that. Eigenvalues
+loop that is stable without delay. The sum of crossings up to a delay determines stability with this delay. Eigenvalues
 of undamped modes are as smooth in the lag as all others, unlike frequency responses.
 """
 
@@ -37,20 +37,20 @@ from .elastic_plant import ElasticPlant
 _STEP = 1e-5
 
 LEAST_DAMPING = 0.005
-"""Damping ratio assumed of resonances that have less: without any, the smallest delay can make them unstable."""
+"""Least damping ratio of resonances in the model: without damping, the smallest delay can make them unstable."""
 
-# Places of lags from 0 to pi; those from pi to 2 pi have the conjugate poles. Lags are evenly spaced where places are
-# positive, and their logarithms elsewhere, since poles of repeated roots move with a root of the lag.
+# Grid of lags from 0 to pi; lags from pi to 2 pi have the conjugate poles. Positive grid values have evenly spaced
+# lags, negative values evenly spaced logarithms, since poles of repeated roots move with a root of the lag.
 _PLACES = np.arange(-18.0, 21.0, 0.75, dtype=float)
 
-# Real parts of poles below this share of the largest pole are rounding.
+# Real parts of poles below this share of the largest pole are rounding errors.
 _ROUNDING = 1e-12
 
-# Factors on the gains that are tried, how closely the first that is unstable is bisected, and how far Newton moves it.
+# Tried factors on the gains, accuracy of the bisection to the first unstable factor, and largest Newton step.
 _FACTORS = np.geomspace(1.0, 100.0, 14)
 _TOLERANCE, _NEAR = 1e-3, 1e-2
 
-# By Newton, of a crossing.
+# Newton steps to a crossing.
 _STEPS = 3
 
 
@@ -59,12 +59,12 @@ class Margins:
     """Stability margins of a loop.
 
     Attributes:
-        delay: at which the loop becomes unstable, s; 0 if it is unstable without delay.
-        frequency: of the oscillation at that delay, Hz; 0 if it is unstable without delay.
-        gain: factor on all gains at which the loop becomes unstable under the delay that it has; 1 if it is unstable as
-            it is, infinite if no factor up to 100 makes it so.
-        phase: lag at which the loop becomes unstable under the delay that it has, degrees; 0 if it is unstable as it
-            is, infinite if no lag makes it so.
+        delay: delay at which the loop becomes unstable, s; 0 if it is unstable without delay.
+        frequency: frequency of the oscillation at that delay, Hz; 0 if the loop is unstable without delay.
+        gain: factor on all gains at which the loop becomes unstable with the actual delay; 1 if it is already unstable,
+            infinite if it is stable for all factors up to 100.
+        phase: lag at which the loop becomes unstable with the actual delay, degrees; 0 if it is already unstable,
+            infinite if it is stable for all lags.
     """
 
     delay: float
@@ -78,8 +78,8 @@ class LinearLoop:
     """Linearised arm at rest with feedback u = -F x; x: links, motors of elastic joints, then their rates.
 
     Attributes:
-        A, B: (N, N), (N, m) of xd = A x + B u.
-        F: (m, N).
+        A, B: matrices (N, N), (N, m) of xd = A x + B u.
+        F: feedback matrix (m, N).
     """
 
     A: Array
@@ -119,7 +119,7 @@ class LinearLoop:
         return Margins(largest, frequency, unstable, float(lag))
 
     def _gain(self, delay: float, factor: float) -> float:
-        """Factor near the given one at which a pole crosses the axis with a delay, s."""
+        """Factor near ``factor`` at which a pole crosses the axis with a delay, s."""
         crossings = self._crossings(factor)
         if not len(crossings.w):
             return factor
@@ -133,21 +133,21 @@ class LinearLoop:
                 [[per_w.real, per_log.real], [per_w.imag, per_log.imag]], [error.real, error.imag]
             )
             w, refined = w + dw, refined * float(np.exp(log))
-        # A pole that crosses at zero has no frequency to start from.
+        # A pole that crosses at zero has no start frequency.
         return refined if abs(refined - factor) < _NEAR * factor else factor
 
     def _nearest(self, w: Array, lags: Array, factor: float) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
-        """Poles (k,) nearest to jw with lags (k,), and their derivatives with respect to these."""
+        """Poles (k,) nearest to jw with lags (k,), and their derivatives with respect to the lags."""
         poles, modes = np.linalg.eig(self._closed(lags, factor))
         row, nearest = np.arange(len(w)), np.argmin(np.abs(poles - 1j * w[:, np.newaxis]), axis=1)
-        left = np.linalg.inv(modes)[row, nearest]
-        products = np.einsum("ki,ki->k", left @ self.B, modes[row, :, nearest] @ self.F.T)
+        left_vectors = np.linalg.inv(modes)[row, nearest]
+        products = np.einsum("ki,ki->k", left_vectors @ self.B, modes[row, :, nearest] @ self.F.T)
         slopes: NDArray[np.complex128] = 1j * factor * np.exp(-1j * lags) * products
         return poles[row, nearest], slopes
 
     @cached_property
     def _unscaled(self) -> _Crossings:
-        """Crossings of the loop as it is, to rounding."""
+        """Crossings of the loop with unit factor, to rounding."""
         crossings = self._crossings(1.0)
         w, lags = crossings.w, crossings.lags
         for _ in range(_STEPS if len(w) else 0):
@@ -166,7 +166,7 @@ class LinearLoop:
         rounding = _ROUNDING * np.abs(poles).max()
         unstable = int(np.count_nonzero(poles[0].real > rounding))
         for k in range(1, len(poles)):
-            # Each pole goes on as it went.
+            # Poles are matched by linear extrapolation.
             expected = 2 * poles[k - 1] - poles[k - 2] if k > 1 else poles[0]
             far = np.abs(expected[:, np.newaxis] - poles[k])
             order = np.argmin(far, axis=1)
@@ -180,7 +180,7 @@ class LinearLoop:
         pole = np.repeat(np.arange(len(roots)), [len(x) for x in roots])
         row, at = np.arange(len(places)), _lags(places)
         w, direction = curves(places)[row, pole].imag, np.sign(curves(places, 1)[row, pole].real)
-        # Poles below the real axis are the conjugates of those above it at the opposite lag.
+        # Poles below the real axis are the conjugates of poles above it at the opposite lag.
         lower = w < 0
         return _Crossings(
             unstable, np.abs(w), np.where(lower, 2 * np.pi - at, at), np.where(lower, -direction, direction)
@@ -208,7 +208,7 @@ class _Crossings(NamedTuple):
         return self.lags / self.w
 
     def stable(self, delay: float) -> bool:
-        """True if no pole is on the right with a delay, s."""
+        """True if no pole is in the right half-plane with a delay, s."""
         passed = np.floor((self.w * delay - self.lags) / (2 * np.pi)) + 1
         return bool(self.unstable + 2 * np.sum(self.direction * np.maximum(passed, 0)) <= 0)
 
@@ -230,9 +230,9 @@ def motor_gains(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> 
 
 
 def motor_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> LinearLoop:
-    """Linearised loop, at rest at q (n,), of a motor PD with :func:`motor_gains`; errors as there.
+    """Linearised loop, at rest at q (n,), of a motor PD with :func:`motor_gains`, with the same errors.
 
-    Dry friction and losses of gears are left out, since they only damp; resonances have :data:`LEAST_DAMPING`.
+    Dry friction and gear losses are ignored, since they only damp; resonances have :data:`LEAST_DAMPING`.
     """
     kp, kd = motor_gains(plant, q, natural_frequency)
     joints = []
@@ -247,30 +247,32 @@ def motor_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> L
     n, m = arm.robot.n, len(smooth.rigid)
     rest = smooth.on_trajectory(q, *np.zeros((len(STATE_NAMES) - 1, n)))
     effort = arm.feedforward(q, *np.zeros((len(STATE_NAMES) - 1, n))).motor_effort
-    # From links and motors of elastic joints to links and all motors.
+    # Map from links and motors of elastic joints to links and all motors.
     free = np.flatnonzero(~smooth.rigid)
     both = np.zeros((n + m, n + len(free)))
     both[:n, :n] = np.eye(n)
     both[n:, :n] = smooth.joints * smooth.rigid[:, np.newaxis]
     both[n + free, n + np.arange(len(free))] = 1.0
-    kept = np.concatenate([np.arange(n), n + free])
-    kept = np.concatenate([kept, n + m + kept])
+    independent = np.concatenate([np.arange(n), n + free])
+    independent = np.concatenate([independent, n + m + independent])
     steps = _STEP * np.kron(np.eye(2), both).T
     efforts = effort + np.concatenate([np.eye(m), -np.eye(m)])
-    rates = smooth.rate(np.tile(rest, (2 * m, 1)), efforts)[:, kept]
-    ends = [smooth.rate(rest + step, np.broadcast_to(effort, (len(step), m)))[:, kept] for step in (steps, -steps)]
+    rates = smooth.rate(np.tile(rest, (2 * m, 1)), efforts)[:, independent]
+    ends = [
+        smooth.rate(rest + step, np.broadcast_to(effort, (len(step), m)))[:, independent] for step in (steps, -steps)
+    ]
     A = (ends[0] - ends[1]).T / (2 * _STEP)
     F = np.hstack([kp[:, np.newaxis] * both[n:], kd[:, np.newaxis] * both[n:]])
     return LinearLoop(_with_least_damping(A), (rates[:m] - rates[m:]).T / 2, F)
 
 
 def _with_least_damping(A: Array) -> Array:
-    """Matrix (N, N) with a damping ratio of at least :data:`LEAST_DAMPING` of all resonances."""
+    """Matrix (N, N) with a damping ratio of at least :data:`LEAST_DAMPING` at all resonances."""
     half = len(A) // 2
     squares, modes = np.linalg.eig(-A[half:, :half])
     inverse = np.linalg.inv(modes)
     damping = -np.einsum("ij,ji->i", inverse @ A[half:, half:], modes).real
-    # Motors and links that no spring holds have no resonance.
+    # Motors and links without a spring have no resonance.
     resonances = squares.real > 1e-9 * np.max(squares.real)
     least = 2 * LEAST_DAMPING * np.sqrt(np.where(resonances, squares.real, 0.0))
     damped = A.copy()
@@ -278,7 +280,7 @@ def _with_least_damping(A: Array) -> Array:
     return damped
 
 
-# Weights g of the links' errors that are tried, and the margins, as factors on gains and delay, that a loop leaves.
+# Tried weights g of the link errors, and required margins, as factors on gains and delay.
 _WEIGHTS = 2.0 * 0.5 ** np.arange(7)
 _LEAST = 2.0
 
@@ -287,12 +289,12 @@ class OuterLoop(NamedTuple):
     """Recommended feedback of the links.
 
     Attributes:
-        weight: g.
-        frequency: w, rad/s.
-        F: (m, N + n) motor efforts from deviations of links (n,) and motors of elastic joints, their rates, and the
-            integrals of those of the links; N m or N.
-        loop: linearized, with motors under their PD.
-        margins: under the delay.
+        weight: weight g of the link errors.
+        frequency: lowest frequency w, rad/s.
+        F: matrix (m, N + n) from deviations of links (n,) and motors of elastic joints, their rates, and the integrals
+            of the link deviations, to motor efforts, N m or N.
+        loop: linearised loop, with motors under their PD.
+        margins: margins with the delay.
     """
 
     weight: float
@@ -305,24 +307,24 @@ class OuterLoop(NamedTuple):
 def outer_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float, delay: float) -> OuterLoop:
     """Recommend feedback of the links around the PD of the motors, with gain and delay margins of at least two.
 
-    A linear-quadratic regulator with integral action: with the deviations x of links and motors from their references
-    and z the integral of those of the links, it adds the motor efforts u = -F (x, z), which minimize
+    A linear-quadratic regulator with integral action. With the deviations x of links and motors from their references
+    and the integral z of the link deviations, it adds the motor efforts u = -F (x, z), which minimize
 
         integral of  g² (e' e + w² z' z) + (u / kp)' (u / kp),
 
-    with errors e of the links, the stiffness kp of the motors' PD, and w their lowest frequency on the springs:
-    B. D. O. Anderson, J. B. Moore, "Optimal Control: Linear Quadratic Methods" (1990), sections 3.2 and 9.1. Errors
-    below w fall, and the links are damped on their springs. The PD acts in the drives at once; F acts with the delay of
-    commands.
+    with link errors e, the stiffness kp of the motors' PD, and the lowest frequency w of the links on the springs: B.
+    D. O. Anderson, J. B. Moore, "Optimal Control: Linear Quadratic Methods" (1990), sections 3.2 and 9.1. Errors below
+    w decrease, and the links are damped on their springs. The PD acts in the drives without delay; F acts with the
+    delay of commands.
 
     Args:
         plant: links and motors.
         q: (n,) joint variables at rest, rad or m.
-        natural_frequency: of the motors' PD, rad/s.
-        delay: of the feedback of the links, s: half the period of the commands, and the delay of the drives.
+        natural_frequency: natural frequency of the motors' PD, rad/s.
+        delay: delay of the link feedback, s: half the command period plus the drive delay.
 
     Raises:
-        StateError: an argument is out of range, the arm has no springs, or no weight from 2 down to 1/32 leaves these
+        StateError: an argument is out of range, the arm has no springs, or no weight from 2 down to 1/32 has these
             margins.
     """
     T, n = not_negative(delay, "delay"), plant.arm.robot.n
@@ -331,7 +333,7 @@ def outer_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float, dela
     w = lowest_frequency(plant.arm, plant.arm.dynamics.mass_matrix(joint_states(n, q)[0]))
     A = inner.A - inner.B @ inner.F
     links = np.eye(n, len(A))
-    # With the integrals z of the links, and motor efforts as shifts of the PD's reference.
+    # State with the integrals z of the links; motor efforts as shifts of the PD's reference.
     A = np.block([[A, np.zeros((len(A), n))], [links, np.zeros((n, n))]])
     B = np.vstack([inner.B, np.zeros((n, len(kp)))])
     weights = block_diag(links.T @ links, w**2 * np.eye(n))

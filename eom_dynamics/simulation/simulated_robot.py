@@ -31,9 +31,9 @@ class Readings(NamedTuple):
 
     Attributes:
         q, qd: (n,) positions and velocities of the links, rad or m, and per s.
-        tau: (n,) efforts between motors and links, N m or N: of springs, and of motors at rigid joints.
+        tau: (n,) efforts between motors and links, N m or N: spring efforts, or motor efforts at rigid joints.
         theta, thetad: (m,) positions and velocities of the motors on the link side of the gears, rad or m, and per s.
-        motor_effort: (m,) mean motor efforts of the last step, as of its middle, N m or N.
+        motor_effort: (m,) mean motor efforts of the last step, valid at its middle, N m or N.
     """
 
     q: Array
@@ -45,12 +45,12 @@ class Readings(NamedTuple):
 
 
 class SensorNoise(NamedTuple):
-    """Standard deviations of independent sensor noise, each a number or (n,), for links and motors alike.
+    """Standard deviations of independent sensor noise, each a number or (n,), equal for links and motors.
 
     Attributes:
-        position: rad or m.
-        velocity: rad/s or m/s.
-        effort: N m or N.
+        position: noise of positions, rad or m.
+        velocity: noise of velocities, rad/s or m/s.
+        effort: noise of efforts, N m or N.
     """
 
     position: ArrayLike = 0.0
@@ -62,15 +62,15 @@ class SimulatedDrives(NamedTuple):
     """PD and timing of the drives of a :class:`SimulatedRobot`.
 
     Attributes:
-        natural_frequency, damping_ratio: of a motor alone under its PD, rad/s and 1; at rigid joints with the link
-            inertia of the initial position.
-        kp, kd: gains instead, one number or (m,), N m/rad and N m s/rad (N/m, N s/m).
-        command_period: time after which the drives take the latest command, s, in whole steps; 0 for one step. None for
-            that of the robot, rounded to whole steps with a RobotDescriptionWarning.
-        drive_delay: time from when a command is taken to its effect, s, in whole steps. The PD has no delay. None as
-            for ``command_period``.
+        natural_frequency, damping_ratio: frequency, rad/s, and damping ratio of a motor without load under its PD; at
+            rigid joints with the link inertia of the initial position.
+        kp, kd: alternatively the gains, one number or (m,), N m/rad and N m s/rad (N/m, N s/m).
+        command_period: period at which the drives take the latest command, s, in whole steps; 0 for one step. None for
+            the robot's period, rounded to whole steps with a RobotDescriptionWarning.
+        drive_delay: delay from taking a command to its effect, s, in whole steps. The PD has no delay. None as for
+            ``command_period``.
         drive_interpolation: ``none`` holds a command for its period; ``linear`` moves in a straight line from the
-            command before to it, in each step by its middle. None for that of the robot.
+            previous command to it, evaluated at the middle of each step. None for the robot's interpolation.
     """
 
     natural_frequency: float = 70.0
@@ -91,12 +91,12 @@ class SimulatedRobot:
     Attributes:
         arm: the model.
         period: time step, s.
-        kp, kd: gains (m,) of the drives, N m/rad and N m s/rad (N/m, N s/m).
-        command_period: time from when the drives take a command to the next, s, a whole number of steps.
-        drive_delay: time until it takes effect, s, a whole number of steps.
-        drive_interpolation: one of :data:`.DRIVE_INTERPOLATIONS`.
+        kp, kd: drive gains (m,), N m/rad and N m s/rad (N/m, N s/m).
+        command_period: period at which the drives take commands, s, a whole number of steps.
+        drive_delay: delay until a command takes effect, s, a whole number of steps.
+        drive_interpolation: name in :data:`.DRIVE_INTERPOLATIONS`.
 
-    The PD compares its references with motors :attr:`.Robot.drive_feedback_delay` before.
+    The PD compares its references with motor states delayed by :attr:`.Robot.drive_feedback_delay`.
     """
 
     def __init__(
@@ -117,21 +117,21 @@ class SimulatedRobot:
             arm: the model.
             period: time step, s.
             position: initial positions of the links, one number or (n,), rad or m.
-            drives: their PD and timing.
+            drives: PD and timing of the drives.
             limited: whether to clip motor efforts to the limits of the motors.
-            noise: of the readings; the drives themselves have none.
-            seed: of the noise.
-            compensates: whether efforts are those that are sent, and the drives add those of
-                :attr:`.Robot.compensated_by_robot` in each step; else they are whole.
+            noise: noise of the readings; the drives themselves have none.
+            seed: seed of the noise.
+            compensates: whether the drives add the efforts :attr:`.Robot.compensated_by_robot` to the sent efforts in
+                each step; else sent efforts are complete.
 
         Raises:
             RobotDescriptionError: the arm cannot be simulated, see :class:`ElasticPlant`; or an argument has the wrong
                 length, is not finite, or a gain or a standard deviation is negative.
             TypeError: ``arm`` is not an ElasticArm.
-            StateError: the period is not positive, ``limited`` not a bool or the seed not an integer; a given
+            StateError: the period is not positive, ``limited`` not a bool or the seed not an integer; the argument
                 ``command_period`` or ``drive_delay`` is not a number of steps, ``drive_interpolation`` unknown; an
-                antagonistic pair cannot hold its joint in the initial position at nominal stiffness; or that seems
-                to be in degrees.
+                antagonistic pair cannot hold its joint in the initial position at nominal stiffness; or this position
+                seems to be in degrees.
         """
         natural_frequency = not_negative(drives.natural_frequency, "natural_frequency", RobotDescriptionError)
         damping_ratio = not_negative(drives.damping_ratio, "damping_ratio", RobotDescriptionError)
@@ -185,9 +185,9 @@ class SimulatedRobot:
         self._held = None
 
     def hold(self) -> None:
-        """Let the drives hold the position that they follow, or else the present one.
+        """Let the drives hold the position that they follow, or else the present position.
 
-        The effort added to the PD is that against gravity, at antagonistic pairs that of the springs.
+        The effort added to the PD compensates gravity; for antagonistic pairs it is the spring effort.
         """
         plant, arm = self._stepper.plant, self.arm
         q, theta, qd, thetad = plant.parts(self._state)
@@ -197,17 +197,17 @@ class SimulatedRobot:
         at_rest = np.zeros_like(theta)
         position = theta.copy() if self._held is None else self._held
         self.follow(position, at_rest, plant.motor_load(balance, at_rest) - self._own_efforts())
-        # The drives do so on their own, without a command.
+        # The drives hold by themselves, without a command.
         self._former = self._taken = self._commanded
         self._servo = self._added(self._commanded)
         self._line = deque([self._commanded] * self._delay_steps)
 
     def push(self, wrench: ArrayLike | None, frame: str | None = None) -> None:
-        """Let the surroundings push the robot from now on: None ends that.
+        """Apply an external wrench to the robot from now on; None ends it.
 
         Args:
             wrench: (6,) on the robot, moment first, at the frame and along its axes, N m and N.
-            frame: its name; by default the first tool.
+            frame: name of the frame; by default the first tool.
 
         Raises:
             StateError: the wrench has another shape, or is not finite.
@@ -228,7 +228,8 @@ class SimulatedRobot:
 
         Raises:
             StateError: the wrench has another shape, or is not finite.
-            SimulationError: the motion leaves all bounds. The arm is then put to rest where it was, and holds there.
+            SimulationError: the motion leaves all bounds. The arm is then put to rest at its last position and holds
+                it.
         """
         plant = self._stepper.plant
         at_tools = None if wrench is None else real_array(wrench, "wrench", self.arm.robot.wrench_shape)
@@ -258,10 +259,10 @@ class SimulatedRobot:
         self._motor_effort = self._stepper.mean_effort(before, self._state, self._servo)
 
     def _added(self, sent: Servo) -> Servo:
-        """The servo with the efforts that the drives add themselves in the present state, and the age of its feedback.
+        """Servo with the efforts that the drives add in the present state, and with the age of its feedback.
 
-        A motor's position was theta - a thetad + a²/2 thetadd, and its velocity thetad - b thetadd, with thetadd of the
-        last step: the PD of these is one of theta and thetad with another reference and less damping.
+        The delayed motor position is theta - a thetad + a²/2 thetadd, the velocity thetad - b thetadd, with thetadd of
+        the last step. A PD of these equals a PD of theta and thetad with another reference and less damping.
         """
         if any(ages := self.arm.robot.drive_feedback_delay):
             a, b = ages
@@ -272,7 +273,7 @@ class SimulatedRobot:
         return sent if self._adding is None else sent._replace(effort=sent.effort + self._own_efforts())
 
     def _own_efforts(self) -> Array:
-        """Efforts (m,) that the drives add themselves in the middle of the next step, N m or N."""
+        """Efforts (m,) that the drives add in the middle of the next step, N m or N."""
         q, theta, qd, thetad = self._stepper.plant.parts(self._state)
         zero = np.zeros_like(theta)
         if self._adding is None:
@@ -280,7 +281,7 @@ class SimulatedRobot:
         return self._adding.drive_state(theta, thetad, zero, sent_at=(q + 0.5 * self.period * qd, qd)).motor_effort
 
     def readings(self) -> Readings:
-        """Present sensor readings; each call draws its own noise."""
+        """Present sensor readings; each call draws new noise."""
         q, theta, qd, thetad = self._stepper.plant.parts(self._state)
         tau = self._stepper.joint_effort(self._state, self._servo, self._qdd)
         exact = Readings(q, qd, tau, theta, thetad, self._motor_effort)
@@ -291,7 +292,7 @@ class SimulatedRobot:
 
 
 def _whole_steps(wanted: float | None, robot: Robot, period: float, name: str, least: int = 0) -> int:
-    """Number of steps of a time that is given, or else of the robot's own, which is rounded; s."""
+    """Number of steps of the time ``wanted``, s; None for the time of the robot, which is rounded."""
     time = not_negative(getattr(robot, name) if wanted is None else wanted, name)
     steps = max(round(time / period), least)
     if time and abs(time / period - steps) > 1e-6:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real-time steps of fixed cost, stable for any spring, damper, friction and drive gain.
+"""Real-time time steps of fixed cost, stable for any spring, damper, friction and drive gain.
 
 ROS2 of J. G. Verwer, E. J. Spee, J. G. Blom and W. Hundsdorfer, "A second-order Rosenbrock method applied to
 photochemical dispersion problems", SIAM J. Sci. Comput. 20 (1999): for y' = f(y) and a matrix A,
 
     (1 - g h A) k1 = f(y),    (1 - g h A) k2 = f(y + h k1) - 2 k1,    y + h (3 k1 + k2)/2,    g = 1 - 1/sqrt(2).
 
-It is of second order for any A, and damps motion too fast for the step where A is the derivative of f or larger. A
-contains the stiff terms: springs, dampers, friction, gear loss and the feedback of the drives, with the larger of the
-slopes at both ends of a step. Gravity and Coriolis efforts change slowly and are not in A. With y = (x, v) a stage is
+The method is of second order for any A. If A is at least the derivative of f, it damps motion that is too fast for the
+step. A contains the stiff terms: springs, dampers, friction, gear loss and the feedback of the drives, with the larger
+slope of both ends of a step. Gravity and Coriolis efforts change slowly and are not in A. With y = (x, v) a stage is
 one linear solve of the size of v,
 
     (M + g h D + (g h)² K) k_v = M r_v - g h K r_x,    k_x = r_x + g h k_v,    A = [[0, 1], [-M⁻¹ K, -M⁻¹ D]],
@@ -31,11 +31,11 @@ from .elastic_plant import CarriedInertia, ElasticPlant, require_plant
 class Servo(NamedTuple):
     """Servo of m motors: effort + kp (position - theta) + kd (velocity - thetad), on the link side of the gears.
 
-    The law of :func:`eom_dynamics.elastic.motor_pd_effort` by its parts: a step that knows the gains is stable for
-    any of them, like the current loop of a drive, which is much faster than the step.
+    This is the law of :func:`eom_dynamics.elastic.motor_pd_effort`, with separate gains: a step that uses the gains is
+    stable for any gains, like the current loop of a drive, which is much faster than the step.
 
     Attributes:
-        effort: (m,), N m or N.
+        effort: added effort (m,), N m or N.
         position, velocity: reference (m,), rad or m, and per s.
         kp, kd: gains (m,), not negative, N m/rad and N m s/rad (N/m, N s/m).
     """
@@ -51,7 +51,7 @@ class Servo(NamedTuple):
         return self.effort + self.kp * (self.position - theta) + self.kd * (self.velocity - thetad)
 
     def after(self, former: Servo, share: float) -> Servo:
-        """Servo on the straight line from a former one to this one, at a share of it; this one if its gains differ."""
+        """Servo interpolated between a former servo and this servo, at ``share``; this servo if the gains differ."""
         if share == 1.0 or not (np.array_equal(self.kp, former.kp) and np.array_equal(self.kd, former.kd)):
             return self
         effort, position, velocity = (x + share * (y - x) for x, y in zip(former[:3], self[:3], strict=True))
@@ -66,7 +66,7 @@ def effort_only(effort: Array) -> Servo:
 
 _GAMMA = 1 - np.sqrt(0.5)
 
-# Velocity below which friction counts as that of a motor at rest, rad/s or m/s.
+# Velocity below which the friction of a motor at rest applies, rad/s or m/s.
 _AT_REST = 1e-9
 
 # Largest motion in one step, rad or m.
@@ -93,7 +93,7 @@ class Stepper:
             StateError: ``period`` is not positive, or ``limited`` not a bool.
             TypeError: ``plant`` is not an ElasticPlant.
         """
-        from scipy.linalg import lapack  # here for its import, as in integrated(), and before the first step
+        from scipy.linalg import lapack  # imported here, as in integrated(), and before the first step
 
         require_plant(plant)
         self._lapack = lapack
@@ -101,7 +101,7 @@ class Stepper:
         arm = plant.arm
         self._n = n = arm.robot.n
         rigid, m, elastic = plant.rigid, len(plant.rigid), np.flatnonzero(~plant.rigid)
-        # From independent variables - n links, then motors at elastic joints - to all motors and deflections.
+        # Maps from independent variables (n links, then motors at elastic joints) to all motors and deflections.
         motors = np.zeros((m, n + len(elastic)))
         motors[elastic, n + np.arange(len(elastic))] = 1.0
         links = np.eye(n, n + len(elastic))
@@ -110,7 +110,7 @@ class Stepper:
         self._motors = motors
         self._elastic, self._zero, self._no_effort = elastic, np.zeros(n), np.zeros(m)
         # Indices of the independent variables among links and motors.
-        self._own = np.concatenate([np.arange(n), n + elastic])
+        self._independent = np.concatenate([np.arange(n), n + elastic])
         self._lossless = arm.gear.is_lossless and arm.friction.is_none
         self._constant = plant.springs.tangents(np.zeros(m)) if plant.springs.is_linear else None
         limits = (arm.motor.torque_limit, arm.motor.current_limit, arm.motor.voltage_limit)
@@ -122,10 +122,10 @@ class Stepper:
         Args:
             wrench: W (6,), or (k, 6) of k tools, that the robot exerts at its tools, constant over the period, as for
                 :meth:`ElasticPlant.tool_efforts`; by default none.
-            external: efforts (n,) on the links, constant likewise.
+            external: efforts (n,) on the links, also constant.
 
         Raises:
-            SimulationError: the motion leaves all bounds. The given state stays unchanged.
+            SimulationError: the motion leaves all bounds. The argument ``state`` is unchanged.
         """
         try:
             q, theta, qd, thetad = self.plant.parts(state)
@@ -134,7 +134,7 @@ class Stepper:
                 x, v = self._step(x, v, servo, wrench, external)
         except (StateError, np.linalg.LinAlgError):
             x = v = np.array([np.nan])
-        # The comparison is false for NaN too.
+        # The comparison is false for NaN, too.
         if not (np.all(np.abs(v) * self.period <= _FURTHEST) and np.all(np.isfinite(x))):
             raise SimulationError(
                 f"{self.plant.arm.robot.name}: the motion leaves all bounds: more than {_FURTHEST:g} rad (m) a step"
@@ -144,7 +144,7 @@ class Stepper:
     def motor_effort(self, state: Array, servo: Servo) -> Array:
         """Motor efforts (m,) in a state, N m or N."""
         _, theta, _, thetad = self.plant.parts(state)
-        return self._given(servo, theta, thetad)
+        return self._servo_effort(servo, theta, thetad)
 
     def mean_effort(self, before: Array, after: Array, servo: Servo) -> Array:
         """Mean motor efforts (m,) of a step between two states, N m or N.
@@ -157,14 +157,14 @@ class Stepper:
         _, theta_end, _, thetad_end = self.plant.parts(after)
         middle = 0.5 * (theta + theta_end) + h / 8 * (thetad - thetad_end)
         speed = 1.5 / h * (theta_end - theta) - 0.25 * (thetad + thetad_end)
-        ends = self._given(servo, theta, thetad) + self._given(servo, theta_end, thetad_end)
-        return (ends + 4 * self._given(servo, middle, speed)) / 6
+        ends = self._servo_effort(servo, theta, thetad) + self._servo_effort(servo, theta_end, thetad_end)
+        return (ends + 4 * self._servo_effort(servo, middle, speed)) / 6
 
     def joint_effort(self, state: Array, servo: Servo, qdd: Array) -> Array:
         """Efforts (n,) between motors and links, N m or N.
 
         Args:
-            qdd: accelerations of the links (n,), which accelerate rotors at rigid joints, rad/s² or m/s².
+            qdd: link accelerations (n,), which rotors at rigid joints share, rad/s² or m/s².
         """
         plant, arm = self.plant, self.plant.arm
         q, theta, qd, thetad = plant.parts(state)
@@ -173,10 +173,10 @@ class Stepper:
         if arm.rotors is not None:
             links = slice(None, self._n)
             rotor = rotor + (arm.rotors.mass_matrix(q)[:, links] @ qdd + arm.rotors.bias(q, qd, thetad))[self._n :]
-        through = self._given(servo, theta, thetad) - arm.friction.effort(thetad) - rotor
+        through = self._servo_effort(servo, theta, thetad) - arm.friction.effort(thetad) - rotor
         return np.bincount(arm.motor_joint, np.where(plant.rigid, through, spring)).astype(float)
 
-    def _given(self, servo: Servo, theta: Array, thetad: Array) -> Array:
+    def _servo_effort(self, servo: Servo, theta: Array, thetad: Array) -> Array:
         wanted, arm = servo.wanted(theta, thetad), self.plant.arm
         if not self._limited:
             return wanted
@@ -205,21 +205,21 @@ class Stepper:
         return x, v + h * (1.5 * acceleration + 0.5 * second)
 
     def _mass_matrix(self, x: Array) -> Array:
-        return self.plant.inertia.matrix(x[: self._n])[np.ix_(self._own, self._own)]
+        return self.plant.inertia.matrix(x[: self._n])[np.ix_(self._independent, self._independent)]
 
     def _forces(
         self, x: Array, v: Array, servo: Servo, wrench: Array | None, *, slopes: bool = False
     ) -> tuple[Array, tuple[Array, Array] | None]:
-        """Efforts on the independent variables, and with ``slopes`` K and D, bounds on minus their slopes."""
+        """Efforts on the independent variables, and with ``slopes`` K and D, bounds on the negative slopes."""
         n, to_motors, to_springs = self._n, self._motors, self._deflection
         thetad, delta, deltad = to_motors @ v, to_springs @ x, to_springs @ v
         spring = self.plant.springs.loads(delta, deltad)
-        # Spring efforts on the independent variables; those on motors pass the gears.
+        # Spring efforts on the independent variables; efforts on motors pass through the gears.
         load = spring @ to_springs
         chord, passed = self._losses(load[n:], thetad)
-        force = (self._given(servo, to_motors @ x, thetad) - chord * thetad) @ to_motors - load
+        force = (self._servo_effort(servo, to_motors @ x, thetad) - chord * thetad) @ to_motors - load
         if isinstance(inertia := self.plant.inertia, CarriedInertia):
-            force += inertia.free(x[:n], v[:n], thetad, self._zero, self._no_effort)[self._own]
+            force += inertia.free(x[:n], v[:n], thetad, self._zero, self._no_effort)[self._independent]
         else:
             force[:n] -= self.plant.arm.dynamics.bias(x[:n], v[:n])
         if wrench is not None:
@@ -227,16 +227,16 @@ class Stepper:
         if not slopes:
             return force, None
         slope, damping = self._tangents(delta, delta + self.period * deltad)
-        left = (to_springs * passed).T
-        K = left @ slope @ to_springs + (to_motors.T * servo.kp) @ to_motors
-        D = left @ damping @ to_springs + (to_motors.T * (servo.kd + chord)) @ to_motors
+        to_variables = (to_springs * passed).T
+        K = to_variables @ slope @ to_springs + (to_motors.T * servo.kp) @ to_motors
+        D = to_variables @ damping @ to_springs + (to_motors.T * (servo.kd + chord)) @ to_motors
         return force, (K, D)
 
     def _losses(self, load: Array, thetad: Array) -> tuple[Array, Array]:
-        """Losses of motors (m,) over their velocities, and factors of the gears on loads of independent variables.
+        """Motor losses (m,) divided by velocities, and gear factors on loads of independent variables.
 
-        Losses brake at every velocity; with the slope of the chord from rest no step reverses a motion. The load is
-        that of springs at motors of elastic joints.
+        Losses brake at every velocity; with the slope of the chord from rest no step reverses a motion. Springs at
+        motors of elastic joints determine the load.
         """
         arm, passed = self.plant.arm, np.ones(self._n + len(load))
         if self._lossless:
@@ -248,7 +248,7 @@ class Stepper:
         return (arm.friction.effort(moving) + arm.gear.load(behind, moving) - behind) / moving, passed
 
     def _tangents(self, *deltas: Array) -> tuple[Array, Array]:
-        """Largest slopes of the springs at any of the deflections (m,), and their damping, each (m, m)."""
+        """Largest spring slopes at any of the deflections (m,), and their damping, each (m, m)."""
         if self._constant is not None:
             return self._constant
         slopes, (damping, *_) = zip(*map(self.plant.springs.tangents, deltas), strict=True)
