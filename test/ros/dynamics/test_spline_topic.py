@@ -71,7 +71,7 @@ def test_limits_are_checked_unless_the_digest_is_its_own(
 
 def test_one_that_need_not_be_checked_waits_for_those_before_it(node: Any) -> None:
     topic, statuses = node._trajectories, []
-    topic._status.publish = statuses.append
+    node._stream.player.reports._status.publish = statuses.append
     for request, digest in (("first", ""), ("second", DIGESTS["its own"])):
         message = spline_message(MOTION, ROBOT.joint_names)
         message.request, message.limits_digest = request, digest
