@@ -175,7 +175,7 @@ class NodeEngine:
 
         stream, clock = self.stream, self.node.get_clock()
         player, supervision = stream.player, stream.supervision
-        player.scale_speed(1.0)
+        player.pace.scale(1.0)
         stream.end()
         self.node.trigger_deactivate()
         host = SetpointLoop(SetpointEvaluator(arm_of(scene.robot)))
@@ -202,9 +202,9 @@ class NodeEngine:
             if cycle.payload:
                 carry(host, cycle.payload)
             if cycle.speed is not None:
-                player.scale_speed(cycle.speed)
+                player.pace.scale(cycle.speed)
             if cycle.pauses is not None:
-                player.pause(cycle.pauses)
+                player.pace.pause(cycle.pauses)
             change_mode(host.loop, cycle)
             if cycle.spline is STOPS:
                 player._tick()
@@ -220,7 +220,7 @@ class NodeEngine:
             if cycle.fields is not None:
                 stream.answer_bytes(bytes(STORE.serialize_cdr(setpoint_message(scene, k), SETPOINT)))
             supervision._observe()
-            supervision._tick_response()
+            stream.stops._tick()
             # The last command that does not repeat another one.
             fresh = [row for row in self.rows if row[0] != Status.HELD] or self.rows
             before = fresh[-1] if fresh else before

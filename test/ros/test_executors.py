@@ -3,6 +3,7 @@
 
 import signal
 import threading
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from rclpy.clock_type import ClockType
 from rclpy.parameter import Parameter
 from rclpy.time import Time
 from robot_client import RobotClient
+from setpoint_engines import identity
 
 import eom_dynamics as eom
 from eom_dynamics.control.setpoint_loop import SetpointLoop
@@ -43,10 +45,10 @@ def test_a_trajectory_leaves_no_setpoint_out(ros, events):
     advance(START)
     sent = []
     clock = WatchedClock(lambda: node.get_clock().now().nanoseconds)
-    player = TrajectoryPlayer(node, clock, lambda host, *_: not sent.append(host.loop.setpoint["q"][0]))
+    player = TrajectoryPlayer(node, clock, Mock(), Mock(), lambda host, *_: not sent.append(host.loop.setpoint["q"][0]))
     player.take(SetpointLoop(SetpointEvaluator(eom.ElasticArm(eom.load_robot(CONFIG / "planar_2r.yaml")))))
     motion = through([0.0, 1.0], [[0.0, 0.0], [0.4, 0.2]])
-    player.play(motion, 0, "")
+    player.play(motion, identity())
     advance()
     # Queued before the timer is called: the clock advances four times.
     advance(*(START + PERIOD + k for k in range(4)))

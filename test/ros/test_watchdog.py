@@ -309,7 +309,7 @@ class Unspun:
             self.node.get_clock().set_ros_time_override(Time(nanoseconds=self.now))
             self.stream.supervision._observe()
             self.stream.player._tick()
-            self.stream.supervision._tick_response()
+            self.stream.stops._tick()
 
     def publish(self, state, names):
         """Send a setpoint; returns why the last one was refused."""

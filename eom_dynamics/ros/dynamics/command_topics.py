@@ -11,6 +11,7 @@ from rclpy.duration import Duration
 from rclpy.event_handler import PublisherEventCallbacks, UnsupportedEventTypeError
 from rclpy.lifecycle import LifecycleNode
 from rclpy.lifecycle.publisher import LifecyclePublisher
+from rclpy.time import Time
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, Header
 
@@ -60,6 +61,10 @@ class CommandTopics:
         self.sent_of: SetpointLoop | None = None
         self.order: JointOrder | None = None
         self.frame_id = ""
+
+    def header(self, stamp: int) -> Header:
+        """Header with a stamp, ns, and the frame of the last command."""
+        return Header(stamp=Time(nanoseconds=stamp).to_msg(), frame_id=self.frame_id)
 
     def rivals(self) -> str:
         """Other publishers of the same topics, as a clause; empty for none."""

@@ -25,18 +25,19 @@ from ...control.serialized import LearnedShapes
 from ...control.setpoint_loop import EarlySetpointError, SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
 from ...control.settings import LONGEST_GAP, MODES, SAID, Status
-from ...elastic import LimitViolation
 from ...exceptions import EomDynamicsError, StateError, StiffnessError, TrajectoryError
 from ...terminal import printable
 from ..diagnostics import Level, StatusReport
 from ..interfaces import JointTrajectorySetpoint, nanoseconds, stream_qos
 from ..robot_node import RobotNode
+from .clocks import WatchedClock
 from .command_topics import CommandTopics
 from .contact_topics import ContactTopics
 from .measured_arm import MeasuredArm
 from .modes import Modes
 from .statistics import WAITING, StreamStatistics
-from .supervision import Phase, Supervision
+from .stops import Phase, Stops
+from .supervision import Supervision
 from .target_topics import NOT_REACHED, TargetTopics
 from .trajectory_player import TrajectoryPlayer
 
@@ -62,6 +63,8 @@ class SetpointStream:
         player: player of trajectories.
         targets: topics of targets.
         supervision: watchdog and checks of the stream.
+        stops: of the arm, in the place of setpoints.
+        clock: of the loop, which follows that of the node.
         measured: where the arm is measured.
         contact: topics of external efforts and contact.
         modes: who leads the arm.
@@ -81,20 +84,18 @@ class SetpointStream:
         setpoints = node.create_subscription(
             JointTrajectorySetpoint, "setpoint", self.answer_bytes, raw=True, **quality
         )
-        self.supervision = Supervision(
-            node, self._publish_response, deactivate, setpoints.get_publisher_count, lambda: self.leads
-        )
-        self._now, self._deactivate = self.supervision.clock.now, deactivate
-        self._subscription, self._latest = setpoints, 0
-        self.measured = MeasuredArm(node, self.supervision.clock)
-        self.supervision.locate = self.measured.locate
-        self.modes = Modes(node, self.measured, self.supervision.clock, self._publish_measured)
-        self.player = TrajectoryPlayer(node, self.supervision.clock, self.measured, self._publish_played)
-        self.player.on_break = self._stop_unfinished
+        clock = node.get_clock().handle
+        self.clock = WatchedClock(lambda: clock.get_now().nanoseconds)  # in a quarter of the time of Clock.now()
+        self._subscription, self._deactivate, self._latest = setpoints, deactivate, 0
+        self.measured = MeasuredArm(node, self.clock)
+        self.stops = Stops(node, self.clock, self.measured, commands, self.statistics)
+        self.supervision = Supervision(node, self.clock, self.measured, self.stops, deactivate)
+        self.modes = Modes(node, self.measured, self.clock, self._publish_measured)
+        motions = node, self.clock, self.measured, self.stops
+        self.player = TrajectoryPlayer(*motions, self._publish_played)
         publish = self._publish_played, partial(self._publish_measured, always=False)
-        self.targets = TargetTopics(node, self.supervision.clock, self.measured, self._loop_to_aim, *publish)
-        self.targets.on_break = self._stop_unfinished
-        self.contact = ContactTopics(node, self.supervision.clock, self.measured, self._react)
+        self.targets = TargetTopics(*motions, self._loop_to_aim, *publish)
+        self.contact = ContactTopics(node, self.clock, self.measured, self._react)
         self.supervision.watch_quality(setpoints, quality["qos_profile"])
         for name in _PARAMETERS:
             self.on_parameter(name, node.get_parameter(name).value)
@@ -171,7 +172,7 @@ class SetpointStream:
         present = self._commands.sent_of
         if present is None:
             return ""
-        if self.supervision.phase in (Phase.RAMPING, Phase.RELEASED):
+        if self.stops.phase in (Phase.RAMPING, Phase.RELEASED):
             return REFUSALS["released"]
         names = [(x.arm.robot.joint_names, x.arm.motor_names) for x in (loop, present)]
         if names[0] != names[1]:
@@ -202,7 +203,7 @@ class SetpointStream:
             self.end()
             return
         self.player.stop(cause)
-        self.supervision.come_to_rest(last, cause, self.end)
+        self.stops.come_to_rest(last, cause, self.end)
 
     def end(self) -> None:
         """End the stream, at once, with a command at rest, unless there was none; the node is no longer active."""
@@ -210,24 +211,18 @@ class SetpointStream:
         self._shapes.forget()
         if (last := self._commands.sent_of) is not None:
             try:
-                self._now()
-                faded = self.supervision.phase in (Phase.RAMPING, Phase.RELEASED)
+                self.clock.now()
+                faded = self.stops.phase in (Phase.RAMPING, Phase.RELEASED)
                 self.measured.locate(last, ends=True)
-                self._commands.publish_final(self._last_header(), last, faded=faded)
+                self._commands.publish_final(self._commands.header(self.clock.reading), last, faded=faded)
             except Exception as error:
                 self._node.get_logger().error(f"no last command: {printable(refusal_reason(error))}")
         self.supervision.end()
+        self.stops.end()
         self._commands.forget()
         afterwards, self._afterwards = self._afterwards, []
         for then in afterwards:
             then()
-
-    def _stop_unfinished(self, cause: str) -> None:
-        """Bring the arm to rest from the last command of a trajectory that has ended in motion."""
-        last = self._commands.sent_of
-        if self.closed or last is None or not last.moves:
-            return
-        self.supervision.come_to_rest(last, f"trajectory stopped: {cause}")
 
     def _react(self, cause: str) -> None:
         """React to contact, to which the loop has reacted, as the parameter on_contact says."""
@@ -244,18 +239,18 @@ class SetpointStream:
         if reaction == "deactivate":
             self._deactivate()
         elif pauses:
-            self.player.pause(True, cause)
+            self.player.pace.pause(True, cause)
         else:
             self.player.stop(cause)
             if loop.record.aiming:
                 self.targets.go_on()
             elif (last := self._commands.sent_of) is not None:
-                self.supervision.come_to_rest(last, cause)
+                self.stops.come_to_rest(last, cause)
 
     @property
     def held_by_contact(self) -> str:
         """Why references are refused after contact, and what to do; empty for nothing."""
-        return self.player.standstill if self.player.held_by else self.contact.consequence
+        return self.player.pace.standstill if self.player.pace.held_by else self.contact.consequence
 
     def end_trajectory(self, cause: str) -> None:
         """End a trajectory that is played or waits, and hold the arm at rest, unless a stream leads."""
@@ -263,7 +258,7 @@ class SetpointStream:
         streams = not leads and last is not None and last.record.off_path == _STREAMS
         self.player.stop(cause)
         if not streams:
-            self._stop_unfinished(cause)
+            self.stops.break_off(cause)
         if leads and not self.closed and last is not None and not last.moves:
             last.loop.act("stop")
 
@@ -288,7 +283,7 @@ class SetpointStream:
                 return
             if self._drop_if_expired(stamp):
                 return
-        now = self._now()
+        now = self.clock.now()
         if now - self._latest > LONGEST_GAP:
             self.start_measured()
         self._latest = now
@@ -366,7 +361,7 @@ class SetpointStream:
             loop.read(setpoint)
             self.require_radians(loop.loop.given["q"])
             loop.configure(command_lead=self._lead)
-            return loop.answer(stamp, self.supervision.clock.now())
+            return loop.answer(stamp, self.clock.now())
 
         remarks = self._sent(setpoint.header, loop, cycle, time.perf_counter_ns())
         if remarks is not None:
@@ -415,7 +410,7 @@ class SetpointStream:
         if isinstance(error, EarlySetpointError):  # it waits for the next cycle
             self._node.warn("setpoint early", str(error))
             return
-        if isinstance(error, StiffnessError) and last is not None and not self.supervision.responding:
+        if isinstance(error, StiffnessError) and last is not None and not self.stops.responding:
             self._commands.publish(header, last, Status.HELD)
             self.statistics.held += 1
         self.statistics.refuse(refusal_reason(error), detail)
@@ -433,14 +428,10 @@ class SetpointStream:
             self._remark(loop, remarks)
         return remarks is not None
 
-    def _last_header(self) -> Header:
-        """Header with the last reading of the clock and the frame of the last command."""
-        return Header(stamp=Time(nanoseconds=self.supervision.clock.reading).to_msg(), frame_id=self._commands.frame_id)
-
     def _publish_measured(self, loop: SetpointLoop, now: int, *, always: bool = True) -> bool:
         """Run a cycle without references, unless others go on; publish always, or a new command; return whether."""
         record = loop.record
-        busy = self.player.playing or record.aiming or self.supervision.responding
+        busy = self.player.playing or record.aiming or self.stops.responding
         idle = not always and self._commands.sent_of is None
         if self.closed or busy or idle:
             return False
@@ -452,13 +443,8 @@ class SetpointStream:
         if not (record.valid and (always or record.followed > followed)):
             return False
         self._shapes.forget()
-        self._commands.publish(self._last_header(), loop, loop.loop.status)
+        self._commands.publish(self._commands.header(self.clock.reading), loop, loop.loop.status)
         return True
-
-    def _publish_response(self, loop: SetpointLoop, violations: tuple[LimitViolation, ...]) -> None:
-        """Publish a command of the response to a loss, in the joint order of the last command."""
-        self._commands.publish(self._last_header(), loop, loop.loop.status)
-        self.statistics.exceed(violations, clips=self.limit_policy == "clip")
 
     # --- Diagnostics --------------------------------------------------------------------
 
@@ -489,7 +475,7 @@ class SetpointStream:
             level, message = Level.WARN, f"trajectory late: {late}"
         what = next((x for x in ("target", "trajectory") if x in values), "")
         if what and level == Level.OK and (self.leads or message == WAITING):
-            message = (self.player.playing and self.player.standstill) or f"{what} {values[what]}"
+            message = (self.player.playing and self.player.pace.standstill) or f"{what} {values[what]}"
         if message == WAITING and (unheard := self._unheard()):
             level, message = Level.WARN, unheard
         elif level == Level.OK and values.get("target", "").startswith(NOT_REACHED):

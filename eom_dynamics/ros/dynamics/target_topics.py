@@ -27,7 +27,8 @@ from ..interfaces import nanoseconds, stream_qos
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
 from .measured_arm import MeasuredArm
-from .trajectory_player import warn_of_speed
+from .pace import warn_of_speed
+from .stops import Stops
 
 # Targets of different joints that arrive together all count.
 _DEPTH = 10
@@ -57,6 +58,7 @@ class TargetTopics:
 
     Args:
         measured: positions of the joints.
+        stops: bring the arm to rest where limits have ended the motion.
         loop: returns the loop of the active node; StateError unless it is active.
         publish: publishes the command of a cycle of the loop, with stamp, ns, frame, and what the cycle has returned;
             returns whether it was not refused.
@@ -66,7 +68,6 @@ class TargetTopics:
     Attributes:
         lead: time by which commands are ahead of the motion, s.
         refused: number of targets refused since startup.
-        on_break: called with a reason when limits have ended the motion.
     """
 
     def __init__(
@@ -74,13 +75,14 @@ class TargetTopics:
         node: RobotNode,
         clock: WatchedClock,
         measured: MeasuredArm,
+        stops: Stops,
         loop: Callable[[], SetpointLoop],
         publish: Callable[[SetpointLoop, int, str, int], bool],
         hold: Callable[[SetpointLoop, int], bool],
     ) -> None:
         self._node, self._clock, self._loop, self._publish, self._hold = node, clock, loop, publish, hold
         self._worker = Worker(node, "targets")
-        self._measured = measured
+        self._measured, self._stops = measured, stops
         # Messages that wait, and the timer of looks at joint_states, with their number so far.
         self._waiting: list[Any] = []
         self._looks, self._looking = 0, steady_timer(node, _BETWEEN_LOOKS, self._look, autostart=False)
@@ -93,7 +95,6 @@ class TargetTopics:
         self._frame, self._latest = "", -1
         self._clamped: tuple[str, ...] = ()
         self.lead, self.refused = 0.0, 0
-        self.on_break: Callable[[str], None] = lambda reason: None
         self._period = 1.0 / node.get_parameter("stream_rate").value
         self._timer = node.punctual.create(node, self._period, self.tick)
         for topic, kind in _TOPICS.items():
@@ -275,7 +276,7 @@ class TargetTopics:
         code = loop.loop.update(now)
         if not self._publish(loop, self._clock.reading, self._frame, code) or not loop.record.aiming:
             self._timer.cancel()
-            self.on_break("the command of a target was refused")
+            self._stops.break_off("the command of a target was refused")
         elif loop.record.arrived and not blends:
             self._timer.cancel()
 

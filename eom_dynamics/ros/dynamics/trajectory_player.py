@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from sensor_msgs.msg import TimeReference
-from std_msgs.msg import Float64
-from std_srvs.srv import Trigger
 
-from ...control.control_loop import REFUSALS, Refusal
+from ...control.control_loop import Refusal
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
-from ...control.settings import FASTEST_PACE, LARGEST_CORRECTION, LONGEST_GAP, SAID
+from ...control.settings import LARGEST_CORRECTION, SAID
 from ...exceptions import TrajectoryError
 from ...terminal import printable
 from ...trajectory import Spline
@@ -23,6 +20,8 @@ from ..interfaces import TrajectoryStatus, nanoseconds, set_stamp, status_qos
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
 from .measured_arm import MeasuredArm
+from .pace import Pace
+from .stops import Stops
 
 _SECOND = 10**9
 
@@ -31,12 +30,6 @@ _WATCH_PERIOD = 0.02
 
 # Time that a motion loses in late cycles, s, from which on that is reported.
 _LATE = 0.1
-
-# Names of eom::OffPath, and how each comes to rest.
-_REST = {
-    "a motion to a target": "send another target, or an empty trajectory to stop",
-    "a stream of setpoints": "have its publisher come to rest",
-}
 
 
 class TrajectoryPlayer:
@@ -47,13 +40,14 @@ class TrajectoryPlayer:
     Args:
         clock: of the loop.
         measured: where the arm is, for those that begin.
+        stops: bring the arm to rest where one ends in motion.
         publish: publishes the command of a cycle of the loop, with stamp, ns, frame, and what the cycle has returned;
             returns whether it was not refused.
 
     Attributes:
+        pace: their speed, and whether they pause.
         lead: time by which commands are ahead of the motion, s.
         skipped: number of commands left out since startup by late cycles.
-        on_break: called with the reason after one has ended in motion, and nothing takes over.
     """
 
     def __init__(
@@ -61,9 +55,11 @@ class TrajectoryPlayer:
         node: RobotNode,
         clock: WatchedClock,
         measured: MeasuredArm,
+        stops: Stops,
         publish: Callable[[SetpointLoop, int, str, int], bool],
     ) -> None:
-        self._node, self._clock, self._measured, self._publish = node, clock, measured, publish
+        self._node, self._clock, self._measured = node, clock, measured
+        self._stops, self._publish = stops, publish
         self._period = round(_SECOND / node.get_parameter("stream_rate").value)
         self._host: SetpointLoop | None = None
         # Headers and identities of what is played, and of what was accepted last, which is that or waits.
@@ -74,14 +70,10 @@ class TrajectoryPlayer:
         self._begin = self._origin = self._last = self._latest = self._ahead = 0
         # Numbers of trajectories that the loop had begun before the last plan, and finished before what is played.
         self._begun = self._finished = 0
-        self.lead, self.skipped, self._scaling = 0.0, 0, 1.0
-        self._pause_cause = ""
-        self.on_break: Callable[[str], None] = lambda reason: None
+        self.lead, self.skipped = 0.0, 0
         self._path_time = node.create_publisher(TimeReference, "path_time", 10)
         self._status = node.create_publisher(TrajectoryStatus, "trajectory_status", status_qos())
-        node.create_subscription(Float64, "speed_scaling", self._on_scaling, 1)
-        node.create_service(Trigger, "~/pause", partial(self._answer, True))
-        node.create_service(Trigger, "~/resume", partial(self._answer, False))
+        self.pace = Pace(node, clock, measured)
         # On the node's clock, so that the motion pauses with /clock.
         self._timer = node.punctual.create(node, self._period / _SECOND, self._tick)
         self._watch_timer = steady_timer(node, _WATCH_PERIOD, self._observe, autostart=False)
@@ -101,84 +93,18 @@ class TrajectoryPlayer:
         """Identity of the trajectory that was accepted last, while it waits or is played."""
         return self._accepted.request if self._accepted is not None else None
 
-    @property
-    def held_by(self) -> str:
-        """Why motions are refused until the service resume; empty for nothing."""
-        return self._pause_cause if self._host is not None and self._host.record.paused else ""
-
     def take(self, host: SetpointLoop) -> None:
         """Play by a loop from now on."""
         self._host = host
         self._played = self._accepted = None
-        host.loop.speed(self._scaling)
-
-    def scale_speed(self, factor: float) -> None:
-        """Play motions at a factor of their speed, 0 to 1.5, on their paths; others are reported, and ignored."""
-        if not 0 <= factor <= FASTEST_PACE:
-            self._node.warn("speed_scaling", f"it must be 0 to {FASTEST_PACE:g}, is {factor:g}: ignored")
-            return
-        if factor != self._scaling:
-            warn_of_speed(self._node, factor, self._leader)
-        self._scaling = factor
-        if self._host is not None:
-            self._host.loop.speed(factor)
-
-    def _on_scaling(self, message: Float64) -> None:
-        self.scale_speed(message.data)
-
-    def pause(self, pauses: bool, cause: str = "") -> None:
-        """Pause motions on their paths, or resume them; with a cause, others are refused until then."""
-        self._pause_cause = cause
-        if self._host is not None:
-            self._host.loop.act("pause" if pauses else "resume")
-
-    def _answer(self, pauses: bool, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Services pause and resume: apply the request, and answer whether it has an effect."""
-        leader = self._leader if pauses else ""
-        strays = self._host is not None and not pauses and self._measured.locate(self._host)
-        response.success = self._host is not None and not leader and not strays
-        if strays:
-            response.message = REFUSALS["elsewhere"]
-        elif response.success:
-            response.message = "" if self.playing or not pauses else "nothing is played: the next trajectory waits"
-            self.pause(pauses)
-        else:
-            response.message = (
-                f"{leader} does not pause: {_REST[leader]}" if leader else "there is no robot yet: load one first"
-            )
-        return response
-
-    @property
-    def _leader(self) -> str:
-        """What leads without a path on which it could pause: a key of _REST; empty for nothing."""
-        record = self._host.record if self._host is not None else None
-        if record is None or self._clock.now() - record.latest > LONGEST_GAP:
-            return ""
-        return ("", *_REST)[record.off_path]
-
-    @property
-    def standstill(self) -> str:
-        """Why trajectories stand still, and what to do; empty for nothing."""
-        if self._host is not None and self._host.record.paused:
-            return f"paused{self._pause_cause and ' by '}{self._pause_cause}: call ~/resume"
-        if not self._scaling:
-            return "speed_scaling is 0: publish more"
-        return "" if self._allowed else SAID["standstill"]
-
-    @property
-    def _allowed(self) -> float:
-        """The pace that limits allow so far, at most the one that is wanted."""
-        return self._scaling if self._host is None else self._host.record.allowed_pace
+        self.pace.take(host)
 
     @property
     def values(self) -> dict[str, str]:
-        """Values of diagnostics: why trajectories stand still, or a speed that is not theirs."""
+        """Values of diagnostics."""
         phase = "under way" if self.playing else "waits for its start" if self.waiting else ""
-        scaling = "" if self._scaling == self._allowed == 1 else f"{100 * self._scaling:.0f} %"
-        scaling += f", limits allow {100 * self._allowed:.0f} %" if self._allowed < self._scaling else ""
-        scaling += ", of trajectories alone" if scaling and self._leader else ""
         values = {"trajectory": phase, "trajectory commands left out": self.skipped, "trajectory late": self.lateness}
-        return present(values | {"trajectories": self.standstill, "speed scaling": scaling})
+        return present(values) | self.pace.values
 
     @property
     def lateness(self) -> str:
@@ -202,8 +128,8 @@ class TrajectoryPlayer:
         now, loop = self._now(), self._host.loop
         if not now:
             raise TrajectoryError("there is no time on /clock yet")
-        if self.held_by:
-            raise TrajectoryError(self.standstill)
+        if self.pace.held_by:
+            raise TrajectoryError(self.pace.standstill)
         begin = nanoseconds(identity.header.stamp) or now
         if (late := (now - begin) / _SECOND - motion.end) > 0:
             raise TrajectoryError(f"it ended {late:.3g} s ago")
@@ -214,7 +140,7 @@ class TrajectoryPlayer:
             self.tell(self._accepted, TrajectoryStatus.STOPPED, "replaced by another trajectory")
         self._accepted, self._begin = identity, begin
         self._take_over(now)
-        self.tell(identity, TrajectoryStatus.ACCEPTED, self.standstill)
+        self.tell(identity, TrajectoryStatus.ACCEPTED, self.pace.standstill)
         self._timer.reset()
         self._watch_timer.reset()
 
@@ -247,7 +173,7 @@ class TrajectoryPlayer:
         if not self.playing:
             self._origin, self._last = now, 0
         self._played, self._finished, self._clock.pauses = self._accepted, record.finished, True
-        if reason := self.standstill:
+        if reason := self.pace.standstill:
             self._node.get_logger().info(f"trajectory waits: {reason}")
 
     def _end(self, status: int, reason: str = "") -> None:
@@ -274,7 +200,7 @@ class TrajectoryPlayer:
     def _break(self, reason: str) -> None:
         self._node.warn("trajectory stopped", reason, always=True)
         self.stop(reason)
-        self.on_break(reason)
+        self._stops.break_off(reason)
 
     def _tick(self) -> None:
         host = self._host
@@ -342,8 +268,8 @@ class TrajectoryPlayer:
             return
         if self._played is not None:
             self._report(self._played, self._last or now, round(self._host.record.path_time * _SECOND))
-            if self.standstill == SAID["standstill"]:
-                self._node.warn("trajectory stands still", self.standstill)
+            if self.pace.standstill == SAID["standstill"]:
+                self._node.warn("trajectory stands still", self.pace.standstill)
         if self.waiting and self._accepted is not None:
             self._report(self._accepted, now, now - self._begin)
 
@@ -353,9 +279,3 @@ class TrajectoryPlayer:
         set_stamp(message.header.stamp, at)
         set_stamp(message.time_ref, t)
         self._path_time.publish(message)
-
-
-def warn_of_speed(node: RobotNode, factor: float, leader: str) -> None:
-    """Log that a scaled speed has no effect on what leads in place of a trajectory, if anything does."""
-    if factor != 1 and leader:
-        node.warn("speed_scaling", f"it is for trajectories alone, {leader} keeps its speed")

@@ -57,7 +57,7 @@ def test_measurements_are_taken_while_they_are_recent_and_reported_if_not() -> N
         assert measured.report()["measurements left out"] == "2"
         for k in range(11, 500):
             clock.set_ros_time_override(Time(nanoseconds=START + k * MS))
-            stream._now()
+            stream.clock.now()
         assert "joint_states is 0.49 s old" in measured.report()["measured"]
         measured.need("test", links=False, motors=False)
         assert not measured._subscriptions and measured.missing == ""
@@ -146,7 +146,7 @@ def test_what_is_refused_in_contact_and_what_ends_it_is_said(
                 node.get_clock().set_ros_time_override(Time(nanoseconds=time))
                 state = np.zeros(2), np.zeros(2), gravity - np.array([0.0, effort])
                 stream.measured._receive("joint_states", state_message(arm, state, time))
-                for tick in (stream.player._tick, stream.targets.tick, stream.supervision._tick_response):
+                for tick in (stream.player._tick, stream.targets.tick, stream.stops._tick):
                     tick()
             status = node.report(1e3)  # of so long a time that no machine is busy
             assert status.level == Level.WARN or not stream.held_by_contact
@@ -173,7 +173,7 @@ def test_what_is_refused_in_contact_and_what_ends_it_is_said(
         assert message.startswith(paused)
         with pytest.raises(eom.TrajectoryError, match=paused):
             stream.player.play(path, identity())
-        assert stream.player._answer(False, Trigger.Request(), Trigger.Response()).success
+        assert stream.player.pace._answer(False, Trigger.Request(), Trigger.Response()).success
         assert not run(1000, 0.0).startswith(paused) and stream.loop.loop.setpoint["q"][0] > 0.1
 
 

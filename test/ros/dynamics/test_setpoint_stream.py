@@ -129,7 +129,7 @@ class Scene:
         self.stream.supervision._lose("nothing comes")
         for _ in range(20):
             self.set_time(self.k)
-            self.stream.supervision._tick_response()
+            self.stream.stops._tick()
             self.k += 1
         assert len(sent) == 3 * (20 + 21)
         return sent, later

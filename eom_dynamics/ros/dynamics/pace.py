@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Speed and pause of trajectories: topic ``speed_scaling``, services ``~/pause`` and ``~/resume``."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from std_msgs.msg import Float64
+from std_srvs.srv import Trigger
+
+from ...control.control_loop import REFUSALS
+from ...control.setpoint_loop import SetpointLoop
+from ...control.settings import FASTEST_PACE, LONGEST_GAP, SAID
+from ..diagnostics import present
+from ..robot_node import RobotNode
+from .clocks import WatchedClock
+from .measured_arm import MeasuredArm
+
+# Names of eom::OffPath, and how each comes to rest.
+_REST = {
+    "a motion to a target": "send another target, or an empty trajectory to stop",
+    "a stream of setpoints": "have its publisher come to rest",
+}
+
+
+class Pace:
+    """Speed of trajectories on their paths; all methods are called by the node's executor."""
+
+    def __init__(self, node: RobotNode, clock: WatchedClock, measured: MeasuredArm) -> None:
+        self._node, self._clock, self._measured = node, clock, measured
+        self._host: SetpointLoop | None = None
+        self._scaling, self._pause_cause = 1.0, ""
+        node.create_subscription(Float64, "speed_scaling", self._on_scaling, 1)
+        node.create_service(Trigger, "~/pause", partial(self._answer, True))
+        node.create_service(Trigger, "~/resume", partial(self._answer, False))
+
+    def take(self, host: SetpointLoop) -> None:
+        """Scale the speed of a loop from now on."""
+        self._host = host
+        host.loop.speed(self._scaling)
+
+    @property
+    def held_by(self) -> str:
+        """Why motions are refused until the service resume; empty for nothing."""
+        return self._pause_cause if self._host is not None and self._host.record.paused else ""
+
+    def scale(self, factor: float) -> None:
+        """Play motions at a factor of their speed, 0 to 1.5, on their paths; others are reported, and ignored."""
+        if not 0 <= factor <= FASTEST_PACE:
+            self._node.warn("speed_scaling", f"it must be 0 to {FASTEST_PACE:g}, is {factor:g}: ignored")
+            return
+        if factor != self._scaling:
+            warn_of_speed(self._node, factor, self._leader)
+        self._scaling = factor
+        if self._host is not None:
+            self._host.loop.speed(factor)
+
+    def _on_scaling(self, message: Float64) -> None:
+        self.scale(message.data)
+
+    def pause(self, pauses: bool, cause: str = "") -> None:
+        """Pause motions on their paths, or resume them; with a cause, others are refused until then."""
+        self._pause_cause = cause
+        if self._host is not None:
+            self._host.loop.act("pause" if pauses else "resume")
+
+    def _answer(self, pauses: bool, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Services pause and resume: apply the request, and answer whether it has an effect."""
+        leader = self._leader if pauses else ""
+        strays = self._host is not None and not pauses and self._measured.locate(self._host)
+        response.success = self._host is not None and not leader and not strays
+        if strays:
+            response.message = REFUSALS["elsewhere"]
+        elif response.success:
+            idle = pauses and self._host is not None and not self._host.record.playing
+            response.message = "nothing is played: the next trajectory waits" * idle
+            self.pause(pauses)
+        else:
+            response.message = (
+                f"{leader} does not pause: {_REST[leader]}" if leader else "there is no robot yet: load one first"
+            )
+        return response
+
+    @property
+    def _leader(self) -> str:
+        """What leads without a path on which it could pause: a key of _REST; empty for nothing."""
+        record = self._host.record if self._host is not None else None
+        if record is None or self._clock.now() - record.latest > LONGEST_GAP:
+            return ""
+        return ("", *_REST)[record.off_path]
+
+    @property
+    def standstill(self) -> str:
+        """Why trajectories stand still, and what to do; empty for nothing."""
+        if self._host is not None and self._host.record.paused:
+            return f"paused{self._pause_cause and ' by '}{self._pause_cause}: call ~/resume"
+        if not self._scaling:
+            return "speed_scaling is 0: publish more"
+        return "" if self._allowed else SAID["standstill"]
+
+    @property
+    def _allowed(self) -> float:
+        """The pace that limits allow so far, at most the one that is wanted."""
+        return self._scaling if self._host is None else self._host.record.allowed_pace
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Values of diagnostics: why trajectories stand still, or a speed that is not theirs."""
+        scaling = "" if self._scaling == self._allowed == 1 else f"{100 * self._scaling:.0f} %"
+        scaling += f", limits allow {100 * self._allowed:.0f} %" if self._allowed < self._scaling else ""
+        scaling += ", of trajectories alone" if scaling and self._leader else ""
+        return present({"trajectories": self.standstill, "speed scaling": scaling})
+
+
+def warn_of_speed(node: RobotNode, factor: float, leader: str) -> None:
+    """Log that a scaled speed has no effect on what leads in place of a trajectory, if anything does."""
+    if factor != 1 and leader:
+        node.warn("speed_scaling", f"it is for trajectories alone, {leader} keeps its speed")

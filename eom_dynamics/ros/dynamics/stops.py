@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stops of the arm in the place of setpoints: cycles of the loop that bring it to rest, and hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from math import isfinite
+
+from ...control.control_loop import LoopRecord
+from ...control.setpoint_loop import SetpointLoop
+from ...control.settings import Status
+from ...exceptions import StateError
+from ..robot_node import RobotNode
+from .clocks import WatchedClock
+from .command_topics import CommandTopics
+from .measured_arm import MeasuredArm
+from .statistics import StreamStatistics
+
+
+class Phase(Enum):
+    """State of the stream, with its name in diagnostics."""
+
+    WAITING = "waiting"
+    STREAMING = "streaming"
+    LOST = "lost"
+    STOPPING = "stopping"
+    HELD = "held"
+    RAMPING = "ramping"
+    RELEASED = "released"
+
+
+class Stops:
+    """Cycles of the response of the loop to a loss, and of stops that are asked for; called by the node's executor.
+
+    Attributes:
+        loop: of the stream, or that which is stopped; None while the node is not active.
+        cause: why the arm is brought to rest, or held; empty while setpoints are answered.
+        done: called at the end of a stop that ends the stream.
+    """
+
+    def __init__(
+        self,
+        node: RobotNode,
+        clock: WatchedClock,
+        measured: MeasuredArm,
+        commands: CommandTopics,
+        statistics: StreamStatistics,
+    ) -> None:
+        self._node, self._clock, self._measured = node, clock, measured
+        self._commands, self._statistics = commands, statistics
+        self.loop: SetpointLoop | None = None
+        self.cause = ""
+        self.done: Callable[[], None] | None = None
+        # Whether the loop responds, and the time of its last cycle.
+        self._responds, self._responded = False, -1
+        period = 1.0 / node.get_parameter("stream_rate").value
+        self._timer = node.punctual.create(node, period, self._tick, steady=True)
+
+    def begin(self, loop: SetpointLoop) -> None:
+        """Begin a new stream; an arm that is held at rest stays held by the robot of the loop."""
+        holds, cause = self._responds, self.cause
+        self.end()
+        self.loop = loop
+        if holds:
+            loop.loop.act("stop")
+            self.cause, self._responds, self._responded = cause, True, -1
+            self._timer.reset()
+
+    def end(self) -> None:
+        """End all stops: the node is not active."""
+        self._timer.cancel()
+        self.loop = self.done = None
+        self.cause, self._responds = "", False
+
+    def answered(self, loop: SetpointLoop) -> None:
+        """Note that a setpoint, or a motion, leads again."""
+        if self._responds:
+            self._responds = False
+            self._timer.cancel()
+            if not (loop.record.playing or loop.record.aiming):
+                self._node.get_logger().info("setpoints are back")
+        self.loop, self.cause = loop, ""
+
+    def respond(self, loop: SetpointLoop, now: int, code: int) -> None:
+        """Go on with the response to a loss whose first cycle, at a time, ns, has returned a code."""
+        self._responds, self._responded = True, now
+        self._timer.reset()
+        self.publish(loop, code)
+
+    def break_off(self, cause: str) -> None:
+        """Bring the arm to rest from the last command of a motion that has ended amid its path."""
+        last = self._commands.sent_of
+        if self.loop is not None and last is not None and last.moves:
+            self.come_to_rest(last, f"trajectory stopped: {cause}")
+
+    @property
+    def phase(self) -> Phase:
+        """State of the stream."""
+        if self.loop is None:
+            return Phase.WAITING
+        record = self.loop.record
+        status, lost = Status(record.status), record.lost
+        if (lost or record.held) and record.stopping:
+            if lost and self.loop.loop.settings["on_setpoint_loss"] == "ramp":
+                return Phase.RAMPING if status is Status.RAMPING else Phase.RELEASED
+            return Phase.STOPPING if status is Status.STOPPING else Phase.HELD
+        if lost:
+            return Phase.LOST
+        # At the end of a trajectory, the arm is at rest as intended.
+        return Phase.STREAMING if record.fed and not record.stopping else Phase.WAITING
+
+    @property
+    def responding(self) -> bool:
+        """Whether the loop brings the arm to rest, or holds it, in the place of setpoints."""
+        return self._responds
+
+    def come_to_rest(self, loop: SetpointLoop, cause: str, done: Callable[[], None] | None = None) -> None:
+        """Bring the arm of a loop to rest, whatever the policy.
+
+        A response under way goes on.
+
+        Args:
+            done: called at the end, at once or by a timer; it ends the stream.
+        """
+        if not self._responds or self._overtaken:
+            self._responds, self.done = False, None
+            self._measured.locate(loop)
+            if not loop.moves:
+                if done:
+                    done()
+                return
+            names = ("stop_duration", "resume_distance")
+            loop.configure(**{name: self._node.get_parameter(name).value for name in names})
+            loop.loop.act("stop")
+            self.loop, self.cause = loop, cause
+            self._responds, self._responded = True, -1
+            self._node.get_logger().info(f"{cause}: {description_of_stop(loop)}")
+        elif done and self.at_rest:
+            done()
+            return
+        self.done = done or self.done
+        self._timer.reset()
+        self._tick()
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether the response has come to its end, at once where no stop is possible."""
+        return self.phase not in (Phase.STOPPING, Phase.RAMPING)
+
+    @property
+    def _overtaken(self) -> bool:
+        """Whether a motion or a mode has begun in the place of the response, of which nothing has been sent yet."""
+        record = self.loop.record if self.loop else LoopRecord()
+        return not (record.held or record.lost)
+
+    def _tick(self) -> None:
+        loop = self.loop
+        if loop is None or not self._responds:
+            self._timer.cancel()
+            return
+        if self._overtaken:  # by a motion that waits where the node's clock stands still
+            self._responds, done = False, self.done
+            if done:
+                self.come_to_rest(loop, self.cause, done)
+            return
+        now = self._clock.now()
+        if now == self._responded:  # between two readings of /clock
+            return
+        self._responded = now
+        self.publish(loop, loop.loop.update(now, 1e-9 * self._timer.timer_period_ns))
+        if self.done and self.at_rest:
+            done, self.done = self.done, None
+            done()
+
+    def publish(self, loop: SetpointLoop, code: int) -> None:
+        """Publish the command of a cycle of the response, by what the cycle has returned."""
+        try:
+            violations = loop.responded(code)
+            self._commands.publish(self._commands.header(self._clock.reading), loop, loop.loop.status)
+            self._statistics.exceed(violations, clips=loop.loop.settings["limits"] == "clip")
+        except StateError as error:
+            if self._node.is_due("no response"):
+                self._node.get_logger().error(f"no command for the response to lost setpoints: {error}")
+
+
+def description_of_stop(loop: SetpointLoop) -> str:
+    """How the loop stops the arm, as a clause."""
+    record = loop.record
+    excess, duration = record.excess, record.stop_end
+    if not isfinite(excess):
+        return "its position is held, as no stop is possible: numbers would be too large, or a spring slack"
+    beyond = f", beyond limits by {100 * excess / 2:.2g} % of their range" if excess > 0 else ""
+    return f"the arm stops within {duration:.3g} s{beyond}" if isfinite(duration) else "the arm stops on its path"
