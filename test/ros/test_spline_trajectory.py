@@ -324,7 +324,7 @@ def test_the_size_of_a_message_is_bounded_where_it_is_sent(publisher):
 def test_a_single_waypoint_requires_the_position_of_the_arm():
     with unspun_node("/unknown", robot_file="planar_2r") as node:
         player = node._stream.player
-        player._status = Publisher(TrajectoryStatus, sent := [])
+        player.reports._status = Publisher(TrajectoryStatus, sent := [])
         player.play(Spline([0.02], np.zeros((5, 1, 2))), identity())
         time.sleep(0.04)
         player._tick()

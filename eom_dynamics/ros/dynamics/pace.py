@@ -16,6 +16,9 @@ from ..robot_node import RobotNode
 from .clocks import WatchedClock
 from .measured_arm import MeasuredArm
 
+# Time that a motion loses in late cycles, s, from which on that is reported.
+_LATE = 0.1
+
 # Names of eom::OffPath, and how each comes to rest.
 _REST = {
     "a motion to a target": "send another target, or an empty trajectory to stop",
@@ -104,12 +107,24 @@ class Pace:
         return self._scaling if self._host is None else self._host.record.allowed_pace
 
     @property
+    def lateness(self) -> str:
+        """What the motion that was played last has lost in late cycles, and why; empty for little."""
+        lost = self._host.record.lost_time if self._host is not None else 0.0
+        return f"{lost:.3g} s lost in late cycles: the process was held up, or the clock has jumped" * (lost > _LATE)
+
+    @property
     def values(self) -> dict[str, str]:
         """Values of diagnostics: why trajectories stand still, or a speed that is not theirs."""
         scaling = "" if self._scaling == self._allowed == 1 else f"{100 * self._scaling:.0f} %"
         scaling += f", limits allow {100 * self._allowed:.0f} %" if self._allowed < self._scaling else ""
         scaling += ", of trajectories alone" if scaling and self._leader else ""
-        return present({"trajectories": self.standstill, "speed scaling": scaling})
+        late = self.lateness if self._host is not None and self._host.record.playing else ""
+        return present({"trajectories": self.standstill, "speed scaling": scaling, "trajectory late": late})
+
+    def warn_of_standstill(self) -> None:
+        """Log that limits do not let a trajectory go on."""
+        if (why := self.standstill) == SAID["standstill"]:
+            self._node.warn("trajectory stands still", why)
 
 
 def warn_of_speed(node: RobotNode, factor: float, leader: str) -> None:

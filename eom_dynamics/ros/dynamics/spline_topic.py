@@ -152,7 +152,7 @@ class SplineTopic:
     def _refuse(self, error: Exception, status: TrajectoryStatus) -> None:
         reason = printable(refusal_reason(error))
         self._node.refuse("trajectory", reason, always=True)
-        self._stream.player.tell(status, TrajectoryStatus.REFUSED, reason)
+        self._stream.player.reports.tell(status, TrajectoryStatus.REFUSED, reason)
 
     def _heed_refusal(self, status: TrajectoryStatus) -> None:
         """Bring what is played to rest where a planner, or this node, has refused another one, if that is wanted."""

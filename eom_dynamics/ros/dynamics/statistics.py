@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections import deque
 from statistics import median
 
+from ...control.control_loop import EXCEEDS, SUSPECT
+from ...control.setpoint_loop import SetpointLoop
 from ...elastic import LimitViolation
 from ...elastic.limit_violations import summary
 from ...terminal import printable
@@ -67,6 +69,13 @@ class StreamStatistics:
         at_most = f"must be at most {lifespan * 1e-9:g} s (parameter setpoint_lifespan)"
         what = f"{age * 1e-9:.3g} s old" if age > 0 else f"stamped {age * -1e-9:.3g} s ahead of the node's clock"
         self._node.warn("setpoint dropped", f"it is {what}, {at_most}")
+
+    def remark(self, loop: SetpointLoop, remarks: int) -> None:
+        """Log warnings about an accepted setpoint, in bits: EXCEEDS, SUSPECT."""
+        if remarks & EXCEEDS:
+            self.exceed(loop.violations(), clips=loop.loop.settings["limits"] == "clip")
+        if remarks & SUSPECT:
+            self._node.warn("setpoint in doubt", printable(loop.suspicion()))
 
     def exceed(self, violations: tuple[LimitViolation, ...], *, clips: bool) -> None:
         """Count and log a command that exceeds limits, if any, the worst first; ``clips``: efforts were clipped."""

@@ -5,31 +5,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sensor_msgs.msg import TimeReference
-
 from ...control.control_loop import Refusal
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
-from ...control.settings import LARGEST_CORRECTION, SAID
+from ...control.settings import LARGEST_CORRECTION
 from ...exceptions import TrajectoryError
 from ...terminal import printable
 from ...trajectory import Spline
 from ..diagnostics import present
 from ..executors import keep_pace, steady_timer
-from ..interfaces import TrajectoryStatus, nanoseconds, set_stamp, status_qos
+from ..interfaces import TrajectoryStatus, nanoseconds
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
 from .measured_arm import MeasuredArm
 from .pace import Pace
 from .stops import Stops
+from .trajectory_reports import TrajectoryReports
 
 _SECOND = 10**9
 
 # Between observations of the clock while no command is due, such as while /clock is paused, s.
 _WATCH_PERIOD = 0.02
-
-# Time that a motion loses in late cycles, s, from which on that is reported.
-_LATE = 0.1
 
 
 class TrajectoryPlayer:
@@ -38,14 +34,14 @@ class TrajectoryPlayer:
     The one that was accepted last has a status. All methods are called by the node's executor.
 
     Args:
-        clock: of the loop.
-        measured: where the arm is, for those that begin.
+        clock, measured: of the loop; where the arm is, for those that begin.
         stops: bring the arm to rest where one ends in motion.
         publish: publishes the command of a cycle of the loop, with stamp, ns, frame, and what the cycle has returned;
             returns whether it was not refused.
 
     Attributes:
         pace: their speed, and whether they pause.
+        reports: topics of what becomes of them.
         lead: time by which commands are ahead of the motion, s.
         skipped: number of commands left out since startup by late cycles.
     """
@@ -71,9 +67,7 @@ class TrajectoryPlayer:
         # Numbers of trajectories that the loop had begun before the last plan, and finished before what is played.
         self._begun = self._finished = 0
         self.lead, self.skipped = 0.0, 0
-        self._path_time = node.create_publisher(TimeReference, "path_time", 10)
-        self._status = node.create_publisher(TrajectoryStatus, "trajectory_status", status_qos())
-        self.pace = Pace(node, clock, measured)
+        self.pace, self.reports = Pace(node, clock, measured), TrajectoryReports(node)
         # On the node's clock, so that the motion pauses with /clock.
         self._timer = node.punctual.create(node, self._period / _SECOND, self._tick)
         self._watch_timer = steady_timer(node, _WATCH_PERIOD, self._observe, autostart=False)
@@ -103,16 +97,7 @@ class TrajectoryPlayer:
     def values(self) -> dict[str, str]:
         """Values of diagnostics."""
         phase = "under way" if self.playing else "waits for its start" if self.waiting else ""
-        values = {"trajectory": phase, "trajectory commands left out": self.skipped, "trajectory late": self.lateness}
-        return present(values) | self.pace.values
-
-    @property
-    def lateness(self) -> str:
-        """What the motion that is played has lost in late cycles, and why; empty for little."""
-        lost = self._host.record.lost_time if self._host is not None and self.playing else 0.0
-        return f"{lost:.3g} s lost in late cycles: the process was held up, or the clock has jumped" * (lost > _LATE)
-
-    # --- Playback -----------------------------------------------------------------------
+        return present({"trajectory": phase, "trajectory commands left out": self.skipped}) | self.pace.values
 
     def play(self, motion: Spline, identity: TrajectoryStatus) -> None:
         """Play a motion, or have it wait for its start, in place of another one that waits.
@@ -137,18 +122,12 @@ class TrajectoryPlayer:
         if (why := self._plan(self._host, now, begin)) is not None:
             raise self._host.refusal(why)
         if self._accepted is not None:
-            self.tell(self._accepted, TrajectoryStatus.STOPPED, "replaced by another trajectory")
+            self.reports.tell(self._accepted, TrajectoryStatus.STOPPED, "replaced by another trajectory")
         self._accepted, self._begin = identity, begin
-        self._take_over(now)
-        self.tell(identity, TrajectoryStatus.ACCEPTED, self.pace.standstill)
+        self._take_over(self._host, now)
+        self.reports.tell(identity, TrajectoryStatus.ACCEPTED, self.pace.standstill)
         self._timer.reset()
         self._watch_timer.reset()
-
-    def tell(self, identity: TrajectoryStatus, status: int, message: str = "") -> None:
-        """Publish a status of the trajectory of an identity."""
-        self._status.publish(
-            TrajectoryStatus(header=identity.header, request=identity.request, status=status, message=message)
-        )
 
     def stop(self, reason: str) -> None:
         """End what is played and what waits, with the last command."""
@@ -164,10 +143,9 @@ class TrajectoryPlayer:
         self._begun = host.record.begun
         return Refusal(code) if (code := host.loop.plan(now - self._ahead, self._period / _SECOND)) else None
 
-    def _take_over(self, now: int) -> None:
+    def _take_over(self, host: SetpointLoop, now: int) -> None:
         """Note that what was accepted last is played from now on, ns on the clock, if it is."""
-        assert self._host is not None
-        record = self._host.record
+        record = host.record
         if record.begun == self._begun:
             return
         if not self.playing:
@@ -181,7 +159,7 @@ class TrajectoryPlayer:
         self._watch_timer.cancel()
         identity, self._played, self._accepted, self._clock.pauses = self._accepted, None, None, False
         if identity is not None:
-            self.tell(identity, status, reason)
+            self.reports.tell(identity, status, reason)
 
     def _now(self) -> int:
         """Time of the clock, ns; what waits keeps to it, and motions end where it goes back."""
@@ -213,17 +191,16 @@ class TrajectoryPlayer:
             self._start(host, at)
         if self._played is None or not host.record.playing:
             self._find_end(host)
-            return
-        if at <= self._last:
+        if self._played is None or at <= self._last:
             return
         self.skipped += (at - self._last) // self._period - 1 if self._last else 0
         self._last = at
         if host.lead != self.lead:
             host.configure(command_lead=self.lead)
-        was_late = bool(self.lateness)
+        was_late = bool(self.pace.lateness)
         code = host.loop.update(at - self._ahead, self._period / _SECOND)
-        if self.lateness and not was_late:
-            self._node.warn("trajectory late", self.lateness, always=True)
+        if self.pace.lateness and not was_late:
+            self._node.warn("trajectory late", self.pace.lateness, always=True)
         sent = self._publish(host, at, self._played.header.frame_id, code)
         if not sent and self._node.context.ok():
             self._break(f"{(at - self._begin) / _SECOND:.3g} s after its start: setpoint refused")
@@ -236,29 +213,27 @@ class TrajectoryPlayer:
 
     def _start(self, host: SetpointLoop, now: int) -> None:
         """Have what waits begin, and report if it is refused: what is played goes on, with no status of its own."""
-        try:
-            why = self._plan(host, now, self._begin)
-            error: Exception | None = host.refusal(why) if why is not None else None
-            if why is not None and why.name == "ended" and not host.record.valid:  # a single waypoint
-                need = "publish joint_states, or begin with a waypoint there"
-                error = TrajectoryError(f"the position of the arm is unknown: {need}")
-        except Exception as unexpected:
-            error = unexpected
-        if error is not None and self._accepted is not None:
-            reason = f"refused at its start: {printable(refusal_reason(error))}"
-            self._node.warn("trajectory", reason, always=True)
-            self.tell(self._accepted, TrajectoryStatus.STOPPED, reason)
-            self._accepted = None
-        else:
-            self._take_over(now)
+        why = self._plan(host, now, self._begin)
+        if why is None:
+            self._take_over(host, now)
+            return
+        error: Exception = host.refusal(why)
+        if why.name == "ended" and not host.record.valid:  # a single waypoint
+            need = "publish joint_states, or begin with a waypoint there"
+            error = TrajectoryError(f"the position of the arm is unknown: {need}")
+        reason = f"refused at its start: {printable(refusal_reason(error))}"
+        self._node.warn("trajectory", reason, always=True)
+        if self._accepted is not None:
+            self.reports.tell(self._accepted, TrajectoryStatus.STOPPED, reason)
+        self._accepted = None
 
     def _find_end(self, host: SetpointLoop) -> None:
         """Report that what was played, or waited, has ended; the next one takes over from here."""
         record = host.record
         if record.playing or record.waiting:
             return
-        if record.finished != self._finished:
-            self._end(TrajectoryStatus.FINISHED, self.lateness)
+        if self.playing and record.finished != self._finished:
+            self._end(TrajectoryStatus.FINISHED, self.pace.lateness)
         else:
             self._end(TrajectoryStatus.STOPPED, "a target takes over" if record.aiming else "")
 
@@ -267,15 +242,7 @@ class TrajectoryPlayer:
         if self._host is None or not (self.playing or self.waiting):
             return
         if self._played is not None:
-            self._report(self._played, self._last or now, round(self._host.record.path_time * _SECOND))
-            if self.pace.standstill == SAID["standstill"]:
-                self._node.warn("trajectory stands still", self.pace.standstill)
+            self.reports.time(self._played, self._last or now, round(self._host.record.path_time * _SECOND))
+            self.pace.warn_of_standstill()
         if self.waiting and self._accepted is not None:
-            self._report(self._accepted, now, now - self._begin)
-
-    def _report(self, identity: TrajectoryStatus, at: int, t: int) -> None:
-        """Publish the time of a motion, ns, below that of its first knot while it waits, at a time of the clock, ns."""
-        message = TimeReference(source=identity.request)
-        set_stamp(message.header.stamp, at)
-        set_stamp(message.time_ref, t)
-        self._path_time.publish(message)
+            self.reports.time(self._accepted, now, now - self._begin)
