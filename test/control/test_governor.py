@@ -174,6 +174,16 @@ def test_random_arms_go_to_random_targets_within_limits(seed: int) -> None:
     assert max(driven.shares.values()) <= 1.0, driven.shares
 
 
+@pytest.mark.parametrize("seed", [0, 11, 20, 23])
+def test_motions_of_random_arms_that_stay_below_limits_are_untouched(seed: int) -> None:
+    """To the last bit, in their largest states and commands."""
+    free, governed = (Driven(*random_case(seed), limits=policy) for policy in ("ignore", "warn"))
+    for driven in (free, governed):
+        driven.wander(seed, 6)
+    assert max(free.shares.values()) <= 0.99 and governed.least == 1.0
+    assert np.array_equal(free.states, governed.states) and free.shares == governed.shares
+
+
 def test_motor_efforts_by_snap_slow_a_motion_down_that_takes_over() -> None:
     """Amid a trajectory, with a limit of snap that takes four times the effort of a motor."""
     limits = {"velocity": 2.0, "acceleration": 20.0, "jerk": 2000.0, "snap": 4e5, "smoothing": 0.005}
