@@ -283,6 +283,41 @@ test_what_is_refused_of_motors = refusals(
 )
 
 
+def slow_motion() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Times, s, position, velocity and acceleration of a motor that reverses every few seconds."""
+    t = np.arange(0.0, 60.0, 0.005)
+    waves = Cosine([1.0, 0.5], np.array([0.7, 1.9]), np.array([-np.pi / 2, 1.0]))
+    return t, *(x.sum(axis=1) for x in waves.derivatives(t, 2))
+
+
+def test_friction_is_right_where_the_law_differs_next_to_reversals() -> None:
+    """Stribeck's effect, which the model lacks, is in no sample that counts; its deviations hold."""
+    t, theta, rate, acceleration = slow_motion()
+    law = Friction(viscous=0.5, coulomb=1.0, static=1.5, stribeck_velocity=0.15, smoothing_velocity=1e-3)
+    draw = np.random.default_rng(0)
+    effort = 0.2 * acceleration + law.effort(rate) + 0.01 * draw.standard_normal(len(t))
+    noisy_theta = theta + 1e-6 * draw.standard_normal(len(t))
+    fit = fit_motor(t, noisy_theta, tau=0 * t, effort=effort, cutoff=20.0)
+    for name, value in {"rotor_inertia": 0.2, "viscous": 0.5, "coulomb": 1.0}.items():
+        within(fit, name, value, 0.02)
+
+
+@pytest.mark.parametrize("sticks", [False, True])
+def test_the_scale_of_friction_is_of_the_file_where_motors_stick(sticks: bool) -> None:
+    t, theta, rate, acceleration = slow_motion()
+    law, z = Friction(viscous=0.5, coulomb=1.0, static=1.0, smoothing_velocity=0.05), np.zeros(len(t))
+    for k in range(1, len(t)):  # bristles of 0.05 rad in place of tanh(v/v_0)
+        moved = theta[k] - theta[k - 1]
+        z[k] = np.sign(moved) + (z[k - 1] - np.sign(moved)) * np.exp(-abs(moved) / 0.05)
+    friction = 0.5 * rate + z if sticks else law.effort(rate)
+    effort = 0.2 * acceleration + friction + 0.01 * np.random.default_rng(0).standard_normal(len(t))
+    fit = fit_motor(t, theta, tau=0 * t, effort=effort, cutoff=10.0)
+    written = fit.actuator(Actuator(Friction(smoothing_velocity=0.3))).friction.smoothing_velocity
+    assert any("that of the file stays" in line for line in fit.undetermined) == sticks
+    assert np.isnan(fit.parameters["smoothing_velocity"][1]) == sticks
+    assert written == pytest.approx(0.3 if sticks else 0.05, rel=0.05)
+
+
 def test_a_motor_that_moves_little_but_its_friction_is_identified() -> None:
     """A roll joint without load: noise is most of its efforts, and friction is sure; noise alone is not."""
     t = np.arange(0.0, 60.0, 0.005)

@@ -28,7 +28,7 @@ from ...arrays import Array
 from ...robot import Robot
 from ..recording import IdentificationError
 from ..sampling import LowPass, cutoff_of, even_signals, longest, of_one_motion, rate_of
-from .curve_fit import CurveEstimate, curve_fit
+from .curve_fit import SIGNIFICANT, CurveEstimate, curve_fit
 from .springs import with_joints
 
 MOTOR_TERMS = ("viscous", "asymmetric", "coulomb", "stribeck", "efficiency", "offset")
@@ -37,8 +37,10 @@ MOTOR_TERMS = ("viscous", "asymmetric", "coulomb", "stribeck", "efficiency", "of
 # First values of v_0 and v_s as shares of the highest velocity.
 _SMOOTHING, _STRIBECK = (0.003, 0.02, 0.1), (0.05, 0.2)
 
-_SLOW = 0.1  # a motor reverses below this share of its RMS velocity
+_SLOW, _SLOWER = 0.1, 0.45  # a motor reverses below this share of its RMS velocity; and if its law differs there
 _LEAST_AWAY = 0.2  # share of the samples of each direction that must be away from reversals
+_HOLDS = 2.0  # most mean square of residuals near reversals, over that of the others, of friction that is tanh(v/v_0)
+_LEAST_GAIN = 0.1  # least variance of the difference of two estimates, over that of the one by fewer samples
 
 
 @dataclass(frozen=True)
@@ -94,11 +96,16 @@ class MotorFit:
     spring_covariance: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     def actuator(self, before: Actuator) -> Actuator:
-        """The actuator with identified friction, gear loss and torque constant."""
+        """The actuator with identified friction, gear loss and torque constant; v_0 of the file if it is unknown."""
         motor = before.motor
         if self.torque_constant is not None:
             motor = replace(motor, torque_constant=self.torque_constant[0])
-        friction = replace(self.friction, presliding_distance=before.friction.presliding_distance)
+        old, (v_0, deviation) = before.friction, self.parameters.get("smoothing_velocity", (np.nan, np.nan))
+        friction = replace(
+            self.friction,
+            presliding_distance=old.presliding_distance,
+            smoothing_velocity=v_0 if np.isfinite(deviation) else old.smoothing_velocity,
+        )
         return replace(before, friction=friction, gear=self.gear, motor=motor)
 
 
@@ -213,26 +220,45 @@ class _Equation:
     def _without_reversals(self, first: CurveEstimate, bounds: Mapping[str, tuple[float, float]]) -> CurveEstimate:
         """Estimate all but v_0 again from samples that no reversal is in the filter of.
 
-        There, a motor sticks, with any effort within its dry friction, and that would pass for inertia. Where that
-        leaves too few samples of a direction, parameters are those of all samples, and their deviations unknown, NaN.
+        There, a motor sticks, with any effort within its dry friction, and that would pass for inertia. A law that
+        differs from the model at low speed, such as Stribeck's, biases what is next to reversals: fewer samples count
+        if they differ from all by more than chance (J. Hausman, Econometrica 46, 1978). Where too few samples of a
+        direction are left, parameters are those of all samples, and their deviations unknown, NaN.
         """
+        near = self._away_from_reversals(first, bounds, _SLOW)
+        if near is None:
+            return replace(first, covariance=np.full_like(first.covariance, np.nan))
+        if (far := self._away_from_reversals(first, bounds, _SLOWER)) is not None:
+            with np.errstate(invalid="ignore"):  # no effect on one, or both
+                variance = np.maximum(np.square(far.std) - np.square(near.std), _LEAST_GAIN * np.square(far.std))
+            if np.any((np.abs(far.values - near.values) > SIGNIFICANT * np.sqrt(variance)) & (far.std > 0)):
+                return far
+        return near
+
+    def _away_from_reversals(
+        self, first: CurveEstimate, bounds: Mapping[str, tuple[float, float]], share: float
+    ) -> CurveEstimate | None:
+        """Estimate from samples faster than a share of the RMS velocity; None if there are too few."""
         values = dict(zip(first.names, first.values.tolist(), strict=True))
         v_0 = values.pop("smoothing_velocity")
         reach, v = self._filter.reach, self._velocity
-        slow = _SLOW * np.sqrt(np.mean(np.square(v)))
-        near = maximum_filter1d(np.abs(v) < slow, 2 * reach + 1)[reach : len(v) - reach : self._filter.decimation]
+        slow = np.abs(v) < share * np.sqrt(np.mean(np.square(v)))
+        near = maximum_filter1d(slow, 2 * reach + 1)[reach : len(v) - reach : self._filter.decimation]
         away, forward = ~near[self._rows], self._thinned(np.sign(v)) > 0
         if any(np.sum(away & side) < _LEAST_AWAY * np.sum(side) for side in (forward, ~forward)):
-            return replace(first, covariance=np.full_like(first.covariance, np.nan))
+            return None
 
         def residual(p: Array) -> Array:
-            model = self._model(dict(zip(values, p, strict=True)) | {"smoothing_velocity": v_0})
-            return np.asarray((self._target - model)[away])
+            return self._target - self._model(dict(zip(values, p, strict=True)) | {"smoothing_velocity": v_0})
 
-        again = curve_fit(residual, values, bounds)
+        again = curve_fit(lambda p: residual(p)[away], values, bounds)
         place, rest = first.names.index("smoothing_velocity"), [first.names.index(name) for name in again.names]
         covariance = np.zeros_like(first.covariance)
-        covariance[place, place], covariance[np.ix_(rest, rest)] = first.covariance[place, place], again.covariance
+        # Of a motor that sticks, v_0 is that of its velocities behind the filter.
+        squares = np.square(residual(again.values))
+        holds = np.sum(squares[~away]) <= _HOLDS * np.sum(~away) * np.mean(squares[away])
+        covariance[place, place] = first.covariance[place, place] if holds else np.nan
+        covariance[np.ix_(rest, rest)] = again.covariance
         all_values = np.insert(again.values, place, v_0)
         stopped = tuple(name for name in first.at_bound if name == "smoothing_velocity")
         return replace(
@@ -313,6 +339,8 @@ def _result(estimate: CurveEstimate, equation: _Equation, cutoff: float, gear_ra
         gain, std = estimates["torque_per_current"]
         constant = gain / abs(gear_ratio), std / abs(gear_ratio)
         lines.append("torque_constant: only k_t N is measured; k_t is that over the gear ratio given")
+    if np.isnan(estimates.get("smoothing_velocity", (0.0, 0.0))[1]):
+        lines.append("smoothing_velocity: friction at reversals is not tanh(v/v_0); that of the file stays")
     if "coulomb" in estimates and "offset" in estimates:
         lines.append("offset: the sum of sensor offset and direction-dependent dry friction")
     return MotorFit(
