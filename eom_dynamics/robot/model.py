@@ -99,6 +99,9 @@ ENDS = ("lower", "upper")
 JOINT_FRICTION = ("ignored", "included")
 """Whether files ask for joint friction in the joint efforts, see :attr:`Robot.joint_friction`."""
 
+IMPLAUSIBLE = ("refuse", "accept")
+"""Treatment of implausible values, see :attr:`Robot.implausible`."""
+
 COMPENSATIONS = ("gravity", "coriolis", "friction", "payload")
 """Efforts that a robot may add to those that it is sent, see :attr:`Robot.compensated_by_robot`."""
 
@@ -333,6 +336,9 @@ class RobotProperties:
         tuple[str, ...],
         Entry("efforts that the robot adds itself", options=COMPENSATIONS, example=["gravity", "friction"]),
     ] = ()
+    implausible: Annotated[
+        str, Entry("strict nodes refuse values that look as if in another unit, or accept them", options=IMPLAUSIBLE)
+    ] = "refuse"
     uncertainty: Annotated[ModelUncertainty, Entry("relative standard deviations; 0 is unknown", completes=True)] = (
         UNKNOWN
     )
@@ -365,6 +371,8 @@ class Robot(RobotProperties):
             them: ``gravity`` are the joint efforts at rest, ``coriolis`` is C qd, ``friction`` the friction of motors,
             and of the joints if it is part of their efforts, all at the measured state. With ``payload``, the first two
             include payloads at the tools.
+        implausible: one of :data:`IMPLAUSIBLE`: strict nodes refuse values that look as if in another unit, or accept
+            them, since they are meant, such as the range of a winch.
         uncertainty: of the parameters.
     """
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hostile_streams import COUNT, HOME, PANDA, STREAMS, assert_harmless, wave
+from paths import CONFIG
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
@@ -44,6 +45,17 @@ def test_the_defaults_are_those_of_the_level(node: Any, start: Any) -> None:
     strict = SAFETY["strict"] | {"setpoint_timeout": 2.0}
     for client, values in ((node, strict), (off, SAFETY["off"] | {"limits": "warn"})):
         assert {name: client.get_parameter(name) for name in values} == values
+
+
+def test_a_robot_with_limits_in_degrees_is_refused_unless_it_is_accepted(start: Any) -> None:
+    given = ("safety:=strict", "autostart:=false", "robot.joints.iiwa_joint_3.limits.upper:=170.0")
+    client = start("--params-file", CONFIG / "iiwa.yaml", *(word for parameter in given for word in ("-p", parameter)))
+    assert not client.transition("configure")
+    message = client.next_diagnostics()[1]
+    said = "robot not loaded: iiwa_joint_3: limits are upper 170 rad; if in degrees: 2.967; correct them, or set "
+    assert message.startswith(f"{said}robot.implausible: accept if they are meant"), message
+    assert client.set_parameter("robot.implausible", "accept") == ""
+    assert client.transition("configure")
 
 
 # All of them go through the loop in test/control/test_safety.py; these, also through messages, with their stamps.

@@ -21,6 +21,7 @@ from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import SetpointEvaluator
 from ...control.settings import MODES
 from ...elastic import ElasticArm
+from ...elastic.plausibility import objections
 from ...exceptions import EomDynamicsError, StateError, TrajectoryError
 from ...spelling import listed
 from ...terminal import printable
@@ -224,8 +225,12 @@ class DynamicsNode(LifecycleNode, RobotNode):
             then()
 
     def _protected(self, loaded: LoadedRobot) -> LoadedRobot:
-        """The robot, refused where the node is to react to contact and would not find it."""
+        """The robot, refused where contact to react to would not be found, and in strict nodes if it is implausible."""
         reason = self._stream.contact.objection(loaded.loop) if loaded.loop else ""
+        if loaded.loop and (doubts := objections(loaded.loop.arm.robot)):
+            if self.get_parameter("safety").value != "strict":
+                return replace(loaded, warnings=(*loaded.warnings, *doubts))
+            reason = f"{'; '.join(doubts)}; correct them, or set robot.implausible: accept if they are meant"
         return replace(loaded, loop=None, error=reason) if reason else loaded
 
     def _bring_up(self) -> None:

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ...elastic.plausibility import objections
+from ...exceptions import RobotDescriptionWarning
 from ...robot import Robot, packaged_robots
 from ...robot.formats import FORMATS, WRITABLE
 from ...robot.readers.files import PACKAGE, located
@@ -57,9 +60,12 @@ def add_robot_arguments(parser: argparse.ArgumentParser, name: str = "robot", no
     add_options(parser, RobotOptions)
 
 
-def load(arguments: argparse.Namespace) -> Robot:
-    """Load the robot that the arguments name."""
-    return options_of(RobotOptions, arguments).load(arguments.robot)
+def load(arguments: argparse.Namespace, *, warn: bool = True) -> Robot:
+    """Load the robot that the arguments name, with warnings about implausible parameters."""
+    robot = options_of(RobotOptions, arguments).load(arguments.robot)
+    for line in objections(robot) if warn else ():
+        warnings.warn(f"{robot.name}: not plausible: {line}", RobotDescriptionWarning, stacklevel=2)
+    return robot
 
 
 def _located(text: str) -> str:

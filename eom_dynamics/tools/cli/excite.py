@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...arguments import option
-from ...exceptions import EomDynamicsError, require
+from ...elastic.plausibility import objections
+from ...exceptions import EomDynamicsError, RobotDescriptionError, require
 from ...robot import Robot
 from ..results import Result
 from ..writing import check_folder
@@ -79,7 +80,10 @@ def run(options: argparse.Namespace) -> Result:
     from ...identification import Excitation, ExcitationOptions
     from ..excite import excitation_result, read_spheres, write_outputs
 
-    robot = load(options)
+    robot = load(options, warn=False)
+    if doubts := objections(robot):
+        consequence = "correct it, or write implausible: accept into the robot's file if it is meant"
+        raise RobotDescriptionError(f"{robot.name}: not plausible: {'; '.join(doubts)}; {consequence}")
     check_folder(options.output, force=options.force)
     limits: dict[str, dict[str, float]] = {name: {} for name in robot.joint_names}
     for quantity, values in vars(options_of(_Limits, options)).items():

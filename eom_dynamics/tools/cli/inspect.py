@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Show a robot as it was read: joints, limits, mass, reach, resonances, motors, merged links and assumptions.
 
-Numbers that look as if in another unit are pointed out. With --template, print a parameter file to fill in.
+Numbers that look as if in another unit are failures, unless the file has implausible: accept. With --template, print a
+parameter file to fill in.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def run(options: argparse.Namespace) -> Result:
             options.refuse("give ROBOT or --template")
         return Result(verbatim=TEMPLATE)
     if not options.template:
-        return facts_result(load(options))
+        return facts_result(load(options, warn=False))
     if format_of(options.robot) in (None, PARAMETER_FILE):
         options.refuse("--template goes with a .urdf or another file; parameter files have their springs and motors")
     # Absolute, since the template may be written to any folder.

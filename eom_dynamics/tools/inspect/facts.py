@@ -14,11 +14,11 @@ from ...actuators.entries import declared_entries, written_entries
 from ...arrays import at_joint
 from ...control.expected_errors import feedforward_advice
 from ...elastic import ElasticArm
+from ...elastic.plausibility import USED, ElasticJoint, elastic_joints, implausible, motors_at_rest
 from ...robot import Joint, Robot
 from ...robot.model import ENDS, NO_LIMITS
 from ...robot.task_space import reach
 from ..results import Result, ResultSection, TextTable
-from .plausibility import USED, ElasticJoint, elastic_joints, implausible, motors_at_rest
 
 _NATURAL_FREQUENCIES = (20.0, 70.0, 280.0)  # of soft, usual and stiff drives, rad/s
 
@@ -40,8 +40,9 @@ def facts_result(robot: Robot) -> Result:
         *(line for joint in robot.joints for line in _properties(joint)),
         *(f"merged: {line}" for line in robot.merged),
         *(f"assumed: {line}" for line in (*robot.assumed, *_assumed(robot))),
-        *(f"not plausible: {line}" for line in implausible(robot, elastic, motors)),
     ]
+    doubts = [f"not plausible: {line}" for line in implausible(robot, elastic, motors)]
+    accepted = robot.implausible == "accept"
     tables = (_elastic(elastic), _motors(motors))
     return Result(
         lead=[f"{robot.name}: {robot.n} joints, {mass}, gravity {_vector(robot.gravity)} m/s²"],
@@ -51,8 +52,9 @@ def facts_result(robot: Robot) -> Result:
             ResultSection(lines=[_commands(robot)]),
             *(ResultSection(tables=[table]) for table in tables if table.rows),
             ResultSection(lines=_advice(robot)),
-            ResultSection(lines=rest),
+            ResultSection(lines=[*rest, *(doubts if accepted else ())]),
         ],
+        failures=() if accepted else doubts,
     )
 
 
@@ -86,7 +88,8 @@ def _joints(robot: Robot) -> TextTable:
 
 def _kind(robot: Robot, joint: Joint) -> str:
     if joint.mimic is None:
-        return joint.type
+        continuous = dict(zip(robot.joint_names, robot.continuous, strict=True))
+        return "continuous" if continuous.get(joint.name) else joint.type
     offset = f" {joint.mimic.offset:+g}" if joint.mimic.offset else ""
     return f"= {joint.mimic.ratio:g} {robot.joints[joint.mimic.joint].name}{offset}"
 

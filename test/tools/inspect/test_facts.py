@@ -18,12 +18,12 @@ from eom_dynamics.actuators.actuator import Actuator
 from eom_dynamics.actuators.drive_units import DriveUnits
 from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.actuators.springs import RIGID, LinearSpring
+from eom_dynamics.elastic.plausibility import elastic_joints, implausible, motors_at_rest
 from eom_dynamics.robot import packaged_robots
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.robot.task_space import reach
 from eom_dynamics.tools.inspect import facts
 from eom_dynamics.tools.inspect.facts import facts_result
-from eom_dynamics.tools.inspect.plausibility import elastic_joints, implausible, motors_at_rest
 
 
 @pytest.fixture
@@ -45,7 +45,8 @@ def test_facts_are_those_of_the_robot(name: str) -> None:
     for joint in robot.joints:
         cells = re.split(r"  +", next(line for line in lines if line.startswith(f"{joint.name} ")))
         limits = f"{joint.limits.lower:g} … {joint.limits.upper:g}" if np.isfinite(joint.limits.upper) else "-"
-        assert {joint.type, limits} < set(cells)
+        kind = "continuous" if joint.type == "revolute" and limits == "-" else joint.type
+        assert {kind, limits} < set(cells)
         assert cells[-3:] == [f"{x:g}" for x in (joint.mass, joint.stiffness, joint.rotor_inertia)]
     for tool in robot.tools:
         assert f"tool {tool.name} on the body of {robot.joints[tool.joint].name}: reach 1 m from the base" in lines
@@ -83,7 +84,7 @@ def test_types_axes_and_assumptions_of_all_kinds_of_joints() -> None:
     }
     lines = shown(_robot("mixed", joints))
     cells = [re.split(r"  +", next(line for line in lines if line.startswith(name))) for name in joints]
-    assert [row[1] for row in cells] == ["revolute", "prismatic", "helical"]
+    assert [row[1] for row in cells] == ["continuous", "prismatic", "helical"]
     assert [row[2] for row in cells] == ["[0 1 0]", "[0.6 0 0.8]", "[0 0 1]"]
     assert [row[-2] for row in cells] == ["rigid", "500", "rigid"]
     assert [line for line in lines if line.startswith("assumed")] == [
@@ -241,6 +242,24 @@ def test_a_file_with_a_fault_is_told(name: str, pattern: str, wrong: str, count:
     # Nothing else is complained of but a resonance, which a rotor without the square of the ratio raises, too.
     others = [line for line in found if line not in told]
     assert not others or (pattern.startswith("rotor") and all("commands a second" in line for line in others))
+
+
+def test_a_gear_that_speeds_up_is_told() -> None:
+    (told,) = lines(changed(gear_ratio=0.01))
+    assert told.endswith(
+        "gear_ratio 0.01 is below 1, the motor turns slower than the joint; of a gear that reduces its speed it is 100"
+    )
+
+
+def test_a_moving_link_without_inertial_is_told_but_not_between_the_axes_of_a_wrist() -> None:
+    arm = load_robot("panda")
+    joints = list(arm.joints)
+    for k in (3, 4):
+        joints[k] = replace(joints[k], mass=0.0, center_of_mass=np.zeros(3), inertia_about_origin=np.zeros((3, 3)))
+    told = lines(replace(arm, joints=tuple(joints)))
+    inertial = "its link has neither mass nor inertia; give it an <inertial>, or mass and inertia"
+    # The axes of joints 5 and 6 meet, the body of joint 5 has the place of that of joint 6.
+    assert told == [f"fer_joint4: {inertial}"]
 
 
 def test_motor_numbers_on_both_sides_of_the_gear() -> None:

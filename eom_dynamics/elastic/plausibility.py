@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resonances and static deflection of elastic joints, motor loads, and robot parameters that contradict each other."""
+"""Resonances and static deflection of elastic joints, motor loads, and implausible parameters of a robot."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...actuators.actuator import stacked
-from ...arrays import Array
-from ...elastic.motor_functions import MotorFunctions
-from ...elastic.motor_programs import DEFLECTION, FRICTION_STATE, SETTLED, SHAFT
-from ...elastic.motor_side import MotorSide
-from ...recursion import inverse_dynamics, link_tree
-from ...recursion.composite import composite_inertias
-from ...robot import Joint, Robot
-from ...robot.task_space import poses_within_limits
+from ..actuators.actuator import stacked
+from ..arrays import Array
+from ..recursion import inverse_dynamics, link_tree
+from ..recursion.composite import composite_inertias
+from ..robot import Joint, Robot
+from ..robot.mass_matrix import joints_without_inertia
+from ..robot.task_space import poses_within_limits
+from .motor_functions import MotorFunctions
+from .motor_programs import DEFLECTION, FRICTION_STATE, SETTLED, SHAFT
+from .motor_side import MotorSide
 
 _POSES = 200  # poses at which gravity is evaluated, besides zero
 
@@ -121,8 +122,15 @@ def _at_rest(side: MotorSide, q: Array, tau: Array) -> tuple[Array, ...]:
     return functions("drive", motors[1], motors[3])
 
 
-def implausible(robot: Robot, elastic: Sequence[ElasticJoint], motors: Mapping[str, dict[str, float]]) -> list[str]:
-    """Warnings about parameters that look as if in another unit or contradict each other, one sentence each."""
+def implausible(
+    robot: Robot, elastic: Sequence[ElasticJoint] | None = None, motors: Mapping[str, dict[str, float]] | None = None
+) -> list[str]:
+    """Warnings about parameters that look as if in another unit or contradict each other, one sentence each.
+
+    Elastic joints and motors are those of :func:`elastic_joints` and :func:`motors_at_rest`, where the caller has them.
+    """
+    elastic = elastic_joints(robot) if elastic is None else elastic
+    motors = motors_at_rest(robot) if motors is None else motors
     stiffness, joints = MotorSide.of(robot).rest_stiffness.tolist(), robot.independent_joints
     limits = [line for joint in joints for line in _limits(joint)]
     # With weight and inertia in another unit, springs and rotors cannot be judged.
@@ -130,7 +138,15 @@ def implausible(robot: Robot, elastic: Sequence[ElasticJoint], motors: Mapping[s
         return [*size, *limits]
     rate = 1 / robot.command_period if robot.command_period else _USUAL_RATE
     links = _link_inertias(robot).tolist()
-    lines = [line for joint, inertia in zip(joints, links, strict=True) for line in _rotor(joint, inertia)]
+    # Axes of one place, as of a universal joint, have links without mass between them.
+    singular = joints_without_inertia(robot)  # of which loading warns
+    between = {joint.parent for joint in robot.joints if not np.any(joint.reference_pose[:3, 3])}
+    lines = [
+        f"{joint.name}: its link has neither mass nor inertia; give it an <inertial>, or mass and inertia"
+        for i, joint in enumerate(robot.joints)
+        if i not in between and not (joint.mass or np.any(joint.inertial.about_origin)) and joint.name not in singular
+    ]
+    lines += [line for joint, inertia in zip(joints, links, strict=True) for line in _rotor(joint, inertia)]
     light = [x.name for x, K in zip(joints, stiffness, strict=True) if np.isfinite(K) and not x.rotor_inertia]
     lines += [f"{name}: rotor_inertia is 0, so the motor behind the spring has no inertia: set it" for name in light]
     lines += [line for x in elastic for line in _spring(x, rate)]
@@ -168,6 +184,11 @@ def _limits(joint: Joint) -> Iterator[str]:
 
 
 def _rotor(joint: Joint, links: float) -> Iterator[str]:
+    if abs(joint.gear_ratio) < 1:
+        yield (
+            f"{joint.name}: gear_ratio {joint.gear_ratio:g} is below 1, the motor turns slower than the joint; "
+            f"of a gear that reduces its speed it is {1 / abs(joint.gear_ratio):g}"
+        )
     inertia, square = joint.rotor_inertia, joint.gear_ratio**2
     light = inertia < _LIGHT * links or (joint.type != "prismatic" and inertia < _LIGHTEST_SHAFT * square)
     if inertia and abs(joint.gear_ratio) >= _GEARED and light and inertia * square >= _USUAL * links:
@@ -207,3 +228,8 @@ def _held(name: str, motor: Mapping[str, float]) -> Iterator[str]:
 def _poses(robot: Robot) -> Array:
     """Zero, and poses within the limits, up to half a turn or a metre from zero."""
     return np.concatenate([np.zeros((1, robot.n)), poses_within_limits(robot, _POSES)])
+
+
+def objections(robot: Robot) -> list[str]:
+    """Implausible parameters, unless the robot's file accepts them."""
+    return implausible(robot) if robot.implausible == "refuse" else []
