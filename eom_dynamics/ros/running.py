@@ -16,10 +16,12 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import takewhile
+from itertools import pairwise, takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import rclpy
+import yaml
 from rclpy.exceptions import ParameterException
 from rclpy.executors import Executor, ExternalShutdownException
 from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
@@ -31,6 +33,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 from rclpy.utilities import remove_ros_args, try_shutdown
 
+from ..spelling import listed
 from ..terminal import prepare_streams, printable
 from .executors import StopSignals, end_workers, make_executor, steady_timer
 
@@ -113,6 +116,26 @@ def _reason(error: Exception) -> str:
     return text
 
 
+def _files_without_effect(words: Sequence[str], node: str) -> Iterator[str]:
+    """Warnings about parameter files that have sections of other nodes alone, which rcl ignores."""
+    for option, file in pairwise(words):
+        if option != "--params-file":
+            continue
+        names = list(_sections(yaml.safe_load(Path(file).read_text(encoding="utf-8"))))
+        patterns = [re.escape(x).replace(r"/\*\*", r"(/[^/]+)*").replace(r"\*", "[^/]+") for x in names]
+        if names and not any(re.fullmatch(pattern, node) for pattern in patterns):
+            yield f"--params-file {file}: without effect: it is for {listed(names)}, not for {node}; name it /**"
+
+
+def _sections(document: object, name: str = "") -> Iterator[str]:
+    """Names of the nodes that have parameters in a parameter file."""
+    for key, value in document.items() if isinstance(document, dict) else ():
+        if key == "ros__parameters":
+            yield name
+        else:
+            yield from _sections(value, f"{name}/{str(key).strip('/')}")
+
+
 def _log_warning(name: str, message: Warning | str, *_: object, **__: object) -> None:
     """Log a warning of Python, such as of a worker thread that finds no compiler, without its place in the code."""
     get_logger(name).warning(printable(str(message)))
@@ -137,6 +160,8 @@ def run(program: Executable, make: Callable[[StopSignals], RobotNode], args: lis
         return 1
     finally:
         gc.enable()
+    for text in _files_without_effect(sys.argv if args is None else args, node.get_fully_qualified_name()):
+        node.get_logger().warning(printable(text))
     executor = make_executor(events=node.takes_events)
     executor.add_node(node)
     node.start_up()

@@ -25,10 +25,14 @@ FRESH, HELD, STOPPING = range(3)
 
 
 @pytest.fixture(scope="module")
-def managed(start_shared):
+def managed(start_shared, tmp_path_factory):
     """A node with the iiwa that was left to a lifecycle manager."""
+    other = tmp_path_factory.mktemp("parameters") / "other.yaml"
+    other.write_text("/eom_dynamic: {ros__parameters: {stop_duration: 9.0}}", encoding="utf-8")
     given = ("autostart:=false", "stop_duraton:=5.0", "stop_time:=0.2", "colour:=blue", "robot_source_node:=/rsp")
-    return start_shared(*IIWA, EACH_WARNING, *(word for parameter in given for word in ("-p", parameter)))
+    return start_shared(
+        *IIWA, "--params-file", other, EACH_WARNING, *(word for parameter in given for word in ("-p", parameter))
+    )
 
 
 @pytest.fixture
@@ -171,6 +175,8 @@ def test_values_that_are_not_allowed_are_refused_at_the_start(ros, tmp_path):
 
 def test_misspelt_parameters_and_those_without_effect_are_reported(active):
     log = active.process.log
+    (line,) = (line for line in log.splitlines() if "other.yaml" in line)
+    assert "[WARN]" in line and "without effect: it is for /eom_dynamic, not for /" in line
     assert "the robot is from parameters robot.*; without effect: robot_source_node" in log
     for name in ("stop_duraton", "stop_time"):
         assert f"unknown parameter {name} has no effect: did you mean stop_duration?" in log

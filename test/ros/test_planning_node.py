@@ -57,6 +57,7 @@ def test_names_quality_of_service_priority_and_end(start):
     assert terms(client, f"{space}_terms").success
     bad = terms(client, f"{space}_terms", joint_names=["x"])
     assert not bad.success and bad.message.startswith("joint_names[0]: the robot has no joint 'x'; it has ")
+    assert "request of equations_of_motion refused: joint_names[0]: the robot has no joint" in client.process.log
     # Once the warning of the refusal is over.
     status = client.wait_for_diagnostics(lambda *x: x[:2] == (0, "ready") and x[2]["requests refused"] == "1", "status")
     assert (status[2]["robot"], status[2]["requests answered"], status[2]["requests refused"]) == ("iiwa", "1", "1")

@@ -122,10 +122,12 @@ class PlanningServices:
         _, compute, takes = SERVICES[name]
         if "measured" in takes:
             options["measured"] = self._measured.positions
-        return worker.compute(lambda: self._answer(kind, partial(compute, **options), request))
+        return worker.compute(lambda: self._answer(name, kind, partial(compute, **options), request))
 
-    def _answer(self, kind: Callable[..., Any], compute: Callable[[ElasticArm, Any], Any], request: Any) -> Any:
-        """Compute the answer to a request, or the answer that refuses it; runs in a worker's thread."""
+    def _answer(
+        self, name: str, kind: Callable[..., Any], compute: Callable[[ElasticArm, Any], Any], request: Any
+    ) -> Any:
+        """Compute the answer to a request of a service, or the answer that refuses it; runs in a worker's thread."""
         try:
             answer = compute(self._arm(getattr(request, "payload", None)), request)
             self.answered += 1
@@ -138,8 +140,8 @@ class PlanningServices:
             message = "not enough memory for this many samples: split the request"
         except Exception as error:
             message = refusal_reason(error)
-            self._node.get_logger().error(f"request failed:\n{traceback.format_exc()}")
+            self._node.get_logger().error(f"request of {name} failed:\n{traceback.format_exc()}")
         self.refused += 1
         self.last_refusal = printable(message)
-        self._node.warn("request refused", self.last_refusal)
+        self._node.warn(f"request of {name} refused", self.last_refusal)
         return kind(message=message)
