@@ -58,6 +58,23 @@ def test_a_robot_with_limits_in_degrees_is_refused_unless_it_is_accepted(start: 
     assert client.transition("configure")
 
 
+def test_a_setpoint_at_rest_is_answered_again_also_with_its_old_stamp(client: Any) -> None:
+    rest, moving = np.zeros((2, 5, 7))
+    rest[0] = moving[0] = HOME
+    moving[1] = 0.01
+    now = client.node.get_clock().now().nanoseconds
+    for age in (0.0, 3.0, 50.0):
+        send(client, rest, now - round(age * 1e9))
+        client.wait(lambda: client.feedforward, f"the answer to a setpoint of {age:g} s before")
+        client.until_silent()
+        client.feedforward.clear()
+    before = client.next_diagnostics()[2]["dropped as too old"]
+    for state, age in ((moving, 3.0), (rest, 70.0)):
+        send(client, state, now - round(age * 1e9))
+    client.wait_for_diagnostics(lambda *x: int(x[2]["dropped as too old"]) == int(before) + 2, "two are dropped")
+    assert not client.feedforward
+
+
 # All of them go through the loop in test/control/test_safety.py; these, also through messages, with their stamps.
 @pytest.mark.parametrize("name", ["an hour old", "without stamps"])
 def test_a_hostile_stream_commands_nothing_beyond_a_limit_and_no_jump(client: Any, name: str, rng: np.random.Generator):

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
 from rclpy.serialization import deserialize_message
 from rclpy.time import Time
 from std_msgs.msg import Header
@@ -15,6 +16,7 @@ from std_msgs.msg import Header
 from ...arrays import Array
 from ...control.cdr import stamp_of
 from ...control.control_loop import REFUSALS, Refusal
+from ...control.fields import STATE_FIELDS
 from ...control.serialized import LearnedShapes
 from ...control.setpoint_loop import EarlySetpointError, SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
@@ -33,6 +35,9 @@ from .trajectory_player import TrajectoryPlayer
 
 # One second of setpoints at 1 kHz, so that none is lost when the node stalls.
 _INPUT_DEPTH = 1000
+
+# Age, ns, up to which a setpoint at rest is answered, as one that is typed again with its old stamp.
+_TYPED_AGAIN = 60 * 10**9
 
 
 class SetpointAnswers:
@@ -91,12 +96,9 @@ class SetpointAnswers:
         if loop is None or not self._shapes.calls or self.player.playing:
             self._answer_serialised(message)
             return
-        if self._lifespan:
-            if not (stamp := stamp_of(message)):
-                self._answer_serialised(message)
-                return
-            if self._drop_if_expired(stamp):
-                return
+        if self._lifespan and (not (stamp := stamp_of(message)) or abs(self._age(stamp)) > self._lifespan):
+            self._answer_serialised(message)
+            return
         now = self.clock.now()
         if now - self._latest > LONGEST_GAP:
             self.start_measured()
@@ -135,21 +137,26 @@ class SetpointAnswers:
     def _accept(self, setpoint: JointTrajectorySetpoint) -> bool:
         """Refuse a setpoint that is too old or comes during a trajectory; return whether to answer it."""
         stamp = nanoseconds(setpoint.header.stamp)
-        if self._lifespan and stamp and self._node.active and self._drop_if_expired(stamp):
-            return False
+        if self._lifespan and stamp and self._node.active and abs(age := self._age(stamp)) > self._lifespan:
+            if not self._rests(setpoint, age):
+                self.statistics.expire(age, self._lifespan)
+                return False
+            setpoint.header.stamp = type(setpoint.header.stamp)()  # none: for the present
         if not self.player.playing or self.loop is None:
             return True
         self.statistics.received += 1
         self._refuse(setpoint.header, TrajectoryError(REFUSALS["busy"]))
         return False
 
-    def _drop_if_expired(self, stamp: int) -> bool:
-        """Count and log a setpoint whose stamp, ns, is further than its lifespan from now; return whether it is."""
-        age = self._node.get_clock().now().nanoseconds - stamp
-        if abs(age) <= self._lifespan:
-            return False
-        self.statistics.expire(age, self._lifespan)
-        return True
+    def _age(self, stamp: int) -> int:
+        """Age of a stamp, both in ns."""
+        return self._node.get_clock().now().nanoseconds - stamp
+
+    def _rests(self, setpoint: JointTrajectorySetpoint, age: int) -> bool:
+        """True if a setpoint of some age, ns, is at rest while the arm is: as one that is typed a second time."""
+        last = self._commands.sent_of
+        moves = self.leads or (last is not None and last.moves)
+        return 0 < age <= _TYPED_AGAIN and not moves and not any(np.any(getattr(setpoint, x)) for x in STATE_FIELDS[1:])
 
     def answer(self, setpoint: JointTrajectorySetpoint) -> bool:
         """Publish the command for a setpoint; return whether the setpoint was valid."""
