@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters of laws: checks, and declarations in the annotations of fields."""
+"""Parameters of laws: checks, and declarations in field annotations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..spelling import shown
 
 
 class ParameterError(RobotDescriptionError):
-    """The parameter ``name``, as in robot files, has an impossible value, for a ``reason``."""
+    """Invalid value of the parameter ``name``, as in robot files, for a ``reason``."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"{name}: {reason}")
@@ -30,7 +30,7 @@ def refuse(name: str, reason: str) -> NoReturn:
 
 
 def parameter_array(name: str, value: Any, rule: str = "") -> Array:
-    """Value as an array of floats, by a rule of :func:`.violation` if there is one; raises ParameterError."""
+    """Value as an array of floats, checked by a rule of :func:`.violation`, if any; raises ParameterError."""
     try:
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
@@ -46,7 +46,7 @@ finite, positive, not_negative = (
 
 
 def row(name: str, value: Any) -> Array:
-    """The value as an array (…, m), m > 0, of finite numbers."""
+    """Value as an array (…, m), m > 0, of finite numbers."""
     array = finite(name, value)
     if array.ndim == 0 or not array.shape[-1]:
         refuse(name, f"must be a list of at least one number, is {array}")
@@ -54,7 +54,7 @@ def row(name: str, value: Any) -> Array:
 
 
 def square(name: str, value: Any) -> Array:
-    """The value as an array (g, g) of finite numbers."""
+    """Value as an array (g, g) of finite numbers."""
     array = finite(name, value)
     if array.ndim != 2 or array.shape[0] != array.shape[1]:
         refuse(name, f"must be square, has shape {array.shape}")
@@ -62,7 +62,7 @@ def square(name: str, value: Any) -> Array:
 
 
 def repeated_parameter(name: str, value: Any, count: int) -> Array:
-    """The value as an array (count,), from one number or ``count`` numbers."""
+    """Value as an array (count,), from one number or ``count`` numbers."""
     array = parameter_array(name, value)
     if array.shape not in ((), (1,), (count,)):
         size = array.size if array.ndim == 1 else f"shape {array.shape}"
@@ -71,16 +71,16 @@ def repeated_parameter(name: str, value: Any, count: int) -> Array:
 
 
 SMALLEST, LARGEST = 1e-20, 1e20
-"""Sizes of parameters with which laws can be computed; products of others overflow or vanish."""
+"""Range of magnitudes of parameters; products of other numbers overflow or vanish."""
 
 Kind = TypeVar("Kind", bound="Declared")
 
 
 class Parameter(NamedTuple):
-    """Declaration of a parameter of a law, in the annotation of its field.
+    """Declaration of a law's parameter, in the annotation of its field.
 
-    Its name is that in robot files and errors, its check ``finite``, ``positive``, ``not_negative`` or ``row``;
-    ``scales`` tells whether it is proportional to the effort at a given deflection.
+    ``name`` is used in robot files and errors; the check is ``finite``, ``positive``, ``not_negative`` or ``row``;
+    ``scales`` marks parameters proportional to the effort at constant deflection.
     """
 
     name: str
@@ -89,13 +89,13 @@ class Parameter(NamedTuple):
 
 
 class Declared:
-    """A law whose fields declare its parameters."""
+    """Law with parameters declared by its fields."""
 
     kind: ClassVar[str]
-    """Its type in robot files."""
+    """Type in robot files."""
 
     def __post_init__(self) -> None:
-        """Check all parameters; raises ParameterError if one has an impossible value."""
+        """Check all parameters; raises ParameterError for an invalid value."""
         for attribute, declared in self.parameters().items():
             checked = declared.check(declared.name, getattr(self, attribute))
             least = SMALLEST if declared.check is positive else 0.0
@@ -106,16 +106,16 @@ class Declared:
     @classmethod
     @cache
     def parameters(cls) -> dict[str, Parameter]:
-        """Declarations of the parameters, by attribute."""
+        """Parameter declarations by attribute."""
         annotations = get_type_hints(cls, include_extras=True)
         return {entry.name: annotations[entry.name].__metadata__[0] for entry in fields(cls)}  # type: ignore[arg-type]
 
     def entries(self) -> dict[str, Any]:
-        """Type and all parameters, by their names in robot files."""
+        """Type and all parameters, by name in robot files."""
         values = {declared.name: getattr(self, attribute) for attribute, declared in self.parameters().items()}
         return {"type": self.kind} | {name: np.asarray(x, dtype=float).tolist() for name, x in values.items()}
 
     def scaled(self: Kind, factor: float) -> Kind:
-        """The law with ``factor`` times the effort at every deflection."""
+        """Law with ``factor`` times the effort at every deflection."""
         scaling = [attribute for attribute, declared in self.parameters().items() if declared.scales]
         return replace(self, **{attribute: factor * getattr(self, attribute) for attribute in scaling})  # type: ignore[type-var]

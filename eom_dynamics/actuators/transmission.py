@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transmissions in which several motors move several joints together, such as a differential."""
+"""Transmissions between several motors and several joints, such as a differential."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Transmission:
 
     Attributes:
         matrix: T (g, g).
-        inverse: its inverse.
+        inverse: inverse of T (g, g).
     """
 
     def __init__(self, matrix: ArrayLike) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Springs between motors and links, one file a family. Import a new kind here to register it."""
+"""Springs between motors and links, one file per family. Import a new kind here to register it."""
 
 from .antagonistic import AntagonisticPair as AntagonisticPair
 from .antagonistic import ExponentialPair as ExponentialPair

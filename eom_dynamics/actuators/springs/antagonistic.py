@@ -28,7 +28,7 @@ class AntagonisticPair(Spring):
     The agonist, with positive effort, is the first motor, the antagonist, with negative effort, the second.
 
     Attributes:
-        nominal: sigma where no command says otherwise, N m/rad (N/m).
+        nominal: sigma without a command, N m/rad (N/m).
     """
 
     motors = ("_agonist", "_antagonist")
@@ -60,7 +60,7 @@ class AntagonisticPair(Spring):
         """Stretches s1 and s2 from effort and stiffness, all with time derivatives."""
 
     def tensions(self, tau: Jet, stiffness: Jet) -> tuple[Jet, Jet]:
-        """Tensions f(s1) and f(s2) from effort and stiffness; kinds may override it with a closed form."""
+        """Tensions f(s1) and f(s2) from effort and stiffness; kinds may override this with a closed form."""
         first, second = self.stretches(tau, stiffness)
         return self.tension(first)[0], self.tension(second)[0]
 
@@ -100,7 +100,7 @@ class QuadraticPair(AntagonisticPair, kind="antagonistic_quadratic"):
     Attributes:
         constant: K > 0, stiffness of one spring without stretch, N m/rad (N/m).
         slope: C > 0, growth of the stiffness with the stretch, N m/rad² (N/m²).
-        nominal: sigma >= 2 K where no command says otherwise, N m/rad (N/m).
+        nominal: sigma >= 2 K without a command, N m/rad (N/m).
     """
 
     constant: Annotated[float, Parameter("stiffness", positive, scales=True)]
@@ -121,7 +121,7 @@ class QuadraticPair(AntagonisticPair, kind="antagonistic_quadratic"):
         return stretch * stretch * (stretch * (self.slope / 6) + 0.5 * self.constant)
 
     def least_stiffness(self, tau: Scalar) -> Scalar:
-        """Root of sigma (sigma - 2 K) = 2 C |tau|, where one stretch is zero."""
+        """Root of sigma (sigma - 2 K) = 2 C |tau|, at which one stretch is zero."""
         return sqrt(absolute(tau) * (2 * self.slope) + self.constant**2) + self.constant
 
     def stretches(self, tau: Jet, stiffness: Jet) -> tuple[Jet, Jet]:
@@ -138,7 +138,7 @@ class ExponentialPair(AntagonisticPair, kind="antagonistic_exponential"):
     Attributes:
         constant: K > 0, stiffness of one spring without stretch, N m/rad (N/m).
         growth: a > 0, 1/rad (1/m).
-        nominal: sigma >= 2 K where no command says otherwise, N m/rad (N/m).
+        nominal: sigma >= 2 K without a command, N m/rad (N/m).
     """
 
     constant: Annotated[float, Parameter("stiffness", positive, scales=True)]
@@ -170,7 +170,7 @@ class ExponentialPair(AntagonisticPair, kind="antagonistic_exponential"):
         return mean + half, mean - half
 
     def stretches(self, tau: Jet, stiffness: Jet) -> tuple[Jet, Jet]:
-        """log((sigma ± a tau)/(2 K))/a, in the difference of sigma and 2 K, where springs are nearly slack."""
+        """log((sigma ± a tau)/(2 K))/a; for nearly slack springs by the difference of sigma and 2 K."""
         a, scale = self.growth, 1 / (2 * self.constant)
         beyond = stiffness - 2 * self.constant
         first, second = (logarithm_of_one_plus((beyond + tau * (sign * a)) * scale) * (1 / a) for sign in (1.0, -1.0))

@@ -23,7 +23,7 @@ SPRINGS: dict[str, type[Spring]] = {}
 
 
 class EffortJets(NamedTuple):
-    """Efforts of a spring with time derivatives: on links, at motors, and the stiffness where it is commanded."""
+    """Efforts of a spring with time derivatives, on links and at motors, and the commanded stiffness."""
 
     links: Sequence[Jet]
     motors: Sequence[Jet]
@@ -31,10 +31,10 @@ class EffortJets(NamedTuple):
 
 
 class Spring(Declared, ABC):
-    """Elasticity between the motor, or motors, and the link of a joint; or between those of several coupled joints.
+    """Spring between the motor (or motors) and the link of a joint, or between motors and links of coupled joints.
 
-    A kind of spring is one file with one subclass, a dataclass whose annotated fields are its entries in robot files;
-    those with a default are optional. The class keyword ``kind`` registers it under its type in robot files:
+    A kind of spring is one file with one subclass, a dataclass. Its annotated fields are its entries in robot files;
+    fields with a default are optional. The class keyword ``kind`` registers it under its type in robot files:
 
     .. code-block:: python
 
@@ -45,21 +45,21 @@ class Spring(Declared, ABC):
     Its law is written once, over jets of scalars: NumPy arrays, compiled code, exported code, derivatives of any order
     and the inverse follow from it.
 
-    Units: deflections rad (m at prismatic joints), efforts N m (N), stiffness N m/rad (N/m). A deflection is that of
-    the joint side of a motor from the link.
+    Units: deflections rad (m at prismatic joints), efforts N m (N), stiffness N m/rad (N/m). A deflection is the
+    position of a motor's joint side minus the link position.
     """
 
     motors: ClassVar[tuple[str, ...]] = ("",)
-    """For each motor of a joint, what its name adds to that of the joint."""
+    """Suffixes of motor names, added to the joint name, for each motor of a joint."""
 
     is_rigid: ClassVar[bool] = False
-    """Whether it never deflects."""
+    """True for a spring without deflection."""
 
     is_damped: ClassVar[bool] = False
-    """Whether its deflection is a state, which does not follow from effort and stiffness alone."""
+    """True if the deflection is a state, which does not follow from effort and stiffness only."""
 
     is_variable: ClassVar[bool] = False
-    """Whether its stiffness is commanded."""
+    """True if the stiffness is commanded."""
 
     def __init_subclass__(cls, *, kind: str | None = None, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -71,31 +71,32 @@ class Spring(Declared, ABC):
     def first_values(cls, stiffness: float, reach: float) -> dict[str, float]:
         """Initial values of the parameters, by attribute, for identification.
 
-        By default the stiffness, the slope of the line through the recorded deflections and efforts, N m/rad (N/m), for
-        parameters proportional to the effort, and the reach, the largest deflection, rad (m), for others.
+        Parameters proportional to the effort start with the stiffness, the slope of the line through the recorded
+        deflections and efforts, N m/rad (N/m). Others start with the reach, the largest deflection, rad (m).
         """
         return {name: stiffness if declared.scales else reach for name, declared in cls.parameters().items()}
 
     @property
     @abstractmethod
     def rest_stiffness(self) -> float | Array:
-        """Stiffness without load; nominal stiffness where it is commanded."""
+        """Stiffness without load; nominal stiffness if it is commanded."""
 
     @abstractmethod
     def deflections(self, tau: Jets, stiffness: Jet | None = None, state: Scalar | None = None) -> tuple[Jets, Jets]:
-        """Deflections and efforts at the motors under link efforts, with as many time derivatives as these.
+        """Deflections and efforts at the motors under link efforts, with the same number of time derivatives.
 
         Args:
-            tau: effort on the link of each of its joints.
-            stiffness: commanded stiffness; by default nominal and constant. Results are NaN where it is out of range.
+            tau: effort on the link of each joint of the spring.
+            stiffness: commanded stiffness; by default nominal and constant. Results are NaN for a stiffness out of
+                range.
             state: present deflection of a damped spring; by default :meth:`settled`.
         """
 
     @abstractmethod
     def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> EffortJets:
-        """Efforts under deflections at its motors, with time derivatives: the inverse of :meth:`deflections`.
+        """Efforts under deflections at the motors, with time derivatives: the inverse of :meth:`deflections`.
 
-        Those of a damped spring have one time derivative less than the deflection. The stiffness is commanded where it
+        Efforts of a damped spring have one time derivative less than the deflection. The stiffness is commanded if it
         does not follow from the deflections, and by default nominal.
         """
 
@@ -108,26 +109,27 @@ class Spring(Declared, ABC):
         return 0.0
 
     def stretch(self, delta: Sequence[Scalar]) -> Sequence[Scalar]:
-        """Elongation of tension-only springs, negative where slack; infinite for springs that push and pull."""
+        """Elongation of tension-only springs, negative if slack; infinite for springs that push and pull."""
         return [np.inf] * len(delta)
 
     def settled(self, tau: Jet) -> Scalar:
-        """Settled deflection of a damped spring, without transient; zero for others, which have no state."""
+        """Settled deflection of a damped spring, without transient; zero for other springs, which have no state."""
         return 0.0
 
     def advanced(self, delta: Scalar, before: Sequence[Scalar], after: Sequence[Scalar], dt: Scalar) -> Scalar:
-        """Deflection of a damped spring a time step dt > 0, s, later; zero for others.
+        """Deflection of a damped spring after a time step dt > 0, s; zero for other springs.
 
-        From the deflection and tau, taud, taudd at the start (``before``), and these at the end (``after``).
+        Arguments are the deflection and tau, taud, taudd at the start (``before``), and these efforts at the end
+        (``after``).
         """
         return 0.0
 
     def stiffness_range(self, tau: Scalar) -> tuple[Scalar, Scalar]:
-        """Least and largest stiffness that can be commanded under an effort."""
+        """Range of stiffness commands under an effort."""
         return -np.inf, np.inf
 
     def commanded(self, tau: Jet, stiffness: Jet | None) -> Jet:
-        """The commanded stiffness, NaN out of range; by default nominal and constant."""
+        """Commanded stiffness, NaN out of range; by default nominal and constant."""
         if stiffness is None:
             stiffness = Jet.constant(self.rest_stiffness, len(tau))
         low, high = self.stiffness_range(tau[0])
@@ -141,7 +143,7 @@ class Spring(Declared, ABC):
         return self._at_motors(delta, [self._columns(x) for x in (delta, rates)], 0)
 
     def tangent(self, delta: ArrayLike) -> Array:
-        """Derivative of each entry of :meth:`load` with respect to its own deflection."""
+        """Derivative of each entry of :meth:`load` with respect to its deflection."""
         zero = np.zeros(np.shape(delta))
         return self._at_motors(delta, [self._columns(x) for x in (delta, zero + 1.0, zero)], 1)
 
@@ -151,7 +153,7 @@ class Spring(Declared, ABC):
         return np.zeros(np.shape(columns[0])) + self.stored_energy(columns)
 
     def _at_motors(self, delta: ArrayLike, rows: Sequence[list[Array]], order: int) -> Array:
-        """A time derivative of the efforts at its motors, in the shape of the deflections."""
+        """Time derivative of the efforts at the motors, in the shape of the deflections."""
         efforts = [jet[order] for jet in self.efforts([Jet(column) for column in zip(*rows, strict=True)]).motors]
         return np.zeros(np.shape(delta)) + (efforts[0] if len(efforts) == 1 else np.stack(efforts, axis=-1))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linear spring with a damper in parallel, whose deflection is a state."""
+"""Linear spring with a damper in parallel; its deflection is a state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..parameters import positive
 from .base import EffortJets, Jets, Parameter, Spring
 from .interpolation import hermite_derivatives
 
-# Up to here powers of z are summed, where the recursion would divide differences of nearly equal numbers by z.
+# Up to this z, powers are summed: the recursion would divide differences of nearly equal numbers by z.
 _EXPANSION_END = 4.0
 _TERMS = 40
 
@@ -28,8 +28,8 @@ def phi_functions(z: Any, count: int) -> list[Any]:
     """
     is_large = z - _EXPANSION_END
     small, large = select(is_large, _EXPANSION_END, z), select(is_large, z, _EXPANSION_END)
-    # The highest by a sum of positive terms, phi_k(-z) = exp(-z) sum z^j/(j! (j + k) (k - 1)!), the lower ones by
-    # downward recursion, which is stable.
+    # The highest function is a sum of positive terms, phi_k(-z) = exp(-z) sum z^j/(j! (j + k) (k - 1)!). Lower
+    # functions follow by downward recursion, which is stable.
     k = count - 1
     total: Any = 0.0
     for j in range(_TERMS - 1, -1, -1):
@@ -44,7 +44,7 @@ def phi_functions(z: Any, count: int) -> list[Any]:
     return [select(is_large, r, s) for s, r in zip(expansion, recursion, strict=True)]
 
 
-# Of a deflection, relative: less is no transient.
+# Smallest transient, relative to the deflection.
 _ROUNDING = 1e-14
 
 
@@ -52,8 +52,8 @@ _ROUNDING = 1e-14
 class DampedSpring(Spring, kind="damped"):
     """tau = K delta + D deltad: a stable first-order filter from effort to deflection.
 
-    The caller keeps the deflection: :meth:`advanced` takes it over a time step, :meth:`deflections` gives its rates,
-    and :meth:`settled` is the deflection without transient.
+    The caller stores the deflection: :meth:`advanced` propagates it over a time step, :meth:`deflections` returns its
+    rates, and :meth:`settled` is the deflection without transient.
 
     Attributes:
         constant: K > 0, N m/rad (N/m).
@@ -71,10 +71,10 @@ class DampedSpring(Spring, kind="damped"):
         return self.constant
 
     def deflections(self, tau: Jets, stiffness: Jet | None = None, state: Scalar | None = None) -> tuple[Jets, Jets]:
-        """The present deflection, deltad = (tau - K delta)/D, deltadd = (taud - K deltad)/D, …
+        """Present deflection, deltad = (tau - K delta)/D, deltadd = (taud - K deltad)/D, …
 
-        Without a transient, and as far as rounding tells, they are those of the settled deflection: a small D divides
-        the differences, of nearly equal efforts, which then are rounding errors alone.
+        Without a transient (up to rounding) the rates are of the settled deflection: a small D divides differences of
+        nearly equal efforts, which then are rounding errors only.
         """
         (effort,) = tau
         T = self.damping / self.constant
@@ -110,8 +110,8 @@ class DampedSpring(Spring, kind="damped"):
     def advanced(self, delta: Scalar, before: Sequence[Scalar], after: Sequence[Scalar], dt: Scalar) -> Scalar:
         """Deflection a time step later, by the exact solution of the filter.
 
-        The effort is the quintic in time that has the effort and two derivatives at both ends of the step. For any
-        smooth effort the error is of order dt⁷ a step.
+        The effort is a quintic in time with the effort and two derivatives at both ends of the step. For any smooth
+        effort the error is of order dt⁷ per step.
         """
         phi = phi_functions(dt * (self.constant / self.damping), 7)
         terms = hermite_derivatives(before, after, dt)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spring that is soft within a gap and stiff beyond it: a joint with backlash."""
+"""Dead-zone spring, soft within a gap and stiff beyond it: a joint with backlash."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
 
     The stiffness rises from k within the gap to K beyond it. h is the positive part of x, smoothed over a width w; it
     is off by w/2 at x = 0 and by less than w²/(4|x|) elsewhere, and has all derivatives. The stiffness k > 0 of a seal
-    or of grease keeps the deflection determined within the gap; real backlash is the limit for small k.
+    or of grease determines the deflection within the gap; real backlash is the limit for small k.
 
     Attributes:
         outer: K, stiffness beyond the gap, N m/rad (N/m).
@@ -48,15 +48,15 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
         return {"outer": 1.2 * stiffness, "inner": 0.2 * stiffness, "half_gap": 0.2 * reach, "width": 0.1 * reach}
 
     def law(self, delta: Jet) -> Jet:
-        """See the class; without cancellation, with x = |delta| - b, X = sqrt(x² + w²), y = |delta| + b, Y likewise.
+        """Effort without cancellation, with x = |delta| - b, X = sqrt(x² + w²), y = |delta| + b, Y = sqrt(y² + w²).
 
-        The spring is odd, h' = h/X, h'' = w²/(2 X³), and X² - Y² = -4 b |delta| gives
-        h(x) - h(-y) = |delta| (2 h(x) + 2 h(-y))/(X + Y).
+        The spring is odd, h' = h/X, h'' = w²/(2 X³), and X² - Y² = -4 b |delta| gives h(x) - h(-y) = |delta| (2 h(x) +
+        2 h(-y))/(X + Y).
         """
         distance, square, more = absolute(delta[0]), self.width**2, self.outer - self.inner
         x, y = distance - self.half_gap, distance + self.half_gap
         X, Y = sqrt(x * x + square), sqrt(y * y + square)
-        # Quotients by one division each for three and for two of them.
+        # One division for three quotients, and one division for two.
         whole, near, far = X + Y, select(x, 1.0, X - x), Y + y
         inverse, inverse_XY = 1.0 / (whole * near * far), 1.0 / (X * Y)
         first = 0.5 * select(x, x + X, square) * (inverse * whole * far)
@@ -81,7 +81,7 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
         return quotient(Jet.constant(1.0, length), X * X * X)
 
     def energy_law(self, delta: Scalar) -> Scalar:
-        """Integral of the effort, with that of h, (x² + x sqrt(x² + w²) + w² asinh(x/w))/4."""
+        """Integral of the effort, with the integral of h, (x² + x sqrt(x² + w²) + w² asinh(x/w))/4."""
         beyond = (
             self._integral(delta - self.half_gap)
             + self._integral(-delta - self.half_gap)
@@ -90,10 +90,10 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
         return 0.5 * self.inner * (delta * delta) + (self.outer - self.inner) * beyond
 
     def inverse_jet(self, tau: Jet) -> Jet:
-        """Deflection by the root of a rational function, which gives f' and f'' without square roots or cancellation.
+        """Deflection by the root of a rational function, with f' and f'' free of square roots and cancellation.
 
-        In elliptic coordinates about the edges of the gap, X + Y = 2 b (1 + 2 rho), delta = b (1 + 2 rho) c and, with
-        y = rho + rho², XY = b² (4 y + 1 - c²). So y (1 - c²) = (w/2b)², and c (k/2K + rho) = tau/(2 K b).
+        In elliptic coordinates about the edges of the gap, X + Y = 2 b (1 + 2 rho), delta = b (1 + 2 rho) c and, with y
+        = rho + rho², XY = b² (4 y + 1 - c²). Hence y (1 - c²) = (w/2b)², and c (k/2K + rho) = tau/(2 K b).
         """
         if len(tau) > 3:
             return super().inverse_jet(tau)
@@ -106,7 +106,7 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
 
         share = tau[0] * (0.5 / (K * b))
         least, load = 2 * square / (1 + math.sqrt(1 + 4 * square)), absolute(share)
-        # |c| is nearly 1 - least/(2 rho), which leaves a quadratic equation.
+        # |c| is nearly 1 - least/(2 rho), which gives a quadratic equation.
         middle = load + (0.5 * least - ratio)
         start = 0.5 * (sqrt(middle * middle + 2 * ratio * least) + middle)
         rho = root(squared_load, share * share, (least, load + least), start)
@@ -130,7 +130,7 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
         return self.inverse_jet(Jet([tau]))[0]
 
     def _integral(self, x: Scalar) -> Scalar:
-        """Integral of h from -infinity, but for a constant, by a form of h that does not cancel."""
+        """Integral of h from -infinity, up to a constant, by a form of h without cancellation."""
         square = self.width**2
         X = sqrt(x * x + square)
         h = select(x, 0.5 * (x + X), 0.5 * square / (X - select(x, 0.0, x)))

@@ -38,7 +38,7 @@ class CubicSpring(MemorylessSpring, kind="cubic"):
 
     @classmethod
     def first_values(cls, stiffness: float, reach: float) -> dict[str, float]:
-        """Initial values with which the cubic term is three tenths of the effort at the reach."""
+        """Initial values with a cubic term of three tenths of the effort at the reach."""
         return {"linear": 0.7 * stiffness, "cubic": 0.3 * stiffness / reach**2}
 
     def law(self, delta: Jet) -> Jet:
@@ -51,7 +51,7 @@ class CubicSpring(MemorylessSpring, kind="cubic"):
         return square * (0.25 * self.cubic * square + 0.5 * self.linear)
 
     def inverse_law(self, tau: Scalar) -> Scalar:
-        """The only real root, by hyperbolic functions, which do not cancel.
+        """The only real root, by hyperbolic functions, without cancellation.
 
         With delta = 2 s sinh u and s² = K/(3 K3) the equation is sinh 3u = tau / (2 K3 s³), and 2 K3 s³ = 2 K s/3.
         """
@@ -62,11 +62,11 @@ class CubicSpring(MemorylessSpring, kind="cubic"):
         return sinh * (2 * scale)
 
 
-# Deflection, rad or m, at which the cubic term has a third of the linear one: beyond this the spring is linear.
+# Deflection, rad or m, at which the cubic term is a third of the linear term: a spring with a larger value is linear.
 _LINEAR = 1e100
 
 
-# The roots of its derivative take memory and time of the second and third power of the number.
+# The roots of the derivative take memory and time of the second and third power of the number.
 _MOST_COEFFICIENTS = 40
 
 
@@ -146,7 +146,7 @@ class ExponentialSpring(MemorylessSpring, kind="exponential"):
 
     @classmethod
     def first_values(cls, stiffness: float, reach: float) -> dict[str, float]:
-        """Initial values with which the stiffness has grown by a factor of e at the reach."""
+        """Initial values with the stiffness grown by a factor of e at the reach."""
         return {"constant": 0.7 * stiffness, "growth": 1 / reach}
 
     def law(self, delta: Jet) -> Jet:

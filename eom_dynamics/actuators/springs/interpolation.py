@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Interpolation of tables and time steps: quintic Hermite polynomials, natural cubic and monotone quintic splines.
 
-SciPy is imported at the first table: its optimization takes a second to import, and few robots have tables.
+SciPy is imported at the first table: its optimization module takes a second to import, and few robots have tables.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from ...arrays import Array
 
 
 def hermite_derivatives(before: Sequence[Any], after: Sequence[Any], dt: Any) -> list[Any]:
-    """P^(k)(0) dt^k, k = 0 … 5, of the quintic P with value and two derivatives given at 0 and at dt."""
+    """P^(k)(0) dt^k, k = 0 … 5, of the quintic P from value and two derivatives at 0 and at dt."""
     square = dt * dt
     p0, p1, p2 = before[0], dt * before[1], square * before[2]
-    # Differences at the end from the parabola of the start.
+    # Differences at the end between the values and the parabola of the start.
     a = after[0] - p0 - p1 - 0.5 * p2
     b = dt * after[1] - p1 - p2
     c = square * after[2] - p2
@@ -38,29 +38,30 @@ def natural_spline(h: Array, secant: Array) -> Array:
     return np.stack([np.append(start, end[-1]), bend])
 
 
-# Least slope at both ends of an interval, relative to the least secant beside it.
+# Least slope at both ends of an interval, relative to the least adjacent secant.
 _LEAST_SHARE = 0.02
 
 
 def monotone_quintic(x: Array, y: Array) -> tuple[Array, Array]:
     """Slopes and second derivatives of a monotone C² curve, a quintic in each interval, through increasing points.
 
-    The points x and y are (m,), m >= 2. The derivatives start as those of the natural cubic spline, which may be not
-    monotone between the points. Where it is not, they are moved toward values for which the curve is surely monotone,
-    by the least total amount: the slope in an interval is a quartic, positive if its five Bernstein coefficients are
-    (W. Heß and J. W. Schmidt, "Positive quartic, monotone quintic C²-spline interpolation in one and two dimensions",
-    J. Comput. Appl. Math. 55, 1994), which are linear in those values, so that the least amount is a linear program.
+    The points x and y are (m,), m >= 2. Initial derivatives are from the natural cubic spline, which may fail to be
+    monotone between points. There, they are moved toward values with a certainly monotone curve, by the least total
+    amount. The slope in an interval is a quartic, positive if its five Bernstein coefficients are positive (W. Heß and
+    J. W. Schmidt, "Positive quartic, monotone quintic C²-spline interpolation in one and two dimensions", J. Comput.
+    Appl. Math. 55, 1994). The coefficients are linear in the derivatives, so that the least amount is a linear program.
     """
     from scipy.optimize import linprog
 
     h, secant = np.diff(x), np.diff(y) / np.diff(x)
-    wished = natural_spline(h, secant)
-    # Surely monotone: the smaller secant at each point, and no second derivative; no coefficient is then smaller.
+    natural = natural_spline(h, secant)
+    # Certainly monotone: the smaller secant as slope at each point, and zero second derivative; no coefficient is then
+    # smaller.
     beside = np.minimum(np.append(secant[:1], secant), np.append(secant, secant[-1:]))
     safe = np.stack([beside, np.zeros(len(x))])
-    step = wished - safe
-    # Bernstein coefficients of the slope in an interval, linear in slopes m and second derivatives s at its ends:
-    # m0, m0 + s0 h/4, m1 - s1 h/4, m1, and what is left to five times the secant. The unknowns are shares of the step.
+    step = natural - safe
+    # Bernstein coefficients of the slope in an interval, linear in slopes m and second derivatives s at its ends: m0,
+    # m0 + s0 h/4, m1 - s1 h/4, m1, and the rest to a sum of five times the secant. The unknowns are shares of the step.
     rows, limits = [], []
     for i in range(len(h)):
         ends = np.zeros((2, 2, len(x)))  # side, (slope, bend): coefficients of the shares
@@ -72,11 +73,11 @@ def monotone_quintic(x: Array, y: Array) -> tuple[Array, Array]:
         middle = (-sum(x for x, _ in inner + outer), 5 * secant[i] - sum(value for _, value in inner + outer))
         least = _LEAST_SHARE * np.min(secant[max(i - 1, 0) : i + 2])
         for coefficients, value in (*inner, *outer, middle):
-            # In units of the secant the program is well scaled.
+            # Units of the secant make the program well scaled.
             rows.append(-coefficients / secant[i])
             limits.append((value - least) / secant[i])
     solution = linprog(-np.ones(len(x)), A_ub=np.array(rows), b_ub=np.array(limits), bounds=(0, 1)).x
-    # Slopes may differ by so many powers of ten that no solution is found.
+    # If slopes differ by many powers of ten, the solver may fail.
     share = np.zeros(len(x)) if solution is None else solution
-    slope, bend = np.where(share < 1, safe + np.clip(share, 0, 1) * step, wished)
+    slope, bend = np.where(share < 1, safe + np.clip(share, 0, 1) * step, natural)
     return slope, bend

@@ -34,7 +34,7 @@ class RigidSpring(Spring, kind="rigid"):
         return [Jet.constant(0.0, len(tau[0]))], tau
 
     def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> EffortJets:
-        """NaN on the link, since no deflection determines the effort; zero at the motor."""
+        """Effort NaN on the link, since no deflection determines it; zero at the motor."""
         length = len(delta[0])
         return EffortJets([Jet([np.nan] * length)], [Jet([0.0] * length)])
 
@@ -44,7 +44,7 @@ class RigidSpring(Spring, kind="rigid"):
 
 
 RIGID = RigidSpring()
-"""The spring of joints without elasticity."""
+"""Spring of joints without elasticity."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,14 +71,14 @@ class LinearSpring(MemorylessSpring, kind="linear"):
 
 
 def spring_of_stiffness(stiffness: float) -> Spring:
-    """Linear spring of this stiffness, or rigid joint if it is infinite."""
+    """Linear spring of this stiffness; rigid spring if it is infinite."""
     return RIGID if stiffness == np.inf else LinearSpring(stiffness)
 
 
 # Largest difference from symmetry, relative to the largest entry.
 _SYMMETRY = 1e-9
 
-# Eigenvalue of which the compliance is still finite.
+# Smallest eigenvalue with a finite compliance.
 _SOFTEST = 1e-300
 
 
@@ -115,7 +115,7 @@ class CoupledSpring(Spring):
         return np.diag(self.matrix).copy()
 
     def deflections(self, tau: Jets, stiffness: Jet | None = None, state: Scalar | None = None) -> tuple[Jets, Jets]:
-        """The compliance times the efforts."""
+        """Deflections: compliance times efforts."""
         return _product(self.compliance, tau), tau
 
     def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> EffortJets:
@@ -129,7 +129,7 @@ class CoupledSpring(Spring):
 
 
 def _product(matrix: Array, vector: Sequence[Any]) -> list[Any]:
-    """The matrix times a vector of jets or scalars."""
+    """Matrix times a vector of jets or scalars."""
     return [sum((a * x for a, x in zip(row, vector, strict=True)), 0.0) for row in matrix.tolist()]
 
 
@@ -139,7 +139,7 @@ class VariableSpring(Spring, kind="variable"):
 
     Attributes:
         lower, upper: limits of k, 0 < lower <= upper, N m/rad (N/m).
-        nominal: k where no command says otherwise.
+        nominal: k without a command.
     """
 
     is_variable = True
@@ -176,5 +176,5 @@ class VariableSpring(Spring, kind="variable"):
         return EffortJets(effort, effort, k)
 
     def stored_energy(self, delta: Sequence[Scalar]) -> Scalar:
-        """k delta²/2. A change of k changes it too, by the work of the mechanism that sets the stiffness."""
+        """k delta²/2. A change of k also changes the energy, by the work of the mechanism that sets the stiffness."""
         return 0.5 * self.nominal * (delta[0] * delta[0])

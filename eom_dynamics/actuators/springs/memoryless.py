@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Springs whose effort is a function of the deflection."""
+"""Memoryless springs: the effort is a function of the deflection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class EffortLaw(Declared, ABC):
 
     @abstractmethod
     def law(self, delta: Jet) -> Jet:
-        """The effort with time derivatives."""
+        """Effort with time derivatives."""
 
     @abstractmethod
     def energy_law(self, delta: Scalar) -> Scalar:
@@ -29,7 +29,7 @@ class EffortLaw(Declared, ABC):
 class MemorylessSpring(Spring, EffortLaw):
     """tau = f(delta) with f(0) = 0 and f' > 0.
 
-    A kind gives f, its integral, and either bounds and a first value of its inverse or the inverse itself.
+    A kind defines f, its integral, and either the inverse or its bounds and an initial value.
     """
 
     def bounds(self, tau: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
@@ -42,7 +42,7 @@ class MemorylessSpring(Spring, EffortLaw):
         return root(self.law, tau, ends, start)
 
     def inverse_jet(self, tau: Jet) -> Jet:
-        """delta with f(delta) = tau, with the time derivatives of the effort."""
+        """Deflection delta with f(delta) = tau, with time derivatives as the effort."""
         return inverted(self.law, self.inverse_law(tau[0]), tau)
 
     @property

@@ -23,17 +23,17 @@ from .memoryless import MemorylessSpring
 
 
 class _Pieces(NamedTuple):
-    """Polynomials of the curve, one below the table, one in each interval, one above.
+    """Polynomials of the curve: below the table, in each interval, and above.
 
-    Each is about the end of its interval that is nearest to zero, so that nothing cancels near zero.
+    Each polynomial is about the end of its interval nearest to zero, to avoid cancellation near zero.
 
     Attributes:
         x, y: points between the pieces (m,).
-        origin: (m + 1,).
+        origin: origins of the polynomials (m + 1,).
         effort, energy: coefficients (m + 1, 6) and (m + 1, 7) of powers of the distance from the origin, lowest first.
-        width: (m + 1,), of the interval, negative left of the origin; that of a unit beyond the table.
-        inverse_rise: (m + 1,), one over the rise of the effort along the width.
-        shape: (m + 1, 4), coefficients of the first four powers where width and rise are one; all five sum up to one.
+        width: interval widths (m + 1,), negative left of the origin; unit width beyond the table.
+        inverse_rise: inverse rise (m + 1,) of the effort along the width.
+        shape: coefficients (m + 1, 4) of the first four powers for unit width and rise; all five sum up to one.
     """
 
     x: Array
@@ -50,17 +50,17 @@ class _Pieces(NamedTuple):
 class TabulatedSpring(MemorylessSpring, kind="tabulated"):
     """Monotone C² curve through a table, straight beyond its ends.
 
-    The curve is a :func:`.monotone_quintic`. From the third on, derivatives jump at the points of the table.
+    The curve is a :func:`.monotone_quintic`. Derivatives from the third on jump at the points of the table.
 
     Attributes:
-        delta, tau: the table, (m,), rad or m and N m or N; one that starts at (0, 0) is mirrored.
+        delta, tau: the table, (m,), rad or m and N m or N; a table that starts at (0, 0) is mirrored.
     """
 
     delta: Annotated[Array, Parameter("deflections", row)]
     tau: Annotated[Array, Parameter("efforts", row, scales=True)]
 
     def __post_init__(self) -> None:
-        """Check the table; raises ParameterError unless both rows are as long, finite, increasing, and have (0, 0)."""
+        """Check the table; ParameterError unless both rows have equal length, are finite, increase, and have (0, 0)."""
         super().__post_init__()
         delta, tau = self.delta, self.tau
         for name, values in (("deflections", delta), ("efforts", tau)):
@@ -102,7 +102,7 @@ class TabulatedSpring(MemorylessSpring, kind="tabulated"):
         width = lookup(at, pieces.width)
         rise = (tau - lookup(at, pieces.effort[:, 0])) * lookup(at, pieces.inverse_rise)
         share = rise[0]
-        # Right at both ends, and in its slope at the first.
+        # Exact at both ends, and in the slope at the first.
         first = share / (slope + (1.0 - slope) * share)
         distance = root(_rise, share, (0.0 * share, select(share - 1.0, share, 1.0)), first, [slope, *others, last])
         return inverted(_rise, distance, rise, [slope, *others, last]) * width + lookup(at, pieces.origin)
@@ -116,7 +116,7 @@ class TabulatedSpring(MemorylessSpring, kind="tabulated"):
         first = int(np.flatnonzero(x == 0)[0])
         slope, bend = monotone_quintic(x, y)
         if mirrored:
-            # Odd to the last digit.
+            # Exactly odd.
             slope[:first], bend[:first], bend[first] = slope[:first:-1], -bend[:first:-1], 0.0
         ends = np.stack([np.arange(len(x) - 1), np.arange(1, len(x))])
         origin, other = np.where(x[:-1] < 0, ends[::-1], ends)
@@ -134,13 +134,13 @@ class TabulatedSpring(MemorylessSpring, kind="tabulated"):
         width = np.concatenate([[-1.0], width, [1.0]])
         inverse_rise = 1 / np.concatenate([-slope[:1], y[other] - y[origin], slope[-1:]])
         shape = effort[:, 1:5] * width[:, np.newaxis] ** np.arange(1, 5) * inverse_rise[:, np.newaxis]
-        shape[[0, -1]] = 1.0, 0.0, 0.0, 0.0  # to the last digit, or a fifth power would be left
+        shape[[0, -1]] = 1.0, 0.0, 0.0, 0.0  # exactly, or a fifth power would remain
         places = np.concatenate([x[:1], x[origin], x[-1:]])
         return _Pieces(x, y, places, effort, energy, width, inverse_rise, shape)
 
 
 def _rise(distance: Jet, *powers: Scalar) -> Jet:
-    """Polynomial of the distance from the origin of a piece, from the coefficients of powers from the first on."""
+    """Polynomial of the distance from a piece's origin, without constant term."""
     return distance * polynomial_at(powers, distance)
 
 
@@ -149,8 +149,8 @@ def _columns(at: Scalar, coefficients: Array) -> Sequence[Scalar]:
     return [lookup(at, column) for column in coefficients.T]
 
 
-# The linear program of the curve takes memory and time of the second and third power of the number.
+# The curve's linear program takes memory and time of the second and third power of the number.
 _MOST_POINTS = 1000
 
-# Powers of the deflection must not overflow beside such a slope.
+# Powers of the deflection must not overflow with such a slope.
 _STEEPEST = 1e50
