@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assembly of a robot from its description: links on fixed joints are merged into the bodies that joints move."""
+"""Assembly of a robot from its description: links on fixed joints are merged into moving bodies."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from .tree import BRANCHES, link_of, resolve_mimics, root_link, select_subtree
 
 
 def components(joint: JointDescription) -> list[tuple[str, Array]]:
-    """Names and screws (6,) of the one-degree-of-freedom joints that make up a moving joint, from parent to child.
+    """Names and screws (6,) of the single-degree-of-freedom components of a joint, from parent to child.
 
-    They are chains with massless bodies, those of COMPOSITE_TYPES, whose frames coincide with the child link's at
-    q = 0. A planar joint ``j`` becomes ``j_x``, ``j_y`` (translations along the axes of its plane) and ``j_yaw``
-    (rotation about its normal). The rotation of a ball or floating joint is Rz(yaw) Ry(pitch) Rx(roll), the URDF
-    convention, which is singular at a pitch of ±pi/2. The axes are those of the child link's frame, rotated by the
-    smallest angle that takes z to the normal of a planar joint.
+    Joints of COMPOSITE_TYPES are chains with massless bodies; their frames coincide with the child link's frame at q =
+    0. A planar joint ``j`` becomes ``j_x``, ``j_y`` (translations along the axes of its plane) and ``j_yaw`` (rotation
+    about its normal). The rotation of a ball or floating joint is Rz(yaw) Ry(pitch) Rx(roll), the URDF convention,
+    which is singular at a pitch of ±pi/2. The axes are the child link's axes, rotated by the smallest angle from z to
+    the normal of a planar joint.
     """
     if joint.type not in COMPOSITE_TYPES:
         return [(joint.name, joint.screw)]
@@ -54,9 +54,9 @@ def _plane(normal: Array) -> Array:
 
 
 UNPHYSICAL = ("refuse", "warn")
-"""How to treat a description of what no real robot is: as an error, or with a warning."""
+"""How to treat an unphysical description: as an error, or with a warning."""
 
-# More than any robot has. The time of the checks grows with the square and the cube of these numbers.
+# Upper bounds for any robot. The time of the checks grows with the square and the cube of these numbers.
 _MOST_JOINTS, _MOST_MOVING = 5000, 500
 
 
@@ -70,14 +70,14 @@ def assemble(
     gravity: Array | None = None,
     unphysical: str | None = None,
 ) -> Robot:
-    """Assemble a robot from its description; options are those of :func:`.load_robot`, by default the description's.
+    """Assemble a robot from its description; options as in :func:`.load_robot`, by default from the description.
 
-    The frame of a body is that of the link that its joint moves. Links on fixed joints are merged into the body that
-    they are fixed to, and remain as frames. Planar, ball and floating joints become chains of joints with one variable
-    each, see :func:`components`. The inertia of the root and of the links fixed to it is that of the base.
+    A body has the frame of the link moved by its joint. Links on fixed joints are merged into the body to which they
+    are fixed, and remain as frames. Planar, ball and floating joints become chains of joints with one variable each,
+    see :func:`components`. The base has the inertia of the root and of the links fixed to it.
 
-    RobotDescriptionError if links and joints form no tree, a name is unknown or used twice, no joint moves, or the
-    description is unphysical, by the element and the rule.
+    Raises RobotDescriptionError if links and joints form no tree, a name is unknown or used twice, no joint moves, or
+    the description is unphysical; the message names element and rule.
     """
     branches = description.branches if branches is None else branches
     unphysical = description.unphysical if unphysical is None else unphysical
@@ -86,7 +86,7 @@ def assemble(
     option_tips, tool_names = _names(tip, "tip"), _names(tools, "tools")
     tips = option_tips or _names(description.tip, "tip")
     if gravity is None:
-        gravity = description.base_gravity  # None if it follows from that of the root
+        gravity = description.base_gravity  # None: derived from the root's gravity
         if gravity is not None and root not in (None, description.root):
             raise RobotDescriptionError(
                 f"{description.source}: gravity is given in the frame of {description.root}, the base is to be {root}; "
@@ -99,7 +99,7 @@ def assemble(
     _check_names(description)
     base = root_link(description)
     for option, name in given_links:
-        link_of(replace(description, prefix=""), name, option)  # not an entry of the file
+        link_of(replace(description, prefix=""), name, option)  # the option is not an entry of the file
     if root is not None:
         base = link_of(description, root, "root")
     part = select_subtree(resolve_mimics(description), base, tips, branches)
@@ -128,7 +128,7 @@ def assemble(
 
 
 def _robot(part: Description, bodies: _Bodies, tools: Sequence[str], gravity: Array | None) -> Robot:
-    """The robot of a part, with tools, by default the last body, and with gravity, by default that of the part."""
+    """Robot of a part, with tools (default: the last body) and gravity (default: gravity of the part)."""
     frames = bodies.frames(part)
     last = [joint.child for joint in part.joints if joint.type != "fixed"][-1]
     robot = Robot(
@@ -154,13 +154,13 @@ def _robot(part: Description, bodies: _Bodies, tools: Sequence[str], gravity: Ar
 
 
 def _tool_candidates(part: Description, last: str) -> tuple[str, ...]:
-    """A line on the links at the ends of the fixed joints behind the last body, such as ``tool0``, if there are any."""
+    """Note on links at the ends of fixed joints behind the last body, such as ``tool0``; empty for none."""
     fixed: dict[str, list[str]] = {}
     for joint in part.joints:
         if joint.type == "fixed" and not joint.locked_because:
             fixed.setdefault(joint.parent, []).append(joint.child)
     behind, ends = [last], []
-    for name in behind:  # grows on the way
+    for name in behind:  # grows during the loop
         behind += fixed.get(name, [])
         if name not in fixed and name != last:
             ends.append(name)
@@ -171,7 +171,7 @@ def _tool_candidates(part: Description, last: str) -> tuple[str, ...]:
 
 
 def _violations(part: Description, bodies: _Bodies, robot: Robot) -> list[tuple[str, str]]:
-    """Location and reason for all that no real robot has."""
+    """Location and reason of all unphysical properties."""
     violations = [(joint.where, joint.locked_because) for joint in part.joints if joint.locked_because]
     violations += bodies.violations(part)
     if massless := joints_without_inertia(robot):
@@ -197,7 +197,7 @@ class _Bodies:
             self._add(joint, part)
 
     def violations(self, part: Description) -> list[tuple[str, str]]:
-        """Location and reason for each body with a physically inconsistent inertia."""
+        """Location and reason of each physically inconsistent body inertia."""
         violations = []
         for i, body in enumerate((self.base, *(joint.inertial for joint in self.joints)), start=-1):
             reason = body_violation(body, about_origin=part.inertia_reference == "link")
@@ -220,7 +220,7 @@ class _Bodies:
         return frames
 
     def _inertial_of(self, part: Description, link: str) -> Inertial:
-        """Mass and inertia of a link; none where they are the rounding of zero."""
+        """Mass and inertia of a link; massless if they are rounding errors of zero."""
         inertial = part.links[link].inertial
         if inertial is not None and is_rounding_of_zero(inertial):
             where = part.links[link].where
@@ -248,7 +248,7 @@ class _Bodies:
             self.joints[parent.joint] = body.with_inertial(total)
 
     def _move(self, joint: JointDescription, parent: int, pose: Array, inertial: Inertial) -> int:
-        """Append the components of a joint and return the index of the last one, which moves the link."""
+        """Append the components of a joint and return the index of the last component, which moves the link."""
         chain = components(joint)
         properties = {field.name: getattr(joint, field.name) for field in fields(JointProperties) if len(chain) == 1}
         for k, (name, screw) in enumerate(chain, start=1):
@@ -262,7 +262,7 @@ class _Bodies:
 def _with_joint_indices(
     part: Description, robot: Robot, group: JointGroup[SharedElement] | None
 ) -> tuple[tuple[int, ...], SharedElement] | None:
-    """The group with its joints by index in joint vectors; None if no joint of it belongs to this part."""
+    """Group with its joints by index in joint vectors; None if none of its joints belongs to this part."""
     still = [name for name in group.joints if name not in robot.joint_names] if group is not None else []
     if group is None or len(still) == len(group.joints) or (still and group.optional):
         return None
@@ -274,7 +274,7 @@ def _with_joint_indices(
 def _joined_transmissions(
     groups: Sequence[tuple[tuple[int, ...], Transmission] | None],
 ) -> tuple[tuple[int, ...], Transmission] | None:
-    """One transmission of all groups, which do not act on each other; None without any."""
+    """Single transmission of all independent groups; None without groups."""
     present = [group for group in groups if group is not None]
     if len(present) < 2:
         return present[0] if present else None
@@ -285,7 +285,7 @@ def _joined_transmissions(
 
 
 def _partial_transmission_warnings(robot: Robot, groups: Sequence[JointGroup[Transmission]]) -> list[str]:
-    """A line for each optional transmission of which only some joints move."""
+    """Warning lines of optional transmissions with only some moving joints."""
     still = {group: [name for name in group.joints if name not in robot.joint_names] for group in groups}
     return [
         f"{group.where} is left out: {', '.join(names)} does not move in this part of the robot"
@@ -302,11 +302,11 @@ def _add_mimics(joints: Sequence[Joint], part: Description) -> list[Joint]:
 
 
 def _add_rotor_mounts(joints: Sequence[Joint], part: Description, frames: dict[str, Frame]) -> tuple[Joint, ...]:
-    """The joints with the rotor mounts of the description; ``frames`` has the frames of links by name."""
+    """Joints with the rotor mounts of the description; ``frames`` are the frames of links by name."""
     rotors = {joint.name: (joint.rotor, joint.parent) for joint in part.joints if joint.rotor is not None}
     if not rotors:
         return tuple(joints)
-    poses: list[Array] = []  # of all bodies in the base frame, all joints at 0
+    poses: list[Array] = []  # body poses in the base frame, all joints at 0
     for joint in joints:
         poses.append((poses[joint.parent] if joint.parent >= 0 else np.eye(4)) @ joint.reference_pose)
     mounted = []
@@ -329,12 +329,12 @@ def _add_rotor_mounts(joints: Sequence[Joint], part: Description, frames: dict[s
 
 def _check_names(description: Description) -> None:
     """Refuse duplicate names of joints, components of joints, links and frames."""
-    seen: dict[str, str] = {}
+    where_used: dict[str, str] = {}
     for joint in description.joints:
         for name, _ in components(joint):
-            if name in seen:
-                description.refuse(joint.where, f"the name {name!r} is already used by {seen[name]}")
-            seen[name] = joint.where
+            if name in where_used:
+                description.refuse(joint.where, f"the name {name!r} is already used by {where_used[name]}")
+            where_used[name] = joint.where
     twice = duplicates(frame.name for frame in description.frames)
     for frame in description.frames:
         if frame.name in description.links or frame.name in twice:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formats of robot files. A new one is a reader, a writer, and a line in :data:`DESCRIBED`."""
+"""Formats of robot files. A new format requires a reader, a writer, and an entry in :data:`DESCRIBED`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class RobotFormat(NamedTuple):
-    """A format of robot files, with its title and endings in messages, and the largest size that is read, bytes.
+    """Format of robot files, with title and endings for messages, and the largest file size, bytes.
 
-    It reads a file or a text, and writes files with an ending of ``writes``. A text that it ``recognizes`` tells
-    formats with the same ending apart.
+    The format reads a file or a text, and writes files with the endings ``writes``. ``recognizes`` distinguishes
+    formats with the same ending by the text.
     """
 
     title: str
@@ -35,7 +35,7 @@ class RobotFormat(NamedTuple):
 
 
 def _late(module: str, function: str) -> Callable[[Any], Any]:
-    """A function of a module that is imported at the first call: few programs read YAML, or write a robot."""
+    """Function of a module imported at the first call: few programs read YAML or write a robot."""
     return lambda argument: getattr(import_module(module, __package__), function)(argument)
 
 
@@ -46,7 +46,7 @@ PARAMETER_FILE = RobotFormat(
     _YAML,
     _late(".readers.parameter_tree", "read_parameter_file"),
     lambda text: "\n" in text and ":" in text and not xml.is_xml(text),
-    200_000,  # a robot takes a few kilobytes; a larger file is some other one, and takes long to parse
+    200_000,  # a robot takes a few kilobytes; a larger file is another kind of file, and slow to parse
     _late(".writers.parameters", "robot_as_yaml"),
     _YAML,
 )
@@ -81,9 +81,9 @@ WRITABLE = tuple(ending for kind in FORMATS for ending in kind.writes)
 
 
 def format_of(source: str, formats: Sequence[RobotFormat] = FORMATS) -> RobotFormat | None:
-    """Return the format of a text by its beginning, or of a file by its name, and its text where that leaves several.
+    """Return the format of a text by its beginning, or of a file by its name and, if ambiguous, its text.
 
-    RobotDescriptionError if the text must tell, and the file cannot be read; or if it is SDF.
+    Raises RobotDescriptionError if an ambiguous file cannot be read, or for SDF.
     """
     if source.endswith(".sdf") or xml.root_tag(source) == "sdf":
         label = "robot_description" if xml.is_xml(source) else source
@@ -98,5 +98,5 @@ def format_of(source: str, formats: Sequence[RobotFormat] = FORMATS) -> RobotFor
 
 
 def written_format(name: str) -> RobotFormat | None:
-    """Return the format that is written to a file of this name."""
+    """Return the format for writing a file of this name."""
     return next((kind for kind in FORMATS if name.endswith(kind.writes)), None)

@@ -15,12 +15,12 @@ from ..spelling import shown
 
 
 def symmetric(xx: float, xy: float, xz: float, yy: float, yz: float, zz: float) -> Array:
-    """Rotational inertia (3, 3) in kg m² from its six entries, in the order of URDF."""
+    """Rotational inertia (3, 3) in kg m² from six entries in URDF order."""
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
 def steiner(mass: float, center_of_mass: Array) -> Array:
-    """Parallel-axis term (3, 3): inertia about the origin minus that about the centre of mass; after equation (31)."""
+    """Parallel-axis term (3, 3): inertia about the origin minus about the centre of mass; after equation (31)."""
     c = lie.skew(center_of_mass)
     return mass * (c.T @ c)
 
@@ -41,11 +41,11 @@ def spatial_inertia(mass: float, center_of_mass: Array, inertia_about_origin: Ar
 
 @dataclass(frozen=True, eq=False)
 class Inertial:
-    """Mass and inertia of a body, in some frame fixed to it.
+    """Mass and inertia of a body, in a frame fixed to it.
 
     Attributes:
-        mass: kg.
-        center_of_mass: (3,), m.
+        mass: mass, kg.
+        center_of_mass: centre of mass (3,), m.
         about_origin: rotational inertia (3, 3) about the frame's origin and along its axes, kg m².
     """
 
@@ -60,7 +60,7 @@ class Inertial:
 
     @classmethod
     def massless(cls) -> Inertial:
-        """No mass and no inertia."""
+        """Inertial without mass and inertia."""
         return cls(0.0, np.zeros(3), np.zeros((3, 3)))
 
     @property
@@ -83,7 +83,7 @@ class Inertial:
         return np.concatenate([[self.mass], moment, self.about_origin[np.triu_indices(3)]])
 
     def moved(self, pose: Array) -> Inertial:
-        """The same body in another frame, in which the present frame has this pose (4, 4)."""
+        """This body in another frame; ``pose`` (4, 4) is the present frame in the other frame."""
         R = pose[:3, :3]
         center = R @ self.center_of_mass + pose[:3, 3]
         return Inertial.about_center(self.mass, center, R @ self.about_center_of_mass @ R.T)
@@ -99,7 +99,7 @@ class Inertial:
 # Error of the smallest eigenvalue from rounding to a few digits, relative to the largest.
 _ROUNDING = 1e-6
 
-# kg m²: below this, a moment is the rounding error of a point mass; a grain of sand has more.
+# kg m²; a smaller moment is the rounding error of a point mass. A grain of sand has more.
 _NEGLIGIBLE = 1e-15
 
 # Rounding error of a shift between the origin and the centre of mass, relative to the inertia about the origin.
@@ -112,8 +112,8 @@ _TRIANGLE_TOLERANCE = 0.01
 def inertia_violation(inertia: Array, error: float = 0.0) -> str | None:
     """Reason why a rotational inertia (3, 3), kg m², about any point, is inconsistent; None if consistent.
 
-    Principal moments are not negative, and none exceeds the sum of the other two (triangle inequality), but for the
-    rounding ``error`` of its entries.
+    Up to the rounding ``error`` of the entries, principal moments are not negative, and none exceeds the sum of the
+    other two (triangle inequality).
     """
     smallest, middle, largest = np.linalg.eigvalsh(inertia)
     error += _NEGLIGIBLE
@@ -149,6 +149,6 @@ def body_violation(body: Inertial, *, about_origin: bool = False) -> str | None:
 
 
 def is_rounding_of_zero(body: Inertial) -> bool:
-    """Whether mass and inertia are inconsistent only by rounding of zero, such as -1e-22."""
+    """True if mass and inertia are inconsistent only by rounding of zero, such as -1e-22."""
     entries = np.append(body.about_origin, body.mass)
     return body.mass <= 0 and bool(np.any(entries)) and bool(np.max(np.abs(entries)) <= _NEGLIGIBLE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mass matrix of a robot: whether it is definite, and for which algorithms."""
+"""Definiteness of a robot's mass matrix, and applicability of algorithms."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from .. import lie
 from ..arrays import Array
 from .model import Robot
 
-# Of the eigenvalues of a spatial inertia that are zero, relative to the largest.
+# Rounding error of zero eigenvalues of a spatial inertia, relative to the largest.
 _EIGENVALUE = 1e-12
-# Rounding error of a zero, relative to the terms that cancel. The smallest ratio of a real robot, a finger of a few
-# grams on a torso, is far above.
+# Rounding error of a zero, relative to the cancelling terms. The smallest ratio of a real robot, a finger of a few
+# grams on a torso, is far larger.
 _ZERO = 1e-12
 
 
 def admits_articulated_bodies(robot: Robot, *, with_base: bool = False) -> bool:
-    """Whether the articulated-body algorithm applies: independent joints, no negative spatial inertia.
+    """True if the articulated-body algorithm applies: independent joints, no negative spatial inertia.
 
     The mass matrix is then positive definite unless joints move no mass; see :func:`joints_without_inertia`.
     """
@@ -34,7 +34,7 @@ def admits_articulated_bodies(robot: Robot, *, with_base: bool = False) -> bool:
 
 
 def joints_without_inertia(robot: Robot) -> list[str]:
-    """Names of joints that can move, alone or together, without moving any mass.
+    """Names of joints that can move, individually or together, without moving any mass.
 
     The mass matrix is then singular in every configuration, and no effort determines the motion.
     """
@@ -53,7 +53,7 @@ def joints_without_inertia(robot: Robot) -> list[str]:
 
 
 def _mass_matrix(robot: Robot) -> tuple[Array, Array]:
-    """Mass matrix (n, n) in a configuration without symmetry, and the magnitude (n, n) of its summands."""
+    """Mass matrix (n, n) in a configuration without symmetry, and magnitudes (n, n) of its summands."""
     E, e = robot.coupling
     positions = E @ np.cos(1.0 + 2.4 * np.arange(robot.n)) + e
     M, terms = np.zeros((robot.n, robot.n)), np.zeros((robot.n, robot.n))

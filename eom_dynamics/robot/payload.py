@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Payload: a rigid body carried by a tool, given to the dynamics at run time."""
+"""Payload: a rigid body carried by a tool, passed to the dynamics at run time."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ class Payload:
     [2.0, 0.0, 0.0, 0.2, 0.02, 0.0, 0.0, 0.02, 0.0, 0.0]
 
     Attributes:
-        mass: kg.
-        center_of_mass: (3,) in this frame, m; by default its origin.
-        inertia: (3, 3), or xx, xy, xz, yy, yz, zz (6,), about the centre of mass and along the axes of the
-            frame, kg m²; by default that of a point mass.
+        mass: mass, kg.
+        center_of_mass: centre of mass (3,) in this frame, m; by default its origin.
+        inertia: inertia (3, 3), or xx, xy, xz, yy, yz, zz (6,), about the centre of mass and along the axes of the
+            frame, kg m²; by default a point mass.
         tool: name of the tool, or of another frame of the same body; empty for the first tool.
 
-    RobotDescriptionError if no rigid body has this mass and inertia, or a value has the wrong shape or exceeds 1e12.
+    Raises RobotDescriptionError if mass and inertia are physically inconsistent, or a value has the wrong shape or
+    exceeds 1e12.
     """
 
     mass: float
@@ -62,7 +63,7 @@ class Payload:
         for name, value in checked.items():
             if reason := violation(float(np.max(np.abs(value))), largest=LARGEST):  # the bound of robot descriptions
                 raise RobotDescriptionError(f"payload: {name} {reason}")
-        # About the centre of mass, where the inertia is exactly as it was given.
+        # About the centre of mass, for which the inertia is exactly the argument.
         if impossible := body_violation(Inertial(mass, np.zeros(3), inertia)):
             raise RobotDescriptionError(f"payload: {impossible}")
         for name, value in checked.items():
@@ -70,21 +71,21 @@ class Payload:
 
     @property
     def body(self) -> Inertial:
-        """Mass and inertia in its frame."""
+        """Mass and inertia in the payload's frame."""
         return Inertial.about_center(self.mass, np.asarray(self.center_of_mass), np.asarray(self.inertia))
 
     @property
     def parameters(self) -> Array:
-        """Inertial parameters (10,), in which efforts are linear: mass, first moment and inertia.
+        """Inertial parameters (10,): mass, first moment and inertia. Efforts are linear in them.
 
-        The moments are about the origin of its frame: x, y, z; xx, xy, xz, yy, yz, zz; kg, kg m, kg m².
+        The moments are about the origin of the frame: x, y, z; xx, xy, xz, yy, yz, zz; kg, kg m, kg m².
         """
         return self.body.parameters
 
     def at_tool(self, robot: Robot) -> tuple[int, Array]:
         """Index in ``robot.tools`` of the carrying tool, and the payload's parameters in the tool frame.
 
-        RobotDescriptionError if the robot has no frame of this name, or no tool on the body of the frame.
+        Raises RobotDescriptionError if the robot has no frame of this name, or no tool on the body of the frame.
         """
         for k, tool in enumerate(robot.tools):
             if self.tool in ("", tool.name):
@@ -104,11 +105,11 @@ class Payload:
 
 
 PayloadLike: TypeAlias = Payload | Sequence[Payload] | Sequence[ArrayLike]
-"""A payload, one at each of several tools, or (P, Pd, Pdd): :func:`payload_parameters` and time derivatives."""
+"""Payload, several payloads at different tools, or (P, Pd, Pdd): :func:`payload_parameters` and time derivatives."""
 
 
 def payload_parameters(robot: Robot, payloads: Sequence[Payload]) -> Array:
-    """Parameters (10,) of the payloads at a robot's tool, or (k, 10) at k > 1 tools; payloads at one tool add up."""
+    """Payload parameters (10,) at a robot's tool, or (k, 10) at k > 1 tools; payloads at the same tool add up."""
     parameters = np.zeros((len(robot.tools), 10))
     for payload in payloads:
         tool, at_tool = payload.at_tool(robot)
@@ -117,18 +118,18 @@ def payload_parameters(robot: Robot, payloads: Sequence[Payload]) -> Array:
 
 
 def payload_shape(robot: Robot) -> tuple[int, ...]:
-    """Shape of the parameters of payloads: (10,), or (k, 10) for k > 1 tools."""
+    """Shape of payload parameters: (10,), or (k, 10) for k > 1 tools."""
     count = len(robot.tools)
     return (10,) if count == 1 else (count, 10)
 
 
 def with_payload(robot: Robot, payload: Payload) -> Robot:
-    """The robot with a payload merged into the body that carries it."""
+    """Robot with a payload merged into the body that carries it."""
     return with_parameters(robot, payload_parameters(robot, [payload]))
 
 
 def with_parameters(robot: Robot, parameters: Array) -> Robot:
-    """The robot with payloads, given by :func:`payload_parameters`, merged into the bodies that carry them."""
+    """Robot with payloads of :func:`payload_parameters` merged into the bodies that carry them."""
     joints, base = list(robot.joints), robot.base
     for tool, row in zip(robot.tools, parameters.reshape(-1, 10), strict=True):
         m, h = float(row[0]), row[1:4]

@@ -2,8 +2,8 @@
 """Mass and inertia of uniform solids: box, cylinders, spheres, ellipsoid and capsule.
 
 Each function takes either the mass in kg or the density in kg/m³. The origin is the solid's centre, and its axis of
-symmetry, where it has one, is z. :meth:`Inertial.moved` places a solid in the frame of a body; solids add up, and a
-hole is a solid of negative density:
+symmetry, if any, is z. :meth:`Inertial.moved` places a solid in the frame of a body. Solids add up, and a hole is a
+solid of negative density:
 
 >>> plate = box([0.2, 0.1, 0.01], density=2700) + cylinder(0.02, 0.01, density=-2700)
 >>> round(plate.mass, 4)
@@ -22,7 +22,7 @@ from ..arguments import all_finite
 from ..arrays import Array
 from .inertia import Inertial
 
-# m: with lengths in this range neither volumes nor fifth powers overflow or vanish.
+# m; lengths in this range have volumes and fifth powers that neither overflow nor vanish.
 _SMALLEST, _LARGEST = 1e-50, 1e50
 
 
@@ -30,8 +30,8 @@ def box(size: ArrayLike, *, mass: float | None = None, density: float | None = N
     """Cuboid with edges ``size`` (3,) along x, y, z, m.
 
     Raises:
-        ParameterError: a length is not from 1e-50 to 1e50 m, or not exactly one of mass and density is given. So raise
-            all solids.
+        ParameterError: a length is not from 1e-50 to 1e50 m, or not exactly one of mass and density is passed. This
+            holds for all solids.
     """
     edges = _lengths("size", size)
     m = _mass(float(np.prod(edges)), mass, density)
@@ -67,7 +67,7 @@ def hollow_sphere(
 ) -> Inertial:
     """Sphere with a concentric spherical hole, m."""
     a, b = _shell(inner_radius, outer_radius)
-    # Divided by b - a, so that thin shells lose no digits.
+    # Division by b - a, so that thin shells lose no digits.
     cubes = a**2 + a * b + b**2
     fifths = a**4 + a**3 * b + a**2 * b**2 + a * b**3 + b**4
     m = _mass(4 / 3 * pi * (b - a) * cubes, mass, density)
@@ -82,11 +82,11 @@ def ellipsoid(semi_axes: ArrayLike, *, mass: float | None = None, density: float
 
 
 def capsule(radius: float, length: float, *, mass: float | None = None, density: float | None = None) -> Inertial:
-    """Cylinder about z of this length, m, with a half sphere on each end."""
+    """Capsule: cylinder about z of this length, m, with a half sphere on each end."""
     r, h = _length("radius", radius), _length("length", length)
     volumes = np.array([pi * r**2 * h, 4 / 3 * pi * r**3])
     shares = _mass(float(np.sum(volumes)), mass, density) * volumes / np.sum(volumes)
-    # Mean z² of the half spheres: theirs about the sphere's centre, moved by h/2, with their centroids at 3 r/8.
+    # Mean z² of the half spheres: about the sphere's centre, moved by h/2, with their centroids at 3 r/8.
     along = np.array([h**2 / 12, r**2 / 5 + h**2 / 4 + 3 * r * h / 8])
     across = np.array([r**2 / 4, r**2 / 5])
     m = float(np.sum(shares))
@@ -94,7 +94,7 @@ def capsule(radius: float, length: float, *, mass: float | None = None, density:
 
 
 def _centered(mass: float, second_moments: Array) -> Inertial:
-    """Inertial of a solid whose mean x², y², z² are ``second_moments`` (3,), m², neither too large nor too small."""
+    """Inertial of a solid with mean x², y², z² ``second_moments`` (3,), m², neither too large nor too small."""
     with np.errstate(over="ignore"):
         inertia = mass * np.diag(np.sum(second_moments) - second_moments)
     if not all_finite(inertia):

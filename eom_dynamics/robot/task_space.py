@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Task space of a frame: the joints that move it, its reach, and a length that weighs as much as 1 rad."""
+"""Task space of a frame: moving joints, reach, and characteristic length."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from .model import Frame, Joint, Robot
 TWIST = 6
 """Entries of a twist: angular, linear."""
 
-# Robots and frames for which both are kept: computing them takes longer than a solution.
-_KEPT = 64
+# Cache size for robots and frames: the computation takes longer than a solution of inverse kinematics.
+_CACHE_SIZE = 64
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHE_SIZE)
 def moving_joints(robot: Robot, frame: Frame) -> AnyArray:
     """Indices of the joint variables that move a frame, in the order of q."""
     return np.flatnonzero(np.any(robot.coupling[0][robot.path(frame.joint)], axis=0))
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHE_SIZE)
 def characteristic_length(robot: Robot, frames: tuple[Frame, ...]) -> float:
-    """Characteristic length that weighs as much as 1 rad: about the size of the robot, m."""
+    """Characteristic length, m, equivalent to 1 rad: about the size of the robot."""
     lengths = [float(np.linalg.norm(joint.reference_pose[:3, 3])) for joint in robot.joints]
     lengths += [float(np.linalg.norm(frame.pose[:3, 3])) for frame in frames]
     return 0.5 * sum(lengths) or 1.0
 
 
 def independent_ranges(robot: Robot, lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Lower and upper ends (n,) for the independent joints of ranges of all joints, those of mimic joints included."""
+    """Lower and upper ends (n,) of the independent joints, from the ranges of all joints including mimic joints."""
     low, high = np.full(robot.n, -np.inf), np.full(robot.n, np.inf)
     for ratios, *ends in zip(robot.coupling[0], *(x - robot.coupling[1] for x in (lower, upper)), strict=True):
         # A joint follows at most one independent joint.
@@ -51,10 +51,10 @@ _STARTS, _SWEEPS, _STEPS = 6, 4, 17
 def reach(robot: Robot, tool: Frame) -> float:
     """Reach of a tool, m: largest distance from the base origin, by coordinate search.
 
-    One joint after another is moved within its limits to where the tool is farthest: from several random
-    configurations, and from one in which each joint moves the tool away from the body before it. Joints without limits
-    may rotate by ±pi, and do not translate. The result is a lower bound. Time is linear in the number of joints, except
-    for joints that others mimic.
+    Joints are moved in turn within their limits to the farthest tool position. The search starts from several random
+    configurations, and from a configuration with each joint moving the tool away from the previous body. Joints without
+    limits may rotate by ±pi, and do not translate. The result is a lower bound. Time is linear in the number of joints,
+    except for leaders of mimic joints.
     """
     path = robot.path(tool.joint)[::-1]
     E, e = robot.coupling
@@ -99,7 +99,7 @@ def _points(robot: Robot, path: list[int], tool: Frame, x: Array) -> list[Array]
 
 
 def _farthest(joint: Joint, pose: Array, point: Array, lower: float, upper: float) -> Array:
-    """The joint variables (N,) in a range at which points (N, 3) of the body are farthest from the base."""
+    """Joint variables (N,) in a range with points (N, 3) of the body farthest from the base."""
     if joint.type != "revolute":
         candidates = np.linspace(lower, upper, 2 if joint.type == "prismatic" else _STEPS)
         moved = lie.transformed(pose[..., np.newaxis, :, :] @ lie.exp(joint.screw, candidates), point[:, np.newaxis])

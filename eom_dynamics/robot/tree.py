@@ -14,12 +14,12 @@ from .description import SINGLE_TYPES, Description, JointDescription, MimicDescr
 
 
 def depth_first(description: Description) -> list[JointDescription]:
-    """Sort joints depth-first from the root, siblings in the given order."""
+    """Sort joints depth-first from the root, siblings in their original order."""
     return list(_in_depth(root_link(description), description.joints))
 
 
 def children(joints: Iterable[JointDescription]) -> dict[str, list[JointDescription]]:
-    """The joints directly below each link that has any."""
+    """Joints directly below each link, by link."""
     below: dict[str, list[JointDescription]] = {}
     for joint in joints:
         below.setdefault(joint.parent, []).append(joint)
@@ -27,7 +27,7 @@ def children(joints: Iterable[JointDescription]) -> dict[str, list[JointDescript
 
 
 def root_link(description: Description) -> str:
-    """Name of the root link, which is not the child of any joint; refuses links and joints that form no tree."""
+    """Name of the root link, which is no joint's child; refuses links and joints that form no tree."""
     links, joints, refuse = list(description.links), description.joints, description.refuse
     mover: dict[str, JointDescription] = {}
     for joint in joints:
@@ -65,11 +65,11 @@ def _in_depth(root: str, joints: Sequence[JointDescription]) -> Iterator[JointDe
 
 
 def _loop(mover: dict[str, JointDescription], link: str) -> str:
-    seen: dict[str, None] = {}
-    while link not in seen:
-        seen[link] = None
+    visited: dict[str, None] = {}
+    while link not in visited:
+        visited[link] = None
         link = mover[link].parent
-    names = list(seen)
+    names = list(visited)
     return _some(names[names.index(link) :])
 
 
@@ -78,15 +78,15 @@ def _some(names: Sequence[str]) -> str:
 
 
 BRANCHES = ("lump", "drop")
-"""How to treat branches without a tip: locked at zero with their inertia, or left out."""
+"""How to treat branches without a tip: locked at zero with their inertia, or omitted."""
 
 
 def select_subtree(description: Description, base: str, tips: Sequence[str], branches: str) -> Description:
-    """Select the part of a robot from a base link to its tips, links or frames; without tips, all below the base.
+    """Select the part of a robot from a base link to tips (links or frames); without tips, all joints below the base.
 
-    Everything not below the base is locked at zero, and gravity is rotated into its frame; joints below it that lead to
-    no tip are treated by one of :data:`BRANCHES`. Mimic joints must follow independent ones. Raises
-    RobotDescriptionError if a tip is unknown, or not below the base.
+    Joints not below the base are locked at zero, and gravity is rotated into the base frame. ``branches`` in
+    :data:`BRANCHES` determines the treatment of joints below the base without a tip. Mimic joints must follow
+    independent joints. Raises RobotDescriptionError if a tip is unknown or not below the base.
     """
     mover = {joint.child: joint for joint in description.joints}
     to_base, link = np.eye(4), base  # pose of the base in the root's frame, all joints at zero
@@ -98,17 +98,21 @@ def select_subtree(description: Description, base: str, tips: Sequence[str], bra
         reached += [joint.child for joint in links_of.get(link, [])]
     carried = set(reached[1:])
     below = [joint for joint in description.joints if joint.child in carried]
-    kept = _joints_on_paths(description, mover, base, tips) if tips else {joint.name for joint in below}
-    kept = {joint.name for joint in below if joint.name in kept and (joint.mimic is None or joint.mimic.leader in kept)}
+    movable = _joints_on_paths(description, mover, base, tips) if tips else {joint.name for joint in below}
+    movable = {
+        joint.name
+        for joint in below
+        if joint.name in movable and (joint.mimic is None or joint.mimic.leader in movable)
+    }
     joints, links, assumed = [], {base}, list(description.assumed)
     for joint in below:
         dropped = branches == "drop" and (joint.type != "fixed" or joint.locked_because is not None)
-        if joint.name not in kept and (dropped or joint.parent not in links):
+        if joint.name not in movable and (dropped or joint.parent not in links):
             assumed.append(f"joint {joint.name} is left out, with everything below it")
             continue
-        if joint.name not in kept and joint.type != "fixed":
+        if joint.name not in movable and joint.type != "fixed":
             assumed.append(f"joint {joint.name} is locked at zero")
-        joints.append(joint if joint.name in kept else joint.locked())
+        joints.append(joint if joint.name in movable else joint.locked())
         links.add(joint.child)
     return replace(
         description,
@@ -121,7 +125,7 @@ def select_subtree(description: Description, base: str, tips: Sequence[str], bra
 
 
 def link_of(description: Description, name: str, option: str) -> str:
-    """The link of this name, or the link that carries the frame of this name."""
+    """Link of this name, or the link that carries the frame of this name."""
     if name in description.links:
         return name
     frames = {frame.name: frame.link for frame in description.frames}
@@ -151,8 +155,8 @@ def _joints_on_paths(
 def resolve_mimics(description: Description) -> Description:
     """Let each mimic joint follow an independent joint directly.
 
-    A mimic joint that cannot move, since its leader is fixed or missing or its ratio is 0, becomes a fixed joint at
-    the position that it has with its leader at zero.
+    A mimic joint that cannot move (fixed or missing leader, or ratio 0) becomes a fixed joint at its position with the
+    leader at zero.
     """
     by_name = {joint.name: joint for joint in description.joints}
     return replace(description, joints=tuple(_resolve(joint, by_name, description) for joint in description.joints))
@@ -191,7 +195,7 @@ def _resolve(
 def _check_size(
     ratio: float, offset: float, chain: list[str], joint: JointDescription, description: Description
 ) -> None:
-    """Refuse a relation to the last joint of a chain whose numbers exceed the bounds of robot descriptions."""
+    """Refuse a relation to the last joint of a chain with numbers beyond the bounds of robot descriptions."""
     whose = f" over the chain {joint.name}, {chain[1]} … {chain[-1]}: check the factors" if len(chain) > 2 else ""
     for what, value, smallest in (("multiplier", abs(ratio), SMALLEST if ratio else 0.0), ("offset", offset, 0.0)):
         if reason := violation(value, smallest=smallest, largest=LARGEST):

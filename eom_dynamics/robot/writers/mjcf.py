@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write a robot as an MJCF model, with its series springs as joints.
 
-The equations are those of the reduced model, M. W. Spong, "Modeling and control of elastic joint robots" (1987): in the
-body of the link, a joint of the motor, theta, whose armature is the rotor's inertia, and on its axis a joint with the
-spring, q - theta. The length of a tendon over both, with the name of the joint, is q.
+The equations follow the reduced model, M. W. Spong, "Modeling and control of elastic joint robots" (1987). The body of
+the link has a motor joint theta with the rotor inertia as armature, and on its axis a joint with the spring, q - theta.
+The length of a tendon over both, with the name of the joint, is q.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _parallel_spring(joint: Joint) -> tuple[float, float] | None:
 
 
 def _stiffness(joint: Joint) -> float:
-    """Stiffness of the series spring that is written, 0 for none."""
+    """Stiffness of the series spring to write, 0 for none."""
     is_elastic = joint.mimic is None and joint.rotor_inertia and not joint.spring.is_rigid
     return joint.stiffness if is_elastic and 0 < joint.stiffness < np.inf else 0.0
 
@@ -54,8 +54,8 @@ _LOST = {
 def robot_as_mjcf(robot: Robot) -> Written:
     """Write a robot as an MJCF model with angles in rad, without contacts, and with a motor on each joint.
 
-    The control of a motor is its torque before the gear. RobotDescriptionError if a joint is helical, a body has no
-    mass, or a mimic joint follows one with a spring.
+    The control of a motor is its torque before the gear. Raises RobotDescriptionError if a joint is helical, a body has
+    no mass, or a mimic joint follows a joint with a spring.
     """
     for joint in robot.joints:
         reason = "MJCF has no helical joints" if joint.type == "helical" else ""
@@ -69,7 +69,7 @@ def robot_as_mjcf(robot: Robot) -> Written:
     ET.SubElement(root, "compiler", angle="radian")
     option = ET.SubElement(root, "option", gravity=words(robot.gravity), integrator="RK4")
     ET.SubElement(option, "flag", contact="disable")
-    bodies = [ET.SubElement(root, "worldbody")]  # of the base, then of the joints
+    bodies = [ET.SubElement(root, "worldbody")]  # body of the base, then of the joints
     sections = {name: ET.SubElement(root, name) for name in ("tendon", "equality", "actuator")}
     if robot.base.mass:
         bodies[0] = _add_body(bodies[0], unused_name("base", robot.joint_names), np.eye(4), robot.base, lost)
@@ -90,12 +90,12 @@ def robot_as_mjcf(robot: Robot) -> Written:
 
 
 def _add_body(parent: ET.Element, name: str, pose: Array, inertial: Inertial, lost: list[str]) -> ET.Element:
-    """Add a body to its parent, and a line to ``lost`` if MuJoCo would refuse its inertia as it is."""
+    """Add a body to its parent, and a line to ``lost`` if MuJoCo would refuse its inertia."""
     body = ET.SubElement(parent, "body", {"name": name, **_pose(pose)})
     moments, axes = np.linalg.eigh(inertial.about_center_of_mass)
     axes[:, 2] *= np.linalg.det(axes)
     moments = np.maximum(moments, 1e-14)  # kg m²: MuJoCo refuses less than 1e-15
-    # MuJoCo refuses a principal moment that exceeds the sum of the others; with a margin for rounding.
+    # MuJoCo refuses a principal moment above the sum of the others; with a margin for rounding.
     lacks = moments[2] * (1 + 1e-12) - moments[0] - moments[1]
     moments[0] += max(lacks, 0.0)
     if lacks > 2e-12 * moments[2]:
@@ -106,7 +106,7 @@ def _add_body(parent: ET.Element, name: str, pose: Array, inertial: Inertial, lo
 
 
 def _add_joint(body: ET.Element, joint: Joint, robot: Robot, sections: Mapping[str, ET.Element]) -> None:
-    """Add a joint to its body, with its spring, and its motor."""
+    """Add a joint to its body, with spring and motor."""
     axis, driven = joint.screw[:3], joint.name
     place = {"type": "hinge", "pos": words(np.cross(axis, joint.screw[3:])), "axis": words(axis)}
     if not np.any(axis):
@@ -140,7 +140,7 @@ def _add_joint(body: ET.Element, joint: Joint, robot: Robot, sections: Mapping[s
 
 def _range(name: str, lower: float, upper: float) -> dict[str, str]:
     limited = np.isfinite(lower) or np.isfinite(upper)
-    return {name: words(np.clip([lower, upper], -1e12, 1e12))} if limited else {}  # no limit on one side
+    return {name: words(np.clip([lower, upper], -1e12, 1e12))} if limited else {}  # one side without limit
 
 
 def _pose(pose: Array) -> dict[str, str]:

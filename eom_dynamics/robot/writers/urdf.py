@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write a robot as a URDF."""
+"""Writer of robots as URDF."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from ..inertia import Inertial
 from ..model import STANDARD_GRAVITY, Joint, Limits, Robot
 from .written import Written, left_out, losses_of_rigid, moments, rpy, word, words
 
-# Stands for no limit where the format requires one; the largest number that the reader takes.
+# Represents no limit if the format requires a limit; the largest number that the reader accepts.
 _UNLIMITED = 1e12
 
-# Radius of the rods that show links, in units of their length, and their colour.
+# Radius of the rods that represent links, in units of their length, and their colour.
 _THICKNESS, _COLOUR = 0.06, "0.45 0.5 0.6 1"
 
 
 def robot_as_urdf(robot: Robot) -> Written:
     """Write a robot as a URDF, with link frames on the joint axes.
 
-    Where URDF requires a limit and the robot has none, it is 1e12. Links are shown as rods between joints. Bodies whose
-    joint axis is off their frame get a link on the axis, and keep their frame as a link fixed to it.
-    RobotDescriptionError if a joint is helical, which URDF does not have.
+    A missing limit that URDF requires is 1e12. Links are shown as rods between joints. Bodies with a joint axis off
+    their frame get a link on the axis, with the frame as a link fixed to it. Raises RobotDescriptionError if a joint is
+    helical, which URDF lacks.
     """
     for joint in robot.joints:
         if joint.type == "helical":
@@ -43,7 +43,7 @@ def robot_as_urdf(robot: Robot) -> Written:
 
 
 def add_inertia(link: ET.Element, body: Inertial, origin: ArrayLike = 0.0) -> None:
-    """Add the inertia of a body to its link, whose origin is (3,) in the body's frame, along its axes."""
+    """Add the inertia of a body to its link with the origin (3,) in the body's frame, along its axes."""
     if body.mass or np.any(body.about_origin):
         element = ET.Element("inertial")
         ET.SubElement(element, "origin", xyz=words(body.center_of_mass - np.asarray(origin)), rpy="0 0 0")
@@ -64,7 +64,7 @@ def add_losses(element: ET.Element, joint: Joint) -> None:
 
 
 def friction_in_urdf(robot: Robot) -> list[str]:
-    """Return a line if friction that is part of a robot's efforts is so in its URDF only where that is asked for."""
+    """Return a note if friction is part of a robot's efforts, but of its URDF only on request."""
     if not any(losses_of_rigid(joint)[0] or losses_of_rigid(joint)[1] for joint in robot.joints):
         return []
     if not robot.joint_friction and all(joint.actuator.friction.is_none for joint in robot.joints):
@@ -89,7 +89,7 @@ class _Writer:
         self._links: list[_Link] = []
         self._base = self._link(-1, np.eye(4))
         add_inertia(ET.SubElement(self.root, "link", name=self._base.name), robot.base)
-        for i, joint in enumerate(robot.joints):  # of the frames on the joint axis, the one closest to the body's
+        for i, joint in enumerate(robot.joints):  # the frame on the joint axis closest to the body frame
             place = np.zeros(3) if joint.type == "prismatic" else np.cross(joint.screw[:3], joint.screw[3:])
             self._links.append(self._link(i, lie.pose(np.eye(3), place)))
         for joint, link in zip(robot.joints, self._links, strict=True):
@@ -106,7 +106,7 @@ class _Writer:
                 self._joint(fixed, "fixed", self._of(frame.joint), frame.pose, frame.name)
 
     def _link(self, body: int, pose: Array) -> _Link:
-        """The link of a body, with the name of a frame at its place if there is one."""
+        """Link of a body, with the name of a frame at its pose, if any."""
         at = [frame.name for frame in self.robot.frames if frame.joint == body and np.array_equal(frame.pose, pose)]
         name = self.robot.joints[body].name if body >= 0 else "base"
         name = at[0] if at else unused_name(name, self._taken)
@@ -135,7 +135,7 @@ class _Writer:
             self._transmission(joint)
 
     def _draw(self, body: int) -> None:
-        """Show a body as rods to the joints after it; the last one as a rod to its tool or centre of mass."""
+        """Show a body as rods to the joints after it; the last body as a rod to its tool or centre of mass."""
         link, joints, tools = self._of(body), self.robot.joints, self.robot.tools
         ends = [
             (joint.reference_pose @ self._links[i].pose)[:3, 3]
@@ -157,7 +157,7 @@ class _Writer:
                 ET.SubElement(ET.SubElement(visual, "material", name="link"), "color", rgba=_COLOUR)
 
     def _joint(self, name: str, kind: str, parent: _Link, pose: Array, child: str) -> ET.Element:
-        """A joint at a pose in the parent body's frame."""
+        """Joint at a pose in the parent body's frame."""
         element = ET.SubElement(self.root, "joint", name=name, type=kind)
         origin = lie.inverse(parent.pose) @ pose
         ET.SubElement(element, "origin", xyz=words(origin[:3, 3]), rpy=words(rpy(origin[:3, :3])))
@@ -185,7 +185,7 @@ def _limit(joint: ET.Element, limits: Limits, kind: str) -> None:
 
 
 def _implied(robot: Robot, last: str) -> list[str]:
-    """Gravity, order of the joints and tool, where a URDF implies others."""
+    """Gravity, order of joints and tool, as far as a URDF implies others."""
     lines = friction_in_urdf(robot)
     if not np.array_equal(robot.gravity, STANDARD_GRAVITY):
         lines.append(f"gravity {robot.gravity.tolist()} is left out: load the URDF with it")

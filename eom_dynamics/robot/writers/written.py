@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by the writers of all formats: result, names, and numbers that survive a round trip."""
+"""Shared functions of all writers: result, names, and numbers that survive a round trip."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ...robot.model import ENDS
 from ..inertia import Inertial
 from ..model import Joint, Robot
 
-# Relative to the inertia about the origin: rounding error of the shift to the centre of mass.
+# Rounding error of the shift to the centre of mass, relative to the inertia about the origin.
 _ROUNDING = 1e-15
 
 
 @dataclass(frozen=True)
 class Written:
-    """A robot as text, with a line, by name, for each property that the format cannot express."""
+    """Robot as text, with a line for each property, by name, that the format cannot express."""
 
     text: str
     lost: tuple[str, ...]
@@ -47,13 +47,13 @@ def rpy(rotation: Array) -> list[float]:
 
 
 def losses_of_rigid(joint: Joint) -> tuple[float, float]:
-    """Damping and dry friction of a joint whose motor moves with it: its own and those of the motor."""
+    """Damping and dry friction of a rigid joint: friction of the joint and of its motor."""
     friction = joint.actuator.friction
     return joint.damping + float(friction.viscous), joint.friction + float(friction.coulomb)
 
 
 def has_more(actuator: Actuator, *, limit: bool = False) -> bool:
-    """Whether an actuator has more than friction that is viscous and dry, and, with ``limit``, a torque limit."""
+    """True if an actuator has properties beyond viscous and dry friction and, with ``limit``, a torque limit."""
     friction, motor = actuator.friction, actuator.motor
     written = Friction(viscous=friction.viscous, coulomb=friction.coulomb, static=friction.coulomb)
     others = replace(actuator, friction=FRICTIONLESS, motor=replace(motor, torque_limit=np.inf) if limit else motor)
@@ -73,11 +73,11 @@ LOST: Mapping[str, Callable[[Joint], object]] = {
         joint.limits.known.keys() - {*ENDS, "velocity", "effort"}
     ),
 }
-"""Properties that formats for rigid robots cannot express, and whether a joint has them."""
+"""Properties that formats for rigid robots cannot express, with a test for joints."""
 
 
 def left_out(robot: Robot, lost: Mapping[str, Callable[[Joint], object]] = LOST) -> list[str]:
-    """Return a line for each property that a format cannot express: those of joints, ``lost``, and of the robot."""
+    """Return a line for each property that a format cannot express: properties ``lost`` of joints, and of the robot."""
     joints_by_loss = {what: [joint.name for joint in robot.joints if is_lost(joint)] for what, is_lost in lost.items()}
     lines = [f"{what} are left out: {', '.join(names)}" for what, names in joints_by_loss.items() if names]
     for what, shared in (("coupled_stiffness", robot.coupled_stiffness), ("transmission", robot.transmission)):
@@ -97,15 +97,15 @@ def left_out(robot: Robot, lost: Mapping[str, Callable[[Joint], object]] = LOST)
 
 
 def attributes(**values: float) -> dict[str, str]:
-    """Return attributes of an XML element for the numbers that are not zero."""
+    """Return XML attributes for the numbers that are not zero."""
     return {name: word(value) for name, value in values.items() if value}
 
 
 def words(values: ArrayLike) -> str:
-    """Return numbers, each so that it reads as the same one, with blanks between."""
+    """Return numbers as text that reads back exactly, separated by blanks."""
     return " ".join(map(word, np.asarray(values, dtype=float).tolist()))
 
 
 def word(value: float) -> str:
-    """Return a number so that it reads as the same one."""
+    """Return a number as text that reads back exactly."""
     return repr(float(value))
