@@ -5,7 +5,7 @@ from importlib import import_module
 from pkgutil import extend_path
 from typing import TYPE_CHECKING
 
-# The generated msg, srv and action are installed; this folder may be the source.
+# The generated msg, srv and action are in the installed package; this folder may be the source.
 __path__ = extend_path(__path__, __name__)
 
 if TYPE_CHECKING:
@@ -114,13 +114,13 @@ __all__ = [
     "trajectory",
 ]
 
-# Imported at first access, which shortens the start of nodes and programs. SymPy is optional, so that lagrange is not
-# in __all__: a star import works without it.
+# Imported at first access, which shortens the start of nodes and programs. SymPy is optional: a star import works
+# without it, since lagrange is not in __all__.
 _SUBPACKAGES = (
     *("actuators", "codegen", "contacts", "control", "elastic", "equations", "exceptions", "export", "identification"),
     *("kinematics", "lagrange", "lie", "loops", "recursion", "robot", "simulation", "trajectory"),
 )
-# Where other names are, in the order of the search: few imports first.
+# Modules of other names, in the order of the search: modules with few imports first.
 _MODULES = (
     *("exceptions", "robot", "elastic", "dynamics", "kinematics", "equations", "floating_base"),
     *("control.contact_thresholds", "control.external_effort", "control.observed_payload", "control.online_trajectory"),
@@ -132,10 +132,10 @@ def __getattr__(name: str) -> object:
         return import_module(f".{name}", __name__)
     if name in __all__:
         for module in _MODULES:
-            found = vars(import_module(f".{module}", __name__))
-            if name in found:
-                globals()[name] = found[name]
-                return found[name]
+            names = vars(import_module(f".{module}", __name__))
+            if name in names:
+                globals()[name] = names[name]
+                return names[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Validation of what comes in: numbers by rules, states and wrenches as arrays, choices, and options.
+"""Argument validation: numbers by rules, states and wrenches as arrays, choices, and options.
 
-Errors state what is wrong in words of these functions; each layer adds where a number is. Options are fields of
-dataclasses with choices and number rules. The command line makes its arguments of the same fields; their help is the
-attribute's text in the class's docstring.
+These functions word the reasons of errors; callers add the location of a number. Options are fields of dataclasses with
+choices and number rules. The command line has arguments for the same fields, with the attribute's text in the class
+docstring as help.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _RULES: Mapping[str, tuple[Callable[[Any], Any], str]] = {
 
 
 def violation(value: Any, rule: str = "finite", *, smallest: float = 0.0, largest: float = np.inf) -> str:
-    """Reason why a number, or numbers of an array, break a rule, such as "must be positive, is -3"; empty if none does.
+    """Reason why a number or array breaks a rule, such as "must be positive, is -3"; empty if valid.
 
     Rules are finite, positive, not negative, not zero, and intervals, such as ``[0, 1)``. Computations neither overflow
-    nor vanish with sizes from ``smallest`` to ``largest``. Bools and texts are no numbers.
+    nor vanish with sizes from ``smallest`` to ``largest``. Bools and texts are not numbers.
     """
     array = np.asarray(value)
     if array.dtype.kind not in "iuf":
@@ -52,7 +52,7 @@ def violation(value: Any, rule: str = "finite", *, smallest: float = 0.0, larges
 
 
 def _interval(rule: str) -> tuple[Callable[[Any], Any], str]:
-    """Test and words of an interval: a square bracket includes its end."""
+    """Test and description of an interval: a square bracket includes its end."""
     least, most = map(float, rule[1:-1].split(","))
     above = np.greater_equal if rule[0] == "[" else np.greater
     below = np.less_equal if rule[-1] == "]" else np.less
@@ -68,7 +68,7 @@ LARGEST, SMALLEST = 1e12, 1e-12
 
 
 def warn_of_degrees(where: str, angles: Iterable[float]) -> None:
-    """Warn of the first angle, rad, of more than a turn that is a usual number of degrees: a multiple of 2.5."""
+    """Warn of the first angle, rad, above a turn that is a common number of degrees: a multiple of 2.5."""
     for angle in angles:
         if 2 * math.pi < abs(angle) <= 360 and angle % 2.5 == 0:
             reason = f"angle {angle:g} rad is more than a turn; if it is in degrees, it is {math.radians(angle):.4g}"
@@ -77,11 +77,11 @@ def warn_of_degrees(where: str, angles: Iterable[float]) -> None:
 
 
 WRENCH_SEQUENCE = "the wrench and its time derivatives, (W, Wd, …), () for none"
-"""What the argument ``wrench`` is a sequence of, in errors."""
+"""Description of the argument ``wrench``, for errors."""
 
 
 def number_of_states(q: ArrayLike) -> int | None:
-    """N of a batch (N, n); None for one state. An empty batch raises StateError."""
+    """Number of states N of a batch (N, n); None for one state. An empty batch raises StateError."""
     array = _array(q, STATE_NAMES[0])
     if array.ndim == 2 and not len(array):
         raise StateError(f"{STATE_NAMES[0]} has no states: its shape is {array.shape}")
@@ -91,16 +91,16 @@ def number_of_states(q: ArrayLike) -> int | None:
 def joint_vectors(
     n: int, *vectors: ArrayLike, first: int = 0, samples: tuple[int, ...] = (), names: Sequence[str] = STATE_NAMES
 ) -> list[AnyArray]:
-    """One state or a batch as arrays (*samples, n) of finite numbers; symbols are returned unchanged.
+    """State or batch as arrays (*samples, n) of finite numbers; symbols are returned unchanged.
 
-    The vectors are q and its time derivatives from the order ``first`` on, with these ``names`` in errors. Raises
+    The vectors are q and its time derivatives from the order ``first`` on, called ``names`` in errors. Raises
     StateError for a wrong shape or a number that is not finite.
     """
     return [_checked(vector, name_of(names, k), (*samples, n)) for k, vector in enumerate(vectors, start=first)]
 
 
 def joint_states(n: int, *vectors: ArrayLike, finite: bool = True, names: Sequence[str] = STATE_NAMES) -> list[Array]:
-    """One state or a batch as arrays of numbers, all (n,) or all (N, n), as :func:`state_arrays` checks them."""
+    """State or batch as arrays of numbers, all (n,) or all (N, n), checked by :func:`state_arrays`."""
     known = [name_of(names, k) for k in range(len(vectors))]
     return state_arrays(vectors, known, [(n,)] * len(vectors), finite=finite)[0]
 
@@ -108,10 +108,10 @@ def joint_states(n: int, *vectors: ArrayLike, finite: bool = True, names: Sequen
 def state_arrays(
     values: Sequence[ArrayLike], names: Sequence[str], shapes: Sequence[tuple[int, ...]], *, finite: bool = True
 ) -> tuple[list[Array], tuple[int, ...]]:
-    """Arrays of one state or a batch that have different shapes, such as a pose and joint variables.
+    """State or batch as arrays of different shapes, such as a pose and joint variables.
 
-    Each has a name and the shape of one state. Where a kernel checks that numbers are finite, ``finite`` is False.
-    Returns the arrays, each (*samples, *shape), and samples: () or (N,), as the first array has them. StateError for a
+    Each array has a name and the shape of one state. ``finite`` is False if a kernel checks that numbers are finite.
+    Returns the arrays, each (*samples, *shape), and the samples () or (N,) of the first array. Raises StateError for a
     wrong shape or a number that is not finite.
     """
     first, shape = np.shape(_array(values[0], names[0], symbols=False)), shapes[0]
@@ -127,9 +127,9 @@ def state_arrays(
 
 
 def with_unit_rates(q: ArrayLike, n: int, size: int) -> tuple[Array, Array, tuple[int, ...]]:
-    """Joint variables (n,) or (N, n) repeated for each of ``size`` unit rates, these, and (size,) or (N, size).
+    """Joint variables (n,) or (N, n) repeated for ``size`` unit rates, the rates, and (size,) or (N, size).
 
-    What is linear in the rates thus gives its tensor in one batch, see :func:`by_unit_rates`.
+    A quantity linear in the rates thus gives its tensor in one batch, see :func:`by_unit_rates`.
     """
     (checked,), samples = state_arrays((q,), (STATE_NAMES[0],), [(n,)])
     count = samples[0] if samples else 1
@@ -142,7 +142,7 @@ def by_unit_rates(values: Array, samples: tuple[int, ...]) -> Array:
 
 
 def zeros_if_omitted(q: ArrayLike, *vectors: ArrayLike | None) -> list[ArrayLike]:
-    """The vectors, with zeros of the shape of q in place of None."""
+    """Vectors, with zeros of the shape of q for None."""
     if all(vector is not None for vector in vectors):
         return list(vectors)  # type: ignore[arg-type]
     zero = np.zeros(shape_of(q, STATE_NAMES[0]))
@@ -150,12 +150,12 @@ def zeros_if_omitted(q: ArrayLike, *vectors: ArrayLike | None) -> list[ArrayLike
 
 
 def shape_of(value: ArrayLike, name: str) -> tuple[int, ...]:
-    """Shape of an array; raises StateError, with its name, if it is not one."""
+    """Shape of an array-like argument; raises StateError, with its name, for anything else."""
     return _array(value, name).shape
 
 
 def is_sequence(value: object) -> bool:
-    """Whether a value has items in order, unlike a set, a mapping, a text or a number."""
+    """True for a value with ordered items, unlike a set, a mapping, a text or a number."""
     ordered = hasattr(value, "__len__") and hasattr(value, "__getitem__") and getattr(value, "ndim", 1) > 0
     return ordered and not isinstance(value, str | bytes | Mapping)
 
@@ -169,7 +169,7 @@ def sequence(
     most: int | None = None,
     error: type[EomDynamicsError] = StateError,
 ) -> list[Any]:
-    """The entries of a list, tuple or array of something, at least and at most so many; else an error by its name."""
+    """Entries of a list, tuple or array, from ``least`` to ``most``; else an error with its name."""
     if not is_sequence(value):
         raise error(f"{name} must be a sequence of {of}, is {shown(value)}")
     entries = list(value)
@@ -181,14 +181,14 @@ def sequence(
 
 
 def mapping(value: Any, name: str, of: str, error: type[EomDynamicsError] = StateError) -> Mapping[Any, Any]:
-    """A mapping from something; else an error by its name."""
+    """Mapping argument; else an error with its name."""
     if not isinstance(value, Mapping):
         raise error(f"{name} must be a mapping from {of}, is {shown(value)}")
     return value
 
 
 def wrench_sequence(wrench: Any) -> list[Any]:
-    """A wrench and its time derivatives as a list; StateError if it is not a sequence."""
+    """Wrench and its time derivatives as a list; StateError if it is not a sequence."""
     return sequence(wrench, "wrench", WRENCH_SEQUENCE)
 
 
@@ -200,11 +200,11 @@ def wrenches(
     *,
     symbols: bool = False,
 ) -> list[AnyArray]:
-    """A wrench and its time derivatives as arrays (*samples, *shape); omitted ones are zero.
+    """Wrench and its time derivatives as arrays (*samples, *shape); omitted derivatives are zero.
 
-    Each has the shape (6,), or (number of tools, 6), or that of a batch. There are ``count`` results, or as many as
-    ``wrench`` has if None; symbols are returned unchanged rather than refused with ``symbols``. StateError for a wrong
-    shape or a number that is not finite.
+    Each has the shape (6,) or (number of tools, 6), or with the leading axis of a batch. There are ``count`` results,
+    or the length of ``wrench`` for None. With ``symbols``, symbols are returned unchanged rather than refused. Raises
+    StateError for a wrong shape or a number that is not finite.
     """
     arrays = []
     for k, W in enumerate(wrench_sequence(wrench)):
@@ -225,9 +225,9 @@ def real_array(
     rule: str = "finite",
     error: type[EomDynamicsError] = StateError,
 ) -> Array:
-    """Array of numbers, optionally of a given shape, that keep a rule of :func:`violation`; else raises ``error``.
+    """Array of numbers, optionally of a shape, valid by a rule of :func:`violation`; else raises ``error``.
 
-    With ``finite`` False, any numbers.
+    With ``finite`` False, any numbers are valid.
     """
     try:
         array = _checked(value, name, shape_of(value, name) if shape is None else shape, symbols=False, finite=finite)
@@ -247,7 +247,7 @@ def number_or_vector(
     finite: bool = True,
     error: type[EomDynamicsError] = StateError,
 ) -> Array:
-    """Number for all entries, or a vector (size,), as an array (size,), by the rules of :func:`real_array`."""
+    """Array (size,) from a number for all entries or a vector (size,), by the rules of :func:`real_array`."""
     array = real_array(value, name, finite=finite, rule=rule, error=error)
     if array.shape not in ((), (size,)):
         raise error(f"{name} must be a number or have shape ({size},), has {array.shape}")
@@ -255,7 +255,7 @@ def number_or_vector(
 
 
 def constant(value: ArrayLike, name: str) -> AnyArray:
-    """Read-only copy of an array; raises StateError, with its name, if it is not one."""
+    """Read-only copy of an array; raises StateError, with its name, for anything else."""
     array = _array(value, name).copy()
     array.setflags(write=False)
     return array
@@ -264,9 +264,9 @@ def constant(value: ArrayLike, name: str) -> AnyArray:
 def refuse_overflow(
     values: Sequence[Array] | Array, quantities: Sequence[str], kind: str, names: Sequence[str]
 ) -> None:
-    """Raise StateError if a result is not finite, by its quantity and the joint or motor (``kind``) of this name.
+    """Raise StateError if a result is not finite; the message names quantity and joint or motor (``kind``).
 
-    There is a row of values (…, len(names)) for each quantity.
+    ``values`` has a row (…, len(names)) for each quantity.
     """
     for quantity, row in zip(quantities, values, strict=True):
         if at := first_not_finite(row):
@@ -274,12 +274,12 @@ def refuse_overflow(
 
 
 def all_finite(*arrays: Any) -> bool:
-    """Whether all numbers of all arrays are finite."""
+    """True if all numbers of all arrays are finite."""
     return all(bool(np.isfinite(array).all()) for array in arrays)
 
 
 def first_not_finite(array: AnyArray) -> tuple[int, ...]:
-    """Index of the first number of a vector, or of an array with more axes, that is not finite; () if there is none."""
+    """Index of the first number of an array that is not finite; () if there is none."""
     finite = np.isfinite(array)
     return () if finite.all() else tuple(np.argwhere(~finite)[0].tolist())
 
@@ -294,7 +294,7 @@ def _checked(
         return array
     if array.dtype.kind not in "biuf":
         raise StateError(f"{name} must be real numbers, is of type {array.dtype}")
-    array = np.asarray(array, dtype=float, order="C")  # ascontiguousarray makes vectors of numbers
+    array = np.asarray(array, dtype=float, order="C")  # ascontiguousarray would make a number a vector
     if finite and not all_finite(array):
         if not array.ndim:
             raise StateError(f"{name} must be finite, is {array}")
@@ -305,15 +305,16 @@ def _checked(
 
 def _array(value: ArrayLike, name: str, *, symbols: bool = True) -> AnyArray:
     if type(value) is np.ndarray and value.dtype == np.float64:
-        return value  # at once: all that follows takes longer than many a kernel
+        return value  # fast path: the code below takes longer than many a kernel
     rows = value if isinstance(value, list | tuple) else (value,)
-    # Converting masked arrays brings back what they hide. By their attribute, since numpy.ma takes long to import.
+    # Conversion of masked arrays would reveal masked entries. Detected by attribute, since numpy.ma takes long to
+    # import.
     masked = any(hasattr(kind, "mask") for kind in set(map(type, rows)))
     if masked and any(isinstance(row, np.ndarray) and np.any(getattr(row, "mask", False)) for row in rows):
         raise StateError(f"{name} has masked entries; fill them, or leave out their states")
     try:
         array = np.asarray(value)
-    except Exception:  # rows of different lengths, or symbols of CasADi, which raise errors of several types
+    except Exception:  # rows of different lengths, or CasADi symbols, which raise errors of several types
         if is_symbolic(value):
             raise StateError(f"{name} is symbolic: {SYMBOLIC}") from None
         raise StateError(f"{name} is not an array of numbers") from None
@@ -326,22 +327,22 @@ SYMBOLIC = (
     "this takes numbers; use eom_dynamics.lagrange, of kinematics its SymbolicKinematics, or equations_of_motion for "
     "SymPy, and eom_dynamics codegen --language casadi for CasADi"
 )
-"""What to do with symbols where numbers are required, for errors."""
+"""Remedy for symbols passed as numbers, for errors."""
 
 
 def is_symbolic(value: object) -> bool:
-    """Whether an argument is a symbol of SymPy or CasADi, or an array that has one."""
+    """True for a symbol of SymPy or CasADi, or an array that contains a symbol."""
     entries = value.flat if isinstance(value, np.ndarray) and value.dtype == object else (value,)
     rows = (y for x in entries for y in (x if isinstance(x, list | tuple) else (x,)))
     return any(type(x).__module__.partition(".")[0] in ("sympy", "casadi") for x in rows)
 
 
-# Largest entry of R'R - I of a rotation matrix, which allows for files with seven digits.
+# Largest entry of R'R - I of a rotation matrix; accepts files with seven digits.
 _ORTHOGONAL = 1e-6
 
 
 def checked_pose(value: ArrayLike, name: str, error: type[EomDynamicsError] = StateError) -> Array:
-    """A pose as an array (4, 4), or poses (…, 4, 4); raises ``error`` if it is something else."""
+    """Pose as an array (4, 4), or poses (…, 4, 4); raises ``error`` for anything else."""
     C = real_array(value, name, error=error)
     if C.ndim < 2 or C.shape[-2:] != (4, 4):
         raise error(f"{name} must have shape (4, 4), has {C.shape}")
@@ -357,7 +358,7 @@ def checked_pose(value: ArrayLike, name: str, error: type[EomDynamicsError] = St
 
 
 def choice(value: Any, name: str, known: Iterable[str], error: type[EomDynamicsError] = StateError) -> None:
-    """Raise ``error`` unless the value is one of the known names."""
+    """Raise ``error`` unless the value is a known name."""
     names = list(known)
     if not isinstance(value, str) or value not in names:
         raise error(f"{name} must be one of {', '.join(names)}, is {shown(value)}")
@@ -366,7 +367,7 @@ def choice(value: Any, name: str, known: Iterable[str], error: type[EomDynamicsE
 def count(
     value: Any, name: str, least: int = 0, most: int | None = None, error: type[EomDynamicsError] = StateError
 ) -> int:
-    """An integer from ``least``, up to ``most`` unless None; raises ``error`` if it is something else."""
+    """Integer from ``least``, up to ``most`` unless None; raises ``error`` for anything else."""
     if (
         isinstance(value, bool)
         or not isinstance(value, int | np.integer)
@@ -379,7 +380,7 @@ def count(
 
 
 def flag(value: Any, name: str) -> bool:
-    """A bool; raises StateError if it is something else, such as a number or a text."""
+    """Bool; raises StateError for anything else, such as a number or a text."""
     if not isinstance(value, bool | np.bool_):
         raise StateError(f"{name} must be True or False, is {shown(value)}")
     return bool(value)
@@ -388,7 +389,7 @@ def flag(value: Any, name: str) -> bool:
 def number_by_rule(
     value: Any, name: str, error: type[EomDynamicsError] = StateError, *, rule: str, unlimited: float | None = None
 ) -> float:
-    """A number by a rule of :func:`violation`; raises ``error`` if it is something else, such as a bool or a text.
+    """Number by a rule of :func:`violation`; raises ``error`` for anything else, such as a bool or a text.
 
     The number ``unlimited``, such as infinity, is allowed, too.
     """
@@ -409,18 +410,18 @@ def option(default: Any = None, *, choices: Choices = (), rule: str = "", **word
     """Declare a field of a dataclass of options.
 
     Args:
-        default: value; a dict is copied.
-        choices: what the value, or each of its entries, must be one of, or a function that returns it; of a mapping,
-            its values are what is chosen.
-        rule: number rule of the value, or of each of its entries, see :func:`violation`.
-        words: for the command line, see :mod:`eom_dynamics.tools.cli.options`.
+        default: default value; a dict is copied.
+        choices: allowed values of the option, or of each of its entries; or a function that returns them. The values of
+            a mapping are the results of the choice.
+        rule: number rule of the option, or of each of its entries, see :func:`violation`.
+        words: settings for the command line, see :mod:`eom_dynamics.tools.cli.options`.
     """
     start: dict[str, Any] = {"default_factory": dict} if default == {} else {"default": default}
     return field(**start, metadata={"choices": choices, "rule": rule, **words})
 
 
 def choices_of(entry: Field[Any]) -> Collection[str]:
-    """Choices of a field; empty without any."""
+    """Choices of a field; empty without choices."""
     choices: Any = entry.metadata.get("choices", ())
     return choices() if callable(choices) else choices
 
@@ -428,7 +429,7 @@ def choices_of(entry: Field[Any]) -> Collection[str]:
 def check_options(options: Any, error: type[EomDynamicsError], **known: Collection[str]) -> None:
     """Check the fields of :func:`option` in a ``__post_init__``; a default is always allowed.
 
-    Choices in place of those of the command line are ``known``, by the name of a field, which the error names.
+    ``known`` overrides choices of the command line by field; the error names the field.
     """
     for entry in fields(options):
         value, choices, rule = getattr(options, entry.name), choices_of(entry), entry.metadata.get("rule")

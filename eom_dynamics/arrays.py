@@ -19,7 +19,7 @@ AnyArray = NDArray[Any]
 """Array of numbers or symbols."""
 
 Scalar: TypeAlias = Any
-"""A number, an array (elementwise), or an expression of a program."""
+"""Number, array (elementwise), or expression of a program."""
 
 
 def times(matrix: AnyArray, vector: ArrayLike) -> AnyArray:
@@ -33,14 +33,14 @@ def derivative_names(name: str, count: int) -> tuple[str, ...]:
 
 
 STATE_NAMES, MOTION = FAMILIES["q"].names, FAMILIES["q"].fields
-"""Joint variables and their time derivatives, and words for these."""
+"""Names of joint variables and their time derivatives, and the terms for them."""
 
 WRENCH_NAMES, PAYLOAD_NAMES, EFFORT_NAMES = (FAMILIES[name].names for name in ("W", "P", "tau"))
-"""Tool wrench, inertial parameters of a payload, and joint efforts, with their time derivatives."""
+"""Names of tool wrench, inertial parameters of a payload, and joint efforts, with time derivatives."""
 
 
 def name_of(names: Sequence[str], order: int) -> str:
-    """Name of a time derivative of any order, even beyond the given names."""
+    """Name of a time derivative of any order, even beyond ``names``."""
     return names[order] if order < len(names) else f"{names[0]}, derivative {order},"
 
 
@@ -50,16 +50,16 @@ UNITS = {
     for k, field in enumerate(x.fields)
     if x.unit and x.of in (JOINTS, MOTORS)
 }
-"""Of fields of messages: of joints, and of motors reflected to the link side of their gears, if they are revolute."""
+"""Units of message fields, for revolute joints and for motors on the link side of their gears."""
 
 
 def unit(quantity: str, joint_type: str = "revolute") -> str:
-    """The unit of a quantity of UNITS at a joint."""
+    """Unit of a quantity of UNITS at a joint."""
     return at_joint(UNITS[quantity], joint_type)
 
 
 def at_joint(turning: str, joint_type: str) -> str:
-    """A unit of revolute joints, or that in its place at prismatic joints: m, N and kg for rad, N m and kg m²."""
+    """Unit at a joint, from the unit of revolute joints: at prismatic joints m, N and kg for rad, N m and kg m²."""
     if joint_type != "prismatic":
         return turning
     return turning.replace("N m", "N").replace("kg m²", "kg").replace("rad", "m")

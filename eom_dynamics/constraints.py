@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rigid constraints between frames, which contacts and closed loops share: Jacobians and dynamics.
+"""Rigid constraints between frames, for contacts and closed loops: Jacobians and dynamics.
 
-With body twists V = J nu, where nu are the rates of a mechanism, the twist of a successor frame relative to its
-predecessor, in the successor's frame, is
+With body twists V = J nu and the rates nu of a mechanism, the twist of a successor frame relative to its predecessor,
+in the successor's frame, is
 
     V_rel = J_rel nu,    J_rel = J_s - G J_p,    G = Ad(C_s^-1 C_p),    dG/dt = -ad(V_rel) G,
 
-and its angular and linear part along the axes of the predecessor are R of those, dR/dt = R [w_rel]. Leibniz' rule on
-these products gives the derivatives of J_rel. A joint that closes a loop and a contact are both rows of it.
+and its parts along the predecessor's axes are R times its angular and linear part, dR/dt = R [w_rel]. Leibniz' rule on
+these products gives the derivatives of J_rel. A cut joint of a loop and a contact are both rows of J_rel.
 
-The conditions of a mechanism with mass matrix M under constraint forces f are
+The equations of a mechanism with mass matrix M under constraint forces f are
 
     M x - J' f = b,    J x = c.
 
 With the Cholesky factor M = L L', the variables z = L' x and Y = L^-1 J' turn them into z - Y f = L^-1 b, Y' z = c. The
 singular value decomposition of Y solves these with the condition number of Y, not its square. Redundant constraints
-have zero singular values: f is then the one of least norm, and x is unique all the same. R. Featherstone, *Rigid Body
+have zero singular values: f is then the solution of least norm, and x remains unique. R. Featherstone, *Rigid Body
 Dynamics Algorithms* (2008), chapters 8 and 11.
 """
 
@@ -44,14 +44,14 @@ class FrameMotion(NamedTuple):
     jacobian: Jet
 
     def at(self, pose: AnyArray) -> FrameMotion:
-        """Motion of a frame with a constant pose (4, 4) in this one."""
+        """Motion of a frame with a constant pose (4, 4) in this frame."""
         carry = lie.Ad(lie.inverse(pose))
         return FrameMotion(
             self.pose @ pose, Jet([carry @ V for V in self.twist]), Jet([carry @ J for J in self.jacobian])
         )
 
     def relative_to(self, predecessor: FrameMotion) -> FrameMotion:
-        """Motion relative to another frame: pose in the other frame, body twist and Jacobian in this one."""
+        """Motion relative to another frame: pose in the other frame, body twist and Jacobian in this frame."""
         gap = lie.inverse(predecessor.pose) @ self.pose
         G = [lie.Ad(lie.inverse(gap))]
         J: list[AnyArray] = []
@@ -64,9 +64,9 @@ class FrameMotion(NamedTuple):
         return FrameMotion(gap, Jet(V), Jet(J))
 
     def jacobian_along(self, axes: AnyArray) -> Jet:
-        """Jet of the Jacobian along fixed axes, the columns of a rotation (3, 3) in the frame to which ``pose`` refers.
+        """Jet of the Jacobian along fixed axes, the columns of a rotation (3, 3) in the reference frame of ``pose``.
 
-        Its linear part is the velocity of the origin of this frame, as in ``world_aligned``.
+        The linear part is the velocity of this frame's origin, as in ``world_aligned``.
         """
         R = [axes.T @ self.pose[:3, :3]]
         for k in range(len(self.jacobian) - 1):
@@ -81,12 +81,12 @@ def at_rest(size: int, order: int) -> FrameMotion:
 
 
 def body_motion(body: BodyMatrices, poses: Sequence[AnyArray], index: int) -> FrameMotion:
-    """Motion of one body of a robot, by the twists of all bodies and their poses in the base frame, each (4, 4)."""
+    """Motion of one body of a robot, from the twists of all bodies and their poses (4, 4) in the base frame."""
     rows = slice(6 * index, 6 * index + 6)
     return FrameMotion(poses[index], Jet([V[rows] for V in body.V]), Jet([J[rows] for J in body.J]))
 
 
-# Singular values below this share of the largest one are zero: about 1000 times the rounding error.
+# Singular values below this share of the largest are zero: about 1000 times the rounding error.
 SINGULAR = 1e-12
 
 
@@ -94,8 +94,8 @@ class ConstrainedSolution(NamedTuple):
     """Solution of a mechanism under rigid constraints.
 
     Attributes:
-        x: (n,), accelerations or rates.
-        forces: f (m,), constraint forces or impulses; of least norm where constraints are redundant.
+        x: accelerations or rates (n,).
+        forces: f (m,), constraint forces or impulses; of least norm for redundant constraints.
         rank: number of independent constraints.
         violation: largest entry of J x - c; zero up to rounding unless the constraints contradict each other.
     """
@@ -112,16 +112,16 @@ def solve(
     """Solve M x - D' f = b, J x = c for x and f.
 
     Args:
-        name: of the mechanism, for error messages.
+        name: name of the mechanism, for error messages.
         mass_matrix, efforts: M (n, n) and b (n,); RobotDescriptionError if M is not positive definite.
-        jacobian, target: J (m, n) and c (m,); where constraints contradict each other, they are met by least squares.
+        jacobian, target: J (m, n) and c (m,); contradictory constraints are solved by least squares.
         directions: D (m, n), efforts of unit forces; by default J, for constraints without friction. With other
-            directions, such as those of sliding friction, x is unique only if J M^-1 D' has the rank of D.
+            directions, for example for sliding friction, x is unique only if J M^-1 D' has the rank of D.
     """
     try:
         L = np.linalg.cholesky(mass_matrix)
     except np.linalg.LinAlgError:
-        solve_mass_matrix(name, mass_matrix, efforts)  # raises the error that says what to look for
+        solve_mass_matrix(name, mass_matrix, efforts)  # raises the error with the cause
         raise
     free = np.linalg.solve(L, efforts)
     Y = np.linalg.solve(L, jacobian.T)

@@ -16,8 +16,8 @@ def autocorrelations(residuals: Sequence[Array], lags: int) -> Array:
     products, counts = np.zeros((lags + 1, n)), np.zeros((lags + 1, 1))
     for part in residuals:
         count = min(lags + 1, len(part))
-        # The power spectrum of a series followed by zeros is that of its products with itself (Wiener and Khinchin).
-        # Not by scipy.fft, which would be a fifth of the time to import the node.
+        # The power spectrum of a zero-padded series is the spectrum of its autocorrelation (Wiener and Khinchin). Not
+        # by scipy.fft: its import would be a fifth of the node's import time.
         size = 1 << (len(part) + count - 1).bit_length()
         power = np.square(np.abs(np.fft.rfft(part, size, axis=0)))
         products[:count] += np.fft.irfft(power, size, axis=0)[:count]
@@ -30,7 +30,7 @@ def autocorrelations(residuals: Sequence[Array], lags: int) -> Array:
 def correlation_time(residuals: Sequence[Array]) -> Array:
     """Correlation time (n,) in samples: 1 + 2 sum of the autocorrelations, at least 1.
 
-    The sum ends with the first that is not positive (C. Geyer, Statistical Science 7, 1992).
+    The sum ends with the first autocorrelation that is not positive (C. Geyer, Statistical Science 7, 1992).
     """
     correlations = autocorrelations(residuals, max(1, max(map(len, residuals)) // 4))
     counted = np.logical_and.accumulate(correlations > 0, axis=0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dynamics of one robot by specialised compiled code, for one state or a batch."""
+"""Compiled dynamics of one robot, for one state or a batch."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from .robot import Robot
 from .robot.mass_matrix import admits_articulated_bodies, joints_without_inertia
 from .robot.payload import PayloadLike
 
-# Programs of higher orders take minutes and gigabytes to trace and compile.
+# Higher orders take minutes and gigabytes to trace and compile.
 _HIGHEST_ORDER = 10
 
-# Programs of other names than their methods, as exported code has them.
+# Methods with another program name, as used in exported code.
 _PROGRAM_OF_METHOD = {
     "inverse_dynamics_derivatives": "effort_partials",
     "forward_dynamics_derivatives": "forward_dynamics_partials",
@@ -66,8 +66,8 @@ def _vectors(robot: Robot) -> dict[str, Vector]:
 class Dynamics(CompiledMethods):
     """Inverse dynamics with time derivatives, forward dynamics, and the terms of the equations of motion of one robot.
 
-    The first use of each method of a robot traces its program and compiles it, which takes about a second; later uses
-    load it from a cache on disk (``$EOM_DYNAMICS_CACHE``, by default ``eom_dynamics`` in the user's cache folder).
+    The first use of each method of a robot traces and compiles its program, which takes about a second. Later uses load
+    it from a cache on disk (``$EOM_DYNAMICS_CACHE``, by default ``eom_dynamics`` in the user's cache folder).
 
     Attributes:
         robot: the robot.
@@ -88,19 +88,20 @@ class Dynamics(CompiledMethods):
 
         Args:
             robot: the robot.
-            order: highest time derivative of the efforts, from 0 to 10; each takes twice as much code as the last one.
+            order: highest time derivative of the efforts, from 0 to 10; each order doubles the code.
             friction: whether joint damping and dry friction are part of all efforts; by default, whether the robot's
                 ``joint_friction`` is set.
             rotor_inertia: whether the rotors of rigid joints are part of all efforts, of M and of accelerations: n² I_m
-                on the link side of a gear n: I + m d² + n² I_m of one link, A. De Luca, Robotics 2, slide "Dynamics of
-                an actuated pendulum". By default they are left out, and part of the motor efforts of
-                :class:`.ElasticArm` alone. Rotors of elastic joints move on their own. The regressor has links only.
-            backend: ``native`` or ``numpy``; by default ``native``, or if that is not available ``numpy``, with a
+                on the link side of a gear n, so I + m d² + n² I_m for one link, A. De Luca, Robotics 2, slide "Dynamics
+                of an actuated pendulum". By default they are only part of the motor efforts of :class:`.ElasticArm`.
+                Rotors of elastic joints move independently. The regressor has links only.
+            backend: ``native`` or ``numpy``. The default is ``native``; if it is unavailable, ``numpy``, with a
                 :class:`KernelWarning` that gives the reason.
 
         Raises:
             KernelError: the requested backend is unavailable.
-            RobotDescriptionError: with ``rotor_inertia``, rotors are coupled: a transmission, the complete rotor model.
+            RobotDescriptionError: with ``rotor_inertia``, rotors are coupled by a transmission or the complete rotor
+                model.
             StateError: an option is out of range or unknown.
             TypeError: ``robot`` is not a Robot.
         """
@@ -129,21 +130,21 @@ class Dynamics(CompiledMethods):
         Args:
             q, qd, qdd, qddd, qdddd: joint variables and their time derivatives, each (n,) or (N, n); rad or m, and
                 per s, s², s³, s⁴. Jerk and snap may be omitted, which means zero.
-            rates: further time derivatives, up to that of order + 2, likewise.
+            rates: further time derivatives of q, up to order + 2, each (n,) or (N, n).
             wrench: (W, Wd, Wdd, …), the wrench that the robot exerts on its surroundings at its tool and its time
-                derivatives, each (6,) or (N, 6), or with k > 1 tools (k, 6) or (N, k, 6); moment first, in the
-                tool's frame, N m and N, and per s, s². Omitted ones are zero.
-            payload: body that a tool carries beside those of the robot, or one at each of several tools; or (P, Pd,
-                Pdd, …), its parameters :attr:`.Payload.parameters` and their time derivatives, each (10,) or (N, 10),
-                or with k > 1 tools (k, 10) or (N, k, 10). Efforts are linear in these numbers, which may be those of
-                no body; their rates are part of taud, taudd, …. The first use compiles code for it.
+                derivatives, each (6,) or (N, 6), or with k > 1 tools (k, 6) or (N, k, 6); moment first, in the tool's
+                frame, N m and N, and per s, s². Omitted derivatives are zero.
+            payload: additional body carried by a tool, or several payloads; or (P, Pd, Pdd, …), payload parameters
+                :attr:`.Payload.parameters` and their time derivatives, each (10,) or (N, 10), or with k > 1 tools (k,
+                10) or (N, k, 10). Efforts are linear in the parameters, which need not be physically consistent; their
+                rates are part of taud, taudd, …. The first use compiles code for it.
             out: C-contiguous arrays for the results, in their shapes.
 
         Returns:
             tau, taud, taudd, …: order + 1 arrays (n,) or (N, n); N m or N, and per s, s², ….
 
         Raises:
-            StateError: an argument has the wrong shape or is not finite, or there are more than the order takes.
+            StateError: an argument has the wrong shape or is not finite, or there are too many for the order.
         """
         further = [qddd, qdddd, *rates]
         while further and further[-1] is None:
@@ -188,7 +189,7 @@ class Dynamics(CompiledMethods):
     ) -> tuple[Array, ...]:
         """Partial derivatives of tau with respect to q, qd and qdd, which is M: each (n, n) or (N, n, n).
 
-        Row i is the gradient of effort i. Arguments and errors are those of :meth:`inverse_dynamics`.
+        Row i is the gradient of effort i. Arguments and errors are as in :meth:`inverse_dynamics`.
         """
         return self._run("inverse_dynamics_derivatives", q, qd, qdd, wrench=wrench, out=out)
 
@@ -198,7 +199,7 @@ class Dynamics(CompiledMethods):
     ) -> Array:
         """Joint efforts at zero acceleration, C qd + Q_grav + Q_ext: (n,) or (N, n).
 
-        Arguments and errors are those of :meth:`inverse_dynamics`.
+        Arguments and errors are as in :meth:`inverse_dynamics`.
         """
         return self._run("bias", q, qd, wrench=wrench, out=out)[0]
 
@@ -227,7 +228,7 @@ class Dynamics(CompiledMethods):
     def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
         """Regressor Y, (n, 10 B) or (N, n, 10 B): joint efforts without a wrench are tau = Y pi.
 
-        The parameters pi (10 B,) are those of :attr:`inertial_parameters`. Arguments and errors are those of
+        The parameters pi (10 B,) are :attr:`inertial_parameters`. Arguments and errors are as in
         :meth:`inverse_dynamics`.
         """
         return self._run("regressor", q, qd, qdd, out=out)[0]
@@ -262,7 +263,7 @@ class Dynamics(CompiledMethods):
     ) -> tuple[Array, ...]:
         """Momenta p = M qd, and beta of their rates dp/dt = tau - beta without a wrench: two arrays (n,) or (N, n).
 
-        beta = Q_grav - C' qd, of Christoffel symbols, and the friction of joints that is part of their efforts. The
+        beta = Q_grav - C' qd, with C of Christoffel symbols, plus joint friction that is part of the efforts. The
         payload is as in :meth:`inverse_dynamics`.
         """
         return self._run("momentum_balance", q, qd, payload=payload, out=out)
@@ -276,8 +277,8 @@ class Dynamics(CompiledMethods):
     def potential_energy(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
         """Potential energy, J: () or (N,).
 
-        That of the bodies in gravity is zero where their first moment is, that of parallel springs without deflection,
-        and that of constant efforts at q = 0.
+        The gravity term is zero at zero first moment, the term of parallel springs is zero without deflection, and the
+        term of constant efforts is zero at q = 0.
         """
         return self._run("potential_energy", q, out=out)[0]
 
@@ -294,14 +295,14 @@ class Dynamics(CompiledMethods):
     ) -> Array:
         """Joint accelerations qdd from (M + diag(added_inertia)) qdd = tau - C qd - Q_grav - Q_ext, equation (1).
 
-        By the articulated-body algorithm in O(n) where joints are independent and inertias are physically consistent;
-        else by the mass matrix.
+        Computed by the articulated-body algorithm in O(n) if joints are independent and inertias are physically
+        consistent; else from the mass matrix.
 
         Args:
             q, qd, tau: joint variables, velocities and efforts, each (n,) or (N, n); rad or m, per s, N m or N.
             wrench: (W,) as in :meth:`inverse_dynamics`.
-            added_inertia: added to the diagonal of the mass matrix, for example of rotors that turn with their links;
-                a number, (n,) or (N, n), kg m² or kg, not negative.
+            added_inertia: inertia added to the diagonal of the mass matrix, for example of rotors that rotate with
+                their links; a number, (n,) or (N, n), kg m² or kg, not negative.
             payload: as in :meth:`inverse_dynamics`; accelerations then come from the mass matrix.
 
         Returns:
@@ -334,8 +335,8 @@ class Dynamics(CompiledMethods):
     ) -> tuple[Array, ...]:
         """Partial derivatives of qdd with respect to q, qd and tau, each (n, n) or (N, n, n).
 
-        The last one is the inverse of M + diag(added_inertia). Row i is the gradient of acceleration i. Arguments and
-        errors are those of :meth:`forward_dynamics`.
+        The last matrix is the inverse of M + diag(added_inertia). Row i is the gradient of acceleration i. Arguments
+        and errors are as in :meth:`forward_dynamics`.
         """
         states = joint_states(self.robot.n, q, qd, tau, finite=False, names=("q", "qd", "tau"))
         added = _added_inertia(added_inertia, states[0].shape)
@@ -353,7 +354,7 @@ class Dynamics(CompiledMethods):
         return partial(Dynamics, order=self.order, rotor_inertia=rotors, backend=self.backend), (self.robot,)
 
     def signature(self, method: str) -> Signature:
-        """Arguments and results of a method, as :meth:`.CompiledMethods.signature`."""
+        """Signature of a method, as :meth:`.CompiledMethods.signature`."""
         n, shape = self.robot.n, self.robot.wrench_shape
         if method.endswith(WITH_PAYLOAD):
             method = method.removesuffix(WITH_PAYLOAD)
@@ -378,12 +379,12 @@ class Dynamics(CompiledMethods):
 
     @cached_property
     def _articulated(self) -> bool:
-        """Whether the articulated-body algorithm gives the accelerations: the mass matrix is positive definite."""
+        """True if the articulated-body algorithm computes accelerations: the mass matrix is positive definite."""
         return admits_articulated_bodies(self.robot) and not joints_without_inertia(self.robot)
 
 
 def _added_inertia(value: ArrayLike, shape: tuple[int, ...]) -> Array:
-    """An inertia for each joint of each state of this shape."""
+    """Inertia for each joint of each state of this shape."""
     added = real_array(value, "added_inertia")
     if added.size != 1 and added.shape not in (shape, shape[-1:]):
         shapes = " or ".join(map(str, dict.fromkeys((shape[-1:], shape))))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elementary functions of scalars of any type: numbers, arrays (elementwise), expressions of a program, symbols.
+"""Elementary functions of scalars of any type: numbers, arrays (elementwise), program expressions, symbols.
 
-A law that is written with them and with + - * / runs over all of these types. A type with methods of these names (an
-expression, a CasADi symbol) is asked for them; other ones are for NumPy, or SymPy.
+A law written with these functions and + - * / runs over all of these types. Types with methods of these names (an
+expression, a CasADi symbol) use their methods; others use NumPy or SymPy.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .arrays import Array
 from .jet import Jet
 
 MOST_STEPS = 100
-"""Steps of :func:`root`: bisection alone takes some 60 to neighbouring numbers; Halley's method rarely takes six."""
+"""Maximum steps of :func:`root`: bisection takes some 60 to neighbouring numbers; Halley's method rarely takes six."""
 
 OWN_STEPS = 12
-"""After so many steps of :func:`root` every other one is a bisection: Halley's method is slow where slopes grow fast.
+"""Steps of :func:`root` before every other step is a bisection: Halley's method is slow if slopes grow fast.
 """
 
 LAST_STEP = 1e-7
-"""Halley's method triples the number of correct digits: after a step this small, relative to x, only rounding is left.
+"""Halley's method triples the number of correct digits: after a step this small, relative to x, only rounding remains.
 """
 
 
@@ -42,7 +42,7 @@ def _function(name: str, x: Any) -> Any:
 exp, expm1, log, log1p, sqrt, tanh = (
     partial(_function, name) for name in ("exp", "expm1", "log", "log1p", "sqrt", "tanh")
 )
-"""Functions of x, of which expm1 is exp(x) - 1 and log1p is log(1 + x), both without cancellation."""
+"""Functions of x; expm1 is exp(x) - 1 and log1p is log(1 + x), both without cancellation."""
 
 
 def exp_times(x: Any, rate: Any) -> Any:
@@ -85,7 +85,7 @@ def absolute(x: Any) -> Any:
 
 
 def select(condition: Any, positive: Any, other: Any) -> Any:
-    """``positive`` where the condition is positive, else ``other``, also where it is NaN."""
+    """``positive`` if the condition is positive, else ``other``, also for NaN."""
     if hasattr(condition, "select"):
         return condition.select(positive, other)
     if isinstance(condition, np.ndarray):
@@ -102,7 +102,7 @@ def select(condition: Any, positive: Any, other: Any) -> Any:
 
 
 def clipped(x: Any, low: Any, high: Any) -> Any:
-    """The number from ``low`` to ``high`` that is nearest to x."""
+    """Nearest number to x from ``low`` to ``high``."""
     x = select(low - x, low, x)
     return select(x - high, high, x)
 
@@ -135,7 +135,7 @@ def lookup(position: Any, table: Sequence[float] | Array) -> Any:
 
 
 class _SymbolicIndex(NamedTuple):
-    """Index of an expression of SymPy."""
+    """Table index of a SymPy expression."""
 
     x: Any
     points: Sequence[float] | Array
@@ -152,11 +152,11 @@ def root(
 ) -> Any:
     """x with f(x) = target for an increasing function f, by Halley's method inside a bracket, to full precision.
 
-    W. H. Press et al., "Numerical Recipes" (2007), section 9.4: a step that leaves the bracket is replaced by a
-    bisection, and from a number of steps on every other one, so that the iteration ends for every increasing function.
+    W. H. Press et al., "Numerical Recipes" (2007), section 9.4: a step out of the bracket is replaced by a bisection,
+    and after a number of steps every other step, so that the iteration ends for every increasing function.
 
-    The function takes the jet of x, and the parameters, the only other scalars on which it depends; the bracket is
-    given by lower and upper ``bounds``, the first value by ``start``.
+    The function takes the jet of x, and the parameters, the only other scalars on which it depends. ``bounds`` are the
+    lower and upper end of the bracket, ``start`` is the initial value.
     """
     scalars = (target, *bounds, start, *parameters)
     for x in scalars:
@@ -168,19 +168,23 @@ def root(
     for k in range(_SYMBOLIC_STEPS if symbolic else MOST_STEPS):
         value, slope, curvature = function(Jet([x, 1.0, 0.0]), *parameters)
         residual = value - target
-        # Newton's step, longer or shorter by the curvature; never more than twice or less than half of it.
+        # Newton's step, scaled by the curvature from half to twice its length.
         square = slope * slope
         step = residual * slope / (square - clipped(0.5 * residual * curvature, -square, 0.5 * square))
         new = x - step
         low, high = select(residual, low, x), select(residual, x, high)
-        going = select(absolute(step) - LAST_STEP * absolute(x), active, 0.0)
-        halved = going if k > OWN_STEPS and k % 2 else select(low - new, going, select(new - high, going, 0.0))
+        unfinished = select(absolute(step) - LAST_STEP * absolute(x), active, 0.0)
+        halved = (
+            unfinished
+            if k > OWN_STEPS and k % 2
+            else select(low - new, unfinished, select(new - high, unfinished, 0.0))
+        )
         x = select(active, select(halved, 0.5 * (low + high), new), x)
-        active = going
+        active = unfinished
         if not symbolic and not np.any(active):
             break
     return x
 
 
-# Of a root as straight-line code, where no step can be left out: the most that any spring of the tests takes.
+# Steps of a root as straight-line code, which cannot stop early: the maximum over the springs in the tests.
 _SYMBOLIC_STEPS = 24

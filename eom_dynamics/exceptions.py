@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exceptions and warnings of eom_dynamics, and the check of optional libraries.
 
-Each message says what is wrong, where, and what to do.
+Each message states the fault, its location and the remedy.
 """
 
 import importlib.util
@@ -49,8 +49,8 @@ class LimitError(StateError):
 
     Attributes:
         worst: joint or motor, and quantity, of the worst violation, such as ``elbow: velocity``.
-        numbers: its value and limit, such as ``2.5 rad/s, limit 2 rad/s``.
-        ratio: as in :class:`eom_dynamics.elastic.LimitViolation`.
+        numbers: value and limit, such as ``2.5 rad/s, limit 2 rad/s``.
+        ratio: ratio as in :class:`eom_dynamics.elastic.LimitViolation`.
     """
 
     def __init__(self, message: str, worst: str = "", numbers: str = "", ratio: float = 0.0) -> None:
@@ -59,7 +59,7 @@ class LimitError(StateError):
 
 
 class DoubtfulSetpointError(StateError):
-    """Setpoint refused because it contradicts those before it."""
+    """Setpoint refused because it contradicts earlier setpoints."""
 
 
 class TrajectoryError(EomDynamicsError, ValueError):
@@ -114,7 +114,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "xacro": ("xacro",),
     }
 )
-"""Modules that an extra of ``setup.cfg`` installs, by the name for ``pip install '.[EXTRA]'`` in the sources."""
+"""Modules installed by an extra of ``setup.cfg``, by its name in ``pip install '.[EXTRA]'`` from the sources."""
 
 
 def require(extra: str) -> None:
@@ -124,7 +124,7 @@ def require(extra: str) -> None:
 
 
 def missing(extra: str) -> str | None:
-    """How to install the missing libraries of an extra, a key of :data:`EXTRAS`; None if nothing is missing."""
+    """Installation command for missing libraries of an extra, a key of :data:`EXTRAS`; None if nothing is missing."""
     for module in EXTRAS[extra]:
         if not _is_installed(module):
             return (

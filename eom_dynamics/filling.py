@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts with fields, and constants with which Python and the control loop in C++ are filled in alike. Without NumPy."""
+"""Texts with fields, and constants shared by Python and the control loop in C++. Without NumPy."""
 
 import re
 
 SETTLED = 1e30
-"""In place of a deflection: that without transient; of a state of friction: that of the velocity. A number of single
-precision, too."""
+"""Sentinel: use the deflection without transient, or the friction state of the velocity. Also in single precision."""
 
 TOLERANCE = 1e-9
-"""Relative violation of a limit up to which it is rounding."""
+"""Largest relative violation of a limit by rounding."""
 
 
 def filled(template: str, **values: str) -> str:
-    """The template with each ``@key@`` replaced by its value, without recursion."""
+    """Template with each ``@key@`` replaced by its value, without recursion."""
     return re.sub(r"@(\w+)@", lambda match: values.get(match.group(1), match.group()), template)

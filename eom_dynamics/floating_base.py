@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floating-base dynamics of one robot by specialised compiled code, for one state or a batch."""
+"""Compiled floating-base dynamics of one robot, for one state or a batch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .robot.inertia import body_violation
 from .robot.mass_matrix import admits_articulated_bodies
 from .robot.model import frames_by_name
 
-# Smallest eigenvalue of a positive definite mass matrix, of diagonal one; rounding leaves 1e-15.
+# Smallest eigenvalue of a positive definite mass matrix with unit diagonal; rounding errors are 1e-15.
 _SINGULAR = 1e-12
 
 _POINT = (3,)
@@ -39,14 +39,14 @@ _CENTERED = ("centroidal_momentum", "centroidal_momentum_matrix", "center_of_mas
 
 
 def _imu_keyword(name: str, symbols: Sequence[str], least: int, about: str) -> Keyword:
-    """A keyword of vectors that an inertial measurement unit measures, with time derivatives."""
+    """Keyword of vectors measured by an inertial measurement unit, with time derivatives."""
     of = f"vectors, ({', '.join(symbols)})"
 
     def checked(value: Any, samples: tuple[int, ...]) -> list[Array]:
-        given = sequence(value, name, of, least=least, most=len(symbols))
-        if not all(shape_of(vector, name) for vector in given):
+        vectors = sequence(value, name, of, least=least, most=len(symbols))
+        if not all(shape_of(vector, name) for vector in vectors):
             raise StateError(f"{name} must be a sequence of {of}, is one of numbers")
-        return [real_array(vector, symbol, samples + _POINT) for vector, symbol in zip(given, symbols, strict=False)]
+        return [real_array(vector, symbol, samples + _POINT) for vector, symbol in zip(vectors, symbols, strict=False)]
 
     defaults = tuple(None if k < least else np.zeros(_POINT) for k in range(len(symbols)))
     return Keyword(name, derivatives(symbols, len(symbols), _POINT, about), defaults=defaults, check=checked)
@@ -68,10 +68,10 @@ class FloatingBase(FloatingKinematics):
 
         M(q) nud + C(q, nu) nu + Q_grav(C0, q) + Q_ext(q, t) = tau.
 
-    A robot that nothing holds has a zero wrench on its base; what acts at the feet is its ``wrench``, or a contact. The
-    mass of the base is ``robot.base``, and gravity that of the robot, in the inertial frame. All arrays may have a
-    leading axis N of a batch. The rotation of a pose is not checked to be one. All methods raise StateError if an
-    argument has the wrong shape or is not finite.
+    A free robot has a zero wrench on its base; wrenches at the feet are its ``wrench`` or contacts. ``robot.base`` is
+    the inertia of the base, and the robot's gravity is in the inertial frame. All arrays may have a leading axis N of a
+    batch. Rotation matrices of poses are not validated. All methods raise StateError if an argument has the wrong shape
+    or is not finite.
 
     The first use of each quantity compiles code for it; later uses load it from the cache, as for :class:`.Dynamics`.
 
@@ -90,8 +90,8 @@ class FloatingBase(FloatingKinematics):
     def __init__(self, robot: Robot, *, friction: bool | None = None, backend: str | None = None) -> None:
         """Compile the efforts of a robot on a floating base, or load them from the cache.
 
-        Arguments and errors are those of :class:`.Dynamics`; RobotDescriptionError if no rigid body has the inertia of
-        the base.
+        Arguments and errors are as in :class:`.Dynamics`; RobotDescriptionError for a physically inconsistent inertia
+        of the base.
         """
         robot = with_friction(robot, friction)
         if violation := body_violation(robot.base):
@@ -121,10 +121,10 @@ class FloatingBase(FloatingKinematics):
         *,
         wrench: Sequence[ArrayLike] = (),
     ) -> tuple[Array, ...]:
-        """Wrench on the base and joint efforts, and their time derivatives, by components.
+        """Wrench on the base and joint efforts, and time derivatives of their components.
 
         Args:
-            pose: of the base in the inertial frame, (4, 4) or (N, 4, 4), m.
+            pose: pose of the base in the inertial frame, (4, 4) or (N, 4, 4), m.
             q: joint variables (n,) or (N, n), rad or m.
             nu, nud, nudd, nuddd: twist of the base and joint rates, and their time derivatives, each (6 + n,) or
                 (N, 6 + n). The last two may be omitted, which means zero.
@@ -155,10 +155,10 @@ class FloatingBase(FloatingKinematics):
         *,
         wrench: Sequence[ArrayLike] = (),
     ) -> tuple[Array, ...]:
-        """Joint efforts of an arm on a base with a given motion, such as a mobile platform or a ship.
+        """Joint efforts of an arm on a base with prescribed motion, such as a mobile platform or a ship.
 
-        The last n components of :meth:`inverse_dynamics`, tau, taud, taudd, each (n,) or (N, n), without what moves the
-        base, whose mass has no effect.
+        The last n components of :meth:`inverse_dynamics`, tau, taud, taudd, each (n,) or (N, n), without the wrench
+        that moves the base. The mass of the base has no effect.
         """
         return self._run("joint_efforts", pose, q, nu, nud, nudd, nuddd, wrench=wrench)
 
@@ -175,18 +175,18 @@ class FloatingBase(FloatingKinematics):
         specific_force: Sequence[ArrayLike] | Array,
         wrench: Sequence[ArrayLike] = (),
     ) -> tuple[Array, ...]:
-        """Joint efforts of an arm on a base whose motion an inertial measurement unit measures.
+        """Joint efforts of an arm on a base with motion measured by an inertial measurement unit.
 
-        They are tau, taud, taudd, each (n,) or (N, n); N m or N, and per s, s². Neither pose nor velocity of the base
-        are needed. On a base at rest the specific force is R0' (-g).
+        Returns tau, taud, taudd, each (n,) or (N, n); N m or N, and per s, s². Neither pose nor velocity of the base is
+        required. On a base at rest the specific force is R0' (-g).
 
         Args:
             q, qd, qdd, qddd, qdddd: joint variables and their time derivatives, each (n,) or (N, n).
-            angular_velocity: (w, wd, wdd, wddd) of the base in its frame and its time derivatives, each (3,) or (N, 3);
-                rad/s, and per s, s², s³.
-            specific_force: (f, fd, fdd), what an accelerometer at the origin of the base measures, acceleration less
-                gravity, in the frame of the base, and the time derivatives of its components, each (3,) or (N, 3);
-                m/s². Omitted derivatives are zero; the specific force itself is required.
+            angular_velocity: (w, wd, wdd, wddd), angular velocity of the base in its frame and its time derivatives,
+                each (3,) or (N, 3); rad/s, and per s, s², s³.
+            specific_force: (f, fd, fdd), measurement of an accelerometer at the base origin (acceleration minus
+                gravity) in the base frame, and time derivatives of its components, each (3,) or (N, 3); m/s². Omitted
+                derivatives are zero; the specific force itself is required.
             wrench: as for :meth:`inverse_dynamics`.
         """
         base: dict[str, Any] = {"angular_velocity": angular_velocity, "specific_force": specific_force}
@@ -211,7 +211,7 @@ class FloatingBase(FloatingKinematics):
     def coriolis_matrix(self, q: ArrayLike, nu: ArrayLike) -> Array:
         """Coriolis matrix C, linear in nu: (6 + n, 6 + n) or (N, 6 + n, 6 + n). dM/dt - 2 C is skew-symmetric.
 
-        Its joint block is that of the Christoffel symbols; see :mod:`.recursion.composite`.
+        Its joint block is the matrix of Christoffel symbols; see :mod:`.recursion.composite`.
         """
         return self._run("coriolis_matrix", q, nu)[0]
 
@@ -226,8 +226,8 @@ class FloatingBase(FloatingKinematics):
     ) -> Array:
         """Rate of nu, (6 + n,) or (N, 6 + n), from M nud = tau - C nu - Q_grav - Q_ext.
 
-        By the articulated-body algorithm in O(n) where joints are independent and inertias are physically consistent;
-        else by the mass matrix.
+        Computed by the articulated-body algorithm in O(n) if joints are independent and inertias are physically
+        consistent; else from the mass matrix.
 
         Args:
             pose, q, nu: as for :meth:`inverse_dynamics`.
@@ -236,7 +236,7 @@ class FloatingBase(FloatingKinematics):
             wrench: (W,) as for :meth:`inverse_dynamics`.
 
         Raises:
-            RobotDescriptionError: the mass matrix is singular or indefinite, for example since the base has no mass.
+            RobotDescriptionError: the mass matrix is singular or indefinite, for example because the base has no mass.
         """
         n, shape = self.robot.n, shape_of(tau, "tau")
         if shape[-1:] == (n,):
@@ -270,7 +270,7 @@ class FloatingBase(FloatingKinematics):
     def centroidal_momentum(self, pose: ArrayLike, q: ArrayLike, nu: ArrayLike) -> Array:
         """Angular momentum about the centre of mass, and linear momentum, along the inertial axes: (6,) or (N, 6).
 
-        RobotDescriptionError if the robot has no mass.
+        Raises RobotDescriptionError if the robot has no mass.
         """
         return self._run("centroidal_momentum", pose, q, nu)[0]
 
@@ -305,12 +305,12 @@ class FloatingBase(FloatingKinematics):
 
     @cached_property
     def _articulated(self) -> bool:
-        """Whether the articulated-body algorithm gives the accelerations."""
+        """True if the articulated-body algorithm computes accelerations."""
         return admits_articulated_bodies(self.robot, with_base=True) and self._is_definite
 
     @cached_property
     def _is_definite(self) -> bool:
-        """Whether the mass matrix is positive definite in a configuration without symmetry."""
+        """True if the mass matrix is positive definite in a configuration without symmetry."""
         tree = link_tree(self.robot)
         M = np.array(composite_mass_matrix(tree, np.cos(1.0 + 2.4 * np.arange(self.robot.n)).tolist()), dtype=float)
         diagonal = np.diag(M)
@@ -328,7 +328,7 @@ class FloatingBase(FloatingKinematics):
             )
 
     def signature(self, method: str, orders: int = 0) -> Signature:
-        """Arguments and results of a method, as :meth:`.CompiledMethods.signature`."""
+        """Signature of a method, as :meth:`.CompiledMethods.signature`."""
         if method not in programs.PROGRAMS:
             return super().signature(method, orders)
         recipe, known = programs.recipe(self.robot, method), state_vectors(self.robot)

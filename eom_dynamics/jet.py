@@ -10,10 +10,10 @@ from typing import Any
 
 
 class Jet(Sequence[Any]):
-    """A scalar, vector or matrix with its time derivatives: ``jet[k]`` is the k-th.
+    """Scalar, vector or matrix with its time derivatives: ``jet[k]`` is the k-th derivative.
 
-    Products follow Leibniz' rule. Sums and products are known to the lower order of the two jets; a term or factor that
-    is not a jet is constant. Entries may be numbers, arrays or symbols, anything with ``+`` and ``*``.
+    Products follow Leibniz' rule. Sums and products have the lower order of the two jets; a term or factor that is not
+    a jet is constant. Entries may be numbers, arrays or symbols, anything with ``+`` and ``*``.
     """
 
     __slots__ = ("_derivatives",)
@@ -45,7 +45,7 @@ class Jet(Sequence[Any]):
 
     @property
     def rate(self) -> Jet:
-        """Time derivative, known to one order less."""
+        """Time derivative, of one order less."""
         return Jet(self._derivatives[1:])
 
     def __neg__(self) -> Jet:
@@ -85,11 +85,11 @@ class Jet(Sequence[Any]):
 
 
 def leibniz(
-    left: Sequence[Any], right: Sequence[Any], k: int, multiply: Callable[[Any, Any], Any] = operator.matmul
+    first: Sequence[Any], second: Sequence[Any], k: int, multiply: Callable[[Any, Any], Any] = operator.matmul
 ) -> Any:
-    """k-th derivative of a product: sum over j of binomial(k, j) left[j] right[k - j]."""
-    total = multiply(left[0], right[k])
+    """k-th derivative of a product: sum over j of binomial(k, j) first[j] second[k - j]."""
+    total = multiply(first[0], second[k])
     for j in range(1, k + 1):
-        term = multiply(left[j], right[k - j])
+        term = multiply(first[j], second[k - j])
         total = total + (term if j == k else comb(k, j) * term)
     return total

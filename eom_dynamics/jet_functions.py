@@ -19,7 +19,7 @@ from .lie import sincos
 
 
 def exponential(x: Jet, value: Any = None) -> Jet:
-    """exp(x): y' = y x'; from its value where that is known."""
+    """exp(x): y' = y x'; from its value if known."""
     y = [elementary.exp(x[0]) if value is None else value]
     for k in range(len(x) - 1):
         y.append(_product(y, x[1:], k))
@@ -49,7 +49,7 @@ def sine_cosine(x: Jet) -> tuple[Jet, Jet]:
 
 
 def _sine_and_cosine(x: Jet, values: tuple[Any, Any], signed: Callable[[Any], Any]) -> tuple[Jet, Jet]:
-    """s and c with s' = c x' and c' = s x', of which the sign is changed by a function."""
+    """s and c with s' = c x' and c' = ±s x', with the sign from the function ``signed``."""
     s, c = ([value] for value in values)
     for k in range(len(x) - 1):
         sine = _product(c, x[1:], k)
@@ -90,7 +90,7 @@ def inverted(function: Callable[..., Jet], start: Any, y: Jet, parameters: Seque
     """Jet of x with f(x) = y, from the value ``start`` of x, by implicit differentiation.
 
     The function takes the jet of x, and parameters that are constant in time. The time derivative of f^(m)(x) is
-    f^(m+1)(x) x', so that each derivative of x follows from f' and lower ones.
+    f^(m+1)(x) x', so that each derivative of x follows from f' and lower derivatives.
     """
     if len(y) == 1:
         return Jet([start])
@@ -107,7 +107,7 @@ def inverted(function: Callable[..., Jet], start: Any, y: Jet, parameters: Seque
 
 
 def composed(values: Sequence[Any], x: Jet) -> Jet:
-    """f(x), from f, f', f'', … at x[0], as many as x has entries: f^(m)(x)' = f^(m+1)(x) x'."""
+    """f(x), from f, f', f'', … at x[0], one for each entry of x: f^(m)(x)' = f^(m+1)(x) x'."""
     rows: list[list[Any]] = [[value] for value in values]  # rows[m][k]: k-th time derivative of f^(m)(x)
     for k in range(len(x) - 1):
         for m in range(len(values) - k - 1):
@@ -115,5 +115,5 @@ def composed(values: Sequence[Any], x: Jet) -> Jet:
     return Jet(rows[0])
 
 
-def _product(left: Sequence[Any], right: Sequence[Any], k: int) -> Any:
-    return leibniz(left, right, k, operator.mul)
+def _product(first: Sequence[Any], second: Sequence[Any], k: int) -> Any:
+    return leibniz(first, second, k, operator.mul)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Closed kinematic loops: a spanning tree and the cut joints that close it.
+"""Closed kinematic loops: a spanning tree and cut joints.
 
 A cut joint is a pair of frames on two bodies, its predecessor and its successor. With the twist V_rel of the
-successor's frame relative to the predecessor's, in the successor's frame, the constraints P V_rel = 0 are rows
-J_c = P J_rel of the constraint Jacobian; see :mod:`eom_dynamics.constraints`. With the joint rates qd = F ud of the
-tree, J_c F = 0, the principle of virtual work gives the efforts at the independent joints, tau_u = F' tau, from those
-of the tree. Time derivatives follow from Leibniz' rule; those of F from J_c F = 0.
+successor's frame relative to the predecessor's, in the successor's frame, the constraints P V_rel = 0 are rows J_c = P
+J_rel of the constraint Jacobian; see :mod:`eom_dynamics.constraints`. With the joint rates qd = F ud of the tree, J_c F
+= 0, the principle of virtual work gives the efforts at the independent joints, tau_u = F' tau, from the efforts tau of
+the tree. Time derivatives follow from Leibniz' rule; derivatives of F follow from J_c F = 0.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .spelling import duplicates, shown
 
 @dataclass(frozen=True, eq=False)
 class CutJoint:
-    """A joint that closes a loop.
+    """Cut joint: a joint that closes a loop.
 
     Attributes:
         name: name of the joint.
@@ -44,8 +44,8 @@ class CutJoint:
         successor: index of the tree joint that moves the successor.
         successor_pose: pose (4, 4) of the joint's frame in the successor. The loop is closed if the two frames differ
             only by a motion of the joint.
-        screws: (k, 6), the motions that the joint allows, in its frame: one for a revolute joint, three for a
-            spherical one. They must generate a subgroup of SE(3), so that they are the same in both frames.
+        screws: screws (k, 6) of the admitted motions in the joint's frame: one for a revolute joint, three for a
+            spherical joint. They must generate a subgroup of SE(3), so that they are the same in both frames.
     """
 
     name: str
@@ -62,12 +62,12 @@ class CutJoint:
         return rows[np.count_nonzero(values > 1e-9) :]
 
     def gap(self, poses: list[AnyArray]) -> AnyArray:
-        """Pose (4, 4) of the successor's frame in the predecessor's, for poses of the bodies in the base frame."""
+        """Pose (4, 4) of the successor's frame in the predecessor's frame, for body poses in the base frame."""
         at = self.predecessor_pose if self.predecessor < 0 else poses[self.predecessor] @ self.predecessor_pose
         return lie.inverse(at) @ poses[self.successor] @ self.successor_pose
 
     def jacobian(self, body: BodyMatrices, poses: list[AnyArray]) -> Jet:
-        """J_c (6 - k, n) to the order of the kinematics, for poses of the bodies in the base frame."""
+        """Constraint Jacobian J_c (6 - k, n) to the order of the kinematics, for body poses in the base frame."""
         J, P = body.J, self.forbidden
         predecessor = at_rest(J[0].shape[1], len(J) - 1)
         if self.predecessor >= 0:
@@ -80,22 +80,22 @@ class CutJoint:
 # Largest closure error (rad, m) of a closed loop: about 1000 times the rounding error.
 _CLOSED = 1e-11
 
-# Largest closure error (rad, m) of joint variables that are given.
+# Largest closure error (rad, m) of joint variables as arguments.
 _OPEN = 1e-6
 
-# Relative size of rates that open the loops, and of singular values that count for the degree of freedom: above what
-# a closure error of _OPEN makes of constraints that are redundant where the loops are closed.
+# Relative threshold for rates that open the loops, and for singular values in the count of degrees of freedom. It
+# exceeds the effect of a closure error of _OPEN on constraints that are redundant in closed loops.
 _RATE = 1e-4
 
-# Relative size of the smallest singular value of the constraints below which a configuration is singular.
+# Relative smallest singular value of the constraints below which a configuration is singular.
 _SINGULAR = 1e-8
 
 
 class ClosedLoopArm:
-    """A mechanism with closed loops, driven at its independent joints.
+    """Mechanism with closed loops, driven at its independent joints.
 
     Attributes:
-        tree: the spanning tree, the robot without its cut joints.
+        tree: spanning tree, the robot without its cut joints.
         loops: the cut joints.
         independent: names of the independent (actuated) joints, in the order of the vectors u.
     """
@@ -104,7 +104,8 @@ class ClosedLoopArm:
         """Compile the dynamics of the tree.
 
         Raises:
-            RobotDescriptionError: an independent joint is not in the tree or twice, or a body of a cut joint is not.
+            RobotDescriptionError: an independent joint is not in the tree or listed twice, or a body of a cut joint is
+                not in the tree.
             StateError: a pose or the screws of a cut joint have the wrong shape or are not finite.
             TypeError: ``tree`` is not a Robot.
         """
@@ -127,10 +128,10 @@ class ClosedLoopArm:
         self._bound = [i for i in range(tree.n) if i not in self._free]
 
     def close(self, u: ArrayLike, guess: ArrayLike) -> AnyArray:
-        """Joint variables of the tree (n,) that close the loops for given independent ones, u.
+        """Joint variables of the tree (n,) that close the loops for independent joint variables u.
 
-        They are near a guess (n,), which selects one of several assembly modes. StateError if the loops cannot be
-        closed near the guess, or there are too many independent joints to close them.
+        The solution is near ``guess`` (n,), which selects an assembly mode. StateError if the loops cannot be closed
+        near the guess, or with too many independent joints.
         """
         q = real_array(guess, "guess", (self.tree.n,)).copy()
         q[self._free] = real_array(u, "u", (len(self._free),))
@@ -140,7 +141,7 @@ class ClosedLoopArm:
             return self._gaps(q)
 
         start = q[self._bound].copy()
-        # Where the loops cannot be closed, the solver may divide by zero, and its joint variables are then NaN.
+        # If the loops cannot be closed, the solver may divide by zero, and its joint variables are NaN.
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             try:
                 if self._bound:
@@ -164,7 +165,7 @@ class ClosedLoopArm:
             rates: ud, udd, …, time derivatives of the independent joint variables.
 
         Returns:
-            qd, qdd, …, each (n,), one for each rate; and F (n, number of independent joints) with one derivative less.
+            qd, qdd, …, a vector (n,) for each rate; and F (n, number of independent joints) with one derivative less.
 
         Raises:
             StateError: the loops are open; the configuration is singular; or there are more or fewer independent
@@ -181,7 +182,7 @@ class ClosedLoopArm:
         moved: list[AnyArray] = []
         F: list[AnyArray] = []
         for k in range(len(u)):
-            # The k-th derivative of F depends on the rates up to the k-th, which are known from the last iteration.
+            # The k-th derivative of F depends on rates up to the k-th, known from the last iteration.
             F.append(self._map_rate(q, moved, F, k))
             moved.append(leibniz(F, u, k))
         return moved, Jet(F)
@@ -193,7 +194,7 @@ class ClosedLoopArm:
 
         Args:
             q: as for :meth:`motion`, (n,) or (N, n), with its errors.
-            rates: ud, udd, uddd, udddd, time derivatives of the independent joint variables, of one state or N.
+            rates: ud, udd, uddd, udddd, time derivatives of the independent joint variables, of one or N states.
             wrench: as in :meth:`eom_dynamics.Dynamics.inverse_dynamics`.
         """
         if len(rates) != 4:
@@ -209,9 +210,10 @@ class ClosedLoopArm:
         return tuple(F.T @ Jet(efforts))
 
     def forward_dynamics(self, q: ArrayLike, ud: ArrayLike, tau: ArrayLike) -> tuple[AnyArray, tuple[AnyArray, ...]]:
-        """Accelerations under efforts at the independent joints, and the wrenches in the cut joints.
+        """Accelerations under efforts at the independent joints, and wrenches in the cut joints.
 
-        From the equations of motion of the tree under rigid constraints, as for :mod:`eom_dynamics.contacts`.
+        They follow from the equations of motion of the tree under rigid constraints, as in
+        :mod:`eom_dynamics.contacts`.
 
         Args:
             q: as for :meth:`motion`, with its errors; or RobotDescriptionError if the mass matrix of the tree is not
@@ -219,8 +221,8 @@ class ClosedLoopArm:
             ud, tau: rates of the independent joint variables, and efforts at these joints.
 
         Returns:
-            udd, and for each cut joint the wrench (6,) that it exerts on its successor, in the successor's frame of the
-            joint; moment first. Wrenches of redundant constraints are of least norm.
+            udd, and the wrench (6,) of each cut joint on its successor, in the successor's frame of the joint; moment
+            first. Wrenches of redundant constraints are of least norm.
         """
         q = real_array(q, STATE_NAMES[0], (self.tree.n,))
         efforts = np.zeros(self.tree.n)
@@ -242,7 +244,7 @@ class ClosedLoopArm:
         return float(np.max(np.abs(self._gaps(q)), initial=0.0))
 
     def _mismatch(self, J_c: AnyArray, *, too_many: bool) -> str:
-        """What is wrong with the number of independent joints, if there are too many or else too few; or empty."""
+        """Message about too many or too few independent joints; empty if the number is right."""
         values = np.linalg.svd(J_c, compute_uv=False)
         freedom = self.tree.n - int(np.count_nonzero(values > _RATE * np.max(values, initial=0.0)))
         names, count = ", ".join(self.independent) or "none", len(self._free)
@@ -254,16 +256,16 @@ class ClosedLoopArm:
         )
 
     def _constraints(self, q: AnyArray, rates: Sequence[AnyArray]) -> Jet:
-        """Constraint Jacobian J_c of all loops, and as many time derivatives as rates qd, qdd, …."""
+        """Constraint Jacobian J_c of all loops, and a time derivative for each of the rates qd, qdd, …."""
         # The jets take one rate more than they depend on.
         body, poses = system_matrices(self.tree, q, *rates, np.zeros(self.tree.n)), body_poses(self.tree, q)
         J = [loop.jacobian(body, poses) for loop in self.loops]
         return Jet([np.concatenate(rows) for rows in zip(*J, strict=True)])
 
     def _map_rate(self, q: AnyArray, moved: list[AnyArray], F: list[AnyArray], k: int) -> AnyArray:
-        """k-th derivative of F from that of J_c F = 0, given q … q^(k) and lower derivatives of F."""
+        """k-th derivative of F from the k-th derivative of J_c F = 0, with q … q^(k) and lower derivatives of F."""
         J_c = self._constraints(q, moved[:k])
-        # The rows of F for the independent joints are constant: those of the identity matrix.
+        # The rows of F for the independent joints are constant rows of the identity matrix.
         known = sum(comb(k, j) * (J_c[j] @ F[k - j]) for j in range(1, k + 1)) if k else J_c[0][:, self._free]
         bound, _, _, values = np.linalg.lstsq(J_c[0][:, self._bound], -known, rcond=None)
         if len(values) < len(self._bound) or (self._bound and values[-1] < _SINGULAR * values[0]):
@@ -283,7 +285,7 @@ class ClosedLoopArm:
 
 
 def _require_cut_joint(loop: CutJoint, tree: Robot) -> None:
-    """Raise RobotDescriptionError or StateError unless this is a cut joint between bodies of the tree."""
+    """Raise RobotDescriptionError or StateError for an invalid cut joint between bodies of the tree."""
     if not isinstance(loop, CutJoint):
         raise RobotDescriptionError(f"{tree.name}: loops must be cut joints, one is {shown(loop)}")
     for name, least in (("predecessor", -1), ("successor", 0)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hints about misspelt names, at a bounded cost for any number and length of names; kinds of texts."""
+"""Hints about misspelt names, at bounded cost for any number and length of names; kinds of texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from itertools import islice
 _LONGEST, _MOST, _MOST_LISTED = 100, 500, 60
 _LONGEST_VALUE = 60
 
-# Not the digits of a name or an index, such as joint_1 and position[0].
+# Digits of names and indices, such as joint_1 and position[0], are not numbers.
 _NUMBER = re.compile(r"(?<![\w.\[])-?\d+(\.\d+)?(e[+-]?\d+)?(?!\w)")
 
 
@@ -20,7 +20,7 @@ def close_match(name: object, known: Iterable[str], cutoff: float = 0.75) -> str
     """Return the known name most similar to a name; None if none is similar.
 
     At most 500 known names are compared, and none of more than 100 characters. The cutoff is the least similarity, from
-    0 to 1, as in :func:`difflib.get_close_matches`; by default that of two letters swapped in a name of four.
+    0 to 1, as in :func:`difflib.get_close_matches`; the default accepts two swapped letters in a name of four.
     """
     from difflib import get_close_matches  # for messages only
 
@@ -32,16 +32,16 @@ def close_match(name: object, known: Iterable[str], cutoff: float = 0.75) -> str
 
 
 def hint(name: object, known: Iterable[str], candidates: Iterable[str] | None = None) -> str:
-    """Return the end of a message about an unknown name: a similar one of the candidates, by default all known ones.
+    """Return the end of a message about an unknown name: a similar candidate, by default of all known names.
 
-    Similar is also the only one with the same word before its underscore. Without a similar one, it lists at most 60 of
-    the known names.
+    The only name with the same word before its underscore is also similar. Without a similar name, the text lists at
+    most 60 known names.
     """
     names = list(dict.fromkeys(known))
     close = close_match(name, names if candidates is None else candidates)
     word, underscore, _ = str(name).partition("_")
-    if close is None and underscore and len(alike := [other for other in names if other.startswith(f"{word}_")]) == 1:
-        close = alike[0]
+    if close is None and underscore and len(similar := [other for other in names if other.startswith(f"{word}_")]) == 1:
+        close = similar[0]
     if close is not None:
         return f"did you mean {close}?"
     return f"known are {listed(names)}" if names else "none are defined"
@@ -54,12 +54,12 @@ def listed(names: Iterable[str]) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value as a message shows it: on one line, at most 60 characters."""
+    """Return a value as text for a message: on one line, at most 60 characters."""
     return " ".join(repr(value).split())[:_LONGEST_VALUE]
 
 
 def without_numbers(text: str) -> str:
-    """Return a text with # in place of numbers: texts of one kind that differ in their values are the same."""
+    """Return a text with # for numbers: texts of one kind that differ in their values become equal."""
     return _NUMBER.sub("#", text)
 
 
@@ -69,7 +69,7 @@ def duplicates(names: Iterable[str]) -> list[str]:
 
 
 def unused_name(name: str, taken: Container[str]) -> str:
-    """Return the name, with underscores added until it is not taken."""
+    """Return the name, with underscores added until it is unused."""
     while name in taken:
         name += "_"
     return name

@@ -16,7 +16,7 @@ def printable(text: str) -> str:
 def prepare_streams() -> None:
     """Replace closed standard streams by the null device, and escape characters that they cannot encode.
 
-    If one stayed closed, the next file that is opened would get its descriptor, and with it the printed text.
+    Otherwise the next opened file would get the descriptor of a closed stream, and with it the printed text.
     """
     for number in range(3):
         try:

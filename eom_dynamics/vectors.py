@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The list of vectors of programs, of the control loop and of messages, with their units. Without NumPy."""
+"""List of vectors of programs, control loop and messages, with units. Without NumPy."""
 
 from __future__ import annotations
 
 JOINTS, MOTORS, TOOLS, PAYLOADS, AXES = "JointVector", "MotorVector", "WrenchVector", "PayloadVector", "AxisVector"
-"""Whose vectors are, by their types in C++."""
+"""Owners of vectors, by C++ type."""
 
 SHAFT_UNITS = {"speed": "rad/s", "torque": "N m", "current": "A", "voltage": "V"}
-"""Of motor shafts, before the gear."""
+"""Units of motor shafts, before the gear."""
 
 
 class Family:
-    """A vector and its time derivatives, or vectors of one kind.
+    """Family of vectors: a vector and its time derivatives, or vectors of one kind.
 
     Attributes:
-        names: in programs, of their arguments in C, and in eom_loop_vector().
-        about: what the first one is, with its unit if that is not of joints; or each one, where no order is known.
-        unit: of joints whose rate the first one is.
-        order: of that rate; -1: they are not derivatives.
-        fields: of messages.
-        of: whose they are.
-        part: of the loop that has them: setpoint, payload, base, command or sent.
+        names: names in programs, of their arguments in C, and in eom_loop_vector().
+        about: meaning of the first vector, with its unit unless it is a joint unit; or of each vector without an order.
+        unit: joint unit; the first vector is a rate of this quantity.
+        order: order of this rate; -1 if the vectors are not derivatives.
+        fields: fields of messages.
+        of: owner of the vectors.
+        part: part of the loop: setpoint, payload, base, command or sent.
     """
 
     def __init__(
@@ -91,12 +91,12 @@ FAMILIES = {
         Family("tool_jacobians", _JACOBIANS),
     )
 }
-"""By the name of the first vector."""
+"""Families by the name of the first vector."""
 
 VECTORS = {name: (family, k) for family in FAMILIES.values() for k, name in enumerate(family.names)}
-"""Family of each vector by name, and its place there."""
+"""Family of each vector by name, and its index in the family."""
 
 
 def of_part(part: str) -> dict[str, str]:
-    """Vectors of a part of the loop by name, and whose they are."""
+    """Vectors of a part of the loop by name, and their owners."""
     return {name: x.of for x in FAMILIES.values() if x.part == part for name in x.names}
