@@ -11,7 +11,6 @@ from std_msgs.msg import String
 
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
-from ...control.settings import LONGEST_START_DELAY
 from ...control.trajectories import RequestNames, duration, limits_digest, read_spline
 from ...elastic import ElasticArm
 from ...exceptions import TrajectoryError
@@ -73,6 +72,8 @@ class SplineTopic:
         self._validating |= dict.fromkeys((x for x in self._validating if request in ("", x)), True)
 
     def _renew(self, message: String) -> None:
+        if message.data not in self._leases:  # meanwhile a motion is planned
+            self._stream.measured.catch_up()
         self._leases[message.data] = 0
 
     def _count_leases(self) -> None:
@@ -121,33 +122,20 @@ class SplineTopic:
         self._play(arm, status, found)
 
     def _play(self, arm: ElasticArm, status: TrajectoryStatus, found: Spline | Exception) -> None:
-        stamp = nanoseconds(status.header.stamp)
         try:
             if isinstance(found, Exception):
                 raise found
             if self._loop().arm is not arm:
                 raise TrajectoryError("the robot has been replaced")
-            self._require_start(found, stamp)
             self._stream.require_radians(found.states[0, 0])
             self._stream.start_measured()
             self._stream.player.play(found, status)
         except Exception as error:
             self._refuse(error, status)
             return
-        self._node.get_logger().info(
-            f"trajectory accepted: {duration(found):.4g} s, knots: {len(found.t)}, "
-            + (f"time 0 at {stamp * 1e-9:.3f} s" if stamp else "from now on")
-        )
-
-    def _require_start(self, motion: Spline, stamp: int) -> None:
-        """Refuse a motion that would be under way for a long time before it starts; its time 0 is at ``stamp``, ns."""
-        now = self._node.get_clock().now().nanoseconds
-        delay = motion.start + ((stamp - now) / 10**9 if stamp and now else 0.0)
-        if delay > LONGEST_START_DELAY:
-            raise TrajectoryError(
-                f"it starts {delay:.3g} s from now, must be at most {LONGEST_START_DELAY:g}: check its time stamp and "
-                "first time, and the clock"
-            )
+        stamp = nanoseconds(status.header.stamp)
+        begin = f"time 0 at {stamp * 1e-9:.3f} s" if stamp else "from now on"
+        self._node.get_logger().info(f"trajectory accepted: {duration(found):.4g} s, knots: {len(found.t)}, {begin}")
 
     def _refuse(self, error: Exception, status: TrajectoryStatus) -> None:
         reason = printable(refusal_reason(error))

@@ -128,6 +128,7 @@ class TrajectoryPlayer:
         self.reports.tell(identity, TrajectoryStatus.ACCEPTED, self.pace.standstill)
         self._timer.reset()
         self._watch_timer.reset()
+        self._tick()  # at once, where it begins now
 
     def stop(self, reason: str) -> None:
         """End what is played and what waits, with the last command."""

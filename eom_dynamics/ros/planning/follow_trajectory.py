@@ -188,6 +188,7 @@ class FollowTrajectory:
         before = next((x for x in reversed(self._executions.values()) if x.is_playing), None)
         arguments = self._node, goal, name, self.kind, self._measured, self._players, self._stop, self._unheard
         execution = self._executions[name] = _Execution(*arguments, before)
+        self._lease.publish(String(data=name))  # so that the dynamics node reads where the arm is meanwhile
         goal.execute(partial(self._execute, execution))
 
     def _cancel(self, goal: ServerGoalHandle) -> CancelResponse:

@@ -63,6 +63,7 @@ def test_limits_are_checked_unless_the_digest_is_its_own(
     topic._receive(message)
     if whose == ("with a payload" if carried else "its own"):
         assert not checks and node._stream.player.playing
+        assert loop.record.valid, "its first command is sent at once"
         return
     assert not node._stream.player.playing
     topic._worker._finish(5.0)
