@@ -10,7 +10,7 @@ from eom_dynamics.srv import ProposePayload, SetPayload
 from paths import CONFIG
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
-from setpoint_engines import unspun_node
+from setpoint_engines import identity, unspun_node
 from tool_messages import payload_message, spline_message
 
 import eom_dynamics as eom
@@ -248,8 +248,14 @@ def test_a_node_that_starts_later_gets_payloads_that_are_kept_for_it_while_the_c
 
 
 @pytest.mark.usefixtures("ros")
-@pytest.mark.parametrize(("mass", "T", "reason"), [(0.1, 0.3, "velocity 4.1"), (5.0, 1.0, "limits with the payload")])
-def test_a_trajectory_that_is_too_fast_without_the_payload_is_not_refused_for_it(mass, T, reason):
+@pytest.mark.parametrize(
+    ("mass", "T", "reason"),
+    [
+        (0.1, 0.3, "on the way from the commanded state: fer_joint6: acceleration 52"),
+        (5.0, 1.0, "limits with the payload"),
+    ],
+)
+def test_a_transition_that_is_too_fast_or_too_heavy_is_refused_by_its_limits(mass, T, reason):
     q = np.array([0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5])
     with unspun_node("/loaded", robot_file="panda", safety="strict") as node:
         loop = node._stream.loop
@@ -258,5 +264,5 @@ def test_a_trajectory_that_is_too_fast_without_the_payload_is_not_refused_for_it
         states = np.zeros((5, 1, 7))
         states[0, 0] = q + 0.5 * np.eye(7)[5]
         with pytest.raises(eom.TrajectoryError, match=reason):
-            node._stream.player.play(Spline([T], states), 0, "")
+            node._stream.player.play(Spline([T], states), identity())
         assert loop.loop.number("refused") == 1

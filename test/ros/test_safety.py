@@ -111,24 +111,6 @@ def test_a_clean_stream_is_answered_in_full(client: Any) -> None:
         assert after[count] == before[count], after["last refusal"]
 
 
-def test_a_stream_that_runs_into_a_limit_of_position_stops_before_it(client: Any) -> None:
-    """At up to 1.5 rad/s."""
-    limit = PANDA.joints[0].limits.upper
-    time, phase, w = client.node.get_clock().now().nanoseconds, 0.0, 3.0
-    while phase < 0.52:  # soon after the first that is refused
-        before, time = time, client.node.get_clock().now().nanoseconds
-        phase = min(phase + min((time - before) * 1e-9, 0.01), 0.52)
-        rows = [0.5 * w**k * np.sin(w * phase + (k - 1) * np.pi / 2) for k in range(5)]
-        send(client, np.outer(rows, np.eye(7)[0]) + np.outer(np.eye(5)[0], [limit, *HOME[1:]]), time)
-        client.spin(0.002)
-    client.wait(lambda: client.feedforward[-1].status == 1 and not any(client.motor_setpoint[-1].velocity), "the stop")
-    client.spin(0.3)
-    positions = [message.position[0] for message in client.motor_setpoint]
-    assert max(positions) < limit and limit - positions[-1] < 0.09
-    last = client.next_diagnostics()[2]["last refusal"]
-    assert "fer_joint1: stopping position 2.9" in last and "slow down before the limit" in last
-
-
 def test_a_first_setpoint_in_degrees_of_a_joint_without_limits_is_asked_for_its_unit(start: Any) -> None:
     client = start("-p", "robot_file:=planar_2r", "-p", "safety:=strict")
     assert not np.isfinite(eom.load_robot("planar_2r").joints[0].limits.upper)

@@ -7,20 +7,21 @@ from array import array
 
 import numpy as np
 import pytest
-from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
+from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint, SplineTrajectory, TrajectoryStatus
 from node_client import FEW_WARNINGS, stamp_of
 from paths import CONFIG
 from played import Play
 from rclpy.serialization import serialize_message
+from rclpy.time import Time
 from sensor_msgs.msg import TimeReference
-from setpoint_engines import Publisher, identity, unspun_node
+from setpoint_engines import Publisher, identity, kept_commands, unspun_node
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 import eom_dynamics as eom
 from eom_dynamics.arrays import STATE_NAMES
 from eom_dynamics.control.fields import COMMAND_FIELDS, STATE_FIELDS
-from eom_dynamics.ros.interfaces import nanoseconds, status_qos
+from eom_dynamics.ros.interfaces import nanoseconds, set_stamp, status_qos
 from eom_dynamics.trajectory import Spline
 
 ROBOT = eom.load_robot(CONFIG / "planar_2r.yaml")
@@ -330,6 +331,32 @@ def test_a_single_waypoint_requires_the_position_of_the_arm():
         player._tick()
     assert [status.status for status in sent] == [TrajectoryStatus.ACCEPTED, TrajectoryStatus.STOPPED]
     assert "the position of the arm is unknown: publish joint_states" in sent[-1].message
+
+
+@pytest.mark.usefixtures("ros")
+def test_stamps_do_not_go_back_where_a_trajectory_begins_amid_a_stream():
+    """Its commands are whole periods after its stamp, of which the last may be before that of the stream."""
+    begin = 10**9
+    with unspun_node("/stamps", robot_file="planar_2r", use_sim_time="true") as node:
+        sent, stream, rest = kept_commands(node), node._stream, dict.fromkeys(STATE_FIELDS, np.zeros(2))
+
+        def at(offset):
+            node.get_clock().set_ros_time_override(Time(nanoseconds=begin + offset))
+
+        def answer(offset):
+            at(offset)
+            setpoint = JointTrajectorySetpoint(**{name: array("d", row) for name, row in rest.items()})
+            set_stamp(setpoint.header.stamp, begin + offset)
+            assert stream.answer(setpoint)
+
+        answer(-5_000_000)
+        stream.player.play(Spline([0.0, 1.0], np.zeros((5, 2, 2))), identity(begin))
+        answer(700_000)
+        for offset in (900_000, 2_000_000, 3_000_000):
+            at(offset)
+            stream.player._tick()
+        stamps = [stamp_of(message) - begin for message in sent if isinstance(message, FeedforwardCommand)]
+    assert stamps == [-5_000_000, 700_000, 900_000, 1_900_000, 2_900_000]
 
 
 def test_a_process_that_was_held_up_continues_later_and_says_so(node, publisher, statuses):
