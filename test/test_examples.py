@@ -82,6 +82,7 @@ time.monotonic = lambda: 5.0 * monotonic()
     [
         ("stream_setpoints", "iiwa", "dynamics_node", r"200 setpoints sent, \d+ commands received; .*iiwa_joint_7"),
         ("stream_setpoints", "planar_2r", "dynamics_node", "sent, 0 commands received:"),
+        ("type_setpoint", "pendulum", "dynamics_node", r": link at 0\.2, motor at 0\.\d+, motor effort -?\d+\.\d{3}"),
         ("retime_planned", "panda", "planning_node", r"retimed: 0\.\d+ s, \d+ points within all limits"),
     ],
 )
@@ -152,6 +153,7 @@ def test_every_example_is_tested() -> None:
         "paper",  # test/examples/test_paper.py
         "retime_planned",
         "stream_setpoints",
+        "type_setpoint",
     }
 
 

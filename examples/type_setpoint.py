@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Send one setpoint at rest that you type, and show the command that the node answers.
+
+Usage: python examples/type_setpoint.py POSITION…, one for each joint, in rad or m, with the node running. Start it by
+``.venv/bin/python -m eom_dynamics.ros.dynamics_node --ros-args -p robot_file:=sea_planar_2r``.
+"""
+
+import sys
+import time
+
+import rclpy
+from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint
+from rclpy.utilities import remove_ros_args
+
+PATIENCE = 20.0  # s, for the node and for its answer
+
+
+def main(position: list[float]) -> None:
+    """Send the setpoint once a node is there, and print what the motors must do."""
+    rclpy.init()
+    node = rclpy.create_node("type_setpoint")
+    answers: list[FeedforwardCommand] = []
+    node.create_subscription(FeedforwardCommand, "feedforward", answers.append, 10)
+    publisher = node.create_publisher(JointTrajectorySetpoint, "setpoint", 10)
+    end = time.monotonic() + PATIENCE
+    while not (publisher.get_subscription_count() and node.count_publishers("feedforward")):
+        if time.monotonic() > end:
+            sys.exit("no node takes setpoints: start one, in the same ROS_DOMAIN_ID and namespace")
+        rclpy.spin_once(node, timeout_sec=0.1)
+    still = [0.0] * len(position)
+    rest = dict.fromkeys(("velocity", "acceleration", "jerk", "snap"), still)
+    publisher.publish(JointTrajectorySetpoint(position=position, **rest))
+    end = time.monotonic() + PATIENCE
+    while not answers:
+        if time.monotonic() > end:
+            sys.exit("no answer: the log of the node says why")
+        rclpy.spin_once(node, timeout_sec=0.1)
+    answer = answers[0]
+    rclpy.shutdown()
+    if answer.held:
+        sys.exit("the arm is held where it is: the log of the node says why")
+    for name, q, theta, effort in zip(
+        answer.joint_names, position, answer.motor_position, answer.motor_effort, strict=True
+    ):
+        print(f"{name}: link at {q:g}, motor at {theta:.4f}, motor effort {effort:.3f}")
+
+
+if __name__ == "__main__":
+    words = remove_ros_args(sys.argv)[1:]
+    if not words:
+        sys.exit(__doc__)
+    main([float(word) for word in words])
