@@ -21,6 +21,7 @@ from harness import (
     DOCS,
     FULL,
     QUICK,
+    RESULTS,
     Section,
     bars_markdown,
     facts_markdown,
@@ -177,7 +178,8 @@ def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
     shared = [section for section in sections if DOCUMENTS[section.name] == PERFORMANCE]
     if len(shared) == list(DOCUMENTS.values()).count(PERFORMANCE):
         write_between_marks(PERFORMANCE, "machine", facts_markdown(facts))
-        write_between_marks(PERFORMANCE, "promises", bars_markdown([bar for each in shared for bar in each.bars]))
+        goals = bars_markdown([bar for each in shared for bar in each.bars])
+        (RESULTS / "promises.md").write_text(f"# Performance goals\n\n{goals}\n", encoding="utf-8")
         for section in shared:
             write_section(PERFORMANCE, section)
         written.add(PERFORMANCE)

@@ -97,6 +97,7 @@ rosdoc2_settings = {"override_theme": False, "enable_breathe": False, "enable_ex
 _LINK = re.compile(r"\[([^]]*)\]\((\.\./[^)#\s]+)\)")
 _INTERFACE = re.compile(r"(msg|srv|action)/(\w+)\.\1")
 _EXAMPLE = re.compile(r"examples/(\w+)\.py")
+_FIGURES = re.compile(r"bench/results/(\w+)\.md")
 
 
 def _link_to_sources(app, name, source):
@@ -113,6 +114,8 @@ def _link_to_sources(app, name, source):
             return f"[{found[1]}]({up}reference/{interface[1]}.md#{interface[2].lower()})"
         if example := _EXAMPLE.fullmatch(path):
             return f"[{found[1]}]({up}reference/examples.md#{example[1]}py)"
+        if figures := _FIGURES.fullmatch(path):
+            return f"[{found[1]}]({up}reference/figures/{figures[1]}.md)"
         return f"[{found[1]}]({_sources}/blob/main/{path})" if _sources else found[1]
 
     if app.env.doc2path(name).suffix == ".md" and not name.startswith("reference/"):
@@ -174,6 +177,11 @@ def _link_names(app, doctree, page):
 def _write_pages(app):
     with mock(app.config.autodoc_mock_imports):
         reference_pages.write(Path(app.srcdir) / "reference")
+    figures = Path(app.srcdir) / "reference" / "figures"
+    figures.mkdir(exist_ok=True)
+    for page in (_ROOT / "bench" / "results").glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        (figures / page.name).write_text(f"---\norphan: true\n---\n\n{text}", encoding="utf-8")
 
 
 def _inline_mathematics(translator, node):

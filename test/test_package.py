@@ -17,7 +17,7 @@ from graphlib import TopologicalSorter
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -181,6 +181,14 @@ def test_documented_names_are_public(module: str) -> None:
     # lagrange needs SymPy, without which a star import works.
     public = {*getattr(found, "__all__", vars(found)), *(("lagrange", "__version__") if found is eom else ())}
     assert {name for other, name in DOCUMENTED if other == module} <= public
+
+
+def test_all_figures_of_a_page_are_on_the_site() -> None:
+    pytest.importorskip("myst_parser", reason="the site needs the extra docs")
+    site, text = runpy.run_path(str(ROOT / "docs" / "conf.py")), ["See [All figures](../bench/results/drives.md)."]
+    app = SimpleNamespace(env=SimpleNamespace(doc2path=lambda name: Path(f"{name}.md")))
+    site["_link_to_sources"](app, "drives", text)
+    assert text == ["See [All figures](reference/figures/drives.md)."]
 
 
 DISTRIBUTIONS = {"distributed": "dask[distributed]"}

@@ -17,6 +17,7 @@ from paths import DOCS, ROOT
 import eom_dynamics
 from eom_dynamics.exceptions import EXTRAS
 from eom_dynamics.spelling import duplicates
+from eom_dynamics.tools.cli.main import _parser
 
 ELSEWHERE = {"new_spring", "notation"}  # pages that test_new_kind.py and test_notation.py run, for their variables
 
@@ -114,6 +115,42 @@ def test_a_wrong_command_is_found(command: str) -> None:
         check(command)
 
 
+# A program with options, or a command of eom_dynamics without its name.
+INLINE = re.compile(r"`((?:eom_dynamics )?[a-z]\w*(?: [^`]*)? --?\w[^`]*|(?:eom_dynamics|make|ros2 launch) [^`]+)`")
+FOREIGN = {"chrt", "docker", "fastdds", "kill", "mcap", "pip", "python", "rerun", "rosdep", "spawner", "taskset"}
+"""Programs of others that pages name within a line."""
+
+
+def inline_mistakes(text: str) -> list[str]:
+    """Commands within lines of a page that cannot work; arguments that they need may be missing."""
+    commands = next(iter(_parser(None)._subparsers._group_actions)).choices
+    found = []
+    for given in INLINE.findall(re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)):
+        line = re.split(r" ?…| >", " ".join(given.split()))[0]
+        words = line.removeprefix("eom_dynamics ").split()
+        if command := commands.get(words[0]):
+            flags = {word.partition("=")[0] for word in words if word.startswith("--")}
+            found += [f"{given}: {flag}" for flag in flags - {*command._option_string_actions}]
+        elif words[0] in ("make", "ros2"):
+            try:
+                check(line)
+            except CommandError as error:
+                found.append(f"{given}: {error}")
+        elif words[0] not in FOREIGN and not words[0].isupper():
+            found.append(f"{given}: no such command")
+    return found
+
+
+@pytest.mark.parametrize("page", sorted(page for page in PAGES if "reference/" not in page))
+def test_inline_commands_have_their_options(page: str) -> None:
+    assert inline_mistakes(text_of(page)) == []
+
+
+@pytest.mark.parametrize("text", ["`view --motion`", "`inspect --motion`", "`eom_dynamics show`", "`make tests`"])
+def test_a_wrong_inline_command_is_found(text: str) -> None:
+    assert len(inline_mistakes(f"Type {text}.")) == 1
+
+
 def test_blocks_can_be_pasted_into_python() -> None:
     """At a prompt, an empty line ends a statement of several lines, and only an empty line does."""
     for page in (page for page in PAGES if "reference/" not in page):  # those are generated, of parts of files
@@ -136,6 +173,11 @@ def test_pages_that_identify_follow_one_another_in_one_folder() -> None:
         for file in re.findall(r"(?:-o|--page) (\S+)", command)
     ]
     assert len(written) >= 8 and not duplicates(written)
+
+
+@pytest.mark.parametrize("page", sorted(page for page in PAGES if "reference/" not in page))
+def test_pages_for_users_have_no_tables_of_promises(page: str) -> None:
+    assert not re.search(r"^\|.*\b(promised|missed)\b", text_of(page), re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", sorted(page for page in PAGES if "reference/" not in page))
