@@ -61,7 +61,7 @@ REALS = {
     "lanes": Real("lanes", _syntax("lanes", "lanes", "(lanes){{0}} + {value}"), "lane_words"),
     "device": Real("double", _syntax("device", "double"), static="static __device__", apart="static __device__"),
 }
-"""Types of numbers by the ending of the names of functions over them."""
+"""Number types, by the suffix of function names."""
 
 
 def sincos_source(suffix: str, real: str, bits: str, kind: str = "static inline") -> str:

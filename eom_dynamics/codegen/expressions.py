@@ -41,10 +41,10 @@ class Op(Enum):
 
 
 ARITHMETIC = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.SCALE, Op.SHIFT, Op.RECIPROCAL})
-"""Operations that take one floating-point instruction."""
+"""Operations of one floating-point instruction."""
 
 ELEMENTARY = frozenset({Op.EXP, Op.EXPM1, Op.LOG, Op.LOG1P, Op.TANH})
-"""Functions of one number that are computed by some twenty instructions."""
+"""Functions of one number, each some twenty instructions."""
 
 
 class Node(NamedTuple):

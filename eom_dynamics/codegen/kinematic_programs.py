@@ -125,7 +125,7 @@ def _tool_kinematics(robot: Robot, x: Inputs) -> Outputs:
 
 
 TOOL_KINEMATICS = declared("tool_kinematics", "q", ("tool_poses", "tool_jacobians"), _tool_kinematics)
-"""Poses and body Jacobians of all tools, in row-major order, one after the other."""
+"""Poses and body Jacobians of all tools in sequence, in row-major order."""
 
 
 def frame_details(frame: Frame) -> tuple[str, ...]:

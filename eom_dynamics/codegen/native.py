@@ -32,7 +32,7 @@ from .recipe import Recipe, kernel_fingerprint
 T = TypeVar("T")
 
 STATES_PER_THREAD = 4096
-"""Smallest number of states for which another thread saves time."""
+"""Smallest number of states for which a further thread saves time."""
 
 
 class NativeKernel:

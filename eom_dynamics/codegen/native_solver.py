@@ -29,7 +29,7 @@ ANY, PREFERRED, MANIPULABLE = range(3)
 """Objectives among the solutions."""
 
 REASONS = ("solved", "stuck", "iterations", "no pose")
-"""Why the last attempt ended: solved, at a minimum of the error, after the most iterations, or before it began."""
+"""Reasons for the end of the last attempt: solved, minimum of the error, maximum iterations, or not started."""
 
 NO_POSE = REASONS.index("no pose")
 

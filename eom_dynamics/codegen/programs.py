@@ -24,7 +24,7 @@ from .expressions import Expression, Partials, Scalar
 from .recipe import Inputs, Outputs, Recipe, declared, levels
 
 WITH_PAYLOAD = "_with_payload"
-"""Ending of the names of programs that read the parameters of payloads."""
+"""Suffix of the names of programs that read payload parameters."""
 
 
 def inverse_dynamics_of_order(order: int, *, payload: bool = False) -> Recipe:
@@ -168,4 +168,4 @@ PROGRAMS: Mapping[str, Recipe] = MappingProxyType(
         )
     }
 )
-"""Recipes by the name of their program."""
+"""Recipes by program name."""

@@ -19,7 +19,7 @@ from .programs import WITH_PAYLOAD
 from .recipe import Recipe
 
 Key: TypeAlias = tuple[object, ...]
-"""Quantity, and what else its program depends on, such as the frame."""
+"""Quantity and further dependencies of its program, such as the frame."""
 
 # Largest ratio of an entry of M between configurations of an arm.
 _FOLDED = 1e4

@@ -15,7 +15,7 @@ from .expressions import ELEMENTARY, Node, Op
 from .program import Program, SinCosArgument
 
 FUNCTIONS = ELEMENTARY | {Op.SQRT, Op.SELECT}
-"""Operations that are calls of a function of their name."""
+"""Operations written as calls of a function of the same name."""
 
 
 @dataclass(frozen=True)

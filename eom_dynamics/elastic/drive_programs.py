@@ -53,11 +53,10 @@ class Drive(NamedTuple):
 
 
 DRIVE_NAMES, SENT_NAMES = (FAMILIES[name].names for name in ("drive_position", "sent_effort"))
-"""Names of the numbers of the drives; of joint efforts that are sent, and of their time derivative."""
+"""Names of drive numbers, and of sent joint efforts with their time derivative."""
 
 SHARE = "share"
-"""Name of the share of the robot's own efforts that is taken out, or added, and its time derivative: (1, 0) but while
-efforts fade."""
+"""Name of the subtracted or added share of the robot's own efforts and its rate: (1, 0) except while efforts fade."""
 
 OWN_MOTORS = (*MOTOR_NAMES[:2], MOTOR_NAMES[3])
 """Motor position, velocity and effort, in SI units."""
@@ -164,8 +163,8 @@ def _own_efforts(robot: Robot, side: MotorSide, x: Mapping[str, Sequence[Any]]) 
         rates = x[STATE_NAMES[1]] if "coriolis" in compensated else rest
         (at_joints,) = recursion.inverse_dynamics(moved, [x[STATE_NAMES[0]], rates, rest])
     if "friction" in compensated:
-        rubbing = tree.joint_friction([x[STATE_NAMES[1]]])
-        at_joints = [effort + jet[0] for effort, jet in zip(at_joints, rubbing, strict=True)]
+        friction_efforts = tree.joint_friction([x[STATE_NAMES[1]]])
+        at_joints = [effort + jet[0] for effort, jet in zip(at_joints, friction_efforts, strict=True)]
     at_motors = side.motor_shares(at_joints)
     if "friction" in compensated:
         laws = [side.actuators[joint].friction for joint in side.motor_joint]

@@ -247,7 +247,7 @@ class ElasticArm(FeedforwardMethods):
         efforts = joint_states(self.robot.n, tau, taud, taudd)
         samples = efforts[0].shape[:-1]
         stiffness = self._commanded(commanded_stiffness, samples)
-        commands = self.functions.commands(stiffness, self._given_deflection(deflection, samples), samples)
+        commands = self.functions.commands(stiffness, self._checked_deflection(deflection, samples), samples)
         result = Deflections(*self.functions("deflections", *efforts, *commands))
         self.functions.refuse(efforts[0], stiffness, result.delta)
         return result

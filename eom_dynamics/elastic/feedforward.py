@@ -258,7 +258,7 @@ class FeedforwardMethods(CompiledMethods):
                 (deflection,),
                 defaults=(np.full(n, SETTLED),),
                 alone=True,
-                check=lambda value, samples: [x for x in [self._given_deflection(value, samples)] if x is not None],
+                check=lambda value, samples: [x for x in [self._checked_deflection(value, samples)] if x is not None],
             ),
             self.friction_keyword,
         )
@@ -286,7 +286,7 @@ class FeedforwardMethods(CompiledMethods):
         """Keyword argument for the states of presliding friction."""
         state = Vector(FRICTION_STATE, self.motor_joint.shape, "states of presliding friction")
         settled = np.full(state.shape, SETTLED)
-        return Keyword(state.name, (state,), defaults=(settled,), alone=True, check=self._given_friction_state)
+        return Keyword(state.name, (state,), defaults=(settled,), alone=True, check=self._checked_friction_state)
 
     def stages(self, *, on_base: bool = False, payload: bool = False) -> Sequence[Stage]:
         """Kernels of the feedforward: link program, which may read payloads, then motor program."""
@@ -354,11 +354,11 @@ class FeedforwardMethods(CompiledMethods):
             rows.append(selected_array(x, name, self.variable, samples, "joints where it is commanded"))
         return rows
 
-    def _given_deflection(self, deflection: ArrayLike | None, samples: tuple[int, ...]) -> Array | None:
+    def _checked_deflection(self, deflection: ArrayLike | None, samples: tuple[int, ...]) -> Array | None:
         """:meth:`deflection_state`; None for None."""
         return None if deflection is None else self.deflection_state(deflection, samples)
 
-    def _given_friction_state(self, state: ArrayLike | None, samples: tuple[int, ...]) -> list[Array]:
+    def _checked_friction_state(self, state: ArrayLike | None, samples: tuple[int, ...]) -> list[Array]:
         """State of presliding friction, SETTLED at other motors; empty for None."""
         if state is None:
             return []

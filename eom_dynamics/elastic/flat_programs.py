@@ -31,10 +31,10 @@ FLAT_STATE = ("q_now", "qd_now", "qdd", "qddd")
 """Results of :func:`flat_state_program`."""
 
 REFERENCE = tuple(f"{name}_reference" for name in STATE_NAMES)
-"""Names of the motion that :func:`linearizing_snap_program` follows."""
+"""Names of the reference motion of :func:`linearizing_snap_program`."""
 
 COMMANDED = tuple(f"{name}_commanded" for name in STIFFNESS_NAMES)
-"""Stiffness that :func:`linearizing_snap_program` returns."""
+"""Name of the stiffness returned by :func:`linearizing_snap_program`."""
 
 
 def given_efforts(n: int) -> Program:

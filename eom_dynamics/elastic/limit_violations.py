@@ -13,10 +13,10 @@ from ..exceptions import LimitError, StateError
 from ..robot import Robot
 
 TURN = 2 * np.pi
-"""Distance beyond its range up to which an angle may be a mistake of the motion; beyond, it is one of the unit, rad."""
+"""Largest distance of an angle beyond its range, rad, that indicates an error of the motion rather than of the unit."""
 
 MANY_TURNS = 8 * np.pi
-"""Motion of a joint without limits beyond which it is not in rad, most likely."""
+"""Largest plausible motion of a joint without limits, rad; larger numbers are most likely in degrees."""
 
 IN_DEGREES = "more than a turn beyond its limit: angles are in rad, not in degrees"
 """Reason to refuse a position."""

@@ -24,15 +24,15 @@ from .limit_violations import IN_DEGREES, TURN, LimitViolation, limit_violations
 from .motor_programs import MOTOR_NAMES
 
 RATES = MOTION[1:4]
-"""Rates of joints that have limits."""
+"""Joint rates with limits."""
 
 _OF_JOINTS = ("position", *RATES, "effort", "effort_rate", "motor_effort")
 
 UNITS = {name: unit(name) for name in _OF_JOINTS} | {f"motor_{name}": text for name, text in SHAFT_UNITS.items()}
-"""Units of the limited quantities; for prismatic joints, read m and N in place of rad and N m."""
+"""Units of the limited quantities; for prismatic joints, m and N replace rad and N m."""
 
 GivenLimits = Mapping[str, Limits | Mapping[str, float]]
-"""Limits by name of joint, in place of those in the robot's file: all of a joint's, or single ones by name."""
+"""Overrides of limits in the robot's file, by joint name: all limits of a joint, or single limits by name."""
 
 
 def joint_limits(robot: Robot, limits: GivenLimits | None) -> dict[str, Limits]:
@@ -293,4 +293,4 @@ def arm_limits(arm: ElasticArm, limits: GivenLimits | None = None) -> LimitCheck
 
 
 _own_limits = lru_cache(maxsize=8)(LimitCheck)
-"""Those of arms themselves: each check of a trajectory asks for them."""
+"""Cached limits of arms without overrides, since each trajectory check needs them."""

@@ -93,9 +93,9 @@ def motor_jet(
     position: list[Any] = [None] * len(arm.motor_joint)
     load: list[Any] = [None] * len(arm.motor_joint)
     for joints in groups:
-        felt = set() if rotors is None else set().union(*(_felt(arm, joint) for joint in joints))
-        if rotors is not None and felt:
-            known = [x if joint in felt else None for x, joint in zip(position, arm.motor_joint, strict=True)]
+        acting = set() if rotors is None else set().union(*(_acting_rotors(arm, joint) for joint in joints))
+        if rotors is not None and acting:
+            known = [x if joint in acting else None for x, joint in zip(position, arm.motor_joint, strict=True)]
             carried = _rotor_efforts(arm, rotors, states, known)
             for joint in joints:
                 tau[joint] = tau[joint] + carried[joint]
@@ -179,11 +179,11 @@ def _elimination(arm: ElasticArm) -> list[tuple[int, ...]]:
     waiting += [{joint} for joint in range(arm.robot.n) if not any(joint in group for group in waiting)]
     if arm.rotors is None:
         return [tuple(sorted(group)) for group in waiting]
-    felt = [_felt(arm, joint) for joint in range(arm.robot.n)]
+    acting = [_acting_rotors(arm, joint) for joint in range(arm.robot.n)]
     order: list[tuple[int, ...]] = []
     known: set[int] = set()
     while waiting:
-        ready = [group for group in waiting if set().union(*(felt[joint] for joint in group)) <= known]
+        ready = [group for group in waiting if set().union(*(acting[joint] for joint in group)) <= known]
         if not ready:
             names = ", ".join(arm.robot.joint_names[joint] for group in waiting for joint in sorted(group))
             raise RobotDescriptionError(
@@ -203,12 +203,12 @@ def _depth(arm: ElasticArm, groups: Sequence[tuple[int, ...]]) -> int:
         return 1
     steps = np.zeros(arm.robot.n, dtype=int)
     for joints in groups:
-        behind = [steps[other] for joint in joints for other in _felt(arm, joint)]
+        behind = [steps[other] for joint in joints for other in _acting_rotors(arm, joint)]
         steps[list(joints)] = max(behind, default=0) + 1
     return int(steps.max())
 
 
-def _felt(arm: ElasticArm, joint: int) -> set[int]:
+def _acting_rotors(arm: ElasticArm, joint: int) -> set[int]:
     """Joints with rotors that act on the links at a joint."""
     assert arm.rotors is not None
     E, _ = arm.robot.coupling

@@ -18,7 +18,7 @@ from . import motor_programs as programs
 from .motor_side import MotorSide
 
 _SELDOM = ("energies",)
-"""Programs that are called for whole motions, and not worth a compiler."""
+"""Programs called for whole motions only, not worth compilation."""
 
 
 class MotorFunctions:

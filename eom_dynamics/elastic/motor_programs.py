@@ -32,7 +32,7 @@ MOTOR_NAMES = (*FAMILIES["motor_position"].names, "motor_effort")
 """Names of motor motion and effort."""
 
 SHAFT = ("torque", "speed", "current", "voltage", "clipped_effort")
-"""Results of :func:`drive`: quantities of the motors before their gears; motor effort within limits, behind them."""
+"""Results of :func:`drive`: motor quantities before the gears, and motor effort within limits behind the gears."""
 
 Vectors = Mapping[str, Sequence[Expression]]
 

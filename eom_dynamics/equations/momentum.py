@@ -35,7 +35,7 @@ from .floating_base import floating_states, floating_system
 from .system import system_matrices
 
 ABOUT = ("origin", "center_of_mass")
-"""Points of reference of the angular momentum."""
+"""Reference points of the angular momentum."""
 
 
 def spatial_momentum(robot: Robot, q: ArrayLike, *rates: ArrayLike, about: str = "origin") -> tuple[AnyArray, ...]:

@@ -30,7 +30,7 @@ from ..robot.mass_matrix import admits_articulated_bodies, joints_without_inerti
 from ..vectors import FAMILIES
 
 ACCELERATIONS, MOTOR_STATE = ("link_acceleration", "rotor_acceleration"), FAMILIES["theta"].names
-"""Outputs of the plant; and of its inputs, motor positions and velocities."""
+"""Names of the plant's outputs, and of its inputs motor position and velocity."""
 
 
 def plant(robot: Robot, side: MotorSide) -> Program:
@@ -104,19 +104,18 @@ def plant_unavailable(robot: Robot, side: MotorSide, function: str = "plant") ->
 
 
 FEEDFORWARD, ON_BASE, PLANT = "feedforward", "feedforward_on_base", "plant"
-"""Names of the functions from the motion of the links to motor motion and efforts, the same on a moving base, and from
-motor efforts to accelerations."""
+"""Names of the functions: feedforward on a fixed and on a moving base, and plant (motor efforts to accelerations)."""
 
 FRICTION = "friction"
-"""Name of the function from the velocities of the links to the friction of joints and motors."""
+"""Name of the function from link velocities to friction of joints and motors."""
 
 DRIVE_COMMAND, DRIVE_STATE = "drive_command", "drive_state"
-"""Names of the functions between commands and what drives are sent, and between what they report and SI units."""
+"""Names of the functions from commands to drive commands, and from drive reports to SI units."""
 
 FEEDFORWARD_WITH_PAYLOAD, ON_BASE_WITH_PAYLOAD, DRIVE_COMMAND_WITH_PAYLOAD = (
     name + WITH_PAYLOAD for name in (FEEDFORWARD, ON_BASE, DRIVE_COMMAND)
 )
-"""Names of those that take the parameters of payloads."""
+"""Names of the functions with payload parameters."""
 
 OBSERVER = ("momentum_balance", "momentum_balance" + WITH_PAYLOAD, "spring_loads", "motor_loads", "deflections")
 """Names of the functions of the observer of external efforts."""
@@ -128,7 +127,7 @@ STRAIGHT_LINE: Mapping[str, Callable[[Robot], Program]] = MappingProxyType(
     }
     | {"forward_kinematics": forward_kinematics, "tool_kinematics": TOOL_KINEMATICS}
 )
-"""Functions of the links alone."""
+"""Functions of the links only."""
 
 _WITH_ROTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = {
     "links_with_rotors": links_with_rotors,
@@ -172,13 +171,13 @@ OF_DRIVES: Mapping[str, Callable[[Robot, MotorSide], Program]] = MappingProxyTyp
         DRIVE_STATE: drive_state,
     }
 )
-"""Programs of drives with units of their own, or of robots that add efforts themselves."""
+"""Programs of drives with other units than SI, or of robots that add efforts themselves."""
 
 FUNCTIONS = (
     *(*STRAIGHT_LINE, *_WITH_ROTORS, *OF_MOTORS, PLANT, *OF_DRIVES),
     *(FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, ON_BASE, ON_BASE_WITH_PAYLOAD),
 )
-"""Names of the functions that can be exported."""
+"""Names of the exportable functions."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +209,7 @@ class Steps:
 
 
 Function: TypeAlias = Program | Steps
-"""A function of a robot's states, with ``name``, ``inputs`` and ``outputs``."""
+"""Function of a robot's states, with ``name``, ``inputs`` and ``outputs``."""
 
 
 def links_of(robot: Robot) -> str:

@@ -248,8 +248,8 @@ def _least_inertia(project: Project) -> Array:
         q = np.random.default_rng(0).uniform(-np.pi, np.pi, (_SAMPLES, project.robot.n))
         M = project.arm.dynamics.mass_matrix(q)[:, rigid[:, np.newaxis], rigid] + np.diag(inertia[rigid])
         # Joints without moved mass have no inertia.
-        tiny = 1e-9 * np.trace(M, axis1=1, axis2=2)[:, np.newaxis, np.newaxis] * np.eye(len(rigid))
-        inertia[rigid] = np.min(1 / np.diagonal(np.linalg.inv(M + tiny), axis1=1, axis2=2), axis=0)
+        regularization = 1e-9 * np.trace(M, axis1=1, axis2=2)[:, np.newaxis, np.newaxis] * np.eye(len(rigid))
+        inertia[rigid] = np.min(1 / np.diagonal(np.linalg.inv(M + regularization), axis1=1, axis2=2), axis=0)
     return inertia[side.motor_joint]
 
 
@@ -300,8 +300,8 @@ def _attribute(name: str) -> str:
 
 def _quoted(name: str) -> str:
     """Quoted YAML scalar of a name, in ASCII. JSON strings have surrogate pairs, which YAML refuses."""
-    plain_ones = {*range(32, 127)} - {ord(x) for x in '"\\'}
-    return '"' + "".join(x if ord(x) in plain_ones else f"\\U{ord(x):08x}" for x in name) + '"'
+    printable = {*range(32, 127)} - {ord(x) for x in '"\\'}
+    return '"' + "".join(x if ord(x) in printable else f"\\U{ord(x):08x}" for x in name) + '"'
 
 
 def _numbers(values: Array) -> str:

@@ -184,8 +184,8 @@ def _motors_before(side: MotorSide, position: Array) -> dict[str, Array]:
     """Motor positions before a step: within the presliding distance, or far beyond."""
     random = np.random.default_rng(2026)
     distance = np.array([side.actuators[joint].friction.presliding_distance for joint in side.motor_joint])
-    ways = random.uniform(-2.0, 2.0, position.shape) * np.fmax(distance, 0.1)
-    return {f"{MOTOR_NAMES[0]}_before": np.round(position + ways, 6)}
+    displacements = random.uniform(-2.0, 2.0, position.shape) * np.fmax(distance, 0.1)
+    return {f"{MOTOR_NAMES[0]}_before": np.round(position + displacements, 6)}
 
 
 def _motor_states(side: MotorSide, inputs: Values) -> dict[str, Array]:

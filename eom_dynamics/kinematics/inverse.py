@@ -33,7 +33,7 @@ from ..spelling import shown
 from .compiled import Kinematics, kinematics_of
 
 ALL = (1.0,) * 6
-"""Weights of a task that asks for position and orientation."""
+"""Weights of a task with position and orientation."""
 
 POSITION = (0.0, 0.0, 0.0, 1.0, 1.0, 1.0)
 """Weights of a task that leaves the orientation of the tool free."""
@@ -206,12 +206,12 @@ def _why_stuck(kinematics: Kinematics, problem: _Problem, targets: Array, q: Arr
     unlimited = settings._replace(
         lower=-free, upper=free, starts=_more_starts(kinematics.robot, False, settings.attempts - 1)
     )
-    anyhow = problem.solver(targets, q, task_of(unlimited))
-    within = np.all((anyhow.q >= settings.lower) & (anyhow.q <= settings.upper), axis=1)
+    relaxed = problem.solver(targets, q, task_of(unlimited))
+    within = np.all((relaxed.q >= settings.lower) & (relaxed.q <= settings.upper), axis=1)
     weights = settings.weights.reshape(-1, 6).copy()
     weights[:, :3] = 0.0
     there = problem.solver(targets, q, task_of(unlimited._replace(weights=weights)))
-    chosen = [(anyhow.reasons == 0) & within, anyhow.reasons == 0, there.reasons == 0]
+    chosen = [(relaxed.reasons == 0) & within, relaxed.reasons == 0, there.reasons == 0]
     return np.select(chosen, ["stuck", "joint range", "orientation"], "out of reach")
 
 

@@ -187,7 +187,7 @@ _MISSED = 1e-6
 _TWISTS = ("twist", *(f"{name} derivative of the twist" for name in ("first", "second", "third")))
 
 LARGEST_JUMP = 0.1
-"""Largest difference of a solution from its prediction, rad or m: beyond, it is another branch."""
+"""Largest difference of a solution from its prediction, rad or m; a larger difference is another branch."""
 
 
 class Tracked(NamedTuple):

@@ -61,7 +61,7 @@ def planar_arm(n: int) -> Robot:
 
 
 MOST_JOINTS = 5
-"""The equations of robots with more joints fill pages, and take minutes or hours to simplify."""
+"""Default limit: equations of robots with more joints fill pages, and take minutes or hours to simplify."""
 
 # Decimal digits of a file's numbers; floating-point sums and shifts change only the last one or two digits.
 _DIGITS = 15

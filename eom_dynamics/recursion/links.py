@@ -240,10 +240,10 @@ def _link(robot: Robot, i: int, step: Array, frame: Array) -> Link:
         offset = float(rotation[:, 2] @ translation)
         translation = _snapped(translation - offset * rotation[:, 2])
     c = lie.inverse(frame) @ [*joint.center_of_mass, 1.0]
-    about_given = _second_moment(joint.inertia_about_origin)
+    about_frame = _second_moment(joint.inertia_about_origin)
     R = frame[:3, :3]
     # Steiner's theorem: second moment about the centre of mass, plus second moment of the mass at the centre.
-    about_center = about_given - joint.mass * np.outer(joint.center_of_mass, joint.center_of_mass)
+    about_center = about_frame - joint.mass * np.outer(joint.center_of_mass, joint.center_of_mass)
     second_moment = R.T @ about_center @ R + joint.mass * np.outer(c[:3], c[:3])
     pitch = float(joint.screw[:3] @ joint.screw[3:]) if turns else 1.0
     return Link(

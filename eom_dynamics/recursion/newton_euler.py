@@ -122,9 +122,9 @@ def outward_and_inward_pass(
         moment, force = _at_tool(pose, [row[6 * k : 6 * k + 6] for row in wrench], orders)
         moments[i], forces[i] = plus(moments[i], moment), plus(forces[i], force)
 
-    rubbing = tree.joint_friction(states[1 : orders + 1])
+    friction_efforts = tree.joint_friction(states[1 : orders + 1])
     passive = passive_efforts(tree.passive, tree.n, states[:orders])
-    efforts = [x + y for x, y in zip(rubbing, passive, strict=True)]
+    efforts = [x + y for x, y in zip(friction_efforts, passive, strict=True)]
     for i, inertia in enumerate(tree.rotors):
         efforts[i] = efforts[i] + inertia * Jet([state[i] for state in states[2:]])
     for i in reversed(range(len(tree.links))):

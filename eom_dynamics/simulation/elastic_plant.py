@@ -83,7 +83,7 @@ class CarriedInertia(PlantInertia):
         self._free = np.eye(n + m)
         self._free[n:, n:][rigid, rigid] = 0.0
         self._free[n:, :n][rigid] = np.eye(n)[arm.motor_joint[rigid]]
-        self._ones = np.diag(np.concatenate([np.zeros(n), rigid]))
+        self._rigid_diagonal = np.diag(np.concatenate([np.zeros(n), rigid]))
 
     def accelerations(self, q: Array, qd: Array, thetad: Array, on_links: Array, on_motors: Array) -> Array:
         """See :meth:`PlantInertia.accelerations`."""
@@ -91,7 +91,7 @@ class CarriedInertia(PlantInertia):
 
     def matrix(self, q: Array) -> Array:
         """See :meth:`PlantInertia.matrix`."""
-        return self._free.T @ self._carried.mass_matrix(q) @ self._free + self._ones
+        return self._free.T @ self._carried.mass_matrix(q) @ self._free + self._rigid_diagonal
 
     def free(self, q: Array, qd: Array, thetad: Array, on_links: Array, on_motors: Array) -> Array:
         """Efforts (…, n + m) minus the bias at zero acceleration."""
