@@ -238,7 +238,7 @@ def write_spline(message: Any, motion: Spline, joint_names: Sequence[str]) -> No
     check_waypoints(len(motion.t), motion.n)
     message.joint_names = list(joint_names)
     message.knots = doubles(motion.t)
-    write(message, STATE_FIELDS, motion.states)
+    write(message, STATE_FIELDS, [*motion.states])
 
 
 def limits_digest(motion: Spline, robot: Robot) -> str:
