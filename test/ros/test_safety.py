@@ -9,7 +9,6 @@ import pytest
 from hostile_streams import COUNT, HOME, PANDA, STREAMS, assert_harmless, wave
 from paths import CONFIG
 from sensor_msgs.msg import JointState
-from std_srvs.srv import Trigger
 
 import eom_dynamics as eom
 from eom_dynamics.control.settings import SAFETY
@@ -97,18 +96,6 @@ def test_a_hostile_stream_commands_nothing_beyond_a_limit_and_no_jump(client: An
     ]
     # A busy machine may hold up this process or the node for longer than messages are apart.
     assert_harmless(*map(np.array, fields), period=0.15)
-
-
-def test_a_clean_stream_is_answered_in_full(client: Any) -> None:
-    before = client.next_diagnostics()[2]
-    begin = client.node.get_clock().now().nanoseconds
-    for k in range(200):  # where this process stalls, stamps and motion go on where they were
-        send(client, wave(4.0 * k), begin + 4_000_000 * k)
-        client.spin(0.004)
-    client.wait(lambda: len(client.motor_setpoint) >= 200, "answers")
-    after = client.next_diagnostics()[2]
-    for count in ("refused", "dropped as too old"):
-        assert after[count] == before[count], after["last refusal"]
 
 
 def test_a_first_setpoint_in_degrees_of_a_joint_without_limits_is_asked_for_its_unit(start: Any) -> None:
@@ -219,23 +206,3 @@ def play(client: Any, positions: Any) -> Any:
         write_spline(message, through([0.0, 2.0], list(positions)), PANDA.joint_names)
     publisher.publish(message)
     return publisher
-
-
-def test_a_stop_that_was_asked_for_holds_beside_a_stream(client: Any) -> None:
-    """In a pause, too, where a stream that had been refused was followed from wherever it was."""
-    rest = wave(0)
-    rest[1:] = 0.0
-    client.repeat(lambda: send(client, rest, now_of(client)), lambda: client.motor_setpoint, "a command")
-    play(client, [HOME, HOME + 0.4])
-    client.wait(lambda: np.max(positions_of(client)[-1] - HOME) > 0.15, "the middle of the motion")
-    assert client.call(Trigger, "pause", Trigger.Request()).success
-    client.wait(lambda: np.allclose(client.motor_setpoint[-1].velocity, 0.0, atol=1e-9), "the pause")
-    client.spin(0.2)
-    play(client, [])
-    for _ in range(100):
-        send(client, rest, now_of(client))
-        client.spin(0.003)
-    assert client.call(Trigger, "resume", Trigger.Request()).success
-    assert np.max(np.abs(np.diff(positions_of(client), axis=0))) < 0.1
-    assert np.max(positions_of(client)[-1] - HOME) > 0.1
-    assert "from where it is held" in client.next_diagnostics()[2]["last refusal"]

@@ -230,13 +230,6 @@ def test_a_trajectory_that_is_stopped_while_it_is_validated_has_a_status(node, p
         _, reason = ended(node, statuses, "overtaken")
 
 
-def constant(position, frame=""):
-    """A trajectory of 0.2 s that rests at a position."""
-    message = rest_to_rest(knots=array("d", [0.0, 0.2]), **states(position, position))
-    message.header.frame_id = frame
-    return message
-
-
 def ended(node, statuses, frame):
     """Final status of the trajectory with a frame, and its reason."""
 
@@ -245,29 +238,6 @@ def ended(node, statuses, frame):
 
     node.wait(found, f"the end of the trajectory {frame}")
     return found()[0].status, found()[0].message
-
-
-HERE = np.array([0.3, -0.2])
-
-
-def test_a_trajectory_may_start_anywhere_on_request_and_makes_no_step(node, publisher, statuses):
-    command(node, HERE)
-    here = node.feedforward[-1].motor_position
-    assert node.set_parameter("start_tolerance", 10.0) == ""
-    node.feedforward.clear()
-    publisher.publish(constant(HERE + 1.2, "anywhere"))
-    assert ended(node, statuses, "anywhere") == (TrajectoryStatus.FINISHED, "")
-    assert node.set_parameter("start_tolerance", 0.01) == ""
-    t, position, velocity = (
-        np.array([get(command) for command in node.feedforward])
-        for get in (stamp_of, lambda command: command.motor_position, lambda command: command.motor_velocity)
-    )
-    assert np.max(np.abs(velocity)) > 0.1
-    # A node that was held up has left out some of them: between others the velocity is at most 1 % larger than at both.
-    steps, period = np.abs(np.diff(position, axis=0)), np.diff(t)[:, np.newaxis] * 1e-9
-    most = 1.01 * np.maximum(np.abs(velocity[1:]), np.abs(velocity[:-1])) * period
-    assert np.all((steps <= most + 1e-9) | (period > 1.5 / RATE)) and np.any(period < 1.5 / RATE)
-    np.testing.assert_allclose(position[-1] - here, 1.2, atol=0.1)
 
 
 # One of each kind; test/control has them all.

@@ -355,7 +355,7 @@ class TrajectoryPlayer {
     /// Whether the transition is refused, since it exceeds limits.
     bool exceeds() const noexcept
     {
-        return plan_.excess > LIMIT_TOLERANCE && commander_.parameters.limits == LimitPolicy::refuse;
+        return plan_.excess > LIMIT_TOLERANCE && commander_.parameters.limits != LimitPolicy::ignore;
     }
     EOM_SELDOM Reason transition_beyond_limits() noexcept
     {

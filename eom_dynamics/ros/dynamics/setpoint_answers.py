@@ -178,10 +178,10 @@ class SetpointAnswers:
             self.statistics.remark(loop, remarks)
         return remarks is not None
 
-    def start_measured(self) -> None:
-        """Hold the arm where it is measured, so that the first reference is checked, also after a pause."""
+    def start_measured(self, *, always: bool = False) -> None:
+        """Hold the arm where it is measured, so that what begins is checked, also after a pause."""
         loop = self.loop
-        if loop is None or loop.loop.settings["jump_check"] == "ignore":
+        if loop is None or (loop.loop.settings["jump_check"] == "ignore" and not always):
             return
         if self._commands.sent_of is not None:
             self.measured.locate(loop)

@@ -128,7 +128,7 @@ class SplineTopic:
             if self._loop().arm is not arm:
                 raise TrajectoryError("the robot has been replaced")
             self._stream.require_radians(found.states[0, 0])
-            self._stream.start_measured()
+            self._stream.start_measured(always=True)
             self._stream.player.play(found, status)
         except Exception as error:
             self._refuse(error, status)

@@ -90,7 +90,7 @@ class TrajectoryPlayer:
     def take(self, host: SetpointLoop) -> None:
         """Play by a loop from now on."""
         self._host = host
-        self._played = self._accepted = None
+        self._played, self._accepted, self._clock.pauses = None, None, False
         self.pace.take(host)
 
     @property

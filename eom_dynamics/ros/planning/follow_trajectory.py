@@ -522,7 +522,8 @@ class _Execution:
     @property
     def _leader(self) -> _Execution:
         """The goal whose motion is played: this one, or until it begins that before."""
-        return self.before if self.before is not None and self._reference is not None and self.elapsed < 0 else self
+        waits = self._reference is None or self.elapsed < 0
+        return self.before if self.before is not None and waits else self
 
     def state(self, t: float, order: int) -> Array:
         """Position and its derivatives (order + 1, n) at a time, s; before the way to the first point, of that."""

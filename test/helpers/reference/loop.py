@@ -525,7 +525,7 @@ class ReferenceLoop:
                 chain(self._played.state(s[0]), s)
                 for s in (self._path.at(now, at - t + later) for later in (0.0, max(spline.start - at, 0.0)))
             )
-            plan = take_over(self.arm, spline, at, then, late, period, payload, self._beside())
+            plan = take_over(self.arm, spline, at, then, late, period, payload, self._beside(), self.options.limits)
             plan = plan and plan._replace(origin=origin, begin=max(origin, now))
         elif command is None:
             plan = Plan(spline, origin, max(now, origin + round(1e9 * max(spline.start, 0.0))))
@@ -538,7 +538,7 @@ class ReferenceLoop:
         else:
             at = 0.0 if t < period else t
             present = self._commanded(now if at > 0 else origin)
-            plan = plan_from(self.arm, spline, at, t, present, period, payload, self._beside())
+            plan = plan_from(self.arm, spline, at, t, present, period, payload, self._beside(), self.options.limits)
             plan = plan and plan._replace(origin=origin, begin=now)
         if plan is None or (plan.planned and self._overloads_on(plan)):
             return

@@ -61,6 +61,7 @@ def take_over(
     period: float,
     payload: Carried,
     beside: Beside,
+    limits: str = "ignore",
 ) -> Plan | None:
     """Lead from a state at a time of a spline to its next knot, or within limits if it starts near; None if far.
 
@@ -85,7 +86,7 @@ def take_over(
             best, least = Plan(spline, transition=motion), beyond
         if least <= TOLERANCE:
             break
-    return best
+    return best if least <= TOLERANCE or limits == "ignore" else None
 
 
 def plan_from(
@@ -97,13 +98,14 @@ def plan_from(
     period: float,
     payload: Carried,
     beside: Beside,
+    limits: str = "ignore",
 ) -> Plan | None:
     """Take over from a state that is commanded; from rest, as if on time if that is no step by now, at ``t``."""
 
     def planned(at: float) -> Plan | None:
         later = present.copy()
         later[1] *= spline.start <= at
-        return take_over(arm, spline, at, present, later, period, payload, beside)
+        return take_over(arm, spline, at, present, later, period, payload, beside, limits)
 
     if at > 0 and not present[1:].any() and (plan := planned(0.0)):
         moved = [np.abs(plan.state(x)[0] - present[0]) for x in np.linspace(0.0, t, 200)]
