@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Coverage of the standard deviations that identification prints, on random elastic arms with noise.
+"""Coverage of the standard deviations that identification prints, on random elastic arms whose motors stick.
 
-Each arm has six joints, and differs from its file by its inertias, springs, rotors and friction. With smooth friction
-its motion is the closed form's. With Coulomb's, it is that of MuJoCo, whose ``frictionloss`` sticks, under a PD whose
-feedforward knows the file alone. A standard deviation is honest if the truth is within 1.96 of it 19 times in 20.
+Each arm has six joints, and differs from its file by its inertias, springs, rotors and friction. Its motion is that of
+MuJoCo under a PD whose feedforward knows the file alone. Friction is not the model's: ``frictionloss``, hard or as soft
+as MuJoCo's default, or LuGre with a Stribeck effect (C. Canudas de Wit et al., IEEE Trans. Automatic Control 40, 1995).
+Excitations, friction, drives, rates and noise are drawn at random. A standard deviation is honest if the truth is
+within 1.96 of it 19 times in 20.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import product
 from typing import NamedTuple
 
+import mujoco
 import numpy as np
-from excited import ENCODER, TORQUE, pseudo_inertia, with_pseudo_inertia
+from excited import pseudo_inertia, with_pseudo_inertia
 from harness import Section, Settings, in_parallel, rms
 
 from eom_dynamics import ElasticArm, Robot, robot_from_parameters
@@ -25,39 +26,36 @@ from eom_dynamics.identification.recording import ArmRecording
 from eom_dynamics.robot.writers.mjcf import robot_as_mjcf
 from eom_dynamics.trajectory import Fourier
 
-LAWS, SENSORS = ("tanh", "Coulomb"), (True, False)
-"""Friction of the motors, and whether efforts of the springs were recorded."""
+SENSORS = (True, False)
+"""Whether efforts of the springs were recorded."""
 
-RATE, PERIODS, JOINTS = 500.0, 4, 6
-"""Hz; periods of 10 s."""
+JOINTS, SECONDS, RATES = 6, 25.0, (250, 500, 1000)
+"""Of each arm; of a recording, about; Hz."""
 
-RECORDINGS = 3
-"""Of each arm, each with noise of its own: of 240 numbers, chance alone often leaves less than 93 % inside."""
+INSIDE, POOLED, EACH, RMS = 1.96, (0.93, 0.97), (0.9, 0.995), (0.8, 1.2)
+"""Standard deviations that 95 % of normal errors are within; shares of the truths that shall be; RMS of the errors."""
 
-INSIDE, HONEST = 1.96, (0.93, 0.97)
-"""Standard deviations that 95 % of normal errors are within, and the shares of the truths that shall be."""
-
-# Step of the plant, s, at which its drives sample; their natural frequency, rad/s; settling of its dry friction, s.
-_STEP, _DRIVE, _SETTLING = 2.5e-4, 70.0, 1e-3
-
-_SMOOTHING = 0.01
+# Step of the plant, s, at which its drives sample; settling of frictionloss, s; velocity above which the bristles of
+# LuGre are not damped, rad/s.
+_STEP, _SETTLING, _BRISTLES = 2.5e-4, (1e-3, 5e-3, 20e-3), 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class Plant:
-    """An arm, its file, and an exact recording."""
+    """An arm, its file, an exact recording, and the noise of positions, rad, and of efforts over the largest ones."""
 
     given: Robot
     true: Robot
-    law: str
     exact: ArmRecording
+    noise: tuple[float, float]
 
-    def recording(self, seed: int, number: int, sensors: bool) -> ArmRecording:
+    def recording(self, seed: int, sensors: bool) -> ArmRecording:
         """A recording with noise, with or without efforts of the springs."""
-        draw, x = np.random.default_rng([seed, 2, number]), self.exact
-        q, theta = (y + ENCODER * draw.standard_normal(y.shape) for y in (x.q, x.theta))
+        draw, x = np.random.default_rng([seed, 2]), self.exact
+        q, theta = (y + self.noise[0] * draw.standard_normal(y.shape) for y in (x.q, x.theta))
         tau, effort = (
-            y + TORQUE * np.max(np.abs(y), axis=0) * draw.standard_normal(y.shape) for y in (x.tau, x.motor_effort)
+            y + self.noise[1] * np.max(np.abs(y), axis=0) * draw.standard_normal(y.shape)
+            for y in (x.tau, x.motor_effort)
         )
         return replace(x, q=q, theta=theta, tau=tau if sensors else np.full_like(tau, np.nan), motor_effort=effort)
 
@@ -73,50 +71,56 @@ class Score(NamedTuple):
 def error_bars(section: Section, settings: Settings) -> None:
     """Identify all arms and count."""
     arms = 8 if settings.quick else 40
-    found: dict[tuple[str, bool], list[Score]] = {key: [] for key in product(LAWS, SENSORS)}
-    for (_, law), of_arm in in_parallel(scores, product(range(1, arms + 1), LAWS), optimised=False):
+    found: dict[bool, list[Score]] = {sensors: [] for sensors in SENSORS}
+    for _, of_arm in in_parallel(scores, [(seed,) for seed in range(1, arms + 1)], optimised=False):
         for sensors, rows in of_arm.items():
-            found[law, sensors] += rows
-    for key, rows in found.items():
-        _coverage(section, *key, rows, arms)
+            found[sensors] += rows
+    for sensors, rows in found.items():
+        _coverage(section, f"{'with' if sensors else 'without'} efforts of the springs", rows, arms)
     section.text.append(
-        f"Arms of the seeds 1 to {arms}: six joints, {10 * PERIODS} s of five harmonics of 0.1 Hz at {RATE:g} Hz, "
-        f"{RECORDINGS} recordings each, of which links are identified from the first; "
-        f"noise of {ENCODER:g} rad, and of {TORQUE:.1%} of the largest effort. *Inside*: share of the truths within "
-        f"{INSIDE} standard deviations. *RMS*: of errors in standard deviations, 1 if these are exact. *Bias*: mean of "
-        "these. *Error*: median of relative errors. *Without*: numbers printed without a standard deviation."
+        f"Arms of the seeds 1 to {arms}: even ones with `frictionloss` that settles in 1, 5 or 20 ms, odd ones with "
+        "LuGre friction whose static part is up to 1.5 times the dry one; dry friction of 5 to 30 % of the largest "
+        f"efforts. Periodic motions of 3 to 7 harmonics for some {SECONDS:g} s, PDs of 25 to 100 rad/s, 250 Hz to "
+        "1 kHz; noise of 1e-6 to 1.6e-5 rad, and of 0.01 to 0.5 % of the largest effort. *Inside*: share of the "
+        f"truths within {INSIDE} standard deviations. *RMS*: of errors in standard deviations, 1 if these are exact. "
+        "*Bias*: mean of these. *Error*: median of relative errors, and the largest. *Without*: numbers printed "
+        "without a standard deviation."
     )
 
 
-def _coverage(section: Section, law: str, sensors: bool, rows: list[Score], arms: int) -> None:
-    what = f"{law} friction, {'with' if sensors else 'without'} efforts of the springs"
-    columns = ("quantity", "numbers", "without", "inside 95 %", "RMS", "bias", "error")
-    table = section.table(f"{what}, {arms} arms", *columns)
-    shares = {}
+def _coverage(section: Section, what: str, rows: list[Score], arms: int) -> None:
+    columns = ("quantity", "numbers", "without", "inside 95 %", "RMS", "bias", "error", "largest")
+    table = section.table(f"{arms} arms whose motors stick, {what}", *columns)
+    shares, pooled = {}, np.array([row.z for row in rows if np.isfinite(row.z)])
     for name in dict.fromkeys(row.quantity for row in rows):
         z, relative = np.array([(row.z, row.relative) for row in rows if row.quantity == name]).T
         known = np.isfinite(z)
-        cells = [str(len(z)), str(int(np.sum(~known)))]
+        cells = [str(len(z)), str(int(np.sum(~known))), "", "", ""]
         if known.any():
             shares[name] = float(np.mean(np.abs(z[known]) < INSIDE))
-            cells += [f"{shares[name]:.1%}", f"{rms(z[known]):.2f}", f"{np.mean(z[known]):+.2f}"]
-        else:
-            cells += ["", "", ""]
-        table.add(name, *cells, "" if np.isnan(relative).all() else f"{np.nanmedian(np.abs(relative)):.2%}")
-    wrong = {name: share for name, share in shares.items() if not HONEST[0] <= share <= HONEST[1]}
-    measured = f"{min(shares.values()):.1%} to {max(shares.values()):.1%}; outside: {', '.join(wrong) or 'none'}"
-    section.promise(f"error bars: {what}: {HONEST[0]:.0%} to {HONEST[1]:.0%} inside", measured, not wrong)
+            cells[2:] = f"{shares[name]:.1%}", f"{rms(z[known]):.2f}", f"{np.mean(z[known]):+.2f}"
+        sizes = np.abs(relative[np.isfinite(relative)])
+        table.add(name, *cells, *((f"{np.median(sizes):.2%}", f"{np.max(sizes):.2%}") if len(sizes) else ("", "")))
+    share, size = float(np.mean(np.abs(pooled) < INSIDE)), rms(pooled)
+    table.add("all", str(len(rows)), str(len(rows) - len(pooled)), f"{share:.1%}", f"{size:.2f}", "", "", "")
+    for words, (low, high), values in (
+        ("{:.0%} to {:.0%} of all inside", POOLED, {"all": share}),
+        ("{:.1%} to {:.1%} of each quantity inside", EACH, shares),
+        ("RMS of errors over standard deviations from {} to {}", RMS, {"all": size}),
+    ):
+        wrong = [name for name, value in values.items() if not low <= value <= high]
+        measured = f"{min(values.values()):.3f} to {max(values.values()):.3f}; outside: {', '.join(wrong) or 'none'}"
+        section.promise(f"error bars, motors that stick, {what}: {words.format(low, high)}", measured, not wrong)
 
 
-def scores(seed: int, law: str) -> dict[bool, list[Score]]:
+def scores(seed: int) -> dict[bool, list[Score]]:
     """Scores of an arm with and without efforts of the springs."""
-    plant = simulated(seed, law)
+    plant = simulated(seed)
     found: dict[bool, list[Score]] = {}
     for sensors in SENSORS:
-        recordings = [plant.recording(seed, number, sensors) for number in range(RECORDINGS)]
-        elasticities = [identify_elasticity(plant.given, [recorded]) for recorded in recordings]
-        found[sensors] = [score for elasticity in elasticities for score in _scores_of_joints(plant, elasticity)]
-        found[sensors] += _scores_of_links(plant, elasticities[0], recordings[0])
+        recorded = plant.recording(seed, sensors)
+        elasticity = identify_elasticity(plant.given, [recorded])
+        found[sensors] = [*_scores_of_joints(plant, elasticity), *_scores_of_links(plant, elasticity, recorded)]
     return found
 
 
@@ -129,7 +133,6 @@ def _scores_of_joints(plant: Plant, found: Elasticity) -> Iterator[Score]:
             yield _score("spring, " + name, pair, truth[name])
         truth = {"rotor_inertia": float(joint.rotor_inertia), "viscous": float(law.viscous), "offset": 0.0}
         truth |= {"coulomb": float(law.coulomb)}
-        truth |= {"smoothing_velocity": float(law.smoothing_velocity)} if plant.law == "tanh" else {}
         for name, pair in {} if motor is None else motor.parameters.items():
             if name in truth:
                 yield _score("motor, " + name, pair, truth[name])
@@ -154,42 +157,36 @@ def _score(name: str, pair: tuple[float, float], truth: float) -> Score:
     return Score(name.replace("_", " "), z, error / truth if truth else np.nan)
 
 
-@lru_cache(maxsize=4)
-def simulated(seed: int, law: str, joints: int = JOINTS) -> Plant:
-    """An arm of a seed, with friction of a law."""
-    given, draw = drawn(seed, joints), np.random.default_rng([seed, 1])
+def simulated(seed: int) -> Plant:
+    """The arm of a seed."""
+    given, draw, lugre = drawn(seed), np.random.default_rng([seed, 1]), seed % 2 == 1
     motion = excitation(given, draw)
-    t = np.arange(0.0, 10.0 * PERIODS, 1 / RATE)
-    states = motion.derivatives(t, 4)
-    before = ElasticArm(given, backend="numpy").feedforward(*states)
-    # A tenth of the efforts, as gears of arms have.
-    viscous, dry = np.max(np.abs(before.motor_effort), axis=0) * draw.uniform(0.05, 0.15, (2, joints))
-    viscous = viscous / np.max(np.abs(before.motor_velocity), axis=0)
+    t = np.arange(0.0, motion.end, 1 / draw.choice(RATES))
+    before = ElasticArm(given, backend="numpy").feedforward(*motion.derivatives(t, 4))
+    efforts = np.max(np.abs(before.motor_effort), axis=0)
+    viscous = efforts * draw.uniform(0.02, 0.15, JOINTS) / np.max(np.abs(before.motor_velocity), axis=0)
+    dry = efforts * draw.uniform(0.05, 0.3, JOINTS)
     parts = []
     for k, joint in enumerate(given.joints):
         G = np.eye(4) + 0.04 * draw.standard_normal((4, 4))
         stiffer, heavier = 1 + draw.uniform(-0.2, 0.2, 2)
-        friction = Friction(viscous[k], dry[k], dry[k], smoothing_velocity=_SMOOTHING)
-        body = with_pseudo_inertia(joint, G @ pseudo_inertia(joint) @ G.T)
         parts.append(
             replace(
-                body,
+                with_pseudo_inertia(joint, G @ pseudo_inertia(joint) @ G.T),
                 spring=joint.spring.scaled(stiffer),
                 rotor_inertia=joint.rotor_inertia * heavier,
-                actuator=replace(joint.actuator, friction=friction),
+                actuator=replace(joint.actuator, friction=Friction(viscous[k], dry[k], dry[k])),
             )
         )
     true = replace(given, joints=tuple(parts))
-    if law == "tanh":
-        y = ElasticArm(true, backend="numpy").feedforward(*states)
-        return Plant(given, true, law, ArmRecording(t, states[0], None, y.tau, y.motor_position, y.motor_effort))
-    return Plant(given, true, law, _sticking(given, true, motion, t))
+    noise = tuple((10 ** draw.uniform([-6, -4], [-4.8, -2.3])).tolist())
+    return Plant(given, true, _recorded(given, true, motion, t, LuGre(dry, true, draw) if lugre else None, draw), noise)
 
 
-def drawn(seed: int, joints: int) -> Robot:
+def drawn(seed: int) -> Robot:
     """An arm as its file describes it, without friction."""
     draw, entries = np.random.default_rng(seed), {}
-    for k in range(joints):
+    for k in range(JOINTS):
         mass, length = float(draw.uniform(6, 12) * 0.55**k + 0.3), 0.35 * 0.8**k
         second = np.sort(draw.uniform(0.1, 0.3, 3) * length) ** 2 * mass
         axis = draw.normal(size=3)
@@ -209,32 +206,56 @@ def drawn(seed: int, joints: int) -> Robot:
 
 
 def excitation(robot: Robot, draw: np.random.Generator) -> Fourier:
-    """A periodic motion of five harmonics of 0.1 Hz."""
-    k = np.arange(1, 6)
-    sine, cosine = 2 * np.pi * 0.1 * 0.6 * draw.standard_normal((2, robot.n, 5)) * np.sqrt(k) / np.sqrt(5)
-    return Fourier(0.1, sine, cosine, np.zeros(robot.n), periods=PERIODS)
+    """A periodic motion of 3 to 7 harmonics of 0.05 to 0.15 Hz."""
+    count, frequency, size = int(draw.integers(3, 8)), float(draw.uniform(0.05, 0.15)), draw.uniform(0.3, 0.7)
+    weights = 2 * np.pi * frequency * size * np.sqrt(np.arange(1, count + 1) / count)
+    sine, cosine = weights * draw.standard_normal((2, robot.n, count))
+    return Fourier(frequency, sine, cosine, np.zeros(robot.n), periods=max(2, round(SECONDS * frequency)))
 
 
-def _sticking(given: Robot, true: Robot, motion: Fourier, t: Array) -> ArmRecording:
+class LuGre:
+    """LuGre friction of motors, without its viscous part: bristles z (n,), rad, of a stiffness and a damping."""
+
+    def __init__(self, dry: Array, robot: Robot, draw: np.random.Generator) -> None:
+        """Draw the laws: presliding of 0.05 to 0.5 mrad, Stribeck velocities of 0.01 to 0.1 rad/s."""
+        self._dry, self._static, self._slow = dry, draw.uniform(0, 0.5, len(dry)), draw.uniform(0.01, 0.1, len(dry))
+        self._stiffness = dry / 10 ** draw.uniform(-4.3, -3.3, len(dry))
+        self._damping, self._z = np.sqrt(self._stiffness * robot.rotor_inertia), np.zeros(len(dry))
+
+    def effort(self, v: Array) -> Array:
+        """Friction (n,) over a step, N m, by an implicit step of the bristles."""
+        largest = self._dry * (1 + self._static * np.exp(-np.square(v / self._slow)))
+        z = (self._z + _STEP * v) / (1 + _STEP * np.abs(v) * self._stiffness / largest)
+        rate, self._z = (z - self._z) / _STEP, z
+        return np.asarray(self._stiffness * z + self._damping * np.exp(-np.square(v / _BRISTLES)) * rate)
+
+
+def _recorded(
+    given: Robot, true: Robot, motion: Fourier, t: Array, lugre: LuGre | None, draw: np.random.Generator
+) -> ArmRecording:
     """Recording of an arm whose motors stick, in MuJoCo, under a PD with the feedforward of the file."""
-    import mujoco
-
-    model = mujoco.MjModel.from_xml_string(robot_as_mjcf(true).text)
-    model.opt.timestep, model.dof_solref[:, 0] = _STEP, _SETTLING
-    data, n, every = mujoco.MjData(model), given.n, round(1 / RATE / _STEP)
+    viscous = [Friction(float(joint.actuator.friction.viscous)) for joint in true.joints]
+    joints = zip(true.joints, viscous, strict=True)
+    smooth = replace(true, joints=tuple(replace(x, actuator=replace(x.actuator, friction=law)) for x, law in joints))
+    model = mujoco.MjModel.from_xml_string(robot_as_mjcf(smooth if lugre else true).text)
+    model.opt.timestep, model.dof_solref[:, 0] = _STEP, draw.choice(_SETTLING)
+    data, every = mujoco.MjData(model), round(float(t[1] - t[0]) / _STEP)
     steps = len(t) * every
     command = ElasticArm(given, backend="numpy").feedforward(*motion.derivatives(_STEP * np.arange(steps), 4))
-    kp, kd = _DRIVE**2 * given.rotor_inertia, 2 * _DRIVE * given.rotor_inertia
+    frequency = draw.uniform(25, 100)
+    kp, kd = frequency**2 * given.rotor_inertia, 2 * frequency * given.rotor_inertia
     # Motors, and links relative to them.
     data.qpos[::2], data.qvel[::2] = command.motor_position[0], command.motor_velocity[0]
     q, qd = motion.derivatives(0.0, 1)
     data.qpos[1::2], data.qvel[1::2] = q - data.qpos[::2], qd - data.qvel[::2]
-    rows = np.empty((steps, 3, n))
+    rows = np.empty((steps, 3, JOINTS))
     for k in range(steps):
         theta, thetad = data.qpos[::2], data.qvel[::2]
         off = kp * (command.motor_position[k] - theta) + kd * (command.motor_velocity[k] - thetad)
         data.ctrl[:] = command.motor_effort[k] + off
         rows[k] = theta, theta + data.qpos[1::2], data.ctrl
+        if lugre:
+            data.qfrc_applied[::2] = -lugre.effort(thetad)
         mujoco.mj_step(model, data)
     theta, q, held = rows.transpose(1, 0, 2)
     # The effort of a time is the mean of the one held before and the one held after.
