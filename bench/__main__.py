@@ -55,6 +55,7 @@ SECTIONS = {
     "benefit": Entry("benefit", "elastic_joints", "Benefit of the feedforward"),
     "differences": Entry("exact_derivatives", "elastic_joints", "Exact derivatives against differences"),
     "drives": Entry("drives", "command_lead", "Drives that sample, and Coulomb friction"),
+    "friction_scale": Entry("drives", "command_lead", "Scale of dry friction"),
     "replay": Entry("replay", "replay", "Offline replay"),
     "control_cycle": Entry("control_cycle", "exported_code", "Control cycle"),
     "identification": Entry("identification", "identification_measured", "Identification of simulated arms"),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from chains import packaged_parameters
 from harness import Section, Settings, in_parallel, rms
-from mujoco_arms import DriveLoop, MujocoArm, commands
+from mujoco_arms import Command, DriveLoop, MujocoArm, commands, held
 from plants import link_errors, random_arm
 
 from eom_dynamics import ElasticArm, robot_from_parameters
@@ -44,7 +44,7 @@ GAINS = (70.0, 280.0)
 
 LAWS: dict[str, Mapping[str, float] | None] = {
     "none": None,
-    "tanh, v₀ = 0.01 rad/s": {},
+    "tanh, v₀ = 0.01 rad/s": {"smoothing_velocity": 1e-2},
     "tanh, v₀ = 0.001 rad/s": {"smoothing_velocity": 1e-3},
     "presliding, x_p = 10⁻⁹ rad": {"presliding_distance": 1e-9},
     "presliding, x_p = 10⁻⁴ rad": {"presliding_distance": 1e-4},
@@ -62,6 +62,9 @@ DAMPING = 0.01
 
 # Rms error, mrad, without friction, and with it at each of GAINS, of random 6R arms.
 LARGEST, RUBBING = 0.005, (0.07, 0.04)
+
+SCALES, ADVISED, BEST = (1e-5, 3e-5, 3e-4, 1e-3, 2e-3, 4e-3, 1e-2), {True: 3e-5, False: 2e-3}, 1.3
+"""Scales v₀ of dry friction, rad/s; those of the page for hard and soft friction; largest ratio to the best."""
 
 # Longest of the integrator, RK4, s.
 STEP = 1.25e-4
@@ -94,6 +97,70 @@ def drives(section: Section, settings: Settings) -> None:
         "*Hard* friction stops a motor within 0.2 ms, *soft* friction, MuJoCo's default, lets it creep. Moves are two "
         "of 0.8 s between random positions, with rests of 0.2 s.",
     ]
+
+
+def friction_scale(section: Section, settings: Settings) -> None:
+    """Measure errors of moves with rests by the scale of friction, with commands of the code on the page."""
+    arms = range(1, 2 if settings.quick else 5)
+    found = dict(in_parallel(_of_scales, product(arms, RATES)))
+    columns = (f"{rate / 1e3:g} kHz" for rate in RATES)
+    table = section.table("advised v₀, best of all (its v₀, rad/s): links, µrad", "friction, arm", *columns)
+    for k, (hard, advised) in enumerate(ADVISED.items()):
+        kind, ratios = "hard" if hard else "soft", []
+        for seed in arms:
+            cells = []
+            for rate in RATES:
+                errors = 1e3 * found[seed, rate][k]
+                best = int(np.argmin(errors))
+                ours = errors[SCALES.index(advised)]
+                ratios.append(ours / errors[best])
+                cells.append(f"{ours:.2g}, {errors[best]:.2g} ({SCALES[best]:g})")
+            table.add(f"{kind}, {seed}", *cells)
+        promise = f"{kind} friction, v₀ = {advised:g} rad/s: at most {BEST:g} times the error of the best v₀"
+        section.promise(promise, f"{max(ratios):.2f}", max(ratios) <= BEST)
+    section.text.append(
+        f"Random arms of the seeds 1 to {len(arms)}, moves with rests, PD of {GAINS[0]:g} rad/s whose drives sample at "
+        f"the rate of the column with a low-pass of 1 ms; v₀ of {', '.join(f'{v:g}' for v in SCALES)} rad/s. Commands "
+        "are those of the Python code of the page."
+    )
+
+
+def _of_scales(seed: int, rate: float) -> Array:
+    """Errors, mrad, of an arm by kind of friction and scale."""
+    parameters, drive = random_arm(seed), DriveLoop(1 / rate, 1e-3, noise=NOISE)
+    dry, moves = _dry(parameters), _moves(len(parameters["joint_names"]))
+    errors = [
+        _error(
+            parameters,
+            moves,
+            drive,
+            1.2,
+            model=_rubbing(parameters, dry, {"smoothing_velocity": v}),
+            command=_of_page,
+            stiction=dry,
+            hard=hard,
+            natural_frequency=GAINS[0],
+            damping_ratio=DAMPING,
+        )
+        for hard, v in product(ADVISED, SCALES)
+    ]
+    return np.reshape(errors, (len(ADVISED), len(SCALES)))
+
+
+def _of_page(arm: ElasticArm, motion: Trajectory, duration: float, period: float) -> Command:
+    """Commands by the code of the page, from setpoints at the times of the commands."""
+    state = motion.derivatives(period * np.arange(round(duration / period) + 1))
+    lead = arm.robot.command_lead
+    sent = arm.drive_command(arm.feedforward(*state, lead=lead), *arm.ahead(lead, *state)[0][:3])
+    return held(period, sent.effort, sent.position, sent.velocity)
+
+
+def _dry(parameters: Parameters) -> Array:
+    """Coulomb friction (n,) of the motors of an arm, N m or N."""
+    n = len(parameters["joint_names"])
+    arm = ElasticArm(robot_from_parameters(parameters), backend="numpy")
+    effort = arm.feedforward(*paper_motion(n).derivatives(np.linspace(0.0, 2.0, 400))).motor_effort
+    return np.asarray(COULOMB * np.sqrt(np.mean(effort**2, axis=0)))
 
 
 def _without_friction(section: Section, families: Mapping[str, Array]) -> None:
@@ -152,9 +219,7 @@ def _of_laws(parameters: Parameters, damping: float, quick: bool) -> Array:
     """Errors of one arm by gain, kind of friction and motion, and law."""
     n = len(parameters["joint_names"])
     motions: tuple[Trajectory, Trajectory] = paper_motion(n), _moves(n)
-    arm = ElasticArm(robot_from_parameters(parameters), backend="numpy")
-    effort = arm.feedforward(*paper_motion(n).derivatives(np.linspace(0.0, 2.0, 400))).motor_effort
-    dry = COULOMB * np.sqrt(np.mean(effort**2, axis=0))
+    dry = _dry(parameters)
     errors = [
         _error(
             parameters,
@@ -180,6 +245,7 @@ def _error(
     *,
     model: Parameters | None = None,
     aged: bool = True,
+    command: Callable[[ElasticArm, Any, float, float], Command] = commands,
     **plant: Any,
 ) -> float:
     """Root mean square error of the links, mrad.
@@ -191,14 +257,16 @@ def _error(
         duration: s.
         model: parameters of the feedforward; by default those of the plant.
         aged: whether the model knows the ages of the drives' feedback.
+        command: gives the commands of an arm, a motion, a duration and a period.
     """
     robot = robot_from_parameters(parameters if model is None else model)
-    robot = replace(robot, drive_feedback_delay=drive.delay if aged else NO_FEEDBACK_DELAY)
+    ages = drive.delay if aged else NO_FEEDBACK_DELAY
+    robot = replace(robot, command_period=PERIOD, drive_feedback_delay=ages)
     arm = ElasticArm(robot, backend="numpy")
     y = arm.feedforward(*motion.derivatives(0.0))
     real = MujocoArm(parameters, step=min(STEP, drive.period), **plant)
     options = {"duration": duration, "period": PERIOD, "drive": drive, "start": (y.motor_position, y.motor_velocity)}
-    t, errors = link_errors(real, commands(arm, motion, duration, PERIOD), motion, **options)
+    t, errors = link_errors(real, command(arm, motion, duration, PERIOD), motion, **options)
     return 1e3 * rms(errors[t > SETTLING])
 
 

@@ -210,8 +210,8 @@ class Joint(JointProperties):
 
     @property
     def friction_law(self) -> Friction:
-        """Joint friction D v + c tanh(v/v_0), with damping D, dry friction c and the default v_0."""
-        return Friction(viscous=self.damping, coulomb=self.friction, static=self.friction)
+        """Joint friction D v + c tanh(v/v_0), damping D, dry friction c and v_0 = 0.01: its derivatives move motors."""
+        return Friction(viscous=self.damping, coulomb=self.friction, static=self.friction, smoothing_velocity=0.01)
 
     @property
     def stiffness(self) -> float:

@@ -140,7 +140,7 @@ def test_friction_stops_a_motor_where_its_energy_is_spent(inertia: float, coulom
     state, stepper = np.array([0.0, 0.0, speed, speed]), Stepper(arm, 1e-3)
     for _ in range(int(1000 * whole * speed / coulomb) + 50):
         state = stepper.step(state, effort_only(np.zeros(1)))
-    # Below its smoothing velocity of 0.01 rad/s friction is weaker.
+    # Below its smoothing velocity friction is weaker.
     assert abs(state[2]) < 0.03
     assert state[0] == pytest.approx(0.5 * whole * speed**2 / coulomb, rel=0.05)
 

@@ -32,6 +32,7 @@ _JITTER = 0.02  # relative deviation of a step from the usual one, beyond which 
 
 # A joint moves above this many smoothing velocities of its friction, but not above this part of its RMS velocity.
 _SMOOTHING, _SLOW = 3.0, 0.1
+_REVERSAL = 0.03  # rad/s or m/s, the least of these thresholds before the share of the RMS: motors may stick below
 _NOISE = 3.0  # standard deviations of the noise of a velocity above which a joint moves
 AT_LIMIT = 0.999  # efforts beyond this part of their limit are saturated
 MOSTLY_BEYOND = 0.5  # share of efforts at or beyond the limit from which on the limit, or the unit, is another one
@@ -247,7 +248,8 @@ def _filter_motion(motion: Recording, terms: Sequence[str], using: Filter) -> Fi
     bases = {name: basis if name in done else filtered.bridged(basis) for name, basis in bases.items()}
 
     # Velocities below which a joint is at rest or reverses.
-    least = np.minimum(_SMOOTHING * using.smoothing_velocity, _SLOW * root_mean_square(state.qd))
+    reversal = np.maximum(_SMOOTHING * using.smoothing_velocity, _REVERSAL)
+    least = np.minimum(reversal, _SLOW * root_mean_square(state.qd))
     slow = np.abs(state.qd) < np.maximum(least, _NOISE * using.velocity_noise)
     saturated = _saturated(_filled(samples.tau), using.effort_limits)
     # The filter spreads what is absent or saturated.
