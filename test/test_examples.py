@@ -3,6 +3,7 @@
 
 import re
 import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 import yaml
 from paths import CONFIG, DOCS, ROOT
+from processes import run
 
-from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics import Dynamics, ElasticArm, load_robot
 from eom_dynamics.export.ros2_control import shared_files
 from eom_dynamics.trajectory import Samples, check, paper_motion
 
@@ -134,6 +136,32 @@ def test_streaming_example_says_that_it_waits_and_is_interrupted_without_a_trace
     assert output.startswith("waiting for the node; start it as") and output.count("\n") == 1
 
 
+def test_the_ringing_after_a_tap_gives_the_stiffness(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    robot, t = load_robot("ur5e"), np.arange(0.0, 3.0, 0.004)
+    q, swings = np.array([0.0, -1.2, 1.5, -1.8, -1.5, 0.0]), np.exp(-t) * np.cos(2 * np.pi * 6.3 * t)
+    columns = {"t": t}
+    for k, joint in enumerate(robot.joint_names):
+        columns[f"position.{joint}"] = np.full(len(t), q[k])
+        columns[f"effort.{joint}"] = 1.0 + (5.0 if k == 0 else 0.1) * swings
+    path, table = tmp_path / "tap.csv", np.column_stack([*columns.values()])
+    np.savetxt(path, table, delimiter=",", header=",".join(columns), comments="")
+    runpy.run_path(str(EXAMPLES / "ringing.py"))["main"](str(path), "ur5e")
+    first, *others = (
+        re.findall(r"([\d.]+) Hz, .* ([\d.]+) N m, .* = (.*)$", x)[0] for x in capsys.readouterr().out.splitlines()
+    )
+    assert float(first[0]) == pytest.approx(6.3, abs=0.03)
+    stiffness = (2 * np.pi * 6.3) ** 2 * Dynamics(robot).mass_matrix(q)[0, 0]
+    assert float(first[2]) == pytest.approx(stiffness, rel=0.01)
+    assert float(first[1]) > 10 * max(float(other[1]) for other in others)
+
+
+@pytest.mark.ros
+def test_a_can_interface_that_is_missing_is_named() -> None:
+    ros()
+    code, _, error = run([sys.executable, EXAMPLES / "drivers" / "mit_mode.py", "nocan0", "shoulder=1"])
+    assert code == 1 and error.startswith("nocan0: ") and "is it up? ip link set nocan0 up type can" in error
+
+
 def ros() -> Any:
     pytest.importorskip("rclpy", reason="rclpy is not installed")
     pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
@@ -152,6 +180,7 @@ def test_every_example_is_tested() -> None:
         "motor_setpoint_bridge",  # test/ros/test_own_drives.py
         "paper",  # test/examples/test_paper.py
         "retime_planned",
+        "ringing",
         "stream_setpoints",
         "type_setpoint",
     }

@@ -62,8 +62,12 @@ def main() -> None:
     if len(given) < 2 or not all("=" in x for x in given[1:]):
         sys.exit("usage: mit_mode.py CAN MOTOR=ID..., as can0 shoulder=1 elbow=2")
     can, *motors = given
-    with contextlib.suppress(KeyboardInterrupt):
-        rclpy.spin(MitMode(can, {name: int(number) for name, _, number in (x.partition("=") for x in motors)}))
+    ids = {name: int(number) for name, _, number in (x.partition("=") for x in motors)}
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            rclpy.spin(MitMode(can, ids))
+    except OSError as error:
+        sys.exit(f"{can}: {error.strerror}: is it up? ip link set {can} up type can bitrate 1000000")
 
 
 if __name__ == "__main__":
