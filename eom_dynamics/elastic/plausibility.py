@@ -37,6 +37,7 @@ _LONGEST, _HEAVIEST, _DENSEST = 50.0, 200.0, 500.0
 USED = ("speed", "torque", "current", "voltage")
 """Quantities of motors that have limits."""
 
+_LONGEST_PERIOD = 0.1  # between commands, s
 _USUAL_RATE = 1000.0  # of commands, Hz, where the robot's file names no period
 
 
@@ -136,7 +137,10 @@ def implausible(
     # With weight and inertia in another unit, springs and rotors cannot be judged.
     if size := list(_size(robot)):
         return [*size, *limits]
-    rate = 1 / robot.command_period if robot.command_period else _USUAL_RATE
+    period = robot.command_period
+    if period > _LONGEST_PERIOD:
+        limits.append(f"command_period is {period:g} s between commands; if in ms, it is {period / 1000:g} s")
+    rate = 1 / period if 0 < period <= _LONGEST_PERIOD else _USUAL_RATE
     links = _link_inertias(robot).tolist()
     # Axes of one place, as of a universal joint, have links without mass between them.
     singular = joints_without_inertia(robot)  # of which loading warns

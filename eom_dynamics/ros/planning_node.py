@@ -140,6 +140,7 @@ class PlanningNode(RobotNode):
         """Use a loaded robot, or report why it cannot be used."""
         if loaded.evaluator is not None:
             self._carried.begin(loaded.evaluator.arm)
+            self._requests.prepare(loaded.evaluator.arm)
             self.supply.pause()
             freeze_objects()
             self.announce(loaded, loaded.evaluator.arm.robot, f", from {self.supply.source}")

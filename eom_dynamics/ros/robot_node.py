@@ -23,7 +23,7 @@ from ..terminal import printable
 from . import node_parameters
 from .diagnostics import Diagnostics, Level, StatusReport, present
 from .executors import PunctualTimers, StopSignals
-from .robot_sources import LoadedRobot, RobotSupply
+from .robot_sources import NOT_LOADED, LoadedRobot, RobotSupply
 
 DIAGNOSTIC_PERIOD, WARNING_PERIOD = 1.0, 1.0
 """Time between messages on /diagnostics, and least time between warnings of the same kind and reason, s."""
@@ -57,6 +57,7 @@ class RobotNode(Node):
         self._warning, self._refusals = "", dict[str, str]()
         node_parameters.declare(self, table)
         self.failure = self.refused_robot = ""
+        self._failed = NOT_LOADED
 
     def complete(self, status: str, stop: StopSignals) -> None:
         """Start diagnostics of a status, robot supply and parameter callbacks; call last in ``__init__``."""
@@ -190,16 +191,16 @@ class RobotNode(Node):
             self.refused_robot = reason
             self.get_logger().warning("\n".join([f"new robot refused, the current one remains: {reason}", *detail]))
             return
-        self.failure = reason
+        self.failure, self._failed = reason, loaded.refused
         default = "the node waits for another" if self.supply.arrives else "correct it and restart the node"
-        self.get_logger().error("\n".join([f"robot not loaded: {reason} ({consequence or default})", *detail]))
+        self.get_logger().error("\n".join([f"{loaded.refused}: {reason} ({consequence or default})", *detail]))
 
     def _report(self, seconds: float) -> StatusReport:
         level, message, values = self.report(seconds)
         warning, self._warning = self._warning, ""
         arm = self.arm
         if self.failure:
-            level, message = Level.ERROR, f"robot not loaded: {self.failure}"
+            level, message = Level.ERROR, f"{self._failed}: {self.failure}"
         elif arm is None and self.robot_wanted:
             level = Level.ERROR if self.supply.overdue else Level.WARN
             message = f"waiting for the robot from {self.supply.source}: {self.supply.problem or 'it is being loaded'}"

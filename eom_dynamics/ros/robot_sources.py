@@ -45,6 +45,9 @@ from ..terminal import printable
 from .executors import Worker, steady_timer
 from .node_parameters import DESCRIPTION, FILE, PREFIX, ROBOT, SECTIONS, SOURCE_NODE, URDF, nested, section, start_value
 
+NOT_LOADED = "robot not loaded"
+"""Beginning of the message about a robot that cannot be used."""
+
 
 @dataclass(frozen=True)
 class RawDescription:
@@ -110,6 +113,7 @@ class LoadedRobot:
     error: str = ""  # why it cannot be used, on one line
     detail: str = ""  # traceback of an internal error
     loop: SetpointLoop | None = None  # of a node that answers streams
+    refused: str = NOT_LOADED  # what the error is about
 
 
 class _Source:

@@ -97,6 +97,22 @@ def test_it_waits_for_a_robot_and_follows_a_new_one(start, describe):
     assert terms(client, n=3).success
 
 
+def test_first_requests_compile_nothing(start, tmp_path, monkeypatch):
+    """What they need is compiled when the node takes the robot."""
+    from eom_dynamics.srv import ComputeForwardDynamics, ComputeInverseKinematics
+
+    monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(tmp_path / "cache"))
+    client = start.planning("--params-file", CONFIG / "planar_2r.yaml")
+    # Services are answered in order.
+    client.call(ComputeInverseKinematics, "inverse_kinematics", ComputeInverseKinematics.Request())
+    compiled = {path.name for path in (tmp_path / "cache").rglob("*.so")}
+    still = {name: [0.0, 0.0] for name in ("position", "velocity", "effort")}
+    request = ComputeForwardDynamics.Request(**still)
+    assert client.call(ComputeForwardDynamics, "forward_dynamics", request).success
+    assert terms(client, n=2).success
+    assert compiled and {path.name for path in (tmp_path / "cache").rglob("*.so")} == compiled
+
+
 def test_it_ends_while_it_computes(start):
     from eom_dynamics.srv import ComputeInverseDynamicsBatch
 

@@ -30,7 +30,7 @@ from ..executors import LateAnswers, StopSignals
 from ..node_parameters import start_value
 from ..parameter_tables import dynamics_parameters
 from ..robot_node import RobotNode
-from ..robot_sources import LoadedRobot
+from ..robot_sources import NOT_LOADED, LoadedRobot
 from ..scheduling import freeze_objects, keep_memory, schedule
 from . import NODE
 from .command_topics import UNKNOWN, CommandTopics
@@ -226,12 +226,13 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def _protected(self, loaded: LoadedRobot) -> LoadedRobot:
         """The robot, refused where contact to react to would not be found, and in strict nodes if it is implausible."""
-        reason = self._stream.contact.objection(loaded.loop) if loaded.loop else ""
-        if loaded.loop and (doubts := objections(loaded.loop.arm.robot)):
+        reason, refused = self._stream.contact.objection(loaded.loop) if loaded.loop else "", "parameter refused"
+        if loaded.loop and not reason and (doubts := objections(loaded.loop.arm.robot)):
             if self.get_parameter("safety").value != "strict":
                 return replace(loaded, warnings=(*loaded.warnings, *doubts))
+            refused = loaded.refused
             reason = f"{'; '.join(doubts)}; correct them, or set robot.implausible: accept if they are meant"
-        return replace(loaded, loop=None, error=reason) if reason else loaded
+        return replace(loaded, loop=None, error=reason, refused=refused) if reason else loaded
 
     def _bring_up(self) -> None:
         if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
@@ -295,7 +296,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
         consequence = "the node stays unconfigured: correct it and configure again"
         if loaded is None:
             self.failure = f"none from {self.supply.source}: {self.supply.problem}"
-            self.get_logger().error(f"robot not loaded: {self.failure} ({consequence})")
+            self._failed = NOT_LOADED
+            self.get_logger().error(f"{NOT_LOADED}: {self.failure} ({consequence})")
             return TransitionCallbackReturn.FAILURE
         loaded = self._protected(loaded)
         if loaded.loop is None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -37,6 +38,9 @@ SERVICES: dict[str, tuple[Any, Callable[..., Any], tuple[str, ...]]] = {
 }
 """Services by name: their kind, what computes an answer for an arm and a request, and what of the node it takes."""
 
+# Services whose code is compiled when the node takes a robot, with fields of a request at rest.
+_PREPARED = {"forward_dynamics": ("position", "velocity", "effort"), "equations_of_motion": ("position", "velocity")}
+
 # Enough for a burst; an answer can have 10 MB.
 _QOS = QoSProfile(depth=100)
 
@@ -49,6 +53,12 @@ _RESULT_TIMEOUT = 10
 
 class CancelledError(Exception):
     """The client cancelled its goal."""
+
+
+def _tried(compute: Callable[..., Any], arm: ElasticArm, request: Any) -> None:
+    """Compute an answer for nobody: what is wrong is said where somebody asks."""
+    with suppress(Exception):
+        compute(arm, request)
 
 
 class PlanningServices:
@@ -90,6 +100,14 @@ class PlanningServices:
     def close(self) -> None:
         """Destroy the action server; destroying the node does not."""
         self._action.destroy()
+
+    def prepare(self, arm: ElasticArm) -> None:
+        """Compile, before the first requests, what these need and streams do not."""
+        still = [0.0] * arm.robot.n
+        for name, fields in _PREPARED.items():
+            kind, compute, _ = SERVICES[name]
+            job = partial(_tried, compute, arm, kind.Request(**dict.fromkeys(fields, still)))
+            self.worker.submit(job, lambda _: None)
 
     async def _on_request(self, name: str, request: Any, response: Any) -> Any:
         return await self._computed(self.worker, name, type(response), request)

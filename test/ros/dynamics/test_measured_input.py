@@ -197,10 +197,14 @@ def test_a_robot_without_spread_of_efforts_is_observed_and_reported() -> None:
 @pytest.mark.parametrize(
     ("given", "reason"), [({}, "external_effort.sensors is none: set torque, springs or motor"), (OBSERVES, NO_SPREAD)]
 )
-def test_a_node_that_would_not_find_contact_is_not_configured_to_react(given: dict[str, str], reason: str) -> None:
+def test_a_node_that_would_not_find_contact_is_not_configured_to_react(
+    given: dict[str, str], reason: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     with unspun_node("/unprotected", robot_file="planar_2r", on_contact="stop", **given) as node:
         assert node.state == "unconfigured"
         assert node.failure == f"on_contact is stop, but {reason}; or set on_contact to ignore"
+        log = "".join(capfd.readouterr())
+        assert f"parameter refused: {node.failure}" in log and "robot not loaded" not in log
         node.set_parameters([Parameter("on_contact", value="ignore")])
         node.trigger_configure()
         assert node.state == "inactive"

@@ -244,6 +244,11 @@ def test_a_file_with_a_fault_is_told(name: str, pattern: str, wrong: str, count:
     assert not others or (pattern.startswith("rotor") and all("commands a second" in line for line in others))
 
 
+def test_a_command_period_in_ms_is_told_and_not_blamed_on_springs() -> None:
+    robot = replace(load_robot("panda"), command_period=1.0)
+    assert lines(robot) == ["command_period is 1 s between commands; if in ms, it is 0.001 s"]
+
+
 def test_a_gear_that_speeds_up_is_told() -> None:
     (told,) = lines(changed(gear_ratio=0.01))
     assert told.endswith(
