@@ -33,6 +33,7 @@ from ..arrays import STATE_NAMES
 from ..control.setpoint_loop import SetpointLoop
 from ..control.setpoint_to_command import SetpointEvaluator
 from ..elastic import ElasticArm
+from ..elastic.plausibility import objections
 from ..exceptions import EomDynamicsError, RobotDescriptionError
 from ..robot import packaged_robots
 from ..robot.description import Description as RobotDescription
@@ -77,14 +78,14 @@ class RawDescription:
                 evaluator = SetpointEvaluator(arm, moving_base=moving_base)
                 # Compile batches, too.
                 arm.feedforward(*np.zeros((len(STATE_NAMES), 2, arm.robot.n)))
-                loop = SetpointLoop(evaluator) if streams else None
+                loop, doubts = SetpointLoop(evaluator) if streams else None, tuple(objections(arm.robot))
         except EomDynamicsError as error:
             return LoadedRobot(self, error="; ".join(error.errors))
         except Exception as error:
             reason = f"internal error: {type(error).__name__}: {error}"
             return LoadedRobot(self, error=reason, detail=traceback.format_exc())
         warned = tuple(str(warning.message) for warning in recorded)
-        return LoadedRobot(self, evaluator, warned, loop=loop)
+        return LoadedRobot(self, evaluator, (*warned, *doubts), loop=loop, doubts=doubts)
 
     def _read(self) -> RobotDescription:
         expand = expand_xacro if self.runs_programs else _refuse_program
@@ -114,6 +115,7 @@ class LoadedRobot:
     detail: str = ""  # traceback of an internal error
     loop: SetpointLoop | None = None  # of a node that answers streams
     refused: str = NOT_LOADED  # what the error is about
+    doubts: tuple[str, ...] = ()  # implausible parameters, which are among the warnings
 
 
 class _Source:

@@ -21,7 +21,6 @@ from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import SetpointEvaluator
 from ...control.settings import MODES
 from ...elastic import ElasticArm
-from ...elastic.plausibility import objections
 from ...exceptions import EomDynamicsError, StateError, TrajectoryError
 from ...spelling import listed
 from ...terminal import printable
@@ -227,11 +226,9 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def _protected(self, loaded: LoadedRobot) -> LoadedRobot:
         """The robot, refused where contact to react to would not be found, and in strict nodes if it is implausible."""
         reason, refused = self._stream.contact.objection(loaded.loop) if loaded.loop else "", "parameter refused"
-        if loaded.loop and not reason and (doubts := objections(loaded.loop.arm.robot)):
-            if self.get_parameter("safety").value != "strict":
-                return replace(loaded, warnings=(*loaded.warnings, *doubts))
+        if loaded.doubts and not reason and self.get_parameter("safety").value == "strict":
             refused = loaded.refused
-            reason = f"{'; '.join(doubts)}; correct them, or set robot.implausible: accept if they are meant"
+            reason = f"{'; '.join(loaded.doubts)}; correct them, or set robot.implausible: accept if they are meant"
         return replace(loaded, loop=None, error=reason, refused=refused) if reason else loaded
 
     def _bring_up(self) -> None:
