@@ -53,8 +53,7 @@ class SetpointAnswers:
         measured: where the arm is measured.
         stops: of the arm, in the place of setpoints.
         supervision: watchdog and checks of the stream.
-        player: player of trajectories.
-        targets: topics of targets.
+        player, targets: of trajectories, and of targets.
         statistics: of the setpoints.
         closed: whether setpoints are ignored: until the node is active, and from its switching off on.
     """
