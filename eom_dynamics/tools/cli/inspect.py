@@ -15,13 +15,14 @@ from ..inspect.facts import facts_result
 from ..inspect.template import TEMPLATE, completion
 from ..results import Result
 from ..robot_options import RobotOptions
-from .arguments import add_robot_arguments, load
+from .arguments import add_json, add_robot_arguments, load
 from .options import options_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser, nargs="?")
     what = "print a parameter file to fill in; for a robot of another format, one that adds springs and motors to it"
+    add_json(parser)
     parser.add_argument("--template", action="store_true", help=what)
 
 

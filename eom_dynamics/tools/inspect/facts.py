@@ -18,6 +18,7 @@ from ...elastic.plausibility import USED, ElasticJoint, elastic_joints, implausi
 from ...robot import Joint, Robot
 from ...robot.model import ENDS, NO_LIMITS
 from ...robot.task_space import reach
+from ..quantity_text import for_json
 from ..results import Result, ResultSection, TextTable
 
 _NATURAL_FREQUENCIES = (20.0, 70.0, 280.0)  # of soft, usual and stiff drives, rad/s
@@ -55,7 +56,15 @@ def facts_result(robot: Robot) -> Result:
             ResultSection(lines=[*rest, *(doubts if accepted else ())]),
         ],
         failures=() if accepted else doubts,
+        json={"robot": robot.name, "joints": [_as_json(robot, joint) for joint in robot.joints], "doubts": doubts},
     )
+
+
+def _as_json(robot: Robot, joint: Joint) -> dict[str, Any]:
+    """Facts of a joint; null where there is no limit, or no spring."""
+    numbers = asdict(joint.limits) | {name: getattr(joint, name) for name in ("mass", "stiffness", "rotor_inertia")}
+    known = {name: for_json(x) for name, x in numbers.items()}
+    return {"name": joint.name, "type": _kind(robot, joint), **known}
 
 
 def _joints(robot: Robot) -> TextTable:

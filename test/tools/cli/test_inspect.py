@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``eom_dynamics inspect``: text, warnings and the template of parameter files."""
 
+import json
 import re
 from importlib import resources
 from pathlib import Path
@@ -127,6 +128,14 @@ def test_inspect_fails_where_a_value_is_not_plausible_unless_the_file_accepts_it
     text = Path(file).read_text(encoding="utf-8").replace("robot:\n", "robot:\n      implausible: accept\n", 1)
     Path(file).write_text(text, encoding="utf-8")
     assert SAID.removeprefix("panda: ") in run("inspect", file).out
+
+
+def test_json_has_limits_and_null_where_there_are_none(run) -> None:
+    found = json.loads(run("inspect", "panda", "--json").out)
+    first, limits = found["joints"][0], load_robot("panda").joints[0].limits
+    assert (first["name"], first["type"], first["stiffness"]) == ("fer_joint1", "revolute", 14000.0)
+    assert (first["lower"], first["velocity"], first["effort_rms"]) == (limits.lower, limits.velocity, None)
+    assert found["robot"] == "panda" and found["doubts"] == []
 
 
 def test_every_command_tells_values_that_are_not_plausible(tmp_path: Path, run) -> None:
