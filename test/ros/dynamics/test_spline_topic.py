@@ -17,6 +17,7 @@ from eom_dynamics.control.trajectories import limits_digest
 from eom_dynamics.robot.payload import payload_parameters, with_parameters
 from eom_dynamics.ros.dynamics import spline_topic
 from eom_dynamics.trajectory import rest_to_rest
+from eom_dynamics.trajectory.feedforward import checked
 
 ROBOT = eom.load_robot("sea_planar_2r")
 FIRST, SECOND = ROBOT.joints
@@ -52,9 +53,13 @@ DIGESTS = {
 def test_limits_are_checked_unless_the_digest_is_its_own(
     node: Any, monkeypatch: pytest.MonkeyPatch, whose: str, carried: float
 ) -> None:
-    checks = []
-    check = spline_topic.checked
-    monkeypatch.setattr(spline_topic, "checked", lambda *given: checks.append(given) or check(*given))
+    checks: list[Any] = []
+
+    def check(*given: Any) -> Any:
+        checks.append(given)
+        return checked(*given)
+
+    monkeypatch.setattr(spline_topic, "checked", check)
     topic, loop = node._trajectories, node._stream.loop
     if carried:
         loop.carry(eom.Payload(carried), 0.0)
@@ -71,7 +76,7 @@ def test_limits_are_checked_unless_the_digest_is_its_own(
 
 
 def test_one_that_need_not_be_checked_waits_for_those_before_it(node: Any) -> None:
-    topic, statuses = node._trajectories, []
+    topic, statuses = node._trajectories, list[Any]()
     node._stream.player.reports._status.publish = statuses.append
     for request, digest in (("first", ""), ("second", DIGESTS["its own"])):
         message = spline_message(MOTION, ROBOT.joint_names)
