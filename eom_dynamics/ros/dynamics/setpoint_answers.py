@@ -178,7 +178,10 @@ class SetpointAnswers:
         return remarks is not None
 
     def start_measured(self, *, always: bool = False) -> None:
-        """Hold the arm where it is measured, so that what begins is checked, also after a pause."""
+        """Hold the arm where it is measured, so that the first reference is checked, also after a pause.
+
+        Not where ``jump_check`` is ``ignore``, unless always: trajectories begin there, at their nearest turn.
+        """
         loop = self.loop
         if loop is None or (loop.loop.settings["jump_check"] == "ignore" and not always):
             return
