@@ -34,7 +34,7 @@ class FollowingArm:
     """The nodes of an arm, a client of the action, and joint states that follow the commands."""
 
     def __init__(self, start, robot="panda", names=NAMES, home=HOME):
-        self._arguments = ("--params-file", CONFIG / f"{robot}.yaml", FEW_WARNINGS)
+        self._arguments = ("--params-file", CONFIG / f"{robot}.yaml", FEW_WARNINGS, "-p", "limits:=refuse")
         self.follows, self.feedback, self.position, self.statuses, self.names = True, [], home, [], list(names)
         self.publishes = True
         self.start_node(start)
