@@ -92,10 +92,8 @@ class SetpointAnswers:
     def answer_bytes(self, message: bytes) -> None:
         """Answer a serialised setpoint by a compiled call if one accepts the message, else field by field."""
         started, loop = time.perf_counter_ns(), self.loop
-        if loop is None or not self._shapes.calls or self.player.playing:
-            self._answer_serialised(message)
-            return
-        if self._lifespan and (not (stamp := stamp_of(message)) or abs(self._age(stamp)) > self._lifespan):
+        aged = self._lifespan and (not (stamp := stamp_of(message)) or abs(self._age(stamp)) > self._lifespan)
+        if aged or loop is None or not self._shapes.calls or self.player.playing:
             self._answer_serialised(message)
             return
         now = self.clock.now()
@@ -119,7 +117,7 @@ class SetpointAnswers:
         else:
             statistics.published += 1
             if call.call.remarks:
-                self.statistics.remark(loop, call.call.remarks)
+                statistics.remark(loop, call.call.remarks)
         statistics.add_time(time.perf_counter_ns() - started)
 
     def _answer_serialised(self, message: bytes) -> None:
@@ -178,10 +176,7 @@ class SetpointAnswers:
         return remarks is not None
 
     def start_measured(self, *, always: bool = False) -> None:
-        """Hold the arm where it is measured, so that the first reference is checked, also after a pause.
-
-        Not where ``jump_check`` is ``ignore``, unless always: trajectories begin there, at their nearest turn.
-        """
+        """Hold the arm where it is measured, so that what begins is checked; if jump_check is off, only ``always``."""
         loop = self.loop
         if loop is None or (loop.loop.settings["jump_check"] == "ignore" and not always):
             return
