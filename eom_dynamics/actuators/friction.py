@@ -39,7 +39,7 @@ class Friction:
         static: s >= c, breakaway effort, N m (N), in the direction of the larger c; the other direction rises as much.
             NaN stands for the larger c.
         stribeck_velocity: v_s > 0, at which s has fallen most of the way to c, rad/s (m/s).
-        smoothing_velocity: v_0 > 0, rad/s (m/s); by default small, as of motors that stick.
+        smoothing_velocity: v_0 > 0, rad/s (m/s); docs/command_lead.md says which one when.
         viscous_negative, coulomb_negative: D- and c- of negative velocities; NaN stands for D+ and c+.
         presliding_distance: x_p > 0, rad (m); NaN for friction without a state.
     """
@@ -53,7 +53,7 @@ class Friction:
         float | Array, Entry("velocity at which static has fallen to coulomb", "rad/s", "positive")
     ] = 0.1
     smoothing_velocity: Annotated[float | Array, Entry("velocity scale of the change of sign", "rad/s", "positive")] = (
-        0.001
+        0.01
     )
     viscous_negative: Annotated[
         float | Array, Entry("viscous friction at negative velocities", "N m s/rad", "not negative")

@@ -30,6 +30,7 @@ _GEARED, _LIGHT, _LIGHTEST_SHAFT, _USUAL = 10.0, 1e-3, 1e-8, 1e-2
 
 # Range of a joint, rad, and velocity, rad/s, that may be degrees; files say the last for "without a limit".
 _LARGEST_ANGLE, _LARGEST_VELOCITY, _NO_LIMIT = 20.0, 60.0, 1000.0
+_SLOWEST = 0.6  # share of the velocity limit of a joint that its motor reaches at least
 
 # Length, m, mass, kg, and mass over length cubed, kg/m³, of an arm in mm or g.
 _LONGEST, _HEAVIEST, _DENSEST = 50.0, 200.0, 500.0
@@ -180,7 +181,7 @@ def _limits(joint: Joint) -> Iterator[str]:
         listed = ", ".join(f"{name} {x:g} rad{'/s' if name == 'velocity' else ''}" for name, x in values.items())
         radians = ", ".join(f"{np.deg2rad(x):.4g}" for x in values.values())
         yield f"{joint.name}: limits are {listed}; if in degrees: {radians}"
-    elif speed < limits.velocity < np.inf:
+    elif speed < _SLOWEST * limits.velocity < np.inf:
         yield (
             f"{joint.name}: the motor's speed limit is {speed:.4g} behind the gear, below the joint's velocity "
             f"limit {limits.velocity:g}"

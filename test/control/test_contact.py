@@ -147,7 +147,7 @@ def test_spreads_in_robot_files() -> None:
     robot = robot_from_parameters(section)
     assert robot.joints[0].effort_spread == EffortSpread((0.1, 0.5), (0.3, 0.2), 0.05)
     written = robot_as_parameters(robot, [])["joints"]["joint_2"]["effort_spread"]
-    assert written == entry | {"noise": 0.0, "noise_time": 1e-3, "velocity_noise": 0.0}
+    assert written == entry
     thresholds = ContactThresholds(ExternalEffortObserver(eom.ElasticArm(robot), L), 0.5)
     rest, middle, fast = thresholds.limits([[0.0, 0.0], [0.3, -0.3], [9.0, 9.0]])
     np.testing.assert_allclose(middle, rest * 0.25 / 0.3)

@@ -87,6 +87,6 @@ test_impossible_uncertainty_is_refused = refusals(
     ({"mass": -0.1}, r"uncertainty.mass: must be within \[0, 1\), is -0.1"),
     ({"stiffness": "5 %"}, "uncertainty.stiffness: must be a number"),
     ({"gravity": 0.1}, "uncertainty.gravity: unknown entry; known are stiffness, mass, rotor_inertia"),
-    (0.1, "uncertainty: must be {stiffness: FRACTION, mass: FRACTION, rotor_inertia: FRACTION}, is 0.1"),
+    (0.1, "uncertainty: must be a section with stiffness, mass, rotor_inertia, is 0.1"),
     call=lambda given: robot_from_parameters(packaged_parameters("pendulum") | {"uncertainty": given}),
 )

@@ -54,7 +54,7 @@ def test_a_trajectory_leaves_no_setpoint_out(ros, events):
     advance(*(START + PERIOD + k for k in range(4)))
     for k in range(2, 8):
         advance(START + k * PERIOD + 10)
-    expected = motion.derivatives(np.arange(1, 8) * PERIOD * 1e-9, 0)[0][:, 0]
+    expected = motion.derivatives(np.arange(8) * PERIOD * 1e-9, 0)[0][:, 0]
     np.testing.assert_allclose(sent, expected, rtol=0, atol=1e-12)
     assert player.skipped == 0
     executor.shutdown()

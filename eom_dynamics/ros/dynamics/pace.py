@@ -26,7 +26,7 @@ _REST = {
 }
 
 
-class Pace:
+class TrajectoryPace:
     """Speed of trajectories on their paths; all methods are called by the node's executor."""
 
     def __init__(self, node: RobotNode, clock: WatchedClock, measured: MeasuredArm) -> None:

@@ -18,7 +18,7 @@ from ..interfaces import TrajectoryStatus, nanoseconds
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
 from .measured_arm import MeasuredArm
-from .pace import Pace
+from .pace import TrajectoryPace
 from .stops import Stops
 from .trajectory_reports import TrajectoryReports
 
@@ -67,7 +67,7 @@ class TrajectoryPlayer:
         # Numbers of trajectories that the loop had begun before the last plan, and finished before what is played.
         self._begun = self._finished = 0
         self.lead, self.skipped = 0.0, 0
-        self.pace, self.reports = Pace(node, clock, measured), TrajectoryReports(node)
+        self.pace, self.reports = TrajectoryPace(node, clock, measured), TrajectoryReports(node)
         # On the node's clock, so that the motion pauses with /clock.
         self._timer = node.punctual.create(node, self._period / _SECOND, self._tick)
         self._watch_timer = steady_timer(node, _WATCH_PERIOD, self._observe, autostart=False)

@@ -164,7 +164,9 @@ def test_any_share_identifies_a_real_arm(share: str, run, tmp_path: Path) -> Non
     options = ("--side", "motor", "--hold-out", share, "--json")
     found = run("identify", PANDA_BAG, "--robot", "panda", "-o", tmp_path / "o.yaml", *options).json
     before, after = (np.array(found["validation"][x]) for x in ("rms_before", "rms_after"))
-    assert found["kept"] == [] and np.all(after < 0.6 * before)
+    # Blocks are as long as the filter needs: in a short one, a joint may hardly move, and the file predicts it as well.
+    assert found["kept"] == [] and np.all(after < before)
+    assert np.exp(np.mean(np.log(after / before))) < 0.3
 
 
 @pytest.mark.parametrize("share", ["0", "0.3"])
