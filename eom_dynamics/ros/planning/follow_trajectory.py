@@ -50,8 +50,8 @@ _PERIOD = 0.05
 # Longest time for which the last pace of a motion counts, whose speed is scaled, s.
 _LONGEST_GAP = 0.1
 
-# Velocities of joints at rest, rad/s or m/s: certainly, and for at least a time, s, with noise.
-_AT_REST, _NEAR_REST, _CALM = 0.02, 0.1, 0.05
+# Velocities of joints, rad/s or m/s, of an arm at rest, and of one that has moved and has come to rest a time later, s.
+_AT_REST, _NEAR_REST, _CALM = 0.02, 0.1, 0.1
 
 # Longest time for which the executor waits for the plan of a goal, s; most take less.
 _AT_ONCE = 0.02
@@ -309,13 +309,14 @@ class FollowTrajectory:
         if under_way or not self._measured.published:
             return {}
 
-        calm_since = math.inf
+        calm_since, moved = math.inf, False
 
         def rests(present: Mapping[str, MeasuredJoint]) -> bool:
-            nonlocal calm_since
+            nonlocal calm_since, moved
             speeds, now = [abs(present[name].velocity) for name in joints if name in present], time.monotonic()
             calm_since = math.inf if any(speed > _NEAR_REST for speed in speeds) else min(calm_since, now)
-            return not any(speed > _AT_REST for speed in speeds) or now - calm_since >= _CALM
+            moved = moved or any(speed > _AT_REST for speed in speeds)
+            return now - calm_since >= _CALM * moved
 
         state = self._measured.wait(joints, rests)
         return state if rests(state) else {}
