@@ -268,9 +268,18 @@ def _topics(node: str) -> list[str]:
 
 def robot_file_page() -> str:
     """The commented file of ``eom_dynamics inspect --template``, and a table of the entries that classes declare."""
-    from eom_dynamics.robot.description import Description, JointDescription
+    from eom_dynamics.robot.description import (
+        BodyEntries,
+        Description,
+        JointDescription,
+        OriginEntries,
+        PayloadEntries,
+        ToolEntries,
+    )
     from eom_dynamics.tools.inspect.template import TEMPLATE
 
+    parts = {"": BodyEntries, "payloads.NAME": PayloadEntries, "tools.NAME": ToolEntries, "origin": OriginEntries}
+    others = [row for name, kind in parts.items() for row in _entry_rows(kind, name)]
     head = "| entry | unit or values | default | meaning |\n|---|---|---|---|"
     return (
         "# Robot file\n\nAll entries of a parameter file of a robot, as `eom_dynamics inspect --template` prints them;"
@@ -278,6 +287,7 @@ def robot_file_page() -> str:
         " [Actuators](../actuators.md) those of springs and motors.\n\n"
         f"```yaml\n{TEMPLATE.rstrip()}\n```\n\n"
         f"## Of joints\n\n{head}\n" + "\n".join(_entry_rows(JointDescription, "")) + "\n\n"
+        f"## Of bodies, payloads, tools and poses\n\n{head}\n" + "\n".join(others) + "\n\n"
         f"## Of the robot\n\n{head}\n" + "\n".join(_entry_rows(Description, "")) + "\n"
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Generic, NoReturn, TypeVar
+from typing import Annotated, Generic, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -50,6 +50,43 @@ class JointGroup(Generic[SharedElement]):
     element: SharedElement
     where: str
     optional: bool = False
+
+
+class OriginEntries(NamedTuple):
+    """Entries of a pose in robot files."""
+
+    xyz: Annotated[Array, Entry("translation", "m", size=3, example=[0.0, 0.0, 0.3])]
+    rpy: Annotated[Array, Entry("roll, pitch and yaw", "rad", size=3, example=[0.0, 0.0, 0.0])] = np.zeros(3)
+
+
+class BodyEntries(NamedTuple):
+    """Entries of the body of a joint in robot files, and of the base."""
+
+    mass: Annotated[float, Entry("of the body", "kg", example=3.0)]
+    center_of_mass: Annotated[Array, Entry("in the frame of the body", "m", size=3, example=[0.2, 0.0, 0.0])]
+    inertia: Annotated[
+        Array,
+        Entry("xx xy xz yy yz zz, see inertia_reference", "kg m²", size=6, example=[0.01, 0.0, 0.0, 0.05, 0.0, 0.05]),
+    ]
+
+
+class PayloadEntries(NamedTuple):
+    """Entries of a body at a tool, or at the body of a joint, in robot files."""
+
+    mass: Annotated[float, Entry("of the payload", "kg", "positive", example=1.0)]
+    center_of_mass: Annotated[Array, Entry("in the frame of the tool", "m", size=3, example=[0.0, 0.0, 0.05])] = (
+        np.zeros(3)
+    )
+    inertia: Annotated[
+        Array, Entry("xx xy xz yy yz zz about the centre of mass", "kg m²", size=6, example=[0.0] * 6)
+    ] = np.zeros(6)
+
+
+class ToolEntries(NamedTuple):
+    """Entries of a tool in robot files."""
+
+    body: Annotated[str, Entry("base, or joint that moves the body with the tool", example="elbow")]
+    origin: Annotated[OriginEntries, Entry("pose of the tool in the frame of the body")]
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from ...actuators.springs.memoryless import EffortLaw
 from ...actuators.transmission import Transmission
 from ...arrays import Array
 from ...spelling import duplicates, hint, listed
-from ..description import SINGLE_TYPES, Description, JointDescription, JointGroup, SharedElement
+from ..description import SINGLE_TYPES, Description, JointDescription, JointGroup, PayloadEntries, SharedElement
 from ..inertia import Inertial, body_violation, symmetric
 from .section import Section
 
@@ -240,11 +240,8 @@ def _read(name: str, known: Sequence[str], payloads: Section) -> Inertial:
     if name in payloads and name not in known:
         payloads.refuse(name, f"there is no link or tool of this name; {hint(name, known)}")
     with payloads.section(name) as section:
-        payload = Inertial.about_center(
-            section.positive("mass"),
-            section.vector("center_of_mass", 3, default=np.zeros(3).tolist()),
-            symmetric(*section.vector("inertia", 6, default=np.zeros(6).tolist())),
-        )
+        mass, center_of_mass, moments = read_part(PayloadEntries, None, section)
+        payload = Inertial.about_center(mass, center_of_mass, symmetric(*moments))
         if section.has_errors:
             return Inertial.massless()
         if violation := body_violation(payload):

@@ -22,11 +22,13 @@ from ..description import (
     COMPOSITE_TYPES,
     JOINT_TYPES,
     SINGLE_TYPES,
+    BodyEntries,
     Description,
     FrameDescription,
     JointDescription,
     LinkDescription,
     MimicDescription,
+    OriginEntries,
 )
 from ..inertia import Inertial, symmetric
 from ..model import STANDARD_GRAVITY
@@ -72,8 +74,7 @@ def _dh(joint: Section, kind: str, _: Array, *, modified: bool = False) -> tuple
 def read_origin(section: Section) -> Array:
     """Pose (4, 4) from the entry ``origin`` of a section; ``rpy`` is optional (0)."""
     with section.section("origin") as origin:
-        xyz = origin.vector("xyz", 3)
-        rpy = origin.vector("rpy", 3, default=(0.0, 0.0, 0.0))
+        xyz, rpy = read_part(OriginEntries, None, origin)
         warn_of_degrees(f"{origin.source}: {origin.name}: rpy", rpy.tolist())
     return lie.pose(lie.rotation_from_rpy(rpy), xyz)
 
@@ -215,9 +216,9 @@ class _Reader:
         if mass == 0 and "center_of_mass" not in joint and "inertia" not in joint:
             return Inertial.massless()
         if self._unphysical == "refuse":
-            mass = joint.positive("mass")
-        center_of_mass = joint.vector("center_of_mass", 3)
-        inertia = symmetric(*joint.vector("inertia", 6))
+            joint.positive("mass")
+        mass, center_of_mass, moments = read_part(BodyEntries, None, joint)
+        inertia = symmetric(*moments)
         if self._reference == "com":
             return Inertial.about_center(mass, center_of_mass, inertia)
         return Inertial(mass, center_of_mass, inertia)

@@ -13,7 +13,7 @@ import yaml
 from ...actuators.entries import declared_entries, written_entries
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
-from ..description import MimicDescription
+from ..description import BodyEntries, MimicDescription, OriginEntries, ToolEntries
 from ..inertia import Inertial, body_violation
 from ..mass_matrix import joints_without_inertia
 from ..model import ENDS, Joint, Robot
@@ -51,7 +51,7 @@ def robot_as_parameters(robot: Robot, lost: list[str]) -> dict[str, Any]:
             lost.append(f"frame {frame.name} is left out: {reason}")
         else:
             parent = robot.joints[frame.joint].name if frame.joint >= 0 else BASE
-            joints[frame.name] = {"type": "fixed", "parent": parent, "origin": _origin(frame.pose)}
+            joints[frame.name] = {"type": "fixed", "parent": parent, "origin": written_entries(_origin(frame.pose))}
     bodies = (*(joint.inertial for joint in robot.joints), robot.base)
     section: dict[str, Any] = {
         "name": robot.name,
@@ -73,18 +73,16 @@ def robot_as_parameters(robot: Robot, lost: list[str]) -> dict[str, Any]:
         name = tool.name
         if name not in joints or (name in names and not _is_body(robot, name, tool.joint, tool.pose)):
             name = re.sub(r"[./]", "_", f"{name}_tool")
-            tools[name] = {"body": robot.joints[tool.joint].name, "origin": _origin(tool.pose)}
+            tools[name] = written_entries(ToolEntries(robot.joints[tool.joint].name, _origin(tool.pose)))
             lost.append(f"tool {tool.name} becomes {name}: its name is not free")
         section["tool_names"].append(name)
     return section | ({"tools": tools} if tools else {})
 
 
 def _inertia(body: Inertial) -> dict[str, Any]:
-    entries: dict[str, Any] = {"mass": float(body.mass)}
-    if body.mass or np.any(body.about_origin):
-        entries["center_of_mass"] = [float(x) for x in body.center_of_mass]
-        entries["inertia"] = moments(body)
-    return entries
+    if not (body.mass or np.any(body.about_origin)):
+        return {"mass": 0.0}
+    return written_entries(BodyEntries(body.mass, body.center_of_mass, np.array(moments(body))))
 
 
 def _joint(robot: Robot, joint: Joint, lost: list[str]) -> dict[str, Any]:
@@ -92,7 +90,7 @@ def _joint(robot: Robot, joint: Joint, lost: list[str]) -> dict[str, Any]:
         "type": joint.type,
         "parent": robot.joints[joint.parent].name if joint.parent >= 0 else BASE,
         "screw": [float(x) for x in joint.screw],
-        "origin": _origin(joint.reference_pose),
+        "origin": written_entries(_origin(joint.reference_pose)),
         **_inertia(joint.inertial),
     }
     own = written_entries(_with_written_limits(joint, lost))
@@ -114,8 +112,8 @@ def _with_written_limits(joint: Joint, lost: list[str]) -> Joint:
     return replace(joint, limits=replace(joint.limits, **dict.fromkeys(zero, np.inf)))
 
 
-def _origin(pose: Array) -> dict[str, list[float]]:
-    return {"xyz": [float(x) for x in pose[:3, 3]], "rpy": rpy(pose[:3, :3])}
+def _origin(pose: Array) -> OriginEntries:
+    return OriginEntries(pose[:3, 3], np.array(rpy(pose[:3, :3])))
 
 
 def _is_body(robot: Robot, name: str, joint: int, pose: Array) -> bool:
