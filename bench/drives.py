@@ -64,7 +64,7 @@ DAMPING = 0.01
 LARGEST, RUBBING = 0.005, (0.07, 0.04)
 
 SCALES, ADVISED, BEST = (1e-5, 3e-5, 3e-4, 1e-3, 2e-3, 4e-3, 1e-2), {True: 3e-5, False: 2e-3}, 1.3
-"""Scales v₀ of dry friction, rad/s; those of the page for hard and soft friction; largest ratio to the best."""
+"""Scales v₀ of dry friction, rad/s; scales of the page for hard and soft friction; largest ratio to the best."""
 
 # Longest of the integrator, RK4, s.
 STEP = 1.25e-4
@@ -121,7 +121,7 @@ def friction_scale(section: Section, settings: Settings) -> None:
     section.text.append(
         f"Random arms of the seeds 1 to {len(arms)}, moves with rests, PD of {GAINS[0]:g} rad/s whose drives sample at "
         f"the rate of the column with a low-pass of 1 ms; v₀ of {', '.join(f'{v:g}' for v in SCALES)} rad/s. Commands "
-        "are those of the Python code of the page."
+        "come from the Python code of the page."
     )
 
 

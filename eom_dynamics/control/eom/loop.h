@@ -66,8 +66,8 @@ const char *eom_loop_configure(eom_loop *loop);
 
 /* Memory of a vector, which remains where it is: of the setpoint "given" and of that to be "posted", to be written; of the
  * "setpoint" followed, of its "command", of what is "sent", of the command that "exceeded" limits last, before it was
- * clipped or refused, of what is "released", and of what is "measured", in the units of the drives; of the sample that was "observed" last, and of what is "external", "tau" and "motor_effort". Null
- * if there is none. */
+ * clipped or refused, of what is "released", and of what is "measured", in the units of the drives; of the sample that
+ * was "observed" last, and of what is "external", "tau" and "motor_effort". Null if there is none. */
 double *eom_loop_vector(eom_loop *loop, const char *whose, const char *name);
 
 /* What is measured from now on, and to be written before each restart and cycle. */
