@@ -47,14 +47,14 @@ def read_setpoints(
     return _setpoints(reader) if topic.type == SETPOINT else _planned_setpoints(reader, robot, sampling.rate, figures)
 
 
-def command_lead(bag: Bag, topic: Topic, robot: Robot, given: float | None = None) -> float:
+def command_lead(bag: Bag, topic: Topic, robot: Robot, override: float | None = None) -> float:
     """Lead of the commands over the motion of a topic, s.
 
-    By default, that of the first command which was recorded with the setpoints, or that of the robot; none for motions
-    that were measured or planned.
+    By default, the lead of the first command recorded with the setpoints, or the robot's lead; zero for measured or
+    planned motions.
     """
-    if given is not None:
-        return given
+    if override is not None:
+        return override
     if topic.type != SETPOINT:
         return 0.0
     first = next(_commands(bag, topic), None)

@@ -31,7 +31,7 @@ _START = 1_000_000_000  # stamp of the first message, ns; a stamp of zero would 
 
 
 def excitation_result(task: Excitation, optimum: OptimalExcitation, folder: Path) -> Result:
-    """Make the result of an excitation, whose files are in a folder."""
+    """Make the result of an excitation with its files in a folder."""
     motion, P = optimum.trajectory, len(task.model.columns)
     stuck = "no better motion than the start was found; where springs may go slack, limit efforts by --effort"
     return Result(
@@ -102,7 +102,7 @@ def write_outputs(
 ) -> None:
     """Write the bags ``setpoint`` and ``joint_trajectory``, and the motion as JSON, CSV and NumPy arrays.
 
-    The rate is that of setpoints and states, Hz.
+    The rate, Hz, is the rate of setpoints and states.
     """
     names, motion = task.robot.joint_names, optimum.trajectory
     with whole_folder(folder, force=force) as aside:
@@ -118,7 +118,7 @@ def write_outputs(
 
 
 def write_setpoints(folder: Path, motion: Trajectory, joint_names: Sequence[str], rate: float) -> None:
-    """Write a bag with the topic ``setpoint`` at a rate, Hz, into an empty folder, whose name is that of its file."""
+    """Write a bag with the topic ``setpoint`` at a rate, Hz, into an empty folder, named like the folder."""
     samples = sample(motion, rate)
     since = np.round((samples.t - motion.start) * 1e9).astype(np.int64)
     still = np.zeros(len(joint_names))
@@ -142,7 +142,7 @@ def write_trajectory(folder: Path, motion: Trajectory, joint_names: Sequence[str
 def read_spheres(path: Path) -> dict[str, Any]:
     """Read spheres, rows x, y, z, radius in m by name of frame.
 
-    They are those of ``collision`` elements of a .urdf file, or lists ``link: [[x, y, z, radius], …]`` of a YAML file.
+    They come from ``collision`` elements of a .urdf file, or lists ``link: [[x, y, z, radius], …]`` of a YAML file.
     """
     text = read_text(path, MAX_CHARACTERS)
     spheres = _of_yaml(text, path) if format_of(str(path)) in (PARAMETER_FILE, None) else _of_urdf(text, str(path))

@@ -47,7 +47,7 @@ def percent(value: float) -> str:
 def with_deviation(value: float, deviation: float) -> str:
     """Format a number and its standard deviation: ``?`` where it is not identifiable, none where that is unknown, NaN.
 
-    A deviation of zero is that of a parameter at its bound.
+    A deviation of zero means a parameter at its bound.
     """
     if not deviation or math.isnan(deviation):
         return number(value) if deviation else f"{number(value)}, at its bound"

@@ -89,7 +89,7 @@ class Record:
     def error(self, field: str) -> Stream | None:
         """Setpoint minus measured ``position``, or commanded minus measured ``effort``, at the times of measurement.
 
-        What was wanted is interpolated linearly, and NaN outside of its times. None if either is missing.
+        Wanted values are interpolated linearly, and NaN outside of their times. None if either is missing.
         """
         wanted, measured = self.setpoint if field == "position" else self.command, self.measured
         if wanted is None or measured is None or not (field in wanted.values and field in measured.values):
@@ -123,7 +123,7 @@ class Record:
 def read_records(
     path: Path, robot: Robot | None = None, conventions: Conventions = DEFAULT, options: RobotOptions | None = None
 ) -> list[Record]:
-    """Read the arms of a bag, at least one; commands that it lacks are those of a replay, if the robot is known.
+    """Read the arms of a bag, at least one; commands that it lacks come from a replay, if the robot is known.
 
     Args:
         robot: of the recording; None for the part that ``options`` select of the URDF in the bag, if any.

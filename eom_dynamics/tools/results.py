@@ -77,7 +77,7 @@ class Result:
         title: heading of the page.
         lead: first sentences.
         facts: key figures by name.
-        passed: sentence in place of failures if there are none.
+        passed: sentence shown if there are no failures.
         sections: lines, charts and tables.
         by_joint: a line for each joint that stands for the sections on a console that is not verbose.
         notes: on the data, on stderr if the console shows JSON.
@@ -127,7 +127,7 @@ class Result:
 
 
 def shortened(lines: Sequence[str], most: int) -> Sequence[str]:
-    """At most so many lines, the last one of which counts those that are left out."""
+    """At most so many lines, the last one counts the omitted lines."""
     if len(lines) <= most:
         return lines
     return [*lines[: most - 1], f"{len(lines) - most + 1} more lines, and tables: --verbose"]
@@ -148,7 +148,7 @@ def _blocks(section: ResultSection, *, whole: bool) -> Iterator[list[str]]:
 
 
 def operation_counts(costs: Mapping[str, Mapping[str, int]]) -> TextTable:
-    """Return a table of the operations of programs by kind; ``costs`` are those of :meth:`Program.costs` by name."""
+    """Return a table of the operations of programs by kind; ``costs`` are from :meth:`Program.costs` by name."""
     # Not all programs have operations of all kinds.
     kinds = max(map(list, costs.values()), key=len)
     rows = [(name, *(f"{counts.get(kind, 0):,}" for kind in kinds)) for name, counts in costs.items()]

@@ -21,7 +21,7 @@ from .results import Result, ResultSection, TextTable
 
 _RATE = 1000.0
 
-# Share of the largest rate below which the limit that is used most is not shown: at rest it is that of gravity.
+# Share of the largest rate below which the limit that is used most is not shown: at rest it is gravity's.
 _SLOW = 0.02
 _SHOWN = 40  # active limits in the table, the longest ones
 
@@ -84,7 +84,7 @@ def _used(arm: ElasticArm, limits: LimitCheck, states: tuple[Array, ...]) -> dic
 
 
 def _speed(arm: ElasticArm, limits: LimitCheck, motion: FastestMotion) -> go.Figure:
-    """Rate of the path's parameter over the parameter, coloured by the quantity whose limit is used most."""
+    """Rate of the path's parameter over the parameter, coloured by the quantity with the most used limit."""
     # Between knots, where differences of the parameter are accurate.
     parameter, t = (0.5 * (x[1:] + x[:-1]) for x in (motion.parameters, motion.t))
     rate = np.diff(motion.parameters) / np.diff(motion.t)

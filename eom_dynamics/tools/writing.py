@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Atomic writing of files: into a temporary folder beside the target, then moved there."""
+"""Atomic writing of files: into a temporary folder next to the target, then moved there."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_folder(folder: Path, *, force: bool) -> None:
 
 @contextmanager
 def whole_folder(folder: Path, *, force: bool) -> Iterator[Path]:
-    """Yield a temporary folder, whose files move to ``folder`` when the context ends without an error.
+    """Yield a temporary folder; its files move to ``folder`` when the context ends without an error.
 
     A new folder appears at once, with all its files. In one that exists, ``force`` overwrites files of the same names,
     and others stay. Raises FolderError if :func:`check_folder` refuses the folder, or it cannot be written.
@@ -63,7 +63,7 @@ def check_file(path: Path, *, force: bool) -> None:
 
 @contextmanager
 def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
-    """Yield a temporary path, whose file, if there is one, moves to ``path`` when the context ends without an error.
+    """Yield a temporary path; its file, if any, moves to ``path`` when the context ends without an error.
 
     Raises FolderError if :func:`check_file` refuses the path, or it cannot be written.
     """

@@ -76,7 +76,7 @@ def typestore(name: str, definition: str = "") -> Typestore:
     except (TypesysError, RecursionError) as error:
         raise BagError(f"the bag's definition of {name} cannot be read: {' '.join(str(error).split())}") from None
     for kind in dict.fromkeys([name, *types]):
-        theirs, ours = (dict(found[kind][1]) if kind in found else {} for found in (types, known.fielddefs))
+        theirs, ours = (dict(stored[kind][1]) if kind in stored else {} for stored in (types, known.fielddefs))
         if other := [field for field in {**ours, **theirs} if theirs.get(field) != ours.get(field)]:
             raise BagError(f"the bag defines {kind} with another {listed(other)} than this release; record it anew")
     return known

@@ -34,14 +34,14 @@ class _Errors:
     """Errors of a tree of sections, the first of each entry."""
 
     def __init__(self) -> None:
-        self.found: dict[str, RobotDescriptionError] = {}
+        self.by_entry: dict[str, RobotDescriptionError] = {}
 
     def add(self, error: RobotDescriptionError) -> None:
-        self.found.setdefault(error.entry if isinstance(error, EntryError) else str(error), error)
+        self.by_entry.setdefault(error.entry if isinstance(error, EntryError) else str(error), error)
 
     def joined(self) -> RobotDescriptionError:
         """One error with the messages of all."""
-        lines = [line for error in self.found.values() for line in error.errors]
+        lines = [line for error in self.by_entry.values() for line in error.errors]
         more = len(lines) - _MOST_ERRORS
         return RobotDescriptionError(*lines[:_MOST_ERRORS], *([f"… and {more} more errors"] if more > 0 else []))
 
@@ -74,7 +74,7 @@ class Section:
                 if key not in self._known:
                     absent = (name for name in self._known if name not in self._mapping)
                     self._errors.add(self._error(key, f"unknown entry; {hint(key, self._known, absent)}"))
-        if self._is_whole and self._errors.found and (failure is None or isinstance(failure, RobotDescriptionError)):
+        if self._is_whole and self._errors.by_entry and (failure is None or isinstance(failure, RobotDescriptionError)):
             if isinstance(failure, RobotDescriptionError):
                 self._errors.add(failure)
             raise self._errors.joined() from None
@@ -92,7 +92,7 @@ class Section:
     @property
     def has_errors(self) -> bool:
         """True if this section, or a section within it, has errors."""
-        return any(entry.startswith((f"{self.name}.", f"{self.source}: ")) for entry in self._errors.found)
+        return any(entry.startswith((f"{self.name}.", f"{self.source}: ")) for entry in self._errors.by_entry)
 
     def refuse(self, key: str, reason: str) -> NoReturn:
         """Raise RobotDescriptionError with the full name of an entry and the reason."""

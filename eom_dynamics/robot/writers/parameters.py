@@ -93,16 +93,16 @@ def _joint(robot: Robot, joint: Joint, lost: list[str]) -> dict[str, Any]:
         "origin": written_entries(_origin(joint.reference_pose)),
         **_inertia(joint.inertial),
     }
-    own = written_entries(_with_written_limits(joint, lost))
+    extra = written_entries(_with_written_limits(joint, lost))
     if joint.mimic is not None:
         leader = MimicDescription(robot.joints[joint.mimic.joint].name, joint.mimic.ratio, joint.mimic.offset)
         for name in (each.name for each in declared_entries(Joint) if each.entry.of_motor):
-            own.pop(name, None)
-        return entries | own | {"mimic": written_entries(leader)}
+            extra.pop(name, None)
+        return entries | extra | {"mimic": written_entries(leader)}
     if joint.rotor_mount is not None:
         carrier = robot.joints[joint.rotor_mount.carrier].name if joint.rotor_mount.carrier >= 0 else BASE
-        own["rotor"] = {"carrier": carrier, "axis": [float(x) for x in joint.rotor_mount.axis]}
-    return entries | own
+        extra["rotor"] = {"carrier": carrier, "axis": [float(x) for x in joint.rotor_mount.axis]}
+    return entries | extra
 
 
 def _with_written_limits(joint: Joint, lost: list[str]) -> Joint:

@@ -10,7 +10,7 @@ from std_srvs.srv import Trigger
 
 from ...control.control_loop import REFUSALS
 from ...control.setpoint_loop import SetpointLoop
-from ...control.settings import FASTEST_PACE, LONGEST_GAP, SAID
+from ...control.settings import FASTEST_PACE, LONGEST_GAP, REFUSAL_MESSAGES
 from ..diagnostics import present
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
@@ -99,7 +99,7 @@ class TrajectoryPace:
             return f"paused{self._pause_cause and ' by '}{self._pause_cause}: call ~/resume"
         if not self._scaling:
             return "speed_scaling is 0: publish more"
-        return "" if self._allowed else SAID["standstill"]
+        return "" if self._allowed else REFUSAL_MESSAGES["standstill"]
 
     @property
     def _allowed(self) -> float:
@@ -123,7 +123,7 @@ class TrajectoryPace:
 
     def warn_of_standstill(self) -> None:
         """Log that limits do not let a trajectory go on."""
-        if (why := self.standstill) == SAID["standstill"]:
+        if (why := self.standstill) == REFUSAL_MESSAGES["standstill"]:
             self._node.warn("trajectory stands still", why)
 
 

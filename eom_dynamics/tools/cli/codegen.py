@@ -31,7 +31,7 @@ from .options import comma_separated, one_of, path
 
 LOOP = "loop"
 
-# Only on request: programs on a base are as long as those of all others, and those of observers need one around them.
+# Only on request: programs of a floating base are as long as all others together, and observers need one around theirs.
 _ON_REQUEST = tuple(name for name in FUNCTIONS if "on_base" in name or name in OBSERVER)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-_LINES, _COMPLAINTS = 8, 5  # most lines besides those of joints, and failures and warnings among them
+_LINES, _COMPLAINTS = 8, 5  # most lines besides the joints' lines, and most failures and warnings among them
 
 
 def complain(program: str, reason: str) -> None:

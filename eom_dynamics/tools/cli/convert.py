@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> Result:
         raise RobotDescriptionError(f"{options.output}: not written: {reason}; {remedy}")
     if chosen is not MJCF or missing("mjcf") is None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RobotDescriptionWarning)  # those of the robot have been shown
+            warnings.simplefilter("ignore", RobotDescriptionWarning)  # warnings of the robot have been shown
             load_robot(written.text, unphysical="warn")
     write_file(options.output, content, force=options.force)
     return Result(warnings=written.lost)

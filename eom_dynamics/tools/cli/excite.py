@@ -27,7 +27,7 @@ _Values = tuple[tuple[str | None, tuple[float, ...]], ...]
 
 @dataclass(frozen=True)
 class _Limits:
-    """Limits in place of those in the robot's file: X for all joints, X,X,… for each, or JOINT=X for one.
+    """Limits that replace the robot file's: X for all joints, X,X,… for each, or JOINT=X for one.
 
     Attributes:
         lower: lower end of the position, rad or m; a negative one as --lower=-2.
@@ -53,9 +53,9 @@ class _Options:
     """Optimisation and files.
 
     Attributes:
-        spheres: spheres on links that must not overlap: those of the collision elements of a .urdf file, or a YAML file
+        spheres: spheres on links that must not overlap: a .urdf file with collision elements, or a YAML file
             with lists LINK: [[x, y, z, radius], …] in m; default: no collision check.
-        candidates: number of random motions, the best of which is the start.
+        candidates: number of random motions; the search starts from the best one.
         rate: rate of setpoints, Hz.
     """
 

@@ -32,7 +32,7 @@ _COMMANDS = ("codegen", "convert", "demo", "excite", "identify", "inspect", "rep
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code, or raise SystemExit after ``--help``, ``--version`` and wrong use.
 
-    ``arguments`` are without the program's name, by default those of the process.
+    ``arguments`` are without the program's name, by default ``sys.argv``.
     """
     prepare_streams()
     program = "eom_dynamics"
@@ -80,7 +80,7 @@ def _discard_output() -> None:
 
 
 def _parser(only: str | None = None) -> Parser:
-    """The parser, with the arguments of all commands or of one: those of some import what takes a second."""
+    """Argument parser of all commands, or of one: some arguments need imports that take a second."""
     parser = Parser(
         prog="eom_dynamics",
         description="Inverse dynamics with time derivatives, and motor feedforward for arms with elastic joints.",

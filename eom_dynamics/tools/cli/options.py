@@ -5,9 +5,9 @@ Each field of :func:`eom_dynamics.arguments.option` becomes an argument of its t
 number rule; the help is the attribute's text in the class's docstring. A dataclass in a field becomes a group. Words
 of a field, all optional:
 
-    flag        name in place of the field's; without dashes, a positional argument
+    flag        name instead of the field's; without dashes, a positional argument
     metavar     ``[JOINT=]X`` for values by name, ``NAME,…`` for a list in one argument
-    parse       type, in place of the field's; its ValueError is shown
+    parse       type instead of the field's; its ValueError is shown
     nargs, const as in argparse
     without     group of options that exclude each other
 """
@@ -125,7 +125,7 @@ def add_options(parser: argparse.ArgumentParser, cls: type) -> None:
 
 
 def options_of(cls: type[_Options], arguments: argparse.Namespace, **values: Any) -> _Options:
-    """Make the dataclass of parsed arguments; ``values`` are those of other fields, or take the place of arguments."""
+    """Make the dataclass of parsed arguments; ``values`` set the other fields and override arguments."""
     for entry, kind in _options(cls):
         if entry.name in values:
             continue

@@ -15,7 +15,7 @@ from ...terminal import printable
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-# Options that `--help` of a command shows, beside --help itself, if it has more than twelve.
+# Options that `--help` of a command with more than twelve options shows, besides --help itself.
 _SHOWN = {
     "excite": "output force json tip period periods share velocity acceleration spheres",
     "identify": "robot output force page validate hold_out side terms payload topic",
@@ -23,7 +23,7 @@ _SHOWN = {
     "report": "output force robot tip tool xacro rename effort_scale",
 }
 
-# As argparse writes it: the value, and what it may be.
+# As argparse writes it: the value and its choices.
 _CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replay recorded motions offline, and compare the commands with earlier ones or with recorded efforts.
 
-Commands are those that the node would have published; they are written as bags or Parquet tables.
+The commands are the node's; they are written as bags or Parquet tables.
 A bag is a folder with metadata.yaml, or a .db3 or .mcap file. Its motion is a topic of type JointTrajectorySetpoint,
 JointTrajectory (interpolated) or JointState (fitted). Several bags, or those in folders, are replayed in parallel into
 a folder OUT with an output for each.

@@ -50,8 +50,8 @@ def demo_result(plan: Plan, answers: Mapping[str, Array], page: Path) -> Result:
         off = _largest(answers, expected, compared, arrived[compared])
         rows.append((name, relative(off), f"tolerance {_TOLERANCE:.0e}"))
         if not off <= _TOLERANCE:
-            found = f"off by {off:.1e}, tolerance {_TOLERANCE:.1e}"
-            failures.append(f"{name}: {'no answers to compare' if np.isnan(off) else found}")
+            difference = f"off by {off:.1e}, tolerance {_TOLERANCE:.1e}"
+            failures.append(f"{name}: {'no answers to compare' if np.isnan(off) else difference}")
     notes = []
     if late > count // 100:
         notes = [f"this machine did not hold {wanted}: {late:,} of {count:,} setpoints were sent late: {_REMEDY}"]

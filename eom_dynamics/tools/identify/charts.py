@@ -30,7 +30,7 @@ _FRICTION = ("viscous", "coulomb")
 
 
 def link_sections(fit: Fit, training: Sequence[Recording], validation: Sequence[Recording]) -> list[ResultSection]:
-    """Return sections with efforts, and with friction over velocity unless friction is that of the motors."""
+    """Return sections with efforts, and with friction over velocity unless the motors have the friction."""
     which, recordings = ("validation", validation) if validation else ("training", training)
     sections = [
         ResultSection("Measured and predicted effort", charts=_efforts(fit, recordings, which)),
@@ -70,7 +70,7 @@ def _efforts(fit: Fit, recordings: Sequence[Recording], which: str) -> Charts:
 
 
 def _friction(fit: Fit, training: Sequence[Recording]) -> Charts:
-    """Draw what is left of efforts without inertias and offsets, over velocity; empty without friction of joints."""
+    """Draw efforts less inertial efforts and offsets, over velocity; empty without friction of joints."""
     laws = [name for name in _FRICTION if name in fit.regressor.terms]
     if not laws:
         return {}
@@ -175,7 +175,7 @@ def _responses(elastic: ResonanceResult) -> Charts:
 
 
 def _friction_samples(elastic: ElasticFit, joint: Joint, k: int) -> tuple[Array, Array]:
-    """Velocities, and motor efforts less those of rotor, spring and gear loss (N,)."""
+    """Velocities, and motor efforts less the efforts of rotor, spring and gear loss (N,)."""
     pairs = []
     for x in elastic.training:
         low_pass = _low_pass(elastic, k, x)

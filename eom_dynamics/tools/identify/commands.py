@@ -23,7 +23,7 @@ from ...recordings.sides import TwoSidedRecording, arm_recordings
 from ...robot import Robot
 from ...robot.model import DRIVE_INTERPOLATIONS, FeedbackDelay
 
-_LOST = 5.0  # periods without a command after which the motion is that of a loss
+_LOST = 5.0  # periods without a command that count as a loss
 _SHORTEST_HELD, _AS_SELDOM = 1.9e-3, 0.6  # period of commands that alias, s, and share of it between efforts
 _DIGITS = 7  # digits of times that are written: 0.1 µs
 
@@ -33,35 +33,35 @@ class CommandTiming:
     """When commands act.
 
     Attributes:
-        found: mean age of the command that acts, and ages of what the drives measure; None if it is not known when
+        measured: mean age of the command that acts, and ages of the drives' measurements; None if it is not known when
             recorded efforts act.
         period: of the commands, s.
         interpolation: of the drives, one of :data:`.DRIVE_INTERPOLATIONS`.
     """
 
-    found: DriveDelay | None
+    measured: DriveDelay | None
     period: Delay
     interpolation: str = "none"
 
     @property
     def drive_delay(self) -> float | None:
         """Delay of the drives, s; zero where it is not positive; None where it is not certain."""
-        if self.found is None or self.found.uncertain:
+        if self.measured is None or self.measured.uncertain:
             return None
         held = DRIVE_INTERPOLATIONS[self.interpolation] * self.period.value
-        return max(round(self.found.delay.value - held, _DIGITS), 0.0)
+        return max(round(self.measured.delay.value - held, _DIGITS), 0.0)
 
     @property
     def ages(self) -> FeedbackDelay | None:
-        """Ages of what the drives measure; None where they are not certain."""
-        if self.found is None or self.drive_delay is None or self.found.ages_unknown:
+        """Ages of the drives' measurements; None if they are not certain."""
+        if self.measured is None or self.drive_delay is None or self.measured.ages_unknown:
             return None
-        position, velocity = self.found.position_age, self.found.velocity_age
+        position, velocity = self.measured.position_age, self.measured.velocity_age
         assert position is not None and velocity is not None
         return FeedbackDelay(round(position.value, _DIGITS), max(round(velocity.value, _DIGITS), 0.0))
 
     def applied_to(self, robot: Robot) -> Robot:
-        """The robot with what is certain of this timing."""
+        """The robot with the ages that are certain."""
         robot = replace(robot, command_period=round(self.period.value, _DIGITS))
         if self.drive_delay is None:
             return robot
@@ -70,7 +70,7 @@ class CommandTiming:
 
     def as_text(self) -> list[str]:
         """Lines for the notes."""
-        if (timing := self.found) is None:
+        if (timing := self.measured) is None:
             return [
                 f"commands come every {_in_ms(self.period)}; drive_delay is not written: it counts from the time at "
                 "which recorded motor efforts act, --motor-delay (--effort-delay of rigid joints): half a period of "
@@ -90,7 +90,7 @@ class CommandTiming:
     def as_json(self) -> dict[str, Any]:
         """Values and standard deviations, s; ages that are unknown are null."""
         return {
-            "delay": None if self.found is None else self.found.delay._asdict(),
+            "delay": None if self.measured is None else self.measured.delay._asdict(),
             "period": self.period._asdict(),
             "drive_delay": self.drive_delay,
             "drive_feedback_delay": None if self.ages is None else self.ages._asdict(),
@@ -115,9 +115,9 @@ def command_timing(
             notes.append(f"{recording.name}: the delay of its commands is not identified: {error}")
     if not timings:
         return None, notes
-    found, periods = zip(*timings, strict=True)
+    measured, periods = zip(*timings, strict=True)
     notes += period_note(robot, combined(periods).value)
-    delays = [x for x in found if x is not None]
+    delays = [x for x in measured if x is not None]
     timing = DriveDelay.of_all(delays) if delays else None
     return CommandTiming(timing, combined(periods), robot.drive_interpolation), notes
 

@@ -38,10 +38,10 @@ class ElasticFit:
 
     Attributes:
         robot: as described by its file.
-        elasticity: what was identified.
+        elasticity: identified springs and rotors.
         training: both sides of the springs, each motion by itself.
         training_score, validation_score: figures of them.
-        notes: what is not identifiable from the data, and warnings, a line each.
+        notes: unidentifiable quantities and warnings, a line each.
     """
 
     robot: Robot
@@ -63,9 +63,9 @@ class ResonanceResult:
 
     Attributes:
         robot: as described by its file.
-        fit: what was identified.
+        fit: identified motor parameters.
         motors: the recording, on the link side of the gears.
-        notes: what is not identifiable from the data, and warnings, a line each.
+        notes: unidentifiable quantities and warnings, a line each.
     """
 
     robot: Robot
@@ -148,7 +148,7 @@ def identify_both_sides(
 
 
 def _no_better(robot: Robot, elasticity: Elasticity, errors: EffortErrors) -> list[str]:
-    """Joints whose springs explain no more of the efforts they were fitted to than the file's do, beyond chance."""
+    """Joints with springs that explain no more of the fitted efforts than the file's springs, beyond chance."""
     with np.errstate(invalid="ignore", divide="ignore"):
         gain = dict(zip(robot.joint_names, np.square(errors.before / errors.after) - 1, strict=True))
     springs = elasticity.springs.items()
@@ -156,15 +156,15 @@ def _no_better(robot: Robot, elasticity: Elasticity, errors: EffortErrors) -> li
 
 
 def link_recordings(
-    robot: Robot, sides: Sequence[TwoSidedRecording], found: ElasticFit | None, source: MotorSource
+    robot: Robot, sides: Sequence[TwoSidedRecording], fit: ElasticFit | None, source: MotorSource
 ) -> tuple[list[Recording], list[str]]:
-    """Link recordings, with identified spring efforts in place of unmeasured ones, and notes."""
+    """Link recordings, with identified spring efforts where none were measured, and notes."""
     recordings, notes = [], []
     for recording in sides:
         if recording.links is None:
             raise IdentificationError(f"{recording.name}: has motors only, but links are to be identified")
         sensed = any(measured(tau[tau == tau]) for tau in recording.links.tau.T)
-        if found is None or recording.motors is None or (sensed and not motors_alone(recording)):
+        if fit is None or recording.motors is None or (sensed and not motors_alone(recording)):
             recordings.append(recording.links)
             continue
         name = recording.links.name
@@ -172,7 +172,7 @@ def link_recordings(
         if sensed:
             recordings += [x.links(robot, name) for x in parts]
             continue
-        recordings += [with_spring_efforts(robot, found.elasticity, x).links(robot, name) for x in parts]
+        recordings += [with_spring_efforts(robot, fit.elasticity, x).links(robot, name) for x in parts]
         notes.append(f"{name}: efforts of the links were not recorded; those of the identified springs are used")
     return recordings, notes
 

@@ -34,7 +34,7 @@ def write_and_verify(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RobotDescriptionWarning)  # of the source, which told them
         again = reload_options.load(str(path))
-    # A URDF has no gravity and does not say that friction is part of the efforts: the one that loads it does.
+    # A URDF has no gravity and does not say that friction is part of the efforts: the caller of its loader does.
     rubbing = written_format(path.name) is URDF or again.joint_friction
     result = result.verified(replace(again, gravity=result.robot.gravity, joint_friction=rubbing))
     lines = [
@@ -66,7 +66,7 @@ def robot_file(
     kind = written_format(output.name) or PARAMETER_FILE
     assert kind.write is not None  # by the type of the argument
     written = kind.write(robot)
-    # What is read must not be longer than what a reader takes; the numbers come first.
+    # The text must fit into what a reader accepts; the numbers come first.
     fits = kind is PARAMETER_FILE and len((comments + written.text).encode()) <= PARAMETER_FILE.largest
     return (comments if fits else "") + written.text, written.lost
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From recordings to an identified robot: read, determine what was recorded, identify, and score."""
+"""From recordings to an identified robot: read, determine the recorded quantities, identify, and score."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UNVALIDATED = (
 )
 _RESONANCE = "not validated: a resonance is that of the whole recording; accept its figures, --hold-out 0"
 _NOT_WRITTEN = "the file is not written: recorded efforts tell more than it does, see below; --suspect use writes it"
-_LINK_TERMS = ("offset",)  # of links whose motors are identified, too: friction is that of the motors
+_LINK_TERMS = ("offset",)  # of links if motors are identified, too: the motors have the friction
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +41,9 @@ class IdentificationResult:
 
     Attributes:
         given: the robot as its file describes it.
-        robot: with all that was identified.
-        link_fit: what was found of the links; None if they were not recorded.
-        elastic: what was found of springs and motors; None if that was not asked for, or not possible.
+        robot: the identified robot.
+        link_fit: identified links; None if they were not recorded.
+        elastic: identified springs and motors; None if not requested or not possible.
         training, validation: recordings of the links.
         held_out: share of each recording that was held out for validation.
         tolerance: of RMS residuals of the links, N m or N, or None.
@@ -54,7 +54,7 @@ class IdentificationResult:
         unvalidated: why no part of the recordings validates the result; empty if one does, or none was wanted.
     """
 
-    given: Robot
+    original: Robot
     robot: Robot
     link_fit: Fit | None
     elastic: ElasticFit | ResonanceResult | None
@@ -70,7 +70,7 @@ class IdentificationResult:
 
     @property
     def nothing_identified(self) -> bool:
-        """Whether all parameters are those of the robot that was given."""
+        """Whether all parameters equal the robot file's."""
         if self.link_fit is None or not self.link_fit.refused or self.timing is not None:
             return False
         elasticity = self.elastic.elasticity if isinstance(self.elastic, ElasticFit) else None
@@ -102,7 +102,7 @@ class IdentificationResult:
             return self
         links = verified(self.link_fit, written, self.training, self.validation)
         rejected = links.refused and not self.link_fit.refused
-        robot = _with(self.given, self.elastic, self.timing) if rejected else self.robot
+        robot = _with(self.original, self.elastic, self.timing) if rejected else self.robot
         return replace(self, link_fit=links, robot=robot)
 
     @property
@@ -190,7 +190,7 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
     for attempt in (share, *((min(2 * share, 0.5), min(4 * share, 0.5), share / 2, 0.0) if share else ())):
         try:
             parts = _held_out(training, attempt) if attempt else (training, validation)
-            found = _identified(robot, request, mode, parts, progress)
+            fits = _identified(robot, request, mode, parts, progress)
         except TooFewSamplesError as error:
             if attempt == 0.0 or not share:
                 raise
@@ -198,7 +198,7 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
         else:
             share = attempt
             break
-    elastic, links, train, judge, filled_in = found
+    elastic, links, train, judge, filled_in = fits
     if share and lacking:
         notes.append(f"{share:g} of each recording is held out: {lacking}")
     identified = _with(robot if links.refused else identified_robot(links), elastic)
@@ -295,7 +295,7 @@ def _without_effect(request: Request, mode: str) -> list[str]:
 
 
 def _long_enough(sides: TwoSidedRecording) -> bool:
-    """Whether a part of a recording can be held out, and has all that was recorded."""
+    """Whether a part of a recording can be held out, and has all recorded quantities."""
     try:
         if sides.links is None:
             return False
@@ -310,7 +310,7 @@ def _long_enough(sides: TwoSidedRecording) -> bool:
 
 
 def _links_alone(sides: Sequence[TwoSidedRecording]) -> list[TwoSidedRecording]:
-    """Recordings of the links; motors alone count as those of rigid joints."""
+    """Recordings of the links; motors alone count as rigid joints."""
     return [TwoSidedRecording(recording.motors if recording.links is None else recording.links) for recording in sides]
 
 

@@ -26,7 +26,7 @@ from .run import NOTHING_IDENTIFIED, IdentificationResult, judged
 
 _ROUNDING = 1e-9  # SI units; rounding of a zero parameter
 
-# Deviations, and the factor, by which a value is far from the file's; values that are named.
+# Deviations and factor from which a value counts as far from the file's; most values named.
 _MANY, _FACTOR, _NAMED = 5.0, 2.0, 3
 _SYSTEMATIC = 0.5  # whiteness below which a residual is systematic
 
@@ -82,7 +82,7 @@ def identification_result(result: IdentificationResult, about: Mapping[str, str]
 
 
 def _far_from_file(result: IdentificationResult) -> list[str]:
-    """Lines on values that are many of their deviations from those of the given file, by a factor, the worst first."""
+    """Lines on values far from the given file's by deviations and by a factor, the worst first."""
     numbers = [] if result.elastic is None else identified_numbers(result.elastic)
     if (fit := result.link_fit) is not None:
         file = by_term(fit.regressor, vector_of_file(fit.regressor, fit.options.side)[fit.regressor.inertial :])
@@ -259,7 +259,7 @@ def _with_unit(fit: Fit, term: str) -> str:
     return f"{term} [{units}]" if units else term
 
 
-# Of revolute joints; N stands for N m and m for rad at prismatic ones.
+# Units of revolute joints; N stands for N m and m for rad at prismatic ones.
 _UNITS = {name.replace("_", " "): term.unit for name, term in TERMS.items()} | {
     "stiffness": "N m/rad",
     "cubic": "N m/rad³",
@@ -279,7 +279,7 @@ _FRICTION = ("viscous", "asymmetry", "coulomb", "stribeck", "stribeck_velocity",
 
 
 class Number(NamedTuple):
-    """An identified number of a part, such as ``spring``, of a joint, beside that of the file, NaN without any."""
+    """An identified number of a part, such as ``spring``, of a joint, and the file's number, NaN without one."""
 
     joint: str
     part: str
@@ -409,7 +409,7 @@ def _from_resonance(joint: Joint, elastic: ResonanceResult, k: int) -> Iterator[
     fit, friction = elastic.fit, joint.actuator.friction
     of_file = {p.name: float(np.mean(getattr(joint.spring, f))) for f, p in joint.spring.parameters().items()}
 
-    # Of the whole arm, sorted: of no joint, but of as many.
+    # Whole arm, sorted: belongs to no joint, has as many values.
     for name, frequency in (("antiresonance", fit.antiresonance[k]), ("resonance", fit.resonance[k])):
         if fit.band[0] <= frequency <= fit.band[1]:
             yield row("arm", name, np.nan, (float(frequency), np.inf))

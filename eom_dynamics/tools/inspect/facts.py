@@ -145,7 +145,7 @@ def _motors(motors: Mapping[str, Mapping[str, float]]) -> TextTable:
 
 
 def _advice(robot: Robot) -> list[str]:
-    """What the uncertainty of the parameters means for the choice of the feedforward, if the robot has any."""
+    """Choice of the feedforward for this parameter uncertainty; nothing without uncertainty."""
     arms = [ElasticArm(robot)] if any(robot.uncertainty) else []
     advice = [feedforward_advice(arm, w) for arm in arms for w in _NATURAL_FREQUENCIES]
     return [f"least expected link error by the uncertainty of the robot: {each}" for each in advice if each]

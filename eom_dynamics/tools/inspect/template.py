@@ -70,7 +70,7 @@ def _has_example(declared: DeclaredEntry) -> bool:
 
 
 def _example(declared: DeclaredEntry) -> Any:
-    """Example of an entry, or those of the entries of a part, by name."""
+    """Example of an entry, or examples of a part's entries by name."""
     entry, parts = declared.entry, declared_entries(declared.kind)
     if entry.example is None and parts:
         examples: dict[str, Any] = {}
@@ -83,7 +83,7 @@ def _example(declared: DeclaredEntry) -> Any:
 
 
 def _line(entry: str, meaning: str) -> str:
-    """An entry with its meaning beside it."""
+    """An entry with its meaning in a comment."""
     return f"{entry:<{_COLUMN}}# {meaning}" if len(entry) < _COLUMN else f"{entry}   # {meaning}"
 
 
@@ -105,7 +105,7 @@ class _Follower(NamedTuple):
 
 
 def _template() -> str:
-    """The file beside this module, without the line of its license, with the entries that classes declare."""
+    """The template in this folder, without its license line, with the entries that classes declare."""
     _, text = resources.files(__package__).joinpath("template.yaml").read_text(encoding="utf-8").split("\n", 1)
     for place, lines in {
         "      # @entries of the robot@\n": entry_lines(Description, 6),

@@ -101,7 +101,7 @@ def add_joints(
         units: of the values of each joint (n,).
         t: (N,) s.
         points: maximum number of points of a curve; of more samples, evenly spaced ones are drawn.
-        colors: of the joints; by default those of their indices.
+        colors: of the joints; by default by index.
         kind: of the curves, if a figure has several kinds, such as "measured"; these are not in the legend.
         markers: circles instead of lines, without hover text.
         line: line style besides the colour.
@@ -133,7 +133,7 @@ def add_line(
     *,
     unit: str | None = None,
 ) -> None:
-    """Draw a curve of a name that is markup; with a unit, a text beside the pointer shows name, value and unit."""
+    """Draw a curve of a name that is markup; with a unit, a text at the pointer shows name, value and unit."""
     text = None if unit is None else f"{name}: %{{y:.4~g}} {unit}<extra></extra>"
     x, y = drawn(np.asarray(x)), drawn(y)
     figure.add_scatter(x=x, y=short(y), name=name, mode="lines", line={"width": 2, **style}, hovertemplate=text)

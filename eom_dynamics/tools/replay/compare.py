@@ -62,7 +62,7 @@ class Difference:
             without any.
         absolute, relative: the tolerance.
         worst: joint or motor, or index, of the largest difference; empty where there is none.
-        worst_at: its time, ns, as that of the first.
+        worst_at: its time, ns, counted like the first.
         match: criterion that matched the messages: ``recorded``, by their times of recording, or ``stamp``.
     """
 
@@ -80,7 +80,7 @@ class Difference:
 
     @property
     def text(self) -> str:
-        """What differs, on one line, without the topic."""
+        """The difference, on one line, without the topic."""
         if self.field == MISSING:
             return "not compared: the golden bag has no such topic"
         if not self.compared:
@@ -127,7 +127,7 @@ class Golden:
     Attributes:
         path: of the bag.
         tolerances: allowed differences.
-        match: ``recorded`` to match messages by times of recording; or ``stamp`` for those of headers, on topics
+        match: ``recorded`` to match messages by times of recording; or ``stamp`` to match header stamps, on topics
             without headers the order, for bags that were recorded live.
     """
 
@@ -144,7 +144,7 @@ class Golden:
 
     @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
     def differences(self, path: Path) -> list[Difference]:
-        """Compare the topics of a bag with those of the same names in the golden one.
+        """Compare the topics of a bag with the golden bag's topics of the same names.
 
         Messages are matched by their times, in the order of the bags. Compared is what both have: a golden bag may have
         been recorded with some of the topics only.

@@ -41,7 +41,7 @@ from ...recordings.setpoints import read_setpoints, recorded_payloads, recorded_
 from ...recordings.streams import Refusals, Stream
 from ..command_options import CommandOptions
 
-# Of cycles without setpoints, ns.
+# Period of cycles without setpoints, ns.
 _PERIOD = 1_000_000
 
 # Time from stamps to their recording, ns, from which on they are of another clock, such as simulated time.
@@ -58,7 +58,7 @@ class Commands:
         values: by COMMAND_FIELDS, each (N, n) or (N, m), in that order.
         motor_setpoint: by MOTOR_SETPOINT_FIELDS, each (N, m), in that order, in the units of the drives.
         effort_command: (N, m), in the robot's order.
-        status: (N,) of :class:`.Status`; HELD for those that repeat an earlier one for a refused setpoint.
+        status: (N,) of :class:`.Status`; HELD for a repeated command, whose setpoint was refused.
         lead: time after the setpoint of the motion that the commands are for, s.
     """
 
@@ -112,7 +112,7 @@ class Evaluation:
     """
 
     def __init__(self, arm: ElasticArm, options: CommandOptions | None = None, lead: float = 0.0) -> None:
-        """Prepare for an arm; ``lead`` is that of the commands, s."""
+        """Prepare for an arm; ``lead`` is the command lead, s."""
         self.arm, self.refusals, self.violations = arm, Refusals(), ExceededLimits()
         self.figures, self.held = FitFigures(arm.robot.n), 0
         self._options = options or CommandOptions()
@@ -120,7 +120,7 @@ class Evaluation:
         self._loop = loop = self._host.loop
         self._lead = lead
         self._configure(self._options.safety)
-        # What is read after each cycle: the command, what is sent for it, and the command beyond limits.
+        # Read after each cycle: the command, the command in drive units, and the command beyond limits.
         names = (*EFFORT_NAMES, *MOTOR_NAMES)
         self._vectors = [loop.command[name] for name in names]
         self._vectors += [loop.sent[name] for name in DRIVE_NAMES]
@@ -155,7 +155,7 @@ class Evaluation:
         return self._loop.record.early
 
     def _configure(self, safety: str) -> None:
-        """Set the settings of a level of safety, less losses: what the node stopped is in the recording."""
+        """Apply a safety level without loss detection: the recording has the node's own stops."""
         settings = settings_at(safety) | {
             "setpoint_timeout": 0.0,
             "on_setpoint_loss": "none",
@@ -165,8 +165,9 @@ class Evaluation:
         self._host.configure(**settings | dict(self._options.parameters))
 
     def commands(self, batch: Stream) -> Iterator[Commands]:
-        """Compute the commands of setpoints, in order, without those that are refused and not held, and between them
-        those of recorded responses to a loss.
+        """Compute the commands of setpoints, in order, and between them the commands of recorded responses to a loss.
+
+        Setpoints that are refused and not held have none.
         """
         recorded, stamps = batch.recorded, batch.stamp
         if self._last is None and abs(int(recorded[0]) - int(stamps[0])) > _OTHER_CLOCK:
@@ -270,7 +271,7 @@ class Evaluation:
         return AssertionError("read as a message, and not as a row")
 
     def _read(self, batch: Stream) -> tuple[NDArray[np.bool_], list[str], Array]:
-        """Which setpoints (N,) can be read, and their rows (N, …) of vectors of the loop, those of the state first."""
+        """Mask of readable setpoints (N,), and their rows (N, …) of the loop's vectors, the state first."""
         variable, loop, fields = self.arm.variable, self._loop, batch.values
         readable = np.zeros(len(batch), dtype=bool)
         try:
@@ -330,7 +331,7 @@ class Evaluation:
         return reason
 
     def _commands(self, batch: Stream, order: JointOrder, results: Array, status: NDArray[Any]) -> Commands:
-        """The commands for setpoints, in an order of joints; a status is that of those that are held, too."""
+        """The commands for setpoints, in an order of joints; held setpoints have a status, too."""
         vectors = np.split(results, self._ends[:-1], axis=1)
         efforts, motors, drives = vectors[:3], vectors[3:7], vectors[7:10]
         values = (*map(order.to_message, efforts), *map(order.motors_to_message, motors))

@@ -70,7 +70,7 @@ class Report:
         joint_names: of the numbers below that have one entry for each joint.
         command_lead: of the commands, s.
         commands: number of commands written; ``held`` of them repeat an earlier one for a refused setpoint.
-        early: number of setpoints whose stamps ran ahead of their arrival, which are not among the refusals.
+        early: number of setpoints whose stamps ran ahead of their arrival, not counted as refusals.
         seconds: from the first to the last time of recording.
         refusals: messages that could not be used.
         exceeded: lines on limits of the motors that commands exceed.

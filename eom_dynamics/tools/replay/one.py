@@ -27,7 +27,7 @@ from .evaluation import Evaluation
 from .job import Job, Report
 from .outputs import open_sink, output_topics
 
-_FEWEST = 20  # commands whose period is compared with that of the robot
+_FEWEST = 20  # fewest commands from which a period is compared with the robot's
 Progress = Callable[[float], None]
 
 

@@ -38,7 +38,8 @@ def output_topics(namespace: str) -> dict[str, str]:
 def open_sink(job: Job, topic: str, robot: Robot, motor_names: tuple[str, ...]) -> Iterator[_Sink]:
     """Begin an output of commands for a topic; it appears when the context ends without an error.
 
-    Raises FolderError if the output cannot be written, exists, or is not that of a replay and must not be overwritten.
+    Raises FolderError if the output cannot be written, exists, or must not be overwritten
+    because no replay wrote it.
     """
     if job.format == "parquet":
         require("parquet")
@@ -92,7 +93,7 @@ def _messages(commands: Commands, layouts: dict[tuple[Any, ...], list[Layout]]) 
         (JOINT_STATE, {"header": header, "name": motors}, commands.motor_setpoint),
         (NUMBERS, {}, {"data": commands.effort_command}),
     ]
-    # What differs within a topic besides numbers, and with it the layout.
+    # Non-numeric differences within a topic, which change the layout.
     key = (commands.setpoints.frame, commands.joint_names, motors, commands.effort_command.shape[1])
     if key not in layouts:
         if len(layouts) >= _MOST_TEMPLATES:

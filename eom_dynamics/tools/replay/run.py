@@ -72,7 +72,7 @@ def _begin_in_pool() -> None:
     def end(number: int, _: object) -> None:
         raise SystemExit(128 + number)
 
-    # Ctrl-C reaches all processes of a terminal: only the first reacts, and those of the pool complete their bags.
+    # Ctrl-C reaches all processes of a terminal: only the first reacts, and the pool's processes complete their bags.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, end)
 
@@ -116,7 +116,7 @@ def _executor(scheduler: str | None) -> Iterator[Executor]:
         reason = " ".join(str(error).split())
         raise EomDynamicsError(f"the Dask scheduler at {scheduler} cannot be reached: {reason}") from None
     with client:
-        # pure=False: Dask must not reuse results, since those of a job are in its output.
+        # pure=False: Dask must not reuse results, since a job writes its results to its output.
         yield client.get_executor(pure=False)
 
 
