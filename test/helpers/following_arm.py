@@ -3,6 +3,7 @@
 
 import time
 from array import array
+from contextlib import contextmanager
 
 import numpy as np
 from control_msgs.action import FollowJointTrajectory
@@ -77,6 +78,17 @@ class FollowingArm:
             self.node.spin(0.2)
         self.position = HOME
         self.node.spin(0.1)  # until the nodes know it
+
+    @contextmanager
+    def setting(self, name, value, node=None):
+        """A value of a parameter of the dynamics node, or another, until the end of the context."""
+        node = node or self.node
+        before = node.get_parameter(name)
+        assert node.set_parameter(name, value) == ""
+        try:
+            yield
+        finally:
+            assert node.set_parameter(name, before) == ""
 
     def send(self, times, positions, *, names=None, path=0.0, goal=0.0, goal_time=0, stamp=None, velocity=None):
         """Send a goal; returns its handle. ``velocity`` is that of all joints at the last point."""

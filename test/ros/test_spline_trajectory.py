@@ -45,7 +45,7 @@ def node(start_shared):
 def publisher(node):
     publisher = node.publisher(SplineTrajectory, "spline_trajectory")
 
-    node.repeat(lambda: publisher.publish(rest_to_rest(stamp=1)), lambda: refused(node, "it ended"), "discovery")
+    node.repeat(lambda: publisher.publish(rest_to_rest(stamp=1)), lambda: refused(node, "it has ended"), "discovery")
     return publisher
 
 
@@ -266,10 +266,10 @@ def test_large_messages_do_not_disturb_the_stream(node, publisher, tmp_path):
     knots = SplineTrajectory.MAX_ENTRIES // 2
     largest = rest_to_rest(1, knots=array("d", np.linspace(0, 100, knots)), **states(*np.zeros((knots, 2))))
     publisher.publish(rest_to_rest(knots=array("d", [1.0, 0.0])))
-    node.wait(lambda: not refused(node, "it ended"), "another refusal than that of the largest")
+    node.wait(lambda: not refused(node, "it has ended"), "another refusal than that of the largest")
     begin = time.monotonic()
     publisher.publish(largest)
-    node.wait(lambda: refused(node, "it ended"), "the refusal")
+    node.wait(lambda: refused(node, "it has ended"), "the refusal")
     end = time.monotonic()
     # This process does not send so many numbers: a message that is too long comes as bytes.
     allowed = serialize_message(SplineTrajectory(knots=array("d", [0.0]), snap=array("d", bytes(8 * 50_000))))

@@ -91,7 +91,7 @@ class Stops:
     def break_off(self, cause: str) -> None:
         """Bring the arm to rest from the last command of a motion that has ended amid its path."""
         last = self._commands.sent_of
-        if self.loop is not None and last is not None and last.moves:
+        if self.loop is not None and last is not None and _moves(last):
             self.come_to_rest(last, f"trajectory stopped: {cause}")
 
     @property
@@ -126,7 +126,7 @@ class Stops:
         if not self._responds or self._overtaken:
             self._responds, self.done = False, None
             self._measured.locate(loop)
-            if not loop.moves:
+            if not loop.moves and (done or not _moves(loop)):  # the last command of a stream has no velocity anyway
                 if done:
                     done()
                 return
@@ -182,6 +182,11 @@ class Stops:
         except StateError as error:
             if self._node.is_due("no response"):
                 self._node.get_logger().error(f"no command for the response to lost setpoints: {error}")
+
+
+def _moves(loop: SetpointLoop) -> bool:
+    """Whether the last command of a loop moves joints, or motors: at its lead they have left what still rests."""
+    return loop.moves or bool(loop.loop.command["motor_velocity"].any())
 
 
 def description_of_stop(loop: SetpointLoop) -> str:

@@ -116,8 +116,7 @@ class TrajectoryPlayer:
         if self.pace.held_by:
             raise TrajectoryError(self.pace.standstill)
         begin = nanoseconds(identity.header.stamp) or now
-        if (late := (now - begin) / _SECOND - motion.end) > 0:
-            raise TrajectoryError(f"it ended {late:.3g} s ago")
+        self._command(self._host, now)  # a command that is due belongs to the motion before
         loop.send_trajectory(motion, begin - self._ahead)
         if (why := self._plan(self._host, now, begin)) is not None:
             raise self._host.refusal(why)
@@ -128,7 +127,7 @@ class TrajectoryPlayer:
         self.reports.tell(identity, TrajectoryStatus.ACCEPTED, self.pace.standstill)
         self._timer.reset()
         self._watch_timer.reset()
-        self._tick()  # at once, where it begins now
+        self._command(self._host, now)
 
     def stop(self, reason: str) -> None:
         """End what is played and what waits, with the last command."""
@@ -182,11 +181,14 @@ class TrajectoryPlayer:
         self._stops.break_off(reason)
 
     def _tick(self) -> None:
-        host = self._host
-        if host is None or not (self.playing or self.waiting):
+        if self._host is not None and (self.playing or self.waiting):
+            keep_pace(self._node, self._timer)
+            self._command(self._host, self._now())
+
+    def _command(self, host: SetpointLoop, now: int) -> None:
+        """Send the command that is due at a time of the clock, ns, if one is, and begin what waits for that time."""
+        if not (self.playing or self.waiting):
             return
-        keep_pace(self._node, self._timer)
-        now = self._now()
         at = self._instant(host, now)
         if self.waiting and at >= self._begin:
             self._start(host, at)

@@ -5,18 +5,22 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
-from setpoint_engines import unspun_node
+from eom_dynamics.msg import SplineTrajectory
+from node_client import assert_no_step, stamp_of
+from rclpy.time import Time
+from setpoint_engines import Publisher, unspun_node
 from tool_messages import spline_message
 
 import eom_dynamics as eom
 from eom_dynamics.control.trajectories import limits_digest
 from eom_dynamics.robot.payload import payload_parameters, with_parameters
 from eom_dynamics.ros.dynamics import spline_topic
-from eom_dynamics.trajectory import rest_to_rest
+from eom_dynamics.trajectory import Spline, rest_to_rest
 from eom_dynamics.trajectory.feedforward import checked
 
 ROBOT = eom.load_robot("sea_planar_2r")
@@ -85,3 +89,60 @@ def test_one_that_need_not_be_checked_waits_for_those_before_it(node: Any) -> No
     topic._worker._finish(5.0)
     topic._worker._finish(5.0)
     assert [status.request for status in statuses if status.status == status.ACCEPTED] == ["first", "second"]
+
+
+class Clocked:
+    """A node at a rate of 250 Hz on a clock of its own, and its commands."""
+
+    def __init__(self, node: Any) -> None:
+        self.node, self.sent = node, list[Any]()
+        commands = node._stream._commands
+        commands._publishers[0] = Publisher(type(commands._messages[0]), self.sent)
+        commands.count_listeners()
+        self.set_time(0.0)
+
+    def set_time(self, ms: float) -> None:
+        self.node.get_clock().set_ros_time_override(Time(nanoseconds=1_700_000_000 * 10**9 + round(ms * 1e6)))
+
+    def receive(self, motion: Spline | None) -> None:
+        message = SplineTrajectory() if motion is None else spline_message(motion, ROBOT.joint_names)
+        if motion is not None:
+            message.limits_digest = limits_digest(motion, ROBOT)
+        self.node._trajectories._receive(message)
+
+
+@pytest.fixture
+def clocked(ros: Any) -> Iterator[Clocked]:
+    options = {"robot_file": "sea_planar_2r", "use_sim_time": "true", "stream_rate": "250.0", "start_tolerance": "1.0"}
+    with unspun_node("/clocked", **options) as node:
+        yield Clocked(node)
+
+
+@pytest.mark.parametrize("at", [1002.0, 1007.0], ids=["nothing is due", "a command is due"])
+def test_a_motion_replaces_another_without_a_step(clocked: Clocked, at: float) -> None:
+    """The command that was due was sent with velocity zero, from where the new motion began."""
+    player, motion = clocked.node._stream.player, rest_to_rest([0.0, 0.0], [1.0, 1.0], 2.0)
+    clocked.receive(motion)
+    for ms in range(4, 1001, 4):
+        clocked.set_time(ms)
+        player._tick()
+    clocked.set_time(at)
+    clocked.receive(rest_to_rest(motion.derivatives(at / 1e3)[0], [1.0, 1.0], 2.0))
+    for ms in range(1008, 1401, 4):
+        clocked.set_time(ms)
+        player._tick()
+    stamps = [stamp_of(x) // 1_000_000 % 10_000 for x in clocked.sent]
+    assert stamps == [x for x in range(0, 1401, 4) if x != 1004 or at > 1004]
+    assert_no_step(clocked.sent)
+
+
+def test_a_motion_that_is_stopped_after_its_first_command_ends_at_rest(clocked: Clocked) -> None:
+    """Its joints rest at the time of that command, its motors do not at the lead."""
+    clocked.receive(MOTION)
+    clocked.set_time(1.0)
+    assert np.any(clocked.sent[-1].motor_velocity)
+    clocked.receive(None)
+    for ms in range(5, 30, 4):
+        clocked.set_time(ms)
+        clocked.node._stream.stops._tick()
+    assert not np.any(clocked.sent[-1].motor_velocity)
