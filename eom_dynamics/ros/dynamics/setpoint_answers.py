@@ -35,7 +35,6 @@ from .trajectory_player import TrajectoryPlayer
 
 # One second of setpoints at 1 kHz, so that none is lost when the node stalls.
 _INPUT_DEPTH = 1000
-
 # Age, ns, up to which a setpoint at rest is answered, as one that is typed again with its old stamp.
 _TYPED_AGAIN = 60 * 10**9
 
@@ -170,10 +169,7 @@ class SetpointAnswers:
             loop.configure(command_lead=self._lead)
             return loop.answer(stamp, self.clock.now())
 
-        remarks = self._sent(setpoint.header, loop, cycle, time.perf_counter_ns())
-        if remarks is not None:
-            self.statistics.remark(loop, remarks)
-        return remarks is not None
+        return self._sent(setpoint.header, loop, cycle, time.perf_counter_ns())
 
     def start_measured(self, *, always: bool = False) -> None:
         """Hold the arm where it is measured, so that what begins is checked; if jump_check is off, only ``always``."""
@@ -191,19 +187,21 @@ class SetpointAnswers:
         if strict and self.loop is not None and not self.loop.record.fed:
             self.loop.require_radians(q)
 
-    def _sent(self, header: Header, loop: SetpointLoop, cycle: Callable[[], int], started: int) -> int | None:
-        """Publish the command of a cycle; return what is wrong with it all the same, or None where it was refused."""
+    def _sent(self, header: Header, loop: SetpointLoop, cycle: Callable[[], int], started: int) -> bool:
+        """Publish the command of a cycle, which returns remarks on it; return whether it was not refused."""
         statistics = self.statistics
         statistics.received += 1
         try:
             remarks = cycle()
             self._commands.publish(header, loop)
             self.supervision.answered(loop)
-            statistics.published += 1
-            return remarks
         except Exception as error:
             self._refuse(header, error)
-            return None
+            return False
+        else:
+            statistics.published += 1
+            statistics.remark(loop, remarks)
+            return True
         finally:
             statistics.add_time(time.perf_counter_ns() - started)
 
@@ -230,10 +228,7 @@ class SetpointAnswers:
         self._shapes.forget()  # the lead is that of trajectories
         header = Header(stamp=Time(nanoseconds=stamp).to_msg(), frame_id=frame_id)
         self.statistics.led += 1
-        remarks = self._sent(header, loop, lambda: loop.accepted(code), started)
-        if remarks is not None:
-            self.statistics.remark(loop, remarks)
-        return remarks is not None
+        return self._sent(header, loop, lambda: loop.accepted(code), started)
 
     def _publish_measured(self, loop: SetpointLoop, now: int, *, always: bool = True) -> bool:
         """Run a cycle without references, unless others go on; publish always, or a new command; return whether."""

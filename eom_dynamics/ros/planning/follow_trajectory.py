@@ -86,6 +86,17 @@ class GoalMotion(NamedTuple):
         return self.path.any or self.goal.any
 
 
+class _Context(NamedTuple):
+    """What all goals of a server have in common, see :class:`FollowTrajectory`."""
+
+    node: RobotNode
+    kind: Any  # FollowJointTrajectory
+    measured: MeasuredJoints
+    players: Callable[[], int]
+    stop: Callable[[str], None]
+    unheard: dict[str, float]  # time without states of joints that had some, on the node's clock, s
+
+
 class FollowTrajectory:
     """Server of the action. A goal is accepted at once, and aborted with the reason where it is refused.
 
@@ -109,16 +120,14 @@ class FollowTrajectory:
         players: Callable[[], int],
     ) -> None:
         self._node, self._fit, self._publish, self._stop, self._refuse = node, fit, publish, stop, refuse
-        self._measured, self._players = measured, players
+        self._measured = measured
         self._since = time.monotonic()
         # By the identity of its motion, in the order in which goals came.
         self._executions: dict[str, _Execution] = {}
         # Held while a motion is sent, or goals are ended so that theirs must not be sent any more.
         self._sending = threading.Lock()
         self._closing = False
-        # Time without states of joints that had some, on the node's clock, s; when each had its last one, and the last
-        # look at the clock, ns.
-        self._unheard: dict[str, float] = {}
+        # When each joint had its last state, and the last look at the clock, ns.
         self._heard: dict[str, int] = {}
         self._looked = node.get_clock().now().nanoseconds
         # When a motion of somebody else was played last, on the monotonic clock, s; and the goal that ended last, whose
@@ -131,6 +140,7 @@ class FollowTrajectory:
             node.get_logger().info(f"no action {_NAME}: control_msgs is not installed (ros-jazzy-control-msgs)")
             return
         self.kind = FollowJointTrajectory
+        self._context = _Context(node, self.kind, measured, players, stop, {})
         self._worker = Worker(node, "goals")
         self._lease = node.create_publisher(String, "trajectory_lease", 10)
         node.create_subscription(TrajectoryStatus, "trajectory_status", self._on_status, status_qos())
@@ -186,8 +196,7 @@ class FollowTrajectory:
         name = f"{_NAME}/{bytes(goal.goal_id.uuid).hex()}"
         # The one that leads the arm until this one begins.
         before = next((x for x in reversed(self._executions.values()) if x.is_playing), None)
-        arguments = self._node, goal, name, self.kind, self._measured, self._players, self._stop, self._unheard
-        execution = self._executions[name] = _Execution(*arguments, before)
+        execution = self._executions[name] = _Execution(self._context, goal, name, before)
         self._lease.publish(String(data=name))  # so that the dynamics node reads where the arm is meanwhile
         goal.execute(partial(self._execute, execution))
 
@@ -213,12 +222,12 @@ class FollowTrajectory:
 
     def _listen(self) -> None:
         """Read joint states, since a goal would take two milliseconds to read all that came since the last one."""
-        now = self._node.get_clock().now().nanoseconds
+        now, unheard = self._node.get_clock().now().nanoseconds, self._context.unheard
         # While this process is held up, or the clock stands still, none can come.
         passed, self._looked = min(max(now - self._looked, 0) / _SECOND, 2 * _PERIOD), now
         for name, joint in self._measured.read().items():
             ended = self._heard.get(name) == joint.time
-            self._unheard[name] = self._unheard.get(name, 0.0) + passed if ended else 0.0
+            unheard[name] = unheard.get(name, 0.0) + passed if ended else 0.0
             self._heard[name] = joint.time
 
     async def _execute(self, execution: _Execution, goal: ServerGoalHandle) -> Any:
@@ -360,21 +369,9 @@ class _Execution:
 
     plan: GoalMotion
 
-    def __init__(
-        self,
-        node: RobotNode,
-        goal: ServerGoalHandle,
-        name: str,
-        kind: Any,
-        measured: MeasuredJoints,
-        players: Callable[[], int],
-        stop: Callable[[str], None],
-        unheard: Mapping[str, float],
-        before: _Execution | None = None,
-    ) -> None:
-        self._node, self.goal, self.name, self._kind = node, goal, name, kind
-        self._measured, self._players, self._stop, self.before = measured, players, stop, before
-        self._unheard = unheard
+    def __init__(self, context: _Context, goal: ServerGoalHandle, name: str, before: _Execution | None = None) -> None:
+        self._context, self._node, self._kind = context, context.node, context.kind
+        self.goal, self.name, self.before = goal, name, before
         self.done = Future()
         self.is_sent = self.is_accepted = self.is_playing = self.is_cancelled = self._finished = False
         self._remark = ""  # of the player, at the end
@@ -418,7 +415,7 @@ class _Execution:
         if not self.done.done():
             self.done.set_result((code, text))
         if self.is_sent and not self._finished:
-            self._stop(self.name)
+            self._context.stop(self.name)
         self.is_sent = self.is_playing = False
 
     def on_status(self, status: TrajectoryStatus) -> None:
@@ -473,23 +470,24 @@ class _Execution:
             # A goal that is not observed must not go on.
             self._node.get_logger().error(f"goal ended by an exception:\n{traceback.format_exc()}")
             self.end(self._kind.Result.INVALID_GOAL, refusal_reason(error))
-        if not self._players() or (self.is_playing and self._silent_periods > _SILENT_PERIODS):
+        if not self._context.players() or (self.is_playing and self._silent_periods > _SILENT_PERIODS):
             self.end(self._kind.Result.INVALID_GOAL, "the node that played it is gone: has dynamics_node ended?")
 
     def _silent(self, joints: Mapping[str, MeasuredJoint]) -> str:
         """Why the arm is taken to be dead: joint states have ended, or are needed and have never come; empty if not."""
+        topic = self._context.measured.topic
         for name in self.plan.names:
-            if self._unheard.get(name, 0.0) > _NO_STATES:
-                return f"{shown_name(name)} has no states on {self._measured.topic} any more: is the robot running?"
+            if self._context.unheard.get(name, 0.0) > _NO_STATES:
+                return f"{shown_name(name)} has no states on {topic} any more: is the robot running?"
         missing = [shown_name(name) for name in self.plan.names if name not in joints]
         if missing and self.plan.has_tolerances and time.monotonic() > self._since + _NO_STATES:
-            need = f"tolerances need joint states on {self._measured.topic}"
+            need = f"tolerances need joint states on {topic}"
             return f"{need}; none arrives with a position of {', '.join(missing)}"
         return ""
 
     def _observe(self) -> None:
         """Send feedback, and check tolerances."""
-        plan, codes, joints = self.plan, self._kind.Result, self._measured.read()
+        plan, codes, joints = self.plan, self._kind.Result, self._context.measured.read()
         t, leader = self.elapsed, self._leader
         desired = list(leader.state(leader.elapsed, 2))
         state = [joints[name] for name in plan.names if name in joints]
@@ -506,7 +504,7 @@ class _Execution:
         if self._finished:
             violation = plan.goal.violation(deviation) if plan.goal.any else ""
             # With a state of now, unless there never was one: the robot may have died on the way.
-            alive = not any(self._unheard.get(name, 0.0) for name in plan.names)
+            alive = not any(self._context.unheard.get(name, 0.0) for name in plan.names)
             if not violation and alive and (actual or not plan.has_tolerances):
                 self.end(codes.SUCCESSFUL, self._remark)
             elif violation and t > plan.motion.end + plan.goal_time:

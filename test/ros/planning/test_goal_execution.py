@@ -42,15 +42,16 @@ def time_of_path(execution, t):
 @pytest.fixture
 def execution(ros):
     """An accepted goal, 0.7 s after its start and past the second of three points."""
-    from eom_dynamics.ros.planning.follow_trajectory import GoalMotion, _Execution
+    from eom_dynamics.ros.planning.follow_trajectory import GoalMotion, _Context, _Execution
 
     def start(feedback):
-        node, goal, unheard = Mock(arm=None), Mock(is_cancel_requested=False), {}
+        node, goal = Mock(arm=None), Mock(is_cancel_requested=False)
         node.get_clock().now.return_value = SimpleNamespace(nanoseconds=10**9 + 7 * 10**8, to_msg=Mock())
         kind = SimpleNamespace(Feedback=feedback, Result=SimpleNamespace(INVALID_GOAL=INVALID_GOAL, SUCCESSFUL=0))
         motion = through([0.0, 0.5, 1.0], np.zeros((3, 2)))
         none = JointTolerances.read("path_tolerance", (), NAMES)
-        execution = _Execution(node, goal, "", kind, Mock(read=dict), Mock(return_value=1), Mock(), unheard)
+        context = _Context(node, kind, Mock(read=dict), players=Mock(return_value=1), stop=Mock(), unheard={})
+        execution = _Execution(context, goal, "")
         execution.plan = GoalMotion(NAMES, motion, 10**9, none, none, 1.0, "")
         accepted = SimpleNamespace(status=1, ACCEPTED=1)
         execution.on_status(accepted)
@@ -95,7 +96,7 @@ def test_a_goal_ends_where_the_node_that_plays_it_is_silent(execution):
     assert not execution.done.done()
     execution.observe()
     assert execution.done.result()[1].startswith("the node that played it is gone")
-    execution._stop.assert_called_once_with(execution.name)
+    execution._context.stop.assert_called_once_with(execution.name)
 
 
 def test_tolerances_name_the_joints_that_are_not_measured(execution):
@@ -104,9 +105,8 @@ def test_tolerances_name_the_joints_that_are_not_measured(execution):
         "path_tolerance", [SimpleNamespace(name="elbow", position=1.0, velocity=0.0, acceleration=0.0)], NAMES
     )
     execution.plan, execution._since = execution.plan._replace(path=limits), -np.inf
-    execution._measured = Mock(
-        topic="/joint_states", read=lambda: {"shoulder": MeasuredJoint(0.0, 0.0, 0.0, time.time_ns())}
-    )
+    joints = {"shoulder": MeasuredJoint(0.0, 0.0, 0.0, time.time_ns())}
+    execution._context = execution._context._replace(measured=Mock(topic="/joint_states", read=lambda: joints))
     execution.observe()
     reason = "tolerances need joint states on /joint_states; none arrives with a position of 'elbow'"
     assert execution.done.result() == (INVALID_GOAL, reason)
