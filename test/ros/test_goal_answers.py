@@ -70,7 +70,8 @@ class FollowedArm(StreamClient):
 def test_planning_node_answers_as_jtc(start):
     # On a busy machine goals and states take long; but points that come in 0.5 s must not be due.
     given = ("--params-file", CONFIG / "panda.yaml", {"planning.follow_trajectory.START_LATENCY": 0.4})
-    arm = start(*given, "-p", "safety:=strict", client=FollowedArm)
+    # Nor must an arm at 0.3 rad/s, whose state is as old, start too far away; 0.1 rad away at rest is refused.
+    arm = start(*given, "-p", "safety:=strict", "-p", "start_tolerance:=0.09", client=FollowedArm)
     planning = start.planning(*given, beside=arm.process)
     follower = Follower(arm.node, arm._executor, f"{planning.process.name}/follow_joint_trajectory")
     assert any(follower.ask([0.0, 0.1], [HOME, HOME]) == "succeeded 0" for _ in range(20))
