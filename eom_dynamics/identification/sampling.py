@@ -71,7 +71,7 @@ def cutoff_of(period: float, x: Array, order: int) -> float:
 
     It is the highest frequency up to which the noise of the derivative, s_x² (2 pi f)^(2 order) by frequency, adds up
     to at most 0.5 % of the derivative's RMS, so that a regression on it loses a share of 2.5e-5, less than the standard
-    deviation of what is identified; or the least that leaves something of the recording.
+    deviation of identified parameters; or the least cut-off that leaves part of the recording.
     """
     rate = 1 / period
     frequency, power = welch(np.diff(x, order) * rate**order, rate, nperseg=min(len(x) - order, int(_SEGMENT * rate)))
@@ -96,8 +96,8 @@ def decimation(period: float, cutoff: float) -> int:
 class LowPass:
     """Zero-phase low-pass filter: Butterworth, forward and backward, with half the gain at the cut-off, Hz.
 
-    Samples at both ends within its ``reach`` have transients; ``decimation`` is the number of samples for each one that
-    the cut-off needs.
+    Samples at both ends within its ``reach`` have transients; ``decimation`` is the distance of
+    the samples that the cut-off needs, in samples.
     """
 
     def __init__(self, period: float, cutoff: float) -> None:
@@ -139,7 +139,7 @@ def column_lengths(A: Array) -> Array:
 
 
 def least_squares(A: Array, b: Array, dependent: float | None = None) -> Array:
-    """Solution x of A x = b by columns of length one, whose smallest singular values count as zero."""
+    """Solve A x = b with columns of length one; the smallest singular values count as zero."""
     length = column_lengths(A)
     return np.asarray(np.linalg.lstsq(A / length, b, rcond=dependent)[0] / length)
 
@@ -153,8 +153,8 @@ def of_one_motion(count: int, starts: Sequence[int], margin: int, step: int) -> 
     """Rows of a filtered signal that depend on one motion alone; rows are every ``step``-th sample from ``margin`` on.
 
     A filter of finite length that runs over a joint of two motions makes a sample of neither. ``count`` are the samples
-    of the joined signal, ``starts`` those at which the second and further motions begin, and ``margin`` those that a
-    filtered one depends on before and after itself.
+    of the joined signal, ``starts`` the first samples of the second and further motions, and ``margin`` the number of
+    samples before and after that a filtered one depends on.
     """
     if not len(starts):
         return slice(None)

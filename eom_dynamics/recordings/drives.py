@@ -17,9 +17,9 @@ def in_si_units(
 ) -> dict[str, Array]:
     """Convert the fields of JointStates, each (N, length), of motors of an arm to SI units on the link side.
 
-    Efforts that were ``sent`` lack those that the robot adds itself: these are added, at the positions of the motors
+    Efforts that were ``sent`` lack those added by the robot itself: they are added here, at the positions of the motors
     brought to the joints; they are NaN where these are unknown. Others are measured, and whole. Motors that are not
-    named count as at rest at zero, those of others are left as they are.
+    named count as at rest at zero; columns of other motors stay unchanged.
     """
     result = dict(values)
     motors = [k for k, name in enumerate(arm.motor_names) if name in names]
@@ -27,7 +27,7 @@ def in_si_units(
         return result
     columns = [list(names).index(arm.motor_names[k]) for k in motors]
     shape = len(next(iter(values.values()))), len(arm.motor_names)
-    # In the place of unknown numbers: those of drives at zero, which has an offset.
+    # Unknown numbers are replaced by the reports of drives at zero, which have an offset.
     numbers = [x.copy() for x in arm.drive_report(DriveState(*np.zeros((len(MEASURED_FIELDS), *shape))))]
     known = np.zeros((len(MEASURED_FIELDS), shape[0], len(motors)), dtype=bool)
     for k, name in enumerate(MEASURED_FIELDS):
@@ -37,7 +37,7 @@ def in_si_units(
             numbers[k][:, motors] = np.where(known[k], recorded, numbers[k][:, motors])
     state = arm.drive_state(*numbers)
     if sent:
-        # References are those of the age of the drives' feedback.
+        # References refer to the age of the drives' feedback.
         theta = state.motor_position + arm.robot.drive_feedback_delay.position * state.motor_velocity
         state = state._replace(motor_position=theta)
         if added := arm.robot.compensated_by_robot:

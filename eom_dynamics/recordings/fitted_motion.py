@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measured joint positions of a bag, fitted by a motion with four time derivatives.
 
-The fit goes through the recording in overlapping windows, of which the inner part is used. A pause of the recording, or
+The fit goes through the recording in overlapping windows and uses their inner parts. A pause of the recording, or
 a clock that is set back, separates two motions, each fitted alone. Repeated measurements, of a sensor that is read
 faster than it measures, are counted.
 """
@@ -91,7 +91,7 @@ def fitted_motion(reader: TopicReader, robot: Robot, cutoff: float, figures: Fit
 
     Args:
         reader: of joint states.
-        robot: whose joints are measured.
+        robot: robot with the measured joints.
         cutoff: cut-off frequency of the fit, Hz.
         figures: to add errors of the fit to.
     """
@@ -123,7 +123,7 @@ def fitted_motion(reader: TopicReader, robot: Robot, cutoff: float, figures: Fit
 
 
 def _of_robot(reader: TopicReader, robot: Robot) -> Iterator[Stream]:
-    """The measurements of a robot's joints: all, or those of some where other messages have the others."""
+    """Measurements of a robot's joints: of all, or of some where separate messages have the others."""
     blocks = list(reader.measured(("position", "effort")))
     names = {*robot.joint_names}
     usable = [stream for _, stream in blocks if "position" in stream.values and names & {*stream.names}]
@@ -147,7 +147,7 @@ def _of_robot(reader: TopicReader, robot: Robot) -> Iterator[Stream]:
 
 
 def _increasing(samples: Stream, times: NDArray[np.int64], refusals: Refusals) -> NDArray[np.bool_]:
-    """Whether each time (N,) is later than all before it; a step back by a pause is a clock that was set anew."""
+    """Return whether each time (N,) is later than all before it; a step back by a pause is a clock that was reset."""
     forward = np.zeros(len(times), dtype=bool)
     cuts = np.flatnonzero(np.diff(times) < -_PAUSE * 1e9) + 1
     for start, end in pairwise([0, *cuts.tolist(), len(forward)]):

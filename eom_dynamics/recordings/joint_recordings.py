@@ -65,7 +65,7 @@ def opened(path: Path) -> AbstractContextManager[Bag | NumericTable]:
 
 
 def _check_bag(path: Path) -> None:
-    """Refuse files and folders that are no bags, with the bags and tables beside or in them."""
+    """Refuse files and folders that are no bags; the error lists the bags and tables next to them or in them."""
     if not path.exists() or is_storage(path):
         return
     if path.is_dir() and ((path / METADATA).exists() or any(map(is_storage, path.iterdir()))):
@@ -80,7 +80,7 @@ def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tupl
     """Read as :func:`read_recording` from what :func:`opened` gives; with the stamp of time zero, ns."""
     source.conventions.check(robot.name, robot.joint_names)
     check_joints("--locked", source.locked, robot.name, robot.joint_names)
-    # Efforts are scaled once they are those of the joints.
+    # Efforts are scaled after they have been assigned to the joints.
     names, refusals, efforts = source.conventions.names_alone, Refusals(), None
     if isinstance(file, Bag):
         of_motors = source.side != "links"
@@ -187,7 +187,7 @@ def _in_radians(recording: Recording, robot: Robot, unit: str) -> Recording:
         return recording
     low, high = np.percentile(q, 1, axis=0), np.percentile(q, 99, axis=0)
     known = turning & np.isfinite(lower) & np.isfinite(upper)
-    # Far beyond its limits as it is, within them as degrees: no other reading is left.
+    # Far beyond its limits in radians, within them in degrees: no other reading is possible.
     reach = np.maximum(np.abs(lower), np.abs(upper))
     beyond = known & (np.maximum(np.abs(low), np.abs(high)) > _FAR * reach)
     within = (np.radians(low) >= lower - _BEYOND) & (np.radians(high) <= upper + _BEYOND)

@@ -50,7 +50,7 @@ def check_joints(flag: str, values: Iterable[tuple[str | None, float]], robot: s
 
 @dataclass(frozen=True)
 class Conventions:
-    """Conventions of the recording, by default those of the robot.
+    """Conventions of the recording, by default the same as of the robot.
 
     Attributes:
         rename: regular expression and its replacement in the names of joints, such as ^left_= to remove a prefix;
@@ -64,7 +64,7 @@ class Conventions:
     effort_offset: tuple[tuple[str | None, float], ...] = option((), metavar="[JOINT=]X")
 
     def names(self, recorded: Iterable[str]) -> list[str]:
-        """Return the robot's names for those of a recording; raises EomDynamicsError if two joints get one name."""
+        """Return the robot's names for recorded names; raises EomDynamicsError if two joints get one name."""
         before = names = list(recorded)
         for pattern, replacement in self.rename:
             names = [re.sub(pattern, replacement, name) for name in names]
@@ -123,15 +123,15 @@ class Source:
 
     Attributes:
         topic: topic of the joint states, if a bag has several.
-        effort_topic: topic of the efforts, such as motor_states or feedforward; default: that of the joint states.
+        effort_topic: topic of the efforts, such as motor_states or feedforward; default: the topic of the joint states.
         position_unit: unit of recorded positions; default: degrees if positions are within the robot's limits only
             then.
-        effort_delay: time by which recorded efforts are late, s.
+        effort_delay: delay of recorded efforts, s.
         locked: positions, rad or m, of joints of the robot that were not recorded, since they are locked, of all or of
             one; without it, recordings must have all joints.
         conventions: names of joints, and units of efforts.
         side: ``links``, or by its name a topic of motors; ``motors``, in the units of their drives; or their
-            ``currents``, whose efforts are A.
+            ``currents``, with efforts in A.
     """
 
     topic: str | None = option(metavar="NAME")
@@ -148,14 +148,14 @@ class MotorSource:
     """Recordings of motors.
 
     Attributes:
-        topic: joint states of the motors; default: the topic whose name ends in motor_states. Tables have columns
+        topic: joint states of the motors; default: the topic with a name that ends in motor_states. Tables have columns
             motor_position.NAME, motor_effort.NAME and current.NAME.
-        effort_topic: topic of the motor efforts, such as feedforward; default: that of the motors.
-        current_topic: joint states whose efforts are motor currents, A: identifies k_t.
+        effort_topic: topic of the motor efforts, such as feedforward; default: the topic of the motors.
+        current_topic: joint states with motor currents as efforts, A: identifies k_t.
         unit: unit of motor positions: on the link side of the gears (rad, deg), or of the shafts, with their torques;
-            default: the one in which motors move as far as links.
+            default: the unit in which motors move as far as links.
         delay: delay of motor efforts and currents, s: half a step where they are means of the last step, minus that
-            where they are what a drive begins to apply; default: 0, and unknown for the delay of commands.
+            where a drive only begins to apply them; default: 0, and unknown for the delay of commands.
     """
 
     topic: str | None = option(flag="--motor-topic", metavar="NAME")

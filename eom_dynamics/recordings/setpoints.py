@@ -50,8 +50,8 @@ def read_setpoints(
 def command_lead(bag: Bag, topic: Topic, robot: Robot, override: float | None = None) -> float:
     """Lead of the commands over the motion of a topic, s.
 
-    By default, the lead of the first command recorded with the setpoints, or the robot's lead; zero for measured or
-    planned motions.
+    By default, the lead of the first command recorded with the setpoints, or the lead of the robot; none for motions
+    that were measured or planned.
     """
     if override is not None:
         return override

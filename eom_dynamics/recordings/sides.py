@@ -26,7 +26,7 @@ from .tables import NumericTable
 from .topics import measured_states, only_one, topics_of_states
 
 _STATES = "motor_states"  # topics of measured motors, rather than of their references
-_SAME = (0.5, 2.0)  # motion of a motor over that of its link that is one unit
+_SAME = (0.5, 2.0)  # ratio of motor motion to link motion in a common unit
 _CLOSE = 0.1
 _LONGEST_STEP = 0.5  # between samples, s; longer ones are in other units, such as ms
 _MOTION = 1e-2  # rad or m: less motion of a link says nothing of the unit
@@ -52,13 +52,13 @@ class TwoSidedRecording:
 
     @property
     def name(self) -> str:
-        """That of the recording."""
+        """Name of the recording."""
         side = self.motors if self.links is None else self.links
         return "a recording" if side is None else side.name
 
     @property
     def source(self) -> str:
-        """Topics or columns that were read."""
+        """Topics or columns of the recording."""
         sides = {"links": self.links, "motors": self.motors, "currents": self.currents}
         return f"{self.name}: {'; '.join(f'{k}: {x.source}' for k, x in sides.items() if x is not None)}"
 
@@ -192,7 +192,7 @@ def arm_recordings(
 
 
 def motors_alone(sides: TwoSidedRecording) -> list[str]:
-    """Joints whose motors were recorded, but not their links."""
+    """Return the joints with a recorded motor, but no recorded link."""
     if sides.links is None or sides.motors is None:
         return []
     return [name for name in sides.links.assumed if name not in sides.motors.assumed]
@@ -238,7 +238,7 @@ def _in_joint_units(
 
 
 def _unit(robot: Robot, joint: int, ratio: float) -> str | None:
-    """The unit in which the motor of a joint moves ``ratio`` times as far as its link."""
+    """Return the motor unit for a ``ratio`` of motor motion to link motion of a joint; None if no unit fits."""
     if _SAME[0] < ratio < _SAME[1]:
         return "rad"
     fitting = (unit for unit in _MEANING if abs(ratio * _factors(robot, unit)[0][joint] - 1) < _CLOSE)
@@ -253,7 +253,7 @@ def _factors(robot: Robot, unit: str) -> tuple[Array, Array]:
 
 
 def _topics(bag: Bag, links: str | None, motors: str | None) -> tuple[bool, str | None]:
-    """Whether a bag has links, and the topic of its motors; BagError if it lacks a topic, or has several of motors."""
+    """Return whether a bag has links, and its motor topic; BagError if a topic is missing, or several are of motors."""
     states = measured_states(bag)
     named = [] if links is None else bag.named(links)
     topics = [topic for topic in states if topic.name.endswith(_STATES) and topic not in named]

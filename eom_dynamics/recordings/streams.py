@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topics of a bag as arrays, with the joint names of a robot, in SI units, and what was left out."""
+"""Topics of a bag as arrays, with the joint names of a robot, in SI units, and counts of unusable messages."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Stream:
         return self.values[field].shape[1] if field in self.values else 0
 
     def ordered(self, names: Sequence[str]) -> Stream:
-        """Select and order the columns by ``names``; NaN in those that were not recorded."""
+        """Select and order the columns by ``names``; NaN in columns that were not recorded."""
         place = {name: k for k, name in enumerate(self.names)}
         lacking = [name not in place for name in names]
         columns = [place.get(name, 0) for name in names]
@@ -153,9 +153,9 @@ class TopicReader:
         Args:
             conventions: of the recording; joints and motors get the names of the robot, and efforts of joint states
                 are scaled.
-            robot: whose drives may have units of their own; those of its motors are converted.
+            robot: its drives may have other units; the values of its motors are converted.
             refusals: to add messages to that are left out.
-            of_motors: whether a topic of JointState is of motors whatever its name.
+            of_motors: whether a topic of JointState is of motors regardless of its name.
         """
         self._bag, self.topic, self._conventions = bag, topic, conventions
         self.refusals, self._arm = refusals or Refusals(), None

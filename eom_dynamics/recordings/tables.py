@@ -3,7 +3,7 @@
 
 A table has a column ``t`` or ``time`` (s), and for each joint NAME ``position.NAME`` and ``effort.NAME``, and
 ``velocity.NAME`` if it was recorded; ``q.NAME``, ``qd.NAME`` and ``tau.NAME`` are the same. Tables of ``eom_dynamics
-replay`` have ``stamp`` (ns) for the time. Columns of motors are those of :mod:`.sides`. The .npz files of the commands
+replay`` have ``stamp`` (ns) for the time. For columns of motors see :mod:`.sides`. The .npz files of the commands
 have arrays: t (T,), q, qd, tau (T, n) with joint_names (n,), and theta, thetad with motor_names.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Choice of the topics to read in a bag: what was measured, what was sent, and the motion to replay."""
+"""Choice of the topics to read in a bag: measurements, commands, and the motion to replay."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from .bags.types import JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
 
 # Both are JointStates: of the node, and of a simulated robot.
 _MOTOR_TOPICS = ("motor_setpoint", "motor_states")
-# Endings of topics of JointState that were sent: those of the node, and by default others.
+# Endings of JointState topics with commands: of this node, and of other common ones.
 _SENT = (_MOTOR_TOPICS[0], "setpoint", "setpoints", "command", "commands", "desired")
-# Types of messages that describe a motion; the first one that a bag has is taken.
+# Types of messages that describe a motion, in order of preference.
 _INPUT_TYPES = (SETPOINT, JOINT_TRAJECTORY, JOINT_STATE)
 
 
 def is_motor_topic(topic: Topic) -> bool:
-    """Whether a topic of JointState has positions of motors rather than links, judged by its name."""
+    """Return whether a topic of JointState has motor positions rather than link positions, by its name."""
     return topic.type == JOINT_STATE and topic.name.endswith(_MOTOR_TOPICS)
 
 
 def is_sent(topic: Topic) -> bool:
-    """Whether a topic of JointState is ``motor_setpoint``, of the node's commands."""
+    """Return whether a topic of JointState is ``motor_setpoint``, the node's commands."""
     return topic.type == JOINT_STATE and topic.name.endswith(_SENT[0])
 
 
 def measured_states(bag: Bag) -> list[Topic]:
-    """The topics of JointState, but those of commands, judged by their names."""
+    """Return the topics of JointState without commands, by their names."""
     return [topic for topic in bag.topics if topic.type == JOINT_STATE and not topic.name.endswith(_SENT)]
 
 
@@ -48,7 +48,7 @@ def topics_of_states(bag: Bag, name: str | None = None, option: str = "--topic")
 
 
 def only_one(bag: Bag, topics: Sequence[Topic], kind: str, option: str) -> Topic:
-    """The topic of this kind; raises BagError if there are several, of which an option names one."""
+    """Return the only topic of this kind; raises BagError for several, with the ``option`` that selects one."""
     names = sorted({topic.name for topic in topics})
     if len(names) > 1:
         raise BagError(f"{bag.path}: has {len(names)} topics {kind}; name one of them, {option}: {listed(names)}")

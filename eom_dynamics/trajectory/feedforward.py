@@ -51,13 +51,13 @@ def trajectory_feedforward(
 ) -> TrajectoryFeedforward:
     """Feedforward of a trajectory, with a check of limits.
 
-    The deflection of springs with dampers starts at its steady state, presliding friction at that of the velocity. Both
+    The deflection of springs with dampers and presliding friction start at their steady states. Both
     are integrated from sample to sample, as in a stream of setpoints, or at CHECK_RATE if that is higher.
 
     Args:
         arm: the arm.
         trajectory: of all its joints, with a start and an end.
-        t: (K,), s, for the efforts, for example those of the waypoints.
+        t: (K,), s, for the efforts, for example the times of the waypoints.
         rate: sample rate, Hz; the last sample is at the end. With 0 the samples are at ``t``, which must increase.
         most: largest number of samples, for the check of limits, too.
         progress: called at times with the fraction that is done; exceptions that it raises end the computation.

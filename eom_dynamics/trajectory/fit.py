@@ -6,8 +6,8 @@ The smoothing spline of degree nine minimises
     ∫ (y - q)² dt + w_c^-10 ∫ (d⁵q/dt⁵)² dt
 
 over all curves q, for samples y weighted by their time steps. Its gain at the angular frequency w is
-1/(1 + (w/w_c)^10), without phase shift: 1/2 at the cut-off and that of a fifth-order Butterworth filter applied forward
-and backward, so that the fourth derivative, with its factor w⁴, falls off as well. It is the penalised spline of
+1/(1 + (w/w_c)^10), without phase shift: 1/2 at the cut-off, as of a fifth-order Butterworth filter applied forward and
+backward, so that the fourth derivative, with its factor w⁴, falls off as well. It is the penalised spline of
 P. H. C. Eilers, B. D. Marx, "Flexible smoothing with B-splines and penalties", Statistical Science 11 (1996), but with
 the integral of the squared derivative as the penalty, on uniform knots with a fraction of the cut-off's period.
 """
@@ -68,9 +68,9 @@ def fit_trajectory(
     higher derivatives are less accurate.
 
     Args:
-        t: (N,), s; subtract the first from those of a system clock, since double precision has 16 digits.
+        t: (N,), s; for a system clock, subtract its first time, since double precision has 16 digits.
         positions: (N, n), rad or m.
-        cutoff: frequency with a gain of 1/2, Hz; above those of the motion and below half the sample rate.
+        cutoff: frequency with a gain of 1/2, Hz; above the frequencies of the motion and below half the sample rate.
         velocities: (N, n), rad/s or m/s, if measured; their errors divided by w_c have the weight of errors of
             positions, and the gain at the cut-off is 2/3.
         gap: time steps longer than this are reported, s; by default half a period of the cut-off.
@@ -103,7 +103,7 @@ def fit_trajectory(
     pulsation = 2 * np.pi * cutoff
     for order, value in enumerate(values):
         system.add(rows, value, weights / pulsation ** (2 * order), order)
-    # The integral of the squared fifth derivative, by Gauss-Legendre quadrature, is that of samples which are zero.
+    # The integral of the squared fifth derivative, by Gauss-Legendre quadrature, is a sum over samples of zero.
     nodes, weights = (np.tile(x, pieces) for x in np.polynomial.legendre.leggauss(_BASIS))
     places = t[0] + (np.repeat(np.arange(pieces), _BASIS) + (nodes + 1) / 2) * system.step
     weights *= 0.5 * system.step * pulsation ** (-2 * _PENALISED)
@@ -214,7 +214,7 @@ class _NormalEquations:
 @cache
 def _basis() -> Any:
     """The B-splines (10,) that are not zero on the piece from 0 to 1, the one that starts first in front."""
-    # Its import takes as long as that of this library, which most users of trajectories can do without.
+    # Its import takes as long as importing this library, and most users of trajectories do not need it.
     from scipy.interpolate import BSpline
 
     return BSpline(np.arange(-DEGREE, _BASIS + 1), np.eye(_BASIS), DEGREE)

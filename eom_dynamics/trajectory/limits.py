@@ -36,7 +36,7 @@ from .trajectory import Samples, Scaled, Trajectory
 
 _MARGIN = 1e-7  # relative margin of a time scaling, for times that are rounded to nanoseconds
 _ITERATIONS = 5  # iterations of the time scaling: samples of the slowed trajectory have other peaks
-_MOST = 100_000  # samples of a slowed trajectory, at most: those of an answer of the planning node
+_MOST = 100_000  # samples of a slowed trajectory, at most, for a response of the planning node
 _SHOWN = 3  # violations listed in one line
 
 
@@ -66,7 +66,7 @@ class Peak(NamedTuple):
 
     @property
     def exceeded(self) -> bool:
-        """Whether the value exceeds the limit beyond rounding."""
+        """True if the value exceeds the limit beyond rounding."""
         return self.ratio > 1 + TOLERANCE
 
     @property
@@ -100,7 +100,7 @@ class Verdict:
 
     @property
     def ok(self) -> bool:
-        """Whether every limit is met."""
+        """True if every limit is met."""
         return not self.exceeded
 
     @property
@@ -124,8 +124,8 @@ class Verdict:
         """Least s >= 1 such that the trajectory, slowed down by the factor s, meets all limits.
 
         None if no s does: a position is out of its range, or gravity alone exceeds an effort limit. Computed at first
-        access, see :func:`.least_time_scaling`. The slowed trajectory passes another check at the same rate, whose
-        samples are other points of the path; this does not hold if a wrench or stiffness is given for each sample.
+        access, see :func:`.least_time_scaling`. The slowed trajectory passes another check at the same rate, at other
+        points of the path; this does not hold if a wrench or stiffness is given for each sample.
         """
         if any(peak.exceeded and peak.quantity == "position" for peak in self.peaks):
             return None
@@ -188,11 +188,11 @@ def check(
         trajectory: a trajectory, which is sampled from start to end at ``rate``; or samples.
         rate: sample rate, Hz; not with samples.
         samples: samples of the trajectory at that rate, if available.
-        limits: by name of joint, in place of those in the robot's file: :class:`.Limits`, or single ones by name, as
-            ``{"velocity": 1.0}``. Those of motors are the arm's.
+        limits: by name of joint, instead of the limits in the robot's file: :class:`.Limits`, or single ones by name,
+            as ``{"velocity": 1.0}``. Limits of motors are taken from the arm.
         wrench: wrench at the tools and its time derivatives, each constant or with a leading axis of samples; slowed
             down with the motion.
-        commanded_stiffness: commanded stiffness and its time derivatives, likewise.
+        commanded_stiffness: commanded stiffness and its time derivatives, in the same form.
 
     Raises:
         TrajectoryError: the trajectory cannot be sampled, has the wrong number of joints, or a joint with limits is
@@ -212,7 +212,7 @@ def verdict_of(
     limits: GivenLimits | None = None,
     compute: Callable[[Array, Load], Feedforward | None] = lambda t, load: None,
 ) -> Verdict:
-    """Check a load that is sampled on a trajectory; other arguments are those of :func:`check`.
+    """Check a load that is sampled on a trajectory; other arguments as for :func:`check`.
 
     ``compute`` returns the feedforward for times and load of each part, or None; its exceptions end the check.
     """
@@ -222,12 +222,12 @@ def verdict_of(
         command = compute(load.t[part], values)
         named = {"position": values.states[0] @ E.T + e} | quantities(arm, values, command=command)
         for quantity, x in named.items():
-            found = _worst(quantity, largest_of, x, load.t[part], part.start)
+            peak = _worst(quantity, largest_of, x, load.t[part], part.start)
             if (before := worst.get(quantity)) is not None:
-                # Of equal sizes, the first; nothing of what is unknown at a sample.
-                found = np.where((found[0] > before[0]) | np.isnan(found[0]), found, before)
-            worst[quantity] = found
-    peaks = [peak for quantity, found in worst.items() for peak in _peaks(quantity, largest_of, found)]
+                # The first of equal sizes; unknown where a sample is unknown.
+                peak = np.where((peak[0] > before[0]) | np.isnan(peak[0]), peak, before)
+            worst[quantity] = peak
+    peaks = [peak for quantity, values in worst.items() for peak in _peaks(quantity, largest_of, values)]
     if len(load.t) > 1 and largest_of.of_rms.any():
         peaks += _rms_peaks(largest_of, effort_rms(arm, load), load.t)
     if isinstance(trajectory, Samples) or rate is None or not load.is_constant:
@@ -277,7 +277,7 @@ def _rows_of(samples: Samples) -> Callable[[Selection], Sequence[Array]]:
 
 
 def _worst(quantity: str, limits: LimitCheck, values: Array, t: Array, first: int) -> Array:
-    """Size, value, time and sample (4, names) of the largest values in a part, whose samples count from ``first``."""
+    """Size, value, time and sample (4, names) of the largest values in a part; samples count from ``first``."""
     sizes = np.abs(values)
     if quantity == "position":
         both = np.maximum(limits.lower, -limits.upper) > -np.inf
@@ -286,14 +286,14 @@ def _worst(quantity: str, limits: LimitCheck, values: Array, t: Array, first: in
     return np.array([sizes[rows, columns], values[rows, columns], t[rows], first + rows])
 
 
-def _peaks(quantity: str, limits: LimitCheck, found: Array) -> Iterator[Peak]:
-    """The peaks of a quantity, from :func:`_worst`; none of joints or motors of which it is unknown."""
+def _peaks(quantity: str, limits: LimitCheck, worst: Array) -> Iterator[Peak]:
+    """Yield the peaks of a quantity, from :func:`_worst`; none for joints or motors with an unknown value."""
     names, units = limits.names[quantity], limits.units[quantity]
     if quantity == "position":
         ends = list(zip(limits.lower.tolist(), limits.upper.tolist(), strict=True))
     else:
         ends = [(-largest, largest) for largest in limits.largest[quantity].tolist()]
-    for name, unit, (lower, upper), (_, value, t, sample) in zip(names, units, ends, found.T.tolist(), strict=True):
+    for name, unit, (lower, upper), (_, value, t, sample) in zip(names, units, ends, worst.T.tolist(), strict=True):
         if quantity == "position":
             limit = nearest_end(value, lower, upper)
             ratio = range_ratio(max(value - upper, lower - value), lower, upper)

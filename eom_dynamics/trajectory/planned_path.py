@@ -22,37 +22,37 @@ from ..exceptions import TrajectoryError
 from .spline import ORDERS, Spline, basis_rows, numbers
 from .waypoints import through
 
-_DEGREE, _SMOOTHED = 7, 3  # of the spline, and the order of the derivative whose squared integral it minimises
+_DEGREE, _SMOOTHED = 7, 3  # of the spline, and the order of the derivative in the squared integral that it minimises
 _FINEST, _COARSEST, _NOISY = 1e-6, 1e-3, 1e-2  # range of tolerances by default, and the largest by noise, rad or m
 _NOISE_ORDER, _NOISE_RMS = 6, 924**0.5  # order of differences, and their RMS for white noise of RMS 1
 _OF_NOISE, _OF_PART = 4.0, 2.0  # tolerance over the RMS of noise of all waypoints, and of the noisiest part
 _RESTS, _OF_REST = 5.0, 5.0  # noise of a part over the usual one where the arm rests, and the tolerance over that noise
 _MEDIAN = 0.6745  # median magnitude of noise over its RMS
-_DIGITS, _EXACT = 12, 4.0  # most digits of rounded numbers, and rounding errors of these, in those of floats
+_DIGITS, _EXACT = 12, 4.0  # most digits of rounded numbers, and their rounding errors, in rounding errors of floats
 _PIECES, _COARSER = 100, 100.0  # pieces beyond which a tolerance by default is larger, and how much at a time
 _TURN = 4.0  # distance of waypoints between which a turn on the spot is visible, in tolerances
 _CLOSE = 0.8  # largest distance of the path from a waypoint, in tolerances: waypoints are off by half a digit
 _SPARSE = 2  # waypoints for each coefficient of the spline, below which they are interpolated
-_ROUGHEST, _SMOOTHEST = -12, 6  # powers of ten of the weight of the smoothness, relative to that of the waypoints
+_ROUGHEST, _SMOOTHEST = -12, 6  # powers of ten of the weight of the smoothness, relative to the weight of the waypoints
 _FIRST = 8  # pieces to begin with
 _HALVINGS = 10  # of the interval of these powers
 # Nodes on 0 … 1 and weights of a quadrature that is exact for the square of the derivative.
 _GAUSS, _WEIGHTS = (0.5 * x for x in np.polynomial.legendre.leggauss(_DEGREE - _SMOOTHED + 1))
 _GAUSS = _GAUSS + 0.5
-_FINE = 2000  # lines by which the length of a path is measured
+_FINE = 2000  # number of line segments for the length of a path
 
 MANY = 40
 """Number of waypoints from which on their noise is estimated."""
 
 
 class SmoothSpline(Spline):
-    """A spline of degree seven, whose fifth and sixth derivatives do not jump either."""
+    """Spline of degree seven with continuous fifth and sixth derivatives."""
 
 
 class WaypointPath(NamedTuple):
     """Paths between the stops of a path through waypoints, and parameters (K,) of these; a part begins where one ends.
 
-    The tolerance (n,), rad or m, is that of the joints; positions (K, n) are those of the path.
+    ``tolerance`` (n,), rad or m, is by joint; ``positions`` (K, n) are on the path.
     """
 
     parts: tuple[Spline, ...]
@@ -71,7 +71,7 @@ def path_through(path: ArrayLike, velocity: Array, tolerance: float | None = Non
         tolerance: largest distance of each joint from a waypoint, rad or m; None for :func:`waypoint_tolerance`, or a
             larger one up to 1e-3 where the bends of the path take more than a hundred pieces.
 
-    Raises TrajectoryError for fewer than two waypoints, or those that do not leave the tolerance around the first one.
+    Raises TrajectoryError for fewer than two waypoints, or if all are within the tolerance around the first one.
     """
     q = numbers(path, "path, if it is no trajectory,")
     if q.ndim != 2 or len(q) < 2 or not q.shape[1]:
@@ -87,9 +87,9 @@ def path_through(path: ArrayLike, velocity: Array, tolerance: float | None = Non
     velocity = velocity[: q.shape[1]]
     weights = np.where(np.isfinite(velocity), velocity, np.max(velocity[np.isfinite(velocity)], initial=1.0))
     while True:
-        given = tolerance is not None or bool(np.all(allowed >= _COARSEST))
-        if found := _within(q, allowed, weights, len(q) if given else _PIECES):
-            return found
+        fixed = tolerance is not None or bool(np.all(allowed >= _COARSEST))
+        if path_within := _within(q, allowed, weights, len(q) if fixed else _PIECES):
+            return path_within
         allowed = np.maximum(np.minimum(_COARSER * allowed, _COARSEST), allowed)
 
 
@@ -111,7 +111,7 @@ def _within(q: Array, allowed: Array, weights: Array, most: int) -> WaypointPath
 def waypoint_tolerance(q: Array) -> Array:
     """Tolerance (n,), rad or m, by digits of waypoints (K, n), 1e-6 to 1e-3, and by noise of many, up to 1e-2.
 
-    Digits are decimals, or significant ones as of ``%g``, whichever are coarser; noise is that of sixth differences.
+    Digits are decimals, or significant ones as of ``%g``, whichever are coarser; noise follows from sixth differences.
     """
     size = np.maximum(np.max(np.abs(q), axis=0), np.finfo(float).tiny)
     exponents = np.floor(np.log10(np.where(q == 0, 1.0, np.abs(q))))
@@ -244,7 +244,7 @@ class _SmoothingSpline:
     """Splines that are zero at both ends and near values (K, n), the nearer the less smooth."""
 
     def __init__(self, knots: Array, u: Array, values: Array) -> None:
-        # Their import takes longer than that of this library.
+        # Their import takes longer than importing this library.
         from scipy.interpolate import BSpline
 
         self._knots, self._values = knots, values

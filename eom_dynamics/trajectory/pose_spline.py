@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Motions of a tool through poses, C⁴ in SE(3), and along straight lines with blends at corners.
 
-On each piece the pose is C = P exp(x), P that of the last waypoint, and x(t) a spline of degree nine in the coordinates
-of the exponential map. With the right Jacobian J of that map, the body twist is
+On each piece the pose is C = P exp(x), P the pose of the last waypoint, and x(t) a spline of degree nine in the
+coordinates of the exponential map. With the right Jacobian J of that map, the body twist is
 
     V = J(x) dx/dt = dx/dt - [x, dx/dt] / 2! + [x, [x, dx/dt]] / 3! - …
 
-and Leibniz' rule gives its derivatives. Each contains the highest derivative of x once, by the factor J(x): so those of
-x at both ends of a piece follow from the twists there, one after the other, and neighbouring pieces agree to the fourth
-derivative of the pose.
+and Leibniz' rule gives its derivatives. Each contains the highest derivative of x once, by the factor J(x). So the
+derivatives of x at both ends of a piece follow from the twists there, one after the other, and neighbouring pieces
+agree to the fourth derivative of the pose.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def through_poses(
 ) -> PoseSpline:
     """Smooth motion through poses at given times.
 
-    The twists at the waypoints are those of the minimum-snap trajectory (:func:`.through`) through the sums of the
+    The twists at the waypoints follow from the minimum-snap trajectory (:func:`.through`) through the sums of the
     screws from pose to pose, the development of the path. The motion between two poses alone is a screw motion, and the
     frame of the base does not matter.
 
@@ -143,7 +143,7 @@ def _coordinates(x: Array, twists: Array) -> Array:
     derivatives = [x]
     back = lie.right_jacobian_inverse(x)
     for V in twists:
-        # Without the highest derivative, whose factor is the right Jacobian.
+        # Without the highest derivative, as its factor is the right Jacobian.
         known = twists_of_coordinates([*derivatives, np.zeros_like(x)])[-1]
         derivatives.append(times(back, V - known))
     return np.stack(derivatives)

@@ -159,20 +159,20 @@ def effort_rms(arm: ElasticArm, samples: SampledLoad, s: Array | None = None) ->
 
 
 def meets_rms(arm: ElasticArm, samples: SampledLoad, limits: LimitCheck, s: Array | None = None) -> bool:
-    """Whether all motors meet their limits of the RMS effort; arguments as for :func:`effort_rms`."""
+    """Return whether all motors meet their limits of the RMS effort; arguments as for :func:`effort_rms`."""
     if not limits.of_rms.any():
         return True
     return bool(np.all(effort_rms(arm, samples, s) <= (1 + TOLERANCE) * limits.effort_rms))
 
 
 def _links_suffice(arm: ElasticArm, limits: LimitCheck) -> bool:
-    """Whether limits are those of the links alone, and the springs can follow any motion."""
+    """Return whether only links have limits, and the springs can follow any motion."""
     springs = arm.functions
     return not limits.of_motors and arm.rotors is None and springs.is_linear and not np.any(arm.variable)
 
 
 def all_joints(arm: ElasticArm, x: Array) -> Array:
-    """Rates of all joints, mimic joints included, from those of the independent joints (N, n)."""
+    """Rates of all joints, mimic joints included, from the rates of the independent joints (N, n)."""
     if len(arm.robot.joints) == arm.robot.n:
         return x
     return x @ arm.robot.coupling[0].T
@@ -198,7 +198,7 @@ _PARTS = 64
 
 
 def least_time_scaling(arm: ElasticArm, load: SampledLoad, limits: LimitCheck) -> float | None:
-    """Least s >= 1 that meets all limits except those of positions; None if there is none up to :data:`SLOWEST`.
+    """Least s >= 1 that meets all limits except position limits; None if there is none up to :data:`SLOWEST`.
 
     If several ranges of s meet the limits, the lowest is taken; a range narrower than 1 % may be missed.
     """
@@ -222,7 +222,7 @@ def least_time_scaling(arm: ElasticArm, load: SampledLoad, limits: LimitCheck) -
 def fastest_time_scaling(arm: ElasticArm, load: SampledLoad, limits: LimitCheck) -> float:
     """Least s <= 1 that meets all limits, at least 1/:data:`SLOWEST`, for a motion that meets them at s = 1.
 
-    Where limits are met at some s below one that violates them, the search by halves may find either.
+    If a smaller s meets limits that a larger one violates, the bisection may return either.
     """
 
     def is_met(s: float) -> bool:
@@ -241,7 +241,7 @@ def fastest_time_scaling(arm: ElasticArm, load: SampledLoad, limits: LimitCheck)
 
 
 def by_halves(good: float, bad: float, is_met: Callable[[float], bool]) -> float:
-    """Least time scaling that is met, between one that is and a smaller one that is not."""
+    """Bisection: least time scaling that is met, between ``good``, which is met, and ``bad``, which is not."""
     while good - bad > 1e-9 * good:
         middle = 0.5 * (good + bad)
         good, bad = (middle, bad) if is_met(middle) else (good, middle)

@@ -81,7 +81,7 @@ class Spline:
         return _coefficients(self._steps, self.states)
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
-        """Derivatives as in :class:`.Trajectory`; from the fifth on, they jump at knots to those of the later piece."""
+        """Derivatives as in :class:`.Trajectory`; from the fifth on, they jump at knots, to the later piece."""
         at = np.asarray(t, dtype=float)
         rows = at.reshape(-1)
         result = np.empty((order + 1, len(rows), self.n))
@@ -122,7 +122,7 @@ class Spline:
         powers = float(s) ** np.arange(ORDERS)[:, np.newaxis, np.newaxis]
         slower = Spline.__new__(Spline)
         slower._set(self.start + s * (self.t - self.start), self.states / powers)
-        # They are those of the relative time in a piece.
+        # Coefficients refer to the relative time in a piece.
         slower._coefficients = self._coefficients
         return slower
 
@@ -204,7 +204,7 @@ def check_times(trajectory: Trajectory, rate: float) -> Array:
         return t
     within = np.multiply.outer(steps[short], np.arange(PER_PIECE) / PER_PIECE)
     within += starts[short, np.newaxis]
-    # Those at the rate only in the other pieces. As np.union1d, with fewer copies: there may be millions of instants.
+    # Samples at the rate only in the other pieces. As np.union1d, with fewer copies: there may be millions of instants.
     others = ~np.append(short, False)[np.searchsorted(trajectory.t, t, side="right") - 1]
     instants = np.concatenate([t[others], within.ravel(), trajectory.t[1:][short]])
     del within
@@ -213,7 +213,7 @@ def check_times(trajectory: Trajectory, rate: float) -> Array:
 
 
 def dense_states(spline: Spline, rate: float) -> tuple[Array, tuple[Array, ...]] | None:
-    """Times (N,), s, as close as those of :func:`check_times`, and q … qdddd (N, n) there; pieces are divided evenly.
+    """Times (N,), s, as close as :func:`check_times`, and q … qdddd (N, n) there; pieces are divided evenly.
 
     None where that makes half as many again, or more than 16,384, or rounding makes times equal. In a third of the time
     of :meth:`Spline.derivatives`.
@@ -236,12 +236,12 @@ def dense_states(spline: Spline, rate: float) -> tuple[Array, tuple[Array, ...]]
 def basis_rows(t: Array, degree: int, x: Array, interval: NDArray[np.intp], orders: Sequence[int]) -> list[Array]:
     """Derivatives, by order, of the B-splines (N, degree + 1) that are not zero in the intervals (N,) of points (N,).
 
-    Column k is that of coefficient ``interval + k``; t are the knots, those at the ends repeated.
+    Column k belongs to coefficient ``interval + k``; t are the knots, repeated at the ends.
     """
-    # Its import takes longer than that of this library.
+    # Its import takes longer than importing this library.
     from scipy.interpolate import BSpline
 
-    # Of consecutive splines, one belongs to each column.
+    # Each column has one of consecutive splines.
     count, width = len(t) - degree - 1, degree + 1
     basis = BSpline(t, np.eye(width)[np.arange(count) % width], degree)
     columns = (interval[:, np.newaxis] + np.arange(width)) % width

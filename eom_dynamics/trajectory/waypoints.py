@@ -14,7 +14,7 @@ Without overshoot, pieces have degree nine, and the rate of a piece is a polynom
 if its Bernstein coefficients b_0 … b_8 have it. b_0 … b_3 follow from the state at the left knot, b_8 … b_5 from that
 at the right one, and the sum of all is 9 Δq, which determines b_4. Hence, a rising piece is monotone if the four
 coefficients of each knot are not negative and their sum is at most 9/2 Δq. These conditions are linear in the
-derivatives and separate for each knot, like those of F. N. Fritsch, R. E. Carlson, "Monotone piecewise cubic
+derivatives and separate for each knot, like the conditions of F. N. Fritsch, R. E. Carlson, "Monotone piecewise cubic
 interpolation", SIAM J. Numer. Anal. 17 (1980), for cubics. They are sufficient but not necessary, so that derivatives
 may be reduced more than required.
 """
@@ -43,9 +43,9 @@ UNSOLVED = (
 def minimum_snap(steps: Array, states: Array, m: int) -> Array:
     """States (5, K, n) of the spline at its knots, completed from given ones, NaN if not given.
 
-    All positions are given; other derivatives are given for all joints or none. Those from the m-th on are returned but
-    do not affect the spline. Steps (K - 1,), K > 1, are durations of the pieces, s; m is the order of the derivative, 2
-    … 5, at most the number of knots. NumPy may warn about numbers that overflow; they are refused: raises
+    All positions are given; other derivatives are given for all joints or none. The m-th and higher derivatives are
+    returned, but do not affect the spline. Steps (K - 1,), K > 1, are durations of the pieces, s; m is the order of the
+    derivative, 2 … 5, at most the number of knots. NumPy may warn about numbers that overflow; they are refused: raises
     TrajectoryError if the equations overflow, or are singular in double precision.
     """
     m = min(m, len(steps) + 1)
@@ -91,7 +91,7 @@ class _System:
     def solution(self) -> Array:
         """Taylor coefficients (K - 1, 2m, n) of all pieces."""
         width = self._width
-        # Its import takes as long as that of this library, which nodes that play motions can do without.
+        # Its import takes as long as importing this library, and nodes that play trajectories do not need it.
         from scipy.linalg import solve_banded
 
         x = solve_banded((width, width), self._bands, self._right, overwrite_ab=True, check_finite=False)
@@ -157,7 +157,7 @@ _BERNSTEIN = np.array([[comb(r, k) / perm(DEGREE - 1, k) for k in range(_SIDE)] 
 def without_overshoot(steps: Array, states: Array, fixed: NDArray[np.bool_]) -> Array:
     """States (5, K, n) of a monotone spline near given ones, with pieces of these durations (K - 1,), s.
 
-    The derivatives at each knot are moved along the straight line to those of a spline that is monotone, as far as
+    The derivatives at each knot are moved along the straight line to the derivatives of a monotone spline, as far as
     required. Derivatives that are fixed (K, n) stay zero.
     """
     change = np.diff(states[0], axis=0)
@@ -204,7 +204,7 @@ def without_overshoot(steps: Array, states: Array, fixed: NDArray[np.bool_]) -> 
 Ends = Literal["rest", "free"] | Mapping[str, Sequence[ArrayLike]]
 """Conditions at the first and last waypoint; see :func:`through`."""
 
-_DEGREES = {7: 4, 9: 5}  # degree of a spline, and the order of the derivative whose squared integral it minimises
+_DEGREES = {7: 4, 9: 5}  # degree of a spline, and the order of the derivative in the squared integral that it minimises
 
 # Largest overshoot between two waypoints, relative to the range of waypoints and their derivatives; and the number of
 # parts of each piece between which it is checked.
@@ -233,7 +233,7 @@ def through(
     between some of them), the overshoot is excessive and the waypoints are rejected.
 
     Without overshoot, each joint is monotone between waypoints and reverses only at them, for any times. The states at
-    waypoints are those of the smoothest trajectory, reduced as far as required by a sufficient condition, see
+    waypoints are the states of the smoothest trajectory, reduced as far as required by a sufficient condition, see
     the module. This increases speeds between waypoints, jerk and snap, bends straight lines in joint space, since
     it applies to each joint separately, and stops a joint at consecutive equal positions. It is available for positions
     alone, since given derivatives may require overshoot.
@@ -260,7 +260,7 @@ def through(
     states[0] = q
     for k, (name, values) in enumerate((("velocities", velocities), ("accelerations", accelerations)), start=1):
         if values is not None:
-            states[k] = _given(name, values, q.shape)
+            states[k] = _optional(name, values, q.shape)
     if not overshoot and not np.all(np.isnan(states[1:])):
         raise TrajectoryError("overshoot=False requires positions alone; omit velocities and accelerations")
     _set_ends(states, ends)
@@ -309,7 +309,7 @@ def _waypoints(times: ArrayLike, positions: ArrayLike) -> tuple[Array, Array]:
     return t, q
 
 
-def _given(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
+def _optional(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
     array = numbers(values, name, shape, finite=False)
     missing = np.isnan(array)
     partly = np.flatnonzero(np.any(missing, axis=1) & ~np.all(missing, axis=1))

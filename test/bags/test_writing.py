@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from mcap.reader import make_reader
 from rosbags.rosbag2 import Reader
 
-from eom_dynamics.recordings.bags import BagWriter, Layout, Layouts, Storage, own_definitions, typestore
+from eom_dynamics.recordings.bags import BagWriter, Layout, Layouts, Storage, package_definitions, typestore
 from eom_dynamics.recordings.bags.types import serialized
 
 TEXTS = st.text(max_size=12)
@@ -222,8 +222,8 @@ def test_definitions_and_hashes_agree_with_those_built_by_ros() -> None:
     share = Path(sys.prefix) / "share/eom_dynamics/msg"
     if not share.is_dir():
         pytest.skip("the interfaces are not built")
-    assert {f"{name.rpartition('/')[2]}.msg" for name in own_definitions()} == {p.name for p in share.glob("*.msg")}
-    for name, text in own_definitions().items():
+    assert {f"{name.rpartition('/')[2]}.msg" for name in package_definitions()} == {p.name for p in share.glob("*.msg")}
+    for name, text in package_definitions().items():
         assert text == (share / f"{name.rpartition('/')[2]}.msg").read_text()
         built = json.loads((share / f"{name.rpartition('/')[2]}.json").read_text())
         hashes = {entry["type_name"]: entry["hash_string"] for entry in built["type_hashes"]}

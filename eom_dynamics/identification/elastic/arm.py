@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Identification of a whole elastic arm, links, springs and motors, from both sides of its springs.
 
-Links from the efforts of the springs, springs from those and from deflections, motors from what is left of their
+Links from the efforts of the springs, springs from those and from deflections, motors from the rest of their
 efforts. Each is a linear (or nearly linear) problem of its own, since the effort of the spring was measured. Where it
-was not, motors and springs are fitted together, and the efforts of the links are those of the identified springs.
+was not, motors and springs are fitted together, and the identified springs give the efforts of the links.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .curve_fit import SIGNIFICANT
 from .motor import MOTOR_TERMS, MotorFit, MotorModel, fit_motor, with_motors
 from .springs import SpringFit, laws, spring_of_joint, with_springs
 
-KEEP = "keep"  # in place of a law: the spring of the file stays
+KEEP = "keep"  # instead of a law: the spring of the file stays
 ACTUATOR_TERMS = ("rotor_inertia", *MOTOR_TERMS, "torque_constant")
 """Rotor inertia, terms of :func:`.fit_motor`, and torque constant where currents were recorded."""
 
@@ -50,7 +50,7 @@ class ElasticOptions:
     """Identification of springs and motors, of joints with a spring and a motor each.
 
     Attributes:
-        laws: law of the spring, or keep for the spring of the file, of all joints or of one; default: that of the file.
+        laws: law of the spring, or keep for the spring of the file, of all joints or of one; default: law of the file.
         motor_terms: terms of the motors, or none; omitted friction is zero; default: rotor_inertia, viscous, coulomb,
             offset, torque_constant, and efficiency if the file has gear loss.
     """
@@ -102,7 +102,7 @@ def check_elastic(robot: Robot, options: ElasticOptions | None = None) -> None:
 class Elasticity:
     """Identified springs and motors, by joint name.
 
-    Joints that are not identifiable are absent; notes say what is not identifiable from the data, a line each.
+    Joints that are not identifiable are absent; notes name unidentifiable parameters, a line each.
     """
 
     springs: dict[str, SpringFit]
@@ -127,7 +127,7 @@ class ArmFit:
         robot: with all that was identified.
         links: inertias of the bodies.
         springs, motors: of the joints.
-        notes: what of springs and motors is not identifiable from the data, a line each.
+        notes: unidentifiable parameters of springs and motors, a line each.
     """
 
     robot: Robot
@@ -185,7 +185,7 @@ def identify_elasticity(
     Args:
         robot: as its file describes it.
         training: recordings of the same step.
-        options: what is identified.
+        options: parameters to identify.
         progress: called with the name of the step and the fraction of it that is done.
 
     Raises:
@@ -220,9 +220,9 @@ def identify_elasticity(
 
 
 def with_spring_efforts(robot: Robot, elasticity: Elasticity, recording: ArmRecording) -> ArmRecording:
-    """The recording with efforts of identified springs in place of unmeasured link efforts.
+    """Replace unmeasured link efforts of a recording by efforts of the identified springs.
 
-    Errors of the springs are common to all samples: relative to the efforts, they count as those of a scale.
+    Errors of the springs are common to all samples: relative to the efforts, they count as errors of a scale.
     """
     tau, scale = recording.tau.copy(), np.zeros(robot.n)
     for k, name in enumerate(robot.joint_names):
@@ -234,7 +234,7 @@ def with_spring_efforts(robot: Robot, elasticity: Elasticity, recording: ArmReco
 
 
 def measured(values: Array) -> bool:
-    """Whether a signal (N,) was measured: all-zero efforts were not."""
+    """Return whether a signal (N,) was measured: all-zero efforts were not."""
     return all_finite(values) and bool(np.any(values))
 
 
@@ -311,7 +311,7 @@ def _identify_joint(
 
 
 def _doubt(motor: MotorFit) -> str:
-    """Why a motor is not to be written: its parameters explain no more of its efforts than chance, at 1 %."""
+    """Reason to reject a motor: its parameters explain no more of its efforts than chance, at 1 %."""
     parameters, free = len(motor.parameters), max(motor.samples - len(motor.parameters), 1)
     explained = max(1 / max(motor.relative, 1e-6) ** 2 - 1, 0.0) * free / parameters
     critical = float(f_distribution.ppf(1 - _LEVEL, parameters, free))
@@ -324,7 +324,7 @@ def _doubt(motor: MotorFit) -> str:
 
 
 def _fit_motor(joint: Joint, x: _Columns, model: MotorModel, **signals: Any) -> MotorFit:
-    """A fit of a motor, whose rotor is that of the file where the data do not distinguish it from zero."""
+    """Fit a motor; the rotor of the file stays if the data do not distinguish the rotor from zero."""
     fitted = partial(fit_motor, x.t, x.theta, gear_ratio=joint.gear_ratio, starts=x.starts, **signals)
     motor = fitted(model=model)
     (value, deviation), of_file = motor.rotor_inertia, float(joint.rotor_inertia)
@@ -357,7 +357,7 @@ class ElasticScore:
 
 
 def elastic_score(robot: Robot, elasticity: Elasticity, recordings: Sequence[ArmRecording]) -> ElasticScore:
-    """Score identified springs and motors beside those of the file, each motion by itself.
+    """Score the springs and motors of the file and the identified ones, each motion separately.
 
         springs:  tau - f(delta, deltad),        motors:  u - (B thetadd + load(tau, v) + friction(v)),
 

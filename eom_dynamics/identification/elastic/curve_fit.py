@@ -33,7 +33,7 @@ _LAGS = 8  # length of the lag window in correlation times; at one of these, its
 _INSEPARABLE = 0.998  # correlation of errors beyond which parameters are named as inseparable
 _RANK = 1e-9  # singular value, over the largest one, of the Jacobian with columns of length 1 that is rounding
 _AT_BOUND = 1e-3  # share of a standard deviation within which a parameter is at its bound
-SIGNIFICANT = 3.0  # standard deviations from zero from which on a parameter counts as found
+SIGNIFICANT = 3.0  # standard deviations from zero from which on a parameter is significant
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class CurveEstimate:
         return float(self.values[self.names.index(name)])
 
     def covariance_of(self, *names: str) -> Array:
-        """Covariance of those of the named parameters that were fitted."""
+        """Covariance of the fitted ones among the named parameters."""
         places = [self.names.index(name) for name in names if name in self.names]
         return self.covariance[np.ix_(places, places)]
 
@@ -99,7 +99,7 @@ def curve_fit(
         residual: function of the parameters (p,) that gives (N,).
         start: first values by name, in the order of the parameters.
         bounds: (lower, upper) by name, infinite where not given.
-        independent: whether errors of the samples are independent, as those of frequencies are.
+        independent: whether errors of the samples are independent, as at frequencies of a spectrum.
 
     Raises:
         IdentificationError: there are fewer samples than parameters, a number is not finite, or the residual is not

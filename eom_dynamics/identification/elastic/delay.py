@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delay from a command to the motion that it causes, and ages of what drives measure, from recordings.
+"""Delay from a command to the motion that it causes, and ages of the drives' feedback, from recordings.
 
 A drive with the effort u, the references p and v and a PD applies
 
     tau(t) = g u(t - D) + kp (p(t - D) - theta(t - a)) + kd (v(t - D) - thetad(t - b)) + constant
            = g u(t - D) + kp e + kd ed + kp a thetad + (kd b - kp a²/2) thetadd + constant,   e = p(t - D) - theta(t),
 
-whatever friction and masses are. D, a and b count from the times at which efforts are recorded, which may be early by
-l: half a period of the commands where a drive reports what it begins to apply, minus that where it reports the mean of
-the last period. D + l, a + l and b + l count from the motion.
+for any friction and masses. D, a and b count from the times at which efforts are recorded, which may be early by l:
+half a command period if a drive reports the effort that it begins to apply, minus half a period if it reports the mean
+of the last period. D + l, a + l and b + l count from the motion.
 
 A drive that holds commands for a period T adds T/2 to D: it is the lead that undoes both.
 
-The fit is least squares with an unknown delay, of measured signals whose noise does not bias it. Signals
-pass a low-pass without phase, by which linear equations stay true. Those that are measured are part of the
-design J, and their noise, which feedback brings into the efforts, too, would bias the coefficients. So they are
-replaced by what known signals Z, the instruments, explain of them (two-stage least squares),
+The fit is least squares with an unknown delay, and noise of the measured signals does not bias it. Signals pass a
+zero-phase low-pass, which keeps linear equations true. Measured signals are part of the design J. Their noise, which
+feedback brings into the efforts, too, would bias the coefficients. They are therefore replaced by their projections
+on known signals Z, the instruments (two-stage least squares),
 
     x = (Jhᵀ Jh)⁻¹ Jhᵀ y,   Jh = Z (Zᵀ Z)⁻¹ Zᵀ J.
 """
@@ -41,7 +41,7 @@ _BANDWIDTH = 12.0  # bandwidth of motions, Hz
 _RATE = 40.0  # least sample rate, over that
 _DENSE, _MARGIN = 10.0, 2.0  # samples that are fitted per period of the bandwidth, and periods left out at both ends
 _SEEN = 2.0  # standard deviations at which an age is seen
-_NOISE = 2.0  # residual over that of white noise beyond which a drive has no PD
+_NOISE = 2.0  # residual over the one of white noise beyond which a drive has no PD
 _FINEST = 1e-4  # least noise over the effort
 
 Design = Callable[[float], tuple[Array, Array]]
@@ -83,9 +83,9 @@ class DriveDelay(NamedTuple):
 
     Attributes:
         delay: from commands to the motion that they cause.
-        position_age, velocity_age: of what the PD measures; None if commands have no references.
-        early: time by which efforts are recorded before they act, s.
-        noise: largest residual of the drives' equations over that of white noise; about 1 if drives have a PD.
+        position_age, velocity_age: of the feedback of the PD; None if commands have no references.
+        early: lead of recorded efforts over their effect, s.
+        noise: largest residual of the drives' equations, relative to white noise; about 1 if drives have a PD.
     """
 
     delay: Delay
@@ -137,8 +137,8 @@ def drive_delay(
         motor_position: measured positions (N, m) of the motors on the link side of their gears, rad or m.
         motor_effort: efforts (N, m) that the motors apply, as recorded, N m or N.
         command: commanded effort, and position and velocity where the drives have a PD, of the motors, each (N, m).
-        early: time by which efforts are recorded before they act, s: half a period of the commands where a drive
-            reports the effort that it begins to apply, minus that for the last period's mean.
+        early: lead of recorded efforts over their effect, s: half a command period if a drive reports the effort that
+            it begins to apply, minus half a period if it reports the mean of the last period.
 
     Raises:
         IdentificationError: there are too few samples, or the signals do not determine the delay.
@@ -221,7 +221,7 @@ def _inner(t: Array, band: float) -> NDArray[np.bool_]:
 
 
 def _spacing(t: Array, band: float) -> int:
-    """Samples from one that is fitted to the next."""
+    """Number of samples from one fitted sample to the next."""
     return max(1, int(1 / (_DENSE * band * (t[1] - t[0]))))
 
 
@@ -268,8 +268,8 @@ def fit_delay(design: Design, instruments: Array, seconds: float, bandwidth: flo
     """Fit a delay and coefficients to N samples.
 
     Instruments (N, l) are at least as many as coefficients, the constant among them; ``seconds`` is the time with
-    samples, ``bandwidth`` that of their low-pass, Hz. Raises IdentificationError if the signals do not determine the
-    delay.
+    samples, ``bandwidth`` the cut-off of their low-pass, Hz. Raises IdentificationError if the signals do not determine
+    the delay.
     """
     independent = _INDEPENDENT * bandwidth * seconds
     if independent < 2 * instruments.shape[1] or len(instruments) < 2 * instruments.shape[1]:
@@ -310,7 +310,7 @@ def fit_delay(design: Design, instruments: Array, seconds: float, bandwidth: flo
 
 
 def _linear(design: Design, delay: float, coefficients: Array) -> tuple[Array, Array]:
-    """What is fitted (N,), and the columns with that of a change of the delay (N, k + 1)."""
+    """Fitted signal (N,), and the columns with the derivative by the delay (N, k + 1)."""
     y, columns = design(delay)
     (before, former), (after, latter) = design(delay - _STEP), design(delay + _STEP)
     rate = (after - before - (latter - former) @ coefficients) / (2 * _STEP)

@@ -6,7 +6,8 @@
 all on the link side of the gear: the motor equation of :class:`.ElasticArm` with the friction of
 :class:`.Friction` and the loss of :class:`.Gear`. u is the motor effort, s = 1, or
 the current, s = 1/(k_t N) with torque constant k_t and gear ratio N. E is half the difference of viscous friction
-between both directions. That of dry friction is not identifiable separately from the offset o, and is part of it.
+between both directions. The difference of dry friction is not identifiable separately from the offset o, and is part
+of it.
 
 Without a measured tau, deflections of the spring stand for it: tau = K delta + K3 delta³.
 """
@@ -45,7 +46,7 @@ _LEAST_GAIN = 0.1  # least variance of the difference of two estimates, over tha
 
 @dataclass(frozen=True)
 class MotorModel:
-    """What is fitted.
+    """Terms of the fit.
 
     Attributes:
         terms: of the model, from MOTOR_TERMS.
@@ -71,13 +72,13 @@ class MotorFit:
         torque_constant: k_t and its standard deviation, N m/A, of a fit of currents; else None.
         parameters: value and standard deviation by name: ``rotor_inertia``, ``viscous`` D, ``asymmetry`` E,
             ``coulomb`` c, ``stribeck`` S - c, ``stribeck_velocity``, ``smoothing_velocity``, ``efficiency``,
-            ``offset`` o (in the unit of u), ``torque_per_current`` k_t N, ``stiffness`` K and ``cubic`` K3, those that
-            were fitted.
+            ``offset`` o (in the unit of u), ``torque_per_current`` k_t N, ``stiffness`` K and ``cubic`` K3, if
+            fitted.
         cutoff: of the filter, Hz.
         residual: RMS of u minus model, in the unit of u.
         relative: residual over the RMS of u about its mean.
         samples: independent ones among those used.
-        undetermined: what is not identifiable from the data, a line each.
+        undetermined: unidentifiable parameters, a line each.
         of_current: whether u is the current, A.
         spring_covariance: of ``stiffness`` and ``cubic``.
     """
@@ -135,7 +136,7 @@ def fit_motor(
         effort: motor effort on the link side of the gear (N,), N m or N; or
         current: of the motor (N,), A.
         gear_ratio: N, which alone splits k_t from k_t N.
-        model: terms, and what is known.
+        model: terms, and known parameters.
         cutoff: of the filter, Hz; by default from the noise of the acceleration.
         starts: samples at which the second and further motions of a joined recording begin.
 
@@ -279,7 +280,7 @@ class _Equation:
         return {name: self._thinned(terms[name]) for name in self._dry}
 
     def _gear_loss(self, efficiency: float, *springs: float) -> Array:
-        """What the loss of the gear adds to the load, by factors of the columns of springs."""
+        """Loss of the gear, beside the load, by factors of the columns of springs."""
         tau = np.asarray(sum(factor * x for factor, x in zip(springs, self._springs.values(), strict=True)))
         return self._thinned(Gear(efficiency, self.model.smoothing_power).load(tau, self._velocity) - tau)
 
@@ -325,7 +326,7 @@ def _result(estimate: CurveEstimate, equation: _Equation, cutoff: float, gear_ra
     value |= dict.fromkeys(("viscous", "asymmetry", "coulomb", "stribeck"), 0.0) | {"efficiency": 1.0}
     value |= {name: x for name, (x, _) in estimates.items()}
     half = value["asymmetry"]
-    # E |v| beside D v; a direction in which the motor would be driven by its friction has none.
+    # E |v| added to D v; a direction in which friction would drive the motor has none.
     friction = Friction(
         viscous=max(value["viscous"] + half, 0.0),
         viscous_negative=max(value["viscous"] - half, 0.0) if half else np.nan,

@@ -6,13 +6,13 @@ Motors and links around a working point, with springs between them and gravity's
     B thetadd + D thetad + c sign(thetad) + d (thetad - qd) + K (theta - q) = tau_m,
     M qdd + d (qd - thetad) + K (q - theta) + G q = 0,
 
-are linear in their spectra, so that the unmeasured q follows from theta. Of one joint, the motor stands still at its
-antiresonance sqrt(K/M), where link and spring absorb the effort, and both swing against each other at the resonance
-sqrt(K/M + K/B): where they are says K/M and M/B, and the effort says their unit.
+are linear in their spectra, so that the unmeasured q follows from theta. The motor of a single joint stands still
+at the antiresonance sqrt(K/M), where link and spring absorb the effort, and both swing against each other at the
+resonance sqrt(K/M + K/B): where they are says K/M and M/B, and the effort says their unit.
 
-The spectra are those of the whole record, not of windowed parts of it. What the record's ends add is c_0 + i w c_1 in
-either equation, with real factors, which are fitted, too: no leakage, whatever the excitation. With the white noise of
-efforts and positions the fit is that of maximum likelihood with errors in both (R. Pintelon, J. Schoukens, "System
+The spectra are of the whole record, not of windowed parts. The record's ends add c_0 + i w c_1 to either equation, with
+real factors, which are fitted, too: no leakage for any excitation. For white noise of efforts and positions this is the
+maximum-likelihood fit with errors in both (R. Pintelon, J. Schoukens, "System
 identification: a frequency domain approach", 2nd ed., 2012, sections 6.3 and 9.11).
 """
 
@@ -43,7 +43,7 @@ from .springs import with_joints
 _ANTIRESONANCES, _RATIOS = 40, np.geomspace(1.05, 6.0, 30)
 
 _CLEAR = 30.0  # motion over its noise, and effort over its noise, in the default band
-_WINDOW, _DEGREE = 11, 3  # samples and degree of the local polynomial whose slope is the velocity in dry friction
+_WINDOW, _DEGREE = 11, 3  # samples and degree of the local polynomial that gives the velocity in dry friction
 _DOUBTFUL, _MISFIT = 2.0, 10.0  # misfits at which standard deviations are too small, and results are unreliable
 
 
@@ -52,7 +52,7 @@ class FrequencyResponse(NamedTuple):
 
     Attributes:
         frequency: (F,), Hz.
-        response: spectrum of the motor position over that of the effort, complex (F,), rad/(N m) or m/N.
+        response: ratio of the spectra of motor position and effort, complex (F,), rad/(N m) or m/N.
         coherence: (F,), from 0 to 1: the share of the motion that the effort explains linearly.
     """
 
@@ -72,9 +72,9 @@ class ResonanceFit:
         antiresonance: frequencies at which motors stand still (n,), Hz.
         resonance: frequencies at which motors and links swing against each other (n,), Hz.
         band: lowest and highest frequency of the fit, Hz.
-        misfit: RMS of residuals over that of the noise alone: 1 if the model explains all but noise.
-        undetermined: what is not identifiable from the data, a line each.
-        method: what the numbers were identified from, in words.
+        misfit: RMS of residuals, relative to the noise alone: 1 if the model explains all but noise.
+        undetermined: unidentifiable parameters, a line each.
+        method: source of the numbers, in words.
     """
 
     stiffness: Array
@@ -92,7 +92,7 @@ class ResonanceFit:
 
     @property
     def identifiable(self) -> NDArray[np.bool_]:
-        """Whether the stiffness of each joint is identifiable (n,): its standard deviation is below a third of it."""
+        """True for joints (n,) with identifiable stiffness: its standard deviation is below a third of it."""
         return np.asarray(self.stiffness[:, 0] > SIGNIFICANT * self.stiffness[:, 1])
 
 
@@ -193,15 +193,15 @@ class _Spectra:
         self.frequency, self._w = frequency[kept], 2 * np.pi * frequency[kept]
         self._theta, self._effort = (x[kept] for x in spectra)
         self._friction: AnyArray | None = None
-        if smoothing_velocity is not None:  # dry friction, whose sign is that of the measured velocity
+        if smoothing_velocity is not None:  # dry friction, with the sign of the measured velocity
             velocity = savgol_filter(motion, _WINDOW, _DEGREE, deriv=1, delta=period, axis=0)
             self._friction = self._spectrum(np.tanh(velocity / np.asarray(smoothing_velocity)))[kept]
 
     def _spectrum(self, x: Array) -> AnyArray:
         """Fourier integrals (F, n) over the record T at multiples of 1/T, but for the mean, which is left out.
 
-        That of the line between both ends is i (x(T) - x(0))/w. What is left has no jump, and the trapezoidal rule,
-        which is the discrete transform, an error of h²/12 times the difference of its slopes.
+        The line between both ends contributes i (x(T) - x(0))/w. The rest has no jump, and the trapezoidal rule, which
+        is the discrete transform, an error of h²/12 times the difference of its slopes.
         """
         rise = x[-1] - x[0]
         rest = x[:-1] - x[0] - rise * np.arange(self._count)[:, np.newaxis] / self._count
@@ -363,16 +363,16 @@ def identify_resonance(
 ) -> tuple[ResonanceFit, tuple[str, ...]]:
     """Identify springs and rotors of all joints from the motor side alone, by :func:`.fit_resonance`.
 
-    The mass matrix and the stiffness of gravity are those of the file at the mean position; the links of an arm of one
-    joint are identified, too.
+    The file gives the mass matrix and the stiffness of gravity at the mean position; the link of an arm with a single
+    joint is identified, too.
 
     Args:
         robot: as its file describes it.
         motors: positions and efforts of the motors, on the link side of the gears.
-        options: what is identified: Coulomb friction, if it is among the motor terms.
+        options: Coulomb friction is identified if it is among the motor terms.
 
     Returns:
-        What was found, and notes, a line each.
+        The fit, and notes, a line each.
 
     Raises:
         RobotDescriptionError: a joint has no motor of its own.
@@ -432,8 +432,8 @@ def identify_resonance(
 def with_resonance(robot: Robot, fit: ResonanceFit) -> Robot:
     """The robot with linear springs, rotors and motor friction of all joints, identified from the motor side.
 
-    Damped springs of the file get the damping. Coulomb friction that was not fitted, and joints whose stiffness is not
-    identifiable, stay as they are.
+    Damped springs of the file get the damping. Coulomb friction that was not fitted, and joints without identifiable
+    stiffness, stay unchanged.
 
     Raises:
         IdentificationError: the robot has another number of joints.

@@ -31,7 +31,7 @@ from ..sampling import LowPass, cutoff_of, even_signals, longest, noise_level, o
 from .curve_fit import SIGNIFICANT, CurveEstimate, curve_fit
 
 _LEAST_SLOPE = 0.02  # share of the effort's slope that a table keeps in each interval, as its own curve does
-_ONE_SIDED = 0.3  # a side of a table whose deflections reach less far than this share of the other is mirrored
+_ONE_SIDED = 0.3  # a side of a table with deflections below this share of the other side is mirrored
 _REVERSAL = 0.05  # below this share of its RMS, the rate of the deflection counts as a reversal
 
 _WIDTH = "hysteresis"
@@ -39,7 +39,7 @@ _POINTS = 9  # points of a table
 
 
 class DeclaredLaw:
-    """A law whose parameters p are those of a spring class, all positive or zero.
+    """Law with the parameters p of a spring class, all positive or zero.
 
     Attributes:
         start: first values by name.
@@ -126,7 +126,7 @@ class Table:
 def laws() -> dict[str, type[Spring]]:
     """Identifiable springs by law name: the ``type`` in robot files, but ``table`` for ``tabulated``.
 
-    These are all registered springs with one motor whose parameters are numbers, and tables.
+    These are all registered springs with one motor and numbers as parameters, and tables.
     """
     known = {"table" if kind is TabulatedSpring else name: kind for name, kind in SPRINGS.items()}
     # The usual ones come first in errors and help.
@@ -148,7 +148,7 @@ def law_of(name: str, delta: Array, effort: Array) -> DeclaredLaw | Table:
     kind = laws()[name]
     if kind is TabulatedSpring:
         return Table(delta, effort, _POINTS)
-    # The damping is fitted beside all laws.
+    # The damping is fitted with all laws.
     return DeclaredLaw(LinearSpring if kind is DampedSpring else kind, delta, _secant(delta, effort))
 
 
@@ -171,14 +171,14 @@ class SpringFit:
     Attributes:
         spring: for the robot file.
         law: name of the law.
-        parameters: value and standard deviation by name, in N m/rad and so on (N/m): those of the law, ``damping`` D,
+        parameters: value and standard deviation by name, in N m/rad and so on (N/m): of the law, ``damping`` D,
             ``offset`` o.
         table: deflections, efforts and their standard deviations, each (m,), of a table; else None.
         residual: RMS of effort minus model, N m or N.
         relative: residual over the RMS of the effort about its mean.
         samples: independent ones among those used.
-        undetermined: what is not identifiable from the data, and hysteresis that explains the residual, a line each.
-        covariance: of stiffness and cubic term found from motor efforts, which stand for those of the spring.
+        undetermined: unidentifiable parameters, and hysteresis that explains the residual, a line each.
+        covariance: of stiffness and cubic term, if identified from motor efforts.
     """
 
     spring: Spring
@@ -217,7 +217,7 @@ def fit_spring(
         deflection_rate: (N,), rad/s or m/s.
         effort: on the link (N,), N m or N.
         law: ``linear``, ``cubic``, ``table``, ``damped`` (linear; the robot file gets the damper, too), or any other
-            type of spring of robot files with one motor whose parameters are numbers.
+            type of spring of robot files with one motor and numbers as parameters.
         noise: standard deviations of deflection and effort; by default the deflection is exact.
 
     Raises:
@@ -227,7 +227,7 @@ def fit_spring(
     delta, deltad, tau = _shaped(deflection, deflection_rate, effort)
     curve = law_of(law, delta, tau)
     count = len(curve.start)
-    # Of a table whose spring is loaded to one side, the part that no data reach stands for any offset.
+    # In a table of a spring loaded to one side, the part without data can represent any offset.
     fixed = isinstance(curve, Table) and not np.min(delta) < 0 < np.max(delta)
     extra = {} if fixed else {"offset": np.ones_like(tau)}
     speed = float(np.sqrt(np.mean(deltad**2)))
@@ -266,7 +266,7 @@ def spring_of_joint(
 ) -> SpringFit:
     """Fit the spring of a joint to recorded positions of motor and link (N,), and efforts on the link (N,).
 
-    All signals pass the same zero-phase low-pass filter, whose cut-off is that of the noise of the deflection's rate.
+    All signals pass the same zero-phase low-pass filter; its cut-off follows from the noise of the deflection's rate.
     ``starts`` are samples at which the second and further motions of a joined recording begin. Raises
     IdentificationError as :func:`fit_spring`, or if times (N,), s, are not even.
     """
@@ -302,9 +302,9 @@ def _undetermined(estimate: CurveEstimate, delta: Array) -> tuple[str, ...]:
 
 
 def _hysteresis(width: float, deviation: float, efforts: float) -> tuple[str, ...]:
-    """A line on the loop between loading and unloading, if it explains a part of what is left of the efforts.
+    """Line on the loop between loading and unloading, if it explains a part of the residual efforts.
 
-    ``width`` and ``efforts``, their range, are in N m or N. The test is that of the coefficient: without the loop, it
+    ``width`` and ``efforts``, their range, are in N m or N. The coefficient is tested: without the loop, it
     is beyond three of its standard deviations once in several hundred recordings.
     """
     if not 0 < SIGNIFICANT * deviation < width:

@@ -40,7 +40,7 @@ _ATTEMPTS = 100  # random motions that may be drawn for each that meets the limi
 
 _SLACK = 1e-9
 
-# Share by which an iterate may exceed limits and be kept; its amplitude is reduced in the end.
+# Share by which an accepted iterate may exceed limits; its amplitude is reduced in the end.
 _NEARLY = 1e-3
 
 
@@ -52,7 +52,7 @@ class OptimalExcitation:
         trajectory: the motion, at rest at the ends of each of its periods.
         start: the motion at which the optimisation began, the best of the random ones.
         information, start_information: of both.
-        verdict: check of the motion against the limits of the robot, of which it uses a share.
+        verdict: check of the motion against the limits of the robot; the motion uses a share of them.
         iterations: of the optimiser.
         message: of the optimiser, why it ended.
     """
@@ -75,15 +75,15 @@ class ExcitationOptions:
         harmonics: number of harmonics of 1/period in the motion. Two conditions of rest act on the sines, and two on
             the cosines: with fewer than 3 nothing moves.
         periods: number of repetitions of the motion.
-        limits: as of :func:`eom_dynamics.trajectory.check`, in place of those in the robot's file.
-        share: share of each limit to use; efforts are those of a model that is not identified yet.
+        limits: as of :func:`eom_dynamics.trajectory.check`, instead of the limits in the robot's file.
+        share: share of each limit to use; efforts come from a model that is not identified yet.
         spheres: spheres on bodies that must not overlap, see :class:`.Spheres`; without them, only the ranges of
             positions keep the robot away from itself.
         clearance: distance to keep between spheres, m.
-        terms: joint terms to identify beside the base parameters, such as ``rotor_inertia``; see :class:`.Regressor`.
+        terms: joint terms to identify with the base parameters, such as ``rotor_inertia``; see :class:`.Regressor`.
         noise: (n,) standard deviations of the measured efforts, N m or N, up to a common factor; by default
             proportional to the limits of effort.
-        condition_weight: weight of the logarithm of the condition number beside that of the determinant of the
+        condition_weight: weight of the logarithm of the condition number relative to the logarithmic determinant of the
             information; with 0 the motion is D-optimal.
     """
 
@@ -110,7 +110,7 @@ class Excitation:
 
     Attributes:
         robot: the robot, with the limits given.
-        arm: with its springs and motors, whose limits count, too.
+        arm: with its springs and motors; their limits count, too.
         series: the family of motions.
         limits: the limits.
         model: the parameters to identify, and the noise.
@@ -320,7 +320,7 @@ def _noise(arm: ElasticArm, values: ArrayLike | None) -> Array:
 
 
 class RestSeries:
-    """Fourier series of L harmonics whose qd, qdd, qddd and qdddd are zero at the ends of each period.
+    """Fourier series of L harmonics with qd, qdd, qddd and qdddd of zero at the ends of each period.
 
     In the series of :class:`.Fourier`,
 

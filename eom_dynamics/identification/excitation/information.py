@@ -3,7 +3,7 @@
 
 With efforts W beta + noise, W (K n, P) the regressor at K samples, rows divided by the standard deviations of the
 noise, the information matrix is W^T W, and its inverse the covariance of the least-squares estimate. D-optimal motions
-have the largest determinant: the smallest volume of the confidence ellipsoid, whatever the units of the parameters.
+have the largest determinant: the smallest volume of the confidence ellipsoid, in any units of the parameters.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _INDEPENDENT = 1e-7
 # are at 1e-10. Without friction, the regressor is quadratic in qd and linear in qdd, and only rounding is left.
 _STEP = 1e-5
 
-_NORM = 8  # exponent of the norms in place of the largest and the smallest singular value
+_NORM = 8  # exponent of the norms that replace the largest and the smallest singular value
 
 
 class Information(NamedTuple):
@@ -57,8 +57,8 @@ class Information(NamedTuple):
 class InformationModel:
     """Model of the information on a robot's base parameters and further joint terms.
 
-    The noise (n,) of efforts, N m or N, is known up to a common factor. ``columns`` are those of the regressor that are
-    independent of each other: the rotor inertia of a joint, for example, often adds to the inertia of its body.
+    The noise (n,) of efforts, N m or N, is known up to a common factor. ``columns`` are the independent
+    ones of the regressor: the rotor inertia of a joint, for example, often adds to the inertia of its body.
     """
 
     def __init__(self, regressor: Regressor, noise: Array) -> None:

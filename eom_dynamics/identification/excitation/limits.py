@@ -30,14 +30,14 @@ SHARPNESS = 100.0
 """Sharpness of the smooth maximum: above the largest of K equal values by log(K)/SHARPNESS of the limit."""
 
 _STEP = 1e-5
-_NOT_REALISABLE = 10.0  # ratio to the limit in place of that of a motion which the springs cannot realise
+_NOT_REALISABLE = 10.0  # ratio to the limit for a motion that the springs cannot realise
 
 
 class Spheres:
     """Spheres that cover the bodies of a robot, with a clearance to keep between them, m.
 
-    Each of the ``pairs`` of bodies, such as ``shoulder/hand``, counts, except neighbours, which a joint connects and
-    whose spheres may overlap, and those that ``always`` meet in many random postures, such as two bodies of a wrist.
+    Each of the ``pairs`` of bodies, such as ``shoulder/hand``, counts, except neighbours, connected by a joint and
+    with spheres that may overlap, and pairs that ``always`` meet in random postures, such as two bodies of a wrist.
     """
 
     def __init__(self, robot: Robot, spheres: Mapping[str, ArrayLike], clearance: float = 0.0) -> None:
@@ -50,12 +50,12 @@ class Spheres:
         self._kinematics = Kinematics(robot)
         frames = frames_by_name(robot)
         bodies: dict[int, list[Array]] = {}
-        for name, given in mapping(spheres, "spheres", "names of frames", TrajectoryError).items():
+        for name, values in mapping(spheres, "spheres", "names of frames", TrajectoryError).items():
             if name not in frames and name != BASE:
                 raise TrajectoryError(f"spheres of unknown frame {name!r}; {robot.name} has {', '.join(frames)}")
             body, pose = (frames[name].joint, frames[name].pose) if name in frames else (-1, np.eye(4))
-            rows = _rows(name, given)
-            if body >= 0:  # to the frame that has the name of the body's joint, mostly that of the body itself
+            rows = _rows(name, values)
+            if body >= 0:  # to the frame with the name of the body's joint, mostly the frame of the body itself
                 pose = np.linalg.inv(frames[robot.joints[body].name].pose) @ pose
             rows[:, :3] = rows[:, :3] @ pose[:3, :3].T + pose[:3, 3]
             bodies.setdefault(body, []).append(rows)
@@ -129,7 +129,7 @@ def _rows(name: str, values: ArrayLike) -> Array:
 
 
 def with_limits(robot: Robot, limits: GivenLimits) -> Robot:
-    """The robot with other joint limits, as of :func:`.joint_limits`, whose errors it raises.
+    """Return the robot with other joint limits; errors as of :func:`.joint_limits`.
 
     Raises:
         TrajectoryError: a limit is not a positive number, or a range is empty.
@@ -151,7 +151,7 @@ class ExcitationLimits:
         arm: the arm.
         share: share of each limit that may be used; of ranges of positions, about their middle.
         middle, half: (n,) middle of the range of each joint's position, and half its width, rad or m.
-        largest: (3, n) largest velocity, acceleration and jerk that the joint and those that mimic it may have.
+        largest: (3, n) largest velocity, acceleration and jerk of the joint and of joints that mimic it.
         spheres: that must keep their distance, or None.
         names: quantity and name of each ratio.
     """
@@ -178,7 +178,7 @@ class ExcitationLimits:
             if name not in KINEMATIC and limits.limited(name)
         }
         self._effort_count = sum(len(most) for _, most in self._efforts.values())
-        # Limits by order of differentiation and joint, and the places of those that are finite, as all of positions.
+        # Limits by order of differentiation and joint, and the places of finite limits; all of positions are finite.
         self._limits = np.vstack([self.half, self.largest])
         self._kinematic = np.nonzero(self._limits < np.inf)
         kinematic = [(KINEMATIC[k], arm.robot.joint_names[i]) for k, i in zip(*self._kinematic, strict=True)]
@@ -202,7 +202,7 @@ class ExcitationLimits:
         return np.concatenate([kinematic, self._effort_ratios(states), *spheres], axis=1)
 
     def _effort_ratios(self, states: Array) -> Array:
-        """Those of efforts and motors."""
+        """Ratios of efforts and motors."""
         if not self._efforts:
             return np.zeros((states.shape[1], 0))
         try:

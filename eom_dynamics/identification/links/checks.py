@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of recordings and fits: contradictions with the robot's file, and notes on what is not identifiable.
+"""Checks of recordings and fits: contradictions with the robot's file, and notes on unidentifiable parameters.
 
-Measured efforts are regressed on the efforts that the file predicts, joint by joint, beside terms of the joint's own,
-such as friction. A contradiction beyond what wrong masses explain (sign, unit, joint order, lag) is a reason not to
-trust the fit, if it predicts blocks of the recording that it was not fitted to better, at a level of 1 %.
+Measured efforts are regressed on the efforts that the file predicts and on terms of the joint, such as friction,
+joint by joint. A contradiction beyond what wrong masses explain (sign, unit, joint order, lag) is a reason not to
+trust the fit, if it predicts held-out blocks of the recording better, at a level of 1 %.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MUCH_BETTER = 0.4  # share of the unexplained squares that is left by the right
 _DEGREE = 5  # degree of the polynomial of the position that stands for any spring: gas springs are no cubics
 _FINEST = 1e-6  # noise of efforts, relative to them, that is the least
 _LEAST_FREE = 0.2  # share of a joint's samples beyond the number of parameters, for the rest to show noise
-_ROUNDING = 1e-9  # below this share of its length, what is left of a column by others is of rounding
+_ROUNDING = 1e-9  # below this share of its length, the residual of a column on others is rounding
 _LONGEST_LAG, _LEAST_LAG = 0.5, 0.008  # largest lag that is looked for, and the least that is named, s
 _WITHOUT_LAG = 0.8  # share of squares that is left without a lag
 _REVERSAL = 0.05  # rate of an effort, relative to its RMS, below which a loop turns over
@@ -52,7 +52,7 @@ _NAMED = 6  # base parameters that are named
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Contradiction between a recording and the robot's file: whose efforts are wrong, in what way, and what to do."""
+    """Contradiction between a recording and the robot's file: joints with wrong efforts, the error, and a remedy."""
 
     joints: tuple[str, ...]
     words: str
@@ -82,7 +82,7 @@ class HypothesisTest:
 
     @property
     def holds(self) -> bool:
-        """Whether the hypothesis predicts better, at 1 % and in most of at least three blocks."""
+        """True if the hypothesis predicts better, at 1 % and in most of at least three blocks."""
         better = int(np.sum(self.having < self.without))
         return len(self.having) >= 3 and better > len(self.having) / 2 and self.ratio > self.critical
 
@@ -97,7 +97,7 @@ class HypothesisTest:
 def contradictions(
     regressor: Regressor, samples: Sequence[FilteredSamples], file: Array, payload: str | None = None
 ) -> list[Contradiction]:
-    """Contradictions between samples and the file's parameters x (P,), without those that others explain.
+    """Contradictions between samples and the file's parameters x (P,), without consequences of others.
 
     Nor does the file judge efforts that a ``payload`` on the body of this joint explains.
     """
@@ -120,10 +120,10 @@ class _Check:
         self._regressor, self._joint_names = regressor, regressor.robot.joint_names
         step = max(1, sum(map(len, samples)) // _SAMPLES)
         self._part = part = FilteredSamples.joined([x[::step] for x in samples])
-        # Gravity's part is the same for all terms that are not of the joint's own.
+        # Gravity's part is the same for all terms but the joint's.
         self._terms = [x for x in ("viscous", "coulomb", "rotor_inertia", "offset") if x in regressor.terms]
-        own = np.reshape([part.bases[name] for name in self._terms], (-1, *part.tau.shape))
-        self._own: Array = np.moveaxis(own, 0, -1)
+        bases = np.reshape([part.bases[name] for name in self._terms], (-1, *part.tau.shape))
+        self._bases: Array = np.moveaxis(bases, 0, -1)
         self._inertial = np.where(np.arange(len(file)) < regressor.inertial, file, 0.0)
         self._bodies = free_bodies(regressor.dynamics.inertial_parameters)
         self._columns = regressor.inertial_columns(part.q, part.qd, part.qdd)
@@ -144,23 +144,23 @@ class _Check:
         return np.asarray(self._columns @ self._regressor.base.combinations[:, columns])
 
     def _others(self, rows: NDArray[np.bool_], j: int) -> Array:
-        """Columns of joint j that are no prediction of the file: its own terms, and those of a payload."""
-        return np.column_stack([self._own[rows, j], self._payload[rows, j]])
+        """Columns of joint j that are no prediction of the file: terms of the joint, and of a payload."""
+        return np.column_stack([self._bases[rows, j], self._payload[rows, j]])
 
     def _predicts(self, j: int) -> bool:
-        """Whether the file predicts enough of the efforts of joint j to judge them.
+        """Return whether the file predicts enough of the efforts of joint j to judge them.
 
-        A joint whose masses are balanced by the file says nothing: the least shift of one changes all of its efforts.
+        A joint that the file balances proves nothing: the least shift of a mass changes all of its efforts.
         """
         rows = self._part.used[:, j]
         x, *shifted = _project_out(
             self._others(rows, j), np.column_stack([self._by_file[rows, j], self._shifted[rows, j]])
         ).T
-        own = _project_out(self._own[rows, j], self._by_file[rows, j])
-        return _square(x) > max(_PREDICTED * _square(own), _BALANCED**2 * _square(np.array(shifted)))
+        rest = _project_out(self._bases[rows, j], self._by_file[rows, j])
+        return _square(x) > max(_PREDICTED * _square(rest), _BALANCED**2 * _square(np.array(shifted)))
 
     def swapped(self) -> list[Contradiction]:
-        """Pairs of joints whose efforts, or all of whose columns, explain each other's."""
+        """Pairs of joints that look swapped: efforts, or all columns, of one explain the other's."""
         names, part = self._joint_names, self._part
         for j, k in combinations(np.flatnonzero(self.judged).tolist(), 2):
             order = np.arange(len(names))
@@ -178,7 +178,7 @@ class _Check:
         return []
 
     def _swap(self, pairs: Sequence[tuple[int, int]], what: str, swapped: Array) -> HypothesisTest:
-        """Test of efforts, or whole columns, that are those of the other joint."""
+        """Test whether efforts, or whole columns, belong to the other joint."""
         joints = []
         for i, other in pairs:
             rows, tau = self._part.used[:, i] & self._part.used[:, other], self._part.tau
@@ -190,7 +190,7 @@ class _Check:
         return _held_out(joints)
 
     def _squares(self, j: int, predicted: Array, measured: int, terms: int) -> float:
-        """Sum of squares that predictions (N, n) of joint j and terms of ``own`` leave of efforts ``measured``."""
+        """Sum of squares that predictions (N, n) of joint j and bases of ``terms`` leave of efforts ``measured``."""
         rest = self._part.tau[:, measured] - predicted[:, j]
         rows = self._part.used[:, j]
         return _square(_project_out(self._others(rows, terms), rest[rows]))
@@ -212,10 +212,10 @@ class _Check:
         return self._signs(known & (factor < 0)) + self._units(size, off_scale, known)
 
     def _signs(self, doubtful: NDArray[np.bool_]) -> list[Contradiction]:
-        """Efforts of the opposite sign, if those of any joint (n,) look like it, or its friction drives it.
+        """Efforts of the opposite sign, if efforts of any joint (n,) look like it, or its friction drives it.
 
         Masses that are wrong can turn the effort of a joint that hardly feels gravity, but no friction drives: where
-        the friction of any joint shows, that of a joint with the opposite sign must drive it.
+        the friction of any joint shows, the friction of a joint with the opposite sign must drive it.
         """
         joints = np.flatnonzero(self.known).tolist()
         names, power = self._joint_names, np.zeros(len(self.known))
@@ -238,7 +238,7 @@ class _Check:
         return [Contradiction(wrong, f"{words} ({test})")] if test.holds else []
 
     def _units(self, size: Array, off_scale: NDArray[np.bool_], known: NDArray[np.bool_]) -> list[Contradiction]:
-        """Efforts of other units, of the joints (n,) whose factors are ``off_scale``, far from one."""
+        """Efforts in other units, of the joints (n,) with factors ``off_scale``, far from one."""
         if not off_scale.any():
             return []
         everywhere, names = np.all(off_scale[known]), tuple(compress(self._joint_names, off_scale))
@@ -258,14 +258,14 @@ class _Check:
             ]
         )
         words = f"efforts are in another unit, by factors of the file's prediction of {listed}: {remedy} ({test})"
-        # Other masses explain the efforts of all joints; another unit of some joints is one that no masses explain.
+        # Other masses explain the efforts of all joints; another unit of some joints cannot be explained by masses.
         holds = test.holds and (everywhere or self._with_scales(np.where(off_scale, size, 1.0)).holds)
         return [Contradiction(self._joint_names if everywhere else names, words)] if holds else []
 
     def _with_scales(self, scales: Array) -> HypothesisTest:
         """Test of efforts recorded at scales (n,) by least squares of all joints, which have their masses in common."""
         part, n = self._part, len(scales)
-        terms, spread = self._own.shape[-1], np.nanstd(part.tau, axis=0)
+        terms, spread = self._bases.shape[-1], np.nanstd(part.tau, axis=0)
         squares = np.zeros((2, _BLOCKS))
         for which, scale in enumerate((np.ones(n), scales)):
             blocks = []
@@ -273,9 +273,9 @@ class _Check:
                 stacked = []
                 for j in np.flatnonzero(self.known).tolist():
                     at = rows[part.used[rows, j]]
-                    own = np.zeros((len(at), n * terms))
-                    own[:, j * terms : (j + 1) * terms] = self._own[at, j]
-                    block = np.column_stack([self._columns[at, j], own, part.tau[at, j] / scale[j]])
+                    alone = np.zeros((len(at), n * terms))
+                    alone[:, j * terms : (j + 1) * terms] = self._bases[at, j]
+                    block = np.column_stack([self._columns[at, j], alone, part.tau[at, j] / scale[j]])
                     stacked.append(block * scale[j] / max(spread[j], 1e-300))
                 blocks.append(np.concatenate(stacked))
             errors = []
@@ -305,10 +305,10 @@ class _Check:
         return weight * taken / float(deviation) if deviation > 0 else 0.0
 
     def _costs(self, j: int, scales: Sequence[float]) -> list[float]:
-        """Costs of joint j's efforts, if they were recorded at each of these scales, for a robot as there can be.
+        """Costs of joint j's efforts, if they were recorded at each of these scales, for a plausible robot.
 
-        That is one of physically consistent inertias, with the distance from those of the file, friction that does not
-        drive it, and a spring beside the motor.
+        Its inertias are physically consistent, at a distance from the file that counts, friction does not drive it, and
+        a spring may act in parallel to the motor.
         """
         _, equations, free = self._equations(j)
         upper = np.asarray(np.linalg.qr(equations, mode="r"))
@@ -354,7 +354,7 @@ class _Check:
         they leave nothing to tell it by.
         """
         rows = self._part.used[:, j]
-        terms, tau, q = (x[rows, j] for x in (self._own, self._part.tau, self._part.q))
+        terms, tau, q = (x[rows, j] for x in (self._bases, self._part.tau, self._part.q))
         low, high = np.min(q), np.max(q)
         position = chebvander((2 * q - low - high) / max(high - low, 1e-9), _DEGREE)[:, 1:]
         position = np.column_stack([position, self._payload[rows, j]])
@@ -397,7 +397,7 @@ def _held_out(joints: Sequence[tuple[NDArray[np.bool_], Array, Array, Array]]) -
 
 
 def lost_joints(regressor: Regressor, samples: Sequence[FilteredSamples], counts: Array) -> list[str]:
-    """Lines on joints that move and have efforts, none of which is left by gaps and other reasons; ``counts`` (n,)."""
+    """Lines on joints that move and have efforts, but no usable ones; ``counts`` (n,) are the used ones."""
     lines = []
     for j in np.flatnonzero(counts == 0).tolist():
         moves = any(np.ptp(part.q[:, j]) > REST for part in samples)
@@ -439,8 +439,8 @@ def delay_test(data: TrainingData, late: float) -> HypothesisTest:
 def spring_loops(regressor: Regressor, recordings: Sequence[Recording], using: Filter, late: float) -> list[str]:
     """A note on hysteresis that explains efforts as well as a delay of ``late``, s; none if the delay does it better.
 
-    Efforts of springs by their deflections lack what a loop between loading and unloading adds, which is as if they
-    were late by a part of each motion, or early. The loop is a step with the sign of the rate of the efforts.
+    Efforts of springs by their deflections lack the loop between loading and unloading, as if they were late by a part
+    of each motion, or early. The loop is a step with the sign of the rate of the efforts.
     """
     excerpts = [part for recording in recordings for part in recording.excerpts()]
     samples = [
@@ -450,7 +450,7 @@ def spring_loops(regressor: Regressor, recordings: Sequence[Recording], using: F
     step = round(late / float(part.t[1] - part.t[0]))
     rows = np.arange(abs(step), len(part) - abs(step))[:: max(1, len(part) // _SAMPLES)]
     Y = regressor.inertial_columns(part.q[rows], part.qd[rows], part.qdd[rows])
-    delayed, looped, found = 0.0, 0.0, list[str]()
+    delayed, looped, loops = 0.0, 0.0, list[str]()
     for j, name in enumerate(regressor.robot.joint_names):
         rate = np.gradient(np.nan_to_num(part.tau[:, j]))
         loop = np.tanh(rate / max(_REVERSAL * float(np.sqrt(np.mean(rate**2))), 1e-300))
@@ -464,18 +464,18 @@ def spring_loops(regressor: Regressor, recordings: Sequence[Recording], using: F
         spread = max(float(np.var(part.tau[at, j])) * len(at), 1e-300)
         delayed, looped = delayed + _square(then) / spread, looped + _square(now - half * h) / spread
         if _square(now - half * h) < _WITHOUT_LAG * _square(now):
-            found.append(f"{name} {2 * abs(half) / float(np.ptp(part.tau[at, j])):.1%}")
-    if not found or looped > delayed:
+            loops.append(f"{name} {2 * abs(half) / float(np.ptp(part.tau[at, j])):.1%}")
+    if not loops or looped > delayed:
         return []
     return [
         f"hysteresis of springs, a loop between loading and unloading, explains the efforts better than a delay of "
-        f"{1e3 * late:.0f} ms, in shares of the range of efforts: {', '.join(found)}; robot files have none"
+        f"{1e3 * late:.0f} ms, in shares of the range of efforts: {', '.join(loops)}; robot files have none"
     ]
 
 
 def bending_links(data: TrainingData, x: Array) -> list[str]:
-    """A note on links that bend: efforts have -1/w² times the second derivative of those that parameters x predict."""
-    regressor, found = data.regressor, list[str]()
+    """A note on links that bend: efforts have -1/w² times the second derivative of the efforts predicted by x."""
+    regressor, bending = data.regressor, list[str]()
     samples = [part for part in data.samples if len(part) > 2]
     step = max(1, sum(map(len, samples)) // _SAMPLES)
     rigid = [regressor.inertial_efforts(part.q, part.qd, part.qdd, x) for part in samples]
@@ -493,8 +493,8 @@ def bending_links(data: TrainingData, x: Array) -> list[str]:
         factor = float(bend @ rest / max(_square(bend), 1e-300))
         test = _held_out([(rows, A, tau, tau - factor * bends[rows, j])])
         if factor < 0 and test.holds and test.ratio > 1 / _WITHOUT_LAG:
-            found.append(f"{name}, at about {1 / (2 * np.pi * np.sqrt(-factor)):.2g} Hz ({test})")
-    return [f"links, or gears, bend behind {'; '.join(found)}: robot files have rigid links"] if found else []
+            bending.append(f"{name}, at about {1 / (2 * np.pi * np.sqrt(-factor)):.2g} Hz ({test})")
+    return [f"links, or gears, bend behind {'; '.join(bending)}: robot files have rigid links"] if bending else []
 
 
 def lag_notes(late: float, left: float, test: HypothesisTest | None = None) -> tuple[list[Contradiction], list[str]]:
@@ -581,7 +581,7 @@ def _square(x: Array) -> float:
 def recording_notes(robot: Robot, training: Sequence[Recording], validation: Sequence[Recording]) -> list[str]:
     """Notes on recordings; raises IdentificationError for useless ones, or another robot's.
 
-    Training recordings alone decide what is identifiable.
+    Training recordings alone decide which parameters are identifiable.
     """
     notes, names = [], robot.joint_names
     for k, recording in enumerate((*training, *validation)):

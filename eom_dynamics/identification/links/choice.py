@@ -2,7 +2,7 @@
 """Choice of the filter by cross-validation: cut-off, and measured or differentiated velocities.
 
 A cut-off that is too low leaves out motion, one that is too high lets noise of accelerations in; either predicts
-efforts worse. So each candidate identifies from some blocks of the training data, and predicts the efforts of the
+efforts worse. Each candidate identifies from some blocks of the training data, and predicts the efforts of the
 others as they were recorded, not filtered. Least squares find the neighbourhood of the best one; consistent inertias,
 as they are written, decide within it. No data held out for validation are seen.
 """
@@ -38,8 +38,8 @@ _LEAST_EQUATIONS = 3.0  # equations for each parameter below which a cut-off lea
 def candidates(recordings: Sequence[Recording]) -> list[float]:
     """Cut-off candidates, Hz, from the lowest that keeps most of the motion.
 
-    The highest is just below Nyquist, or lower where the noise of accelerations would bias what is identified: held-out
-    efforts do not tell, if they oscillate at higher frequencies, as those of motors that stick and slip do.
+    The highest is just below Nyquist, or lower where the noise of accelerations would bias parameters: held-out efforts
+    do not show that if they oscillate at higher frequencies, as with motors that stick and slip.
     """
     lowest, highest = np.inf, np.inf
     for recording in recordings:
@@ -120,9 +120,9 @@ def choose_filter(
 
 
 def _without_ends(motion: Recording, cutoff: float, lowest: float) -> Recording:
-    """A motion, shortened so that what the filter leaves of it is what the filter of the lowest cut-off does.
+    """Shorten a motion so that any filter leaves the same samples of it as the filter of the lowest cut-off.
 
-    Errors of different parts of a recording differ by more than those of different filters.
+    Errors of different parts of a recording differ by more than errors of different filters.
     """
     most = min(EDGE / lowest, _ENDS * float(motion.t[-1] - motion.t[0]))
     # In whole samples, as the filter counts: by other samples, noise alone differs by more than filters do.
@@ -148,7 +148,7 @@ def _trial(
         vectors = held_out_vectors(data, weighted(data.system, file, _ROUGH), _WEIGHT)
     else:
         vectors = [weighted(others(data.systems, k), file, _ROUGH).x for k in range(FOLDS)]
-    # Of all candidates the same samples, and more than those that a low cut-off leaves.
+    # The same samples for all candidates, and more than a low cut-off leaves.
     step = max(1, sum(map(len, whole)) // _JUDGING)
     held_out = [FilteredSamples.joined(fold) for fold in blocks([part[::step] for part in whole])]
     errors = [unfiltered_errors(regressor, fold, using, x) for fold, x in zip(held_out, vectors, strict=True)]
@@ -156,7 +156,7 @@ def _trial(
 
 
 def unfiltered_errors(regressor: Regressor, part: FilteredSamples, using: Filter, x: Array) -> Array:
-    """Errors (N, n) of efforts as recorded, predicted as by a feedforward, whose dry friction is not filtered."""
+    """Errors (N, n) of efforts as recorded, predicted as by a feedforward, with unfiltered dry friction."""
     state = using.motion((part.q, part.qd, part.qdd))
     bases = dict(zip(regressor.terms, regressor.bases(state), strict=True))
     return predictions(regressor, replace(part, bases=bases), x) - part.measured

@@ -7,7 +7,7 @@ S = tr(I)/2 1 - I, and a rigid body can have the ten numbers exactly if the pseu
     P = [[S, h], [h^T, m]]   (4, 4)
 
 is positive semidefinite (P. Wensing, S. Kim, J.-J. Slotine, IEEE RA-L 3, 2018). With the pseudo-inertia P0 = L L^T of
-the file and P = L X L^T, the eigenvalues x of X are those of P0^-1 P, and the entropic distance from the file is
+the file and P = L X L^T, X and P0^-1 P have the same eigenvalues x, and the entropic distance from the file is
 
     tr X - log det X - 4 = sum of (x - 1 - log x)
 
@@ -63,7 +63,7 @@ def parameters_of(pseudo: Array) -> Array:
 def consistent(parameters: Array, smallest: float) -> Array:
     """Physically consistent inertial parameters (10,) close to pi (10,).
 
-    Where the radius of gyration in any direction is less than the ``smallest``, m, the body becomes a little fatter.
+    A body with a radius of gyration below the ``smallest``, m, in any direction becomes a little fatter.
     """
     P, mass, center = pseudo_inertia(parameters), parameters[0], parameters[1:4] / parameters[0]
     values, vectors = np.linalg.eigh(P[:3, :3] - mass * np.outer(center, center))
@@ -97,7 +97,7 @@ _UNITS = unpacked(np.eye(ENTRIES))
 class Bodies:
     """Bodies of a robot with the parameters (10 B,) of its file, kg, kg m, kg m².
 
-    Of those that are free, the ``factors`` L (4, 4) are lower triangular, of the pseudo-inertias of the prior.
+    The ``factors`` L (4, 4) of the pseudo-inertias of the prior are lower triangular, for the free bodies.
     """
 
     parameters: Array
@@ -155,7 +155,7 @@ def consistent_solution(
     """Minimise |R (K pi; x) - b|²/2 + weight (sum of the distances of the free bodies and of the terms from the file).
 
     The distance of a term is ((x - expected)/spread)²/2. The problem is convex in the entries of X = L^-1 P L^-T, and
-    its barrier keeps these positive definite. Terms, which are linear, are eliminated; those that would pass their
+    its barrier keeps these positive definite. Terms, which are linear, are eliminated; terms that would pass their
     bounds stay at them. R (rows, b + k) and b (rows,) are in units of the standard deviation; the weight is 1 if
     inertias are known to a factor of e. A draft stops early, without standard deviations.
     """
@@ -165,19 +165,19 @@ def consistent_solution(
     right = right - R[:, :b] @ (K @ table.ravel())
     inertial = (R[:, :b] @ K).reshape(len(R), *table.shape)
     free: NDArray[np.bool_] = unknowns.spread > 0
-    own = np.where(free, R[:, b:], 0.0)
+    of_terms = np.where(free, R[:, b:], 0.0)
     known = free & np.isfinite(unknowns.spread)
     scale = np.sqrt(weight) / unknowns.spread[known]
-    own = np.concatenate([own, scale[:, np.newaxis] * np.eye(len(free))[known]])
+    of_terms = np.concatenate([of_terms, scale[:, np.newaxis] * np.eye(len(free))[known]])
     right = np.concatenate([right, scale * unknowns.expected[known]])
     columns = [inertial[:, i] @ m for i, m in zip(bodies.free, bodies.maps, strict=True)]
     B = np.concatenate([np.concatenate(columns, axis=1), np.zeros((len(scale), ENTRIES * len(columns)))])
-    for _ in range(own.shape[1] + 1):
-        basis = column_basis(own[:, free])
+    for _ in range(of_terms.shape[1] + 1):
+        basis = column_basis(of_terms[:, free])
         rest = right - basis @ (basis.T @ right)
         X, converged = _minimum(B - basis @ (basis.T @ B), rest, weight, _DRAFT if draft else _END)
-        terms = np.zeros(own.shape[1])
-        terms[free] = least_squares(own[:, free], right - B @ packed(X).ravel(), _DEPENDENT)
+        terms = np.zeros(of_terms.shape[1])
+        terms[free] = least_squares(of_terms[:, free], right - B @ packed(X).ravel(), _DEPENDENT)
         negative = free & (terms < unknowns.lower)
         if not negative.any():
             break
@@ -185,7 +185,7 @@ def consistent_solution(
     table[list(bodies.free)] = [m @ entries for m, entries in zip(bodies.maps, packed(X), strict=True)]
     none = np.zeros(0)
     solution = ConsistentSolution(table.ravel(), np.maximum(terms, unknowns.lower), distance(X), converged, none, none)
-    return solution if draft else _with_deviations(solution, X, bodies, B, own, weight)
+    return solution if draft else _with_deviations(solution, X, bodies, B, of_terms, weight)
 
 
 def _minimum(B: Array, right: Array, weight: float, tolerance: float) -> tuple[Array, bool]:
@@ -207,7 +207,7 @@ def _minimum(B: Array, right: Array, weight: float, tolerance: float) -> tuple[A
         C = np.stack([-weight * packed(np.swapaxes(G, -1, -2) @ G), packed(unit / D[:, np.newaxis])], axis=-1)
         C = C.reshape(-1, 2)
         residual = np.stack([B @ packed(X).ravel() - right, np.zeros(len(B))], axis=1)
-        # Of the singular values of A, which is stiff, rather than of its square.
+        # By the singular values of A, which is stiff, rather than of its square.
         U, values, V = np.linalg.svd(A, full_matrices=False)
         steps = C - V.T @ ((values / (1 + values**2))[:, np.newaxis] * (U.T @ (residual + A @ C)))
         dZ, dS, share = _step(steps, D, weight)
@@ -219,7 +219,7 @@ def _minimum(B: Array, right: Array, weight: float, tolerance: float) -> tuple[A
                 break
         if share < 1:
             mean = float(np.mean(D**2))
-            # Until S is the gradient, lower mu would take X and S to the edge of the cone.
+            # A lower mu would take X and S to the edge of the cone as long as S is not the gradient.
             dZ, dS, share = _step(steps, D, max(weight, mean * (1 - share) ** 2) if feasible else mean)
         feasible |= share == 1
         try:
@@ -235,9 +235,9 @@ def _minimum(B: Array, right: Array, weight: float, tolerance: float) -> tuple[A
 
 
 def _step(steps: Array, D: Array, mu: float) -> tuple[Array, Array, float]:
-    """Steps of X and S (bodies, 4, 4), in coordinates in which both are D, towards mu; and the share to take of them.
+    """Steps of X and S (bodies, 4, 4), in coordinates where both are D, towards mu; and the usable share of them.
 
-    ``steps`` (10 bodies, 2) are those of X for mu = 0, and for each unit of it.
+    ``steps`` (10 bodies, 2) are steps of X for mu = 0, and per unit of mu.
     """
     dZ = unpacked((steps @ [1.0, mu]).reshape(-1, ENTRIES))
     dS = np.eye(4) * (mu / D - D)[:, np.newaxis] - dZ
@@ -261,12 +261,13 @@ def column_basis(columns: Array) -> Array:
 
 
 def _with_deviations(
-    solution: ConsistentSolution, X: Array, bodies: Bodies, B: Array, own: Array, weight: float
+    solution: ConsistentSolution, X: Array, bodies: Bodies, B: Array, of_terms: Array, weight: float
 ) -> ConsistentSolution:
     """The solution with standard deviations by the curvature at X (bodies, 4, 4)."""
     C = np.asarray(np.linalg.cholesky(X), dtype=float)
     count = B.shape[1]
-    J = np.block([[_in_coordinates(B, C), own], [np.sqrt(weight) * np.eye(count), np.zeros((count, own.shape[1]))]])
+    above = np.zeros((count, of_terms.shape[1]))
+    J = np.block([[_in_coordinates(B, C), of_terms], [np.sqrt(weight) * np.eye(count), above]])
     size = column_lengths(J)
     covariance = np.linalg.pinv((J / size).T @ (J / size), hermitian=True) / np.outer(size, size)
     variances = np.zeros((len(solution.parameters) // PARAMETERS, PARAMETERS))

@@ -5,7 +5,7 @@ The rows of joint j are A_j x = b_j. With the QR decomposition [A_j b_j] = Q M_j
 columns, |A_j x - b_j| = |M_j (x; -1)| for each x: a recording of any length is as small as the number of parameters,
 and new samples are added by another QR decomposition (G. Golub, C. Van Loan, Matrix Computations, section 5.3).
 
-Least squares solve for the difference to the robot's file, so that what is not identifiable stays as in the file.
+Least squares solve for the difference to the robot's file, so that unidentifiable parameters stay as in the file.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def scale_sensitivity(system: Equations, weights: Array) -> Array:
 class TrainingData:
     """Filtered samples of recordings by motion, cut into blocks, and the equations A x = b of each block.
 
-    The regressor is that of base parameters and terms, ``file`` are the parameters x (P,) of the robot's file.
+    The regressor has base parameters and terms; ``file`` are the parameters x (P,) of the robot's file.
     """
 
     regressor: Regressor
@@ -246,5 +246,5 @@ def blocks(samples: Sequence[FilteredSamples], count: int = FOLDS) -> list[list[
 
 
 def others(parts: Sequence[Equations], left_out: int) -> Equations:
-    """Sum of all equations but those of one block."""
+    """Sum of the equations of all blocks but one."""
     return reduce(add, [part for k, part in enumerate(parts) if k != left_out])

@@ -38,10 +38,10 @@ AT_LIMIT = 0.999  # efforts beyond this part of their limit are saturated
 MOSTLY_BEYOND = 0.5  # share of efforts at or beyond the limit from which on the limit, or the unit, is another one
 _EQUAL = 4  # equal extremes in a row that count as saturated, too
 _GAP = 0.25  # longest gap of efforts that is bridged, in periods of the cut-off
-_BRIDGES = 4  # times that the samples of a gap are those of the filtered signal
+_BRIDGES = 4  # times that the filtered signal replaces the samples of a gap
 
 USED = "used"
-"""Among the reasons for which recorded efforts are counted, that of those that identify."""
+"""Reason under which efforts used for the identification are counted."""
 
 _ARRAYS = ("t", "q", "qd", "qdd", "tau", "measured", "used")
 
@@ -61,7 +61,7 @@ class FilteredSamples:
         measured: efforts (N, n) as they were recorded.
         bases: of terms by name, (N, n), filtered like the efforts.
         used: (N, n) whether an effort is used to identify.
-        counts: number (n,) of recorded efforts, used ones and others by the reason; they add up to those of the motion.
+        counts: number (n,) of recorded efforts, used ones and others by the reason; they add up to all of the motion.
     """
 
     t: Array
@@ -98,7 +98,7 @@ class Filter:
         effort_limits: (n,) N m or N; infinite where unknown.
         velocity_noise: (n,) standard deviation of filtered velocities, rad/s or m/s.
         springs: parallel springs of the file (n,).
-        transmission: T (n, n) where efforts are those of motors behind a transmission, else None.
+        transmission: T (n, n) for efforts of motors behind a transmission, else None.
         measured_velocity: use recorded velocities instead of differences of positions.
         decimate: keep no more samples than the cut-off needs.
     """
@@ -184,7 +184,7 @@ class FilteredMotion:
     """One motion at uniform times: filtered states q, qd, qdd …, each (N, n), and efforts as recorded.
 
     Filter transients are included; ``near`` (N,) are samples that were measured rather than interpolated, ``repeats``
-    is the number of those that repeat another.
+    is the number of repeated samples.
     """
 
     recorded: Recording
@@ -200,7 +200,7 @@ class FilteredMotion:
 
     @cached_property
     def absent(self) -> NDArray[np.bool_]:
-        """Whether filtered efforts (N, n) are unknown: in gaps too long to bridge, spread by the filter."""
+        """True for unknown filtered efforts (N, n): in gaps too long to bridge, spread by the filter."""
         missing = np.isnan(self.recorded.tau)
         most = min(max(1, int(_GAP / (self.low_pass.cutoff * self.low_pass.period))), len(missing))
         long = binary_opening(np.pad(missing, ((most + 1,) * 2, (0, 0)), "edge"), np.ones((most + 1, 1)))
@@ -214,8 +214,8 @@ class FilteredMotion:
     def bridged(self, values: Array) -> Array:
         """Filtered values (N, n), with gaps where efforts were not recorded.
 
-        Within gaps, values are those of the filtered signal. That is linear, so that all terms with the same gaps add
-        up to the efforts.
+        Within gaps, the filtered signal replaces values. This is linear, so that all terms with the same gaps add up
+        to the efforts.
         """
         missing = np.isnan(self.recorded.tau)
         values = _filled(np.where(missing, np.nan, values))
@@ -242,7 +242,7 @@ def _filter_motion(motion: Recording, terms: Sequence[str], using: Filter) -> Fi
     samples, low_pass = filtered.recorded, filtered.low_pass
     q, tau = filtered.states[0], filtered.smooth(samples.tau)
     state = using.motion(filtered.states)
-    # What is filtered already, or constant, stays.
+    # Filtered or constant bases need no filter.
     done = ("viscous", "rotor_inertia", LINE, "offset")
     bases = {name: TERMS[name].basis(state) for name in terms}
     bases = {name: basis if name in done else filtered.bridged(basis) for name, basis in bases.items()}
@@ -252,7 +252,7 @@ def _filter_motion(motion: Recording, terms: Sequence[str], using: Filter) -> Fi
     least = np.minimum(reversal, _SLOW * root_mean_square(state.qd))
     slow = np.abs(state.qd) < np.maximum(least, _NOISE * using.velocity_noise)
     saturated = _saturated(_filled(samples.tau), using.effort_limits)
-    # The filter spreads what is absent or saturated.
+    # The filter spreads absent or saturated efforts.
     spread, shape = 2 * low_pass.reach + 1, tau.shape
     ends = np.ones(len(tau), dtype=bool)
     ends[filtered.inner] = False
@@ -321,7 +321,7 @@ def velocity_noise(recordings: Sequence[Recording], using: Filter) -> Array:
     """Standard deviations (n,) of the noise of filtered velocities, by the spectrum of the data.
 
     With the power spectral density S of the noise of positions far above the cut-off, the variance of their rates is
-    the integral of (2 pi f)² S from 0 to the cut-off; that of measured velocities is the integral of their own S.
+    the integral of (2 pi f)² S from 0 to the cut-off; for measured velocities it is the integral of their S.
     """
     variances, cutoff = [], using.cutoff
     for recording in recordings:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fit the parameters of a robot to recordings.
 
-Steps, each in a module of its own: choose the filter (:mod:`.choice`), filter samples (:mod:`.filtering`), compress
+Steps, each in a separate module: choose the filter (:mod:`.choice`), filter samples (:mod:`.filtering`), compress
 their equations (:mod:`.equations`), estimate base parameters and terms, then find inertias of all bodies that are
-physically consistent, explain the data as well, and are close to those of the file (:mod:`.solutions`).
+physically consistent, explain the data as well, and are close to the inertias of the file (:mod:`.solutions`).
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ _NAMES = tuple(f"{prefix}openblas_%s_num_threads{suffix}" for prefix in ("", "sc
 
 # Times that joints with worse predictions are kept before all are: each such time, others that rely on them may follow.
 _TRIES = 3
-_JUDGED = 2.0  # periods of the cut-off in the validation data that judge, without what the filter takes
-BEHIND, _SURE = 1.02, 3.0  # RMS over that of plain least squares, and standard deviations, beyond which a fit is worse
+_JUDGED = 2.0  # periods of the cut-off in the validation data that judge, without transients of the filter
+BEHIND, _SURE = 1.02, 3.0  # RMS relative to plain least squares, and standard deviations, beyond which a fit is worse
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Context in which every OpenBLAS of this process uses one thread; other BLAS libraries are unaffected.
+    """Context manager: every OpenBLAS of this process uses one thread; other BLAS libraries are unaffected.
 
     For small matrices, synchronising threads costs far more than the arithmetic.
     """
@@ -101,7 +101,7 @@ class Fit:
 
     Attributes:
         robot: as described by its file.
-        options: what was identified.
+        options: of the identification.
         regressor: of base parameters and terms.
         filter: of the samples.
         estimate: of base parameters and terms by weighted least squares, without a prior.
@@ -109,19 +109,19 @@ class Fit:
         parameters: inertial parameters of all bodies (10 B,), physically consistent; kg, kg m, kg m².
         parameter_deviations: (10 B,) of a payload; NaN for all others, which the file decides, too.
         terms: parameters of the terms by name, (n,).
-        term_deviations: likewise.
-        term_of_file: (n,) by name, whether the value is that of the file.
+        term_deviations: standard deviations of ``terms``.
+        term_of_file: (n,) by name, whether the file's value stays.
         prior_weight: of the distance from the file.
-        training, validation: figures of the robot that was found, by its feedforward; None without validation.
+        training, validation: figures of the identified robot, by its feedforward; None without validation.
         kept: joints that were predicted worse than by the file, and keep the parameters of the file.
         rejected: figures of the robot before joints were kept, on validation or else on training; None if none was.
         counts: (n,) of training efforts, used and left out, by reason.
-        notes: what is not identifiable from the data, and warnings, a line each.
+        notes: unidentifiable parameters, and warnings, a line each.
         trials: of filters, if one was chosen.
         contradictions: of the recordings and the file, a line each; see :attr:`Options.suspect`.
-        lost: joints that have efforts, none of which can be used, a line each.
+        lost: joints that have efforts, but no usable ones, a line each.
         behind: joints that plain least squares predict better, and why, a line each.
-        over_linear: RMS errors over those of plain least squares, geometric mean of the joints; 1 where none is behind.
+        over_linear: RMS errors relative to plain least squares, geometric mean of the joints; 1 where none is behind.
     """
 
     robot: Robot
@@ -150,7 +150,7 @@ class Fit:
 
     @property
     def refused(self) -> bool:
-        """Whether all joints keep the parameters of the file."""
+        """True if all joints keep the parameters of the file."""
         return len(self.kept) == self.robot.n
 
     @property
@@ -174,7 +174,7 @@ class Fit:
 
     @property
     def term_identifiable(self) -> dict[str, NDArray[np.bool_]]:
-        """Whether each parameter of the terms is identifiable from the data, (n,) by name."""
+        """Identifiable parameters of the terms, (n,) by name."""
         return by_term(self.regressor, self.estimate.identifiable[self.regressor.inertial :])
 
 
@@ -193,7 +193,7 @@ def fit(
         robot: as its file describes it; its geometry must be right, its inertias are the prior.
         training: recordings to fit.
         validation: recordings to judge the result by; they are not used otherwise.
-        options: what is identified, and how.
+        options: of the identification.
         progress: called with the name of the step and the fraction of it that is done.
 
     Raises:
@@ -225,36 +225,36 @@ def fit(
     progress("physically consistent inertias", 0.0)
     kept = np.full(robot.n, bool(wrong) and options.suspect == "keep")
     scoring = _scoring_data(robot, options, data.filter, training, validation)
-    found = _best(data, linear, options, kept, scoring, progress)
-    if not kept.any() and (noise := unexplained(found.training)):
+    best = _best(data, linear, options, kept, scoring, progress)
+    if not kept.any() and (noise := unexplained(best.training)):
         wrong += noise
         if options.suspect == "keep":
-            found = _best(data, linear, options, np.ones_like(kept), scoring, progress)
-    notes += [*lines, *([] if wrong else bending_links(data, linear.estimate.x)), *_notes(found)]
+            best = _best(data, linear, options, np.ones_like(kept), scoring, progress)
+    notes += [*lines, *([] if wrong else bending_links(data, linear.estimate.x)), *_notes(best)]
     lost = tuple(lost_joints(regressor, data.samples, data.system.counts))
     refused = wrong and options.suspect == "keep"
     if not refused and options.payload is None:
-        found = _against_linear(found, data, linear, validation)
-    found = replace(found, trials=trials, lost=lost, notes=tuple(notes))
-    return replace(found, contradictions=tuple(x.words for x in wrong))
+        best = _against_linear(best, data, linear, validation)
+    best = replace(best, trials=trials, lost=lost, notes=tuple(notes))
+    return replace(best, contradictions=tuple(x.words for x in wrong))
 
 
-def _against_linear(found: Fit, data: TrainingData, linear: WeightedEstimate, validation: Sequence[Recording]) -> Fit:
-    """The fit with joints whose efforts plain least squares predict better, by 2 % and beyond noise.
+def _against_linear(fit: Fit, data: TrainingData, linear: WeightedEstimate, validation: Sequence[Recording]) -> Fit:
+    """Name the joints in the fit that plain least squares predict better, by 2 % and beyond noise.
 
-    The samples are those of validation, or else of training.
+    The samples are from validation, or else from training.
     """
-    samples = [part for recording in validation for part in found.prepare(recording, decimate=True)] or data.samples
-    part, names = FilteredSamples.joined(samples), found.robot.joint_names
-    ours, plain = (predictions(data.regressor, part, x) - part.tau for x in (found.vector, linear.estimate.x))
-    score = found.validation or found.training
+    samples = [part for recording in validation for part in fit.prepare(recording, decimate=True)] or data.samples
+    part, names = FilteredSamples.joined(samples), fit.robot.joint_names
+    ours, plain = (predictions(data.regressor, part, x) - part.tau for x in (fit.vector, linear.estimate.x))
+    score = fit.validation or fit.training
     lines, ratios = list[str](), list[float]()
     negative = by_term(data.regressor, linear.estimate.x[data.regressor.inertial :] < lower_bounds(data.regressor))
     for j, name in enumerate(names):
         a, b = (np.square(x[part.used[:, j], j]) for x in (ours, plain))
         if not len(a) or data.system.counts[j] == 0:
             continue
-        if name in found.kept:  # its file may have terms that are not identified
+        if name in fit.kept:  # its file may have terms that are not identified
             a = np.full_like(b, score.after[j] ** 2)
         more = a - b
         time = float(correlation_time([more[:, np.newaxis] - np.mean(more)])[0])
@@ -265,16 +265,16 @@ def _against_linear(found: Fit, data: TrainingData, linear: WeightedEstimate, va
             below = [term for term, values in negative.items() if values[j]]
             why = "no physically consistent inertias close to the file explain more"
             why = f"they have negative {' and '.join(below)}" if below else why
-            why = "its parameters are those of the file that was given" if name in found.kept else why
-            unit = "N" if found.robot.independent_joints[j].type == "prismatic" else "N m"
+            why = "its parameters are those of the file that was given" if name in fit.kept else why
+            unit = "N" if fit.robot.independent_joints[j].type == "prismatic" else "N m"
             lines.append(
                 f"{name} is predicted to {size:.3g} {unit}, by plain least squares to {least:.3g} {unit}: {why}"
             )
-    return replace(found, behind=tuple(lines), over_linear=float(np.exp(np.mean(np.log(ratios)))) if lines else 1.0)
+    return replace(fit, behind=tuple(lines), over_linear=float(np.exp(np.mean(np.log(ratios)))) if lines else 1.0)
 
 
 def _notes(links: Fit) -> list[str]:
-    """Notes of the solution, on joints that stay as in the file, and on what is not identifiable."""
+    """Notes of the solution, on joints that stay as in the file, and on unidentifiable parameters."""
     lines = list(links.notes)
     if links.rejected is not None and not links.rejected.surely_worse.any():
         lines.insert(0, f"{', '.join(links.kept)}: as in the file, whose predictions are as good; record more to tell")
@@ -292,12 +292,12 @@ def _best(
     scoring: Sequence[ScoringData],
     progress: Callable[[str, float], None],
 ) -> Fit:
-    """The fit, in which joints that it predicts worse than the file does keep the parameters of the file.
+    """Fit; joints that it predicts worse than the file does keep the parameters of the file.
 
-    So do joints (n,) that are ``kept`` from the first. Notes are those of the solution.
+    Joints (n,) that are ``kept`` keep them from the start. Notes are copied from the solution.
     """
     regressor, robot = data.regressor, data.regressor.robot
-    rejected, given = None, options
+    rejected, requested = None, options
     for attempt in range(_TRIES + 1):
         kept = np.ones_like(kept) if attempt == _TRIES else kept
         solution = find_solution(
@@ -306,27 +306,27 @@ def _best(
         terms = by_term(regressor, solution.terms)
         progress("verify", 0.0)
         names = tuple(compress(robot.joint_names, kept))
-        found = with_link_parameters(robot, options, data.filter, solution.parameters, terms, names)
-        scored, bias = robot if kept.all() else found, sensor_bias(regressor, options, terms)
+        identified = with_link_parameters(robot, options, data.filter, solution.parameters, terms, names)
+        scored, bias = robot if kept.all() else identified, sensor_bias(regressor, options, terms)
         scores = [part.score(scored, bias) for part in scoring]
         judged = scores[-1]
         if not judged.worse.any() or kept.all():
             break
         rejected = rejected or judged
         worse = judged.worse & ~kept
-        if np.all(worse | kept):  # one joint whose efforts are wrong makes those of all others worse
+        if np.all(worse | kept):  # one joint with wrong efforts makes the efforts of all others worse
             ratio = np.where(worse, judged.after / np.maximum(judged.before, 1e-300), 0.0)
             worse = ratio == np.max(ratio)
-        # A payload is one body, and the efforts of all joints before it are those of the same numbers. Nor does it help
+        # A payload is one body, and its numbers determine the efforts of all joints before it. Nor does it help
         # to keep a joint that is worse by the bodies of others.
         everything = options.payload is not None or not worse.any()
         kept = np.ones_like(kept) if everything else kept | worse
         if (T := regressor.transmission) is not None and kept[coupled(T)].any():
-            kept = kept | coupled(T)  # the efforts of its motors are those of all of its joints
+            kept = kept | coupled(T)  # the efforts of its motors depend on all of its joints
         options = replace(options, prior_weight=solution.prior_weight or None)
     return Fit(
         robot=robot,
-        options=given,
+        options=requested,
         regressor=regressor,
         filter=data.filter,
         estimate=linear.estimate,
@@ -346,36 +346,36 @@ def _best(
     )
 
 
-def verified(found: Fit, robot: Robot, training: Sequence[Recording], validation: Sequence[Recording]) -> Fit:
+def verified(fit: Fit, robot: Robot, training: Sequence[Recording], validation: Sequence[Recording]) -> Fit:
     """The fit with the figures of another robot, such as one loaded from the written file.
 
-    If the feedforward of that robot predicts the efforts of a joint worse than the file that was given, all joints
+    If the feedforward of that robot predicts the efforts of a joint worse than the given file, all joints
     count as kept, and the caller must write the given robot instead.
     """
-    scoring = _scoring_data(found.robot, found.options, found.filter, training, validation)
-    scores = [part.score(robot, found.sensor_bias) for part in scoring]
+    scoring = _scoring_data(fit.robot, fit.options, fit.filter, training, validation)
+    scores = [part.score(robot, fit.sensor_bias) for part in scoring]
     if scores[-1].worse.any():
-        found = replace(found, kept=found.robot.joint_names, rejected=scores[-1])
-        scores = [part.score(found.robot, np.zeros(robot.n)) for part in scoring]
-    return replace(found, training=scores[0], validation=scores[1] if len(scores) > 1 else None)
+        fit = replace(fit, kept=fit.robot.joint_names, rejected=scores[-1])
+        scores = [part.score(fit.robot, np.zeros(robot.n)) for part in scoring]
+    return replace(fit, training=scores[0], validation=scores[1] if len(scores) > 1 else None)
 
 
 def _scoring_data(
-    given: Robot, options: Options, using: Filter, training: Sequence[Recording], validation: Sequence[Recording]
+    reference: Robot, options: Options, using: Filter, training: Sequence[Recording], validation: Sequence[Recording]
 ) -> list[ScoringData]:
     """Excerpts of the recordings for training, and recordings for validation if there are any."""
     motor_side = options.side == "motor"
     excerpts = [part for recording in training for part in recording.excerpts()]
-    scoring = [ScoringData(excerpts, using, given, motor_side=motor_side)]
+    scoring = [ScoringData(excerpts, using, reference, motor_side=motor_side)]
     if validation:
-        scoring.append(ScoringData(validation, using, given, motor_side=motor_side, periods=_JUDGED))
+        scoring.append(ScoringData(validation, using, reference, motor_side=motor_side, periods=_JUDGED))
     return scoring
 
 
 def identified_robot(fit: Fit) -> Robot:
     """The robot with identified inertias, friction and rotors, see :func:`.parameters.with_link_parameters`.
 
-    The spread of the efforts of a joint is that of training or validation, the larger one.
+    The spread of the efforts of a joint is the larger one of training and validation.
     """
     robot = with_link_parameters(fit.robot, fit.options, fit.filter, fit.parameters, fit.terms, fit.kept)
     joints, scores = list(robot.joints), [score for score in (fit.training, fit.validation) if score is not None]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of an identification, parameters of a robot's file as a vector, and identified ones written into a robot.
+"""Options of an identification, the parameter vector of a robot's file, and identified parameters in a robot.
 
-The vector x (P,) of all parameters has base parameters beta, then those of the terms, joint by joint:
+The vector x (P,) of all parameters has base parameters beta, then the parameters of the terms, joint by joint:
 x = (beta; x_1 … x_k),    beta = K pi,    each x_i (n,)
 """
 
@@ -38,10 +38,10 @@ from .terms import (
 
 _COMMON_TERMS = ("viscous", "coulomb", "offset")
 
-# That of other parallel springs follows from the robot's file.
+# The term of other parallel springs follows from the robot's file.
 _ELECTIVE_TERMS = tuple(name for name in TERMS if name != SCALE)
 
-# Terms whose parameters a robot cannot have negative.
+# Terms without negative parameters.
 _NOT_NEGATIVE = ("viscous", "coulomb", "rotor_inertia", SCALE)
 
 _FRICTION = ("viscous", "coulomb")
@@ -156,12 +156,12 @@ def with_link_parameters(
     Friction on the joint side becomes ``damping`` and ``friction`` of the joints, and part of their efforts by
     ``joint_friction``. On the motor side it becomes the friction of the actuators, which the feedforward adds to motor
     efforts, and includes gear losses and friction of the joints. Joint friction of the file that is no part of the
-    efforts, nor of what was recorded then, is gone. The filter has the velocity of dry friction; joints that are
+    efforts, and so was not recorded, is removed. The filter has the velocity of dry friction; joints that are
     ``kept`` stay as they are otherwise.
     """
     joints, on_joints = list(robot.joints), options.side == "joint"
     T = None if on_joints else transmission_matrix(robot)
-    if T is not None and "offset" in terms:  # of the motors, T' times those of the joints
+    if T is not None and "offset" in terms:  # offsets of the motors are T' times the offsets of the joints
         terms = {**terms, "offset": np.linalg.solve(T.T, terms["offset"])}
     for i, (mass, *rest) in enumerate(parameters.reshape(-1, PARAMETERS).tolist()):
         if mass:
@@ -188,7 +188,7 @@ def with_link_parameters(
 
 
 def _with_terms(joint: Joint, terms: Mapping[str, float], smoothing_velocity: float, *, on_joints: bool) -> Joint:
-    """The joint with rotor and friction; what was not identified stays as in the file."""
+    """Return the joint with rotor and friction; unidentified parameters stay as in the file."""
     joint = replace(joint, rotor_inertia=terms.get("rotor_inertia", joint.rotor_inertia))
     if on_joints:
         damping, friction = terms.get("viscous", joint.damping), terms.get("coulomb", joint.friction)
@@ -210,7 +210,7 @@ def _with_terms(joint: Joint, terms: Mapping[str, float], smoothing_velocity: fl
 
 
 def without_known_efforts(regressor: Regressor, recording: Recording) -> Recording:
-    """The recording, with efforts less those of the file's constant loads and springs that stay as they are."""
+    """Subtract the efforts of the file's unchanged constant loads and springs from a recording."""
     robot, terms, T = regressor.robot, regressor.terms, regressor.transmission
     among = np.zeros(robot.n, dtype=bool) if T is None else coupled(T)
     known = np.zeros_like(recording.q)

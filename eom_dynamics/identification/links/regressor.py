@@ -10,12 +10,12 @@ independent columns Y_b, all others are Y_b times constants, so that
     Y pi = Y_b beta,      beta = K pi,      K (b, 10 B), a unit matrix in the independent columns.
 
 M. Gautier, "Numerical calculation of the base inertial parameters of robots", Journal of Robotic Systems 8 (1991).
-Columns are taken body by body from the base to the tips, and of each body first those that its own joint always feels.
-The others join those of the parent, as in W. Khalil and E. Dombre, Modeling, Identification and Control of Robots
-(2002), section 9.4.
+Columns are taken body by body from the base to the tips, and for each body first the columns that its joint always
+feels. The others join the columns of the parent, as in W. Khalil and E. Dombre, Modeling, Identification and Control
+of Robots (2002), section 9.4.
 
-Where efforts of motors were recorded, and a transmission theta = T phi is between them and the joints, each equation is
-that of a motor: its inertial columns are those of T' tau, and the bases of friction and rotor have the rates of phi.
+If efforts of motors were recorded, and a transmission theta = T phi is between them and the joints, each equation
+belongs to a motor: its inertial columns are columns of T' tau, and bases of friction and rotor have the rates of phi.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class BaseParameters:
 
     Attributes:
         names: of the P = 10 B inertial parameters pi, such as ``m3``, ``mx3`` and ``Ixx3`` of the third body.
-        independent: (b,) indices of the parameters that beta is named after, one of which is in each combination.
+        independent: (b,) indices of the parameters that beta is named after, one in each combination.
         combinations: K (b, P).
     """
 
@@ -81,8 +81,8 @@ class BaseParameters:
 def base_parameters(robot: Robot, *, dynamics: Dynamics | None = None) -> BaseParameters:
     """Find the base parameters of a robot from the columns of its regressor in random states.
 
-    They depend neither on its inertias nor on how well a motion shows them. ``dynamics`` are those of the robot, if
-    there are any already.
+    They depend neither on its inertias nor on how well a motion shows them. ``dynamics`` of the robot
+    can be passed to save compiling them.
     """
     dynamics = Dynamics(robot, order=0) if dynamics is None else dynamics
     columns = PARAMETERS * len(robot.joints)
@@ -116,7 +116,7 @@ def parameter_names(robot: Robot) -> tuple[str, ...]:
 
 
 def random_states(n: int, count: int, seed: int) -> tuple[Array, Array, Array]:
-    """Random q, qd, qdd, each (count, n), in which columns that depend on each other do so for all motions."""
+    """Random q, qd, qdd, each (count, n); columns that are dependent there are dependent in all motions."""
     draw = np.random.default_rng(seed)
     q = draw.uniform(-np.pi, np.pi, (count, n))
     qd, qdd = (rate * draw.standard_normal((count, n)) for rate in _RATES)
@@ -124,7 +124,7 @@ def random_states(n: int, count: int, seed: int) -> tuple[Array, Array, Array]:
 
 
 def _order(joint: Joint) -> list[int]:
-    """Order in which the ten parameters of a body are chosen: those that the parent can take come last."""
+    """Order of choice of the ten parameters of a body: parameters that the parent can absorb come last."""
     if joint.type == "prismatic":
         return list(range(PARAMETERS))
     z = int(np.argmax(np.abs(joint.axis)))
@@ -134,7 +134,7 @@ def _order(joint: Joint) -> list[int]:
 
 
 def _sum(names: tuple[str, ...], coefficients: Array, first: int) -> str:
-    """A sum of parameters in words; it starts with the one of index ``first``, whose coefficient is one."""
+    """A sum of parameters in words; it starts with index ``first``, with a coefficient of one."""
     text = names[first]
     for k in np.flatnonzero(coefficients).tolist():
         if k != first:
@@ -164,13 +164,13 @@ class Regressor:
         terms: names of the terms of joints, in their order.
         names: (P,) of the parameters, such as ``Izz1 + Iyy2`` and ``viscous elbow``.
         inertial: number of inertial columns, which come first.
-        transmission: T (n, n) where efforts are those of motors behind a transmission, else None.
+        transmission: T (n, n) for efforts of motors behind a transmission, else None.
     """
 
     def __init__(self, robot: Robot, terms: Sequence[str] = (), *, motor_side: bool = False) -> None:
         """Compile the regressor, or load it from the cache; raises StateError for unknown terms.
 
-        On the ``motor_side``, efforts are those of motors, behind the robot's transmission.
+        On the ``motor_side``, efforts are efforts of motors, behind the robot's transmission.
         """
         self.robot = robot
         self.transmission = transmission_matrix(robot) if motor_side else None
@@ -210,7 +210,7 @@ class Regressor:
         return self.at_motors((Y.reshape(-1, len(pi)) @ pi).reshape(Y.shape[:-1]))
 
     def at_motors(self, efforts: Array) -> Array:
-        """Efforts (N, n) at the motors, from those of the joints: T' tau behind a transmission."""
+        """Efforts (N, n) at the motors, from efforts of the joints: T' tau behind a transmission."""
         return efforts if self.transmission is None else efforts @ self.transmission
 
     def bases(self, motion: Motion) -> list[Array]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters from training data: the linear estimate, then inertias that are physically consistent.
 
-The linear estimate of base parameters and terms has the weights that residuals give. Consistent inertias are those of
-all bodies, or of a payload.
+Residuals determine the weights of the linear estimate of base parameters and terms. Consistent inertias are estimated
+for all bodies, or for a payload.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class WeightedEstimate:
 def linear_estimate(data: TrainingData) -> WeightedEstimate:
     """Estimate all parameters, without a prior.
 
-    Standard deviations are those of equations with the weight 1 / (sigma_j sqrt(T_j)), with the standard deviation
+    Standard deviations belong to equations with the weight 1 / (sigma_j sqrt(T_j)), with the standard deviation
     sigma_j of the residuals of joint j and their correlation time T_j in samples. For inertias that all joints share,
-    the mean of T_j stands for all: of a joint whose residual is slow, that is what the model lacks rather than noise.
+    the mean of T_j replaces T_j: a slow residual of a joint is an error of the model rather than noise.
     Errors of the scales of the efforts add to them.
     """
     system = data.system
@@ -150,7 +150,7 @@ def find_solution(
 
 def held_out_vectors(data: TrainingData, estimate: Estimate, weight: float) -> list[Array]:
     """Cross-validated parameters x (P,): for each block, consistent inertias fitted to all others."""
-    regressor, found_x = data.regressor, []
+    regressor, vectors = data.regressor, []
     K, file = regressor.base.combinations, data.file[regressor.inertial :]
     bodies = free_bodies(regressor.dynamics.inertial_parameters)
     unknowns = Unknowns(bodies, K, lower_bounds(regressor), file, _spread(data, estimate)[0])
@@ -158,8 +158,8 @@ def held_out_vectors(data: TrainingData, estimate: Estimate, weight: float) -> l
     for fold in range(len(data.folds)):
         R, right = others(data.systems, fold).weighted(weights)
         solution = consistent_solution(unknowns, R, right, weight, draft=True)
-        found_x.append(np.append(K @ solution.parameters, solution.terms))
-    return found_x
+        vectors.append(np.append(K @ solution.parameters, solution.terms))
+    return vectors
 
 
 def _spread(data: TrainingData, estimate: Estimate) -> tuple[Array, NDArray[np.bool_]]:
@@ -169,7 +169,7 @@ def _spread(data: TrainingData, estimate: Estimate) -> tuple[Array, NDArray[np.b
     of_file = _of_file(estimate, k)
     spread = np.where(of_file | (~identifiable & (file != 0)), np.abs(file), np.inf)
     unseen: NDArray[np.bool_] = np.all(estimate.R[:, k:] == 0, axis=0)
-    # Rotors of the file share what is left unexplained with the links that turn with them.
+    # Rotors of the file share the residual with the links that turn with them.
     of_file &= (file == 0) | unseen
     if "offset" in regressor.terms:
         first = regressor.column("offset", 0) - k
@@ -180,7 +180,7 @@ def _spread(data: TrainingData, estimate: Estimate) -> tuple[Array, NDArray[np.b
 
 
 def _typical_efforts(data: TrainingData) -> Array:
-    """RMS (n,) of the efforts, of those measured or those of the file's inertias, whichever are larger; N m or N."""
+    """RMS (n,) of the efforts, measured or of the file's inertias, the larger ones; N m or N."""
     inertial = np.where(np.arange(len(data.file)) < data.regressor.inertial, data.file, 0.0)
     part = FilteredSamples.joined(data.samples)
     efforts = (part.tau, predictions(data.regressor, part, inertial))
@@ -191,8 +191,8 @@ def _typical_efforts(data: TrainingData) -> Array:
 def _of_file(estimate: Estimate, inertial: int) -> NDArray[np.bool_]:
     """Terms (k,) that stay as in the file: not identifiable, and the others explain as much without them.
 
-    Of terms that are identifiable together only, such as Coulomb friction and offset of a joint that turns one way,
-    the first one stands for all.
+    The first of several terms that are only identifiable together, such as Coulomb friction and offset of a joint that
+    turns one way, represents all.
     """
     R = estimate.R / column_lengths(estimate.R)
     unknown = ~estimate.identifiable
@@ -208,7 +208,7 @@ def _of_file(estimate: Estimate, inertial: int) -> NDArray[np.bool_]:
 def _prior_weight(data: TrainingData, weights: Array, unknowns: Unknowns, progress: Callable[[float], None]) -> float:
     """The weight of WEIGHTS with which blocks of data are predicted best by a fit of the others.
 
-    ``weights`` (n,) are those of the joints.
+    ``weights`` (n,) are by joint.
     """
     systems = data.systems
     errors = np.zeros(len(WEIGHTS))
@@ -230,7 +230,7 @@ def _as_in_file(data: TrainingData) -> Solution:
 
 
 def _payload_alone(data: TrainingData, joint: str) -> Solution:
-    """A payload on the body of a joint, tau - tau_file = Y_body pi_payload + offsets; the rest is that of the file."""
+    """A payload on the body of a joint, tau - tau_file = Y_body pi_payload + offsets; the rest stays as in the file."""
     regressor, k = data.regressor, data.regressor.inertial
     names = [each.name for each in regressor.robot.joints]
     if joint not in names:

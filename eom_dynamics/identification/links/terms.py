@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Joint effort terms, each linear in a parameter: friction, rotor, parallel spring and offset.
 
-The friction laws are those of :class:`eom_dynamics.actuators.friction.Friction`; B. Armstrong-Hélouvry, P. Dupont,
+For the friction laws see :class:`eom_dynamics.actuators.friction.Friction`; B. Armstrong-Hélouvry, P. Dupont,
 C. Canudas de Wit, Automatica 30 (1994). The terms of a parallel spring depend on its kind:
 
 | spring | terms | its constant part, which the term ``offset`` has |
 |---|---|---|
 | none, or linear without anchors | ``parallel_spring``: stiffness K of K q | effort at q = 0 |
-| any other | ``spring_scale``: its effort over that of the file | none |
+| any other | ``spring_scale``: ratio of its effort to the file's | none |
 
-So the bias of a sensor cannot be told from the rest position of a line.
+The bias of a sensor is therefore inseparable from the rest position of a line.
 """
 
 from __future__ import annotations
@@ -63,18 +63,18 @@ def constant_part(spring: ParallelSpring | None) -> float:
     return float(spring_effort(spring, np.zeros(1))[0]) if isinstance(spring.law, SignedLinearLaw) else 0.0
 
 
-def with_spring_values(spring: ParallelSpring | None, found: Mapping[str, float]) -> ParallelSpring | None:
+def with_spring_values(spring: ParallelSpring | None, values: Mapping[str, float]) -> ParallelSpring | None:
     """The spring with identified parameters, by term; a new linear one for None.
 
     A spring that turns out to push where it should pull is left out.
     """
-    if not set(spring_values(spring)) <= set(found):
+    if not set(spring_values(spring)) <= set(values):
         return spring
     if spring is None:
-        return ParallelSpring(SignedLinearLaw(found[LINE])) if found[LINE] else None
+        return ParallelSpring(SignedLinearLaw(values[LINE])) if values[LINE] else None
     if LINE in spring_values(spring):
-        return replace(spring, law=SignedLinearLaw(found[LINE]))
-    return replace(spring, law=spring.law.scaled(found[SCALE])) if found[SCALE] > 0 else None
+        return replace(spring, law=SignedLinearLaw(values[LINE]))
+    return replace(spring, law=spring.law.scaled(values[SCALE])) if values[SCALE] > 0 else None
 
 
 def spring_effort(spring: ParallelSpring, q: Array) -> Array:
@@ -96,7 +96,7 @@ class Motion:
         smoothing_velocity: v_0, one number or (n,), rad/s or m/s.
         q: joint positions (N, n), rad or m.
         springs: parallel springs of the file, one a joint; none by default.
-        coupled: (n,) whether a transmission drives the joint with others; qd and qdd are then those of its motor, and
+        coupled: (n,) whether a transmission drives the joint with others; qd and qdd are then rates of its motor, and
             its spring has no basis.
     """
 

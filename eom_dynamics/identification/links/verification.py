@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verification: efforts predicted by a robot's feedforward, against recorded ones.
 
-All figures are those of a robot by itself, :meth:`eom_dynamics.ElasticArm.feedforward`, so that they hold for everyone
-who loads its file.
+All figures come from the feedforward of a robot alone, :meth:`eom_dynamics.ElasticArm.feedforward`, so that they hold
+for everyone who loads its file.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ..recording import Recording, TooFewSamplesError
 from ..sampling import PER_PERIOD, LowPass, mean_of_known, root_mean_square, whiteness
 from .filtering import Filter, FilteredMotion, filtered_motion
 
-_SURE = 3.0  # standard deviations by which a prediction is worse than another one
-_WORSE, _NOTHING = 0.02, 1e-3  # parts of an RMS by which a prediction is worse, and that are nothing
+_SURE = 3.0  # standard deviations by which one of two predictions is worse
+_WORSE, _NOTHING = 0.02, 1e-3  # shares of an RMS by which a prediction is worse, and negligible shares
 
 _CHUNK = 50_000  # samples that are evaluated at once: enough for speed, few enough for memory
 _SPEEDS = 4  # of the spread of efforts
@@ -47,7 +47,7 @@ class EffortErrors:
 
     @property
     def worse(self) -> NDArray[np.bool_]:
-        """(n,) whether the RMS error of the identified robot is larger than that of the given one by 2 %."""
+        """Joints (n,) with a larger RMS error of the identified robot than of the given one, by 2 %."""
         with np.errstate(invalid="ignore"):
             return np.asarray(self.after > (1 + _WORSE) * self.before)
 
@@ -120,7 +120,7 @@ class ScoringData:
     """Recordings on which robots are scored, filtered once."""
 
     def __init__(
-        self, recordings: Sequence[Recording], using: Filter, given: Robot, *, motor_side: bool, periods: float = 0.0
+        self, recordings: Sequence[Recording], using: Filter, before: Robot, *, motor_side: bool, periods: float = 0.0
     ) -> None:
         """Filter the recordings, and predict their efforts by the robot that was given.
 
@@ -136,7 +136,7 @@ class ScoringData:
                 f"{(_PERIODS + periods) / using.cutoff:.3g} s at least"
             )
         self._motor_side, self._using = motor_side, using
-        self._given = self._efforts(given)
+        self._before = self._efforts(before)
 
     def _efforts(self, robot: Robot) -> list[Array]:
         """Efforts (N, n) that a robot's feedforward predicts for each motion, filter transients included."""
@@ -144,13 +144,13 @@ class ScoringData:
         return [feedforward_efforts(arm, motion.states, motor_side=self._motor_side) for motion in self._motions]
 
     def _spreads(self, errors: Sequence[Array], raw: Sequence[Array]) -> tuple[EffortSpread | None, ...]:
-        """Of errors (N, n) of each motion, in quarters of the samples by speed, and of what was filtered from raw ones.
+        """Spreads of errors (N, n) of each motion, in quarters of the samples by speed, and of noise of ``raw`` errors.
 
-        That noise has the correlation time with which as much of it passes a first-order filter of four times the
-        cut-off: what is left of it near the cut-off itself tells less than what passes an observer's filter.
+        The noise, removed by the filter, has the correlation time with which as much of it passes a first-order filter
+        of four times the cut-off: its rest near the cut-off says less than the part that passes an observer's filter.
         """
         speed = np.abs(np.concatenate([motion.states[1][motion.inner] for motion in self._motions]))
-        joined, found = np.concatenate(errors), list[EffortSpread | None]()
+        joined, spreads = np.concatenate(errors), list[EffortSpread | None]()
         fast = [np.nan_to_num(x - y) for x, y in zip(raw, errors, strict=True)]
         period, w = self._motions[0].recorded.period, 8 * np.pi * self._using.cutoff
         kept = np.exp(-w * period)
@@ -168,17 +168,17 @@ class ScoringData:
             parts = np.array_split(known[np.argsort(v[known], kind="stable")], _SPEEDS)
             rows = {float(np.median(v[x])): float(np.sqrt(np.mean(error[x] ** 2))) for x in parts if len(x)}
             usable = rows and min(rows.values()) > 0
-            found.append(EffortSpread((*rows,), (*rows.values(),), T, *noises) if usable else None)
-        return tuple(found)
+            spreads.append(EffortSpread((*rows,), (*rows.values(),), T, *noises) if usable else None)
+        return tuple(spreads)
 
     def score(self, robot: Robot, bias: Array) -> Score:
-        """Compare predictions of the robot that was given, and of an identified one, with recorded efforts.
+        """Compare predictions of the given robot, and of an identified one, with recorded efforts.
 
         They are predictions for filtered motion. The errors are filtered like the efforts, so that friction that jumps
         at a reversal is no error where it is right; and unfiltered. The ``bias`` (n,) of the sensors is taken away.
         """
         parts = []
-        for motion, before, after in zip(self._motions, self._given, self._efforts(robot), strict=True):
+        for motion, before, after in zip(self._motions, self._before, self._efforts(robot), strict=True):
             raw = motion.recorded.tau - bias
             measured = motion.smooth(raw)
             errors = (*map(motion.smooth, (before - raw, after - raw)), before - raw, after - raw)
@@ -210,7 +210,7 @@ class ScoringData:
 
 
 def _ripple(motion: FilteredMotion, cutoff: float) -> Array:
-    """White noise (N, n) of recorded velocities by what is above a cut-off; zero where none were recorded."""
+    """White noise (N, n) of recorded velocities, from frequencies above a cut-off; zero where none were recorded."""
     period, qd = motion.recorded.period, motion.recorded.qd
     if qd is None:
         return np.zeros_like(motion.states[1][motion.inner])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read and write ROS 2 bags, sqlite3 and MCAP, without ROS: blocks of messages as arrays.
 
-Files, types and their CDR serialisation are those of rosbags. This package adds speed, by blocks of messages with the
-same layout, and bounds on what a file from elsewhere may cost.
+rosbags reads files and types, and serialises them (CDR). This package adds speed, by blocks of messages with the
+same layout, and bounds on the time and memory that an untrusted file may cost.
 """
 
 from ...exceptions import require
@@ -15,7 +15,7 @@ except ImportError:
 
 from .bag import Bag, BagWriter, Storage, find_bags
 from .layout import Layout, LayoutError, Layouts
-from .types import BagError, Topic, own_definitions, typestore
+from .types import BagError, Topic, package_definitions, typestore
 
 __all__ = [
     "Bag",
@@ -27,6 +27,6 @@ __all__ = [
     "Storage",
     "Topic",
     "find_bags",
-    "own_definitions",
+    "package_definitions",
     "typestore",
 ]

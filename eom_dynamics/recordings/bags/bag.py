@@ -31,7 +31,7 @@ METADATA = "metadata.yaml"
 _MCAP, _SQLITE = ".mcap", ".db3"
 _COMPRESSED = ".zstd"
 
-# Of the names of files of a bag, before that of a compressed one.
+# Endings of storage files; a compressed file has one more.
 ENDINGS = (_SQLITE, _MCAP)
 
 # Large robots have some hundred; the messages of each are read separately.
@@ -39,7 +39,7 @@ _MOST_TOPICS = 10_000
 
 _LISTED_TOPICS = 20
 
-# SQLite overwrites the head of one that it keeps for later.
+# Head of a journal in use; SQLite overwrites it where it keeps the file.
 _HOT_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 
 # metadata.yaml takes some hundred bytes for each topic.
@@ -89,7 +89,7 @@ class Bag:
         return [topic for topic in self.topics if topic.name.lstrip("/") == name.lstrip("/")]
 
     def lacks(self, what: str, remedy: str = "") -> BagError:
-        """BagError for a missing topic: what is missing, the first topics of the bag, and a remedy."""
+        """BagError for a missing topic: the missing topic, the first topics of the bag, and a remedy."""
         topics = ", ".join(f"{topic.name} ({topic.type})" for topic in self.topics[:_LISTED_TOPICS]) or "no topics"
         return BagError(f"{self.path}: {what}; it has {topics}{remedy}")
 
@@ -175,7 +175,7 @@ class _File:
         if not path.stat().st_size:
             raise BagError(f"{self._path}: is empty")
         self._steps = StepLimit(path)
-        # A database stores each byte; one that is damaged can lead to the same message again and again.
+        # A database stores each byte; a damaged one can lead to the same message again and again.
         self._most = path.stat().st_size if path.suffix == _SQLITE else most_bytes(path)
         self._most_unpacked = most_bytes(path)
         with self._reading():
@@ -226,7 +226,7 @@ class _File:
             yield times, messages
 
     def _check_log(self) -> None:
-        """Refuse a database whose last messages are in a log, which rosbags does not read."""
+        """Refuse a database with its last messages in a log, which rosbags does not read."""
         for log, begin in ((Path(f"{self._path}-wal"), b""), (Path(f"{self._path}-journal"), _HOT_JOURNAL)):
             if not log.exists():
                 continue
@@ -238,7 +238,7 @@ class _File:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Turn whatever rosbags raises for a damaged file into a BagError; OSErrors of the system stay."""
+        """Turn any exception of rosbags for a damaged file into a BagError; OSErrors of the system stay."""
         try:
             yield
         except BagError:
@@ -267,15 +267,15 @@ def _remedy(source: Path) -> str:
 
 
 def is_storage(path: Path) -> bool:
-    """Whether a path is named like a bag's storage file, compressed or not."""
+    """Return whether a path is named like a bag's storage file, compressed or not."""
     return path.name.removesuffix(_COMPRESSED).endswith(ENDINGS)
 
 
 def find_bags(path: Path) -> list[Path]:
     """Find the bags at a path: itself, or all in the folder and its subfolders, sorted.
 
-    A folder is a bag if it has metadata.yaml, or if all its storage files are named after it, as those of a recorder
-    that was killed. Raises BagError if there are none.
+    A folder is a bag if it has metadata.yaml, or if all its storage files are named after it, as after a recorder
+    was killed. Raises BagError if there are none.
     """
     if not path.is_dir() or _is_bag(path):
         return [path]
@@ -294,7 +294,7 @@ def _is_bag(folder: Path) -> bool:
 
 def _bags_in(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
-        if path.name.startswith("."):  # such as those of an output that is being written
+        if path.name.startswith("."):  # such as an output that is being written
             continue
         if path.is_dir() and not path.is_symlink():
             yield from [path] if _is_bag(path) else _bags_in(path)

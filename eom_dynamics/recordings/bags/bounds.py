@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds on bags from elsewhere: rosbags reads what a file says, however long that takes and whatever it unpacks to."""
+"""Bounds on untrusted bags, as rosbags sets no limit to the time or the memory of a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ else:
 # Largest message, chunk, and sum of chunks that overlap in time, bytes; recorders write chunks of some MiB.
 LARGEST = 2**28
 
-# Of all that a file unpacks to: recordings shrink to a tenth, constant ones to a hundredth.
+# Largest ratio of unpacked size to file size: recordings shrink to a tenth, constant ones to a hundredth.
 _RATIO = 1000
 _LEAST = 2**26
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Byte layout of serialised messages, to read and write blocks of messages as arrays.
 
-Messages of one type whose strings and lengths agree have their numbers at the same offsets (CDR, OMG formal/02-06-51,
+Messages of one type with equal strings and lengths have their numbers at the same offsets (CDR, OMG formal/02-06-51,
 as used by DDS). The offsets follow from the definition of the type, and each layout is checked against rosbags: its
 deserialiser must find the same numbers, and its serialiser write the same bytes.
 """
@@ -29,8 +29,8 @@ Bytes = NDArray[np.uint8]
 
 _ENCAPSULATION = 4
 
-# Serialisers may pad the end, to four bytes. That of rclpy aligns the elements of empty sequences when it reserves
-# memory, and leaves the bytes that it does not need: up to four for a sequence, and as many for what is aligned after.
+# Serialisers may pad the end, to four bytes. The serialiser of rclpy aligns the elements of empty sequences when it
+# reserves memory, and leaves unused bytes: up to four for a sequence, and as many for the aligned field after it.
 _PADDING = 3
 _PADDING_OF_SEQUENCE = 8
 
@@ -290,7 +290,7 @@ def read_blocks(bag: Bag, topic: Topic, unreadable: Callable[[str, int], object]
 def read_messages(bag: Bag, topic: Topic, unreadable: Callable[[str, int], object]) -> Iterator[tuple[int, Any]]:
     """Read the messages of a topic one by one, with their times of recording, ns; arguments as of :func:`read_blocks`.
 
-    For types of few messages, whose parts are messages themselves.
+    For types with few messages and nested ones.
     """
     store = topic.types()
     for times, messages in bag.messages(topic):

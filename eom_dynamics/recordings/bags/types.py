@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Message types: of ROS 2, of this package, and those that a bag defines."""
+"""Message types of ROS 2, of this package, and of the definitions in a bag."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class BagError(EomDynamicsError):
 
 
 @lru_cache(maxsize=1)
-def own_definitions() -> dict[str, str]:
+def package_definitions() -> dict[str, str]:
     """Return this package's message definitions by type name."""
     folder = resources.files(__package__) / "definitions"
     return {
@@ -48,14 +48,14 @@ def own_definitions() -> dict[str, str]:
 def _known() -> Typestore:
     """Return the types of ROS 2 and of this package."""
     store = get_typestore(Stores.ROS2_JAZZY)
-    for name, text in own_definitions().items():
+    for name, text in package_definitions().items():
         store.register(get_types_from_msg(text, name))
     return store
 
 
 @lru_cache(maxsize=64)
 def typestore(name: str, definition: str = "") -> Typestore:
-    """Return the types to read and write messages of one type by: those of ROS 2 Jazzy and of this package.
+    """Return the types of ROS 2 Jazzy and of this package, to read and write messages of one type.
 
     Args:
         name: of the type, such as ``sensor_msgs/msg/JointState``.
@@ -76,7 +76,7 @@ def typestore(name: str, definition: str = "") -> Typestore:
     except (TypesysError, RecursionError) as error:
         raise BagError(f"the bag's definition of {name} cannot be read: {' '.join(str(error).split())}") from None
     for kind in dict.fromkeys([name, *types]):
-        theirs, ours = (dict(stored[kind][1]) if kind in stored else {} for stored in (types, known.fielddefs))
+        theirs, ours = (dict(defs[kind][1]) if kind in defs else {} for defs in (types, known.fielddefs))
         if other := [field for field in {**ours, **theirs} if theirs.get(field) != ours.get(field)]:
             raise BagError(f"the bag defines {kind} with another {listed(other)} than this release; record it anew")
     return known

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of a motion at nodes of a path, as functions of x and its derivatives 1 … 3.
 
-A row is a quantity f of a joint or motor with |f| <= limit. Of a rigid-body system without friction, acceleration and
+A row is a quantity f of a joint or motor with |f| <= limit. For a rigid-body system without friction, acceleration and
 effort are affine in x and x', jerk, effort rate and speeds of motors behind linear springs are √x times affine
 functions A of x, x', x''. The former are convex limits; the latter are |A| <= limit/√x, where the right side is convex,
 and its tangent therefore safe. Efforts of these motors are affine functions plus products of x and x' with others. The
@@ -38,7 +38,7 @@ class ConstraintRows(NamedTuple):
     """Two-sided limits at M nodes, |value| <= bound, both (R, M) or the bound broadcast to it.
 
     ``change`` are derivatives of the values by x and its first derivatives (K, R, M), none of them if not asked for;
-    ``bound_change`` is that of the bounds by x (R, M), None if they are constant.
+    ``bound_change`` is the derivative of the bounds by x (R, M), None if they are constant.
     """
 
     value: Array
@@ -115,11 +115,11 @@ class Constraints:
         self._shares = np.maximum(self._shares * factors, 0.5 * (self._shares + self.at_rest))
 
     def loosen(self) -> None:
-        """Take back half of what limits were reduced by."""
+        """Undo half of the reduction of limits."""
         self._shares = np.where(self._shares < 1, np.sqrt(self._shares), self._shares)
 
     def follow(self, other: Constraints, place: NDArray[np.intp]) -> None:
-        """Reduce limits as those at fewer nodes were, which have these places among the nodes."""
+        """Copy the reduction of limits from a problem with fewer nodes, which have these places among the nodes."""
         self._shares[:, place] = other._shares
 
     def rows_of(self, quantity: str) -> NDArray[np.bool_]:
@@ -190,7 +190,7 @@ class Constraints:
     def _polynomials(self, kinds: Sequence[_Kind]) -> tuple[Array, Array]:
         """Coefficients of polynomial rows relative to the limits: of 1 and of x and its derivatives (5, R, M).
 
-        The last rows have products of x and x' with these, too, with coefficients (2, 4, R', M), those of taudd in
+        The last rows, for taudd, also have products of x and x' with these, with coefficients (2, 4, R', M), as in
 
             tau = a_0 + a_1 x + a_2 x',    taud = √x tau',    taudd = x tau'' + x' tau'/2,
 
@@ -239,7 +239,7 @@ class Constraints:
     def _evaluated(self, x: Array, *, changes: bool) -> tuple[Array, Array]:
         """Values (R, M) of general rows relative to the limits, and derivatives by x … (4, R, M) if asked for.
 
-        Those of rooted kinds are divided by √x.
+        Rows of rooted kinds are divided by √x.
         """
         states = chain(self._path, time_derivatives(x))
         with np.errstate(all="ignore"):

@@ -7,8 +7,8 @@ limits at all nodes. Newton's method on the primal-dual equations
     ∇T - Jᵀ λ = 0,    λ s = μ,
 
 for μ that decreases to zero (S. Boyd and L. Vandenberghe, Convex Optimization, section 11.7). All iterates meet all
-limits. The matrix ∇²T + Jᵀ (λ/s) J has the bandwidth of the spline. Curvature of limits is neglected, except for that
-of limit/√x, see :mod:`.constraints`, which cancels against that of T.
+limits. The matrix ∇²T + Jᵀ (λ/s) J has the bandwidth of the spline. Curvature of limits is neglected, except for
+limit/√x, see :mod:`.constraints`, where it cancels against the curvature of T.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Point:
         return self._speed.gradient(pull)
 
     def changes(self, step: Array) -> tuple[Array, Array]:
-        """Changes of the distances (D,) and of x (M,) with those of the coefficients (count,)."""
+        """Changes of the distances (D,) and of x (M,) for a change of the coefficients (count,)."""
         change, distances = self._speed.at_nodes(step), np.empty_like(self.distances)
         lower, upper = self.both(distances)
         value = np.einsum("krm,km->rm", self.rows.change, change[: len(self.rows.change)])
@@ -68,7 +68,7 @@ class _Point:
     def newton(self, weights: Array, multipliers: Array, curved: Array) -> Callable[[Array], Array] | None:
         """Solver of Newton's equations for right sides (count,); None if the matrix is indefinite.
 
-        Weights are multipliers over distances (D,); ``curved`` is the curvature of what is minimised by x (M,).
+        Weights are multipliers over distances (D,); ``curved`` is the second derivative of the objective by x (M,).
         """
         lower, upper = self.both(weights)
         total, change = lower + upper, self.rows.change
@@ -117,10 +117,10 @@ def minimise(
     multipliers: Array | None = None,
     progress: Callable[[float], Any] = lambda fraction: None,
 ) -> tuple[Array, Array]:
-    """Coefficients (count,) of the fastest motion, from those of one within all limits, and multipliers (D,) of these.
+    """Coefficients (count,) of the fastest motion and multipliers (D,) of the limits, from a motion within all limits.
 
-    The gap is the relative distance from the shortest duration to begin with, and to end with; multipliers of a similar
-    problem stand for those of this distance. Raises TrajectoryError if c is not within the limits.
+    The gap is the relative distance from the shortest duration at the start and at the end. The first multipliers can
+    be ``multipliers`` of a similar problem. Raises TrajectoryError if c is not within the limits.
     """
     start = _Point.at(speed, constraints, c)
     if start is None or not start.distances.min() > 0:
@@ -210,7 +210,7 @@ def _is_inside(speed: SquaredSpeed, constraints: Constraints, c: Array) -> bool:
 
 def _factored(speed: SquaredSpeed, curvature: Array) -> Callable[[Array], Array] | None:
     """Solver for changes of the coefficients for right sides (count,); None if indefinite."""
-    # Its import takes longer than that of this library.
+    # Its import takes longer than importing this library.
     from scipy.linalg.lapack import dpbtrf, dpbtrs
 
     # Coefficients near the ends differ from others by orders of magnitude.

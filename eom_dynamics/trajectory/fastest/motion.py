@@ -27,7 +27,7 @@ _GAUSS = _GAUSS + 0.5
 
 
 class ActiveLimit(NamedTuple):
-    """An interval of a motion in which a limit determines its speed.
+    """Interval of a motion in which a limit determines the speed.
 
     Attributes:
         start, end: s.
@@ -104,7 +104,7 @@ class FastestMotion(Spline):
 
 
 def motion_rate(motion: Trajectory, rate: float) -> float:
-    """A rate, reduced for long motions, whose pieces have enough samples all the same, Hz."""
+    """Sample rate, Hz, reduced for long motions, which have long pieces."""
     return min(rate, SETTINGS.most_samples / (motion.end - motion.start))
 
 
@@ -146,8 +146,7 @@ def _apart(times: Array, least: float) -> list[int]:
 class ViolatedInstants(NamedTuple):
     """Instants t (N,), s, of a motion at which a limit is exceeded, with the largest shares of limits (N,).
 
-    Quantities are indices of those that use them among those with a limit; pieces are those of the motion in which
-    instants are.
+    ``quantities`` are indices among the limited quantities; ``pieces`` are indices of the pieces with these instants.
     """
 
     t: Array
@@ -161,7 +160,7 @@ def violated_instants(
 ) -> ViolatedInstants:
     """Instants in pieces of a motion, at a rate and at least so many, that use a larger share of limits than the most.
 
-    Shares between these instants are those of parabolas through three of them; where parabolas may miss a violation,
+    Shares between these instants follow from parabolas through three of them; where parabolas may miss a violation,
     the instants are closer.
     """
     order, violated = derivatives_for_limits(arm, bound), []

@@ -27,7 +27,7 @@ _PARAMETERS = {
 
 
 def chain(outer: Array, inner: Array) -> Array:
-    """Derivatives of p(f(u)), Faà di Bruno's formula, from those of p by f (4, N, n) and the first of f by u (K, N)."""
+    """Derivatives of p(f(u)) from derivatives of p by f (4, N, n) and the first K of f by u (K, N): Faà di Bruno."""
     p1, p2, p3, p4 = outer
     a, b, *others = inner[..., np.newaxis]
     rates = [p1 * a, p2 * a**2 + p1 * b]
@@ -46,15 +46,15 @@ def divided(knots: Array, counts: NDArray[np.intp]) -> Array:
 
 
 class GeometricPath:
-    """A path q(σ) of n joints, σ from 0 to 1, whose derivatives up to the fourth vanish at both ends.
+    """Path q(σ) of n joints, σ from 0 to 1, with derivatives up to the fourth that vanish at both ends.
 
-    Where those of the given path do not vanish, its parameter is a polynomial of σ that makes them vanish, so that any
-    smooth, positive rate of σ is a C⁴ motion from rest to rest. ``breaks`` are the inner knots of a spline, at
+    If the derivatives of the input path do not vanish, its parameter is a polynomial of σ that makes them vanish. So
+    any smooth, positive rate of σ is a C⁴ motion from rest to rest. ``breaks`` are the inner knots of a spline, at
     which its fifth derivative may jump if it has ``kinks``.
     """
 
     def __init__(self, path: Trajectory) -> None:
-        """Take the curve of a trajectory, whose timing does not matter.
+        """Take the curve of a trajectory; its timing does not matter.
 
         Raises TrajectoryError if the path has no start or end, has no length, or is not smooth.
         """

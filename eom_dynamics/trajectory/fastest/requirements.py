@@ -33,7 +33,7 @@ def positive_limits(arm: ElasticArm, limits: GivenLimits | None) -> LimitCheck:
 
 
 def require_limits_everywhere(curve: GeometricPath, speed: SquaredSpeed, slow: Array, fast: Array) -> None:
-    """Raise an error where shares of limits (R, M) are those of a slow motion in a fast one, too."""
+    """Raise an error where shares of limits (R, M) are the same in a slow and in a fast motion."""
     unlimited = np.max(np.abs(fast - slow), axis=0) < SETTINGS.unlimited
     # The path does not move at its ends.
     unlimited[: speed.counts[0]] = unlimited[-speed.counts[-1] :] = False

@@ -36,16 +36,16 @@ def minimum_time(
 ) -> FastestMotion:
     """The fastest motion along a path, from rest to rest, C⁴ and within all limits of joints and motors.
 
-    Limits are those of :func:`.check` but for RMS efforts: position, velocity, acceleration, jerk, effort and effort
+    It has the limits of :func:`.check` except RMS efforts: position, velocity, acceleration, jerk, effort and effort
     rate of joints; effort, speed, torque, current and voltage of motors, with friction, gear losses and springs of the
     arm. Without limits of effort rate, jerk or motors, efforts change within a millisecond.
 
     Args:
         arm: the arm.
-        path: a trajectory with a start and an end, whose timing does not matter; or waypoints (K, n), rad or m, for the
+        path: a trajectory with a start and an end; its timing does not matter. Or waypoints (K, n), rad or m, for the
             smoothest curve within a tolerance of them, or through them where they are few for its bends.
-        limits: by name of joint, in place of those in the robot's file: :class:`.Limits`, or single ones by name, as
-            ``{"velocity": 1.0}``.
+        limits: by name of joint, instead of the limits in the robot's file: :class:`.Limits`, or single ones by name,
+            as ``{"velocity": 1.0}``.
         tolerance: largest distance of each joint from waypoints, rad or m; None: by their digits and their noise, 1e-6
             to 1e-3.
         progress: called at times with the fraction that is done; exceptions that it raises end the computation.
@@ -61,23 +61,23 @@ def minimum_time(
     begin = time.perf_counter()
     bounds_of_arm = positive_limits(arm, limits)
     if hasattr(path, "derivatives"):
-        given = None
+        waypoints = None
         parts: tuple[Trajectory, ...] = (cast("Trajectory", path),)
     else:
-        given = path_through(path, bounds_of_arm.largest["velocity"], tolerance)
-        parts = given.parts
-    found = [
+        waypoints = path_through(path, bounds_of_arm.largest["velocity"], tolerance)
+        parts = waypoints.parts
+    motions = [
         _searched(_task(arm, bounds_of_arm, part), lambda done, k=k: progress((k + done) / len(parts)))  # type: ignore[misc]
         for k, part in enumerate(parts)
     ]
     progress(1.0)
-    motion, parameters = _joined(found)
-    return FastestMotion(arm, bounds_of_arm, motion, parameters, time.perf_counter() - begin, given)
+    motion, parameters = _joined(motions)
+    return FastestMotion(arm, bounds_of_arm, motion, parameters, time.perf_counter() - begin, waypoints)
 
 
-def _joined(found: list[tuple[Spline, Array]]) -> tuple[Spline, Array]:
-    """One motion of those that begin at rest where the one before has ended, and its parameters."""
-    (motion, parameters), *others = found
+def _joined(motions: list[tuple[Spline, Array]]) -> tuple[Spline, Array]:
+    """Concatenate motions, each from rest at the end of the one before, and their parameters."""
+    (motion, parameters), *others = motions
     for later, more in others:
         states = np.concatenate([motion.states, later.states[:, 1:]], axis=1)
         motion = Spline(np.append(motion.t, motion.end + later.t[1:]), states)
@@ -127,7 +127,7 @@ def _task(arm: ElasticArm, limits: LimitCheck, trajectory: Trajectory) -> _Task:
 
 
 def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Array]:
-    """The fastest motion, and parameters of the given path at its knots."""
+    """The fastest motion, and parameters of the input path at its knots."""
     nodes = _nodes(task, np.zeros(0, dtype=np.intp))
     places = places_of(task.curve, nodes.speed)
     start = nodes.speed.below(nodes.constraints.largest_constant())
@@ -267,8 +267,8 @@ def _slowed(task: _Task, motion: Spline, polynomial: bool, most: float) -> tuple
         scaling = 1 + 2.0 ** (repeat - (not driven)) * (float(np.max(over.used)) - 1 + SETTINGS.margin)
         if scaling > 1 + most:
             break
-        # Elsewhere, other quantities of joints decrease with a longer duration, or meet those at rest. In effort rates
-        # and motor efforts, parts that decrease less may balance those of inertia, which decrease.
+        # Elsewhere, other joint quantities decrease with a longer duration, or meet their limits at rest. In effort
+        # rates and motor efforts, parts that decrease less may balance inertial parts, which decrease.
         mixed = limits.of_motors or limits.limited("effort_rate") or not polynomial
         pieces = every if mixed else over.pieces
         motion = motion.stretched(scaling)

@@ -97,7 +97,7 @@ class SquaredSpeed:
     def below(self, largest: Array) -> Array:
         """Coefficients (count,) of a smooth x that is nowhere much above upper bounds at the nodes (M,)."""
         least = np.minimum.reduceat(largest / self._weight(self.nodes)[0], np.append(0, np.cumsum(self.counts)[:-1]))
-        # Of the intervals of each coefficient, and those next to them; then means over three of these, twice.
+        # Minimum over the intervals of each coefficient and their neighbours; then means over three of these, twice.
         y = np.pad(np.log(least), DEGREE, mode="edge")
         y = np.min(sliding_window_view(y, DEGREE + 1), axis=1)
         for _ in range(2):
@@ -130,7 +130,7 @@ class SquaredSpeed:
 
     def values(self, c: Array, sigma: Array, orders: int = 4) -> Array:
         """x and its first derivatives (orders, N) at any σ (N,)."""
-        # Its import takes longer than that of this library.
+        # Its import takes longer than importing this library.
         from scipy.interpolate import BSpline
 
         y, w = BSpline(self._t, c, DEGREE), self._weight(sigma)
@@ -159,7 +159,7 @@ def _steps(nodes: Array) -> Array:
 
 
 def _product(a: Sequence[Array] | Array, b: Sequence[Array]) -> Array:
-    """Derivatives 0 … of a product, as many as those of b, from those of its factors."""
+    """Derivatives 0 … of a product, as many as of b, from the derivatives of its factors."""
     return np.array([sum(comb(k, j) * a[j] * b[k - j] for j in range(k + 1)) for k in range(len(b))])
 
 
