@@ -47,6 +47,7 @@ _REVERSAL = 0.05  # rate of an effort, relative to its RMS, below which a loop t
 _TOO_LATE = 0.02  # lag that shifts masses and friction by more than the noise, s
 _SHORTEST = 3.0  # duration of motion below which a fit that explains it may be of noise, s
 _NOISE = 0.9  # share of most joints' efforts that any parameters leave unexplained, if they are not of this robot
+_HALF = 0.5**0.5  # the same of a payload, as the file explains the rest: half of the squares
 _NAMED = 6  # base parameters that are named
 
 
@@ -507,13 +508,15 @@ def lag_notes(late: float, left: float, test: HypothesisTest | None = None) -> t
     return ([Contradiction((), words)], []) if abs(late) > _TOO_LATE and left < _MUCH_BETTER else ([], [words])
 
 
-def unexplained(score: Score) -> list[Contradiction]:
-    """A contradiction if nothing explains the efforts of most joints."""
+def unexplained(score: Score, payload: str | None) -> list[Contradiction]:
+    """A contradiction if parameters, or a payload on the body of a joint, do not explain the efforts of most joints."""
+    what, most = ("parameters of this robot explain", _NOISE) if payload is None else ("payload explains", _HALF)
     with np.errstate(invalid="ignore"):
-        left = score.relative
-    if not np.isfinite(left).any() or np.nanmedian(left) < _NOISE:
+        residual = score.relative
+    if not np.isfinite(residual).any() or np.nanmedian(residual) < most:
         return []
-    return [Contradiction((), "no parameters of this robot explain the efforts of most joints; check topic and joints")]
+    remedy = "check topic and joints" + (", units and signs" if payload else "")
+    return [Contradiction((), f"no {what} the efforts of most joints; {remedy}")]
 
 
 def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) -> tuple[float, float]:

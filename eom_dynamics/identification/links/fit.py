@@ -226,7 +226,7 @@ def fit(
     kept = np.full(robot.n, bool(wrong) and options.suspect == "keep")
     scoring = _scoring_data(robot, options, data.filter, training, validation)
     best = _best(data, linear, options, kept, scoring, progress)
-    if not kept.any() and (noise := unexplained(best.training)):
+    if not kept.any() and (noise := unexplained(best.training, options.payload)):
         wrong += noise
         if options.suspect == "keep":
             best = _best(data, linear, options, np.ones_like(kept), scoring, progress)

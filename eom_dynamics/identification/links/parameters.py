@@ -100,18 +100,19 @@ def parameter_vector(regressor: Regressor, inertial: Array, terms: Mapping[str, 
 def vector_of_file(regressor: Regressor, side: str | None) -> Array:
     """Parameter vector x (P,) of the robot's file, with joint or motor friction by ``side``.
 
-    Terms are zero where a file cannot have them.
+    Motors feel joint friction that is part of the efforts, too. Terms are zero where a file cannot have them.
     """
-    joints = regressor.robot.independent_joints
-    laws = [joint.actuator.friction if side == "motor" else joint.friction_law for joint in joints]
+    joints, on_motors = regressor.robot.independent_joints, side == "motor"
+    on_joints = not on_motors or (regressor.robot.joint_friction and regressor.transmission is None)
     terms: dict[str, Array] = {name: np.zeros(len(joints)) for name in TERMS}
-    friction = [(law.viscous, law.coulomb) for law in laws]
-    terms |= dict(zip(_FRICTION, np.array(friction, dtype=float).T, strict=True))
+    for name in _FRICTION:
+        laws = [[getattr(law, name) for law in (joint.actuator.friction, joint.friction_law)] for joint in joints]
+        terms[name] = np.array(laws, dtype=float) @ [on_motors, on_joints]
     for k, joint in enumerate(joints):
         for name, value in spring_values(joint.parallel_spring).items():
             terms[name][k] = value
         terms["offset"][k] = joint.constant_effort + constant_part(joint.parallel_spring)
-    if side == "motor":
+    if on_motors:
         terms["rotor_inertia"] = np.asarray(regressor.robot.rotor_inertia)
     if regressor.transmission is not None:
         terms["offset"] = regressor.transmission.T @ terms["offset"]

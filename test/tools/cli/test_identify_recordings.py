@@ -16,6 +16,7 @@ from excited import recording, true_robot
 from paths import CONFIG, PANDA_BAG, SHARED
 
 from eom_dynamics import load_robot
+from eom_dynamics.actuators.springs import RIGID
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 
 CASES = SHARED / "cases"
@@ -188,3 +189,32 @@ def test_the_line_of_each_joint_adds_up_to_the_samples_read(gaps: str, share: st
         read, *parts = (int(x.replace(",", "")) for x in re.findall(r"(\d[\d,]*) (?=[a-z])", counts))
         assert read == len(rows) == sum(parts), line
     assert len(lines) == 2
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_payload_of_an_arm_with_joint_friction(swapped: bool, run, tmp_path: Path) -> None:
+    """Motors of rigid joints feel the joint friction of the file; no payload explains efforts of swapped joints."""
+    robot = true_robot(load_robot("planar_2r"))
+    first, second = (replace(joint, spring=RIGID, rotor_inertia=0.0) for joint in robot.joints)
+    robot = replace(robot, joints=(first, second), joint_friction=True)
+    place, mass = np.array([0.2, 0.03, 0.0]), 1.5
+    heavier = replace(
+        second,
+        mass=second.mass + mass,
+        center_of_mass=(second.mass * second.center_of_mass + mass * place) / (second.mass + mass),
+        inertia_about_origin=second.inertia_about_origin + mass * (place @ place * np.eye(3) - np.outer(place, place)),
+    )
+    source = recording(robot, replace(robot, joints=(first, heavier)), rate=100.0, duration=25.0)
+    tau = source.tau[:, ::-1] if swapped else source.tau
+    names = robot.joint_names
+    header = ",".join(["t", *(f"{kind}.{name}" for kind in ("position", "effort") for name in names)])
+    table = np.column_stack([source.t, source.q, tau])
+    np.savetxt(tmp_path / "run.csv", table, delimiter=",", header=header, comments="")
+    (tmp_path / "file.yaml").write_text(robot_as_yaml(robot).text)
+    options = ("--payload", names[1], "--side", "motor", "-o", tmp_path / "o.yaml", "--verbose")
+    printed = run("identify", tmp_path / "run.csv", "--robot", tmp_path / "file.yaml", *options, code=int(swapped))
+    if swapped:
+        assert "no payload explains" in printed.err
+    else:
+        (value,) = re.findall(r"mass (\S+) ±", printed.out)
+        assert float(value) == pytest.approx(mass, rel=0.02)
