@@ -98,6 +98,18 @@ _LINK = re.compile(r"\[([^]]*)\]\((\.\./[^)#\s]+)\)")
 _INTERFACE = re.compile(r"(msg|srv|action)/(\w+)\.\1")
 _EXAMPLE = re.compile(r"examples/(\w+)\.py")
 _FIGURES = re.compile(r"bench/results/(\w+)\.md")
+# Sources of generated pages: pages link to these, which exist before the site is built.
+_GENERATED = {
+    "eom_dynamics/__init__.py": "python.md",
+    "eom_dynamics/dynamics.py": "signatures.md",
+    "eom_dynamics/floating_base.py": "python/eom_dynamics.rst",
+    "eom_dynamics/robot/model.py": "robot_file.md",
+    "eom_dynamics/robot/readers/loading.py": "python/eom_dynamics.rst",
+    "eom_dynamics/ros/parameter_tables.py": "parameters.md",
+    **{f"eom_dynamics/ros/{node}.py": f"parameters.md#{node}" for node in reference_pages.NODES},
+    "eom_dynamics/tools/cli": "command_line.md",
+    **{kind: f"{kind}.md" for kind in ("msg", "srv", "action")},
+}
 
 
 def _link_to_sources(app, name, source):
@@ -110,6 +122,8 @@ def _link_to_sources(app, name, source):
             return found[0]
         if not (_ROOT / path).exists():
             logging.getLogger(__name__).warning("%s links to %s, which does not exist", name, path)
+        if path in _GENERATED:
+            return f"[{found[1]}]({up}reference/{_GENERATED[path]})"
         if interface := _INTERFACE.fullmatch(path):
             return f"[{found[1]}]({up}reference/{interface[1]}.md#{interface[2].lower()})"
         if example := _EXAMPLE.fullmatch(path):

@@ -183,12 +183,13 @@ def test_documented_names_are_public(module: str) -> None:
     assert {name for other, name in DOCUMENTED if other == module} <= public
 
 
-def test_all_figures_of_a_page_are_on_the_site() -> None:
+def test_figures_and_sources_of_generated_pages_are_on_the_site() -> None:
     pytest.importorskip("myst_parser", reason="the site needs the extra docs")
     site, text = runpy.run_path(str(ROOT / "docs" / "conf.py")), ["See [All figures](../bench/results/drives.md)."]
+    text[0] += " [Entries](../eom_dynamics/robot/model.py)."
     app = SimpleNamespace(env=SimpleNamespace(doc2path=lambda name: Path(f"{name}.md")))
     site["_link_to_sources"](app, "drives", text)
-    assert text == ["See [All figures](reference/figures/drives.md)."]
+    assert text == ["See [All figures](reference/figures/drives.md). [Entries](reference/robot_file.md)."]
 
 
 DISTRIBUTIONS = {"distributed": "dask[distributed]"}

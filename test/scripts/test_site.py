@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 import reference_pages
-from page_links import broken_links
+from page_links import broken_links, links
 from paths import DOCS, ROOT
 
 import eom_dynamics as eom
@@ -77,6 +77,12 @@ def test_links_of_pages_lead_somewhere(pages: dict[str, str]) -> None:
         for link in broken_links(path, text, texts)
     ]
     assert not broken
+
+
+@pytest.mark.parametrize("page", [*written(), ROOT / "README.md"], ids=lambda page: page.stem)
+def test_links_lead_somewhere_before_the_site_is_built(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert not [link for link in links(text) if (page.parent / link).resolve().is_relative_to(DOCS / "reference")]
 
 
 OF_TEXTS = {
