@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,13 @@ def position_units(robot: Robot) -> tuple[str, ...]:
 def effort_units(robot: Robot) -> tuple[str, ...]:
     """Return the unit of each independent joint's effort (n,): N m if revolute, N if prismatic."""
     return tuple(unit("effort", joint.type) for joint in robot.independent_joints)
+
+
+def unit_at(quantity: str, name: str, joint_types: Mapping[str, str]) -> str:
+    """Return the unit of a quantity at a joint or motor; revolute if unknown."""
+    # Motors of an antagonistic pair have the name of their joint with a suffix.
+    joint = name.removesuffix("_agonist").removesuffix("_antagonist")
+    return unit(quantity, joint_types.get(joint, "revolute"))
 
 
 def milli(units: Sequence[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import Array, unit
+from ..arrays import Array
 from ..control.fields import MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ..elastic import ElasticArm
 from ..exceptions import EomDynamicsError
@@ -26,7 +26,7 @@ from ..recordings.topics import is_motor_topic, is_sent
 from ..robot import Robot
 from ..trajectory.limits import Peak, check
 from ..trajectory.trajectory import Samples
-from .quantity_text import NOTHING, milli, number, percent, together
+from .quantity_text import NOTHING, milli, number, percent, together, unit_at
 from .replay.job import Job
 from .replay.one import described_robot, replay_bag
 from .replay.results import notes
@@ -82,9 +82,7 @@ class Record:
         if quantity == "milliposition":
             return milli(self.units("position", names))
         types = {} if self.robot is None else {joint.name: joint.type for joint in self.robot.independent_joints}
-        # Motors of an antagonistic pair have the name of their joint with a suffix.
-        joints = (name.removesuffix("_agonist").removesuffix("_antagonist") for name in names)
-        return tuple(unit(quantity, types.get(joint, "revolute")) for joint in joints)
+        return tuple(unit_at(quantity, name, types) for name in names)
 
     def error(self, field: str) -> Stream | None:
         """Setpoint minus measured ``position``, or commanded minus measured ``effort``, at the times of measurement.

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -12,12 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays import Array
+from ...arrays import UNITS, Array
 from ...control.fields import COMMAND_FIELDS
 from ...recordings.bags import Bag, BagError, Topic
 from ...recordings.bags.layout import MessageBlock, read_blocks
 from ...recordings.bags.types import COMMAND, JOINT_STATE, NUMBERS
 from ...recordings.streams import KINDS
+from ..quantity_text import unit_at
 
 _TYPES = (COMMAND, JOINT_STATE, NUMBERS)  # types of the topics that are compared
 
@@ -62,6 +64,7 @@ class Difference:
             without any.
         absolute, relative: the tolerance.
         worst: joint or motor, or index, of the largest difference; empty where there is none.
+        unit: unit of the largest difference; empty where it is unknown, or counts messages.
         worst_at: its time, ns, counted like the first.
         match: criterion that matched the messages: ``recorded``, by their times of recording, or ``stamp``.
     """
@@ -75,6 +78,7 @@ class Difference:
     absolute: float = 0.0
     relative: float = 0.0
     worst: str = ""
+    unit: str = ""
     worst_at: int | None = None
     match: str = "recorded"
 
@@ -93,9 +97,14 @@ class Difference:
         if self.field == "layout":
             return f"names, frames or lengths of fields differ in {self.beyond:,} messages: is it the same robot?"
         return (
-            f"{self.field} differs in {self.beyond:,} messages, by up to {self.largest:.3g}"
+            f"{self.field} differs in {self.beyond:,} messages, by up to {self.difference}"
             f"{f' of {self.worst}' if self.worst else ''}, tolerance {self.absolute:g} + {self.relative:g} relative"
         )
+
+    @property
+    def difference(self) -> str:
+        """The largest difference with its unit."""
+        return f"{self.largest:.3g} {self.unit}".rstrip()
 
     def add(self, beyond: NDArray[np.bool_], times: NDArray[np.int64]) -> None:
         """Count messages (N,) at these times, and those beyond the tolerance."""
@@ -105,8 +114,10 @@ class Difference:
             if self.first is None:
                 self.first = int(times[np.argmax(beyond)])
 
-    def add_numbers(self, a: Array, b: Array, times: NDArray[np.int64], names: Sequence[str]) -> None:
-        """Compare numbers (N, k) with golden ones; NaN equals NaN."""
+    def add_numbers(
+        self, a: Array, b: Array, times: NDArray[np.int64], names: Sequence[str], unit_of: Callable[[str], str]
+    ) -> None:
+        """Compare numbers (N, k) with golden ones; NaN equals NaN; ``unit_of``: unit at a joint or motor."""
         with np.errstate(invalid="ignore"):
             difference = np.abs(a - b)
         same = (a == b) | (np.isnan(a) & np.isnan(b))
@@ -118,6 +129,7 @@ class Difference:
         if difference[row, column] > self.largest:
             self.largest, self.worst_at = float(difference[row, column]), int(times[row])
             self.worst = names[column] if len(names) == a.shape[1] else f"[{column}]" if a.shape[1] > 1 else ""
+            self.unit = unit_of(self.worst)
 
 
 @dataclass(frozen=True)
@@ -143,11 +155,15 @@ class Golden:
             _refuse_other_topics(bag, topics)
 
     @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
-    def differences(self, path: Path) -> list[Difference]:
+    def differences(self, path: Path, joint_types: Mapping[str, str]) -> list[Difference]:
         """Compare the topics of a bag with the golden bag's topics of the same names.
 
         Messages are matched by their times, in the order of the bags. Compared is what both have: a golden bag may have
         been recorded with some of the topics only.
+
+        Args:
+            path: of the bag.
+            joint_types: types of the robot's joints by name, for the units; empty if unknown.
 
         Returns:
             A row for each topic and field; those with ``beyond`` > 0 differ.
@@ -165,7 +181,7 @@ class Golden:
                     results.append(Difference(topic.name, MISSING))
                 elif known[topic.name].type == topic.type:
                     mine, theirs = _parts(bag, topic, self.match), _parts(other, known[topic.name], self.match)
-                    results += _differences(topic, _matched(mine, theirs), self)
+                    results += _differences(topic, _matched(mine, theirs), self, joint_types)
                 else:
                     results.append(Difference(topic.name, "messages", beyond=1))
         return results
@@ -198,7 +214,9 @@ class _Part(NamedTuple):
 _Pair = tuple[_Part | None, _Part | None]
 
 
-def _differences(topic: Topic, pairs: Iterator[_Pair], golden: Golden) -> list[Difference]:
+def _differences(
+    topic: Topic, pairs: Iterator[_Pair], golden: Golden, joint_types: Mapping[str, str]
+) -> list[Difference]:
     rows: dict[str, Difference] = {}
 
     def of(name: str) -> Difference:
@@ -224,8 +242,16 @@ def _differences(topic: Topic, pairs: Iterator[_Pair], golden: Golden) -> list[D
         names = {name: getattr(message, named) for named, fields in kinds for name in fields}
         for name, x in mine.numbers().items() if same else ():
             if x.shape[1]:
-                of(name).add_numbers(x, values[name], part.times, names.get(name, ()))
+                unit_of = partial(_unit, topic.type, name, joint_types)
+                of(name).add_numbers(x, values[name], part.times, names.get(name, ()), unit_of)
     return list(rows.values())
+
+
+def _unit(kind: str, field: str, joint_types: Mapping[str, str], name: str) -> str:
+    """Unit of a field of a message of this type at a joint or motor."""
+    if kind == COMMAND:
+        return unit_at(field, name, joint_types) if joint_types and field in UNITS else ""
+    return "" if field == "header.stamp" else "drive units"
 
 
 def _parts(bag: Bag, topic: Topic, match: str) -> Iterator[_Part]:

@@ -68,6 +68,7 @@ class Report:
         topic: that was replayed.
         robot: its name.
         joint_names: of the numbers below that have one entry for each joint.
+        joint_types: their types by name.
         command_lead: of the commands, s.
         commands: number of commands written; ``held`` of them repeat an earlier one for a refused setpoint.
         early: number of setpoints whose stamps ran ahead of their arrival, not counted as refusals.
@@ -86,6 +87,7 @@ class Report:
     topic: str = ""
     robot: str = ""
     joint_names: tuple[str, ...] = ()
+    joint_types: dict[str, str] = field(default_factory=dict)
     command_lead: float = 0.0
     commands: int = 0
     held: int = 0

@@ -78,7 +78,8 @@ def run_job(job: Job, progress: Progress | None = None) -> Outcome:
     """Replay a bag, unless its output is kept, and compare; raises as :func:`replay_bag`."""
     began = time.perf_counter()
     report = None if job.resume and job.is_complete else replay_bag(job, progress)
-    differences = None if job.golden is None else job.golden.differences(job.output)
+    types = report.joint_types if report else {}
+    differences = None if job.golden is None else job.golden.differences(job.output, types)
     return Outcome(job, report, wall=time.perf_counter() - began, differences=differences)
 
 
@@ -112,7 +113,8 @@ def replay_bag(job: Job, progress: Progress | None = None) -> Report:
             job.golden.check(job.output, output_topics(topic.name.rpartition("/")[0]))
         arm, warned = _arm(job, bag)
         robot = arm.robot
-        report = Report(topic.name, robot.name, robot.joint_names, warnings=warned)
+        types = {joint.name: joint.type for joint in robot.independent_joints}
+        report = Report(topic.name, robot.name, robot.joint_names, types, warnings=warned)
         report.command_lead = command_lead(bag, topic, robot, job.options.command_lead)
         evaluation = Evaluation(arm, job.options, report.command_lead)
         report.refusals, figures = evaluation.refusals, evaluation.figures

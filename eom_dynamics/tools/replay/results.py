@@ -109,7 +109,7 @@ def _differences(differences: Sequence[Difference]) -> TextTable:
     shown = [row for row in differences if row.field != MISSING]
     rows = [
         (
-            *(row.topic, row.field, f"{row.compared:,}", f"{row.largest:.2g}", row.worst),
+            *(row.topic, row.field, f"{row.compared:,}", row.difference, row.worst),
             *(f"{row.beyond:,}" if row.beyond else "", "" if row.first is None else _seconds(row.first)),
         )
         for row in shown

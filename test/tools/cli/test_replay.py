@@ -74,7 +74,7 @@ def test_comparison_with_a_golden_output(tmp_path: Path, replay) -> None:
     replay(source, "-o", tmp_path / "same", "--compare", golden, *exactly)
     other = bag(tmp_path / "other", **{"/setpoint": (SETPOINT, setpoints(NAMES, STATES * (1 + 1e-4)))})
     output = replay(other, "-o", tmp_path / "out", "--compare", golden, code=1)
-    assert re.search(r"/feedforward +motor_effort +400 +\S+ +joint_1 +400 +1700000000\.000000000", output.out)
+    assert re.search(r"/feedforward +motor_effort +400 +\S+ N m +joint_1 +400 +1700000000\.000000000", output.out)
     assert output.err == f"eom_dynamics replay: failed: 1 of 1 bags differ from {golden}\n"
     loose = ["--compare", golden, "--rtol", 0.01, "--atol", 0.01, "--atol", "effort_acceleration=1"]
     (result,) = replay(other, "-o", tmp_path / "loose", *loose, "--json").json
@@ -116,9 +116,11 @@ def test_results_for_machines(tmp_path: Path, replay) -> None:
     (effort,) = [row for row in first["differences"] if (row["topic"], row["field"]) == ("/feedforward", "effort")]
     assert (effort["beyond"], effort["first"]) == (1, effort["worst_at"]) and effort["worst"] in NAMES
     assert effort["worst_at"] == START + 123 * 10**6 and (effort["absolute"], effort["relative"]) == (1e-6, 1e-9)
+    units = {row["field"]: row["unit"] for row in first["differences"] if row["topic"] == "/feedforward"}
+    assert (effort["unit"], units["motor_velocity"], units["header.stamp"]) == ("N m", "rad/s", "")
     lines = [line for line in first["failures"] if line.startswith("/feedforward: effort ")]
     assert re.fullmatch(
-        r".* differs in 1 messages, by up to \S+ of joint_\d, tolerance 1e-06 \+ 1e-09 relative", lines[0]
+        r".* differs in 1 messages, by up to \S+ N m of joint_\d, tolerance 1e-06 \+ 1e-09 relative", lines[0]
     )
 
 
@@ -139,6 +141,7 @@ def test_a_page_has_an_index_of_the_bags_and_their_comparison(tmp_path: Path, re
     assert "<i>a" in page.text and page.references == ["data:,"] and page.places == {"/feedforward"}
     assert path.read_text(encoding="utf-8").count('<td class="number off">failed</td>') == 1
     assert "effort_acceleration400" in page.text and "1 of 2 bags differ from" in page.text
+    assert re.search(r"effort_acceleration400[\d.e+]+ N m/s²", page.text)
     assert "largest difference" in page.text and str(tmp_path / "golden") in page.text
 
 
