@@ -50,6 +50,10 @@ _ERRORS: dict[str, type[EomDynamicsError]] = {
 
 _EXCEEDS = REFUSALS["over_limits"].partition("{")[0]
 
+# Refusals that compare a setpoint with its time, which without a stamp is that of its arrival.
+_STEPS = "motor_step", "far_from_hold"
+_UNSTAMPED = "; amid a stream, write the time of the motion to header.stamp"
+
 # eom::Check::consistency.
 _CONSISTENCY = 3
 
@@ -120,12 +124,12 @@ class SetpointLoop:
         """
         self.loop.refer(stamp)
         self.remember(stamp)
-        return self.accepted(self.loop.update(now))
+        return self.accepted(self.loop.update(now), stamped=bool(stamp))
 
-    def accepted(self, code: int) -> int:
+    def accepted(self, code: int, *, stamped: bool = True) -> int:
         """Bits by what a cycle has returned; raises the error of a reference that was refused."""
         if code > 0:
-            raise self.refusal(Refusal(code))
+            raise self.refusal(Refusal(code), stamped=stamped)
         return -code
 
     def responded(self, code: int) -> tuple[LimitViolation, ...]:
@@ -213,9 +217,9 @@ class SetpointLoop:
         complete = len(self._window) == self._window.maxlen
         return 1e-9 * float(np.median(np.diff([stamp for stamp, _ in self._window]))) if complete else 0.0
 
-    def refusal(self, why: Refusal) -> EomDynamicsError:
-        """The error of the reference that was refused last."""
-        text = self.loop.text("refusal")
+    def refusal(self, why: Refusal, *, stamped: bool = True) -> EomDynamicsError:
+        """The error of the reference that was refused last; ``stamped``: whether it had a stamp."""
+        text = self.loop.text("refusal") + _UNSTAMPED * (not stamped and why.name in _STEPS)
         if text.startswith(_EXCEEDS):  # not for a payload
             return self.violations()[0].error(text)
         exceeded = self.loop.exceeded

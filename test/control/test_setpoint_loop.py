@@ -389,3 +389,23 @@ def test_motion_and_limits_of_what_is_followed() -> None:
         assert pair.say(message(pair.arm, **changes), START)
         assert pair.loop.moves
     assert not Pair("pairs").loop.limits_rates
+
+
+@pytest.mark.parametrize("stamped", [False, True])
+def test_a_step_of_a_setpoint_without_stamp_names_the_stamp_as_the_remedy(stamped: bool) -> None:
+    """It arrives 0.3 ms after the one before, of a stream with a period of 5 ms."""
+    loop = SetpointLoop(
+        SetpointEvaluator(table("complete", moving_base=False).arm), table("complete", moving_base=False)
+    )
+    loop.configure(safety="strict")
+    given = loop.loop.given
+    given["qd"][:], stamp, arrival = 1.8, START, START
+    for given["q"][:] in 1.8 * 0.005 * np.arange(20):
+        loop.answer(stamp * stamped, arrival)
+        stamp, arrival = stamp + 5 * MS, arrival + 5 * MS
+    given["q"] += 1.8 * 0.005
+    if stamped:
+        assert loop.answer(stamp, arrival - 4_700_000) >= 0
+        return
+    with pytest.raises(eom.EomDynamicsError, match=r"would step by .*amid a stream, .* header\.stamp"):
+        loop.answer(0, arrival - 4_700_000)

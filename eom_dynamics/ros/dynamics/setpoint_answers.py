@@ -108,7 +108,7 @@ class SetpointAnswers:
         statistics.received += 1
         try:
             if isinstance(command, int):
-                raise loop.refusal(Refusal(command))
+                raise loop.refusal(Refusal(command), stamped=bool(call.call.stamp))
             self._commands.publish_bytes(call, command, loop)
             self.supervision.answered(loop)
         except Exception as error:
