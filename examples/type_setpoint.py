@@ -12,7 +12,7 @@ import rclpy
 from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint
 from rclpy.utilities import remove_ros_args
 
-PATIENCE = 20.0  # s, for the node and for its answer
+PATIENCE = 60.0  # s, for the node, which compiles code for a new robot first, and for its answer
 
 
 def main(position: list[float]) -> None:
@@ -29,12 +29,12 @@ def main(position: list[float]) -> None:
         rclpy.spin_once(node, timeout_sec=0.1)
     still = [0.0] * len(position)
     rest = dict.fromkeys(("velocity", "acceleration", "jerk", "snap"), still)
-    publisher.publish(JointTrajectorySetpoint(position=position, **rest))
     end = time.monotonic() + PATIENCE
     while not answers:
         if time.monotonic() > end:
             sys.exit("no answer: the log of the node says why")
-        rclpy.spin_once(node, timeout_sec=0.1)
+        publisher.publish(JointTrajectorySetpoint(position=position, **rest))
+        rclpy.spin_once(node, timeout_sec=0.5)
     answer = answers[0]
     rclpy.shutdown()
     if answer.held:

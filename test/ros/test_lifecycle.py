@@ -52,6 +52,20 @@ def active(managed):
 # --- States -----------------------------------------------------------------------------
 
 
+def test_setpoints_from_before_the_node_is_active_are_not_answered(start):
+    """They wait in the middleware while the process starts, and would come at once."""
+    client = start(*IIWA, "-p", "setpoint_lifespan:=0.0", discovered=False)
+    client.wait(client._setpoints.get_subscription_count, "a subscriber of setpoint")
+    client.process.process.send_signal(signal.SIGSTOP)
+    for _ in range(20):
+        client.publish(SETPOINT)
+    client.process.process.send_signal(signal.SIGCONT)
+    client.wait_for_node()
+    client.wait_for_diagnostics(lambda *s: s[2]["ignored while not active"] == "20", "all to be ignored")
+    assert not client.feedforward
+    client.answers_to(client.publish(SETPOINT))
+
+
 def test_a_manager_brings_the_node_up_and_down(unconfigured):
     client = unconfigured
     ignored = int(client.next_diagnostics()[2]["ignored while not active"])

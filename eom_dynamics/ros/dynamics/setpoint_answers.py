@@ -34,7 +34,8 @@ from .target_topics import TargetTopics
 from .trajectory_player import TrajectoryPlayer
 
 # One second of setpoints at 1 kHz, so that none is lost when the node stalls.
-_INPUT_DEPTH = 1000
+INPUT_DEPTH = 1000
+
 # Age, ns, up to which a setpoint at rest is answered, as one that is typed again with its old stamp.
 _TYPED_AGAIN = 60 * 10**9
 
@@ -63,7 +64,7 @@ class SetpointAnswers:
         self._shapes, self.statistics, self.closed = LearnedShapes(), StreamStatistics(node), True
         # Largest age of setpoints, ns, their lead, s, and the time of the last one, ns.
         self._lifespan, self._lead, self._latest = 0, 0.0, 0
-        quality = stream_qos(_INPUT_DEPTH, watched=True)
+        quality = stream_qos(INPUT_DEPTH, watched=True)
         self._subscription = node.create_subscription(
             JointTrajectorySetpoint, "setpoint", self.answer_bytes, raw=True, **quality
         )

@@ -22,7 +22,7 @@ from ..robot_node import RobotNode
 from .command_topics import CommandTopics
 from .contact_topics import ContactTopics
 from .modes import Modes
-from .setpoint_answers import SetpointAnswers
+from .setpoint_answers import INPUT_DEPTH, SetpointAnswers
 from .statistics import WAITING
 from .stops import Phase
 from .target_topics import NOT_REACHED
@@ -99,6 +99,8 @@ class SetpointStream(SetpointAnswers):
         """
         self._shapes.forget()
         self.targets.forget()
+        if self.closed and self._node.active:
+            self._ignore_waiting()
         self.closed = not self._node.active
         if self.loop:
             self.modes.take(self.loop)
@@ -111,6 +113,16 @@ class SetpointStream(SetpointAnswers):
                 self.targets.go_on()
                 if self.loop.loop.settings["on_contact"] == "retract":
                     self.targets.prepare(self.loop)
+
+    def _ignore_waiting(self) -> None:
+        """Ignore setpoints that wait in the middleware from before the node was active: they would come at once."""
+        statistics, subscription = self.statistics, self._subscription
+        with subscription.handle:
+            for _ in range(INPUT_DEPTH):
+                if subscription.handle.take_message(subscription.msg_type, subscription.raw) is None:
+                    return
+                statistics.received += 1
+                statistics.ignored += 1
 
     def _say_what_is_unchecked(self, loop: SetpointLoop) -> None:
         """Log which motors may take steps of any size, although jumps are to be refused."""
