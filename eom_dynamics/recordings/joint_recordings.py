@@ -49,7 +49,8 @@ def refuse_missing(recording: Recording, source: Source, besides: Collection[str
     missing = [joint for joint in recording.assumed if not {joint, None} & {*locked} and joint not in besides]
     if missing:
         also = f"; it has {listed(recording.others[:_SHOWN])}" if recording.others else ""
-        remedy = renaming_to(missing, recording.others).replace("name another robot, or rename", "rename")
+        renamed = recording.others if len(recording.others) >= len(missing) else ()
+        remedy = renaming_to(missing, renamed).replace("name another robot, or rename", "rename")
         raise IdentificationError(
             f"{recording.name}: {listed(missing)} of the robot {'was' if len(missing) == 1 else 'were'} not recorded"
             f"{also}{remedy}; or give the positions at which joints are locked, --locked {missing[0]}=X"

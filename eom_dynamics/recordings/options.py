@@ -30,9 +30,12 @@ def renaming(text: str) -> tuple[str, str]:
 
 
 def renaming_to(names: Sequence[str], recorded: Sequence[str]) -> str:
-    """Return what to write for recorded joints if a robot's lack: prefixes, if these are the difference; else ""."""
+    """Return the remedy if a robot's joints lack among the recorded ones: patterns, if prefixes differ; else ""."""
     if not recorded or set(names) <= set(recorded):
         return ""
+    if len(recorded) < len(names):
+        counts = f"this one has {len(names)} joints, the recording {len(recorded)}"
+        return f"; name the robot that was recorded, as {counts}; or rename them: --rename PATTERN=REPLACEMENT"
     ours, theirs = commonprefix(names), commonprefix(recorded)  # noqa: RUF071 (by characters, as is wanted)
     ends = {name[len(ours) :] for name in names}
     fits = len(recorded) > 1 and ends.issuperset(name[len(theirs) :] for name in recorded)

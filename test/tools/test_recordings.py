@@ -68,6 +68,14 @@ def test_names_of_the_robot_for_those_of_a_recording(tmp_path: Path) -> None:
     assert found.notes == ()
 
 
+def test_a_recording_of_fewer_joints_is_that_of_another_robot(tmp_path: Path) -> None:
+    path, remedy = bag(tmp_path), "name the robot that was recorded, as this one has 7 joints, the recording 2; or"
+    with pytest.raises(IdentificationError, match=remedy):
+        read_recording(path, eom.load_robot("iiwa"))
+    with pytest.raises(BagError, match=remedy):
+        replay_bag(Job(path, tmp_path / "out", "iiwa"))
+
+
 def test_two_joints_do_not_get_one_name(tmp_path: Path) -> None:
     """By patterns, or in the recording: the last one would count."""
     path, merging = bag(tmp_path, ["left_joint_1", "joint_1"]), Conventions(rename=(("^left_", ""),))
