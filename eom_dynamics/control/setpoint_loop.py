@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from .online_trajectory import limits_of_joints
 from .robot_table import RobotTable
 from .serialized import Shape, ShapeCall
 from .setpoint_to_command import SetpointEvaluator
-from .settings import CONSISTENCY_WINDOW, LONGEST_BLEND, settings_at
+from .settings import CONSISTENCY_WINDOW, LONGEST_BLEND, SAID, settings_at
 
 
 class EarlySetpointError(StateError):
@@ -50,9 +51,8 @@ _ERRORS: dict[str, type[EomDynamicsError]] = {
 
 _EXCEEDS = REFUSALS["over_limits"].partition("{")[0]
 
-# Refusals that compare a setpoint with its time, which without a stamp is that of its arrival.
-_STEPS = "motor_step", "far_from_hold"
-_UNSTAMPED = "; amid a stream, write the time of the motion to header.stamp"
+# Refusals of setpoints that step away from the command.
+_STEPS = "jump", "motor_step", "far_from_hold"
 
 # eom::Check::consistency.
 _CONSISTENCY = 3
@@ -126,7 +126,7 @@ class SetpointLoop:
         self.remember(stamp)
         return self.accepted(self.loop.update(now), stamped=bool(stamp))
 
-    def accepted(self, code: int, *, stamped: bool = True) -> int:
+    def accepted(self, code: int, *, stamped: bool | None = None) -> int:
         """Bits by what a cycle has returned; raises the error of a reference that was refused."""
         if code > 0:
             raise self.refusal(Refusal(code), stamped=stamped)
@@ -217,9 +217,11 @@ class SetpointLoop:
         complete = len(self._window) == self._window.maxlen
         return 1e-9 * float(np.median(np.diff([stamp for stamp, _ in self._window]))) if complete else 0.0
 
-    def refusal(self, why: Refusal, *, stamped: bool = True) -> EomDynamicsError:
-        """The error of the reference that was refused last; ``stamped``: whether it had a stamp."""
-        text = self.loop.text("refusal") + _UNSTAMPED * (not stamped and why.name in _STEPS)
+    def refusal(self, why: Refusal, *, stamped: bool | None = None) -> EomDynamicsError:
+        """The error of the reference that was refused last; ``stamped``: whether the given setpoint has a stamp."""
+        text = self.loop.text("refusal")
+        if stamped is not None and why.name in _STEPS:
+            text += "".join(f"; {hint}" for hint in self._step_hints(stamped) if hint not in text)
         if text.startswith(_EXCEEDS):  # not for a payload
             return self.violations()[0].error(text)
         exceeded = self.loop.exceeded
@@ -229,6 +231,22 @@ class SetpointLoop:
             except StiffnessError as error:  # with the range at this effort
                 return error
         return _ERRORS.get(why.name, StateError)(text)
+
+    def _step_hints(self, stamped: bool) -> Iterator[str]:
+        """Possible mistakes of the given setpoint where it steps: degrees, a limit, the wrong topic, or no stamp."""
+        robot, given = self.arm.robot, self.loop.given
+        lower, upper = limits_of_joints(self.arm)[:2]
+        try:
+            refuse_degrees(robot, given["q"], lower, upper, self.loop.setpoint["q"])
+        except StateError:
+            yield "was that in degrees? Angles are in rad"
+        else:
+            for i in np.flatnonzero((given["q"] < lower) | (given["q"] > upper))[:1]:
+                yield f"the range of {robot.joint_names[i]} is {lower[i]:.4g} to {upper[i]:.4g}"
+        if not any(given[name].any() for name in STATE_NAMES[1:]):
+            yield SAID["positions_alone"]
+        elif not stamped:
+            yield "amid a stream, write the time of the motion to header.stamp"
 
     def require_radians(self, q: Array) -> None:
         """Refuse a first position (n,) of which a joint without limits is so far from zero as if it was in degrees."""

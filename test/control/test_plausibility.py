@@ -228,7 +228,8 @@ def test_a_jump_is_named_and_stays_one_after_a_pause() -> None:
         stream.say(START + MS, after)
     assert str(error.value) == (
         "in doubt: position of shoulder jumps by 0.5 within 0.001 s, limits allow 2e-05: start from "
-        "the commanded state, or deactivate and activate again; positions without their rates go to the topic target"
+        "the commanded state, or deactivate and activate again; positions without their rates go to the topic target; "
+        "was that in degrees? Angles are in rad"
     )
     with pytest.raises(
         eom.DoubtfulSetpointError, match=r"^in doubt: position of shoulder jumps by 0.5 within 60 s, limits"

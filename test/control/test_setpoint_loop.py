@@ -409,3 +409,24 @@ def test_a_step_of_a_setpoint_without_stamp_names_the_stamp_as_the_remedy(stampe
         return
     with pytest.raises(eom.EomDynamicsError, match=r"would step by .*amid a stream, .* header\.stamp"):
         loop.answer(0, arrival - 4_700_000)
+
+
+@pytest.mark.parametrize(
+    ("q", "stamped", "hint"),
+    [
+        (30.0, True, "; was that in degrees? Angles are in rad"),
+        (30.0, False, "; was that in degrees? Angles are in rad; positions without their rates go to the topic target"),
+        (3.2, True, "; the range of iiwa_joint_1 is -2.967 to 2.967"),
+        (0.3, False, "; positions without their rates go to the topic target"),
+    ],
+)
+def test_a_setpoint_away_from_the_command_names_likely_mistakes(q: float, stamped: bool, hint: str) -> None:
+    of = table("iiwa", moving_base=False)
+    loop = SetpointLoop(SetpointEvaluator(of.arm), of)
+    loop.configure(safety="strict")
+    loop.loop.given["q"][:] = 0.0
+    loop.answer(START * stamped, START)
+    loop.loop.given["q"][0] = q
+    with pytest.raises(eom.EomDynamicsError, match="in doubt: ") as error:
+        loop.answer((START + 5 * MS) * stamped, START + 5 * MS)
+    assert str(error.value).endswith(hint) and str(error.value).count("go to the topic target") == 1
