@@ -41,10 +41,10 @@ from eom_dynamics.ros.launch_arguments import (
     given,
     of_all_nodes,
     planning_node,
-    rates,
     remappings,
     robot,
     rviz_nodes,
+    settings,
     stack_arguments,
     switch,
     texts,
@@ -95,7 +95,7 @@ def start_nodes(context: LaunchContext) -> list[Node]:
     dynamics = Node(
         executable="dynamics_node",
         name="eom_dynamics",
-        parameters=[*parameters, switches | {"autostart": typed("autostart", bool)}, *more, *rates(context)],
+        parameters=[*parameters, switches | {"autostart": typed("autostart", bool)}, *more, *settings(context)],
         **end_with(context, "dynamics_node"),
         **common,
     )

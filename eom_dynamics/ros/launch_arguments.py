@@ -37,6 +37,13 @@ TOPICS = {
 }
 """Topics of the nodes with an argument each, ``<topic>_topic``, and what they carry."""
 
+# Parameters of the feedforward node with an argument each: type, and meaning.
+_SETTINGS: dict[str, tuple[type, str]] = {
+    "safety": (str, "level of safety: strict, permissive or off"),
+    "setpoint_timeout": (float, "time without setpoints after which the arm is stopped, in s"),
+    "stream_rate": (float, "commands per second of trajectories and targets"),
+}
+
 # Between the end of a node and its next start, s.
 _RESPAWN_DELAY = 1.0
 
@@ -56,7 +63,7 @@ def stack_arguments() -> list[DeclareLaunchArgument]:
     return [
         argument("params_file", "Additional parameter file of all nodes, read after robot_file; empty for none."),
         *(argument(f"{topic}_topic", f"Topic of {what}.", topic) for topic, what in TOPICS.items()),
-        argument("stream_rate", "Commands per second of trajectories and targets; empty for the node's default."),
+        *(argument(name, f"The {what}; empty for the node's default.") for name, (_, what) in _SETTINGS.items()),
         argument("namespace", "Namespace of the nodes and their topics."),
         argument("joint_prefix", "Put before the names of the robot's joints, motors and tools, such as left_."),
         switch(
@@ -125,9 +132,9 @@ def texts(context: LaunchContext, *names: str) -> list[dict[str, ParameterValue]
     return [{name: typed(name, str)} for name in names if given(context, name)]
 
 
-def rates(context: LaunchContext) -> list[dict[str, ParameterValue]]:
-    """Parameter ``stream_rate``, if its argument is given."""
-    return [{"stream_rate": typed("stream_rate", float)}] if given(context, "stream_rate") else []
+def settings(context: LaunchContext) -> list[dict[str, ParameterValue]]:
+    """Parameters of the feedforward node whose arguments are given."""
+    return [{name: typed(name, kind)} for name, (kind, _) in _SETTINGS.items() if given(context, name)]
 
 
 def of_all_nodes() -> dict[str, Any]:

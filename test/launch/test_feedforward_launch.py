@@ -68,6 +68,8 @@ def test_arguments_reach_the_nodes(observer: Node, tmp_path: Path) -> None:
         autostart="false",
         use_sim_time="True",
         stream_rate="250",
+        setpoint_timeout="20",
+        safety="permissive",
         log_level="warn",
         robot_file=CONFIG / "sea_planar_2r.yaml",
         params_file=params,
@@ -78,10 +80,11 @@ def test_arguments_reach_the_nodes(observer: Node, tmp_path: Path) -> None:
         for publisher in ("/left/a", "/left/b", "/c"):
             wait_for(lambda topic=publisher: observer.count_publishers(topic) == 1)
         assert state(observer, "/left/eom_dynamics") == "unconfigured"
-        names = ("use_sim_time", "limits", "robot.name", "joint_prefix")
+        names = ("use_sim_time", "robot.name", "joint_prefix")
         for node in ("/left/eom_dynamics", "/left/eom_dynamics_planning"):
-            assert parameters(observer, node, *names) == [True, "ignore", "sea_planar_2r", "left_"]
-        assert parameters(observer, "/left/eom_dynamics", "autostart", "stream_rate") == [False, 250.0]
+            assert parameters(observer, node, *names) == [True, "sea_planar_2r", "left_"]
+        names = ("limits", "autostart", "stream_rate", "setpoint_timeout", "safety")
+        assert parameters(observer, "/left/eom_dynamics", *names) == ["ignore", False, 250.0, 20.0, "permissive"]
         wait_for(lambda: plans(observer, 2, "/left"))
         for executable in ("dynamics_node", "planning_node"):
             assert "warn" in command_line(node_process(launch, executable))
