@@ -36,6 +36,7 @@ from .limits import ExcitationLimits, Spheres, smooth_maximum, with_limits
 _COARSE, _FINE = 16, 100
 CHECK_RATE = 1000.0  # smallest rate at which the limits of the result are checked, Hz
 _BISECTIONS = 20  # bisections of the amplitude
+_RANDOM = 0.1  # share of the random motions in the progress
 _ATTEMPTS = 100  # random motions that may be drawn for each that meets the limits
 
 _SLACK = 1e-9
@@ -189,7 +190,8 @@ class Excitation:
             start: parameters z of a motion within the limits; by default the best of ``candidates`` random ones.
             candidates: number of random motions.
             iterations: largest number of iterations of the optimiser.
-            progress: called with the fraction that is done, at least, and the present cost.
+            progress: called with the fraction that is done, at least, and the present cost: first for each random
+                motion, then for each iteration.
 
         Raises:
             TrajectoryError: no motion meets the limits.
@@ -201,8 +203,12 @@ class Excitation:
 
         draw = np.random.default_rng(0)
         if start is None:
-            motions = [self.random(draw) for _ in range(candidates + 1)]
-            start = min(motions[1:], key=cost_of, default=motions[0])
+            start, best_cost = self.random(draw), np.inf
+            for k in range(candidates):
+                motion_cost = cost_of(candidate := self.random(draw))
+                if motion_cost < best_cost:
+                    start, best_cost = candidate, motion_cost
+                progress(_RANDOM * (k + 1) / candidates, best_cost)
         first = np.array(start)
         task = _Task(self)
         done, kept, least = 0, task.variables(first), np.inf
@@ -214,7 +220,7 @@ class Excitation:
             cost = task.cost(x)[0]
             if cost < least and np.min(task.margins(x)) > -_NEARLY:
                 kept, least = x.copy(), cost
-            progress(min(done / iterations, 1.0), cost)
+            progress(min(_RANDOM + (1 - _RANDOM) * done / iterations, 1.0), cost)
 
         answer = minimize(
             task.cost,

@@ -91,9 +91,9 @@ def run(options: argparse.Namespace) -> Result:
             limits[name][quantity] = value
     spheres = read_spheres(options.spheres) if options.spheres else None
     settings = options_of(ExcitationOptions, options, limits=limits, spheres=spheres)
-    task = Excitation(robot, settings)
     with progress_bars("{task.fields[state]}") as bars:
-        bar = bars.add_task(robot.name, total=1.0, state="random motions")
+        bar = bars.add_task(robot.name, total=1.0, state="code of the robot")
+        task = Excitation(robot, settings)
         optimum = task.optimize(
             candidates=options.candidates,
             progress=lambda done, cost: bars.update(bar, completed=done, state=f"{done:4.0%}, cost {cost:.4f}"),
