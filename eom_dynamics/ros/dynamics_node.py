@@ -42,6 +42,7 @@ topics and services (relative to the namespace):
   joint_states         in     sensor_msgs/msg/JointState, where motion starts after a pause; of several publishers, too
   spline_trajectory    in     eom_dynamics/msg/SplineTrajectory to play, as from planning_node
   speed_scaling        in     std_msgs/msg/Float64, factor of the speed of what is played, 0 to 1.5
+  ~/speed_scaling_input  in   control_msgs/msg/SpeedScalingFactor, likewise and transient local, if it is installed
   target               in     sensor_msgs/msg/JointState to go to, of some or all joints, at any rate
   target_trajectory    in     trajectory_msgs/msg/JointTrajectory to follow, a chunk of positions
   payload              in     eom_dynamics/msg/Payload of a tool, between two setpoints

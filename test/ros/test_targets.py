@@ -11,6 +11,7 @@ pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 from builtin_interfaces.msg import Duration
 from eom_dynamics.msg import SplineTrajectory
 from node_client import stamp_of
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Header
 from std_srvs.srv import Trigger
@@ -214,6 +215,19 @@ def test_diagnostics_say_what_leads_and_warn_of_what_is_refused_or_clamped(clien
     reported(1, f"target refused: position['{JOINTS[0]}']")
     aim(client, [JOINTS[3]], [0.5])
     reported(1, f"target clamped to limits: {JOINTS[3]}")
+
+
+def test_speed_is_scaled_by_the_topic_of_joint_trajectory_controller_also_from_before(start: Any) -> None:
+    kind = pytest.importorskip("control_msgs.msg", reason="control_msgs is not installed").SpeedScalingFactor
+    client = start("-p", "robot_file:=sea_planar_2r", "-p", "autostart:=false")
+    kept = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    publisher = client.node.create_publisher(kind, f"{client.process.name}/speed_scaling_input", kept)
+    publisher.publish(kind(factor=0.4))  # a node that starts later receives it, too
+    for transition in ("configure", "activate"):
+        assert client.transition(transition)
+    client.wait_for_diagnostics(lambda *status: status[2].get("speed scaling") == "40 %", "the speed")
+    publisher.publish(kind(factor=1.6))
+    client.wait(lambda: "speed_scaling: it must be 0 to 1.5, is 1.6" in client.process.log, "the refusal")
 
 
 def test_a_pause_and_a_scaled_speed_say_that_they_are_for_trajectories(client: Any) -> None:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speed and pause of trajectories: topic ``speed_scaling``, services ``~/pause`` and ``~/resume``."""
+"""Speed and pause of trajectories: topics ``speed_scaling`` and ``~/speed_scaling_input``, services of a pause."""
 
 from __future__ import annotations
 
 from functools import partial
 
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 
@@ -33,9 +34,20 @@ class TrajectoryPace:
         self._node, self._clock, self._measured = node, clock, measured
         self._host: SetpointLoop | None = None
         self._scaling, self._pause_cause = 1.0, ""
-        node.create_subscription(Float64, "speed_scaling", self._on_scaling, 1)
+        node.create_subscription(Float64, "speed_scaling", lambda message: self.scale(message.data), 1)
+        self._subscribe_as_controller()
         node.create_service(Trigger, "~/pause", partial(self._answer, True))
         node.create_service(Trigger, "~/resume", partial(self._answer, False))
+
+    def _subscribe_as_controller(self) -> None:
+        """Take the topic of ``joint_trajectory_controller``, if ``control_msgs`` has its message."""
+        try:
+            from control_msgs.msg import SpeedScalingFactor
+        except ImportError:
+            return
+        kept = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        topic = "~/speed_scaling_input"
+        self._node.create_subscription(SpeedScalingFactor, topic, lambda message: self.scale(message.factor), kept)
 
     def take(self, host: SetpointLoop) -> None:
         """Scale the speed of a loop from now on."""
@@ -57,9 +69,6 @@ class TrajectoryPace:
         self._scaling = factor
         if self._host is not None:
             self._host.loop.speed(factor)
-
-    def _on_scaling(self, message: Float64) -> None:
-        self.scale(message.data)
 
     def pause(self, pauses: bool, cause: str = "") -> None:
         """Pause motions on their paths, or resume them; with a cause, others are refused until then."""
