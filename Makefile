@@ -57,7 +57,7 @@ docs:  ## build the documentation site in build/site
 	@$(SETUP) docs
 	@$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky --quiet --jobs auto -d build/doctrees docs build/site
 
-soak: setup-tests  ## stream for 4 x 10 minutes, inject faults, and write docs/reliability.md (shorter: make soak SECONDS=20)
+soak: setup-tests  ## stream for 4 x 10 minutes, inject faults, and write docs/measurements.md (shorter: make soak SECONDS=20)
 	@mkdir -p build
 	@EOM_DYNAMICS_CFLAGS= SOAK_SECONDS=$(or $(SECONDS),600) $(BIN)/pytest -m soak --junitxml=build/soak.xml $(PYTEST_ARGS); status=$$?; \
 	$(BIN)/python bench/reliability.py build/soak.xml && exit $$status

@@ -43,12 +43,12 @@ class Entry(NamedTuple):
 
 
 SECTIONS = {
-    "one_state": Entry("performance", "performance", "One state, called from Python"),
+    "one_state": Entry("performance", "measurements", "One state, called from Python"),
     "equations": Entry("equations", "dynamics", "Terms of the equations of motion"),
     "motors": Entry("motors", "actuators", "Feedforward with every kind of spring"),
-    "batch": Entry("performance", "performance", "A batch of states"),
-    "first_use": Entry("performance", "performance", "First use"),
-    "scaling": Entry("performance", "performance", "Cost against the number of joints"),
+    "batch": Entry("performance", "measurements", "A batch of states"),
+    "first_use": Entry("performance", "measurements", "First use"),
+    "scaling": Entry("performance", "measurements", "Cost against the number of joints"),
     "closed_form": Entry("closed_form", "recursion", "Closed form against recursion"),
     "kinematics": Entry("kinematics", "kinematics", "Kinematics"),
     "open_loop": Entry("open_loop", "elastic_models", "Open loop, springs of every kind"),
@@ -58,21 +58,21 @@ SECTIONS = {
     "friction_scale": Entry("drives", "command_lead", "Scale of dry friction"),
     "replay": Entry("replay", "replay", "Offline replay"),
     "control_cycle": Entry("control_cycle", "exported_code", "Control cycle"),
-    "identification": Entry("identification", "identification_measured", "Identification of simulated arms"),
+    "identification": Entry("identification", "measurements", "Identification of simulated arms"),
     "identification_cases": Entry(
         "identification_cases",
-        "identification_measured",
+        "measurements",
         "Identification of arms that files cannot describe, and wrong recordings",
     ),
     "foreign_friction": Entry(
-        "foreign_friction", "identification_measured", "Identification with friction that is not the model's"
+        "foreign_friction", "measurements", "Identification with friction that is not the model's"
     ),
-    "error_bars": Entry("error_bars", "identification_measured", "Coverage of standard deviations"),
-    "random_circle": Entry("random_circle", "closed_circle", "Closed circle on random arms in MuJoCo"),
-    "drive_timing": Entry("drive_timing", "command_timing", "Timing of drives with Coulomb friction"),
-    "minimum_time": Entry("fastest_motions", "minimum_time", "Fastest motions"),
-    "planned_paths": Entry("planned_paths", "minimum_time", "Planned paths"),
-    "fastest_tracking": Entry("fastest_motions", "minimum_time", "Tracking of fastest motions"),
+    "error_bars": Entry("error_bars", "measurements", "Coverage of standard deviations"),
+    "random_circle": Entry("random_circle", "identification_of_springs", "Closed circle on random arms in MuJoCo"),
+    "drive_timing": Entry("drive_timing", "command_lead", "Timing of drives with Coulomb friction"),
+    "minimum_time": Entry("fastest_motions", "trajectories", "Fastest motions"),
+    "planned_paths": Entry("planned_paths", "trajectories", "Planned paths"),
+    "fastest_tracking": Entry("fastest_motions", "trajectories", "Tracking of fastest motions"),
 }
 """Sections of a whole run."""
 
@@ -80,7 +80,7 @@ RECORDINGS, MODELS = "public_recordings", "mjcf_models"
 
 IN_WORKSPACE = {
     "joint_trajectory_controller": Entry(
-        "joint_trajectory_controller", "bringup", "joint_trajectory_controller alone, and with feedforward"
+        "joint_trajectory_controller", "control_loop", "joint_trajectory_controller alone, and with feedforward"
     ),
     "ros2_controller": Entry("control_cycle", "control_loop", "Controller of ros2_control"),
 }
@@ -88,10 +88,10 @@ IN_WORKSPACE = {
 
 ON_REQUEST = IN_WORKSPACE | {
     "round_trip": Entry("round_trip", "node_operation", "Round trip of a setpoint beside a node that echoes"),
-    "online_motion": Entry("online_motion", "online_trajectories", "Streams of targets on elastic arms"),
+    "online_motion": Entry("online_motion", "targets", "Streams of targets on elastic arms"),
     "impedance": Entry("impedance", "impedance", "Impedance and hands"),
-    RECORDINGS: Entry(RECORDINGS, "identification_measured", "Identification from public recordings"),
-    MODELS: Entry(MODELS, "mjcf", "MJCF models"),
+    RECORDINGS: Entry(RECORDINGS, "measurements", "Identification from public recordings"),
+    MODELS: Entry(MODELS, "parameter_files", "MJCF models"),
 }
 """Sections that need ROS 2, ros2_control, Ruckig, an hour, or data that are not part of a checkout."""
 
@@ -101,8 +101,10 @@ sys.path += [str(DOCS.parent / "test" / "helpers"), str(DOCS.parent / "examples"
 ENTRIES = SECTIONS | ON_REQUEST
 DOCUMENTS = {name: DOCS / f"{entry.page}.md" for name, entry in ENTRIES.items()}
 
-# Sections of this page share the machine and the date of one run.
-PERFORMANCE = DOCS / "performance.md"
+PERFORMANCE = DOCS / "measurements.md"
+
+SHARED = ("one_state", "batch", "first_use", "scaling")
+"""Sections of ``PERFORMANCE`` that share the machine and the date of one run."""
 
 PACKAGES = ("numpy", "scipy", "pin")
 
@@ -117,7 +119,7 @@ def main() -> int:
         choices=ENTRIES,
         default=list(SECTIONS),
         metavar="SECTION",
-        help=f"run only some of {', '.join(ENTRIES)}; performance.md is written by its four together",
+        help=f"run only some of {', '.join(ENTRIES)}; measurements.md is written by {', '.join(SHARED)} together",
     )
     parser.add_argument(
         "--recordings", metavar="FOLDER", type=Path, help=f"checkouts of public recordings, for {RECORDINGS}"
@@ -168,7 +170,8 @@ def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
     """Write each section to its document, those that share one only together; returns the documents."""
     written = set()
     for section in sections:
-        if (path := DOCUMENTS[section.name]) != PERFORMANCE:
+        if section.name not in SHARED:
+            path = DOCUMENTS[section.name]
             machine = f"{facts['date']}, on {facts['processor']}, load {facts['load before the run']}"
             options = f"--only {section.name}"
             command = (
@@ -176,8 +179,8 @@ def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
             )
             write_section(path, section, f"`{command}`, {machine}.")
             written.add(path)
-    shared = [section for section in sections if DOCUMENTS[section.name] == PERFORMANCE]
-    if len(shared) == list(DOCUMENTS.values()).count(PERFORMANCE):
+    shared = [section for section in sections if section.name in SHARED]
+    if len(shared) == len(SHARED):
         write_between_marks(PERFORMANCE, "machine", facts_markdown(facts))
         goals = bars_markdown([bar for each in shared for bar in each.bars])
         (RESULTS / "promises.md").write_text(f"# Performance goals\n\n{goals}\n", encoding="utf-8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write docs/reliability.md from the report of ``make soak``.
+"""Write docs/measurements.md from the report of ``make soak``.
 
 ``python bench/reliability.py build/soak.xml`` reads the JUnit report of the tests marked ``soak``, or several. Tests
 give rows of tables as properties (``test/ros/soak/conftest.py``); every test is listed with its outcome.
@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 from harness import CONSOLE, DOCS, RESULTS, Section, facts_markdown, machine, seconds, write_section
 
-PAGE = DOCS / "reliability.md"
+PAGE = DOCS / "measurements.md"
 
 # Growth of memory, bytes, and round trip beside an echo node by rate, Hz, of a stream without planners.
 GROWTH, RATIOS = 1e6, {"p50": 1.25, "p99": 1.5}
@@ -145,7 +145,7 @@ def main() -> int:
     """Write the page; returns the exit code, 1 if a goal is missed and 2 without a report."""
     parser = argparse.ArgumentParser(prog="reliability", description=__doc__)
     parser.add_argument("reports", type=Path, nargs="+", help="JUnit report of the tests marked soak")
-    parser.add_argument("--page", type=Path, default=PAGE, help="default: docs/reliability.md")
+    parser.add_argument("--page", type=Path, default=PAGE, help="default: docs/measurements.md")
     options = parser.parse_args()
     try:
         reports = [ElementTree.parse(path).getroot() for path in options.reports]

@@ -283,7 +283,7 @@ def robot_file_page() -> str:
     head = "| entry | unit or values | default | meaning |\n|---|---|---|---|"
     return (
         "# Robot file\n\nAll entries of a parameter file of a robot, as `eom_dynamics inspect --template` prints them;"
-        " entries that are commented out are optional. [Load your robot](../robots.md) explains them,"
+        " entries that are commented out are optional. [Describe your robot](../robots.md) explains them,"
         " [Actuators](../actuators.md) those of springs and motors.\n\n"
         f"```yaml\n{TEMPLATE.rstrip()}\n```\n\n"
         f"## Of joints\n\n{head}\n" + "\n".join(_entry_rows(JointDescription, "")) + "\n\n"

@@ -19,7 +19,7 @@ from eom_dynamics.exceptions import EXTRAS
 from eom_dynamics.spelling import duplicates
 from eom_dynamics.tools.cli.main import _parser
 
-ELSEWHERE = {"new_spring", "notation"}  # pages that test_new_kind.py and test_notation.py run, for their variables
+ELSEWHERE = {"architecture", "notation"}  # pages that test_new_kind.py and test_notation.py run, for their variables
 
 PAGES = {path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("[!_]*.md")} - ELSEWHERE | {"README"}
 
@@ -37,8 +37,7 @@ NEEDS = {
     "elastic_joints": EXTRAS["replay"],
     "lagrange": ("sympy",),
     "learning": EXTRAS["replay"],
-    "replay": (*EXTRAS["parquet"], *EXTRAS["replay"]),
-    "report": EXTRAS["report"],
+    "replay": (*EXTRAS["parquet"], *EXTRAS["replay"], *EXTRAS["report"]),
     "robots": ("mujoco", "xacro"),
     "tutorials/identify": ("matplotlib", "plotly", "rosbags"),
     "tutorials/mujoco": ("matplotlib", "mujoco"),

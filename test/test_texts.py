@@ -147,7 +147,7 @@ def test_links_of_pages_of_the_texts_lead_somewhere(page: str) -> None:
 
 
 def test_the_map_is_linked() -> None:
-    for page in ("index", "theory", "notation", "equations", "explanation"):
+    for page in ("index", "theory", "notation", "equations", "background"):
         assert "](texts.md" in (DOCS / f"{page}.md").read_text(encoding="utf-8"), page
     assert "docs/texts.md" in (ROOT / "README.md").read_text(encoding="utf-8")
 

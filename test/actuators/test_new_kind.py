@@ -35,7 +35,7 @@ def bilinear(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     pytest.importorskip("sybil", reason="sybil is not installed")
     from pages import run_page
 
-    yield run_page("new_spring", tmp_path_factory.mktemp("page"))["BilinearSpring"]
+    yield run_page("architecture", tmp_path_factory.mktemp("page"))["BilinearSpring"]
     del SPRINGS["bilinear"]
 
 

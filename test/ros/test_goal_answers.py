@@ -47,7 +47,7 @@ DIFFERENT = {
     "a tolerance on the path that is violated": "aborted -4; elsewhere",
     "cancelled before its stamp": "canceled 0; home",
 }
-"""Answers of the node; docs/follow_joint_trajectory.md says why."""
+"""Answers of the node; docs/play.md says why."""
 
 
 class FollowedArm(StreamClient):

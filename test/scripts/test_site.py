@@ -93,15 +93,44 @@ OF_TEXTS = {
 """Pages to which the map of the texts leads for their contents: no limit of words takes from them."""
 
 
-def test_guides_are_short() -> None:
-    """At most 900 words each, and all pages 39,000, but for those of the texts."""
-    words = {path.relative_to(DOCS).as_posix()[:-3]: len(path.read_text("utf-8").split()) for path in written()}
+GENERATED = {"figures"}
+"""Pages that workflows write."""
+
+
+def prose_words(text: str) -> int:
+    """Words of a page outside code, comments, directives, and tables."""
+    text = re.sub(r"<!--.*?-->|^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return len(re.sub(r"^(?:\||    |#).*$", "", text, flags=re.MULTILINE).split())
+
+
+def test_the_site_is_short() -> None:
+    """At most 45 pages and 20,000 words of prose, 900 a page, but for pages of the texts."""
+    words = {path.relative_to(DOCS).as_posix()[:-3]: prose_words(path.read_text("utf-8")) for path in written()}
     assert words.keys() >= OF_TEXTS
-    counted = {page: count for page, count in words.items() if page not in OF_TEXTS}
-    groups = re.findall(r"```\{toctree\}\n:caption: (?!Look up)(.*?)```", (DOCS / "index.md").read_text("utf-8"), re.S)
-    guides = {page for text in groups for page in text.split() if page in counted}
-    assert len(guides) > 30 and {page: counted[page] for page in guides if counted[page] > 900} == {}
-    assert sum(counted.values()) <= 39_000
+    counted = {page: count for page, count in words.items() if page not in OF_TEXTS | GENERATED}
+    assert len(counted) <= 45 and sum(counted.values()) <= 20_000
+    assert {page: count for page, count in counted.items() if count > 900} == {}
+
+
+def listed_in(page: str) -> list[str]:
+    """Pages that the lists of a page have."""
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    lists = re.findall(r"```\{toctree\}\n(?::[^\n]*\n)*(.*?)```", text, re.DOTALL)
+    return [entry for entries in lists for entry in entries.split()]
+
+
+def test_the_site_has_four_parts_of_at_most_twelve_pages() -> None:
+    """Beside pages of the texts and generated ones."""
+    parts = listed_in("index")
+    assert len(parts) == 4
+    for part in parts:
+        pages = [page for page in listed_in(part) if page not in OF_TEXTS | GENERATED and "reference/" not in page]
+        assert 0 < len(pages) <= 12, part
+
+
+def test_the_glossary_is_short() -> None:
+    rows = re.findall(r"^\| (?!term |-)(.+?) \|", (DOCS / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert 20 < len(rows) <= 40 and len(set(rows)) == len(rows)
 
 
 SEARCHED = {
@@ -166,7 +195,7 @@ def test_every_page_is_in_the_navigation() -> None:
         for entry in part.split()
     }
     missing = {path.relative_to(DOCS).with_suffix("").as_posix() for path in written()} - listed - {"index"}
-    assert not missing, "add them to docs/index.md, tutorials.md, reference.md, explanation.md or measurements.md"
+    assert not missing, "add them to docs/start.md, guides.md, reference.md or background.md"
 
 
 def test_links_and_pictures_on_a_package_index_are_absolute(monkeypatch) -> None:

@@ -2,7 +2,7 @@
 """Read a robot from the ``robot`` section of a ROS 2 parameter tree, or add a section ``urdf`` to a loaded robot.
 
 The section ``robot`` describes the robot itself, see :mod:`.robot_section`, or names its URDF, xacro or MJCF file and
-completes it by the entries of the section ``urdf`` of a node: docs/urdf.md, "Complete a URDF".
+completes it by the entries of the section ``urdf`` of a node: docs/robots.md, "Complete a URDF".
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Length of the runs, processors that stay awake, and rows of the tables in docs/reliability.md."""
+"""Length of the runs, processors that stay awake, and rows of the tables in docs/measurements.md."""
 
 import contextlib
 import json
@@ -38,7 +38,7 @@ def awake(record_testsuite_property):
 
 @pytest.fixture
 def row(record_property):
-    """Add a row to a table of docs/reliability.md, which bench/reliability.py writes from the report of the tests."""
+    """Add a row to a table of docs/measurements.md, which bench/reliability.py writes from the report of the tests."""
 
     def report(table, **cells):
         record_property(table, json.dumps(cells))
@@ -49,7 +49,7 @@ def row(record_property):
 
 @pytest.fixture
 def fault_row(row):
-    """Add a fault to docs/reliability.md: setpoints sent and lost, wrong answers, and the node after it."""
+    """Add a fault to docs/measurements.md: setpoints sent and lost, wrong answers, and the node after it."""
 
     def report(fault, counts, wrong, values, remark):
         state = f"{values['state']}, {values['backend']}"
