@@ -28,9 +28,9 @@ ADDITIONAL = ("robot.solids", "tools.replay", "constraints", "loops")
 _SIGNATURES = """\
 # Arguments and results of compiled methods
 
-`signature(method)` of an object has the numbers for its robot. Shapes are those of one state, with n joints, m motors
-and B bodies; a batch has a leading axis N. Names with a colon are entries of a keyword argument, of which the last may
-be omitted, which means zero. Names after an arrow are results. Methods of any number of rates are shown with one.
+`signature(method)` of an object returns the table for its robot. Shapes are for one state, with n joints, m motors and
+B bodies; a batch has a leading axis N. Names with a colon are entries of a keyword argument; omitted last entries are
+zero. Names after an arrow are results. Methods with any number of rates are shown with one.
 """
 
 INTERFACES = {"msg": "Messages", "srv": "Services", "action": "Actions"}
@@ -162,8 +162,8 @@ def _python_index(modules: list[str]) -> str:
         rows.append(f"| [`{name}`](python/{name}.rst) | {summary} |")
     entries = "\n".join(f"python/{name}" for name in modules)
     return (
-        "# Python API\n\nWritten from the docstrings of all public names: those of `__all__`. "
-        "[Arguments and results](signatures.md) of the compiled methods have tables of their own.\n\n"
+        "# Python API\n\nAll public names (`__all__`), from their docstrings. "
+        "[Arguments and results](signatures.md) has a table for each compiled method.\n\n"
         "| module | |\n|---|---|\n" + "\n".join(rows) + f"\n\n```{{toctree}}\n:hidden:\n\n{entries}\n```\n"
     )
 
@@ -221,7 +221,7 @@ def command_page() -> str:
     from eom_dynamics.tools.cli.main import _parser
 
     (commands,) = (each for each in _parser()._actions if isinstance(each, argparse._SubParsersAction))
-    parts = ["# Commands and options\n\n[Command line](../command_line.md) has the common rules, and examples.\n"]
+    parts = ["# Commands and options\n\nSee [Command line](../command_line.md) for common rules and examples.\n"]
     for name, parser in commands.choices.items():
         parts.append(f"## {name}\n\n```text\n{parser.full_help()}```\n")
     return "\n".join(parts)
@@ -235,9 +235,9 @@ def parameter_page() -> str:
     """Tables of topics, services and parameters of each node."""
     tables = importlib.import_module("eom_dynamics.ros.parameter_tables")
     parts = [
-        "# Topics, services and parameters of the nodes\n\n`--help` of a node says the same. Names are relative, and "
-        "take the node's namespace; `~/` is its name. *When*: at startup only, while the node is not active, or "
-        "always. Robots have parameters of their own: [robot file](robot_file.md).\n"
+        "# Topics, services and parameters of the nodes\n\n`--help` of a node prints the same. Names are relative to "
+        "the node's namespace; `~/` is the node name. *When* a parameter can change: at startup only, while the node "
+        "is inactive, or always. For parameters of robots, see [robot file](robot_file.md).\n"
     ]
     for node, table in NODES.items():
         rows = ["| parameter | default | meaning | when |", "|---|---|---|---|"]
@@ -282,13 +282,13 @@ def robot_file_page() -> str:
     others = [row for name, kind in parts.items() for row in _entry_rows(kind, name)]
     head = "| entry | unit or values | default | meaning |\n|---|---|---|---|"
     return (
-        "# Robot file\n\nAll entries of a parameter file of a robot, as `eom_dynamics inspect --template` prints them;"
-        " entries that are commented out are optional. [Describe your robot](../robots.md) explains them,"
-        " [Actuators](../actuators.md) those of springs and motors.\n\n"
+        "# Robot file\n\nAll entries of a robot file, as `eom_dynamics inspect --template` prints them."
+        " Commented entries are optional. [Describe your robot](../robots.md) explains them,"
+        " [Actuators](../actuators.md) the entries of springs and motors.\n\n"
         f"```yaml\n{TEMPLATE.rstrip()}\n```\n\n"
-        f"## Of joints\n\n{head}\n" + "\n".join(_entry_rows(JointDescription, "")) + "\n\n"
-        f"## Of bodies, payloads, tools and poses\n\n{head}\n" + "\n".join(others) + "\n\n"
-        f"## Of the robot\n\n{head}\n" + "\n".join(_entry_rows(Description, "")) + "\n"
+        f"## Joints\n\n{head}\n" + "\n".join(_entry_rows(JointDescription, "")) + "\n\n"
+        f"## Bodies, payloads, tools and poses\n\n{head}\n" + "\n".join(others) + "\n\n"
+        f"## Robot\n\n{head}\n" + "\n".join(_entry_rows(Description, "")) + "\n"
     )
 
 
