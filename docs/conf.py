@@ -108,7 +108,7 @@ _GENERATED = {
     "eom_dynamics/ros/parameter_tables.py": "parameters.md",
     **{f"eom_dynamics/ros/{node}.py": f"parameters.md#{node}" for node in reference_pages.NODES},
     "eom_dynamics/tools/cli": "command_line.md",
-    **{kind: f"{kind}.md" for kind in ("msg", "srv", "action")},
+    **{kind: f"{kind}.md" for kind in ("msg", "srv", "action", "examples")},
 }
 
 
