@@ -119,17 +119,17 @@ def test_a_urdf_is_completed_by_springs_and_motors(tmp_path: Path, monkeypatch, 
 
 
 IN_DEGREES = r"lower: -2.8973, upper: 2.8973", "lower: -166.0, upper: 166.0"
-REFUSAL_MESSAGES = (
+IMPLAUSIBLE = (
     "panda: not plausible: fer_joint1: limits are lower -166 rad, upper 166 rad; if in degrees: -2.897, 2.897"
 )
 
 
 def test_inspect_fails_where_a_value_is_not_plausible_unless_the_file_accepts_it(tmp_path: Path, run) -> None:
     file = changed(tmp_path, "panda", *IN_DEGREES)
-    assert REFUSAL_MESSAGES.removeprefix("panda: ") in run("inspect", file, code=1).err
+    assert IMPLAUSIBLE.removeprefix("panda: ") in run("inspect", file, code=1).err
     text = Path(file).read_text(encoding="utf-8").replace("robot:\n", "robot:\n      implausible: accept\n", 1)
     Path(file).write_text(text, encoding="utf-8")
-    assert REFUSAL_MESSAGES.removeprefix("panda: ") in run("inspect", file).out
+    assert IMPLAUSIBLE.removeprefix("panda: ") in run("inspect", file).out
 
 
 def test_json_has_limits_and_null_where_there_are_none(run) -> None:
@@ -142,12 +142,12 @@ def test_json_has_limits_and_null_where_there_are_none(run) -> None:
 
 def test_every_command_tells_values_that_are_not_plausible(tmp_path: Path, run) -> None:
     file = changed(tmp_path, "panda", *IN_DEGREES)
-    assert f"warning: {REFUSAL_MESSAGES}" in run("convert", file, "-o", tmp_path / "arm.urdf").err
-    assert f"warning: {REFUSAL_MESSAGES}" in run("codegen", file, "-o", tmp_path / "code").err
+    assert f"warning: {IMPLAUSIBLE}" in run("convert", file, "-o", tmp_path / "arm.urdf").err
+    assert f"warning: {IMPLAUSIBLE}" in run("codegen", file, "-o", tmp_path / "code").err
 
 
 def test_excite_refuses_limits_in_degrees(tmp_path: Path, run) -> None:
     file = changed(tmp_path, "panda", *IN_DEGREES)
     error = run("excite", file, "-o", tmp_path / "motion", code=2).err
-    assert REFUSAL_MESSAGES in error and "write implausible: accept into the robot's file if it is meant" in error
+    assert IMPLAUSIBLE in error and "write implausible: accept into the robot's file if it is meant" in error
     assert not (tmp_path / "motion").exists()
