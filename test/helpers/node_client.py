@@ -415,11 +415,17 @@ class Starter:
         """Start a ``planning_node``, by default not niced."""
         return self(NOT_NICED, *ros_arguments, module="planning_node", client=Client, **options)
 
+    def replace(self, client):
+        """End a client whose node another one replaces: its readers would go on to receive each message."""
+        self._clients.remove(client)
+        processes.end(client.process.process)
+        client.close()
+        client.process.end()
+
     def close(self):
         processes.end(*(client.process.process for client in self._clients))
-        for client in self._clients:
-            client.close()
-            client.process.end()
+        while self._clients:
+            self.replace(self._clients[-1])
 
 
 def status_of(message):

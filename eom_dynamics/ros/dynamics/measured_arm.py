@@ -122,14 +122,26 @@ class MeasuredArm:
 
     def distance(self, loop: SetpointLoop) -> str:
         """How far the arm is measured from where a loop has commanded it, beyond tolerance; empty if it is not."""
+        q = self._at_rest(loop)
+        most = max(loop.loop.settings["start_tolerance"], ELSEWHERE)
+        return "" if q is None or np.abs(q - loop.state[0]).max() <= most else away(loop, loop.state[0], q)
+
+    def sag(self, loop: SetpointLoop) -> float:
+        """Largest distance of joints from the last command at rest, rad or m, as far as drives may let them sag."""
+        q = self._at_rest(loop) if loop.record.valid and not loop.moves else None
+        sag = 0.0 if q is None else float(np.abs(q - loop.state[0]).max())
+        return sag if sag <= ELSEWHERE else 0.0
+
+    def _at_rest(self, loop: SetpointLoop) -> Array | None:
+        """Positions (n,) that came at least 0.1 s after the last change of the command; None without any."""
         rested = self._clock.now() - loop.record.moved_at
+        if rested <= LONGEST_GAP:
+            return None
         try:
             q, age = self._present()
         except StateError:
-            return ""
-        most = max(loop.loop.settings["start_tolerance"], ELSEWHERE)
-        late = age > rested - LONGEST_GAP
-        return "" if late or np.abs(q - loop.state[0]).max() <= most else away(loop, loop.state[0], q)
+            return None
+        return None if age > rested - LONGEST_GAP else q
 
     # --- Samples for cycles ---------------------------------------------------------------
 

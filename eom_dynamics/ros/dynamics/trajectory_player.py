@@ -138,10 +138,15 @@ class TrajectoryPlayer:
 
     def _plan(self, host: SetpointLoop, now: int, begin: int) -> Refusal | None:
         """Have the loop plan what was sent, or waits, from where the arm is; why it is refused, None if it is not."""
+        tolerance, sag = host.loop.settings["start_tolerance"], 0.0
         if not self.playing and now >= begin:
             self._measured.locate(host, now - self._ahead)
+            sag = self._measured.sag(host)  # it may start where it is commanded, or measured
         self._begun = host.record.begun
-        return Refusal(code) if (code := host.loop.plan(now - self._ahead, self._period / _SECOND)) else None
+        host.configure(start_tolerance=tolerance + sag)
+        code = host.loop.plan(now - self._ahead, self._period / _SECOND)
+        host.configure(start_tolerance=tolerance)
+        return Refusal(code) if code else None
 
     def _take_over(self, host: SetpointLoop, now: int) -> None:
         """Note that what was accepted last is played from now on, ns on the clock, if it is."""

@@ -146,3 +146,22 @@ def test_a_motion_that_is_stopped_after_its_first_command_ends_at_rest(clocked: 
         clocked.set_time(ms)
         clocked.node._stream.stops._tick()
     assert not np.any(clocked.sent[-1].motor_velocity)
+
+
+@pytest.mark.parametrize(("measured", "plays"), [(0.12, True), (0.1, False), (0.2, False)])
+def test_a_motion_may_start_where_an_arm_sags(
+    clocked: Clocked, monkeypatch: pytest.MonkeyPatch, measured: float, plays: bool
+) -> None:
+    """A planner knows where the arm is measured alone; further away than drives let it sag, it is not where it was."""
+    stream = clocked.node._stream
+    stream.loop.configure(start_tolerance=0.01)
+    monkeypatch.setattr(stream.measured._joints, "present", lambda names: (np.full(2, measured), 0))
+    clocked.receive(rest_to_rest([measured] * 2, [0.1, 0.1], 0.4))
+    for ms in range(4, 401, 4):
+        clocked.set_time(ms)
+        stream.player._tick()
+    assert not stream.player.playing
+    clocked.set_time(1000.0)
+    clocked.receive(rest_to_rest([0.12, 0.12], [0.2, 0.2], 2.0))
+    assert stream.player.playing is plays
+    assert stream.loop.loop.settings["start_tolerance"] == 0.01

@@ -118,6 +118,8 @@ def test_each_goal_is_answered(start):
             arm.start_robot(start, place)
         elif who == "planner":
             arm.start_planning(start)
+        if how in ("killed", "ends"):
+            start.replace(processes[who])
         place = arm.rest()
         if answer == SUCCEEDED:
             assert np.abs(place - target).max() < 0.05, (k, fault)
