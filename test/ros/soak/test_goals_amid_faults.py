@@ -42,7 +42,8 @@ class SimulatedArm(FollowingArm):
     def start_node(self, start, **options):
         super().start_node(start, **options)
         self.publishes = False
-        self.states = self.node.collect(JointState, "joint_states")
+        self.states = []  # the latest ones: of thousands in a queue, a busy machine sees those of the last motion
+        self.node.node.create_subscription(JointState, "joint_states", self.states.append, 1)
         if "beside" not in options:
             self.start_robot(start, HOME)
         self.node.wait(lambda: self.states, "states")
