@@ -42,7 +42,7 @@ def minimum_time(section: Section, settings: Settings) -> None:
     """Compare durations, violations of limits and times to compute along the same paths."""
     count = 5 if settings.quick else 100
     table = section.table(
-        f"{count} random paths, limits of velocity and effort, beside TOPP-RA",
+        f"{count} random paths, limits of velocity and effort, compared with TOPP-RA",
         *("robot", "duration, median", "worst", "violation", "TOPP-RA's violation", "time, median", "TOPP-RA's time"),
     )
     if importlib.util.find_spec("toppra") is None:

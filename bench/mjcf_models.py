@@ -51,7 +51,7 @@ def mjcf_models(section: Section, settings: Settings) -> None:
     for line, count in sorted(said.items()):
         named.add(line, str(count))
     section.text.append(
-        f"{read} of {len(paths)} files are read. Efforts, mass matrix and gravity are those of `mj_rne`, and of the "
+        f"{read} of {len(paths)} files are read. Efforts, mass matrix and gravity are compared with `mj_rne` and the "
         "springs of joints, in random states; differences are relative to the largest entry or 1."
     )
     if refused:
