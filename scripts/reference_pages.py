@@ -37,6 +37,7 @@ INTERFACES = {"msg": "Messages", "srv": "Services", "action": "Actions"}
 
 PROJECT = {
     "changelog.rst": "CHANGELOG.rst",
+    "changelog_details.rst": "CHANGELOG_DETAILS.rst",
     "contributing.md": "CONTRIBUTING.md",
     "quality.md": "QUALITY_DECLARATION.md",
 }
