@@ -234,7 +234,7 @@ class ExternalEffortObserver:
         return ObservedEfforts(external, motor, q, qd, settled, lines)
 
     def _settle(self, t: Array, codes: NDArray[np.intc]) -> NDArray[np.bool_]:
-        """Whether each sample (K,) is settled; keeps the last start."""
+        """True if each sample (K,) is settled; keeps the last start."""
         started = np.where(codes % 8 == STARTED, t, -np.inf)
         start = np.fmax(np.maximum.accumulate(started), self._start) if len(t) else started
         settled = t - start >= self.settling

@@ -99,7 +99,7 @@ class JointStates:
 
 
 def _jumps(last: MeasuredJoint, joint: MeasuredJoint) -> bool:
-    """Whether a joint is further from where it was, less than 0.1 s before, than it can move."""
+    """True if a joint is further from where it was, less than 0.1 s before, than it can move."""
     time = joint.time - last.time
     return 0 <= time < LONGEST_GAP and abs(joint.position - last.position) > _JUMP + _FASTEST * 1e-9 * time
 
@@ -240,7 +240,7 @@ class JointTolerances:
 
     @property
     def any(self) -> bool:
-        """Whether there is a tolerance."""
+        """True if there is a tolerance."""
         return bool(np.isfinite(self.allowed).any())
 
     def violation(self, error: Sequence[Array]) -> str:

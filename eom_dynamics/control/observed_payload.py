@@ -31,8 +31,8 @@ LONGEST_TIME = 600.0
 """For which blocks of samples are kept, s."""
 
 # Units of mass and first moment, kg and kg m, and deviations of moments of inertia, kg m^2; and the ratio of squared
-# efforts of the first below which a direction is not told: the tool is turned by 3 degrees or less.
-_UNITS, _UNTOLD = np.array([1.0, *[0.1] * 9]), 1e-5
+# efforts of the first below which a direction is not determined: the tool is turned by 3 degrees or less.
+_UNITS, _UNDETERMINED = np.array([1.0, *[0.1] * 9]), 1e-5
 
 
 class ObservedPayload(NamedTuple):
@@ -42,8 +42,8 @@ class ObservedPayload(NamedTuple):
         payload: mass and centre of mass, in the frame of its tool, as a point mass.
         mass_deviation: kg.
         center_deviation: (3,) m.
-        untold: (k, 3) directions in the frame of the tool along which no pose tells the centre, which is zero there:
-            that of gravity in a single pose, or across the plane of a planar arm.
+        undetermined: (k, 3) directions in the frame of the tool along which no pose determines the centre; it is zero
+            there: gravity's in a single pose, or across the plane of a planar arm.
         unexplained: (n,) RMS of the external efforts that it leaves, N m or N.
         thresholds: (n,) RMS of the thresholds of contact in the same poses; infinite where they are unknown.
     """
@@ -51,15 +51,15 @@ class ObservedPayload(NamedTuple):
     payload: Payload
     mass_deviation: float
     center_deviation: Array
-    untold: Array
+    undetermined: Array
     unexplained: Array
     thresholds: Array
 
     def __str__(self) -> str:
         rows = zip("xyz", np.asarray(self.payload.center_of_mass), self.center_deviation, strict=True)
         center = ", ".join(f"{axis} {1e3 * x:.1f} ± {1e3 * deviation:.1f} mm" for axis, x, deviation in rows)
-        untold = "".join(f", not told along {x.round(3).tolist()}" for x in self.untold)
-        return f"{self.payload.tool}: {self.payload.mass:.4g} ± {self.mass_deviation:.2g} kg, centre {center}{untold}"
+        unknown = "".join(f", not determined along {x.round(3).tolist()}" for x in self.undetermined)
+        return f"{self.payload.tool}: {self.payload.mass:.4g} ± {self.mass_deviation:.2g} kg, centre {center}{unknown}"
 
 
 class EffortBlocks:
@@ -153,7 +153,7 @@ def payload_of_efforts(
     rows = np.concatenate([_rows(arm, place, q[k], qd[k], qdd[k], external[k]) for k in chunks])
     fit = _fitted(rows, count, _at_rest(observer))
     covariance = fit.covariance * np.outer(_UNITS[:4], _UNITS[:4])
-    if fit.untold[:, 0].any():
+    if fit.undetermined[:, 0].any():
         raise StateError(f"the poses do not tell the mass at {names[place]}: add others, away from singular ones")
     x = fit.payload * _UNITS[:4] + (np.zeros(4) if carried is None else carried[place, :4])
     m, h, mass = float(x[0]), x[1:], float(np.sqrt(covariance[0, 0]))
@@ -163,7 +163,7 @@ def payload_of_efforts(
     center = np.sqrt(np.diag(slope @ covariance @ slope.T))
     limits = thresholds.limits(qd, q) if thresholds else np.full_like(qd, np.inf)
     left, limit = (np.sqrt(np.mean(x**2, axis=0)) for x in (fit.left, limits))
-    return ObservedPayload(Payload(m, h / m, tool=names[place]), mass, center, fit.untold[:, 1:], left, limit)
+    return ObservedPayload(Payload(m, h / m, tool=names[place]), mass, center, fit.undetermined[:, 1:], left, limit)
 
 
 def _rows(arm: ElasticArm, place: int, q: Array, qd: Array, qdd: Array, external: Array) -> Array:
@@ -210,7 +210,7 @@ def _poses(observer: ExternalEffortObserver, blocks: Sequence[Array]) -> tuple[A
 class _Fit(NamedTuple):
     payload: Array  # (4,), in units
     covariance: Array  # (4, 4)
-    untold: Array  # (k, 4) directions, of which small entries are zero
+    undetermined: Array  # (k, 4) directions, of which small entries are zero
     left: Array  # (K, n)
 
 
@@ -228,15 +228,15 @@ def _fitted(rows: Array, count: Array, at_rest: Array) -> _Fit:
         G = np.linalg.solve(N[5:, 5:] + np.eye(len(N) - 5), N[5:, :5])
         S = N[:5, :5] - N[:5, 5:] @ G
         values, V = np.linalg.eigh(N[:4, :4])
-        told = values > _UNTOLD * values[-1]
-        V, untold = V[:, told], V[:, ~told].T
+        determined = values > _UNDETERMINED * values[-1]
+        V, undetermined = V[:, determined], V[:, ~determined].T
         covariance = V @ np.linalg.inv(V.T @ S[:4, :4] @ V) @ V.T
         payload = covariance @ S[:4, 4]
         left = rows @ np.concatenate([-payload, [1.0], G[:, :4] @ payload - G[:, 4]])
-        square = count @ left**2 / np.sum(count) * K * n / max(K * n - np.count_nonzero(told), 1)
+        square = count @ left**2 / np.sum(count) * K * n / max(K * n - np.count_nonzero(determined), 1)
         # With a tenth of the mean of all joints, since few poses tell that of one joint only roughly.
         variance = (square + 0.1 * np.mean(square)) * correlation_time([left]) + at_rest**2 + 1e-12
-    return _Fit(payload, covariance, np.where(np.abs(untold) > 0.01, untold, 0.0), left)
+    return _Fit(payload, covariance, np.where(np.abs(undetermined) > 0.01, undetermined, 0.0), left)
 
 
 def _at_rest(observer: ExternalEffortObserver) -> Array:

@@ -344,5 +344,5 @@ class OnlineTrajectory:
 
     @property
     def arrived(self) -> bool:
-        """Whether all joints rest at their targets."""
+        """True if all joints rest at their targets."""
         return bool(self._library.motion_arrived(self._address))

@@ -168,12 +168,12 @@ class SetpointLoop:
 
     @property
     def moves(self) -> bool:
-        """Whether joints, wrenches, stiffness or base change at the command."""
+        """True if joints, wrenches, stiffness or base change at the command."""
         return bool(self.record.moves)
 
     @property
     def limits_rates(self) -> bool:
-        """Whether any joint has a limit of velocity, acceleration or jerk."""
+        """True if any joint has a limit of velocity, acceleration or jerk."""
         return bool((self._limits.rate_limits < np.inf).any())
 
     @property

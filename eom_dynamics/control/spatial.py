@@ -88,7 +88,7 @@ def read_base_motion(message: Any) -> BaseMotion | None:
 
 
 def force_is_unset(values: Array) -> Any:
-    """Whether the specific force is exactly zero, in vectors of the fields (7, 3), or in each of (7, N, 3)."""
+    """True if the specific force is exactly zero, in vectors of the fields (7, 3), or in each of (7, N, 3)."""
     return np.all(values[len(ANGULAR_FIELDS)] == 0, axis=-1)
 
 

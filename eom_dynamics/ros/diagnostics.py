@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Diagnostic status of a node on ``/diagnostics``, in place of diagnostic_updater, which is unavailable as a wheel."""
+"""Diagnostic status of a node on ``/diagnostics``, a substitute for diagnostic_updater, which has no wheel."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Diagnostics:
     """Periodic publisher of a node's status.
 
     Args:
-        name: of the status, after that of the node.
+        name: name of the status, after the node's name.
         period: time between messages, s.
         report: returns the status; called with the time since the previous one, s.
     """

@@ -69,7 +69,7 @@ topics and services (relative to the namespace):
 
 
 def make(stop: StopSignals) -> DynamicsNode:
-    """Make the node, whose code is imported while its process and others discover each other."""
+    """Make the node; its code is imported while processes discover each other."""
     with discovering() as since:
         from .dynamics.node import DynamicsNode
 

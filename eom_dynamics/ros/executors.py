@@ -51,12 +51,12 @@ def spin_until(executor: Executor, deadline: float) -> None:
 
 
 def steady_timer(node: Node, period: float, callback: Callable[[], None], *, autostart: bool = True) -> Timer:
-    """Create a timer on a steady clock: that of the node may stand still or go back, and its timers with it."""
+    """Create a timer on a steady clock: the node's clock, and its timers, may stand still or go back."""
     return node.create_timer(period, callback, clock=Clock(clock_type=ClockType.STEADY_TIME), autostart=autostart)
 
 
 class PunctualTimers:
-    """Timers that a flood of messages does not put off: an executor calls in the order in which all came."""
+    """Timers that keep firing under message load: an executor calls in the order of arrival."""
 
     def __init__(self) -> None:
         # With their callbacks, and the last time at which one was called here, on the clock of the timer, ns.
@@ -71,7 +71,7 @@ class PunctualTimers:
         return timer
 
     def catch_up(self) -> None:
-        """Call what is overdue by more than a period, once in a period; each message is followed by a call of this."""
+        """Call timers overdue by more than a period, once a period; called after each message."""
         if (now := time.monotonic_ns()) - self._looked < _BETWEEN_LOOKS:
             return
         self._looked = now
@@ -105,7 +105,7 @@ class LateAnswers:
     """Answers of a service that come after its callback has returned, when rclpy sends others."""
 
     def __init__(self, service: Any) -> None:
-        # Of requests under way, with the header of each response, which rclpy passes on with it.
+        # Requests under way, with the header of each response, which rclpy passes on.
         self._waiting: list[list[Any]] = []
         self._send, service.send_response = service.send_response, self._answer
 
@@ -152,8 +152,8 @@ class Worker:
         """
         future: Future = Future()
 
-        def complete(found: Any) -> None:
-            future.set_exception(found) if isinstance(found, Exception) else future.set_result(found)
+        def complete(result: Any) -> None:
+            future.set_exception(result) if isinstance(result, Exception) else future.set_result(result)
 
         self.submit(job, complete)
         self._finish(patience)
@@ -165,10 +165,10 @@ class Worker:
             if self._ending:
                 return
             try:
-                found = job()
+                result = job()
             except Exception as error:
-                found = error
-            self._results.put((done, found))
+                result = error
+            self._results.put((done, result))
             if not self._ending and (executor := self._node.executor) is not None:
                 executor.create_task(self._finish)  # not `done`: rclpy does not run tasks in order
 

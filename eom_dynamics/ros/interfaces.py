@@ -78,14 +78,14 @@ def stream_qos(depth: int, *, watched: bool = False, kept: bool = False) -> dict
 
 
 def status_qos() -> QoSProfile:
-    """Quality of ``trajectory_status``, of which a node that starts late receives the last messages."""
+    """Quality of ``trajectory_status``: a node that starts late receives the last messages."""
     return QoSProfile(depth=_STATUSES, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 def subscribe_joint_states(
     node: Node, receive: Callable[[JointState], None], topic: str = "joint_states"
 ) -> Subscription:
-    """Receive states of any publisher, reliable or not; those of arm and gripper may come together."""
+    """Receive states of any publisher, reliable or not; arm and gripper may publish together."""
     quality = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
     return node.create_subscription(JointState, topic, receive, quality)
 

@@ -84,19 +84,19 @@ def rviz_switch() -> DeclareLaunchArgument:
     return switch("rviz", "Whether to show the robot in RViz.", "false")
 
 
-def given(context: LaunchContext, name: str) -> str:
+def value_of(context: LaunchContext, name: str) -> str:
     """Value of an argument."""
     return LaunchConfiguration(name).perform(context)
 
 
 def chosen(context: LaunchContext, name: str) -> bool:
     """Value of a switch."""
-    return given(context, name).lower() == "true"
+    return value_of(context, name).lower() == "true"
 
 
 def file_given(context: LaunchContext, name: str, locate: Callable[[str], str] = located) -> str:
     """Return the absolute path of the file that an argument names. launch_ros ignores a missing parameter file."""
-    path = locate(given(context, name))
+    path = locate(value_of(context, name))
     if not Path(path).is_file():
         raise FileNotFoundError(f"{name}: no such file, is {path!r}; give the path of a file")
     return str(Path(path).resolve())
@@ -104,22 +104,22 @@ def file_given(context: LaunchContext, name: str, locate: Callable[[str], str] =
 
 def robot(context: LaunchContext, default: str = "") -> list[Any]:
     """Node parameters for the robot of the argument ``robot_file``, or for a packaged one if it is not given."""
-    if given(context, "robot_file"):
+    if value_of(context, "robot_file"):
         return list(robot_parameters(file_given(context, "robot_file", file_of_robot)))
     return list(robot_parameters(file_of_robot(default))) if default else []
 
 
 def files(context: LaunchContext, *names: str) -> list[ParameterFile]:
     """Parameter files named by arguments; empty arguments are skipped, and empty files refused."""
-    found = []
+    files = []
     for name in names:
-        if not given(context, name):
+        if not value_of(context, name):
             continue
         path = file_given(context, name)
         if not Path(path).read_text(encoding="utf-8").strip():
             raise ValueError(f"{name}: {path} is empty; write parameters into it, as /**: {{ros__parameters: {{…}}}}")
-        found.append(ParameterFile(path))
-    return found
+        files.append(ParameterFile(path))
+    return files
 
 
 def typed(name: str, value_type: type) -> ParameterValue:
@@ -129,12 +129,12 @@ def typed(name: str, value_type: type) -> ParameterValue:
 
 def texts(context: LaunchContext, *names: str) -> list[dict[str, ParameterValue]]:
     """Arguments as string parameters; empty ones are skipped, so that defaults apply."""
-    return [{name: typed(name, str)} for name in names if given(context, name)]
+    return [{name: typed(name, str)} for name in names if value_of(context, name)]
 
 
 def settings(context: LaunchContext) -> list[dict[str, ParameterValue]]:
-    """Parameters of the feedforward node whose arguments are given."""
-    return [{name: typed(name, kind)} for name, (kind, _) in _SETTINGS.items() if given(context, name)]
+    """Parameters of the feedforward node set by launch arguments."""
+    return [{name: typed(name, kind)} for name, (kind, _) in _SETTINGS.items() if value_of(context, name)]
 
 
 def of_all_nodes() -> dict[str, Any]:

@@ -26,7 +26,7 @@ class MeasuredJoints:
 
     The middleware keeps messages until they are read. In a subscription of the node, each would be work of its
     executor, and a new subscription takes milliseconds to find its publishers. It keeps enough of all publishers
-    together for 2 kHz between ticks of goals: with less, those of an arm are lost beside faster ones of a gripper.
+    together for 2 kHz between ticks of goals: with less, an arm's states are lost among a gripper's faster ones.
     """
 
     def __init__(self, node: Node) -> None:
@@ -36,7 +36,7 @@ class MeasuredJoints:
         self._reader = node.create_subscription(
             JointState, "joint_states", lambda _: None, quality, event_callbacks=events
         )
-        node._subscriptions.remove(self._reader)  # from those that its executor reads
+        node._subscriptions.remove(self._reader)  # its executor must not read it
         self.topic = self._reader.topic_name
         self._states = JointStates()
         self._lock = threading.Lock()
@@ -47,7 +47,7 @@ class MeasuredJoints:
 
     @property
     def published(self) -> bool:
-        """Whether anybody publishes states."""
+        """True if anybody publishes states."""
         return bool(self._reader.get_publisher_count())
 
     def read(self) -> dict[str, MeasuredJoint]:
@@ -70,7 +70,7 @@ class MeasuredJoints:
     ) -> dict[str, MeasuredJoint]:
         """Present states, once they are enough and have all joints of these names that were ever measured.
 
-        After a while, those that there are; called in a thread.
+        After a timeout, the positions known so far; called in a thread.
         """
         end = time.monotonic() + _PATIENCE
         while True:
@@ -88,7 +88,7 @@ class MeasuredJoints:
             StateError: one is not measured.
         """
         try:
-            present = self.wait(names, lambda found: {*names} <= found.keys())
+            present = self.wait(names, lambda positions: {*names} <= positions.keys())
             return present_positions(present, names, time.time_ns())[0]
         except StateError as error:
             remedy = "publish it on joint_states, or give a request the positions at which the motion starts"

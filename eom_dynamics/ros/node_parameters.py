@@ -68,16 +68,16 @@ COMMON: Table = {
 
 def descriptor(definition: Setting) -> ParameterDescriptor:
     """A new descriptor of a parameter; declaring it modifies that."""
-    found = ParameterDescriptor(description=definition.description, read_only=definition.when == "startup")
+    description = ParameterDescriptor(description=definition.description, read_only=definition.when == "startup")
     if definition.choices:
-        found.additional_constraints = f"one of {', '.join(definition.choices)}"
+        description.additional_constraints = f"one of {', '.join(definition.choices)}"
     if definition.limits:
         low, high = definition.limits
         if isinstance(definition.default, int):
-            found.integer_range = [IntegerRange(from_value=int(low), to_value=int(high), step=1)]
+            description.integer_range = [IntegerRange(from_value=int(low), to_value=int(high), step=1)]
         else:
-            found.floating_point_range = [FloatingPointRange(from_value=low, to_value=high)]
-    return found
+            description.floating_point_range = [FloatingPointRange(from_value=low, to_value=high)]
+    return description
 
 
 def declare(node: Node, table: Table) -> None:
@@ -86,11 +86,11 @@ def declare(node: Node, table: Table) -> None:
     Raises:
         rclpy.exceptions.ParameterException: a value has the wrong type or is not allowed.
     """
-    given = {parameter.name: parameter.value for parameter in _start_values(node)}
+    overrides = {parameter.name: parameter.value for parameter in _start_values(node)}
     for name, definition in table.items():
-        value = _as_meant(given.get(name), definition)
-        found = definition.default if value is None else value
-        parameter = node.declare_parameter(name, found, descriptor(definition), ignore_override=value is not None)
+        value = _as_meant(overrides.get(name), definition)
+        start = definition.default if value is None else value
+        parameter = node.declare_parameter(name, start, descriptor(definition), ignore_override=value is not None)
         if reason := _objection_to_value(parameter, definition):
             raise InvalidParameterValueException(name, parameter.value, reason)
     for parameter in _start_values(node):
@@ -149,14 +149,14 @@ def objection(parameter: Parameter, node: Node, table: Table, *, loaded: str = "
 
 
 def is_robots(name: str) -> bool:
-    """Whether a parameter describes the robot or selects its source."""
+    """True if a parameter describes the robot or selects its source."""
     return name.startswith(SECTIONS) or name in (FILE, DESCRIPTION, SOURCE_NODE, PREFIX)
 
 
 def section(node: Node, name: str) -> dict[str, Any]:
     """Parameter values of a section, by name within the section."""
-    found: Mapping[str, Any] = node.get_parameters_by_prefix(name)
-    return {key: parameter.value for key, parameter in found.items()}
+    parameters: Mapping[str, Any] = node.get_parameters_by_prefix(name)
+    return {key: parameter.value for key, parameter in parameters.items()}
 
 
 def nested(flat: Mapping[str, Any], section: str, source: str) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def start_value(node: Node, name: str) -> Any:
 
 
 def _is_program(parameter: Parameter, node: Node) -> bool:
-    """Whether a path names a xacro file that the node was not started with."""
+    """True if a path names a xacro file that the node was not started with."""
     path = parameter.value
     return isinstance(path, str) and path.endswith(XACRO_ENDING) and path != start_value(node, parameter.name)
 

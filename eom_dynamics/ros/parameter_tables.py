@@ -13,7 +13,7 @@ from .node_parameters import COMMON, Table
 
 
 def dynamics_parameters(safety: object) -> Table:
-    """Parameters of the dynamics node, with the defaults of a level of safety; of an unknown one those of strict."""
+    """Parameters of the dynamics node, with the defaults of a safety level; an unknown level counts as strict."""
     defaults = SAFETY.get("off" if safety is False else str(safety), SAFETY["strict"])  # YAML reads off as false
     return {name: replace(x, default=defaults.get(name, x.default)) for name, x in {**SETTINGS, **COMMON}.items()}
 

@@ -148,7 +148,7 @@ class PlanningNode(RobotNode):
             self.reject(loaded)
 
     def _arm(self, payloads: Sequence[Payload] | None = ()) -> ElasticArm:
-        """The arm with payloads of a request, or if it has none with those of the topic; for None without any."""
+        """The arm with payloads of a request, or else of the topic; None: without any."""
         if self.arm is None:
             missing = f"none from {self.supply.source}: {self.supply.problem or 'it is being loaded'}"
             raise StateError(f"there is no robot: {self.failure or missing}")
@@ -172,7 +172,7 @@ class PlanningNode(RobotNode):
         status = TrajectoryStatus(header=message.header, request=names.next(message))
 
         def planned() -> SplineTrajectory:
-            if not message.points:  # whatever is played
+            if not message.points:  # any active motion
                 return SplineTrajectory(header=message.header)
             spline = SplineTrajectory(header=message.header, request=status.request)
             joint_names, motion, spline.limits_digest = plan(message)
@@ -192,7 +192,7 @@ class PlanningNode(RobotNode):
         return self._checked(arm, motion, path_of(message, motion, _FIT_OPTIONS))
 
     def _followed(self, message: MultiDOFJointTrajectory) -> _Planned:
-        """The motion for that of a tool, checked."""
+        """Joint motion for a tool motion, checked."""
         arm = self._arm()
         check_waypoints(len(message.points), arm.robot.n)
         start = self._measured.positions(arm.robot.joint_names)

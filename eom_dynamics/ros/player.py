@@ -64,7 +64,7 @@ class Setpoints:
     Attributes:
         joint_names: order of the joints, empty for the robot's own.
         rows: (N, n) or (N, 6 k) of fields of the message.
-        times: (N,) since the first one, s; None for those of the rate.
+        times: (N,) since the first one, s; None for times by the rate.
     """
 
     joint_names: list[str]
@@ -77,7 +77,7 @@ class Setpoints:
         return len(self.rows["position"])
 
     def fill(self, message: Any, index: int, stamp: int) -> None:
-        """Write a setpoint with a stamp, ns, into a message, whose joint names remain."""
+        """Write a setpoint with a stamp, ns, into a message; its joint names remain."""
         set_stamp(message.header.stamp, stamp)
         for field, values in self.rows.items():
             setattr(message, field, (wrench_messages if field in WRENCH_FIELDS else doubles)(values[index]))
@@ -171,7 +171,7 @@ class Player(Node):
 
     @property
     def problem(self) -> str:
-        """What is wrong with the answers; empty for nothing."""
+        """Faults of the answers; empty if none."""
         counts, why = self.counts(), f": {self._refusal}" if self._refusal else ""
         return f"{counts['lost']} of {counts['sent']} setpoints were not answered{why}" if counts["lost"] else ""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Argument ``robot_file`` of the launch files: the parameters by which nodes receive the robot, and its URDF."""
+"""Argument ``robot_file`` of the launch files: parameters with the robot for the nodes, and its URDF."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from ..robot.writers.urdf import robot_as_urdf
 def robot_parameters(path: str) -> list[str | dict[str, str]]:
     """Return parameters and parameter files for a robot's file, as ``launch_ros.actions.Node`` takes them.
 
-    A parameter file is given as parameters, so that those of the node show the robot, which holds for every node: the
-    file that is returned has it in the section ``/**``, with an absolute path of its URDF. Other files are given by
-    their path, one parameter.
+    A parameter file is passed as parameters, so that ``ros2 param list`` shows the robot of every node: the returned
+    file has it in the section ``/**``, with an absolute path of its URDF. Other files are passed by path, in one parameter.
 
     Raises:
         RobotDescriptionError: a parameter file does not describe exactly one robot.
@@ -34,7 +33,7 @@ def robot_parameters(path: str) -> list[str | dict[str, str]]:
     if (urdf := robot.get("urdf")) and isinstance(urdf, str) and not urdf.startswith(PACKAGE):
         robot["urdf"] = str(Path(path).parent.resolve() / urdf)
     document.setdefault("/**", {}).setdefault("ros__parameters", {})["robot"] = robot
-    # It stays, as those that launch_ros writes for dictionaries: nodes may be started again.
+    # The file stays, like launch_ros's own files for dictionaries: nodes may be started again.
     with NamedTemporaryFile("w", suffix=".yaml", delete=False, encoding="utf-8") as file:
         yaml.safe_dump(document, file, sort_keys=False)
     return [file.name]
@@ -48,12 +47,12 @@ def file_of_robot(source: str) -> str:
 def urdf_to_show(source: str, joint_prefix: str = "") -> tuple[str, str]:
     """Return a URDF with the joints of a robot's file, or of a URDF's text, and the name of its root link.
 
-    It is the one that the file is or names, with its meshes; otherwise, and with a prefix, one that is written for the
-    robot, without any.
+    It is the robot file itself, or the URDF that it names, with its meshes; otherwise, and with a prefix, one is
+    written for the robot, without meshes.
 
     Raises:
         RobotDescriptionError: the file cannot be used, or has a helical joint, which URDF does not have.
     """
-    found = None if joint_prefix else (source, None) if is_xml(source) else urdf_of(source)
-    text = found[0] if found else robot_as_urdf(load_robot(source).with_prefix(joint_prefix)).text
+    description = None if joint_prefix else (source, None) if is_xml(source) else urdf_of(source)
+    text = description[0] if description else robot_as_urdf(load_robot(source).with_prefix(joint_prefix)).text
     return text, root_link(read_description(text))

@@ -32,7 +32,7 @@ _MOST_REASONS = 10  # a publisher may send new ones without end
 
 
 class RobotNode(Node):
-    """Node with a robot. Subclasses call :meth:`declare`, whose errors they raise, and :meth:`complete`.
+    """Node with a robot. Subclasses call :meth:`declare`, raise its errors, and call :meth:`complete`.
 
     Attributes:
         stop: termination signals; they also interrupt loading a robot.
@@ -43,7 +43,7 @@ class RobotNode(Node):
     """
 
     takes_events = True
-    """Whether the process has the events executor, which takes less processor time per message."""
+    """True if the process has the events executor, which takes less processor time per message."""
 
     read_only_while = "there is a robot: restart the node to change it"
     """Condition that makes the robot's parameters read-only, and how to end it; completes a message."""
@@ -108,7 +108,7 @@ class RobotNode(Node):
         return super().create_subscription(msg_type, topic, taken, qos_profile, **options)
 
     active = False
-    """Whether the node is active, so that parameters marked ``while_inactive`` are read-only."""
+    """True if the node is active, so that parameters marked ``while_inactive`` are read-only."""
 
     @property
     @abstractmethod
@@ -118,7 +118,7 @@ class RobotNode(Node):
     @property
     @abstractmethod
     def robot_wanted(self) -> bool:
-        """Whether to load a robot that arrives from another node or the topic."""
+        """True if to load a robot that arrives from another node or the topic."""
 
     @abstractmethod
     def on_robot(self, loaded: LoadedRobot) -> None:
@@ -129,7 +129,7 @@ class RobotNode(Node):
         """Return the diagnostic status of the last ``seconds``."""
 
     def switch_off(self, reason: str, then: Callable[[], None]) -> None:
-        """End what the node commands, and call ``then``: at once, or later from the executor."""
+        """End commands of the node, and call ``then``: at once, or later from the executor."""
         then()
 
     def on_parameter(self, name: str, value: Any) -> None:
@@ -147,7 +147,7 @@ class RobotNode(Node):
         self.warn(f"{what} refused", reason.removeprefix(f"{what}: ") + detail, always=always)
 
     def is_due(self, kind: str, reason: str = "") -> bool:
-        """Whether to log a message of a kind now: each reason, of some, once per WARNING_PERIOD."""
+        """True if to log a message of a kind now: each reason, of some, once per WARNING_PERIOD."""
         now, key = time.monotonic(), (kind, reason)
         if now < self._logged.get(key, -math.inf) + WARNING_PERIOD:
             return False

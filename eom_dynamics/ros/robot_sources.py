@@ -114,7 +114,7 @@ class LoadedRobot:
     error: str = ""  # why it cannot be used, on one line
     detail: str = ""  # traceback of an internal error
     loop: SetpointLoop | None = None  # of a node that answers streams
-    refused: str = NOT_LOADED  # what the error is about
+    refused: str = NOT_LOADED  # subject of the error
     doubts: tuple[str, ...] = ()  # implausible parameters, which are among the warnings
 
 
@@ -144,8 +144,10 @@ class _Source:
     def close(self) -> None:
         """Destroy subscriptions and clients."""
 
-    def _described(self, source: str, **given: Any) -> RawDescription:
-        return RawDescription(source, section(self._node, URDF), prefix=self._node.get_parameter(PREFIX).value, **given)
+    def _described(self, source: str, **options: Any) -> RawDescription:
+        return RawDescription(
+            source, section(self._node, URDF), prefix=self._node.get_parameter(PREFIX).value, **options
+        )
 
 
 class _OwnParameters(_Source):
@@ -198,7 +200,7 @@ class _DescriptionTopic(_Source):
 class _RemoteParameters(_Source):
     """Robot from the parameters of another node: section ``robot``, or a file or URDF; and section ``urdf``.
 
-    The node's own section ``urdf`` and its own ``joint_prefix`` take precedence over those of the other node.
+    The node's own section ``urdf`` and its own ``joint_prefix`` take precedence over the other node's.
     """
 
     problem = "it has not been asked yet"
@@ -218,8 +220,10 @@ class _RemoteParameters(_Source):
         answer = self._answer
         if answer is None:
             return None
-        own = self._described(answer.source)
-        return replace(answer, additions=own.additions or answer.additions, prefix=own.prefix or answer.prefix)
+        described = self._described(answer.source)
+        return replace(
+            answer, additions=described.additions or answer.additions, prefix=described.prefix or answer.prefix
+        )
 
     def refresh(self) -> None:
         """Request the parameters; waits up to ROBOT_TIMEOUT for each of two answers."""
@@ -253,9 +257,9 @@ class _RemoteParameters(_Source):
             {name.removeprefix(f"{key}."): value for name, value in values.items() if name.startswith(f"{key}.")}
             for key in (ROBOT, URDF)
         )
-        given: dict[str, Any] = {"prefix": prefix, "runs_programs": False}
+        options: dict[str, Any] = {"prefix": prefix, "runs_programs": False}
         if robot:
-            return RawDescription(self.label, additions, robot, **given)
+            return RawDescription(self.label, additions, robot, **options)
         if file:
             # A relative path is relative to the working folder of that node, where another robot may be.
             anywhere = isinstance(file, str) and (file.startswith(PACKAGE) or file in packaged_robots())
@@ -266,12 +270,12 @@ class _RemoteParameters(_Source):
                     f"its {FILE} {file!r} is not on this machine: copy it to that path, or start that node with "
                     f"{DESCRIPTION} or --params-file, which are handed over"
                 )
-            return RawDescription(f"{FILE} of node {self._name}", additions, file=file, **given)
+            return RawDescription(f"{FILE} of node {self._name}", additions, file=file, **options)
         if not isinstance(text, str):
             raise _NoRobotError(f"its {DESCRIPTION} must be a text, is {text!r:.60}")
         if not text:
             raise _NoRobotError(f"its {DESCRIPTION} is empty; if it has its robot from a topic, use that topic")
-        return RawDescription(f"{DESCRIPTION} of node {self._name}", additions, urdf=text, **given)
+        return RawDescription(f"{DESCRIPTION} of node {self._name}", additions, urdf=text, **options)
 
     def _call(self, client: Client, request: Any) -> Any:
         try:
@@ -292,8 +296,8 @@ class _NoRobotError(Exception):
 
 def _given_parameters(node: Node) -> list[str]:
     """The set parameters that define a robot, highest precedence first."""
-    given = [ROBOT] if section(node, ROBOT) else []
-    return given + [key for key in (FILE, DESCRIPTION, SOURCE_NODE) if node.get_parameter(key).value]
+    options = [ROBOT] if section(node, ROBOT) else []
+    return options + [key for key in (FILE, DESCRIPTION, SOURCE_NODE) if node.get_parameter(key).value]
 
 
 def _chosen_source(node: Node) -> tuple[str, str]:
@@ -339,7 +343,7 @@ class RobotSupply:
 
     @property
     def arrives(self) -> bool:
-        """Whether a robot may arrive later, from another node or the topic."""
+        """True if a robot may arrive later, from another node or the topic."""
         return self._source.arrives
 
     @property
@@ -351,14 +355,14 @@ class RobotSupply:
     def _unused(self) -> str:
         """The given sources that are not used, in a sentence; empty without them."""
         used, *unused = _given_parameters(self._node) or [""]
-        # Few parameters robot.* beside a file are a mistake, rather than a robot.
+        # A few parameters robot.* together with a file are a mistake, not a robot.
         names = [f"{ROBOT}.{name}" for name in section(self._node, ROBOT)] if used == ROBOT else []
         source = ", ".join(names) if 0 < len(names) <= _FEW else self.source
         return f"the robot is from {source}; without effect: {', '.join(unused)}" if unused else ""
 
     @property
     def overdue(self) -> bool:
-        """Whether the robot has been missing for longer than ROBOT_TIMEOUT."""
+        """True if the robot has been missing for longer than ROBOT_TIMEOUT."""
         return time.monotonic() - self._since > ROBOT_TIMEOUT
 
     def load(self) -> LoadedRobot | None:

@@ -77,10 +77,10 @@ def read_arguments(program: Executable, arguments: Sequence[str]) -> None:
     unknown += (lost := [x for x in first if x.partition(":=")[0] in parameters])
     if unknown:
         words = [x for x in arguments[1:] if x not in ("--ros-args", "-p" if lost else "")]
-        given = " ".join(f"-p {x}" if x in lost else x for x in words)
-        if ":=" not in given and "--params-file" not in words:
-            given = "-p NAME:=VALUE"
-        remedy = f"parameters and remappings follow --ros-args: write {program.name} --ros-args {given}"
+        suggestion = " ".join(f"-p {x}" if x in lost else x for x in words)
+        if ":=" not in suggestion and "--params-file" not in words:
+            suggestion = "-p NAME:=VALUE"
+        remedy = f"parameters and remappings follow --ros-args: write {program.name} --ros-args {suggestion}"
         parser.error(f"unknown arguments: {' '.join(unknown)}; {remedy}")
 
 
@@ -186,7 +186,7 @@ def run(program: Executable, make: Callable[[StopSignals], RobotNode], args: lis
 @contextmanager
 def discovering() -> Iterator[float]:
     """Have this process and others discover each other from now on, before it has its node; the time.monotonic(), s."""
-    # The middleware does so while there is a node. Names with an underscore are those of hidden nodes.
+    # The middleware does so while there is a node. Names with an underscore belong to hidden nodes.
     hidden = Node("_discovery", use_global_arguments=False, enable_rosout=False, start_parameter_services=False)
     try:
         yield time.monotonic()

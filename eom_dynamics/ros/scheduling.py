@@ -16,7 +16,7 @@ import sys
 import threading
 from pathlib import Path
 
-# Of mlockall: all pages that are mapped now, and those that will be.
+# Flags of mlockall: present and future pages.
 _MCL_CURRENT, _MCL_FUTURE = 1, 2
 
 # Bit of the capability to lock memory without limit, in /proc/self/status.
@@ -33,7 +33,7 @@ def schedule(priority: int, locks_memory: bool) -> list[str]:
 
 
 def stream_in_real_time(priority: int) -> str:
-    """Run the calling thread and those of the middleware under SCHED_FIFO; return why not, or an empty text.
+    """Run the calling thread and the middleware's threads under SCHED_FIFO; return why not, or an empty text.
 
     Other Python threads, such as those that load robots, keep normal scheduling; so do threads and processes started
     later. A priority of 0 changes nothing.
@@ -55,7 +55,7 @@ def stream_in_real_time(priority: int) -> str:
 def lock_memory() -> str:
     """Lock all present and future memory of the process, against page faults; return why not, or an empty text.
 
-    Where the limit of locked memory is finite, it is refused, since a later allocation beyond it would fail.
+    With a finite limit of locked memory, it is refused, since a later allocation beyond it would fail.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     reason = ""
@@ -70,7 +70,7 @@ def lock_memory() -> str:
 
 
 def _threads() -> list[int]:
-    """The calling thread and those of the middleware, by number: all but other Python threads."""
+    """The calling thread and the middleware's threads, by number: all but other Python threads."""
     others = {thread.native_id for thread in threading.enumerate()} - {threading.get_native_id()}
     return [thread for thread in map(int, os.listdir("/proc/self/task")) if thread not in others]
 
@@ -136,7 +136,7 @@ def share_memory() -> None:
 
     Its default of 512 KiB holds a fraction of an answer. The rest waits for a heartbeat, up to 3 s, as soon as several
     planners call, and now and then an answer is lost. It must be called before the first context is initialised; other
-    middleware ignores it. Where there is not as much shared memory, Fast DDS says so and uses UDP.
+    middleware ignores it. With less shared memory, Fast DDS logs this and uses UDP.
     """
     chosen = any(os.environ.get(name) for name in (*_VARIABLES, "FASTDDS_BUILTIN_TRANSPORTS"))
     if not chosen and not any(Path(name).exists() for name in _FILES):

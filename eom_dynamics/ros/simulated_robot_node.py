@@ -50,12 +50,12 @@ _ONE_GO = 0.02
 class Pace:
     """Number of steps due, of a period, s.
 
-    After a stall the simulation catches up. Of a long stall, or of a clock that jumps ahead, the time beyond 0.1 s is
+    After a stall the simulation catches up. In a long stall, or when a clock jumps ahead, the time beyond 0.1 s is
     dropped.
 
     Attributes:
         steps: number of steps taken.
-        late: number of those that were taken together with an earlier one, to catch up.
+        late: number of steps taken together with an earlier one, to catch up.
         lost: number of dropped steps.
     """
 
@@ -265,7 +265,7 @@ class SimulatedRobotNode(RobotNode):
 
     @property
     def robot_wanted(self) -> bool:
-        """Whether there is no robot yet; the first one stays."""
+        """True if there is no robot yet; the first one stays."""
         return self._robot is None
 
     def on_robot(self, loaded: LoadedRobot) -> None:
@@ -279,14 +279,14 @@ class SimulatedRobotNode(RobotNode):
             self.reject(loaded)
 
     def _take_robot(self, loaded: LoadedRobot, arm: ElasticArm) -> None:
-        given = {name: self.get_parameter_or(name).value for name in ARRAYS}
+        arrays = {name: self.get_parameter_or(name).value for name in ARRAYS}
         period, delay = (self.get_parameter(name).value for name in ("command_period", "drive_delay"))
         interpolation = self.get_parameter("drive_interpolation").value
         drives = SimulatedDrives(
             natural_frequency=self.get_parameter("natural_frequency").value,
             damping_ratio=self.get_parameter("damping_ratio").value,
-            kp=given["kp"],
-            kd=given["kd"],
+            kp=arrays["kp"],
+            kd=arrays["kd"],
             command_period=period if period >= 0 else None,
             drive_delay=delay if delay >= 0 else None,
             drive_interpolation=None if interpolation == "robot" else interpolation,
@@ -295,11 +295,11 @@ class SimulatedRobotNode(RobotNode):
             self._robot = robot = SimulatedRobot(
                 arm,
                 period=self._period,
-                position=given["initial_position"] or 0.0,
+                position=arrays["initial_position"] or 0.0,
                 drives=drives,
                 limited=self.get_parameter("limit_effort").value,
                 compensates=self._command != "feedforward",
-                noise=SensorNoise(*(given[x] or 0.0 for x in NOISE)) if any(given[x] for x in NOISE) else None,
+                noise=SensorNoise(*(arrays[x] or 0.0 for x in NOISE)) if any(arrays[x] for x in NOISE) else None,
             )
         for warning in rounded:
             self.get_logger().warning(printable(str(warning.message)))
@@ -395,7 +395,7 @@ class SimulatedRobotNode(RobotNode):
             number = int((self._pace.steps - left) * self._period / self._publish_period + 1e-6)
             if number > self._published:
                 self._published = number
-                # The time of the state: after a stall, those of all steps are published, as drives with a clock would.
+                # Time of the state: after a stall, the states of all steps are published, as by drives with a clock.
                 self._publish_states(robot, stamp - round((self._pace.lag + left * self._period) * 1e9))
 
     def _on_timeout(self, robot: SimulatedRobot) -> None:

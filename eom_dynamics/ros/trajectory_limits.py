@@ -11,7 +11,7 @@ from ..terminal import printable
 from ..trajectory import Spline, Verdict
 from .robot_node import RobotNode
 
-# Of the time that a slower motion takes beyond that which its samples ask for, since its own samples are others.
+# Extra duration of a slower motion, because its own samples differ.
 _MARGIN = 1e-3
 
 _MOST_ATTEMPTS = 3

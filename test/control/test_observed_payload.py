@@ -87,16 +87,16 @@ def test_what_is_not_told() -> None:
     q = np.tile(np.linspace(0.3, 1.2, 7), (600, 1))
     found = eom.estimate_payload(observer, t, **carried((q, 0 * q, 0 * q)))
     down = eom.Kinematics(PANDA.robot).pose(q[0])[2, :3]
-    np.testing.assert_allclose(np.abs(found.untold @ down), [1.0], atol=1e-6)
+    np.testing.assert_allclose(np.abs(found.undetermined @ down), [1.0], atol=1e-6)
     left = np.asarray(PAYLOAD.center_of_mass) - np.asarray(found.payload.center_of_mass)
     np.testing.assert_allclose(left - left @ down * down, 0, atol=1e-6)
-    assert found.payload.mass == pytest.approx(PAYLOAD.mass, rel=1e-4) and "mm, not told along [" in str(found)
+    assert found.payload.mass == pytest.approx(PAYLOAD.mass, rel=1e-4) and "mm, not determined along [" in str(found)
     planar = eom.ElasticArm(eom.load_robot("sea_planar_2r"))
     poses = np.repeat([[0.3, 0.5], [0.8, -0.9]], 600, axis=0)
     tau = planar.dynamics.effort(poses, 0 * poses, 0 * poses, payload=PAYLOAD)
     t = np.r_[t, t + 1]
     found = eom.estimate_payload(eom.ExternalEffortObserver(planar), t, poses, 0 * poses, tau=tau)
-    np.testing.assert_allclose(np.abs(found.untold), [[0, 0, 1]], atol=1e-9)
+    np.testing.assert_allclose(np.abs(found.undetermined), [[0, 0, 1]], atol=1e-9)
     single = eom.ElasticArm(eom.load_robot("pendulum"))
     one = poses[:, :1]
     with pytest.raises(eom.StateError, match="the poses do not tell the mass at "):

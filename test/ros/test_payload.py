@@ -185,11 +185,11 @@ def test_a_payload_is_proposed_by_external_efforts_and_taken(client):
 
     pose = np.linspace(0.2, 1.0, 7)
     answer = propose_at(pose, take=True)
-    assert not answer.success and "not told along [" in answer.message and "; turn the tool" in answer.message
+    assert not answer.success and "along [" in answer.message and "; turn the tool" in answer.message
     down = eom.Kinematics(ROBOT).pose(pose)[2, :3]
-    np.testing.assert_allclose([abs(np.dot([x.x, x.y, x.z], down)) for x in answer.untold], [1.0], atol=1e-6)
+    np.testing.assert_allclose([abs(np.dot([x.x, x.y, x.z], down)) for x in answer.undetermined], [1.0], atol=1e-6)
     answer = propose_at(-pose, take=True)
-    assert answer.success and not answer.untold and answer.message.startswith(f"{TOOL}: "), answer.message
+    assert answer.success and not answer.undetermined and answer.message.startswith(f"{TOOL}: "), answer.message
     assert "; without errors of the arm's masses: its file has no uncertainty.mass; ta" in answer.message
     center, mass = answer.payload.inertia.com, answer.payload.inertia.m
     # Samples that come late leave their share of a filter that has settled to 1 %.

@@ -59,5 +59,5 @@ class WatchedClock:
 
     def ahead(self) -> int:
         """The clock's reading less this time, ns: of one moment, as a process may be kept from running between two."""
-        own = self.now()
-        return self.reading - own
+        present = self.now()
+        return self.reading - present

@@ -26,7 +26,7 @@ from ...elastic.motor_programs import MOTOR_NAMES
 from ...spelling import listed
 from ..interfaces import FeedforwardCommand, stream_qos
 
-# A drive that has stalled must continue with the present command, not with those of the past.
+# A drive that has stalled must continue with the present command, not with past ones.
 _DEPTH = 1
 
 
@@ -68,15 +68,15 @@ class CommandTopics:
 
     def rivals(self) -> str:
         """Other publishers of the same topics, as a clause; empty for none."""
-        own = self._node.get_fully_qualified_name()
+        this_node = self._node.get_fully_qualified_name()
         topics: dict[str, list[str]] = {}
         for publisher in self._publishers:
             if self._node.count_publishers(publisher.topic_name) < 2:
                 continue
-            found = self._node.get_publishers_info_by_topic(publisher.topic_name)
-            nodes = [f"{x.node_namespace.rstrip('/')}/{x.node_name}" for x in found]
-            if own in nodes:
-                nodes.remove(own)
+            publishers = self._node.get_publishers_info_by_topic(publisher.topic_name)
+            nodes = [f"{x.node_namespace.rstrip('/')}/{x.node_name}" for x in publishers]
+            if this_node in nodes:
+                nodes.remove(this_node)
             nodes = [UNKNOWN if "_UNKNOWN_" in x else x for x in nodes]
             for name in dict.fromkeys(nodes):
                 topics.setdefault(name, []).append(publisher.topic_name)
@@ -102,15 +102,16 @@ class CommandTopics:
         self.sent_of, self.order, self.frame_id = loop, call.order, call.shape.frame_id
 
     def publish(self, header: Header, loop: SetpointLoop, status: Status = Status.FRESH) -> None:
-        """Publish the command of a loop, a fresh one in the joint order of the last message, else in that of the last
-        command, if there is one.
+        """Publish the command of a loop.
+
+        A fresh one has the joint order of the last message, others the order of the last command, if there is one.
         """
         if status is Status.FRESH or self.order is None:
             self.sent_of, self.order, self.frame_id = loop, loop.order, header.frame_id
         self._publish(header, loop.lead, status, loop.loop.command, loop.loop.sent)
 
     def publish_final(self, header: Header, loop: SetpointLoop, *, faded: bool) -> None:
-        """Publish the command of a loop that remains in effect after the last one, whose efforts may have faded."""
+        """Publish the command that stays in effect after the last cycle; its efforts may have faded."""
         remain, logger = self._node.get_parameter("effort_on_deactivate").value, self._node.get_logger()
         loop.configure(effort_on_deactivate=remain)
         if not loop.record.valid:

@@ -33,7 +33,7 @@ class ContactTopics:
     """Publishers after each sample that is measured, where ``external_effort.sensors`` is set.
 
     Args:
-        react: called when contact begins, to which the loop has reacted, with what it is.
+        react: called with a contact when it begins, after the reaction of the loop.
 
     Attributes:
         thresholds: of contact; None where the robot file has no spread of efforts.
@@ -52,8 +52,8 @@ class ContactTopics:
         self.problem = ""
         self._blocks: EffortBlocks | None = None
         measured.on_sample.append(self._sampled)
-        given = node.get_parameter(OBSERVER_PARAMETERS[0]).value
-        self._sensors = "" if given == "none" else given
+        sensors = node.get_parameter(OBSERVER_PARAMETERS[0]).value
+        self._sensors = "" if sensors == "none" else sensors
         if self._sensors:
             from eom_dynamics.msg import Contact  # of nodes that observe
 
@@ -82,7 +82,7 @@ class ContactTopics:
         return ExternalEffortObserver(loop.arm, bandwidth, self._sensors, loop=loop.loop)
 
     def take(self, loop: SetpointLoop | None) -> None:
-        """Observe what a loop is given from now on."""
+        """Observe the measurements of a loop from now on."""
         self._loop, self._observer, self.thresholds, self.problem = loop, None, None, ""
         self._blocks = None
         self._in_contact = False
@@ -123,9 +123,9 @@ class ContactTopics:
             self._efforts.publish(message)
         if observer.settled and self._wrenches.get_subscription_count():
             self._wrenches.publish(self._wrench(observer, stamp))
-        found = loop.record.contact
-        if found != self._in_contact:
-            self._in_contact = found
+        in_contact = loop.record.contact
+        if in_contact != self._in_contact:
+            self._in_contact = in_contact
             self._change(loop, stamp)
 
     def forget(self) -> None:
@@ -134,7 +134,7 @@ class ContactTopics:
             self._blocks.clear()
 
     def proposal(self, tool: str, duration: float) -> Callable[[], ObservedPayload]:
-        """Computation, for a thread, of what a tool carries, by the external efforts of the last seconds."""
+        """Estimation, in a thread, of a tool's payload from the external efforts of the last seconds."""
         if self._loop is None or self._observer is None or self._blocks is None:
             raise StateError("external efforts are not observed: set external_effort.sensors")
         if not 0 < duration <= LONGEST_TIME:
@@ -165,8 +165,8 @@ class ContactTopics:
         name, kind = robot.joint_names[joint], robot.independent_joints[joint].type
         message = self._message(in_contact=self._in_contact, joint_name=name, effort=effort, threshold=threshold)
         message.header.stamp = stamp
-        if self._in_contact and self.thresholds and (told := self.thresholds.contact()):
-            message.cause, message.links = told.causes.get(name, ""), list(told.links)
+        if self._in_contact and self.thresholds and (contact := self.thresholds.contact()):
+            message.cause, message.links = contact.causes.get(name, ""), list(contact.links)
         self._contacts.publish(message)
         if self._in_contact:
             self._begun += 1
@@ -175,7 +175,7 @@ class ContactTopics:
 
     @property
     def consequence(self) -> str:
-        """What contact does to references now; empty for nothing."""
+        """Effect of contact on references; empty if none."""
         if self._loop is None or self._observer is None or self._node.get_parameter("on_contact").value == "ignore":
             return ""
         if self._loop.record.touched:

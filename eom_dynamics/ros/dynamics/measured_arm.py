@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the arm of a control loop is measured, for what begins; and its measured motion, for the cycles of the loop."""
+"""Measured position of an arm where motion begins; and its measured motion, for the cycles of the loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..measured_joints import MeasuredJoints
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
 
-# What joints may move without the start being another one, rad or m.
+# Joint motion up to which the start counts as the same, rad or m.
 _STILL = 1e-3
 
 
@@ -45,7 +45,7 @@ class MeasuredArm:
         self._motion: MeasuredMotion | None = None
         self._subscriptions: dict[str, Subscription] = {}
         self._left_out, self._reason = 0, ""
-        # Whether it was said that the start of the stream is not checked, and what counts as the present.
+        # True once the unchecked start of the stream is logged; and the time that counts as the present.
         self._unchecked = self._unmeasured = False
         self.on_sample: list[Callable[[], None]] = []
 
@@ -70,7 +70,7 @@ class MeasuredArm:
         return self._present()[0]
 
     @property
-    def found(self) -> Array | None:
+    def position(self) -> Array | None:
         """Positions as by :meth:`read`, or None."""
         try:
             return self.read()
@@ -146,7 +146,7 @@ class MeasuredArm:
     # --- Samples for cycles ---------------------------------------------------------------
 
     def need(self, user: str, *, links: bool, motors: bool) -> None:
-        """Measure what a user of the loop needs from now on, in place of what it needed before."""
+        """Set the measurements that a user of the loop needs from now on."""
         self._needs[user] = links, motors
         self._subscribe()
 
@@ -179,7 +179,7 @@ class MeasuredArm:
 
     @property
     def missing(self) -> str:
-        """What is needed and not measured now; empty for nothing."""
+        """Missing measurements; empty if none."""
         return printable(self._motion.missing(self._clock.now())) if self._motion is not None else ""
 
     def report(self) -> dict[str, str]:

@@ -20,10 +20,10 @@ _LOOK = 0.02
 
 
 class Modes:
-    """Who leads the arm, by the parameter ``mode``.
+    """Control mode, by the parameter ``mode``.
 
     Each measured sample makes a cycle of the loop. Without samples, cycles go on: after 0.1 s in the mode position,
-    whose feedforward carries the arm, until another mode is asked for.
+    with a feedforward that carries the arm, until another mode is requested.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Modes:
             self.change(self._mode)
 
     def change(self, mode: str) -> None:
-        """Change the mode, once what is measured suffices; StateError where parameters do not suffice."""
+        """Change the mode once measurements suffice; StateError if parameters do not."""
         complies, loop = mode != MODES[0], self._loop
         if loop is not None:
             loop.configure(mode=mode, **{name: self._node.get_parameter(name).value for name in GAINS})

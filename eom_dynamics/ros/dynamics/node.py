@@ -74,7 +74,7 @@ def reported(callback: _Callback) -> _Callback:
 
 
 class TransitionRequests:
-    """Requests for transitions of a node, of which impossible ones are refused; rclpy would end the process.
+    """Transition requests of a node; impossible ones are refused, as rclpy would end the process.
 
     Before a transition that leaves the active state the node is switched off, which takes time: the request is answered
     afterwards, and others go on.
@@ -128,7 +128,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
     read_only_while = "the node is configured: clean up, set it, and configure again"
 
     def __init__(self, stop: StopSignals, discovering_since: float | None = None, **options: Any) -> None:
-        # For the robot's parameters, whose names depend on the robot; others are refused.
+        # For the robot's parameters: their names depend on the robot. Others are refused.
         super().__init__(NODE, allow_undeclared_parameters=True, **options)
         TransitionRequests(self)
         self._starting_up = False
@@ -164,7 +164,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     @property
     def robot_wanted(self) -> bool:
-        """Whether to load an arriving robot: during autostart, or to replace the current one."""
+        """True if to load an arriving robot: during autostart, or to replace the current one."""
         return self._starting_up or self._stream.loop is not None
 
     def start_up(self) -> None:

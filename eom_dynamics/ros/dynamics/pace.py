@@ -95,7 +95,7 @@ class TrajectoryPace:
 
     @property
     def _leader(self) -> str:
-        """What leads without a path on which it could pause: a key of _REST; empty for nothing."""
+        """Active motion without a path to pause on: a key of _REST; empty if none."""
         record = self._host.record if self._host is not None else None
         if record is None or self._clock.now() - record.latest > LONGEST_GAP:
             return ""
@@ -112,12 +112,12 @@ class TrajectoryPace:
 
     @property
     def _allowed(self) -> float:
-        """The pace that limits allow so far, at most the one that is wanted."""
+        """Speed scaling in effect, at most the requested one."""
         return self._scaling if self._host is None else self._host.record.allowed_pace
 
     @property
     def lateness(self) -> str:
-        """What the motion that was played last has lost in late cycles, and why; empty for little."""
+        """Time that the last motion lost in late cycles, and the cause; empty if small."""
         lost = self._host.record.lost_time if self._host is not None else 0.0
         return f"{lost:.3g} s lost in late cycles: the process was held up, or the clock has jumped" * (lost > _LATE)
 
@@ -137,6 +137,6 @@ class TrajectoryPace:
 
 
 def warn_of_speed(node: RobotNode, factor: float, leader: str) -> None:
-    """Log that a scaled speed has no effect on what leads in place of a trajectory, if anything does."""
+    """Log that speed scaling has no effect on an active target, stop or setpoint stream."""
     if factor != 1 and leader:
         node.warn("speed_scaling", f"it is for trajectories alone, {leader} keeps its speed")

@@ -29,7 +29,7 @@ from ..robot_node import RobotNode
 from .contact_topics import ContactTopics
 from .measured_arm import MeasuredArm
 
-# For bursts of many clients, or of one that does not wait for answers.
+# For bursts of requests, by many clients or by one that does not wait for answers.
 SERVICE_QOS = QoSProfile(depth=1000)
 
 
@@ -79,8 +79,8 @@ class PayloadTopic:
     Code that takes payloads is compiled in a thread when the first one comes, and later ones wait for it in order.
 
     Args:
-        measured: positions of the joints, by which a payload is judged while nothing is commanded.
-        go_on: runs cycles of a resting arm, in which efforts pass to the payload.
+        measured: positions of the joints, used to judge a payload while nothing is commanded.
+        go_on: runs cycles of a resting arm while efforts blend to the payload.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class PayloadTopic:
     ) -> None:
         self._node, self._loop, self._contact, self._measured, self._go_on = node, loop, contact, measured, go_on
         self._worker = Worker(node, "payload")
-        # Of the robot whose code is there.
+        # Payload code of the loaded robot.
         self._prepared: RobotTable | None = None
         self._waiting: list[tuple[Payload, Any, Callable[[], None]]] = []
         node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH, kept=True))
@@ -136,11 +136,11 @@ class PayloadTopic:
             return response
         answer = self._proposals.later(response)
 
-        def done(found: ObservedPayload | Exception) -> None:
+        def done(estimate: ObservedPayload | Exception) -> None:
             try:
                 if self._loop().arm is not arm:
                     raise StateError("the robot was replaced meanwhile: ask again")
-                self._propose_found(found, request.take, response)
+                self._propose_found(estimate, request.take, response)
             except Exception as error:
                 response.message = self._refuse(error)
                 answer()
@@ -155,29 +155,32 @@ class PayloadTopic:
         self._worker.submit(job, done)
         return response
 
-    def _propose_found(self, found: ObservedPayload | Exception, take: bool, response: Any) -> None:
-        if isinstance(found, Exception):
-            raise found
-        message, response.message, robot = response.payload, printable(str(found)), self._loop().arm.robot
-        shares, response.unexplained = found.unexplained / found.thresholds, found.unexplained.tolist()
+    def _propose_found(self, estimate: ObservedPayload | Exception, take: bool, response: Any) -> None:
+        if isinstance(estimate, Exception):
+            raise estimate
+        message, response.message, robot = response.payload, printable(str(estimate)), self._loop().arm.robot
+        shares, response.unexplained = estimate.unexplained / estimate.thresholds, estimate.unexplained.tolist()
         worst = int(np.argmax(shares))
         if shares[worst] > 1:
-            left = f"{found.unexplained[worst]:.3g} {unit('effort', robot.independent_joints[worst].type)}"
-            threshold = f"the threshold of contact, {found.thresholds[worst]:.3g}"
+            left = f"{estimate.unexplained[worst]:.3g} {unit('effort', robot.independent_joints[worst].type)}"
+            threshold = f"the threshold of contact, {estimate.thresholds[worst]:.3g}"
             response.message += f"; it leaves {left} at {printable(robot.joint_names[worst])}, more than {threshold}"
-        if not np.isfinite(found.thresholds).any():
+        if not np.isfinite(estimate.thresholds).any():
             response.message += "; its fit is not judged: the file has no effort_spread"
         if not robot.uncertainty.mass:
             response.message += "; without errors of the arm's masses: its file has no uncertainty.mass"
-        message.tool, message.inertia.m = found.payload.tool, found.payload.mass
-        response.untold, response.mass_deviation = [Vector3() for _ in found.untold], found.mass_deviation
-        vectors = (message.inertia.com, response.center_deviation, *response.untold)
-        rows = (found.payload.center_of_mass, found.center_deviation, *found.untold)
+        message.tool, message.inertia.m = estimate.payload.tool, estimate.payload.mass
+        response.undetermined, response.mass_deviation = (
+            [Vector3() for _ in estimate.undetermined],
+            estimate.mass_deviation,
+        )
+        vectors = (message.inertia.com, response.center_deviation, *response.undetermined)
+        rows = (estimate.payload.center_of_mass, estimate.center_deviation, *estimate.undetermined)
         for vector, row in zip(vectors, rows, strict=True):
             vector.x, vector.y, vector.z = map(float, row)
         if take and shares[worst] > 1:
             raise StateError(f"not taken: {response.message}; rest without contact, and ask for the time since then")
-        if take and len(found.untold):
+        if take and len(estimate.undetermined):
             raise StateError(f"not taken: {response.message}; turn the tool, or call ~/set_payload")
 
     def _take(self, message: Payload, response: Any, answer: Callable[[], None]) -> None:
@@ -194,7 +197,7 @@ class PayloadTopic:
                     self._worker.submit(partial(_prepare, loop), lambda error: self._ready(table, error))
                 return
             self._measured.locate(loop)
-            loop.carry(payload, message.blend_time, None if loop.record.valid else self._measured.found)
+            loop.carry(payload, message.blend_time, None if loop.record.valid else self._measured.position)
             self._contact.forget()
             self._go_on()
             response.success = True

@@ -36,20 +36,20 @@ from .trajectory_player import TrajectoryPlayer
 # One second of setpoints at 1 kHz, so that none is lost when the node stalls.
 INPUT_DEPTH = 1000
 
-# Age, ns, up to which a setpoint at rest is answered, as one that is typed again with its old stamp.
+# Largest age, ns, of an answered setpoint at rest: a setpoint typed again has its old stamp.
 _TYPED_AGAIN = 60 * 10**9
 
 
 class SetpointAnswers:
     """Answers setpoints with commands by the control loop; all methods are called by the node's executor.
 
-    Setpoints come from the topic ``setpoint``; while a trajectory is played, the loop has them from that. Those of one
-    shape, as a stream repeats it, are read and answered by one compiled call, others field by field. An invalid one is
+    Setpoints come from the topic ``setpoint``; while a trajectory is played, the loop takes them from it. A stream's
+    setpoints of one shape are read and answered by one compiled call, others field by field. An invalid one is
     refused and does not affect later ones. While setpoints are lost, the loop brings the arm to rest.
 
     Attributes:
         loop: control loop of the current robot; None without one.
-        clock: of the loop, which follows that of the node.
+        clock: clock of the loop, which follows the node's clock.
         measured: where the arm is measured.
         stops: of the arm, in the place of setpoints.
         supervision: watchdog and checks of the stream.
@@ -81,7 +81,7 @@ class SetpointAnswers:
 
     @property
     def leads(self) -> bool:
-        """Whether a trajectory is played, or a target leads."""
+        """True if a trajectory is played, or a target leads."""
         return self.player.playing or self.targets.leads(self.loop)
 
     def _loop_to_aim(self) -> SetpointLoop:
@@ -150,7 +150,7 @@ class SetpointAnswers:
         return self._node.get_clock().now().nanoseconds - stamp
 
     def _rests(self, setpoint: JointTrajectorySetpoint, age: int) -> bool:
-        """True if a setpoint of some age, ns, is at rest while the arm is: as one that is typed a second time."""
+        """True if a setpoint of some age, ns, is at rest while the arm is: typed a second time."""
         last = self._commands.sent_of
         moves = self.leads or (last is not None and last.moves)
         return 0 < age <= _TYPED_AGAIN and not moves and not any(np.any(getattr(setpoint, x)) for x in STATE_FIELDS[1:])
@@ -226,7 +226,7 @@ class SetpointAnswers:
     def _publish_played(self, loop: SetpointLoop, stamp: int, frame_id: str, code: int) -> bool:
         """Publish the command of a trajectory at a stamp, ns; return whether it was not refused."""
         started = time.perf_counter_ns()
-        self._shapes.forget()  # the lead is that of trajectories
+        self._shapes.forget()  # the lead of trajectories
         header = Header(stamp=Time(nanoseconds=stamp).to_msg(), frame_id=frame_id)
         self.statistics.led += 1
         return self._sent(header, loop, lambda: loop.accepted(code), started)

@@ -34,7 +34,7 @@ _STREAMS = 2
 
 
 class SetpointStream(SetpointAnswers):
-    """Stream of the robot of the node: its begin, its end and what is to happen in between.
+    """Stream of the robot of the node: its begin, its end, and the cycles in between.
 
     Attributes:
         limit_policy: one of LIMIT_POLICIES.
@@ -45,7 +45,7 @@ class SetpointStream(SetpointAnswers):
     def __init__(self, node: RobotNode, commands: CommandTopics, deactivate: Callable[[], None]) -> None:
         super().__init__(node, commands, deactivate)
         self._deactivate = deactivate
-        # What is to be done when the stream has been switched off.
+        # Called when the stream has been switched off.
         self._afterwards: list[Callable[[], None]] = []
         self.modes = Modes(node, self.measured, self.clock, self._publish_measured)
         self.contact = ContactTopics(node, self.clock, self.measured, self._react)
@@ -65,7 +65,7 @@ class SetpointStream(SetpointAnswers):
             self.loop.configure(start_tolerance=value)
 
     def take(self, loop: SetpointLoop) -> None:
-        """Begin a stream for the robot of a loop, which holds the arm where that of the loop before rests."""
+        """Begin a stream for the robot of a loop, which holds the arm where the previous loop left it at rest."""
         before = self._commands.sent_of
         self.player.stop("the stream begins anew")
         self.loop = loop
@@ -78,12 +78,12 @@ class SetpointStream(SetpointAnswers):
         self.begin(held)
 
     def _take_lead(self) -> None:
-        """Set the lead of setpoints, and of trajectories, whose period is known."""
+        """Set the lead of setpoints, and of trajectories with their known period."""
         if self.loop is not None:
-            given, robot = self._node.get_parameter("command_lead").value, self.loop.arm.robot
-            self._lead = given if given >= 0 else robot.command_lead
+            lead, robot = self._node.get_parameter("command_lead").value, self.loop.arm.robot
+            self._lead = lead if lead >= 0 else robot.command_lead
             period = 1.0 / self._node.get_parameter("stream_rate").value
-            self.player.lead = self.targets.lead = given if given >= 0 else robot.command_lead_at(period)
+            self.player.lead = self.targets.lead = lead if lead >= 0 else robot.command_lead_at(period)
             self.loop.configure(command_lead=self._lead)
             self._shapes.forget()
 
@@ -227,10 +227,10 @@ class SetpointStream(SetpointAnswers):
 
     def _unheard(self) -> str:
         """Why setpoints of a publisher are not received, and what to do; empty for nothing."""
-        own = self._subscription.qos_profile
+        offered = self._subscription.qos_profile
         for x in self._node.get_publishers_info_by_topic(self._subscription.topic_name):
-            found, reason = qos_check_compatible(x.qos_profile, own)
-            if found == QoSCompatibility.ERROR:
+            compatibility, reason = qos_check_compatible(x.qos_profile, offered)
+            if compatibility == QoSCompatibility.ERROR:
                 name = f"{x.node_namespace.rstrip('/')}/{x.node_name}"
                 why = reason.removeprefix("ERROR: ").rstrip("; ").lower()
                 return printable(

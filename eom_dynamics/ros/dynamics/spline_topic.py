@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topic ``spline_trajectory``: splines, whose limits a planner has checked, or a thread, then played."""
+"""Topic ``spline_trajectory``: plays splines after a planner, or a thread, has checked their limits."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SplineTopic:
     def __init__(self, node: RobotNode, stream: SetpointStream, loop: Callable[[], SetpointLoop]) -> None:
         self._node, self._stream, self._loop = node, stream, loop
         self._worker = Worker(node, "trajectories")
-        # Identities of those in validation, True for one that is not to be played any more.
+        # Identities of motions in validation, True for a cancelled one.
         self._validating: dict[str, bool] = {}
         # Periods since the last renewal of a lease, by the identity of its trajectory.
         self._leases: dict[str, int] = {}
@@ -77,7 +77,7 @@ class SplineTopic:
         self._leases[message.data] = 0
 
     def _count_leases(self) -> None:
-        """Bring a motion to rest whose sender has kept a lease, and does so no more."""
+        """Bring a motion to rest after its sender's lease has ended."""
         for request in tuple(self._leases):
             self._leases[request] += 1
             if self._leases[request] > _FORGOTTEN:
@@ -116,26 +116,26 @@ class SplineTopic:
             enforce_limits(self._node, self._stream.limit_policy, checked(arm, motion, CHECK_RATE, _MOST_CHECKS))
         return motion
 
-    def _validated(self, arm: ElasticArm, status: TrajectoryStatus, found: Spline | Exception) -> None:
+    def _validated(self, arm: ElasticArm, status: TrajectoryStatus, result: Spline | Exception) -> None:
         if self._validating.pop(status.request, True):
-            found = TrajectoryError("the stream, or an empty trajectory, ended it before it began")
-        self._play(arm, status, found)
+            result = TrajectoryError("the stream, or an empty trajectory, ended it before it began")
+        self._play(arm, status, result)
 
-    def _play(self, arm: ElasticArm, status: TrajectoryStatus, found: Spline | Exception) -> None:
+    def _play(self, arm: ElasticArm, status: TrajectoryStatus, result: Spline | Exception) -> None:
         try:
-            if isinstance(found, Exception):
-                raise found
+            if isinstance(result, Exception):
+                raise result
             if self._loop().arm is not arm:
                 raise TrajectoryError("the robot has been replaced")
-            self._stream.require_radians(found.states[0, 0])
+            self._stream.require_radians(result.states[0, 0])
             self._stream.start_measured(always=True)
-            self._stream.player.play(found, status)
+            self._stream.player.play(result, status)
         except Exception as error:
             self._refuse(error, status)
             return
         stamp = nanoseconds(status.header.stamp)
         begin = f"time 0 at {stamp * 1e-9:.3f} s" if stamp else "from now on"
-        self._node.get_logger().info(f"trajectory accepted: {duration(found):.4g} s, knots: {len(found.t)}, {begin}")
+        self._node.get_logger().info(f"trajectory accepted: {duration(result):.4g} s, knots: {len(result.t)}, {begin}")
 
     def _refuse(self, error: Exception, status: TrajectoryStatus) -> None:
         reason = printable(refusal_reason(error))
@@ -143,7 +143,7 @@ class SplineTopic:
         self._stream.player.reports.tell(status, TrajectoryStatus.REFUSED, reason)
 
     def _heed_refusal(self, status: TrajectoryStatus) -> None:
-        """Bring what is played to rest where a planner, or this node, has refused another one, if that is wanted."""
+        """With ``on_refused_trajectory: stop``, bring the active motion to rest after a refusal."""
         stops = self._node.get_parameter("on_refused_trajectory").value == "stop"
         if stops and status.status == status.REFUSED and self._stream.player.request is not None:
             self._stream.end_trajectory(_STOPPED_BY_REFUSAL)

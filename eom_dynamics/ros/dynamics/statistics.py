@@ -28,11 +28,11 @@ _BUSY = 0.8
 
 
 class StreamStatistics:
-    """Counts setpoints by outcome, since startup and in the last period, and logs what is wrong with them.
+    """Counts setpoints by outcome, since startup and in the last period, and logs the reasons for refusals.
 
     Attributes:
-        received, published, refused: setpoints received, answered with a command, and invalid; with those of
-            trajectories and targets, of which there were ``led``.
+        received, published, refused: setpoints received, answered with a command, and invalid; including setpoints of
+            trajectories and targets, counted by ``led``.
         held: invalid setpoints answered with the last valid command.
         ignored, expired: setpoints received while the node was not active, and dropped since they were too old.
         exceeding: commands that exceed limits.

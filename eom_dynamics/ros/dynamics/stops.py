@@ -34,7 +34,7 @@ class Stops:
     """Cycles of the response of the loop to a loss, and of stops that are asked for; called by the node's executor.
 
     Attributes:
-        loop: of the stream, or that which is stopped; None while the node is not active.
+        loop: loop of the stream, or the stopped loop; None while the node is not active.
         cause: why the arm is brought to rest, or held; empty while setpoints are answered.
         done: called at the end of a stop that ends the stream.
     """
@@ -83,7 +83,7 @@ class Stops:
         self.loop, self.cause = loop, ""
 
     def respond(self, loop: SetpointLoop, now: int, code: int) -> None:
-        """Go on with the response to a loss whose first cycle, at a time, ns, has returned a code."""
+        """Continue the response to a loss; ``time``, ns, and ``code`` are from its first cycle."""
         self._responds, self._responded = True, now
         self._timer.reset()
         self.publish(loop, code)
@@ -112,11 +112,11 @@ class Stops:
 
     @property
     def responding(self) -> bool:
-        """Whether the loop brings the arm to rest, or holds it, in the place of setpoints."""
+        """True if the loop brings the arm to rest, or holds it, in the place of setpoints."""
         return self._responds
 
     def come_to_rest(self, loop: SetpointLoop, cause: str, done: Callable[[], None] | None = None) -> None:
-        """Bring the arm of a loop to rest, whatever the policy.
+        """Bring the arm of a loop to rest under any policy.
 
         A response under way goes on.
 
@@ -145,12 +145,12 @@ class Stops:
 
     @property
     def at_rest(self) -> bool:
-        """Whether the response has come to its end, at once where no stop is possible."""
+        """True if the response has come to its end, at once where no stop is possible."""
         return self.phase not in (Phase.STOPPING, Phase.RAMPING)
 
     @property
     def _overtaken(self) -> bool:
-        """Whether a motion or a mode has begun in the place of the response, of which nothing has been sent yet."""
+        """True if a motion or a mode has begun in the place of the response, of which nothing has been sent yet."""
         record = self.loop.record if self.loop else LoopRecord()
         return not (record.held or record.lost)
 
@@ -174,7 +174,7 @@ class Stops:
             done()
 
     def publish(self, loop: SetpointLoop, code: int) -> None:
-        """Publish the command of a cycle of the response, by what the cycle has returned."""
+        """Publish the command of a cycle of the response, by the cycle's code."""
         try:
             violations = loop.responded(code)
             self._commands.publish(self._commands.header(self._clock.reading), loop, loop.loop.status)
@@ -185,7 +185,7 @@ class Stops:
 
 
 def _moves(loop: SetpointLoop) -> bool:
-    """Whether the last command of a loop moves joints, or motors: at its lead they have left what still rests."""
+    """True if the last command of a loop moves joints, or motors: at the lead, they already move."""
     return loop.moves or bool(loop.loop.command["motor_velocity"].any())
 
 

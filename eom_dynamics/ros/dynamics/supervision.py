@@ -24,7 +24,7 @@ _SHORTEST_PERIOD, _LONGEST_PERIOD = 5e-4, 0.05
 # Observations within a timeout.
 _OBSERVATIONS = 10
 
-# Of counting publishers, s.
+# Period of counting publishers, s.
 _COUNT_PERIOD = 0.02
 
 _CLOCK_STANDS_STILL = (
@@ -65,7 +65,7 @@ class Supervision:
         self._events: list[str] = []
         self._ticks, self._count_every = 0, 1
         self._lost_and_inactive = False
-        # Whether a setpoint was answered since the last observation, and whether that was one of a trajectory.
+        # True if a setpoint was answered since the last observation, and if it was a trajectory's.
         self._fed = self._last_was_of_trajectory = False
         self._clock_stands_still = False
         self._observations = node.punctual.create(node, _LONGEST_PERIOD, self._observe, steady=True)
@@ -99,7 +99,7 @@ class Supervision:
         self._observations.cancel()
 
     def answered(self, loop: SetpointLoop) -> None:
-        """Record a setpoint, or a sample of a trajectory, whose command has been sent."""
+        """Record an answered setpoint or sample of a trajectory."""
         self._stops.answered(loop)
         self._fed = True
         self._last_was_of_trajectory = _leads(loop)
@@ -141,9 +141,9 @@ class Supervision:
         if self._stops.loop is not None and self._stops.loop.record.ended_at_rest:
             message = f"{_ENDED_AT_REST}: {self._stops.cause}"
         elif phase in _MESSAGES and (self._stops.cause or phase is Phase.LOST):
-            own, what = _MESSAGES[phase]
+            severity, what = _MESSAGES[phase]
             lost = "" if self._stops.done or self._stops.cause not in ("", self.last_loss) else "setpoints lost, "
-            level, message = Level(max(level, own)), f"{lost}{what}: {self._stops.cause}"
+            level, message = Level(max(level, severity)), f"{lost}{what}: {self._stops.cause}"
         elif self._lost_and_inactive:
             level, message = Level.ERROR, f"setpoints lost, deactivated: {self.last_loss}"
         return StatusReport(level, message, values)
@@ -199,7 +199,7 @@ class Supervision:
             self._lose("the last publisher has gone")
 
     def notice_loss(self, now: int = -1, code: int = 0) -> bool:
-        """Respond to a loss that a cycle has found, also that of a refused setpoint; arguments as of _respond."""
+        """Respond to a loss found by a cycle, also after a refused setpoint; arguments as for _respond."""
         loop = self._stops.loop
         if loop is None or self._stops.responding or self._stops.cause or not loop.record.lost:
             return False
@@ -239,7 +239,7 @@ class Supervision:
 
 
 def _leads(loop: SetpointLoop) -> bool:
-    """Whether a trajectory is played, or a target leads."""
+    """True if a trajectory is played, or a target leads."""
     record = loop.record
     return bool(record.playing or record.aiming)
 

@@ -47,20 +47,20 @@ NOT_REACHED = "commanded, not reached"
 
 
 class PreparingError(StateError):
-    """What a target requires is being prepared."""
+    """Raised while a target's limits and code are prepared."""
 
 
 class TargetTopics:
     """Subscribers of the topics; all methods are called by the node's executor.
 
     Limits of the motion are prepared in a thread for the first target; and where nothing is commanded yet, the arm is
-    where ``joint_states`` says. Until then, targets wait.
+    at the positions of ``joint_states``. Until then, targets wait.
 
     Args:
         measured: positions of the joints.
         stops: bring the arm to rest where limits have ended the motion.
         loop: returns the loop of the active node; StateError unless it is active.
-        publish: publishes the command of a cycle of the loop, with stamp, ns, frame, and what the cycle has returned;
+        publish: publishes the command of a cycle of the loop, with stamp, ns, frame, and the cycle's code;
             returns whether it was not refused.
         hold: runs a cycle at a time, ns, and publishes its command where the payload changes at rest; returns whether
             it does.
@@ -86,7 +86,7 @@ class TargetTopics:
         # Messages that wait, and the timer of looks at joint_states, with their number so far.
         self._waiting: list[Any] = []
         self._looks, self._looking = 0, steady_timer(node, _BETWEEN_LOOKS, self._look, autostart=False)
-        # Of the arm whose limits are known, or being prepared; the loop that has them.
+        # Arm with known limits, or limits in preparation; the loop that has them.
         self._arm: ElasticArm | None = None
         self._limits: MotionLimits | Exception | None = None
         self._limited: SetpointLoop | None = None
@@ -101,7 +101,7 @@ class TargetTopics:
             node.create_subscription(kind, topic, self.receive, **stream_qos(_DEPTH))
 
     def leads(self, loop: SetpointLoop | None) -> bool:
-        """Whether a target leads a loop; without a call of the loop before its first target."""
+        """True if a target leads a loop; without a call of the loop before its first target."""
         return loop is not None and loop is self._limited and loop.record.aiming
 
     def receive(self, message: Any) -> None:
@@ -135,7 +135,7 @@ class TargetTopics:
     def _look(self) -> None:
         """Go on with what waits once joint_states tell all positions, or refuse it after a while."""
         self._looks += 1
-        if (known := self._measured.found is not None) or self._looks * _BETWEEN_LOOKS >= _PATIENCE:
+        if (known := self._measured.position is not None) or self._looks * _BETWEEN_LOOKS >= _PATIENCE:
             self._looking.cancel()
             self._receive_waiting() if known else self._give_up()
 
@@ -184,7 +184,7 @@ class TargetTopics:
         self.go_on()
 
     def _require_recent(self, message: Any) -> None:
-        """Refuse a target whose stamp is too far from now, at its arrival: what it waits for is the node's matter."""
+        """Refuse a target at its arrival if its stamp is too far from now: later delays are the node's."""
         lifespan = self._node.get_parameter("setpoint_lifespan").value
         stamp = nanoseconds(message.header.stamp)
         age = (self._node.get_clock().now().nanoseconds - stamp) * 1e-9
@@ -315,7 +315,7 @@ def _read_chunk(message: JointTrajectory, joints: tuple[str, ...]) -> tuple[Arra
     order, n = JointOrder(joints, message.joint_names), len(joints)
     if any(len(point.positions) != n for point in message.points):
         raise StateError("each point must have a position for each joint")
-    given = [Duration.from_msg(point.time_from_start).nanoseconds * 1e-9 for point in message.points]
+    times_from_start = [Duration.from_msg(point.time_from_start).nanoseconds * 1e-9 for point in message.points]
     positions = np.array([point.positions for point in message.points]).reshape(-1, n)
-    times, positions = read_chunk(n, given, order.to_robot(positions))
+    times, positions = read_chunk(n, times_from_start, order.to_robot(positions))
     return positions, None, times

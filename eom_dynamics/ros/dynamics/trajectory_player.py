@@ -31,12 +31,12 @@ _WATCH_PERIOD = 0.02
 class TrajectoryPlayer:
     """Topics and services around the trajectories of the control loop, which plans, plays, paces and ends them.
 
-    The one that was accepted last has a status. All methods are called by the node's executor.
+    The last accepted trajectory has a status. All methods are called by the node's executor.
 
     Args:
-        clock, measured: of the loop; where the arm is, for those that begin.
+        clock, measured: clock of the loop; measured arm, for starts.
         stops: bring the arm to rest where one ends in motion.
-        publish: publishes the command of a cycle of the loop, with stamp, ns, frame, and what the cycle has returned;
+        publish: publishes the command of a cycle of the loop, with stamp, ns, frame, and the cycle's code;
             returns whether it was not refused.
 
     Attributes:
@@ -58,13 +58,13 @@ class TrajectoryPlayer:
         self._stops, self._publish = stops, publish
         self._period = round(_SECOND / node.get_parameter("stream_rate").value)
         self._host: SetpointLoop | None = None
-        # Headers and identities of what is played, and of what was accepted last, which is that or waits.
+        # Headers and identities of the active motion, and of the last accepted one: active or waiting.
         self._played: TrajectoryStatus | None = None
         self._accepted: TrajectoryStatus | None = None
-        # On the clock, ns: time 0 of what was accepted last; an instant of commands, which are a period apart; the last
+        # On the clock, ns: time 0 of the last accepted motion; an instant of the periodic commands; the last
         # one, and the latest time. And the clock less the time of the loop.
         self._begin = self._origin = self._last = self._latest = self._ahead = 0
-        # Numbers of trajectories that the loop had begun before the last plan, and finished before what is played.
+        # Numbers of trajectories begun by the loop before the last plan, and finished before the active one.
         self._begun = self._finished = 0
         self.lead, self.skipped = 0.0, 0
         self.pace, self.reports = TrajectoryPace(node, clock, measured), TrajectoryReports(node)
@@ -74,12 +74,12 @@ class TrajectoryPlayer:
 
     @property
     def playing(self) -> bool:
-        """Whether a trajectory is being played."""
+        """True if a trajectory is being played."""
         return self._played is not None
 
     @property
     def waiting(self) -> bool:
-        """Whether a trajectory waits for its start."""
+        """True if a trajectory waits for its start."""
         return self._accepted is not self._played and self._accepted is not None
 
     @property
@@ -100,14 +100,14 @@ class TrajectoryPlayer:
         return present({"trajectory": phase, "trajectory commands left out": self.skipped}) | self.pace.values
 
     def play(self, motion: Spline, identity: TrajectoryStatus) -> None:
-        """Play a motion, or have it wait for its start, in place of another one that waits.
+        """Play a motion, or let it wait for its start; it replaces a waiting one.
 
         Args:
             motion: motion of the joints in the robot's order; its time 0 is at the stamp of the header, or now.
             identity: header and request, for its statuses.
 
         Raises:
-            EomDynamicsError: the motion is refused, and what was accepted before goes on.
+            EomDynamicsError: the motion is refused, and earlier motions continue.
         """
         assert self._host is not None  # the node is active
         now, loop = self._now(), self._host.loop
@@ -130,14 +130,14 @@ class TrajectoryPlayer:
         self._command(self._host, now)
 
     def stop(self, reason: str) -> None:
-        """End what is played and what waits, with the last command."""
+        """End the active and the waiting motion, with the last command."""
         if self._host is not None and (self.playing or self.waiting):
             if self._host.record.playing or self._host.record.waiting:
                 self._host.loop.act("halt")
             self._end(TrajectoryStatus.STOPPED, reason)
 
     def _plan(self, host: SetpointLoop, now: int, begin: int) -> Refusal | None:
-        """Have the loop plan what was sent, or waits, from where the arm is; why it is refused, None if it is not."""
+        """Let the loop plan the new or waiting motion from the arm's state; reason for a refusal, or None."""
         tolerance, sag = host.loop.settings["start_tolerance"], 0.0
         if not self.playing and now >= begin:
             self._measured.locate(host, now - self._ahead)
@@ -149,7 +149,7 @@ class TrajectoryPlayer:
         return Refusal(code) if code else None
 
     def _take_over(self, host: SetpointLoop, now: int) -> None:
-        """Note that what was accepted last is played from now on, ns on the clock, if it is."""
+        """Note the begin of the last accepted motion, ns on the clock, if it has begun."""
         record = host.record
         if record.begun == self._begun:
             return
@@ -220,7 +220,7 @@ class TrajectoryPlayer:
         return now if self._played is None and at - self._ahead < host.record.latest else at
 
     def _start(self, host: SetpointLoop, now: int) -> None:
-        """Have what waits begin, and report if it is refused: what is played goes on, with no status of its own."""
+        """Begin the waiting motion, and report a refusal: the active one continues, without a new status."""
         why = self._plan(host, now, self._begin)
         if why is None:
             self._take_over(host, now)
@@ -236,7 +236,7 @@ class TrajectoryPlayer:
         self._accepted = None
 
     def _find_end(self, host: SetpointLoop) -> None:
-        """Report that what was played, or waited, has ended; the next one takes over from here."""
+        """Report the end of the active or waiting motion; the next one takes over from here."""
         record = host.record
         if record.playing or record.waiting:
             return

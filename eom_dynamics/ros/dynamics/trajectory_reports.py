@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of trajectories: topics ``trajectory_status`` and ``path_time``."""
+"""Status of trajectories: topics ``trajectory_status`` and ``path_time``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TrajectoryReports:
         )
 
     def time(self, identity: TrajectoryStatus, at: int, t: int) -> None:
-        """Publish the time of a motion, ns, below that of its first knot while it waits, at a time of the clock, ns."""
+        """Publish the time on a motion, ns, at a time of the clock, ns; negative while it waits."""
         message = TimeReference(source=identity.request)
         set_stamp(message.header.stamp, at)
         set_stamp(message.time_ref, t)

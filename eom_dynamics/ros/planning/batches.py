@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the services compute: inverse dynamics with the motor side, forward dynamics, inverse kinematics, terms."""
+"""Computations of the services: inverse dynamics with the motor side, forward dynamics, inverse kinematics, terms."""
 
 from __future__ import annotations
 
@@ -109,12 +109,14 @@ def inverse_kinematics_batch(
         start = np.broadcast_to(start, (count, arm.robot.n))
     targets, frame, limits = np.reshape(poses, (count, 4, 4)), request.frame or None, not request.ignore_limits
     weights = _WEIGHTS[request.task]
-    found = inverse_kinematics(kinematics_of(arm.robot), targets, frame, start, weights=weights, limits=limits)
+    solution = inverse_kinematics(kinematics_of(arm.robot), targets, frame, start, weights=weights, limits=limits)
     response = srv.ComputeInverseKinematics.Response(success=True, joint_names=order.names)
-    write(response, ("position",), [order.to_message(found.q)])
-    response.solved = found.success.tolist()
-    response.reason = ["" if done else str(reason) for done, reason in zip(found.success, found.reason, strict=True)]
-    response.angle, response.distance = doubles(found.angle.copy()), doubles(found.distance.copy())
+    write(response, ("position",), [order.to_message(solution.q)])
+    response.solved = solution.success.tolist()
+    response.reason = [
+        "" if done else str(reason) for done, reason in zip(solution.success, solution.reason, strict=True)
+    ]
+    response.angle, response.distance = doubles(solution.angle.copy()), doubles(solution.distance.copy())
     return response
 
 
@@ -126,13 +128,13 @@ def terms(arm: ElasticArm, request: srv.GetEquationsOfMotion.Request) -> srv.Get
     if len(request.jerk) and not len(request.acceleration):
         raise StateError("acceleration is empty, but jerk is not: give both or none")
     order = JointOrder.of(arm, request.joint_names)
-    given = tuple(x for x in STATE_FIELDS[:4] if x in ("position", "velocity") or len(getattr(request, x)))
-    q, *rates = read_samples(request, order, given)[:, 0]
+    fields_present = tuple(x for x in STATE_FIELDS[:4] if x in ("position", "velocity") or len(getattr(request, x)))
+    q, *rates = read_samples(request, order, fields_present)[:, 0]
     wrench = read_wrenches(request, WRENCH_FIELDS, arm.robot)
     with np.errstate(all="ignore"):
-        found = equations_of_motion(arm.robot, q, *rates, wrench=wrench, coriolis=coriolis)
+        terms = equations_of_motion(arm.robot, q, *rates, wrench=wrench, coriolis=coriolis)
     response = srv.GetEquationsOfMotion.Response(success=True, joint_names=order.names)
-    fields, dynamics, qd = equation_terms(found, order), arm.dynamics, rates[0]
+    fields, dynamics, qd = equation_terms(terms, order), arm.dynamics, rates[0]
     with np.errstate(all="ignore"):
         fields["momentum"] = order.to_message(dynamics.momentum(q, qd))
         if request.include_coriolis_tensor:

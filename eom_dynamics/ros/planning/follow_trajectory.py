@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Action ``follow_joint_trajectory``, by which MoveIt and others use the nodes as a trajectory controller.
+"""Action ``follow_joint_trajectory``, through which MoveIt and others use the nodes as a trajectory controller.
 
 A goal is accepted as it comes, fitted like a message on ``joint_trajectory``, played by the dynamics node, and observed
 by its status, by the time of its motion and by measured joint states. Its UUID is the identity of its motion.
@@ -47,10 +47,10 @@ _SECOND = 10**9
 # Period of feedback and of the check of tolerances, s.
 _PERIOD = 0.05
 
-# Longest time for which the last pace of a motion counts, whose speed is scaled, s.
+# Longest time for which the last pace of a scaled motion counts, s.
 _LONGEST_GAP = 0.1
 
-# Velocities of joints, rad/s or m/s, of an arm at rest, and of one that has moved and has come to rest a time later, s.
+# Joint velocities, rad/s or m/s, of an arm at rest and of a moving one; time until it rests, s.
 _AT_REST, _NEAR_REST, _CALM = 0.02, 0.1, 0.1
 
 # Longest time for which the executor waits for the plan of a goal, s; most take less.
@@ -82,12 +82,12 @@ class GoalMotion(NamedTuple):
 
     @property
     def has_tolerances(self) -> bool:
-        """Whether measured joints are compared with the motion."""
+        """True if measured joints are compared with the motion."""
         return self.path.any or self.goal.any
 
 
 class _Context(NamedTuple):
-    """What all goals of a server have in common, see :class:`FollowTrajectory`."""
+    """Shared context of a server's goals, see :class:`FollowTrajectory`."""
 
     node: RobotNode
     kind: Any  # FollowJointTrajectory
@@ -122,7 +122,7 @@ class FollowTrajectory:
         self._node, self._fit, self._publish, self._stop, self._refuse = node, fit, publish, stop, refuse
         self._measured = measured
         self._since = time.monotonic()
-        # By the identity of its motion, in the order in which goals came.
+        # Goals by the identity of their motion, in the order of arrival.
         self._executions: dict[str, _Execution] = {}
         # Held while a motion is sent, or goals are ended so that theirs must not be sent any more.
         self._sending = threading.Lock()
@@ -130,7 +130,7 @@ class FollowTrajectory:
         # When each joint had its last state, and the last look at the clock, ns.
         self._heard: dict[str, int] = {}
         self._looked = node.get_clock().now().nanoseconds
-        # When a motion of somebody else was played last, on the monotonic clock, s; and the goal that ended last, whose
+        # Last time of another client's motion, on the monotonic clock, s; and the goal that ended last: its
         # motion may still be reported.
         self._other_played, self._ended = -math.inf, ""
         self._action: ActionServer | None = None
@@ -194,7 +194,7 @@ class FollowTrajectory:
 
     def _accepted(self, goal: ServerGoalHandle) -> None:
         name = f"{_NAME}/{bytes(goal.goal_id.uuid).hex()}"
-        # The one that leads the arm until this one begins.
+        # The goal that is active until this one begins.
         before = next((x for x in reversed(self._executions.values()) if x.is_playing), None)
         execution = self._executions[name] = _Execution(self._context, goal, name, before)
         self._lease.publish(String(data=name))  # so that the dynamics node reads where the arm is meanwhile
@@ -278,7 +278,7 @@ class FollowTrajectory:
         self._worker.compute(plan_and_send, _AT_ONCE if waits else 0.0).add_done_callback(check)
 
     def _reject(self, execution: _Execution, error: Exception) -> None:
-        """End a goal whose motion is refused, and say what becomes of the motion under way."""
+        """End a goal after its motion was refused, and report the fate of the active motion."""
         self._refuse(TrajectoryStatus(header=execution.goal.request.trajectory.header, request=execution.name), error)
         execution.refuse(refusal_reason(error))
 
@@ -287,7 +287,7 @@ class FollowTrajectory:
 
         Args:
             begin: time from which it starts, s; None for its first point.
-            under_way: whether a motion is played, from which it starts, in place of measured positions.
+            under_way: True if it starts from an active motion instead of measured positions.
         """
         if request.multi_dof_trajectory.points:
             raise StateError("multi_dof_trajectory is not supported; send joint trajectories")
@@ -331,7 +331,7 @@ class FollowTrajectory:
         return state if rests(state) else {}
 
     def _start_time(self, trajectory: JointTrajectory) -> float | None:
-        """Time from which a goal starts whose first point comes later, or is over, s; None for the first point."""
+        """Start time of a goal with its first point in the future or past, s; None for the first point."""
         stamp = nanoseconds(trajectory.header.stamp)
         since = max(self._node.get_clock().now().nanoseconds - stamp, 0) / _SECOND if stamp else 0.0
         first = nanoseconds(trajectory.points[0].time_from_start) / _SECOND
@@ -515,7 +515,7 @@ class _Execution:
             self.end(codes.PATH_TOLERANCE_VIOLATED, f"{violation}, at {t:.3g} s")
 
     def replaces(self, name: str) -> bool:
-        """Whether the goal of a name leads the arm until this one begins."""
+        """True if the goal of a name leads the arm until this one begins."""
         return self.before is not None and self.before.name == name
 
     def on_path_time_before(self, message: TimeReference) -> None:
@@ -525,7 +525,7 @@ class _Execution:
 
     @property
     def _leader(self) -> _Execution:
-        """The goal whose motion is played: this one, or until it begins that before."""
+        """The active goal: this one, or the one before until this one begins."""
         waits = self._reference is None or self.elapsed < 0
         return self.before if self.before is not None and waits else self
 
@@ -547,7 +547,7 @@ class _Execution:
 
 
 def _to_nearest_turn(node: RobotNode, names: Sequence[str], difference: Array) -> Array:
-    """Differences of positions, those of continuous joints less whole turns, as the loop plays the nearest turn."""
+    """Differences of positions, without whole turns of continuous joints: the loop plays the nearest turn."""
     continuous = () if node.arm is None else node.arm.robot.continuous_names
     return np.where([name in continuous for name in names], difference - whole_turns(difference), difference)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Payloads for planning: those of the request, or else those of the topic ``payload``."""
+"""Payloads for planning: the request's, or else the payloads of the topic ``payload``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CarriedPayloads:
         self.arm, self._at_tools = arm, {}
 
     def loaded(self, arm: ElasticArm, payloads: Sequence[Payload]) -> ElasticArm:
-        """The arm with the payloads of a request, or else those of the topic."""
+        """The arm with the payloads of a request, or else of the topic."""
         if len(payloads) > _DEPTH:
             raise StateError(f"payload has {len(payloads)} entries, may have {_DEPTH}")
         carried = map(read_payload, payloads or tuple(self._at_tools.values()))
@@ -74,15 +74,15 @@ class _LoadedDynamics(Dynamics):
         self.robot, self.order, self.backend, self._functions = robot, dynamics.order, "numpy", {}
         self._dynamics, self._payload = dynamics, payload
 
-    def forward_dynamics(self, *states: Any, **given: Any) -> Array:
-        return self._dynamics.forward_dynamics(*states, **given, payload=self._payload)
+    def forward_dynamics(self, *states: Any, **options: Any) -> Array:
+        return self._dynamics.forward_dynamics(*states, **options, payload=self._payload)
 
 
 class _LoadedArm(ElasticArm):
     """An arm with payloads of these parameters: a compiler takes seconds, which no new payload may cost.
 
     Feedforward and forward dynamics are compiled code of the arm without payloads, which takes them as an input, and
-    its springs and motors are that arm's; all else is in arrays, at first use. Of carried rotors, only their presence
+    its springs and motors are that arm's; all else is in arrays, at first use. For carried rotors, only their presence
     matters here: their own dynamics, for simulation, are those without payloads.
     """
 
@@ -95,11 +95,11 @@ class _LoadedArm(ElasticArm):
     def __getattr__(self, name: str) -> Any:
         return getattr(self._arm, name)
 
-    def feedforward(self, *states: Any, **given: Any) -> Feedforward:
-        return self._arm.feedforward(*states, **given, payload=self._payload)
+    def feedforward(self, *states: Any, **options: Any) -> Feedforward:
+        return self._arm.feedforward(*states, **options, payload=self._payload)
 
-    def drive_command(self, command: Feedforward, *states: Any, **given: Any) -> DriveCommand:
-        return self._arm.drive_command(command, *states, **given, payload=self._payload)
+    def drive_command(self, command: Feedforward, *states: Any, **options: Any) -> DriveCommand:
+        return self._arm.drive_command(command, *states, **options, payload=self._payload)
 
 
 @lru_cache(maxsize=8)

@@ -56,7 +56,7 @@ class CancelledError(Exception):
 
 
 def _tried(compute: Callable[..., Any], arm: ElasticArm, request: Any) -> None:
-    """Compute an answer for nobody: what is wrong is said where somebody asks."""
+    """Compute an answer in advance; its errors are reported on the first request."""
     with suppress(Exception):
         compute(arm, request)
 

@@ -79,11 +79,11 @@ def answer_trajectory(
         times = times[kept]
         for point, stamp in zip(request.trajectory.points, stamps[kept].tolist(), strict=True):
             set_stamp(point.time_from_start, stamp)
-    found = trajectory_feedforward(
+    result = trajectory_feedforward(
         arm, motion, times, rate=request.sample_rate, most=_Constants.MAX_SAMPLES, progress=_part(progress, begin, 1.0)
     )
-    exceeded = "" if found.verdict.ok else f"exceeds limits: {found.verdict}"
-    fill_in(request.trajectory, "effort", found.efforts, order)
+    exceeded = "" if result.verdict.ok else f"exceeds limits: {result.verdict}"
+    fill_in(request.trajectory, "effort", result.efforts, order)
     # Replace given derivatives that the motion does not follow.
     for k in range(0 if of_tool else 1 if retimed else len(followed(request)), len(_POINT_FIELDS)):
         values = motion.derivatives(times, k)[k]
@@ -92,15 +92,15 @@ def answer_trajectory(
     response.motor_names = order.motor_names
     response.exceeded = [
         LimitViolation(time=x.t, **{field: getattr(x, field) for field in _VIOLATION_FIELDS})
-        for x in found.verdict.exceeded
+        for x in result.verdict.exceeded
     ]
-    response.time_scaling = found.verdict.time_scaling or math.nan
-    response.time = doubles(found.samples.t)
+    response.time_scaling = result.verdict.time_scaling or math.nan
+    response.time = doubles(result.samples.t)
     outputs = request.outputs or _ALL
     for output, fields, to_message, rows in (
-        (_Constants.STATE, STATE_FIELDS, order.to_message, found.samples[1:]),
-        (_Constants.EFFORT, EFFORT_FIELDS, order.to_message, found.command[:3]),
-        (_Constants.MOTOR, MOTOR_FIELDS, order.motors_to_message, found.command[3:]),
+        (_Constants.STATE, STATE_FIELDS, order.to_message, result.samples[1:]),
+        (_Constants.EFFORT, EFFORT_FIELDS, order.to_message, result.command[:3]),
+        (_Constants.MOTOR, MOTOR_FIELDS, order.motors_to_message, result.command[3:]),
     ):
         if outputs & output:
             write(response, fields, [to_message(values) for values in rows])
@@ -110,8 +110,8 @@ def answer_trajectory(
 def path_of(trajectory: Any, motion: Spline, options: Any, tolerance: float | None = None) -> Array | None:
     """Positions (K, n) of a motion's many waypoints where they are all it follows, or with a tolerance; else None."""
     others = followed(options)[1:]
-    given = any(len(getattr(point, field)) for point in trajectory.points for field in others)
-    as_given = options.no_overshoot or given or len(trajectory.points) < MANY
+    columns = any(len(getattr(point, field)) for point in trajectory.points for field in others)
+    as_given = options.no_overshoot or columns or len(trajectory.points) < MANY
     return None if as_given and tolerance is None else motion.states[0]
 
 
@@ -149,7 +149,7 @@ def _part(progress: Callable[[float], Any], begin: float, end: float) -> Callabl
 
 
 class Start(NamedTuple):
-    """Where the motion of a trajectory starts, if not at its first point."""
+    """Start of a trajectory's motion, if not at its first point."""
 
     time: float  # of the trajectory, s; earlier points are left out
     positions: Mapping[str, float]  # of its joints, rad or m; empty to start at the first later point
@@ -172,8 +172,8 @@ def fitted(
     if options.ends not in ("", _Constants.REST, _Constants.FREE):
         raise StateError(f"ends must be rest or free, is {options.ends!r:.60}")
     positions = read_positions(trajectory, order)
-    given = {field: read_points(trajectory, field, order) for field in _POINT_FIELDS[1:]}
-    velocities, accelerations = (x if field in followed(options) else None for field, x in given.items())
+    columns = {field: read_points(trajectory, field, order) for field in _POINT_FIELDS[1:]}
+    velocities, accelerations = (x if field in followed(options) else None for field, x in columns.items())
     if start is not None:
         later = times > start.time
         if not later.any():
@@ -192,12 +192,12 @@ def fitted(
 
 
 def _require_no_options(request: Any) -> None:
-    given = {
+    columns = {
         "follow": request.follow != _Constants.ALL_GIVEN,
         "ends": request.ends not in ("", _Constants.REST),
         "no_overshoot": request.no_overshoot,
     }
-    if names := [name for name, is_given in given.items() if is_given]:
+    if names := [name for name, is_given in columns.items() if is_given]:
         raise StateError(f"{', '.join(names)}: for waypoints of the joints only, not for a tool_trajectory")
 
 
@@ -216,12 +216,12 @@ def tool_motion(
     ``progress`` is called as by :func:`.follow`.
     """
     with np.errstate(all="ignore"):  # poses and twists of any size; the motion of the joints is checked
-        found = read_tool_trajectory(trajectory)
+        result = read_tool_trajectory(trajectory)
         try:
-            motion = follow(kinematics_of(robot), found.path, start, frame=found.frame, progress=progress)
+            motion = follow(kinematics_of(robot), result.path, start, frame=result.frame, progress=progress)
         except np.linalg.LinAlgError:
             raise StateError("tool_trajectory is too fast: poses between its points overflow") from None
-    return found.path.t, motion.spline
+    return result.path.t, motion.spline
 
 
 def requested_start(request: Any, order: JointOrder, measured: Callable[[], Array]) -> Array:

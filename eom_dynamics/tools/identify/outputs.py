@@ -72,7 +72,7 @@ def robot_file(
 
 
 def _patched(output: Path, source: str) -> bool:
-    """Whether the file is the URDF that the robot was loaded from, with other numbers."""
+    """True if the file is the URDF that the robot was loaded from, with other numbers."""
     return written_format(output.name) is URDF and source.endswith(output.suffix) and Path(source).is_file()
 
 

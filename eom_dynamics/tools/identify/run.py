@@ -70,7 +70,7 @@ class IdentificationResult:
 
     @property
     def nothing_identified(self) -> bool:
-        """Whether all parameters equal the robot file's."""
+        """True if all parameters equal the robot file's."""
         if self.link_fit is None or not self.link_fit.refused or self.timing is not None:
             return False
         elasticity = self.elastic.elasticity if isinstance(self.elastic, ElasticFit) else None
@@ -89,7 +89,7 @@ class IdentificationResult:
 
     @property
     def unwritten(self) -> bool:
-        """Whether the file is not to be written: efforts alias, or it is worse than plain least squares."""
+        """True if the file is not to be written: efforts alias, or it is worse than plain least squares."""
         fit = self.link_fit
         return fit is not None and fit.options.suspect == "keep" and bool(self.aliased or fit.over_linear > BEHIND)
 
@@ -295,7 +295,7 @@ def _without_effect(request: Request, mode: str) -> list[str]:
 
 
 def _long_enough(sides: TwoSidedRecording) -> bool:
-    """Whether a part of a recording can be held out, and has all recorded quantities."""
+    """True if a part of a recording can be held out, and has all recorded quantities."""
     try:
         if sides.links is None:
             return False

@@ -64,7 +64,7 @@ def _part_lines(kind: type, start: str, joint_type: str) -> Iterator[str]:
 
 
 def _has_example(declared: DeclaredEntry) -> bool:
-    """Whether the template shows an entry of a part."""
+    """True if the template shows an entry of a part."""
     entry, parts = declared.entry, declared_entries(declared.kind)
     return entry.example is not None or entry.file_default is not None or any(map(_has_example, parts))
 

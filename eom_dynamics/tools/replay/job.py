@@ -51,12 +51,12 @@ class Job:
 
     @property
     def is_file(self) -> bool:
-        """Whether the output is one file, not the folder of a bag."""
+        """True if the output is one file, not the folder of a bag."""
         return self.format == "parquet" or (self.format == "mcap" and self.output.suffix == ".mcap")
 
     @property
     def is_complete(self) -> bool:
-        """Whether the output exists: it appears as a whole."""
+        """True if the output exists: it appears as a whole."""
         return (self.output if self.is_file else self.output / METADATA).is_file()
 
 

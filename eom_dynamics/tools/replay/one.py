@@ -54,7 +54,7 @@ class Outcome:
 
     @property
     def kept(self) -> bool:
-        """Whether the output was complete before, and was kept."""
+        """True if the output was complete before, and was kept."""
         return self.report is None and not self.error
 
     @property

@@ -119,9 +119,7 @@ def test_a_urdf_is_completed_by_springs_and_motors(tmp_path: Path, monkeypatch, 
 
 
 IN_DEGREES = r"lower: -2.8973, upper: 2.8973", "lower: -166.0, upper: 166.0"
-IMPLAUSIBLE = (
-    "panda: not plausible: fer_joint1: limits are lower -166 rad, upper 166 rad; if in degrees: -2.897, 2.897"
-)
+IMPLAUSIBLE = "panda: not plausible: fer_joint1: limits are lower -166 rad, upper 166 rad; if in degrees: -2.897, 2.897"
 
 
 def test_inspect_fails_where_a_value_is_not_plausible_unless_the_file_accepts_it(tmp_path: Path, run) -> None:
