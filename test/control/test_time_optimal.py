@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Law and averages of online motion by themselves, eom/time_optimal.hpp and eom/joint_motion.hpp, beside Ruckig."""
+"""Law and averages of online motion by themselves, eom/time_optimal.hpp and eom/joint_trajectory.hpp, beside Ruckig."""
 
 import ctypes
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.control.headers import loop_headers
 
 DRIVER = """
-#include <eom/joint_motion.hpp>
+#include <eom/joint_trajectory.hpp>
 
 extern "C" {
 // Duration of the plan from a state to a target (3 numbers each) by bounds (5), and states (4) at shares of it.
@@ -44,7 +44,7 @@ double brake(const double *x, const double *b, double *ends)
 // Largest magnitudes of five derivatives after each take-over, and the first ones; cycles until it rests.
 int take_over(const double *numbers, const double *states, int count, double *most, double *first, double *excess)
 {
-    eom::JointMotion motion;
+    eom::JointTrajectory motion;
     eom::MotionLimits limits;
     std::copy(numbers, numbers + 8, &limits.lower);
     motion.configure(limits);
@@ -68,7 +68,7 @@ int take_over(const double *numbers, const double *states, int count, double *mo
 // Cycles with targets that change at random, and their largest derivatives; whether they end in exact rest, by 0.
 double drift(const double *numbers, long cycles, double *most)
 {
-    eom::JointMotion motion;
+    eom::JointTrajectory motion;
     eom::MotionLimits limits;
     std::copy(numbers, numbers + 8, &limits.lower);
     motion.configure(limits);
@@ -92,13 +92,13 @@ double drift(const double *numbers, long cycles, double *most)
     motion.aim(0.1, 0);
     for (long k = 0; k < 5000; ++k)
         motion.step();
-    return motion.arrived() && motion.state() == eom::JointMotion::State{0.1} ? 0 : 1;
+    return motion.arrived() && motion.state() == eom::JointTrajectory::State{0.1} ? 0 : 1;
 }
 
 // Largest position of a motion between both limits, whose cycles are slowed down at random for some time at a time.
 double slowed(const double *numbers, long cycles)
 {
-    eom::JointMotion motion;
+    eom::JointTrajectory motion;
     eom::MotionLimits limits;
     std::copy(numbers, numbers + 8, &limits.lower);
     motion.configure(limits);

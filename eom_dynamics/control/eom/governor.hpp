@@ -113,7 +113,7 @@ class Governor {
 
   private:
     using Scalar = typename Robot::Scalar;
-    using Way = JointMotion::Way;
+    using Way = JointTrajectory::Way;
 
     struct Outcome {
         Command<Robot> command;
@@ -321,7 +321,7 @@ class Governor {
     {
         State<Robot::joints> state{};
         for (std::size_t i = 0; i < motion.size(); ++i) {
-            const JointMotion::State at = motion.joint(i).predicted(cycles, way);
+            const JointTrajectory::State at = motion.joint(i).predicted(cycles, way);
             for (std::size_t n = 0; n < state.size(); ++n)
                 state[n][i] = at[n];
         }

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "joint_motion.hpp"
+#include "joint_trajectory.hpp"
 #include "target_filter.hpp"
 #include "target_path.hpp"
 
@@ -71,7 +71,7 @@ class OnlineTrajectory {
     /// Takes limits of each joint; returns what is wrong with them, or null. Allocates.
     const char *configure(const std::vector<MotionLimits> &limits, bool synchronised)
     {
-        std::vector<JointMotion> joints(limits.size());
+        std::vector<JointTrajectory> joints(limits.size());
         for (std::size_t i = 0; i < limits.size(); ++i)
             if (const char *reason = joints[i].configure(limits[i]))
                 return reason;
@@ -84,8 +84,8 @@ class OnlineTrajectory {
     }
 
     std::size_t size() const noexcept { return joints_.size(); }
-    JointMotion &joint(std::size_t i) noexcept { return joints_[i]; }
-    const JointMotion &joint(std::size_t i) const noexcept { return joints_[i]; }
+    JointTrajectory &joint(std::size_t i) noexcept { return joints_[i]; }
+    const JointTrajectory &joint(std::size_t i) const noexcept { return joints_[i]; }
 
     /// Takes targets, clamped to the limits; or a chunk, its time 0 at a time(), s: from its first time on, it is followed
     /// instead of targets, and of the rest of the chunks before; at its end it rests. Returns whether it changes something.
@@ -95,7 +95,7 @@ class OnlineTrajectory {
             for (TargetFilter &filter : filters_)
                 filter.reset();
             // Averages of the path reach back by half of it.
-            const double ramp = longest([](const JointMotion &joint) { return joint.ramp(); });
+            const double ramp = longest([](const JointTrajectory &joint) { return joint.ramp(); });
             path_.take(time_ - ramp / 2, origin, x.times.data(), x.positions.data(), x.times.size());
             return true;
         }
@@ -112,10 +112,10 @@ class OnlineTrajectory {
             changes = changes || joints_[i].target() != before;
         }
         if (synchronised_) {
-            for (JointMotion &joint : joints_)
+            for (JointTrajectory &joint : joints_)
                 joint.pace(0);
             const double longest = left();
-            for (JointMotion &joint : joints_)
+            for (JointTrajectory &joint : joints_)
                 joint.pace(longest);
         }
         return changes;
@@ -124,21 +124,21 @@ class OnlineTrajectory {
     /// Time from now to the end of all motion, s.
     double left() const noexcept
     {
-        return longest([](const JointMotion &joint) { return joint.left(); });
+        return longest([](const JointTrajectory &joint) { return joint.left(); });
     }
 
     /// Length of the averages, of the shorter one, and from now to the end of a way, s.
     double window() const noexcept
     {
-        return longest([](const JointMotion &joint) { return 2 * joint.delay(); });
+        return longest([](const JointTrajectory &joint) { return 2 * joint.delay(); });
     }
     double shorter() const noexcept
     {
-        return longest([](const JointMotion &joint) { return joint.shorter(); });
+        return longest([](const JointTrajectory &joint) { return joint.shorter(); });
     }
-    double length(JointMotion::Way way) const noexcept
+    double length(JointTrajectory::Way way) const noexcept
     {
-        return longest([way](const JointMotion &joint) { return joint.length(way); });
+        return longest([way](const JointTrajectory &joint) { return joint.length(way); });
     }
 
     /// Time of the cycles so far, s.
@@ -148,7 +148,7 @@ class OnlineTrajectory {
     bool arrived() const noexcept
     {
         return path_.empty() &&
-               std::all_of(joints_.begin(), joints_.end(), [](const JointMotion &joint) { return joint.arrived(); }) &&
+               std::all_of(joints_.begin(), joints_.end(), [](const JointTrajectory &joint) { return joint.arrived(); }) &&
                std::none_of(filters_.begin(), filters_.end(), [](const TargetFilter &filter) { return filter.filters(); });
     }
 
@@ -165,7 +165,7 @@ class OnlineTrajectory {
     void stop() noexcept
     {
         leave();
-        for (JointMotion &joint : joints_)
+        for (JointTrajectory &joint : joints_)
             joint.stop();
     }
 
@@ -173,7 +173,7 @@ class OnlineTrajectory {
     bool moves_on() const noexcept
     {
         return path_.empty() &&
-               std::any_of(joints_.begin(), joints_.end(), [](const JointMotion &joint) { return joint.moves_on(); });
+               std::any_of(joints_.begin(), joints_.end(), [](const JointTrajectory &joint) { return joint.moves_on(); });
     }
 
     /// Prepares a cycle: what targets are now.
@@ -193,31 +193,31 @@ class OnlineTrajectory {
         for (std::size_t i = 0; i < size(); ++i)
             if (filters_[i].waits(time_))
                 joints_[i].aim(filters_[i].pass(), 0);
-        for (JointMotion &joint : joints_)
+        for (JointTrajectory &joint : joints_)
             joint.prepare();
     }
 
-    /// Proposes the cycle that is prepared: see JointMotion::propose.
+    /// Proposes the cycle that is prepared: see JointTrajectory::propose.
     void propose(double part, double gentle = 1) noexcept
     {
-        for (JointMotion &joint : joints_)
+        for (JointTrajectory &joint : joints_)
             joint.propose(part, gentle);
     }
     void brake(double gentle) noexcept
     {
-        for (JointMotion &joint : joints_)
+        for (JointTrajectory &joint : joints_)
             joint.brake(gentle);
     }
     void escape(double gentle) noexcept
     {
-        for (JointMotion &joint : joints_)
+        for (JointTrajectory &joint : joints_)
             joint.escape(gentle);
     }
 
     /// Whether a cycle that is prepared changes nothing; whether joints keep a path together.
     bool rests() const noexcept
     {
-        return std::all_of(joints_.begin(), joints_.end(), [](const JointMotion &joint) { return joint.rests(); });
+        return std::all_of(joints_.begin(), joints_.end(), [](const JointTrajectory &joint) { return joint.rests(); });
     }
     bool together() const noexcept { return synchronised_ || !path_.empty(); }
     /// Whether targets move on, or are on a path.
@@ -228,7 +228,7 @@ class OnlineTrajectory {
     {
         time_ += joints_.empty() ? 0 : joints_[0].period();
         const bool rested = rests();
-        for (JointMotion &joint : joints_)
+        for (JointTrajectory &joint : joints_)
             joint.step();
         // From the begin of a motion on, so that pauses before make no difference.
         anchored_ = rested || joints_.empty() ? 0 : (anchored_ + 1) % size();
@@ -242,12 +242,12 @@ class OnlineTrajectory {
     double longest(F &&of) const noexcept
     {
         double time = 0;
-        for (const JointMotion &joint : joints_)
+        for (const JointTrajectory &joint : joints_)
             time = std::max(time, of(joint));
         return time;
     }
 
-    std::vector<JointMotion> joints_;
+    std::vector<JointTrajectory> joints_;
     std::vector<TargetFilter> filters_;
     bool synchronised_ = false;
     TargetPath path_;

@@ -10,7 +10,7 @@
 #include <limits>
 #include <vector>
 
-#include "joint_motion.hpp"
+#include "joint_trajectory.hpp"
 #include "loop_parameters.hpp"
 #include "stop.hpp"
 

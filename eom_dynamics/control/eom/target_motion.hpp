@@ -129,7 +129,7 @@ class TargetMotion {
         JointVector<Robot> q{};
         const std::size_t size = motion_.size(), last = x.positions.size() - size;
         for (std::size_t i = 0; i < size; ++i) {
-            const JointMotion &joint = motion_.joint(i);
+            const JointTrajectory &joint = motion_.joint(i);
             const double position = x.positions[last + i];
             const double stays = leads_ ? joint.target() : static_cast<double>(commander_.output.setpoint.q[i]);
             q[i] = static_cast<Scalar>(joint.rest_of(std::isnan(position) ? stays : position));

@@ -2,19 +2,17 @@
 // Online trajectory of a joint: from targets that may change in each cycle to motion with continuous snap, within limits.
 //
 // A follower goes to the target in the least time under limits of velocity, acceleration and jerk. Two exact moving averages
-// of whole cycles, T1 = 2 J / S and `smoothing`, make its motion C4; they keep hull, velocity, acceleration and jerk. With
-// d[f] = f(t) - f(t - T1) - f(t - T2) + f(t - T1 - T2), acceleration to snap of the averages are d[p, v, a] / (T1 T2), and
-// velocity and position the same of integrals of p. A sine whose period is the length of an average does not pass.
-#ifndef EOM_JOINT_MOTION_HPP
-#define EOM_JOINT_MOTION_HPP
+// of whole cycles, T1 = 2 J / S and `smoothing`, make its motion C4; they keep hull, velocity, acceleration and jerk.
+#ifndef EOM_JOINT_TRAJECTORY_HPP
+#define EOM_JOINT_TRAJECTORY_HPP
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
 #include <utility>
-#include <vector>
 
+#include "moving_averages.hpp"
 #include "time_optimal.hpp"
 
 namespace eom {
@@ -25,10 +23,10 @@ struct MotionLimits {
 };
 
 /// Online trajectory of one joint.
-class JointMotion {
+class JointTrajectory {
   public:
     /// q ... qdddd
-    using State = std::array<double, 5>;
+    using State = MovingAverages::State;
 
     /// Most cycles of all averages together.
     static constexpr double MOST_CYCLES = 100000;
@@ -50,13 +48,7 @@ class JointMotion {
             return "the limit of snap is too small, or the smoothing too long, for the period";
         limits_ = limits;
         brake_ = next_brake_ = bounds();
-        few_ = static_cast<std::size_t>(std::min(n1, n2));
-        many_ = static_cast<std::size_t>(std::max(n1, n2));
-        window_ = few_ + many_;
-        short_ = h * static_cast<double>(few_);
-        long_ = h * static_cast<double>(many_);
-        variance_ = (short_ * short_ + long_ * long_) / 12;
-        ring_.assign(2 * (window_ + 1), {});
+        averages_.configure(h, n1, n2);
         pace_ = limits.velocity;
         rest(0);
         return nullptr;
@@ -64,20 +56,20 @@ class JointMotion {
 
     double period() const noexcept { return limits_.period; }
     /// Delay of the averages, half their length, s.
-    double delay() const noexcept { return (short_ + long_) / 2; }
+    double delay() const noexcept { return averages_.delay(); }
     /// Length of the shorter one, s, and the largest jerk and snap behind both.
-    double shorter() const noexcept { return short_; }
+    double shorter() const noexcept { return averages_.shorter(); }
     double largest_jerk() const noexcept { return limits_.jerk; }
-    double largest_snap() const noexcept { return 2 * limits_.jerk / long_; }
+    double largest_snap() const noexcept { return 2 * limits_.jerk / averages_.longer(); }
     /// Time in which the acceleration rises, s.
     double ramp() const noexcept { return limits_.acceleration / limits_.jerk; }
-    const State &state() const noexcept { return state_; }
+    const State &state() const noexcept { return averages_.state(); }
     /// The state within the last cycle, by a time back from its end, s, at most 0. The snap counts as linear there, which is not
     /// to lead beyond limits.
     State state(double back) const noexcept
     {
-        const auto [q, qd, qdd, qddd, qdddd] = state_;
-        const double t = back, f = fifth_;
+        const auto [q, qd, qdd, qddd, qdddd] = averages_.state();
+        const double t = back, f = averages_.fifth();
         const auto held = [](double x, double limit, double end) {
             const double most = std::max(limit, std::fabs(end));
             return std::clamp(x, -most, most);
@@ -94,7 +86,7 @@ class JointMotion {
     /// Whether the target moves on.
     bool moves_on() const noexcept { return target_.v != 0 || target_.a != 0; }
     /// Whether it rests at its target.
-    bool arrived() const noexcept { return quiet_ > window_ && !moves_on() && now_.v == 0 && now_.p == target_.p; }
+    bool arrived() const noexcept { return averages_.rests() && !moves_on() && now_.v == 0 && now_.p == target_.p; }
 
     /// Rests at a position, which becomes the target.
     void rest(double q) noexcept
@@ -103,7 +95,7 @@ class JointMotion {
         plan_.join(now_, now_, 0);
         pace_ = 2 * limits_.velocity;
         stops_ = slowed_ = false;
-        settle();
+        averages_.settle(now_);
     }
 
     /// Continues from a state, as from that past of a jerk of +-j whose averages have this jerk and snap, for the least j, and
@@ -115,6 +107,7 @@ class JointMotion {
             rest(from[0]);
             return 0;
         }
+        const double short_ = averages_.shorter(), long_ = averages_.longer(), variance_ = averages_.variance();
         const double A = limits_.acceleration, J = limits_.jerk, square = short_ * long_, span = short_ + long_;
         State x = from;
         x[2] = std::clamp(x[2], -A, A);
@@ -137,14 +130,14 @@ class JointMotion {
         plan_.join(first, first.after(span - ago).with(-first.j), span - ago);
         fill(span, {});
         // What is missing is a parabola, whose average lags by the delay, and bends by the variance of the kernel.
-        const double D = delay(), c = x[2] - state_[2], b = x[1] - state_[1] + c * D;
-        fill(span, {x[0] - state_[0] + b * D - c / 2 * (D * D + variance_), b, c, 0});
-        now_ = ring_[0].end;
+        const double D = delay(), c = x[2] - state()[2], b = x[1] - state()[1] + c * D;
+        fill(span, {x[0] - state()[0] + b * D - c / 2 * (D * D + variance_), b, c, 0});
+        now_ = averages_.past(0);
         stop();
         double excess = std::max({0.0, std::fabs(from[2]) / A - 1, std::fabs(from[3]) / J - 1,
                                   (std::fabs(from[4]) - most) * long_ / (2 * J)});
-        for (std::size_t i = 0; i <= window_; ++i) {
-            const Moment &past = ring_[i].end;
+        for (std::size_t i = 0; i <= averages_.window(); ++i) {
+            const Moment &past = averages_.past(i);
             const double fastest = i > 0 ? past.v : past.v + past.a * std::fabs(past.a) / (2 * J);
             excess = std::max({excess, std::fabs(fastest) / limits_.velocity - 1, std::fabs(past.a) / A - 1});
         }
@@ -156,13 +149,13 @@ class JointMotion {
     {
         const double D = delay(), v = std::clamp(velocity, -limits_.velocity, limits_.velocity);
         const double a = std::fabs(v + acceleration * (D + HORIZON)) < limits_.velocity ? acceleration : 0;
-        const Moment led{inside(position) + D * v + (D * D - variance_) / 2 * a, v + D * a, a};
+        const Moment led{inside(position) + D * v + (D * D - averages_.variance()) / 2 * a, v + D * a, a};
         chase({inside(position), v, a}, {inside(led.p), led.v, led.a}, HORIZON);
     }
     /// Takes the place, a delay ahead, of a target that is followed in each cycle.
     void follow(const Moment &ahead) noexcept
     {
-        const double p = ahead.p - variance_ / 2 * ahead.a;
+        const double p = ahead.p - averages_.variance() / 2 * ahead.a;
         const bool stays = p == inside(p);
         chase({inside(ahead.p)}, stays ? Moment{p, ahead.v, ahead.a} : Moment{inside(p)}, limits_.period);
     }
@@ -235,7 +228,7 @@ class JointMotion {
     }
 
     /// Whether a cycle that is prepared changes nothing.
-    bool rests() const noexcept { return quiet_ > window_ && now_.v == 0 && !moves_on() && time_ >= plan_.end(); }
+    bool rests() const noexcept { return averages_.rests() && now_.v == 0 && !moves_on() && time_ >= plan_.end(); }
 
     /// Proposes the next cycle as planned, or slower: with a part of the acceleration, in (0, 1], or as part of the brake that was
     /// possible after the cycle before, 0; and a brake after it, with a part of the acceleration, or more where it would end beyond
@@ -295,65 +288,25 @@ class JointMotion {
             time_ = 0;
         }
         brake_ = next_brake_;
-        Sample next;
-        next.end = plan_.advance(time_, h, origin_, next.integrals);
-        quiet_ = time_ >= plan_.end() && target_.a == 0 ? std::min(quiet_ + 1, window_ + 1) : 0;
+        now_ = averages_.step(plan_, time_, time_ >= plan_.end() && target_.a == 0);
         time_ += h;
-        now_ = next.end;
-        head_ = (head_ > 0 ? head_ : window_ + 1) - 1;
-        ring_[head_] = ring_[head_ + window_ + 1] = next;
-        const auto change = [x = &ring_[head_], this](std::size_t k) {
-            return x[0].integrals[k] - x[few_].integrals[k] - x[many_].integrals[k] + x[window_].integrals[k];
-        };
-        second_ += h * first_ + change(1);
-        first_ += change(0);
-        const double before = state_[4];
-        differences();
-        fifth_ = quiet_ > window_ ? 0 : (state_[4] - before) / h;
-        if (quiet_ > window_ && now_.v == 0)
-            settle();
+        if (averages_.rests() && now_.v == 0)
+            averages_.settle(now_);
     }
 
     /// Computes position and velocity from the window, so that rounding does not add up.
-    void anchor() noexcept
-    {
-        if (quiet_ > window_)
-            return;
-        const Sample *x = &ring_[head_];
-        first_ = second_ = 0;
-        for (std::size_t i = 0; i < window_; ++i) {
-            const double sign = i < few_ ? 1 : i < many_ ? 0 : -1;
-            const auto weight = static_cast<double>(std::min({i, few_, window_ - i}));
-            first_ += sign * x[i].integrals[0];
-            second_ += weight * limits_.period * x[i].integrals[0] + sign * x[i].integrals[1];
-        }
-        differences();
-    }
+    void anchor() noexcept { averages_.anchor(); }
 
     /// Predicts the state after so many cycles, by the plan, or the brake after the cycle that is proposed.
     State predicted(long k, Way way) const noexcept
     {
-        const auto few = static_cast<long>(few_), many = static_cast<long>(many_);
-        const auto moment = [this, way](long cycles) { return this->moment(cycles, way); };
-        const Moment x[] = {moment(k), moment(k - few), moment(k - many), moment(k - few - many)};
-        const long middle = (few + many) / 2;
-        const Moment y = moment(k - middle), z = moment(k - (few + many - middle));
-        const double scale = 1 / (short_ * long_);
-        const double qdd = (x[0].p - x[1].p - x[2].p + x[3].p) * scale, qddd = (x[0].v - x[1].v - x[2].v + x[3].v) * scale;
-        return {(y.p + z.p + variance_ * qdd) / 2, (y.v + z.v + variance_ * qddd) / 2, qdd, qddd,
-                (x[0].a - x[1].a - x[2].a + x[3].a) * scale};
+        return averages_.predicted(k, [this, way](long cycles) { return moment(cycles, way); });
     }
 
   private:
     static constexpr int MOST_HALVINGS = 8;
     /// Largest shares of limits that targets have, so that there is room to reach them; rounding of places, rad or m.
     static constexpr double FASTEST = 0.999, STRONGEST = 0.9, ROUNDING = 1e-12;
-
-    /// Of a cycle: the moment at its end, and integrals of the position, and of that times the time to the end.
-    struct Sample {
-        Moment end;
-        std::array<double, 2> integrals{};
-    };
 
     double inside(double p) const noexcept { return std::clamp(p, limits_.lower, limits_.upper); }
 
@@ -467,42 +420,8 @@ class JointMotion {
     /// Fills the window with what the plan has until a time, and a parabola about it.
     void fill(double until, const Moment &more) noexcept
     {
-        const double h = limits_.period;
-        head_ = quiet_ = 0;
-        origin_ = more.p;
-        for (std::size_t i = 0; i <= window_; ++i) {
-            const double t = -h * static_cast<double>(i);
-            Sample x;
-            x.end = plan_.advance(until + t - h, h, 0, x.integrals) + more.after(t);
-            const auto [whole, moment] = Moment{more.p - origin_, more.v, more.a}.after(t - h).integrals(h, h);
-            x.integrals[0] += whole;
-            x.integrals[1] += moment;
-            ring_[i] = ring_[i + window_ + 1] = x;
-        }
-        time_ = fifth_ = 0;
-        anchor();
-    }
-
-    /// Rests where the follower does, for a whole window.
-    void settle() noexcept
-    {
-        std::fill(ring_.begin(), ring_.end(), Sample{now_});
-        quiet_ = window_ + 1;
-        origin_ = now_.p;
-        first_ = second_ = fifth_ = 0;
-        state_ = {now_.p};
-    }
-
-    void differences() noexcept
-    {
-        const Moment &a = ring_[head_].end, &b = ring_[head_ + few_].end, &c = ring_[head_ + many_].end;
-        const Moment &d = ring_[head_ + window_].end;
-        const double scale = 1 / (short_ * long_);
-        if (quiet_ > window_) // exactly at rest, or at constant velocity
-            state_ = {a.p - delay() * a.v, a.v, 0, 0, 0};
-        else
-            state_ = {origin_ + second_ * scale, first_ * scale, (a.p - b.p - c.p + d.p) * scale, (a.v - b.v - c.v + d.v) * scale,
-                      (a.a - b.a - c.a + d.a) * scale};
+        time_ = 0;
+        averages_.fill(plan_, until, more);
     }
 
     const FollowerPlan &of(Way way) const noexcept { return way == Way::brake ? escape_ : slowed_ ? trial_ : plan_; }
@@ -512,20 +431,11 @@ class JointMotion {
     Moment moment(long cycles, Way way) const noexcept
     {
         return cycles > 0 ? of(way).at(begin_of(way) + limits_.period * static_cast<double>(cycles))
-                          : ring_[head_ + std::min(static_cast<std::size_t>(-cycles), window_)].end;
+                          : averages_.past(static_cast<std::size_t>(-cycles));
     }
 
     MotionLimits limits_{};
-    // Cycles, and lengths, of the averages, s; and variance of their kernel, s^2.
-    std::size_t few_ = 1, many_ = 1, window_ = 2;
-    double short_ = 0, long_ = 0, variance_ = 0;
-    // Cycles of the follower, the latest first, at the head, and once more after the window; the position from which integrals
-    // count, so that these are exact near it; and integrals over the kernel.
-    std::vector<Sample> ring_;
-    std::size_t head_ = 0;
-    double origin_ = 0, first_ = 0, second_ = 0;
-    // Cycles since the follower has reached its target.
-    std::size_t quiet_ = 0;
+    MovingAverages averages_;
     // Largest velocity relative to the target; and room for jerk and snap.
     double pace_ = 0, room_ = 1;
     FollowerPlan plan_;
@@ -540,8 +450,6 @@ class JointMotion {
     double time_ = 0, horizon_ = 0;
     // The follower, its target, which is ahead by the delay, and the target without that.
     Moment now_, target_, asked_;
-    State state_{};
-    double fifth_ = 0; ///< derivative, in the last cycle
 };
 
 } // namespace eom
