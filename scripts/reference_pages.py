@@ -33,6 +33,14 @@ B bodies; a batch has a leading axis N. Names with a colon are entries of a keyw
 zero. Names after an arrow are results. Methods with any number of rates are shown with one.
 """
 
+_STATES = """\
+# States of the control loop
+
+The loop is in one of seven states, beside its control mode: position, impedance, or gravity compensation, in which
+hands lead. A pause is a pace of 0 of what is played; a ramp is a stop with efforts that fade; a retraction is a motion
+to a target. `phase` and `cause` of the loop's record are these names.
+"""
+
 INTERFACES = {"msg": "Messages", "srv": "Services", "action": "Actions"}
 
 PROJECT = {
@@ -67,6 +75,7 @@ def pages() -> dict[str, str]:
     found["command_line.md"] = command_page()
     found["parameters.md"] = parameter_page()
     found["robot_file.md"] = robot_file_page()
+    found["states.md"] = state_page()
     found["examples.md"] = example_page()
     for name, path in PROJECT.items():
         found[name] = (ROOT / path).read_text(encoding="utf-8")
@@ -211,6 +220,44 @@ def interface_page(kind: str, title: str) -> str:
         parts.append(
             f"## {path.stem}\n\n`eom_dynamics/{kind}/{path.stem}`\n\n{_escaped(about)}\n\n```text\n{text}\n```\n"
         )
+    return "\n".join(parts)
+
+
+# --- Control loop ------------------------------------------------------------------------
+
+
+def state_page() -> str:
+    """States of the control loop, by the table that its code reads: ``control/eom/lead.hpp``."""
+    from eom_dynamics.control.headers import source, table_rows
+
+    text = source("lead.hpp")
+    phases, causes, events, cells, bars = (
+        [[field.strip('"') for field in row] for row in table_rows(text, f"EOM_{name}")]
+        for name in ("PHASES", "CAUSES", "EVENTS", "CELLS", "BARS")
+    )
+    words, about = {row[0]: row[-1] for row in cells}, dict(events)
+    head = "|---|" + "---|" * len(phases)
+    parts = [
+        _STATES,
+        "| state | |\n|---|---|",
+        *(f"| {name} | {_escaped(text)} |" for name, text in phases),
+        "\n| cause | setpoints lead again | |\n|---|---|---|",
+        *(f"| {name} | {start.replace('_', ' ')} | {_escaped(text)} |" for name, start, text in causes),
+        "\n*near* is within `resume_distance` of the command; *near at rest*, once the stop has ended, too.",
+        "\n## What becomes of an event\n\nA dash: the event does not come in this state.\n",
+        "| event | " + " | ".join(name for name, _ in phases) + f" |\n{head}",
+        *(
+            f"| {event.replace('_', ' ')} | " + " | ".join(words[cell] for cell in row) + " |"
+            for event, *row in table_rows(text, "EOM_TABLE")
+        ),
+        "\n| event | |\n|---|---|",
+        *(f"| {name.replace('_', ' ')} | {_escaped(text)} |" for name, text in about.items()),
+        "\n## What refuses an event in any state\n\nIn this order, before the table: in a pause, after contact until "
+        "the arm rests, while a controller in front writes references, while hands lead, while it is elsewhere.\n",
+        "| event | fact | refusal |\n|---|---|---|",
+        *(f"| {event} | {fact.replace('_', ' ')} | `{refusal}` |" for event, fact, refusal in bars),
+        "",
+    ]
     return "\n".join(parts)
 
 

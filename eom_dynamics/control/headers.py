@@ -51,6 +51,14 @@ def source(name: str) -> str:
     return (_FOLDER / name).read_text(encoding="ascii")
 
 
+def table_rows(text: str, name: str) -> list[list[str]]:
+    """Rows of a table of C++, the macro of a name: the fields of each ``X(…)``."""
+    found = re.search(rf"#define {name}\(X\) ?((?:.*\\\n)*.*)", text)
+    assert found is not None
+    rows = re.findall(r"X\(((?:\"[^\"]*\"|[^()\"])*)\)", found.group(1).replace("\\\n", ""))
+    return [re.findall(r"\"[^\"]*\"|[\w:]+", row) for row in rows]
+
+
 @cache
 def loop_headers() -> dict[str, str]:
     """Headers by path."""

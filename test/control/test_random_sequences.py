@@ -86,7 +86,7 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
         ),
         ("commander.hpp", "output.joint_effort, share, sent))", "output.joint_effort, share, sent) || true)"),
     ],
-    "a stop that was asked for is left": [("watchdog.hpp", "(is_near(q) && !(asked_ && moves()))", "is_near(q)")],
+    "a stop that was asked for is left": [("lead.hpp", "near_at_rest && phase_ != Phase::stopping", "near_at_rest")],
     "motions begin with nominal stiffness": [("company.hpp", "from_ = from;", "from_ = Setpoint<Robot>{};")],
     "blends go by the clock": [
         (
@@ -95,7 +95,7 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
             "const std::int64_t step = passed;",
         )
     ],
-    "a late cycle is caught up": [("control_loop.hpp", "moves ? latest + LONGEST_RESPONSE_STEP : NEVER", "NEVER")],
+    "a late cycle is caught up": [("loop_motions.hpp", "moves ? latest + LONGEST_RESPONSE_STEP : NEVER", "NEVER")],
     "steps are not judged": [("commander.hpp", "if (blocks(leader, stamp)) {", "if (false) {")],
     "stamps are trusted": [
         ("plausibility.hpp", "if (greatest == UNKNOWN || lead - ahead <= LONGEST_RESPONSE_STEP)", "if (true)"),
@@ -112,13 +112,13 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
             "true",
         )
     ],
-    "motions begin while the arm is elsewhere": [("control_loop.hpp", ": strays_ == asked_at_ ", ": false ")],
+    "motions begin while the arm is elsewhere": [("loop_motions.hpp", "by_hand, where_.strays()}", "by_hand, false}")],
     "an arm counts as where it was commanded": [
-        ("control_loop.hpp", "return measured.motors ? finite(", "return false && measured.motors ? finite(")
+        ("whereabouts.hpp", "? finite(measured.motor_position) &&", "? false &&")
     ],
     "a stall is caught up": [
         (
-            "control_loop.hpp",
+            "loop_motions.hpp",
             "(moves ? ahead_ : std::min<std::int64_t>(ahead_, 0))",
             "std::min<std::int64_t>(ahead_, 0)",
         )

@@ -617,7 +617,7 @@ def test_empty_trajectory_begins_its_stop_at_the_present(what: str, hosted: bool
 
 
 def test_target_after_one_that_was_left_in_motion_begins_where_the_arm_is() -> None:
-    """A loss leaves it, without on_setpoint_loss; the next one began where it would have led meanwhile."""
+    """A host leaves it; the next one began where it would have led meanwhile."""
     rig = LoopRig("panda", targets={}, on_setpoint_loss="none")
     rig.restart(HOME)
     for _ in range(3):
@@ -625,7 +625,7 @@ def test_target_after_one_that_was_left_in_motion_begins_where_the_arm_is() -> N
         rig.cycles(60)
     rig.target(HOME + 0.5)
     rig.cycles(80)
-    rig.loop.act("lose")
+    rig.loop.act("halt")
     rig.cycles(3)
     before = rig.q
     rig.target(HOME)

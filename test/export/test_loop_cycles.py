@@ -68,7 +68,7 @@ def sea(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Cycles of a robot with different springs, gears and limits; they allocate where ALLOCATES is set."""
     call = "        robot.feedforward(candidate_, result_);\n        if (robot.slides())"
     allocates = 'if (std::getenv("ALLOCATES")) { int *volatile x = new int[9]; delete[] x; getppid(); }'
-    name = "include/eom/commander.hpp"
+    name = "include/eom/evaluation.hpp"
     header = loop_sources()[name]
     assert call in header
     changed, included = {name: header.replace(call, allocates + call)}, ("-include", "cstdlib", "-include", "unistd.h")

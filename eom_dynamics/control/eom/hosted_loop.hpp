@@ -127,6 +127,99 @@ struct Hosted final : eom_loop {
                    : nullptr;
     }
 
+    /// Takes a setting, or gains: eom_loop_set().
+    const char *set(const char *name, const double *values, std::size_t count)
+    {
+        const std::size_t n = robot.joint_count(), m = robot.motor_count();
+        const struct {
+            const char *name;
+            Span<double> entries;
+        } gains[] = {{"motor_kp", {parameters.motor_kp.data(), m}},
+                     {"motor_kd", {parameters.motor_kd.data(), m}},
+                     {"link_kp", {parameters.link_kp.data(), n}},
+                     {"link_kd", {parameters.link_kd.data(), n}},
+                     {"stiffness", {parameters.stiffness.data(), n}},
+                     {"tool_stiffness", parameters.tool_stiffness}};
+        if (const auto *found = named(gains, name)) {
+            if (count != 1 && count != found->entries.size())
+                return "gains must have one entry, or one for each motor or joint";
+            for (std::size_t i = 0; i < found->entries.size(); ++i)
+                found->entries[i] = values[count == 1 ? 0 : i];
+            return nullptr;
+        }
+        const Setting *found = named(SETTINGS, name);
+        if (!found)
+            return UNKNOWN;
+        found->set(parameters, *values);
+        return nullptr;
+    }
+
+    /// Takes numbers of the observer: eom_observer_set().
+    const char *set_observer(const char *name, const double *values, std::size_t count)
+    {
+        if (!robot.observes())
+            return "there is no code of an observer, for the rotor_model reduced: generate it again";
+        observer.restart();
+        contact.restart();
+        const struct {
+            const char *name;
+            Span<double> entries;
+        } spans[] = {{"bandwidth", observer.links.bandwidth}, {"order", observer.links.order}};
+        const struct {
+            const char *name;
+            std::vector<double> *numbers;
+        } rows[] = {{"speeds", &contact.speeds}, {"errors", &contact.errors}, {"noise", &contact.noise}};
+        if (const auto *found = named(spans, name))
+            std::copy(values, values + count, found->entries.begin());
+        else if (const auto *row = named(rows, name))
+            row->numbers->assign(values, values + count);
+        else if (std::strcmp(name, "source") == 0)
+            for (std::size_t i = 0; i < count; ++i)
+                observer.source[i] = static_cast<EffortSource>(values[i]);
+        else if (std::strcmp(name, "restart") != 0)
+            return UNKNOWN;
+        return nullptr;
+    }
+
+    /// Posts a target, or a chunk of them: eom_loop_post_target().
+    const char *post_target(std::int64_t begin, const double *times, std::size_t knots, const double *positions,
+                            const double *velocities, const double *accelerations)
+    {
+        auto &targets = loop.targets;
+        Target &next = targets.draft(), &last = target;
+        const char *reason = next.assign(begin, times, knots, positions, velocities, accelerations,
+                                         robot.joint_count());
+        if (reason)
+            return reason;
+        // Targets of other joints that wait count, too.
+        for (std::size_t i = 0; i < last.velocities.size() && targets.waiting() && knots == 0; ++i)
+            if (std::isnan(next.positions[i]) && last.times.empty())
+                next.take(i, last);
+        last = next;
+        targets.send();
+        return reason;
+    }
+
+    /// Posts what a tool carries: eom_loop_post_payload().
+    const char *post_payload(std::size_t tool, const double *body, double blend_time)
+    {
+        Body next;
+        next.mass = body[0];
+        std::copy(body + 1, body + 4, next.center_of_mass.begin());
+        std::copy(body + 4, body + 10, next.inertia.begin());
+        const char *reason = objection(next);
+        if (!reason) {
+            if (!loop.payloads.waiting())
+                payload.stays.fill(true);
+            payload.stays[tool] = false;
+            payload.at_tool[tool] = next;
+            payload.blend_time = blend_time;
+            loop.payloads.draft() = payload;
+            loop.payloads.send();
+        }
+        return reason;
+    }
+
     /// Why the last reference was refused.
     Reason reason() const noexcept
     {

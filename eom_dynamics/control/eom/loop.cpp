@@ -77,31 +77,7 @@ size_t eom_setpoint_size(const eom_loop *loop)
 
 const char *eom_loop_set(eom_loop *loop, const char *name, const double *numbers, size_t count)
 {
-    return on(loop, [=](auto &of) -> const char * {
-        auto &parameters = of.parameters;
-        const std::size_t n = of.robot.joint_count(), m = of.robot.motor_count();
-        const struct {
-            const char *name;
-            eom::Span<double> entries;
-        } gains[] = {{"motor_kp", {parameters.motor_kp.data(), m}},
-                     {"motor_kd", {parameters.motor_kd.data(), m}},
-                     {"link_kp", {parameters.link_kp.data(), n}},
-                     {"link_kd", {parameters.link_kd.data(), n}},
-                     {"stiffness", {parameters.stiffness.data(), n}},
-                     {"tool_stiffness", parameters.tool_stiffness}};
-        if (const auto *found = named(gains, name)) {
-            if (count != 1 && count != found->entries.size())
-                return "gains must have one entry, or one for each motor or joint";
-            for (std::size_t i = 0; i < found->entries.size(); ++i)
-                found->entries[i] = numbers[count == 1 ? 0 : i];
-            return nullptr;
-        }
-        const eom::Setting *found = named(eom::SETTINGS, name);
-        if (!found)
-            return UNKNOWN;
-        found->set(parameters, *numbers);
-        return nullptr;
-    });
+    return on(loop, [=](auto &of) { return of.set(name, numbers, count); });
 }
 
 const char *eom_loop_configure(eom_loop *loop)
@@ -285,32 +261,7 @@ size_t eom_loop_answer(eom_loop *loop, size_t count, const int64_t *stamps, cons
 
 const char *eom_observer_set(eom_loop *loop, const char *name, const double *numbers, size_t count)
 {
-    return on(loop, [=](auto &of) -> const char * {
-        if (!of.robot.observes())
-            return "there is no code of an observer, for the rotor_model reduced: generate it again";
-        auto &observer = of.observer;
-        observer.restart();
-        of.contact.restart();
-        const struct {
-            const char *name;
-            eom::Span<double> entries;
-        } spans[] = {{"bandwidth", observer.links.bandwidth}, {"order", observer.links.order}};
-        auto &contact = of.contact;
-        const struct {
-            const char *name;
-            std::vector<double> *numbers;
-        } rows[] = {{"speeds", &contact.speeds}, {"errors", &contact.errors}, {"noise", &contact.noise}};
-        if (const auto *found = named(spans, name))
-            std::copy(numbers, numbers + count, found->entries.begin());
-        else if (const auto *row = named(rows, name))
-            row->numbers->assign(numbers, numbers + count);
-        else if (std::strcmp(name, "source") == 0)
-            for (std::size_t i = 0; i < count; ++i)
-                observer.source[i] = static_cast<eom::EffortSource>(numbers[i]);
-        else if (std::strcmp(name, "restart") != 0)
-            return UNKNOWN;
-        return nullptr;
-    });
+    return on(loop, [=](auto &of) { return of.set_observer(name, numbers, count); });
 }
 
 void eom_observer_update(eom_loop *loop, size_t count, const double *times, int sensors, const eom_vector *read,
@@ -355,6 +306,13 @@ const char *eom_loop_violation(eom_loop *loop, size_t number, eom_reason *reason
         const auto [name, quantity, unit, remark] = eom::Sentences(of.table).parts(*reason);
         of.text = name + '\x1f' + quantity + '\x1f' + unit + '\x1f' + remark;
         return of.text.c_str();
+    });
+}
+
+size_t eom_loop_visits(const eom_loop *loop, int event, int phase)
+{
+    return on(loop, [=](const auto &of) -> size_t {
+        return of.loop.lead().visits(static_cast<std::size_t>(event), static_cast<std::size_t>(phase));
     });
 }
 
@@ -405,42 +363,12 @@ const char *eom_loop_post_spline(eom_loop *loop, int64_t origin, const double *k
 const char *eom_loop_post_target(eom_loop *loop, int64_t origin, const double *times, size_t knots, const double *positions,
                                  const double *velocities, const double *accelerations)
 {
-    return on(loop, [=](auto &of) {
-        auto &targets = of.loop.targets;
-        eom::Target &next = targets.draft(), &last = of.target;
-        const char *reason = next.assign(origin, times, knots, positions, velocities, accelerations,
-                                         of.robot.joint_count());
-        if (reason)
-            return reason;
-        // Targets of other joints that wait count, too.
-        for (std::size_t i = 0; i < last.velocities.size() && targets.waiting() && knots == 0; ++i)
-            if (std::isnan(next.positions[i]) && last.times.empty())
-                next.take(i, last);
-        last = next;
-        targets.send();
-        return reason;
-    });
+    return on(loop, [=](auto &of) { return of.post_target(origin, times, knots, positions, velocities, accelerations); });
 }
 
 const char *eom_loop_post_payload(eom_loop *loop, size_t tool, const double *body, double blend_time)
 {
-    return on(loop, [=](auto &of) {
-        eom::Body given;
-        given.mass = body[0];
-        std::copy(body + 1, body + 4, given.center_of_mass.begin());
-        std::copy(body + 4, body + 10, given.inertia.begin());
-        const char *reason = objection(given);
-        if (!reason) {
-            if (!of.loop.payloads.waiting())
-                of.payload.stays.fill(true);
-            of.payload.stays[tool] = false;
-            of.payload.at_tool[tool] = given;
-            of.payload.blend_time = blend_time;
-            of.loop.payloads.draft() = of.payload;
-            of.loop.payloads.send();
-        }
-        return reason;
-    });
+    return on(loop, [=](auto &of) { return of.post_payload(tool, body, blend_time); });
 }
 
 eom_plant *eom_plant_make(const eom_robot *robot, const double *kp, const double *kd)

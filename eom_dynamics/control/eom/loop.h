@@ -164,6 +164,9 @@ const char *eom_loop_violation(eom_loop *loop, size_t number, eom_reason *reason
 size_t eom_state_size(void);
 void eom_loop_state(const eom_loop *loop, eom_state *state);
 
+/* How often an eom::Event has come in an eom::Phase: see eom/lead.hpp. */
+size_t eom_loop_visits(const eom_loop *loop, int event, int phase);
+
 /* --- From another thread ------------------------------------------------------------------------------------------ */
 
 /* Writes the setpoint to be posted, as eom_loop_rest(), and posts it with a stamp or 0, for the action "take". */

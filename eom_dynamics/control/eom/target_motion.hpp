@@ -32,26 +32,26 @@ class TargetMotion {
     /// Takes limits of each joint; returns what is wrong with them, or null. Allocates.
     const char *configure(const std::vector<MotionLimits> &limits, bool synchronised)
     {
-        if (leads_)
+        if (leads())
             return "limits of motion cannot change while a target leads";
         if (limits.size() != robot_.joint_count())
             return "limits of motion must be those of all joints";
         pursued_.resize(limits.size());
         forget_pursued();
         aimed_ = pursued_;
-        const State<n> from = brakes_ ? state_of(setpoint()) : State<n>{};
+        const State<n> from = brakes() ? state_of(setpoint()) : State<n>{};
         if (const char *reason = motion_.configure(limits, synchronised))
             return reason;
         period_ = std::llround(motion_.joint(0).period() * 1e9);
-        if (brakes_)
+        if (brakes())
             take_over(from);
         return nullptr;
     }
 
     /// Whether there are limits, whether a target leads, and whether the arm rests there.
     bool limited() const noexcept { return motion_.size() > 0; }
-    bool leads() const noexcept { return leads_; }
-    bool arrived() const noexcept { return leads_ && motion_.arrived(); }
+    bool leads() const noexcept { return commander_.lead.is(Phase::aiming); }
+    bool arrived() const noexcept { return leads() && motion_.arrived(); }
     const Governor<Robot> &governor() const noexcept { return governor_; }
 
     /// Whether joints that were commanded within their ranges come to rest there from a state that another motion has led to.
@@ -77,25 +77,19 @@ class TargetMotion {
     }
 
     /// Leads again at a time, ns, to which it has gone on on its way to rest; a target is to follow.
-    void lead(std::int64_t now) noexcept
-    {
-        time_ = now;
-        leads_ = true;
-        brakes_ = false;
-    }
+    void lead(std::int64_t now) noexcept { time_ = now; }
 
     /// Comes to rest from a time on, ns, without a target.
     void brake(std::int64_t now) noexcept
     {
-        if (leads_)
+        if (leads())
             go_on(now);
         motion_.stop();
-        leads_ = false;
-        brakes_ = true;
     }
 
-    /// Whether the last command is that of this motion, so that it can brake; whether it rests, and the time until then, s.
-    bool commands() const noexcept { return leads_ || time_ == commander_.latest; }
+    /// Whether the last command is that of this motion, which may still lead, so that it can brake; whether it rests, and the time
+    /// until then, s.
+    bool commands(bool leads) const noexcept { return (leads && this->leads()) || time_ == commander_.latest; }
     bool rests() const noexcept { return motion_.arrived(); }
     double left() const noexcept { return motion_.left(); }
 
@@ -116,7 +110,7 @@ class TargetMotion {
         const std::size_t knots = std::max<std::size_t>(x.times.size(), 1), k = std::min<std::size_t>(row, knots - 1);
         for (std::size_t i = 0; i < size; ++i) {
             const double last = commander_.output.setpoint.q[i];
-            const double before = leads_ && x.times.empty() ? motion_.joint(i).target() : last;
+            const double before = leads() && x.times.empty() ? motion_.joint(i).target() : last;
             const double turns = Limits<Robot>::turns(robot_, i, x.positions[k * size + i], before);
             for (std::size_t j = i; j < x.positions.size() && turns != 0; j += size)
                 x.positions[j] += turns;
@@ -131,7 +125,7 @@ class TargetMotion {
         for (std::size_t i = 0; i < size; ++i) {
             const JointTrajectory &joint = motion_.joint(i);
             const double position = x.positions[last + i];
-            const double stays = leads_ ? joint.target() : static_cast<double>(commander_.output.setpoint.q[i]);
+            const double stays = leads() ? joint.target() : static_cast<double>(commander_.output.setpoint.q[i]);
             q[i] = static_cast<Scalar>(joint.rest_of(std::isnan(position) ? stays : position));
         }
         return q;
@@ -143,13 +137,8 @@ class TargetMotion {
             motion_.stop();
     }
 
-    void halt() noexcept { leads_ = false; }
     /// Another motion leads: it can brake no more.
-    void forget() noexcept
-    {
-        leads_ = brakes_ = false;
-        time_ = NEVER;
-    }
+    void forget() noexcept { time_ = NEVER; }
 
     /// What is commanded some time later, ns, by the last command.
     State<n> state_after(std::int64_t later) const noexcept
@@ -232,6 +221,9 @@ class TargetMotion {
     static constexpr double BEYOND = 1e-6;
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::min();
 
+    /// Whether it comes to rest, or has.
+    bool brakes() const noexcept { return commander_.lead.braked() && time_ != NEVER; }
+
     void take_over(const State<n> &from) noexcept
     {
         governor_.restart();
@@ -257,7 +249,7 @@ class TargetMotion {
     const Robot &robot_;
     OnlineTrajectory motion_;
     Governor<Robot> governor_;
-    bool leads_ = false, brakes_ = false, usable_ = true;
+    bool usable_ = true;
     // Target of a controller in front that was taken last.
     Target pursued_, aimed_;
     // Period of its own, ns.

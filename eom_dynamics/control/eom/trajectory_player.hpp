@@ -84,12 +84,12 @@ class TrajectoryPlayer {
     {
     }
 
-    bool playing() const noexcept { return playing_; }
+    bool playing() const noexcept { return commander_.lead.is(Phase::playing); }
     /// Whether a trajectory waits until it begins.
     bool waiting() const noexcept { return waiting_; }
 
-    /// Ends what is played and what waits.
-    void halt() noexcept { playing_ = waiting_ = false; }
+    /// Ends what waits.
+    void halt() noexcept { waiting_ = false; }
 
     /// Begins what waits if its plan is that of its start, which has come; returns whether it did.
     bool begin_waiting(std::int64_t now) noexcept
@@ -183,7 +183,8 @@ class TrajectoryPlayer {
     std::int64_t commanded() const noexcept { return commanded_; }
     /// Setpoints lead: the last command is none on its path any more, also where time stands still.
     void leave() noexcept { commanded_ = NEVER; }
-    bool on_path() const noexcept { return commanded_ != NEVER && (playing_ || commanded_ == commander_.latest); }
+    /// The same while it still leads.
+    bool on_path(bool leads) const noexcept { return commanded_ != NEVER && (leads || commanded_ == commander_.latest); }
 
     /// The state that is played at a time, ns, or in a pause.
     State<n> state_at(std::int64_t now) const noexcept { return path()(time_.at(std::max(now, played_))); }
@@ -205,7 +206,7 @@ class TrajectoryPlayer {
     PathState path_state() const noexcept { return played_ == NEVER ? PathState{} : time_.at(played_); }
     bool limited() const noexcept { return pace_.limited(); }
     /// A pace, or the one that limits allow in place of it so far.
-    double allowed(double pace) const noexcept { return playing_ && limited() ? std::min(time_.last().pace(), pace) : pace; }
+    double allowed(double pace) const noexcept { return playing() && limited() ? std::min(time_.last().pace(), pace) : pace; }
     /// Whether a change of pace, which limits are checked for, is sought, or is under way at a time, ns.
     bool changes(std::int64_t now) const noexcept { return pace_.changes(time_, std::max(now, played_)); }
 
@@ -214,7 +215,7 @@ class TrajectoryPlayer {
     bool carries(std::int64_t now) noexcept
     {
         next_.waits = true;
-        return !playing_ || pace_.carries(time_, path(), std::max(now, played_));
+        return !playing() || pace_.carries(time_, path(), std::max(now, played_));
     }
 
     /// Leads to a pace in cycles of a period, s: see PaceKeeper. In a pause, a motion from rest does not begin.
@@ -229,7 +230,7 @@ class TrajectoryPlayer {
     /// Begins to seek the shortest stop on the path, and writes its time; returns whether there is a path.
     bool begin_stop(PathTime &time) noexcept
     {
-        if (!on_path())
+        if (commanded_ == NEVER)
             return false;
         time = time_;
         pace_.begin_stop();
@@ -262,7 +263,7 @@ class TrajectoryPlayer {
         if (barred != Refusal::none)
             return barred;
         State<n> from, later;
-        if (playing_) {
+        if (playing()) {
             // The motion that is played goes on until then.
             const double at = std::max(t, 0.0);
             from = path()(time_.at(now, at - t));
@@ -420,10 +421,9 @@ class TrajectoryPlayer {
         start_ = plan.start;
         end_ = std::max(spline.end(), plan.end);
         pace_.begin(end_, spline.density());
-        if (!playing_)
+        if (!playing())
             played_ = NEVER;
         commanded_ = NEVER;
-        playing_ = true;
         waiting_ = false;
         ++commander_.counts.begun;
     }
@@ -435,7 +435,7 @@ class TrajectoryPlayer {
 
     Trajectories &trajectories_;
     Commander<Robot> &commander_;
-    bool playing_ = false, waiting_ = false;
+    bool waiting_ = false;
     Piece<n> transition_;
     // Path parameter; times of the last cycle that was played, and of the last one whose command was sent, ns.
     PathTime time_;

@@ -22,7 +22,7 @@ class Watchdog {
     static constexpr std::size_t n = Robot::joints;
 
     Watchdog(Commander<Robot> &commander, TrajectoryPlayer<Robot> &player, TargetMotion<Robot> &motion) noexcept
-        : commander_(commander), player_(player), motion_(motion)
+        : commander_(commander), lead_(commander.lead), player_(player), motion_(motion)
     {
     }
 
@@ -34,49 +34,32 @@ class Watchdog {
             timeout_ = std::max<std::int64_t>(timeout_, 2);
     }
 
-    /// Whether setpoints are lost, or a trajectory was ended, whether the arm comes to rest, or is at rest, and whether there
-    /// was a setpoint at all; time since the last valid one, and the stop: its end, s, its excess over limits, and whether
-    /// it stays on the path. Setpoints that end at rest, where the arm stays, are not lost, unless later ones were refused.
+    /// The stop: its end, s, its excess over limits, and whether it stays on the path; time since the last valid setpoint; and
+    /// whether setpoints have ended at rest, where the arm stays: these are not lost, unless later ones were refused.
     struct Progress {
-        bool lost, held, stopping, fed;
         double age, stop_end, excess;
         bool on_path, ended_at_rest;
     };
     Progress progress() const noexcept
     {
-        return {lost_, held_, stopping_, fed_, seconds(age_), stop_.end(), excess_, stop_.on_path(), lost_ && rested_};
+        return {seconds(age_), stop_.end(), excess_, stop_.on_path(), lead_.lost() && rested_};
     }
-    bool stopping() const noexcept { return stopping_; }
     /// Whether references lead, the last one at most a time ago, ns.
-    bool fed_within(std::int64_t time) const noexcept { return fed_ && !stopping_ && age_ <= time; }
+    bool fed_within(std::int64_t time) const noexcept { return lead_.is(Phase::following) && age_ <= time; }
     /// Whether a motion to targets comes to rest, or has.
-    bool brakes() const noexcept { return stopping_ && stop_.brakes(); }
+    bool brakes() const noexcept { return lead_.braked() && stop_.brakes(); }
     /// The path parameter of the last command.
     PathState path_state() const noexcept
     {
-        return stopping_ && stop_.on_path() ? stop_.path_state() : player_.path_state();
-    }
-    /// Whether efforts fade, or have faded.
-    bool fades() const noexcept { return lost_ && policy() == LossPolicy::ramp; }
-    /// Whether nobody knows where the arm is, since setpoints were lost: no reference is followed before a restart.
-    bool released() const noexcept { return fades() || (lost_ && policy() == LossPolicy::deactivate); }
-
-    /// Begins anew, with no setpoint so far.
-    void restart() noexcept
-    {
-        age_ = 0;
-        fed_ = false;
+        return lead_.braked() && stop_.on_path() ? stop_.path_state() : player_.path_state();
     }
 
-    /// Ends all responses.
-    void resume() noexcept
+    /// Another motion leads.
+    void leave() noexcept
     {
-        stopping_ = lost_ = held_ = asked_ = stays_ = false;
+        stays_ = false;
         motion_.forget();
     }
-
-    /// Goes on with a stop under way, as if nothing was lost.
-    void keep_stopping() noexcept { lost_ = held_ = asked_ = false; }
 
     /// A cycle after a time of the clock, ns.
     void pass(std::int64_t step) noexcept
@@ -85,39 +68,24 @@ class Watchdog {
         age_ += std::min(step, timeout_ / 2);
         // The first command of a stop that a host has begun repeats the last one, but where time goes on.
         const bool goes_on = !std::exchange(waits_, false) && (!begun_ || stop_.on_path() || stop_.brakes());
-        step_ = stopping_ && goes_on ? std::min(step, LONGEST_RESPONSE_STEP) : 0;
+        step_ = lead_.braked() && goes_on ? std::min(step, LONGEST_RESPONSE_STEP) : 0;
         begun_ = false;
         stop_.advance(step_);
+        end();
     }
 
     /// A stop that has begun at the time of the next update(): it does not go on before.
     void begin_with_update() noexcept { waits_ = true; }
 
-    /// Keeps the timeout away; once there is a valid setpoint, setpoints can be lost.
+    /// Keeps the timeout away.
     void keep_away() noexcept { age_ = 0; }
     void feed() noexcept
     {
         age_ = 0;
-        moved_ = fed_ && !is_near(q_, AT_REST);
+        moved_ = lead_.phase() != Phase::idle && !is_near(q_, AT_REST);
         q_ = commander_.output.setpoint.q;
-        fed_ = true;
         refused_ = commander_.counts.refused;
     }
-
-    /// Whether a reference is followed after a loss, or after a trajectory that was ended; of a stop that was asked for, at rest.
-    bool resumes(const JointVector<Robot> &q) const noexcept
-    {
-        return !released() && (!holds() || (is_near(q) && !(asked_ && moves())));
-    }
-
-    /// Whether the arm comes to rest, or rests, since that was asked for.
-    bool asked() const noexcept { return asked_; }
-
-    /// Whether a stop or a ramp is under way.
-    bool moves() const noexcept { return stopping_ && !ended(); }
-
-    /// Whether the arm is held, so that references must be near.
-    bool holds() const noexcept { return held_ || (lost_ && policy() == LossPolicy::hold); }
 
     /// Whether a position is within resume_distance of the commanded one.
     bool is_near(const JointVector<Robot> &q) const noexcept { return is_near(q, commander_.parameters.resume_distance); }
@@ -126,72 +94,57 @@ class Watchdog {
         return !apart(q, commander_.output.setpoint.q, distance);
     }
 
-    /// From a setpoint: on the path of a motion that is played, where limits allow it, or by the motion to targets, within
-    /// its limits, from the last command or a time, ns.
-    void begin_stop(const Setpoint<Robot> &from, std::int64_t now = 0) noexcept
+    /// Brings the arm to rest from a setpoint, for an event: on the path of a motion that is played, where limits allow it, or by
+    /// the motion to targets, within its limits, from the last command or a time, ns. The motion leads until then, or has ended
+    /// with the last command.
+    void brake(const Setpoint<Robot> &from, Event why, bool leads = false, std::int64_t now = 0) noexcept
     {
-        // Nothing has been commanded that could be stopped.
-        if (!commander_.output.valid)
+        if (!commander_.output.valid) { // nothing has been commanded that could be stopped
+            lead_.on(Event::restart);
             return;
-        const bool stays = player_.on_path() && stop_.choose(player_, from, now ? now : player_.commanded());
-        const bool brakes = !stays && motion_.commands();
-        if (brakes)
-            stop_.choose(motion_, from, now ? now : commander_.latest);
-        if (stays || brakes)
-            excess_ = 0;
-        else
-            stop_by_joints(from);
-        step_ = 0;
-        stays_ = false;
-        last_ = commander_.output.command;
-        commander_.renew();
-        stopping_ = true;
-    }
-
-    /// Brings the arm to rest at the end of a trajectory, after which setpoints near it are followed; whether that was asked for.
-    void hold(const Setpoint<Robot> &from, bool asked = false, std::int64_t now = 0) noexcept
-    {
-        held_ = commander_.output.valid;
-        asked_ = asked;
-        begin_stop(from, now);
+        }
+        begin_stop(from, leads, now);
+        lead_.on(why, {true});
+        end();
     }
 
     /// At rest, which needs no more references.
-    void rest(const Setpoint<Robot> &x, std::int64_t now) noexcept
+    void rest(const Setpoint<Robot> &x, std::int64_t now, Event why = Event::end) noexcept
     {
-        stopping_ = true;
         stop_.rest(x, now);
+        lead_.on(why, {commander_.output.valid});
+        end();
     }
 
     /// ControlLoop::stop and ControlLoop::lose, of which the next cycle repeats the last command.
-    void stop() noexcept
+    void stop(Event why) noexcept
     {
-        held_ = asked_ = commander_.output.valid;
-        if (stopping_)
+        if (lead_.braked() || !commander_.output.valid) {
+            lead_.on(why, {commander_.output.valid});
             return;
-        lost_ = false;
-        if (held_ && rests(commander_.output.setpoint))
-            return rest(commander_.output.setpoint, commander_.stamp());
-        begin_stop(commander_.output.setpoint);
+        }
+        if (rests(commander_.output.setpoint))
+            return rest(commander_.output.setpoint, commander_.stamp(), why);
+        brake(commander_.output.setpoint, why);
         begun_ = true;
     }
     void lose() noexcept
     {
-        const bool stopped = stopping_;
+        const bool stopped = lead_.braked();
         begin_loss();
-        begun_ = stopping_ && !stopped;
+        begun_ = lead_.braked() && !stopped;
     }
 
     /// A cycle without a reference: the last command, until setpoints are lost and what the policy says then; returns
     /// whether the arm moves on along a stop.
     bool wait() noexcept
     {
-        if (timeout_ > 0 && age_ >= timeout_)
+        if (timeout_ > 0 && age_ >= timeout_ && lead_.is(Phase::following))
             begin_loss();
-        if (stopping_)
+        if (lead_.braked())
             return come_to_rest();
-        if (lost_)
-            commander_.output.status = policy() == LossPolicy::deactivate ? Status::lost : Status::held;
+        if (lead_.lost())
+            commander_.output.status = lead_.is(Phase::released) ? Status::lost : Status::held;
         return false;
     }
 
@@ -208,24 +161,51 @@ class Watchdog {
     }
 
   private:
-    LossPolicy policy() const noexcept { return commander_.parameters.on_setpoint_loss; }
-
-    /// Whether the stop, and a ramp along it, have come to their end.
-    bool ended() const noexcept
+    /// Whether a stop, or a ramp along it, has come to its end.
+    void end() noexcept
     {
-        return stop_.rests() && !(fades() && stop_.time() < commander_.parameters.ramp_duration);
+        if (!lead_.is(Phase::stopping) || !stop_.rests())
+            return;
+        if (!lead_.fades())
+            lead_.on(Event::end);
+        else if (stop_.time() >= commander_.parameters.ramp_duration)
+            lead_.on(Event::fade);
     }
 
     void begin_loss() noexcept
     {
-        if (!fed_ || stopping_ || lost_)
+        constexpr Event LOSSES[] = {Event::loss, Event::loss_hold, Event::loss_ramp, Event::loss_deactivate};
+        const auto policy = commander_.parameters.on_setpoint_loss;
+        const Event why = LOSSES[static_cast<std::size_t>(policy)];
+        if (!lead_.admits(why, {commander_.output.valid})) {
+            lead_.on(why);
             return;
-        lost_ = true;
-        rested_ = !moved_ && rests(commander_.output.setpoint) && commander_.counts.refused == refused_ && !fades() &&
-                  policy() != LossPolicy::deactivate;
+        }
+        const bool stays = policy == LossPolicy::hold || policy == LossPolicy::none;
+        rested_ = !moved_ && rests(commander_.output.setpoint) && commander_.counts.refused == refused_ && stays;
         commander_.counts.timeouts += rested_ ? 0 : 1;
-        if (policy() == LossPolicy::hold || policy() == LossPolicy::ramp)
-            begin_stop(commander_.output.setpoint);
+        if (policy == LossPolicy::hold || policy == LossPolicy::ramp)
+            brake(commander_.output.setpoint, why);
+        else
+            lead_.on(why, {true});
+    }
+
+    void begin_stop(const Setpoint<Robot> &from, bool leads, std::int64_t now) noexcept
+    {
+        const bool stays = player_.on_path(leads) && stop_.choose(player_, from, now ? now : player_.commanded());
+        const bool brakes = !stays && motion_.commands(leads);
+        if (brakes)
+            stop_.choose(motion_, from, now ? now : commander_.latest);
+        else
+            motion_.forget();
+        if (stays || brakes)
+            excess_ = 0;
+        else
+            stop_by_joints(from);
+        step_ = 0;
+        stays_ = false;
+        last_ = commander_.output.command;
+        commander_.renew();
     }
 
     /// Begins a stop by the joints, or holds the position where motors can realise none.
@@ -253,7 +233,7 @@ class Watchdog {
     bool come_to_rest() noexcept
     {
         LoopOutput<Robot> &output = commander_.output;
-        if (!stays_ && !stop_.seek_on(step_ > 0 ? commander_.period : 0)) {
+        if (!stays_ && lead_.is(Phase::stopping) && !stop_.seek_on(step_ > 0 ? commander_.period : 0)) {
             stop_by_joints(output.setpoint);
             stop_.advance(step_);
             commander_.renew();
@@ -273,22 +253,22 @@ class Watchdog {
         } else {
             last_ = output.command;
         }
-        const double ramp = commander_.parameters.ramp_duration;
-        if (fades())
-            commander_.share = stop_.fade(output.command, ramp);
-        output.status = ended() ? Status::held : fades() ? Status::ramping : Status::stopping;
+        if (lead_.fades())
+            commander_.share = stop_.fade(output.command, commander_.parameters.ramp_duration);
+        end();
+        output.status = !lead_.is(Phase::stopping) ? Status::held : lead_.fades() ? Status::ramping : Status::stopping;
         return true;
     }
 
     Commander<Robot> &commander_;
+    Lead &lead_;
     TrajectoryPlayer<Robot> &player_;
     TargetMotion<Robot> &motion_;
     Stop<Robot> stop_;
-    bool lost_ = false, held_ = false, asked_ = false, stopping_ = false, fed_ = false, rested_ = false;
     // Of the last valid setpoint: its positions, whether they differ from those before, as rates may be unknown, and how many were
-    // refused up to then.
+    // refused up to then; and whether setpoints that were lost have ended at rest.
     JointVector<Robot> q_{};
-    bool moved_ = false;
+    bool moved_ = false, rested_ = false;
     std::uint64_t refused_ = 0;
     // Whether a host has begun a stop after the last cycle, or at the time of the next one; and whether the last command is held, before efforts fade.
     bool begun_ = false, waits_ = false, stays_ = false;

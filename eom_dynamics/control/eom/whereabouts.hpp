@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether an arm is where it is commanded to be, by what is measured of it.
+#ifndef EOM_WHEREABOUTS_HPP
+#define EOM_WHEREABOUTS_HPP
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "impedance.hpp"
+#include "loop_parameters.hpp"
+
+namespace eom {
+
+/// Times of commands and of measurements, ns, and what these say.
+template <class Robot>
+class Whereabouts {
+  public:
+    /// Where the arm is: as commanded; elsewhere, while it is commanded; or moved, while nothing was commanded.
+    enum class Place { commanded, elsewhere, moved };
+
+    /// Nothing has been sent.
+    void restart() noexcept { sent_at_ = moved_at_ = LONG_AGO; }
+
+    /// A call at a time of the clock; whether the arm is elsewhere in it.
+    void ask(std::int64_t now) noexcept { asked_at_ = now; }
+    bool strays() const noexcept { return strays_ == asked_at_; }
+
+    /// A cycle after a time, with what is measured.
+    void pass(std::int64_t step, const Measurement<Robot> &measured) noexcept
+    {
+        steady_ = jumps(measured) ? 0 : std::min(steady_ + step, LONGEST_GAP);
+    }
+    /// The end of a cycle at a time, with what was measured.
+    void see(std::int64_t now, const Measurement<Robot> &measured) noexcept
+    {
+        if (measured.links || measured.motors)
+            seen_ = measured, seen_at_ = now;
+    }
+    /// Whether no sample has jumped for a while, so that what is measured counts.
+    bool steady() const noexcept { return steady_ >= LONGEST_GAP; }
+
+    /// Notes that a position is sent at a time.
+    void send(std::int64_t now, const JointVector<Robot> &q) noexcept
+    {
+        if (moved_at_ == LONG_AGO || apart(q, stays_, AT_REST)) {
+            moved_at_ = now;
+            stays_ = q;
+        }
+        sent_at_ = now;
+    }
+    /// Time at which the position commanded last has changed.
+    std::int64_t moved_at() const noexcept { return moved_at_; }
+
+    /// The clock may have been set back to a time.
+    void set_back(std::int64_t now) noexcept
+    {
+        if (now >= sent_at_)
+            return;
+        moved_at_ -= sent_at_ - now;
+        sent_at_ = now;
+    }
+
+    /// Where the arm is at a time, further than a distance from its command or not, by what is measured, also as of motors that
+    /// pass to another mode; while the loop moves it, and where all ends, or not. See ControlLoop::locate().
+    Place look(std::int64_t now, const LoopOutput<Robot> &output, const Measurement<Robot> &measured,
+               const Measurement<Robot> &unshifted, double farthest, bool moves, bool ends) noexcept
+    {
+        const bool idle = now - sent_at_ > LONGEST_GAP, rested = sent_at_ - moved_at_ > LONGEST_GAP;
+        if (!(idle ? !moves : rested) || !is_elsewhere(output, unshifted, farthest))
+            return Place::commanded;
+        const bool doubtful = idle && !ends && now - seen_at_ < LONGEST_GAP && (!steady() || jumps(measured));
+        if (!idle || doubtful)
+            strays_ = now;
+        return moves || doubtful || !(idle || ends) ? Place::elsewhere : Place::moved;
+    }
+
+  private:
+    static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::max(), LONG_AGO = -(NEVER / 2);
+
+    /// Whether an arm at rest is away from its command: by its motors, which a push leaves there, or else by its links.
+    static bool is_elsewhere(const LoopOutput<Robot> &output, const Measurement<Robot> &measured, double farthest) noexcept
+    {
+        return measured.motors
+                   ? finite(measured.motor_position) && apart(measured.motor_position, output.command.motor_position, farthest)
+                   : measured.links && finite(measured.q) && apart(measured.q, output.setpoint.q, farthest);
+    }
+
+    /// Whether what is measured is away from where it was in the last cycle: a wrong sample, or an arm that was moved.
+    bool jumps(const Measurement<Robot> &measured) const noexcept
+    {
+        return (measured.motors && seen_.motors && apart(measured.motor_position, seen_.motor_position, Impedance<Robot>::JUMP)) ||
+               (measured.links && seen_.links && apart(measured.q, seen_.q, Impedance<Robot>::JUMP));
+    }
+
+    // Of the last command, of the first one at its position, of the last cycle that the arm did not follow, and of the last call.
+    std::int64_t sent_at_ = LONG_AGO, moved_at_ = LONG_AGO, strays_ = NEVER, asked_at_ = 0;
+    JointVector<Robot> stays_{};
+    // What was measured last, when, and for how long without a jump.
+    Measurement<Robot> seen_;
+    std::int64_t seen_at_ = LONG_AGO, steady_ = LONGEST_GAP;
+};
+
+} // namespace eom
+
+#endif
