@@ -156,7 +156,8 @@ def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Ar
         if not (tried and polynomial):
             constraints.tighten(shares)
         if len(more):
-            nodes, multipliers = _nodes(task, more, nodes), None
+            before, nodes = nodes, _nodes(task, more, nodes)
+            multipliers = _interpolated(multipliers, before, nodes) if polynomial else None
         gap = SETTINGS.last_gap
         if tried:
             times, states, sigma = motion_of(task.curve, nodes.speed, c, places)
@@ -192,6 +193,12 @@ def _nodes(task: _Task, more: NDArray[np.intp], before: _Nodes | None = None) ->
     if before is not None:
         constraints.follow(before.constraints, np.searchsorted(index, before.places))
     return _Nodes(speed, index, constraints)
+
+
+def _interpolated(multipliers: Array, before: _Nodes, nodes: _Nodes) -> Array:
+    """Multipliers (D,) of limits at nodes, from those at nodes before."""
+    rows = multipliers.reshape(-1, len(before.places))
+    return np.concatenate([np.interp(nodes.places, before.places, row) for row in rows])
 
 
 def _positive(task: _Task, speed: SquaredSpeed, better: Array, c: Array, places: tuple[Array, Array]) -> Array:

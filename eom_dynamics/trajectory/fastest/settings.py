@@ -96,7 +96,7 @@ class SearchSettings(NamedTuple):
     inside: float = 0.998
     attempts: int = 12
     late: int = 6
-    first_gap: tuple[float, float] = (1.0, 1e-3)
+    first_gap: tuple[float, float] = (1.0, 1e-2)
     last_gap: tuple[float, float] = (3e-3, 2e-4)
     between: float = 8e-4
     between_motors: float = 0.03
