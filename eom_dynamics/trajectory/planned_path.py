@@ -109,14 +109,17 @@ def _within(q: Array, allowed: Array, weights: Array, most: int) -> WaypointPath
 
 
 def waypoint_tolerance(q: Array) -> Array:
-    """Tolerance (n,), rad or m, by digits of waypoints (K, n), 1e-6 to 1e-3, and by noise of many, up to 1e-2.
+    """Tolerance (n,), rad or m, by digits of waypoints (K, n), 1e-6 to 1e-3, by those and noise of many, up to 1e-2.
 
     Digits are decimals, or significant ones as of ``%g``, whichever are coarser; noise follows from sixth differences.
     """
     size = np.maximum(np.max(np.abs(q), axis=0), np.finfo(float).tiny)
     exponents = np.floor(np.log10(np.where(q == 0, 1.0, np.abs(q))))
     places, largest = -_digits(q), np.floor(np.log10(size)) - _digits(q / 10.0**exponents)
-    unit = np.minimum(10.0 ** np.maximum(places, largest), _COARSEST)
+    unit = 10.0 ** np.maximum(places, largest)
+    # Of many waypoints whose steps are mostly less than a digit, the path is a staircase of digits.
+    stairs = (len(q) >= MANY) & (np.mean(np.abs(np.diff(q, axis=0)), axis=0) < 0.5 * unit)
+    unit = np.minimum(unit, np.where(stairs, _NOISY, _COARSEST))
     q = q[np.append(True, np.any(np.diff(q, axis=0) != 0, axis=1))]
     if len(q) >= MANY:
         change = np.abs(np.diff(q, _NOISE_ORDER, axis=0)) / _NOISE_RMS
