@@ -217,6 +217,18 @@ class SetpointLoop:
         complete = len(self._window) == self._window.maxlen
         return 1e-9 * float(np.median(np.diff([stamp for stamp, _ in self._window]))) if complete else 0.0
 
+    def plan(self, now: int, period: float, sag: float) -> Refusal | None:
+        """Plan a trajectory as :meth:`.ControlLoop.plan`; return why it is refused, None if it is not.
+
+        Args:
+            sag: distance from the command at which the arm is measured, where it may start, too, rad or m.
+        """
+        tolerance = self.loop.settings["start_tolerance"]
+        self.configure(start_tolerance=tolerance + sag)
+        code = self.loop.plan(now, period)
+        self.configure(start_tolerance=tolerance)
+        return Refusal(code) if code else None
+
     def refusal(self, why: Refusal, *, stamped: bool | None = None) -> EomDynamicsError:
         """The error of the reference that was refused last; ``stamped``: whether the given setpoint has a stamp."""
         text = self.loop.text("refusal")

@@ -100,20 +100,9 @@ class MeasuredArm:
         Positions count that came at least 0.1 s after the last change of the command. Without any, this is logged once.
         """
         now = self._clock.now() if now is None else now
-        rested = now - loop.record.moved_at
-        if rested <= LONGEST_GAP or not loop.record.valid:
+        if now - loop.record.moved_at <= LONGEST_GAP or not loop.record.valid:
             return False
-        q = None
-        try:
-            q, age = self._present()
-            if age > rested - LONGEST_GAP:
-                q = None
-        except StateError as error:
-            if not self._unmeasured:
-                text = "the last command counts as where the arm is, also after a pause"
-                self._node.get_logger().warning(f"{text}: {printable(str(error))}")
-            self._unmeasured = True
-        before = loop.state[0]
+        q, before = self._at_rest(loop, now, logs=True), loop.state[0]
         strays = loop.loop.locate(now, q, ends=ends)
         if loop.record.valid and (loop.state[0] != before).any():
             begins = "the last command holds it" if ends else "motion begins"
@@ -122,26 +111,27 @@ class MeasuredArm:
 
     def distance(self, loop: SetpointLoop) -> str:
         """How far the arm is measured from where a loop has commanded it, beyond tolerance; empty if it is not."""
-        q = self._at_rest(loop)
+        q = self._at_rest(loop, self._clock.now())
         most = max(loop.loop.settings["start_tolerance"], ELSEWHERE)
         return "" if q is None or np.abs(q - loop.state[0]).max() <= most else away(loop, loop.state[0], q)
 
-    def sag(self, loop: SetpointLoop) -> float:
+    def sag(self, loop: SetpointLoop, now: int) -> float:
         """Largest distance of joints from the last command at rest, rad or m, as far as drives may let them sag."""
-        q = self._at_rest(loop) if loop.record.valid and not loop.moves else None
+        q = self._at_rest(loop, now) if loop.record.valid and not loop.moves else None
         sag = 0.0 if q is None else float(np.abs(q - loop.state[0]).max())
         return sag if sag <= ELSEWHERE else 0.0
 
-    def _at_rest(self, loop: SetpointLoop) -> Array | None:
+    def _at_rest(self, loop: SetpointLoop, now: int, *, logs: bool = False) -> Array | None:
         """Positions (n,) that came at least 0.1 s after the last change of the command; None without any."""
-        rested = self._clock.now() - loop.record.moved_at
-        if rested <= LONGEST_GAP:
-            return None
         try:
             q, age = self._present()
-        except StateError:
+        except StateError as error:
+            if logs and not self._unmeasured:
+                text = "the last command counts as where the arm is, also after a pause"
+                self._node.get_logger().warning(f"{text}: {printable(str(error))}")
+            self._unmeasured = self._unmeasured or logs
             return None
-        return None if age > rested - LONGEST_GAP else q
+        return q if age <= now - loop.record.moved_at - LONGEST_GAP else None
 
     # --- Samples for cycles ---------------------------------------------------------------
 

@@ -54,8 +54,7 @@ class TrajectoryPlayer:
         stops: Stops,
         publish: Callable[[SetpointLoop, int, str, int], bool],
     ) -> None:
-        self._node, self._clock, self._measured = node, clock, measured
-        self._stops, self._publish = stops, publish
+        self._node, self._clock, self._measured, self._stops, self._publish = node, clock, measured, stops, publish
         self._period = round(_SECOND / node.get_parameter("stream_rate").value)
         self._host: SetpointLoop | None = None
         # Headers and identities of the active motion, and of the last accepted one: active or waiting.
@@ -65,8 +64,8 @@ class TrajectoryPlayer:
         # one, and the latest time. And the clock less the time of the loop.
         self._begin = self._origin = self._last = self._latest = self._ahead = 0
         # Numbers of trajectories begun by the loop before the last plan, and finished before the active one.
-        self._begun = self._finished = 0
-        self.lead, self.skipped = 0.0, 0
+        self._begun = self._finished = self.skipped = 0
+        self.lead = 0.0
         self.pace, self.reports = TrajectoryPace(node, clock, measured), TrajectoryReports(node)
         # On the node's clock, so that the motion pauses with /clock.
         self._timer = node.punctual.create(node, self._period / _SECOND, self._tick)
@@ -138,15 +137,12 @@ class TrajectoryPlayer:
 
     def _plan(self, host: SetpointLoop, now: int, begin: int) -> Refusal | None:
         """Let the loop plan the new or waiting motion from the arm's state; reason for a refusal, or None."""
-        tolerance, sag = host.loop.settings["start_tolerance"], 0.0
+        at, sag = now - self._ahead, 0.0
         if not self.playing and now >= begin:
-            self._measured.locate(host, now - self._ahead)
-            sag = self._measured.sag(host)  # it may start where it is commanded, or measured
+            self._measured.locate(host, at)
+            sag = self._measured.sag(host, at)
         self._begun = host.record.begun
-        host.configure(start_tolerance=tolerance + sag)
-        code = host.loop.plan(now - self._ahead, self._period / _SECOND)
-        host.configure(start_tolerance=tolerance)
-        return Refusal(code) if code else None
+        return host.plan(at, self._period / _SECOND, sag)
 
     def _take_over(self, host: SetpointLoop, now: int) -> None:
         """Note the begin of the last accepted motion, ns on the clock, if it has begun."""
@@ -192,8 +188,6 @@ class TrajectoryPlayer:
 
     def _command(self, host: SetpointLoop, now: int) -> None:
         """Send the command that is due at a time of the clock, ns, if one is, and begin what waits for that time."""
-        if not (self.playing or self.waiting):
-            return
         at = self._instant(host, now)
         if self.waiting and at >= self._begin:
             self._start(host, at)
@@ -225,11 +219,10 @@ class TrajectoryPlayer:
         if why is None:
             self._take_over(host, now)
             return
-        error: Exception = host.refusal(why)
+        text = refusal_reason(host.refusal(why))
         if why.name == "ended" and not host.record.valid:  # a single waypoint
-            need = "publish joint_states, or begin with a waypoint there"
-            error = TrajectoryError(f"the position of the arm is unknown: {need}")
-        reason = f"refused at its start: {printable(refusal_reason(error))}"
+            text = "the position of the arm is unknown: publish joint_states, or begin with a waypoint there"
+        reason = f"refused at its start: {printable(text)}"
         self._node.warn("trajectory", reason, always=True)
         if self._accepted is not None:
             self.reports.tell(self._accepted, TrajectoryStatus.STOPPED, reason)
