@@ -29,12 +29,12 @@ def arm(start_shared):
 @pytest.fixture
 def at_home(arm):
     arm.follows = True
-    here = np.array(arm.node.feedforward[-1].motor_position)
-    if np.max(np.abs(here - HOME)) > 0.02:
+    last = arm.node.feedforward[-1:]  # none after a test that has failed
+    if not last or np.max(np.abs(last[0].motor_position - HOME)) > 0.02:
         arm.node.transition("deactivate")
         arm.node.transition("activate")
         arm.forget()
-        assert arm.ask([0.0, 0.1], [HOME, HOME])[1] == CODES.SUCCESSFUL
+        assert any(arm.ask([0.0, 0.1], [HOME, HOME])[1] == CODES.SUCCESSFUL for _ in range(5))
     arm.feedback.clear()
     del arm.node.feedforward[:-1]
     return arm

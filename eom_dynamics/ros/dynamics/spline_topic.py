@@ -37,7 +37,7 @@ _STOPPED_BY_REFUSAL = "stopped, as another trajectory was refused (on_refused_tr
 
 # Period in which leases are counted, s; and the number of periods without a renewal after which a lease has ended, and
 # after which it is forgotten. Periods in which this process is held up do not count.
-_LEASE_PERIOD, _LEASE, _FORGOTTEN = 0.1, 5, 100
+_LEASE_PERIOD, _LEASE, _FORGOTTEN = 0.05, 10, 200
 
 _SENDER_GONE = f"its sender is gone: {_LEASE * _LEASE_PERIOD:g} s without its identity on trajectory_lease"
 

@@ -68,7 +68,8 @@ class SimulatedArm(FollowingArm):
             self.node.wait(lambda: len(self.states) >= count + 50, "states")  # noqa: B023
             if np.abs(self.measured - before).max() < 1e-4:
                 return self.measured
-            assert time.monotonic() < until, "the arm goes on"
+            log = self.robot.process.log[-2000:]
+            assert time.monotonic() < until, ("the arm goes on", self.measured - before, log)
 
 
 def test_each_goal_is_answered(start):
