@@ -78,6 +78,14 @@ def test_an_exception_ends_the_goal(execution):
     assert "Traceback" in node.get_logger().error.call_args.args[0]
 
 
+def test_what_the_player_remarks_at_the_end_is_the_text_of_the_goal(execution):
+    execution, *_ = execution(Feedback)
+    late = "0.6 s lost in late cycles"
+    execution.on_status(SimpleNamespace(status=3, ACCEPTED=1, FINISHED=3, message=late))
+    execution.observe()
+    assert execution.done.result() == (0, late)
+
+
 def test_a_goal_that_is_cancelled_at_a_standstill_says_that_this_stays(execution):
     execution, *_ = execution(Feedback)
     for nanosec in (8 * 10**8, 9 * 10**8):
