@@ -117,21 +117,21 @@ def _link_to_sources(app, name, source):
     """Send links to files outside of this folder to the pages that have their text, else to the repository."""
     folder, up = posixpath.join("docs", posixpath.dirname(name)), "../" * name.count("/")
 
-    def target(found):
-        path = posixpath.normpath(posixpath.join(folder, found[2]))
+    def target(match):
+        path = posixpath.normpath(posixpath.join(folder, match[2]))
         if path.startswith("docs/"):
-            return found[0]
+            return match[0]
         if not (_ROOT / path).exists():
             logging.getLogger(__name__).warning("%s links to %s, which does not exist", name, path)
         if path in _GENERATED:
-            return f"[{found[1]}]({up}reference/{_GENERATED[path]})"
+            return f"[{match[1]}]({up}reference/{_GENERATED[path]})"
         if interface := _INTERFACE.fullmatch(path):
-            return f"[{found[1]}]({up}reference/{interface[1]}.md#{interface[2].lower()})"
+            return f"[{match[1]}]({up}reference/{interface[1]}.md#{interface[2].lower()})"
         if example := _EXAMPLE.fullmatch(path):
-            return f"[{found[1]}]({up}reference/examples.md#{example[1]}py)"
+            return f"[{match[1]}]({up}reference/examples.md#{example[1]}py)"
         if figures := _FIGURES.fullmatch(path):
-            return f"[{found[1]}]({up}reference/figures/{figures[1]}.md)"
-        return f"[{found[1]}]({_sources}/blob/main/{path})" if _sources else found[1]
+            return f"[{match[1]}]({up}reference/figures/{figures[1]}.md)"
+        return f"[{match[1]}]({_sources}/blob/main/{path})" if _sources else match[1]
 
     if app.env.doc2path(name).suffix == ".md" and not name.startswith("reference/"):
         source[0] = _LINK.sub(target, source[0])
@@ -177,13 +177,13 @@ def _link_names(app, doctree, page):
             continue
         # A word in small letters may be an argument, or a field of a message, and so may the name of a method.
         kinds = _CALLED if re.search(r"[A-Z.(]", name[0]) else ("function",) if "_" in name[0] else ()
-        found = {
+        places = {
             (entry.docname, entry.node_id)
             for path, entry in entries.items()
             if path.endswith(f".{name[1]}") and entry.objtype in kinds and not entry.aliased
         }
-        if len(found) == 1:
-            ((there, place),) = found
+        if len(places) == 1:
+            ((there, place),) = places
             link = nodes.reference(refuri=f"{app.builder.get_relative_uri(page, there)}#{place}", internal=True)
             literal.replace_self(link)
             link += literal
