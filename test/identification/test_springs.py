@@ -302,6 +302,21 @@ def test_friction_is_right_where_the_law_differs_next_to_reversals() -> None:
         within(fit, name, value, 0.02)
 
 
+def test_deviations_allow_for_a_law_that_differs_up_to_moderate_speeds() -> None:
+    """Errors over standard deviations of motors with Stribeck friction; faster samples than half of the RMS decide."""
+    t, theta, rate, acceleration = slow_motion()
+    errors = []
+    for seed, slow in enumerate(np.linspace(0.1, 0.3, 8)):
+        draw = np.random.default_rng(seed)
+        friction = 0.5 * rate + np.tanh(rate / 1e-3) * (1 + 0.3 * np.exp(-np.square(rate / slow)))
+        effort = 0.2 * acceleration + friction + 0.01 * draw.standard_normal(len(t))
+        fit = fit_motor(t, theta, tau=0 * t, effort=effort, cutoff=10.0)
+        for name, truth in {"rotor_inertia": 0.2, "viscous": 0.5, "coulomb": 1.0}.items():
+            value, deviation = fit.parameters[name]
+            errors.append((value - truth) / deviation)
+    assert np.sqrt(np.mean(np.square(errors))) < 1.5
+
+
 @pytest.mark.parametrize("sticks", [False, True])
 def test_the_scale_of_friction_is_of_the_file_where_motors_stick(sticks: bool) -> None:
     t, theta, rate, acceleration = slow_motion()

@@ -38,10 +38,10 @@ MOTOR_TERMS = ("viscous", "asymmetric", "coulomb", "stribeck", "efficiency", "of
 # First values of v_0 and v_s as shares of the highest velocity.
 _SMOOTHING, _STRIBECK = (0.003, 0.02, 0.1), (0.05, 0.2)
 
-_SLOW, _SLOWER = 0.1, 0.45  # a motor reverses below this share of its RMS velocity; and if its law differs there
+_SPEEDS = (0.1, 0.2, 0.3, 0.45, 0.6, 0.8)  # shares of its RMS velocity below which a motor counts as reversing
 _LEAST_AWAY = 0.2  # share of the samples of each direction that must be away from reversals
-_HOLDS = 2.0  # most mean square of residuals near reversals, over that of the others, of friction that is tanh(v/v_0)
-_LEAST_GAIN = 0.1  # least variance of the difference of two estimates, over that of the one by fewer samples
+_HOLDS = 2.0  # largest ratio of mean squared residuals near reversals to the others for tanh(v/v_0) to hold
+_LEAST_GAIN = 0.1  # least variance of the difference of two estimates, relative to the one by fewer samples
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class _Equation:
         if not self._fastest > 0:
             raise IdentificationError("the motor does not move in this recording")
         self.of_current = "current" in signals
-        self._target = self._cut(signals["current" if self.of_current else "effort"])
+        self.target = self._cut(signals["current" if self.of_current else "effort"])
         self._linear, self._known = {"rotor_inertia": self._cut(acceleration)}, np.zeros(1)
         if model.rotor_inertia is not None:
             self._known = model.rotor_inertia * self._linear.pop("rotor_inertia")
@@ -215,26 +215,32 @@ class _Equation:
             "efficiency": (0.1, 1.0),
             **dict.fromkeys(("rotor_inertia", "viscous", "coulomb", "stribeck", "stiffness", "cubic"), (0.0, np.inf)),
         }
-        first = curve_fit(lambda p: self._target - self._model(dict(zip(start, p, strict=True))), start, bounds)
+        first = curve_fit(lambda p: self.target - self._model(dict(zip(start, p, strict=True))), start, bounds)
         return self._without_reversals(first, bounds) if self._dry else first
 
     def _without_reversals(self, first: CurveEstimate, bounds: Mapping[str, tuple[float, float]]) -> CurveEstimate:
-        """Estimate all but v_0 again from samples that no reversal is in the filter of.
+        """Estimate all but v_0 again from samples without a reversal within the reach of the filter.
 
         There, a motor sticks, with any effort within its dry friction, and that would pass for inertia. A law that
-        differs from the model at low speed, such as Stribeck's, biases what is next to reversals: fewer samples count
-        if they differ from all by more than chance (J. Hausman, Econometrica 46, 1978). Where too few samples of a
-        direction are left, parameters are those of all samples, and their deviations unknown, NaN.
+        differs from the model at low speed, such as Stribeck's, biases samples next to reversals. The lowest speed
+        counts whose estimate agrees with the estimates of all higher ones (O. Lepski, Theory Probab. Appl. 35, 1990).
+        Squared differences beyond chance, in the mean, are variances of the model's error (R. DerSimonian, N. Laird,
+        Controlled Clinical Trials 7, 1986); for the highest speed, differences to the one below. If too few samples of
+        a direction are left, parameters are estimated from all samples, and their deviations are unknown, NaN.
         """
-        near = self._away_from_reversals(first, bounds, _SLOW)
-        if near is None:
-            return replace(first, covariance=np.full_like(first.covariance, np.nan))
-        if (far := self._away_from_reversals(first, bounds, _SLOWER)) is not None:
+        ladder = [x for share in _SPEEDS if (x := self._away_from_reversals(first, bounds, share)) is not None]
+        for k, near in enumerate(ladder):
+            values, std = np.array([(x.values, x.std) for x in ladder[k:]]).swapaxes(0, 1)
             with np.errstate(invalid="ignore"):  # no effect on one, or both
-                variance = np.maximum(np.square(far.std) - np.square(near.std), _LEAST_GAIN * np.square(far.std))
-            if np.any((np.abs(far.values - near.values) > SIGNIFICANT * np.sqrt(variance)) & (far.std > 0)):
-                return far
-        return near
+                chance = np.maximum(np.square(std) - np.square(near.std), _LEAST_GAIN * np.square(std))
+                excess = np.where(std > 0, np.square(values - near.values) - chance, 0.0)[1:]
+                if np.any(excess > (SIGNIFICANT**2 - 1) * chance[1:]):
+                    continue
+            if not len(excess):
+                excess = np.square([near.values - ladder[max(k - 1, 0)].values])
+            error = np.where(near.std > 0, np.nan_to_num(np.mean(np.maximum(excess, 0), axis=0)), 0.0)
+            return replace(near, covariance=near.covariance + np.diag(error))
+        return replace(first, covariance=np.full_like(first.covariance, np.nan))
 
     def _away_from_reversals(
         self, first: CurveEstimate, bounds: Mapping[str, tuple[float, float]], share: float
@@ -250,12 +256,12 @@ class _Equation:
             return None
 
         def residual(p: Array) -> Array:
-            return self._target - self._model(dict(zip(values, p, strict=True)) | {"smoothing_velocity": v_0})
+            return self.target - self._model(dict(zip(values, p, strict=True)) | {"smoothing_velocity": v_0})
 
         again = curve_fit(lambda p: residual(p)[away], values, bounds)
         place, rest = first.names.index("smoothing_velocity"), [first.names.index(name) for name in again.names]
         covariance = np.zeros_like(first.covariance)
-        # Of a motor that sticks, v_0 is that of its velocities behind the filter.
+        # If a motor sticks, filtered velocities determine v_0.
         squares = np.square(residual(again.values))
         holds = np.sum(squares[~away]) <= _HOLDS * np.sum(~away) * np.mean(squares[away])
         covariance[place, place] = first.covariance[place, place] if holds else np.nan
@@ -266,11 +272,6 @@ class _Equation:
             again, names=first.names, values=all_values, covariance=covariance, at_bound=(*again.at_bound, *stopped)
         )
 
-    @property
-    def spread(self) -> float:
-        """RMS of the target about its mean."""
-        return float(np.std(self._target))
-
     def _dry_friction(self, v_0: float, v_s: float) -> dict[str, Array]:
         """Terms of dry friction by the name of their factor."""
         if not self._dry:
@@ -280,13 +281,13 @@ class _Equation:
         return {name: self._thinned(terms[name]) for name in self._dry}
 
     def _gear_loss(self, efficiency: float, *springs: float) -> Array:
-        """Loss of the gear, beside the load, by factors of the columns of springs."""
+        """Loss of the gear, without the load, by factors of the columns of springs."""
         tau = np.asarray(sum(factor * x for factor, x in zip(springs, self._springs.values(), strict=True)))
         return self._thinned(Gear(efficiency, self.model.smoothing_power).load(tau, self._velocity) - tau)
 
     def _start(self, v_0: float, v_s: float) -> tuple[float, dict[str, float]]:
         """Sum of squares and parameters by linear least squares, without gear loss."""
-        columns, springs, target = self._linear | self._friction(v_0, v_s), dict(self._spring_columns), self._target
+        columns, springs, target = self._linear | self._friction(v_0, v_s), dict(self._spring_columns), self.target
         measured = springs.pop("tau", None)
         columns |= springs
         if measured is not None and self.of_current:
@@ -352,7 +353,7 @@ def _result(estimate: CurveEstimate, equation: _Equation, cutoff: float, gear_ra
         estimates,
         cutoff,
         float(np.sqrt(np.mean(estimate.residual**2))),
-        float(np.std(estimate.residual) / equation.spread),
+        float(np.std(estimate.residual) / np.std(equation.target)),
         int(len(estimate.residual) / estimate.correlation_time),
         tuple(lines),
         equation.of_current,
