@@ -198,9 +198,7 @@ def identify_elasticity(
         raise IdentificationError("there is no recording of both sides of the springs to train on")
     whole, report = joined_motions(training), progress or (lambda step, done: None)
     terms = options.terms(robot)
-    springs: dict[str, SpringFit] = {}
-    motors: dict[str, MotorFit] = {}
-    notes: list[str] = []
+    springs, motors, notes = dict[str, SpringFit](), dict[str, MotorFit](), list[str]()
     for k, joint in enumerate(robot.independent_joints):
         report("springs and motors", k / robot.n)
         columns = _Columns.of(whole, k)

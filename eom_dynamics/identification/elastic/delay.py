@@ -27,7 +27,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 from scipy.ndimage import gaussian_filter1d
 
@@ -165,7 +165,9 @@ def _of_drive(
     t: Array, effort: Array, position: Array, sent: Sequence[Array], band: float
 ) -> tuple[tuple[Delay, ...], float]:
     """Delay, and ages where commands have references, from the equation of a drive; and its residual."""
-    rows = _inner(t, band)
+    # As many samples as the band needs, without the ends.
+    spacing, margin = max(1, int(1 / (_DENSE * band * (t[1] - t[0])))), _MARGIN / band + LONGEST
+    rows = (t >= t[0] + margin) & (t <= t[-1] - margin) & (np.arange(len(t)) % spacing == 0)
     at = t[rows]
 
     def design(band: float) -> Design:
@@ -182,7 +184,7 @@ def _of_drive(
         return columns
 
     causes = _instruments(t, position, sent, band)[rows]
-    fit = fit_delay(design(band), causes, len(at) * _spacing(t, band) * (t[1] - t[0]), band)
+    fit = fit_delay(design(band), causes, len(at) * spacing * (t[1] - t[0]), band)
     # White noise has twice the power in twice the band.
     y, columns = design(2 * band)(fit.x[-1])
     wider, inner = np.sum(np.square(y - columns @ fit.x[:-1])), np.sum(np.square(fit.residual))
@@ -211,18 +213,6 @@ def _ages(fit: DelayFit) -> tuple[Delay, Delay]:
     gradients[1, :4] = -(a**2) / (2 * kd), -b / kd, a / kd, 1 / kd
     deviations = np.sqrt(np.einsum("ij,jk,ik->i", gradients, fit.covariance, gradients))
     return Delay(float(a), float(deviations[0])), Delay(float(b), float(deviations[1]))
-
-
-def _inner(t: Array, band: float) -> NDArray[np.bool_]:
-    """Samples (N,) that are fitted: as many as the band needs, without the ends."""
-    margin = _MARGIN / band + LONGEST
-    rows = (t >= t[0] + margin) & (t <= t[-1] - margin) & (np.arange(len(t)) % _spacing(t, band) == 0)
-    return np.asarray(rows)
-
-
-def _spacing(t: Array, band: float) -> int:
-    """Number of samples from one fitted sample to the next."""
-    return max(1, int(1 / (_DENSE * band * (t[1] - t[0]))))
 
 
 def combined(delays: Sequence[Delay]) -> Delay:

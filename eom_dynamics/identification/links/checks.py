@@ -515,8 +515,7 @@ def unexplained(score: Score, payload: str | None) -> list[Contradiction]:
         residual = score.relative
     if not np.isfinite(residual).any() or np.nanmedian(residual) < most:
         return []
-    remedy = "check topic and joints" + (", units and signs" if payload else "")
-    return [Contradiction((), f"no {what} the efforts of most joints; {remedy}")]
+    return [Contradiction((), f"no {what} the efforts of most joints; check topic, joints, units and signs")]
 
 
 def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) -> tuple[float, float]:

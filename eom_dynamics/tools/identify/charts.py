@@ -13,8 +13,7 @@ from ...arrays import Array
 from ...identification import Fit, Recording, frequency_response
 from ...identification.elastic.arm import low_pass_of, measured
 from ...identification.links.terms import TERMS, Motion
-from ...identification.recording import ArmRecording
-from ...identification.sampling import LowPass, rate_of
+from ...identification.sampling import rate_of
 from ...robot import Joint
 from ..pages.charts import add_line, chart, color, drawn, over_time, short
 from ..quantity_text import effort_units, position_units
@@ -113,7 +112,7 @@ def _springs(elastic: ElasticFit) -> Charts:
         samples = [
             (low_pass.thinned(x.theta[:, k] - x.q[:, k]), low_pass.thinned(x.tau[:, k]))
             for x in elastic.training
-            if (low_pass := _low_pass(elastic, k, x)) is not None and measured(x.tau[:, k])
+            if (low_pass := low_pass_of(elastic.elasticity, joint.name, x, k, 4)) is not None and measured(x.tau[:, k])
         ]
         delta, tau = _joined(samples)
         offset = spring.parameters.get("offset", (0.0, 0.0))[0]
@@ -178,7 +177,7 @@ def _friction_samples(elastic: ElasticFit, joint: Joint, k: int) -> tuple[Array,
     """Velocities, and motor efforts less the efforts of rotor, spring and gear loss (N,)."""
     pairs = []
     for x in elastic.training:
-        low_pass = _low_pass(elastic, k, x)
+        low_pass = low_pass_of(elastic.elasticity, joint.name, x, k, 4)
         if low_pass is None or not measured(x.tau[:, k]) or not measured(x.motor_effort[:, k]):
             continue
         velocity = rate_of(x.theta[:, k], low_pass.period)
@@ -191,11 +190,6 @@ def _friction_samples(elastic: ElasticFit, joint: Joint, k: int) -> tuple[Array,
 def _joined(pairs: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
     nothing = np.zeros(0)
     return np.concatenate([nothing, *(x for x, _ in pairs)]), np.concatenate([nothing, *(y for _, y in pairs)])
-
-
-def _low_pass(elastic: ElasticFit, k: int, part: ArmRecording) -> LowPass | None:
-    """The filter of a motor, or of its joint without one; None if the part is too short."""
-    return low_pass_of(elastic.elasticity, elastic.robot.joint_names[k], part, k, 4)
 
 
 def _add_dots(figure: go.Figure, x: Array, y: Array, shade: str) -> None:

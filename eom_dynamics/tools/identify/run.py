@@ -32,7 +32,6 @@ _UNVALIDATED = (
 )
 _RESONANCE = "not validated: a resonance is that of the whole recording; accept its figures, --hold-out 0"
 _NOT_WRITTEN = "the file is not written: recorded efforts tell more than it does, see below; --suspect use writes it"
-_LINK_TERMS = ("offset",)  # of links if motors are identified, too: the motors have the friction
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +189,7 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
     for attempt in (share, *((min(2 * share, 0.5), min(4 * share, 0.5), share / 2, 0.0) if share else ())):
         try:
             parts = _held_out(training, attempt) if attempt else (training, validation)
-            fits = _identified(robot, request, mode, parts, progress)
+            elastic, links, train, judge, filled_in = _identified(robot, request, mode, parts, progress)
         except TooFewSamplesError as error:
             if attempt == 0.0 or not share:
                 raise
@@ -198,7 +197,6 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
         else:
             share = attempt
             break
-    elastic, links, train, judge, filled_in = fits
     if share and lacking:
         notes.append(f"{share:g} of each recording is held out: {lacking}")
     identified = _with(robot if links.refused else identified_robot(links), elastic)
@@ -251,8 +249,8 @@ def _identified(
     train, filled_in = link_recordings(robot, training, elastic, request.motors)
     judge, _ = link_recordings(robot, validation, elastic, request.motors)
     settings = request.link_options
-    if elastic is not None:
-        settings = replace(settings, side="joint", terms=_LINK_TERMS if settings.terms is None else settings.terms)
+    if elastic is not None:  # friction belongs to the motors
+        settings = replace(settings, side="joint", terms=("offset",) if settings.terms is None else settings.terms)
     return elastic, fit(robot, train, judge, settings, progress=progress), train, judge, filled_in
 
 

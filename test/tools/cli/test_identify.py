@@ -207,7 +207,7 @@ OPPOSITE = "have the opposite sign of the file's prediction: --effort-scale"
     [
         (scaled(1, 1, 1, -1, 1), f"efforts of joint_1 {OPPOSITE} joint_1=-1 turns them"),
         (lambda rows: delayed(rows, -5), "efforts are early by 50 ms; --effort-delay -0.05 moves them"),
-        (with_noise, "no parameters of this robot explain the efforts of most joints; check topic and joints"),
+        (with_noise, "no parameters of this robot explain the efforts of most joints; check topic"),
     ],
 )
 @pytest.mark.filterwarnings("error::RuntimeWarning")
