@@ -59,11 +59,6 @@ class CurveEstimate:
     def __getitem__(self, name: str) -> float:
         return float(self.values[self.names.index(name)])
 
-    def covariance_of(self, *names: str) -> Array:
-        """Covariance of the fitted ones among the named parameters."""
-        places = [self.names.index(name) for name in names if name in self.names]
-        return self.covariance[np.ix_(places, places)]
-
     def by_name(self) -> dict[str, tuple[float, float]]:
         """Value and standard deviation by name."""
         return dict(zip(self.names, zip(self.values.tolist(), self.std.tolist(), strict=True), strict=True))

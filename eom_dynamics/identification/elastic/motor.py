@@ -337,6 +337,7 @@ def _result(estimate: CurveEstimate, equation: _Equation, cutoff: float, gear_ra
         smoothing_velocity=value["smoothing_velocity"],
     )
     constant, lines = None, list(estimate.undetermined)
+    springs = [estimate.names.index(name) for name in ("stiffness", "cubic") if name in estimate.names]
     if equation.of_current:
         gain, std = estimates["torque_per_current"]
         constant = gain / abs(gear_ratio), std / abs(gear_ratio)
@@ -357,7 +358,7 @@ def _result(estimate: CurveEstimate, equation: _Equation, cutoff: float, gear_ra
         int(len(estimate.residual) / estimate.correlation_time),
         tuple(lines),
         equation.of_current,
-        estimate.covariance_of("stiffness", "cubic"),
+        estimate.covariance[np.ix_(springs, springs)],
     )
 
 

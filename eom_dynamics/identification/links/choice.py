@@ -152,7 +152,9 @@ def _trial(
     step = max(1, sum(map(len, whole)) // _JUDGING)
     held_out = [FilteredSamples.joined(fold) for fold in blocks([part[::step] for part in whole])]
     errors = [unfiltered_errors(regressor, fold, using, x) for fold, x in zip(held_out, vectors, strict=True)]
-    return Trial(using.cutoff, using.measured_velocity, _log_rms(np.concatenate(errors)))
+    rms = root_mean_square(np.concatenate(errors))
+    known = np.nan_to_num(rms) > 0
+    return replace(nothing, error=float(np.mean(np.log(rms[known]))) if known.any() else np.inf)
 
 
 def unfiltered_errors(regressor: Regressor, part: FilteredSamples, using: Filter, x: Array) -> Array:
@@ -160,10 +162,3 @@ def unfiltered_errors(regressor: Regressor, part: FilteredSamples, using: Filter
     state = using.motion((part.q, part.qd, part.qdd))
     bases = dict(zip(regressor.terms, regressor.bases(state), strict=True))
     return predictions(regressor, replace(part, bases=bases), x) - part.measured
-
-
-def _log_rms(errors: Array) -> float:
-    """Mean logarithm over the joints of the RMS of errors (N, n); NaN does not count."""
-    rms = root_mean_square(errors)
-    known = np.nan_to_num(rms) > 0
-    return float(np.mean(np.log(rms[known]))) if known.any() else np.inf
