@@ -22,7 +22,7 @@ def robot_parameters(path: str) -> list[str | dict[str, str]]:
     """Return parameters and parameter files for a robot's file, as ``launch_ros.actions.Node`` takes them.
 
     A parameter file is passed as parameters, so that ``ros2 param list`` shows the robot of every node: the returned
-    file has it in the section ``/**``, with an absolute path of its URDF. Other files are passed by path, in one parameter.
+    file has it in the section ``/**``, with an absolute path of its URDF. Other files are passed by path.
 
     Raises:
         RobotDescriptionError: a parameter file does not describe exactly one robot.
