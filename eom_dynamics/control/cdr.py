@@ -91,14 +91,14 @@ class MessageLayout:
         self._constant(_LENGTH.pack(len(encoded) + 1), 4)
         self._constant(encoded + b"\0", 1)
 
-    def _constant(self, given: bytes, alignment: int) -> None:
+    def _constant(self, constant: bytes, alignment: int) -> None:
         self._align(alignment)
         at, before = self.constants[-1]
         if at + len(before) == self.size:
-            self.constants[-1] = at, before + given
+            self.constants[-1] = at, before + constant
         else:
-            self.constants.append((self.size, given))
-        self.size += len(given)
+            self.constants.append((self.size, constant))
+        self.size += len(constant)
 
     def _align(self, alignment: int) -> None:
         self.size += -(self.size - _START) % alignment

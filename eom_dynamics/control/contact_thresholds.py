@@ -204,13 +204,13 @@ class ContactThresholds:
 
     def _touched(self, q: Array, external: Array, limits: Array) -> tuple[str, ...]:
         """Links on which one wrench explains the efforts, each weighted by its threshold."""
-        found = []
+        links = []
         for link in self._links():
             rows = self._kinematics.jacobian(q, link).T / limits[:, np.newaxis]
             wrench = np.linalg.lstsq(rows, external / limits, rcond=None)[0]
             if (np.abs(rows @ wrench - external / limits) <= 1).all():
-                found.append(link)
-        return tuple(found)
+                links.append(link)
+        return tuple(links)
 
     def __str__(self) -> str:
         n = self.observer.arm.robot.n
@@ -233,15 +233,15 @@ def seen_wrench(J: Array, external: Array, limits: Array) -> tuple[Array, Array]
     return V[:seen].T @ (U[:, :seen].T @ (external / limits) / values[:seen]), V[seen:]
 
 
-def _spread(robot: Robot, given: Sequence[EffortSpread] | None) -> tuple[EffortSpread, ...]:
+def _spread(robot: Robot, spread: Sequence[EffortSpread] | None) -> tuple[EffortSpread, ...]:
     """Spread of all joints, given or of the robot."""
-    found = [joint.effort_spread for joint in robot.independent_joints] if given is None else list(given)
-    if len(found) != robot.n:
-        raise StateError(f"spread must have an entry for each of {robot.n} joints, has {len(found)}")
-    if missing := [name for name, x in zip(robot.joint_names, found, strict=True) if x is None]:
+    spreads = [joint.effort_spread for joint in robot.independent_joints] if spread is None else list(spread)
+    if len(spreads) != robot.n:
+        raise StateError(f"spread must have an entry for each of {robot.n} joints, has {len(spreads)}")
+    if missing := [name for name, x in zip(robot.joint_names, spreads, strict=True) if x is None]:
         remedy = "write one by identify (in Python, also spread=…)"
         raise StateError(f"{listed(missing)}: no effort_spread in the file; {remedy}")
-    return tuple(x for x in found if x is not None)
+    return tuple(x for x in spreads if x is not None)
 
 
 def _passed(T: float, w: float, order: int) -> tuple[float, float]:

@@ -235,7 +235,7 @@ class ControlLoop:
         return int(self._library.loop_update(self.address, now, period))
 
     def answer(
-        self, times: NDArray[np.int64], names: Sequence[str], given: Array, wanted: Sequence[Array], results: Array
+        self, times: NDArray[np.int64], names: Sequence[str], rows: Array, wanted: Sequence[Array], results: Array
     ) -> NDArray[np.int32]:
         """Answer N setpoints with stamps and at ``times`` of the clock (2, N), ns, until one is refused.
 
@@ -246,14 +246,14 @@ class ControlLoop:
         Returns:
             What :meth:`update` returns, for each setpoint that was answered, and for that which was refused.
         """
-        codes = np.empty(len(given), dtype=np.int32)
+        codes = np.empty(len(rows), dtype=np.int32)
         read, written = (
             np.array([(x.ctypes.data, len(x)) for x in vectors], dtype=np.uint64)
             for vectors in ([self.given[name] for name in names], wanted)
         )
         stamps, clock = (row.ctypes.data for row in times)
-        of_vectors = (read.ctypes.data, len(read), given.ctypes.data, written.ctypes.data, len(written))
-        place = self.address, len(given), stamps, clock, *of_vectors, results.ctypes.data, codes.ctypes.data
+        of_vectors = (read.ctypes.data, len(read), rows.ctypes.data, written.ctypes.data, len(written))
+        place = self.address, len(rows), stamps, clock, *of_vectors, results.ctypes.data, codes.ctypes.data
         return codes[: self._library.loop_answer(*place)]
 
     @property
@@ -276,12 +276,12 @@ class ControlLoop:
         Returns:
             Each as members of eom::Reason, and name of its joint or motor, quantity, unit and remark.
         """
-        found: list[tuple[Reason, list[str]]] = []
+        violations: list[tuple[Reason, list[str]]] = []
         row = Reason()
-        while texts := self._library.loop_violation(self.address, len(found), ctypes.byref(row)):
-            found.append((row, texts.decode().split("\x1f")))
+        while texts := self._library.loop_violation(self.address, len(violations), ctypes.byref(row)):
+            violations.append((row, texts.decode().split("\x1f")))
             row = Reason()
-        return found
+        return violations
 
     @property
     def status(self) -> Status:
@@ -303,10 +303,10 @@ class ControlLoop:
         """
         tool, parameters = payload.at_tool(self.arm.robot)
         self.table.prepare_payload()
-        given = np.ascontiguousarray(parameters)
+        numbers = np.ascontiguousarray(parameters)
         if q is not None:
             self.measure(np.stack([q, 0 * q]))
-        reason = self._library.loop_carry(self.address, tool, given.ctypes.data, blend_time)
+        reason = self._library.loop_carry(self.address, tool, numbers.ctypes.data, blend_time)
         if q is not None:
             self.measure()
         if reason:
@@ -353,11 +353,11 @@ class ControlLoop:
         Raises:
             StateError: numbers that are not finite, or times that do not increase.
         """
-        given = [
+        arrays = [
             None if x is None else np.ascontiguousarray(x, dtype=float)
             for x in (times, positions, velocities, accelerations)
         ]
-        t, q, qd, qdd = (None if x is None else x.ctypes.data for x in given)
+        t, q, qd, qdd = (None if x is None else x.ctypes.data for x in arrays)
         knots = 0 if times is None else len(times)
         if reason := self._library.loop_post_target(self.address, origin, t, knots, q, qd, qdd):
             raise StateError(reason.decode())
@@ -401,8 +401,8 @@ class ControlLoop:
         Returns:
             0 for that; why it was refused, a :class:`Refusal`; or None if there is nothing to plan.
         """
-        found = int(self._library.loop_plan(self.address, now, period))
-        return None if found < 0 else found
+        result = int(self._library.loop_plan(self.address, now, period))
+        return None if result < 0 else result
 
     def delay(self, time: int) -> None:
         """Have the trajectory that waits begin later by a time, ns, for which the clock of its start stood still."""

@@ -109,15 +109,15 @@ class ExternalEffortObserver:
         self.sensors = tuple(sensors)
         if len(self.sensors) != n:
             raise StateError(f"sensors must be one, or one for each of {n} joints, are {len(self.sensors)}")
-        for joint, own, rigid in zip(arm.robot.joint_names, self.sensors, arm.rigid, strict=True):
-            if own not in SENSORS:
-                raise StateError(f"sensors has no {own!r}; {hint(own, SENSORS)}")
-            if own == "springs" and rigid:
+        for joint, sensor, rigid in zip(arm.robot.joint_names, self.sensors, arm.rigid, strict=True):
+            if sensor not in SENSORS:
+                raise StateError(f"sensors has no {sensor!r}; {hint(sensor, SENSORS)}")
+            if sensor == "springs" and rigid:
                 raise StateError(f"{joint}: a rigid joint has no deflection to be measured; give 'torque' or 'motor'")
         if arm.rotors is not None:
             raise StateError("the observer has the reduced rotor model: ElasticArm(robot, rotor_model='reduced')")
-        needed = [name for own in self.sensors for name in SENSORS[own]]
-        if any(own == "motor" and pair for own, pair in zip(self.sensors, arm.paired, strict=True)):
+        needed = [name for sensor in self.sensors for name in SENSORS[sensor]]
+        if any(sensor == "motor" and pair for sensor, pair in zip(self.sensors, arm.paired, strict=True)):
             needed += ("q", "qd")  # which two motors tell only with the stiffness
         self._needed = tuple(dict.fromkeys(needed))
         table = loop.table if loop else RobotTable(arm)
@@ -127,7 +127,7 @@ class ExternalEffortObserver:
         numbers = {
             "bandwidth": self.bandwidth,
             "order": np.full(n, self.order),
-            "source": [[*SENSORS].index(own) for own in self.sensors],
+            "source": [[*SENSORS].index(sensor) for sensor in self.sensors],
         }
         self._set(numbers)
         self._unobserved, self._to_springs = by_motor, matrices_of(arm)["to_springs"]
@@ -149,10 +149,10 @@ class ExternalEffortObserver:
     def read(self) -> tuple[Array, Array]:
         """External efforts (n,) and residuals of the motors (m,) after the last sample of the loop, which are taken."""
         n, m = self.arm.robot.n, len(self.arm.motor_names)
-        found = self._loop.vectors("external", {"tau": n, "motor_effort": m})
+        vectors = self._loop.vectors("external", {"tau": n, "motor_effort": m})
         record = self._loop.record
-        self.external, self.settled = found["tau"].copy(), record.settled
-        self.motor_residual = found["motor_effort"].copy()
+        self.external, self.settled = vectors["tau"].copy(), record.settled
+        self.motor_residual = vectors["motor_effort"].copy()
         self.motor_residual[self._unobserved | (not record.efforts)] = np.nan
         return self.external, self.motor_residual
 
@@ -169,10 +169,10 @@ class ExternalEffortObserver:
     @property
     def spring_residual(self) -> Array:
         """(n,) residuals of the motors as efforts of their springs, N m or N; NaN where they are not observed."""
-        found = np.zeros(self.arm.robot.n)
-        np.add.at(found, self.arm.motor_joint, self._to_springs @ np.nan_to_num(self.motor_residual))
-        found[self.arm.motor_joint[np.isnan(self.motor_residual)]] = np.nan
-        return found
+        residual = np.zeros(self.arm.robot.n)
+        np.add.at(residual, self.arm.motor_joint, self._to_springs @ np.nan_to_num(self.motor_residual))
+        residual[self.arm.motor_joint[np.isnan(self.motor_residual)]] = np.nan
+        return residual
 
     def reset(self) -> None:
         """Forget all samples."""
@@ -200,8 +200,8 @@ class ExternalEffortObserver:
         Raises:
             StateError: a sensor is missing, or the sample is left out; the observer goes on with the next one.
         """
-        given = self._given(dict(zip(("q", "qd"), motion, strict=False)) | sensors, (), payload, finite=True)
-        (external, motor, *_), codes = self._run(np.array([real_array(t, "t", ())]), given)
+        measurements = self._given(dict(zip(("q", "qd"), motion, strict=False)) | sensors, (), payload, finite=True)
+        (external, motor, *_), codes = self._run(np.array([real_array(t, "t", ())]), measurements)
         if reason := sample_reason(codes[0], self.arm.robot.joint_names):
             raise StateError(f"{reason}; the sample at t = {float(t):.6g} s is left out")
         self._settle(np.array([float(t)]), codes)
@@ -218,10 +218,12 @@ class ExternalEffortObserver:
         times = real_array(t, "t", finite=False)
         if times.ndim != 1:
             raise StateError(f"t must have shape (K,), has {times.shape}")
-        given = self._given(dict(zip(("q", "qd"), motion, strict=False)) | sensors, times.shape, payload, finite=False)
-        found, codes = self._run(times, given)
+        measurements = self._given(
+            dict(zip(("q", "qd"), motion, strict=False)) | sensors, times.shape, payload, finite=False
+        )
+        outputs, codes = self._run(times, measurements)
         out = np.isin(codes % 8, [*SAMPLE_REASONS])
-        for values in found:
+        for values in outputs:
             values[out] = np.nan
         lines = tuple(
             f"sample {k}: {sample_reason(codes[k], self.arm.robot.joint_names)}" for k in np.flatnonzero(out).tolist()
@@ -229,8 +231,8 @@ class ExternalEffortObserver:
         settled = self._settle(times, codes) & ~out
         if (~out).any():
             last = np.flatnonzero(~out)[-1]
-            self.external, self.motor_residual = found[0][last].copy(), found[1][last].copy()
-        external, motor, q, qd = found
+            self.external, self.motor_residual = outputs[0][last].copy(), outputs[1][last].copy()
+        external, motor, q, qd = outputs
         return ObservedEfforts(external, motor, q, qd, settled, lines)
 
     def _settle(self, t: Array, codes: NDArray[np.intc]) -> NDArray[np.bool_]:
@@ -254,7 +256,7 @@ class ExternalEffortObserver:
         for pair in (("q", "qd"), ("motor_position", "motor_velocity")):
             if sum(values.get(name) is not None for name in pair) == 1:
                 raise StateError(f"{' and '.join(pair)} must be given together")
-        given = {
+        measurements = {
             name: real_array(x, name, (*samples, m if name.startswith("motor") else n), finite=finite)
             for name, x in values.items()
             if x is not None
@@ -262,23 +264,25 @@ class ExternalEffortObserver:
         if payload is not None:
             P = payload_keyword(self.arm.robot, 1).arrays(payload, samples, finite=True)[0]
             shape = payload_shape(self.arm.robot)
-            given["P"] = np.broadcast_to(P, samples + shape).reshape(*samples, math.prod(shape))
-        return given
+            measurements["P"] = np.broadcast_to(P, samples + shape).reshape(*samples, math.prod(shape))
+        return measurements
 
-    def _run(self, t: Array, given: dict[str, Array]) -> tuple[list[Array], NDArray[np.intc]]:
+    def _run(self, t: Array, measurements: dict[str, Array]) -> tuple[list[Array], NDArray[np.intc]]:
         """External efforts (K, n), residuals (K, m), q and qd (K, n), and codes (K,)."""
-        rows = np.concatenate([x.reshape(len(t), x.shape[-1]) for x in given.values()], axis=1)
+        rows = np.concatenate([x.reshape(len(t), x.shape[-1]) for x in measurements.values()], axis=1)
         library, address = self._loop.handle.library, self._loop.address
-        places = [(library.loop_vector(address, b"sensed", name.encode()), x.shape[-1]) for name, x in given.items()]
-        vectors, bits = np.array(places, dtype=np.uint64), sum({_BITS[name] for name in given})
+        places = [
+            (library.loop_vector(address, b"sensed", name.encode()), x.shape[-1]) for name, x in measurements.items()
+        ]
+        vectors, bits = np.array(places, dtype=np.uint64), sum({_BITS[name] for name in measurements})
         n, m = self.arm.robot.n, len(self.arm.motor_names)
         results = np.empty((len(t), 3 * n + m))
         codes, t = np.empty(len(t), dtype=np.intc), np.ascontiguousarray(t)
         library.observer_update(
-            *(address, len(t), t.ctypes.data, bits, vectors.ctypes.data, len(given)),
+            *(address, len(t), t.ctypes.data, bits, vectors.ctypes.data, len(measurements)),
             *(rows.ctypes.data, results.ctypes.data, codes.ctypes.data),
         )
-        observed = {"motor_effort", "motor_position"} <= given.keys()
-        found = np.split(results, np.cumsum([n, m, n]), axis=1)
-        found[1][:, self._unobserved | (not observed)] = np.nan
-        return found, codes
+        observed = {"motor_effort", "motor_position"} <= measurements.keys()
+        outputs = np.split(results, np.cumsum([n, m, n]), axis=1)
+        outputs[1][:, self._unobserved | (not observed)] = np.nan
+        return outputs, codes

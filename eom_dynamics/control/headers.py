@@ -20,10 +20,10 @@ _FOLDER = Path(__file__).with_name("eom")
 
 def _settings() -> dict[str, str]:
     """Settings of the loop in C++: enumerations, members of eom::LoopSettings, and rows of eom::SETTINGS and SAFETY."""
-    found = {name: x for name, x in SETTINGS.items() if x.of_loop}
-    enumerations = {x.of_loop: x.choices for x in found.values() if x.choices}
+    settings = {name: x for name, x in SETTINGS.items() if x.of_loop}
+    enumerations = {x.of_loop: x.choices for x in settings.values() if x.choices}
     members, rows = [], []
-    for name, x in found.items():
+    for name, x in settings.items():
         value = f"{x.of_loop}::{x.default}" if x.choices else max(x.default, 0.0)
         members.append(f"    /// {x.about[0].upper()}{x.about[1:]}.\n    {x.of_loop} {name} = {value};")
         if x.limits:
@@ -53,9 +53,9 @@ def source(name: str) -> str:
 
 def table_rows(text: str, name: str) -> list[list[str]]:
     """Rows of a table of C++, the macro of a name: the fields of each ``X(…)``."""
-    found = re.search(rf"#define {name}\(X\) ?((?:.*\\\n)*.*)", text)
-    assert found is not None
-    rows = re.findall(r"X\(((?:\"[^\"]*\"|[^()\"])*)\)", found.group(1).replace("\\\n", ""))
+    match = re.search(rf"#define {name}\(X\) ?((?:.*\\\n)*.*)", text)
+    assert match is not None
+    rows = re.findall(r"X\(((?:\"[^\"]*\"|[^()\"])*)\)", match.group(1).replace("\\\n", ""))
     return [re.findall(r"\"[^\"]*\"|[\w:]+", row) for row in rows]
 
 
@@ -82,9 +82,9 @@ def loop_headers() -> dict[str, str]:
 
 def loop_digest() -> str:
     """Digest of the sources, which a library that is built of them tells."""
-    found = re.search(r'EOM_LOOP_DIGEST "(\w+)"', loop_headers()["include/eom/loop.h"])
-    assert found is not None
-    return found.group(1)
+    match = re.search(r'EOM_LOOP_DIGEST "(\w+)"', loop_headers()["include/eom/loop.h"])
+    assert match is not None
+    return match.group(1)
 
 
 def _literal(value: object) -> str:

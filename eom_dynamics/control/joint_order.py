@@ -18,7 +18,7 @@ _SHOWN_NAMES = 20
 
 
 def places(
-    names: Sequence[str], given: Sequence[str], *, field: str, kind: str, others: bool = False
+    names: Sequence[str], listed: Sequence[str], *, field: str, kind: str, others: bool = False
 ) -> NDArray[np.intp]:
     """Index of each of the robot's names in the list of a message.
 
@@ -31,19 +31,19 @@ def places(
         StateError: a name is unknown, missing or listed twice.
     """
     known = set(names)
-    found: dict[str, int] = {}
-    for place, name in enumerate(given):
+    place_of: dict[str, int] = {}
+    for place, name in enumerate(listed):
         if name not in known and not others:
             has = ", ".join(names[:_SHOWN_NAMES])
             raise StateError(f"{field}[{place}]: the robot has no {kind} {shown_name(name)}; it has {has}")
-        if name in found and name in known:
+        if name in place_of and name in known:
             raise StateError(f"{field}[{place}]: {kind} {shown_name(name)} is listed twice")
-        found[name] = place
-    if missing := [shown_name(name) for name in names if name not in found]:
-        there = ", ".join(map(shown_name, given[:_SHOWN_NAMES])) or "is empty"
-        remedy = f"{field} has {there}" if others and given else f"list each {kind} once"
+        place_of[name] = place
+    if missing := [shown_name(name) for name in names if name not in place_of]:
+        there = ", ".join(map(shown_name, listed[:_SHOWN_NAMES])) or "is empty"
+        remedy = f"{field} has {there}" if others and listed else f"list each {kind} once"
         raise StateError(f"{field}: {kind} {', '.join(missing[:_SHOWN_NAMES])} missing; {remedy}")
-    return np.array([found[name] for name in names])
+    return np.array([place_of[name] for name in names])
 
 
 class JointOrder:
@@ -109,7 +109,7 @@ class JointOrder:
         return values if self.motor_index is None else values[..., self.motor_index]
 
 
-def read_motors(names: Sequence[str], field: str, given: Sequence[str], **values: Any) -> list[Array]:
+def read_motors(names: Sequence[str], field: str, listed: Sequence[str], **values: Any) -> list[Array]:
     """Motor values by field name, each (m,) in the robot's order.
 
     Args:
@@ -122,7 +122,7 @@ def read_motors(names: Sequence[str], field: str, given: Sequence[str], **values
         StateError: a motor is unknown, missing or listed twice, or a field has the wrong length or a number that is not
             finite.
     """
-    index = places(names, given, field=field, kind="motor") if given else np.arange(len(names))
+    index = places(names, listed, field=field, kind="motor") if listed else np.arange(len(names))
     required, *_ = values
     rows = []
     for name, value in values.items():

@@ -39,8 +39,8 @@ def _type(declared: str) -> Any:
 
 def folders_for(flags: set[str]) -> list[str]:
     """Folders of builds for a processor with these flags, the fastest first, as the dynamic linker looks for them."""
-    found = [level for level, needed in LEVELS.items() if needed <= flags and LEVELS["x86-64-v3"] <= flags]
-    return [f"glibc-hwcaps/{level}" for level in found]
+    levels = [level for level, needed in LEVELS.items() if needed <= flags and LEVELS["x86-64-v3"] <= flags]
+    return [f"glibc-hwcaps/{level}" for level in levels]
 
 
 def _flags() -> set[str]:
@@ -59,12 +59,12 @@ def library() -> ctypes.CDLL:
     for path in filter(Path.exists, paths):
         try:
             loaded = ctypes.CDLL(str(path))
-            told: Any = loaded["eom_loop_digest"]
+            digest: Any = loaded["eom_loop_digest"]
         except (OSError, AttributeError) as error:
             reason = f"the control loop cannot be loaded: {error};"
             continue
-        told.restype = ctypes.c_char_p
-        if told().decode() == loop_digest():
+        digest.restype = ctypes.c_char_p
+        if digest().decode() == loop_digest():
             return _declared(loaded)
         reason = f"{path} is not built of the sources in {Path(__file__).with_name('eom')}:"
     raise KernelError(f"{reason} {BUILD}")

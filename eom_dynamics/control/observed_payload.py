@@ -111,8 +111,8 @@ def estimate_payload(
         tool: name of the tool; by default the first.
     """
     observer.reset()
-    found, blocks = observer.observe(t, *motion, payload=None, **sensors), EffortBlocks(observer)
-    rows = (x[found.settled] for x in (np.asarray(t, dtype=float), found.q, found.qd, found.external))
+    observed, blocks = observer.observe(t, *motion, payload=None, **sensors), EffortBlocks(observer)
+    rows = (x[observed.settled] for x in (np.asarray(t, dtype=float), observed.q, observed.qd, observed.external))
     for row in zip(*rows, strict=True):
         blocks.add(*row)
     return payload_of_efforts(observer, blocks.since(), tool or "")
@@ -241,9 +241,9 @@ def _fitted(rows: Array, count: Array, at_rest: Array) -> _Fit:
 
 def _at_rest(observer: ExternalEffortObserver) -> Array:
     """Deviations (n,) of efforts at rest that robot file and sensors tell, N m or N."""
-    found = []
+    deviations = []
     for joint, sensors in zip(observer.arm.robot.independent_joints, observer.sensors, strict=True):
         spread = float(joint.effort_spread.at(np.zeros(1))[0]) if joint.effort_spread else 0.0
         dry = np.max(joint.actuator.friction.coulomb) if sensors == "motor" else 0.0
-        found.append(np.hypot(spread, dry))
-    return np.array(found)
+        deviations.append(np.hypot(spread, dry))
+    return np.array(deviations)

@@ -107,17 +107,17 @@ def braking(arm: ElasticArm) -> Array:
     Infinite where its own effort has no limit.
     """
     robot, check = arm.robot, LimitCheck(arm)
-    found = check.rate_limits[1]
+    jerk = check.rate_limits[1]
     of_motors = np.bincount(arm.motor_joint, check.ends["motor_effort"][1], robot.n)
     effort = np.minimum(check.largest["effort"], of_motors)
-    if (unknown := np.isinf(found) & (effort < np.inf)).any():
+    if (unknown := np.isinf(jerk) & (effort < np.inf)).any():
         poses = poses_within_limits(robot, _CONFIGURATIONS, np.pi / 2)
         dynamics = Dynamics(robot, order=0, backend="numpy")
         inverse = np.linalg.inv(dynamics.mass_matrix(poses) + np.diag(arm.rotor_inertia))
         loads = np.where(effort < np.inf, effort + np.abs(dynamics.gravity(poses)), 0.0)
         most = 2.0 * np.einsum("kij,kj->ki", np.abs(inverse), loads).max(axis=0)
-        found[unknown] = [float(f"{x:.6g}") for x in most[unknown]]
-    return found
+        jerk[unknown] = [float(f"{x:.6g}") for x in most[unknown]]
+    return jerk
 
 
 def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None) -> MotionLimits:
@@ -307,8 +307,8 @@ class OnlineTrajectory:
             real_array(np.zeros(len(names)) if acceleration is None else acceleration, "acceleration", (len(names),))
         )
         refuse_degrees(self.arm.robot, positions, self.limits.lower, self.limits.upper, self.state[0])
-        given = (x.ctypes.data for x in (positions, rates, second))
-        self._library.motion_aim(self._address, None, 0, *given)
+        pointers = (x.ctypes.data for x in (positions, rates, second))
+        self._library.motion_aim(self._address, None, 0, *pointers)
         return self.limits.exceeded(names, positions, rates)
 
     def follow(self, times: ArrayLike, positions: ArrayLike) -> None:

@@ -54,8 +54,8 @@ def _motor_speeds(arm: ElasticArm, limits: Mapping[str, Array]) -> Array:
     joint_side = np.nan_to_num(velocity + deflection, nan=np.inf, posinf=np.inf)
     to_motors = np.abs(np.linalg.inv(arm.side.joint_sides(list(np.eye(len(joint))))))
     through = np.where(to_motors > 0, to_motors * np.where(to_motors > 0, joint_side, 0.0), 0.0).sum(axis=1)
-    own = limits["upper.motor_velocity"]
-    return np.where(np.isfinite(own), own, through)
+    of_motor = limits["upper.motor_velocity"]
+    return np.where(np.isfinite(of_motor), of_motor, through)
 
 
 def matrices_of(arm: ElasticArm) -> dict[str, Array]:

@@ -177,8 +177,8 @@ def feedforward_layout(
 def _output(layout: MessageLayout, rows: Sequence[tuple[int, int, Any]]) -> tuple[Any, ...]:
     """Bytes of a message, offset of its stamp, and where its numbers are from."""
     message = bytearray(layout.size)
-    for at, given in layout.constants:
-        message[at : at + len(given)] = given
+    for at, constant in layout.constants:
+        message[at : at + len(constant)] = constant
     numbers = (
         (at + 8 * k, start + i)
         for (at, _), (start, count, order) in zip(layout.numbers, rows, strict=True)

@@ -197,11 +197,11 @@ class SetpointLoop:
 
     def suspicion(self) -> str:
         """What was not plausible last; empty for nothing."""
-        found, names = self.loop.record, self.arm.robot.joint_names
-        if found.finding == _CONSISTENCY:
+        record, names = self.loop.record, self.arm.robot.joint_names
+        if record.finding == _CONSISTENCY:
             if len(self._window) == self._window.maxlen:
                 times, states = (np.array(rows) for rows in zip(*self._window, strict=True))
-                place = found.finding_field, found.finding_joint, found.finding_joints
+                place = record.finding_field, record.finding_joint, record.finding_joints
                 self._text = diagnosis.inconsistency_text(names, times, states, *place)
                 self._window.clear()  # a verdict holds until the next window is complete
             return self._text
@@ -246,16 +246,16 @@ class SetpointLoop:
 
     def _step_hints(self, stamped: bool) -> Iterator[str]:
         """Possible mistakes of the given setpoint where it steps: degrees, a limit, the wrong topic, or no stamp."""
-        robot, given = self.arm.robot, self.loop.given
+        robot, reference = self.arm.robot, self.loop.given
         lower, upper = limits_of_joints(self.arm)[:2]
         try:
-            refuse_degrees(robot, given["q"], lower, upper, self.loop.setpoint["q"])
+            refuse_degrees(robot, reference["q"], lower, upper, self.loop.setpoint["q"])
         except StateError:
             yield "was that in degrees? Angles are in rad"
         else:
-            for i in np.flatnonzero((given["q"] < lower) | (given["q"] > upper))[:1]:
+            for i in np.flatnonzero((reference["q"] < lower) | (reference["q"] > upper))[:1]:
                 yield f"the range of {robot.joint_names[i]} is {lower[i]:.4g} to {upper[i]:.4g}"
-        if not any(given[name].any() for name in STATE_NAMES[1:]):
+        if not any(reference[name].any() for name in STATE_NAMES[1:]):
             yield REFUSAL_MESSAGES["positions_alone"]
         elif not stamped:
             yield "amid a stream, write the time of the motion to header.stamp"

@@ -159,11 +159,11 @@ class SetpointEvaluator:
         if payload is None:
             payload = [self.payload.reshape(payload_shape(arm.robot)).copy()] if self.payload.any() else []
         options = {"wrench": wrench, "commanded_stiffness": stiffness, "base": base, "payload": tuple(payload)}
-        given = {name: value for name, value in options.items() if value}  # without any, it is a call in C
+        options = {name: value for name, value in options.items() if value}  # without any, it is a call in C
         # Numbers that overflow are refused below; NumPy would write to stderr for each.
         with np.errstate(all="ignore"):
-            later, given = self._later(lead, state, given)
-            command = self._feedforward(later, given)
+            later, options = self._later(lead, state, options)
+            command = self._feedforward(later, options)
             values = np.concatenate(command)
             efforts, motors = self._split(values)
             refuse_overflow(efforts, EFFORT_FIELDS, "joint", arm.robot.joint_names)
@@ -176,7 +176,7 @@ class SetpointEvaluator:
                 efforts, motors = self._split(np.concatenate(command))
             sent = None
             if arm.converts:
-                sent = arm.drive_command(command, *later[:3], payload=given.get("payload"))
+                sent = arm.drive_command(command, *later[:3], payload=options.get("payload"))
                 refuse_overflow(sent[: len(DRIVE_NAMES)], DRIVE_NAMES, "motor", arm.motor_names)
                 refuse_overflow(sent[len(DRIVE_NAMES) :], SENT_NAMES, "joint", arm.robot.joint_names)
         return EvaluatedCommand(
@@ -191,15 +191,15 @@ class SetpointEvaluator:
         if self.moving_base and self.arm.rotors is None:
             self.arm.stages(on_base=True, payload=True)
 
-    def _later(self, lead: float, state: Array, given: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
+    def _later(self, lead: float, state: Array, options: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
         """State (5, n) a lead later, and what else the feedforward takes then."""
         if not lead:
-            return state, given
-        rows, later = self.arm.ahead(lead, *state, **given)
-        return np.stack(rows), given | later
+            return state, options
+        rows, later = self.arm.ahead(lead, *state, **options)
+        return np.stack(rows), options | later
 
-    def _feedforward(self, state: Array, given: dict[str, Any]) -> Feedforward:
-        return self.arm.feedforward(*state, **given)
+    def _feedforward(self, state: Array, options: dict[str, Any]) -> Feedforward:
+        return self.arm.feedforward(*state, **options)
 
     def _violations(self, state: Array, command: Feedforward, values: Array) -> tuple[LimitViolation, ...]:
         if not self._limits.any or not self._limits.violated(np.concatenate((state.ravel(), values))):

@@ -119,18 +119,18 @@ def read_wrenches(message: Any, fields: tuple[str, ...], robot: Robot, count: in
     Raises:
         StateError: a field has the wrong number of entries, or a number that is not finite.
     """
-    given = getter(fields)(message)
-    if not any(map(len, given)):
+    columns = getter(fields)(message)
+    if not any(map(len, columns)):
         return ()
     k = len(robot.tools)
-    for field, entries in zip(fields, given, strict=True):
+    for field, entries in zip(fields, columns, strict=True):
         check_length(field, len(entries), k, count, "tool")
     # All fields in one array: a setpoint has one entry or a few.
-    values = np.array([moment_first(entry) for entry in chain.from_iterable(given)])
+    values = np.array([moment_first(entry) for entry in chain.from_iterable(columns)])
     if bad := first_not_finite(values):
-        _refuse_number(fields, given, values, robot, *bad)
+        _refuse_number(fields, columns, values, robot, *bad)
     results, start = [], 0
-    for entries in given:
+    for entries in columns:
         part = values[start : (start := start + len(entries))] if len(entries) else np.zeros((k, 6))
         results.append(part.reshape((count, *robot.wrench_shape) if len(part) > k else robot.wrench_shape))
     return tuple(results)
@@ -155,13 +155,13 @@ def moment_first(entry: Any) -> Any:
 
 
 def _refuse_number(
-    fields: Sequence[str], given: Sequence[Any], values: Array, robot: Robot, row: int, component: int
+    fields: Sequence[str], columns: Sequence[Any], values: Array, robot: Robot, row: int, component: int
 ) -> NoReturn:
     """Raise StateError for a number of all entries (number of them, 6) that is not finite."""
-    ends = np.cumsum([len(entries) for entries in given])
+    ends = np.cumsum([len(entries) for entries in columns])
     which = int(np.searchsorted(ends, row, side="right"))
-    place, k = row - ends[which] + len(given[which]), len(robot.tools)
-    where = [f"sample {place // k}"] if len(given[which]) > k else []
+    place, k = row - ends[which] + len(columns[which]), len(robot.tools)
+    where = [f"sample {place // k}"] if len(columns[which]) > k else []
     where += [f"tool {shown_name(robot.tools[place % k].name)}"] if k > 1 else []
     details = f" ({', '.join(where)})" if where else ""
     raise StateError(f"{fields[which]}[{place}].{_COMPONENTS[component]}{details} is {values[row, component]}")
