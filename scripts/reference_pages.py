@@ -36,9 +36,9 @@ zero. Names after an arrow are results. Methods with any number of rates are sho
 _STATES = """\
 # States of the control loop
 
-The loop is in one of seven states, beside its control mode: position, impedance, or gravity compensation, in which
-hands lead. A pause is a pace of 0 of what is played; a ramp is a stop with efforts that fade; a retraction is a motion
-to a target. `phase` and `cause` of the loop's record are these names.
+The loop has one of seven states, in addition to its control mode: position, impedance, or gravity compensation (hand
+guiding). A pause is a trajectory at a pace of 0, a ramp is a stop with efforts that fade, and a retraction is a motion
+to a target. `phase` and `cause` of the loop's record have these names.
 """
 
 INTERFACES = {"msg": "Messages", "srv": "Services", "action": "Actions"}
@@ -239,21 +239,22 @@ def state_page() -> str:
     head = "|---|" + "---|" * len(phases)
     parts = [
         _STATES,
-        "| state | |\n|---|---|",
+        "| state | meaning |\n|---|---|",
         *(f"| {name} | {_escaped(text)} |" for name, text in phases),
-        "\n| cause | setpoints lead again | |\n|---|---|---|",
+        "\n| cause | setpoints are followed again | meaning |\n|---|---|---|",
         *(f"| {name} | {start.replace('_', ' ')} | {_escaped(text)} |" for name, start, text in causes),
-        "\n*near* is within `resume_distance` of the command; *near at rest*, once the stop has ended, too.",
-        "\n## What becomes of an event\n\nA dash: the event does not come in this state.\n",
+        "\n*near*: within `resume_distance` of the command; *near at rest*: the same, after the end of the stop.",
+        "\n## Events\n\nEach row has the next state for an event, by the present state. A dash: the event cannot "
+        "occur in this state.\n",
         "| event | " + " | ".join(name for name, _ in phases) + f" |\n{head}",
         *(
             f"| {event.replace('_', ' ')} | " + " | ".join(words[cell] for cell in row) + " |"
             for event, *row in table_rows(text, "EOM_TABLE")
         ),
-        "\n| event | |\n|---|---|",
+        "\n| event | meaning |\n|---|---|",
         *(f"| {name.replace('_', ' ')} | {_escaped(text)} |" for name, text in about.items()),
-        "\n## What refuses an event in any state\n\nIn this order, before the table: in a pause, after contact until "
-        "the arm rests, while a controller in front writes references, while hands lead, while it is elsewhere.\n",
+        "\n## Refusals in any state\n\nThese are checked before the table, in this order: pause, contact until the arm "
+        "rests, references of a controller in front, hand guiding, an arm that does not follow.\n",
         "| event | fact | refusal |\n|---|---|---|",
         *(f"| {event} | {fact.replace('_', ' ')} | `{refusal}` |" for event, fact, refusal in bars),
         "",
