@@ -67,6 +67,7 @@ class StreamStatistics:
         self.received += 1
         self.expired += 1
         at_most = f"must be at most {lifespan * 1e-9:g} s (parameter setpoint_lifespan)"
+        at_most += ": clocks differ, or a process is held up on a busy machine"
         what = f"{age * 1e-9:.3g} s old" if age > 0 else f"stamped {age * -1e-9:.3g} s ahead of the node's clock"
         self._node.warn("setpoint dropped", f"it is {what}, {at_most}")
 
