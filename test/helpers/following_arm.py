@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import numpy as np
 from control_msgs.action import FollowJointTrajectory
 from control_msgs.msg import JointTolerance
-from eom_dynamics.msg import TrajectoryStatus
-from node_client import FEW_WARNINGS, StreamClient, joint_trajectory
+from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint, TrajectoryStatus
+from node_client import FEW_WARNINGS, StreamClient, joint_trajectory, stamp_of
 from paths import CONFIG
 from rclpy.action import ActionClient
 from rclpy.qos import QoSProfile
@@ -26,9 +26,20 @@ SUCCEEDED, CANCELED, ABORTED = 4, 5, 6
 
 
 class ActingClient(StreamClient):
-    """Has the executor with which clients of actions work."""
+    """Has the executor with which clients of actions work, which takes one message at a time: of few topics."""
 
     takes_events = False
+
+    def _connect(self):
+        self.feedforward = self.collect(FeedforwardCommand, "feedforward")
+        self._setpoints = self.node.create_publisher(JointTrajectorySetpoint, "setpoint", self._qos)
+
+    def catch_up(self):
+        """Receive the commands that were sent until now, which wait on a busy machine."""
+        now, count = time.time_ns(), -1
+        while count < len(self.feedforward) and not (count > 0 and stamp_of(self.feedforward[-1]) > now):
+            count = len(self.feedforward)
+            self.spin(0.1)
 
 
 class FollowingArm:

@@ -29,6 +29,7 @@ def arm(start_shared):
 @pytest.fixture
 def at_home(arm):
     arm.follows = True
+    arm.node.catch_up()
     last = arm.node.feedforward[-1:]  # none after a test that has failed
     if not last or np.max(np.abs(last[0].motor_position - HOME)) > 0.02:
         arm.node.transition("deactivate")
