@@ -38,7 +38,7 @@ _STATES = """\
 
 The loop has one of seven states, in addition to its control mode: position, impedance, or gravity compensation (hand
 guiding). A pause is a trajectory at a pace of 0, a ramp is a stop with efforts that fade, and a retraction is a motion
-to a target. `phase` and `cause` of the loop's record have these names.
+to a target. `phase` and `cause` of the loop's record are row numbers below, from 0.
 """
 
 INTERFACES = {"msg": "Messages", "srv": "Services", "action": "Actions"}
