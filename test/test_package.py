@@ -192,6 +192,13 @@ def test_figures_and_sources_of_generated_pages_are_on_the_site() -> None:
     assert text == ["See [All figures](reference/figures/drives.md). [Entries](reference/robot_file.md)."]
 
 
+def test_the_environment_of_make_has_the_launch_files() -> None:
+    shared = Path(sys.prefix) / "share" / "eom_dynamics"
+    if not shared.exists():
+        pytest.skip("the interfaces are not built")
+    assert {path.name for path in (ROOT / "launch").iterdir()} <= {path.name for path in (shared / "launch").iterdir()}
+
+
 DISTRIBUTIONS = {"distributed": "dask[distributed]"}
 """Names of distributions that differ from the name of the module."""
 
