@@ -204,8 +204,9 @@ def write_section(
     results.mkdir(exist_ok=True)
     whole = "\n\n".join(filter(None, [facts, section.markdown(), source]))
     (results / f"{section.name}.md").write_text(f"# {section.title}\n\n{whole}\n", encoding="utf-8")
-    link = f"[All figures](../bench/results/{section.name}.md)"
-    text = "\n\n".join(filter(None, [section.summary(), f"{link}."]))
+    summary = section.summary()
+    label = "[All figures]" if summary else f"Results: [{section.title}]"
+    text = "\n\n".join(filter(None, [summary, f"{label}(../bench/results/{section.name}.md)."]))
     write_between_marks(document, section.name, text)
 
 

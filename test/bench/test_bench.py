@@ -81,7 +81,8 @@ def test_a_document_has_a_small_first_table_and_the_results_all(tmp_path: Path) 
         harness.write_section(document, section, "`make bench`.", results=tmp_path)
         page, whole = (path.read_text(encoding="utf-8") for path in (document, tmp_path / "a.md"))
         assert "promised" not in page and "large" not in page and ("small" in page) is (first is tables)
-        assert "[All figures](../bench/results/a.md)." in page and "`make bench`." not in page
+        link = "[All figures]" if first is tables else "Results: [A]"
+        assert f"{link}(../bench/results/a.md)." in page and "`make bench`." not in page
         assert "large" in whole and "small" in whole and "`make bench`." in whole and "| fast | 1 s | met |" in whole
 
 
