@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import random_scenes
-from loop_rig import NEVER, LoopRig, rest, straight
+from loop_rig import NEVER, LoopRig, Record, rest, straight
 from random_scenes import Scene
 
 from eom_dynamics.arrays import Array
@@ -210,3 +210,15 @@ def test_the_next_state_is_that_of_the_table(phase: str, event: str) -> None:
         rig.cycles(1000)
         wanted = "holding", wanted[1]  # as the arm rests
     assert state(rig) == wanted
+
+
+def test_a_stop_of_a_target_is_not_on_the_path_of_a_trajectory_before() -> None:
+    rig = _led("idle")
+    rig.trajectory(straight([0, 0.15], [HOME, HOME + 0.01]))
+    rig.cycles(200)
+    rig.target(HOME + 0.5)
+    rig.cycles(150)
+    rig.empty_trajectory()
+    rig.cycles(100)
+    moved = np.diff(Record(rig, 300).setpoint["q"], axis=0)
+    assert np.abs(np.diff(moved, axis=0)).max() < 0.1 * np.abs(moved).max()
