@@ -69,7 +69,8 @@ LOSSLESS = Gear()
 
 def _limit(name: str, unit: str, example: float) -> Entry:
     """Entry of a limit of the motor before the gear."""
-    return Entry(f"largest {name} of the motor", unit, "positive", name=name, section="limits", example=example)
+    about = f"largest {name} of the motor, before the gear"
+    return Entry(about, unit, "positive", name=name, section="limits", example=example)
 
 
 @dataclass(frozen=True, eq=False)

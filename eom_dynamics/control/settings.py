@@ -171,12 +171,12 @@ SETTINGS: dict[str, Setting] = {
     ),
     "autostart": fixed(True, "configure and activate at startup; false leaves both to a lifecycle manager"),
     "allow_other_publishers": Setting(
-        False, "whether the node activates although others publish on its command topics; both would command the motors"
+        False, "activate although other nodes publish on the command topics; both would command the motors"
     ),
-    "moving_base": fixed(False, "whether setpoints may have a motion of the base, for which code is compiled then"),
+    "moving_base": fixed(False, "accept setpoints with base motion, and compile code for it"),
     "setpoint_lifespan": _time(
         0.5,
-        "largest age of a setpoint by its stamp, in s, and how far that may be ahead; others are dropped. 0 for any",
+        "largest age of a setpoint by its stamp, and largest advance of its stamp, in s; others are dropped. 0: any",
         (0.0, 3600.0),
         when="always",
         levels=(0.0,),
@@ -197,26 +197,28 @@ SETTINGS: dict[str, Setting] = {
     ),
     "mode": Setting(
         "position",
-        "who leads the arm: setpoints (position), setpoints to which it is on springs (impedance), or hands, while it "
-        "carries its weight (gravity_compensation), by motor_states, of rigid arms by joint_states",
+        "control mode: follow setpoints (position), follow them with the given joint or tool stiffness (impedance), or "
+        "hand guiding with gravity compensation (gravity_compensation). Feedback: motor_states; joint_states of rigid "
+        "arms",
         choices=MODES,
         of_loop="Mode",
-        of_controller="who leads the arm: references (position), references to which it is on springs (impedance), or "
-        "hands, while it carries its weight (gravity_compensation). May be changed while the controller is active; the "
-        "last two need motor_effort or joint_effort among commands and measured motors, of rigid arms links",
+        of_controller="control mode: follow references (position), follow them with the given joint or tool stiffness "
+        "(impedance), or hand guiding with gravity compensation (gravity_compensation). May be changed while the "
+        "controller is active; the last two need motor_effort or joint_effort among commands, and measured motors "
+        "(rigid arms: links)",
     ),
     "stiffness": _both(
         [0.0],
-        "of joints in the mode impedance, in N m/rad or N/m: one entry, or one for each joint; with tool_stiffness "
-        "where it moves no tool",
+        "joint stiffness in the mode impedance, in N m/rad or N/m: one entry, or one for each joint; with "
+        "tool_stiffness it acts only in the null space of the tools",
     ),
     "tool_stiffness": _both(
-        [0.0] * 6, "of tools in the mode impedance, along x, y, z of the base in N/m, and about them in N m/rad"
+        [0.0] * 6, "tool stiffness in the mode impedance, along x, y, z of the base in N/m, and about them in N m/rad"
     ),
-    "damping_ratio": _both(0.7, "of joints on these springs", (0.0, 10.0), of_loop="double"),
+    "damping_ratio": _both(0.7, "damping ratio of joints and tools in mode impedance", (0.0, 10.0), of_loop="double"),
     "stop_duration": _time(
         0.3,
-        "duration of the stop when setpoints are lost or the node is switched off, in s, unless limits need another",
+        "duration of the stop when setpoints are lost or the node is switched off, in s, unless limits require another",
         (0.01, 60.0),
     ),
     "effort_on_deactivate": Setting(
@@ -231,14 +233,14 @@ SETTINGS: dict[str, Setting] = {
     "ramp_duration": _time(1.0, "time in which efforts fade to zero with on_setpoint_loss: ramp, in s", (0.01, 600.0)),
     "resume_distance": _distance(
         0.01,
-        "largest distance from the held position at which setpoints are followed again after a loss, in rad or m",
+        "largest distance from the commanded position at which setpoints are followed again after a loss, in rad or m",
         (0.0, 1e9),
         levels=(0.1,),
     ),
-    "stamp_check": _check("refuse", "what to do if the stamp of a setpoint repeats or goes back"),
+    "stamp_check": _check("refuse", "response to a stamp of a setpoint that repeats or goes back"),
     "jump_check": _check(
         "refuse",
-        "what to do with a setpoint that limits of velocity, acceleration and jerk do not allow so soon after the last",
+        "response to a step from the last setpoint that limits of velocity, acceleration and jerk do not allow",
     ),
     "external_effort.sensors": fixed(
         "none",
@@ -250,7 +252,7 @@ SETTINGS: dict[str, Setting] = {
     ),
     "external_effort.bandwidth": _both(30.0, "bandwidth of external efforts, in rad/s", (0.1, 1000.0)),
     "external_effort.false_alarms": while_inactive(
-        1.0, "false alarms of contact per hour, by which the robot's effort_spread tells thresholds", (1e-6, 1e6)
+        1.0, "false alarms of contact per hour, from which thresholds follow by the robot's effort_spread", (1e-6, 1e6)
     ),
     "on_contact": _both(
         "ignore",
@@ -282,7 +284,7 @@ SETTINGS: dict[str, Setting] = {
     "lock_memory": fixed(False, "keep the memory of the node in place (mlockall), from activation on, if permitted"),
     "limits": _both(
         "refuse",
-        "what to do if a setpoint or its command exceeds limits of joints or motors: report it (warn), refuse it "
+        "response to a setpoint or command that exceeds limits of joints or motors: report it (warn), refuse it "
         "(refuse), clip efforts and report it (clip), or no check (ignore); all but ignore refuse angles a turn beyond",
         choices=LIMIT_POLICIES,
         levels=("warn", "ignore"),
@@ -290,13 +292,13 @@ SETTINGS: dict[str, Setting] = {
     ),
     "on_refused_trajectory": Setting(
         "continue",
-        "what a refused trajectory or goal does to the one under way: nothing, or bring the arm to rest",
+        "effect of a refused trajectory or goal on the active one: none (continue), or bring the arm to rest (stop)",
         choices=("continue", "stop"),
     ),
     "start_tolerance": _distance(
         0.01,
-        "largest distance of the start of a trajectory from the position of a joint, in rad or m; for a moving joint, "
-        "its velocity times 0.1 s more",
+        "largest distance of the start of a trajectory from the position of a joint, in rad or m; for a moving joint "
+        "plus 0.1 s of its velocity",
         (1e-6, 1000.0),
         when="always",
     ),

@@ -39,21 +39,21 @@ examples:
 
 topics and services (relative to the namespace):
   setpoint             in     eom_dynamics/msg/JointTrajectorySetpoint, positions and four derivatives
-  joint_states         in     sensor_msgs/msg/JointState, where motion starts after a pause; of several publishers, too
+  joint_states         in     sensor_msgs/msg/JointState, measured links, where motion starts; publishers are merged
   spline_trajectory    in     eom_dynamics/msg/SplineTrajectory to play, as from planning_node
-  speed_scaling        in     std_msgs/msg/Float64, factor of the speed of what is played, 0 to 1.5
-  ~/speed_scaling_input  in   control_msgs/msg/SpeedScalingFactor, likewise and transient local, if it is installed
-  target               in     sensor_msgs/msg/JointState to go to, of some or all joints, at any rate
-  target_trajectory    in     trajectory_msgs/msg/JointTrajectory to follow, a chunk of positions
-  payload              in     eom_dynamics/msg/Payload of a tool, between two setpoints
+  speed_scaling        in     std_msgs/msg/Float64, speed factor of trajectories, 0 to 1.5
+  ~/speed_scaling_input  in   control_msgs/msg/SpeedScalingFactor, the same factor, transient local, if installed
+  target               in     sensor_msgs/msg/JointState, target positions of some or all joints, at any rate
+  target_trajectory    in     trajectory_msgs/msg/JointTrajectory, a chunk of target positions
+  payload              in     eom_dynamics/msg/Payload of a tool
   robot_description    in     std_msgs/msg/String, if no parameter gives the robot
   motor_states         in     sensor_msgs/msg/JointState, in the units of the drives, for external efforts
   external_effort      out    sensor_msgs/msg/JointState, with external_effort.sensors
-  external_wrench      out    geometry_msgs/msg/WrenchStamped at the first tool, likewise
+  external_wrench      out    geometry_msgs/msg/WrenchStamped at the first tool, with external_effort.sensors
   contact              out    eom_dynamics/msg/Contact, when contact begins and ends
-  trajectory_status    out    eom_dynamics/msg/TrajectoryStatus of a trajectory
-  path_time            out    sensor_msgs/msg/TimeReference, time of the one that is played or waits
-  trajectory_lease     in     std_msgs/msg/String, identity of one that ends with its sender
+  trajectory_status    out    eom_dynamics/msg/TrajectoryStatus: accepted, refused, finished or stopped
+  path_time            out    sensor_msgs/msg/TimeReference, time on the active or waiting trajectory
+  trajectory_lease     in     std_msgs/msg/String, request of a trajectory that ends with its sender
   feedforward          out    eom_dynamics/msg/FeedforwardCommand, joints in the order of the setpoint
   motor_setpoint       out    sensor_msgs/msg/JointState for motor controllers, in the units of the drives
   effort_command       out    std_msgs/msg/Float64MultiArray for effort controllers, in the robot's order
@@ -61,8 +61,8 @@ topics and services (relative to the namespace):
   ~/inverse_dynamics   serves eom_dynamics/srv/ComputeInverseDynamics
   ~/set_payload        serves eom_dynamics/srv/SetPayload
   ~/propose_payload    serves eom_dynamics/srv/ProposePayload, with external_effort.sensors
-  ~/pause              serves std_srvs/srv/Trigger: what is played pauses on its path
-  ~/resume             serves std_srvs/srv/Trigger, which ends the pause
+  ~/pause              serves std_srvs/srv/Trigger: pauses the trajectory on its path
+  ~/resume             serves std_srvs/srv/Trigger: resumes the paused trajectory
 """,
     _parameters,
 )

@@ -60,7 +60,7 @@ COMMON: Table = {
     ),
     PREFIX: Setting(
         "",
-        "put before the names of the robot's joints, motors and tools, such as left_; if empty, that of "
+        "prefix of the names of the robot's joints, motors and tools, such as left_; if empty, the prefix of "
         "robot_source_node; read-only while a robot is loaded",
     ),
 }

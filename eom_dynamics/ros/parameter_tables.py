@@ -22,26 +22,26 @@ DYNAMICS = dynamics_parameters("strict")
 
 PLANNING: Table = {
     "allow_nonzero_velocity_at_trajectory_end": Setting(
-        False, "whether the last point of a trajectory may have a velocity, of which the arm then stops in a step"
+        False, "accept a nonzero final velocity; the arm then stops abruptly"
     ),
     **{
         name: Setting(
             0.0,
-            f"largest deviation of measured joints {when} of a goal of follow_joint_trajectory, unless it gives one, "
-            "in rad or m; 0 for any",
+            f"largest deviation of measured joints {when} of a goal of follow_joint_trajectory without a tolerance, in "
+            "rad or m; 0: unlimited",
             (0.0, 1e3),
         )
         for name, when in (("path_tolerance", "during the motion"), ("goal_tolerance", "at the end"))
     },
     "goal_time_tolerance": Setting(
         1.0,
-        "time after the end of a goal of follow_joint_trajectory to meet its goal_tolerance, unless it gives one, in s",
+        "time after the end of a goal of follow_joint_trajectory to meet its goal_tolerance, if it has none, in s",
         (0.0, 3600.0),
     ),
     "trajectory_limits": Setting(
         "refuse",
-        "what to do with a trajectory beyond limits of joints or motors: refuse, slow down until it meets them "
-        "(slow_down), report (warn), or nothing (ignore); or play each as fast as limits allow (fastest)",
+        "response to a trajectory that exceeds limits of joints or motors: refuse it (refuse), slow it down until it "
+        "meets them (slow_down), report it (warn), or no check (ignore); fastest retimes every trajectory",
         choices=("refuse", "slow_down", "fastest", "warn", "ignore"),
     ),
     **COMMON,
@@ -57,8 +57,8 @@ _GAIN = "gain of the drives, SI units of the joint; one entry, such as [100.0], 
 SIMULATED_ROBOT: Table = {
     "command": fixed(
         "motor_setpoint",
-        "input of the drives: motor_setpoint or feedforward, tracked by a PD controller; or the effort of the motors "
-        "from the topic effort_command (motor_effort)",
+        "input of the drives: motor_setpoint or feedforward, tracked by a PD controller; or motor efforts of the topic "
+        "effort_command (motor_effort)",
         choices=("motor_setpoint", "feedforward", "motor_effort"),
     ),
     "rate": fixed(1000.0, "simulation steps per second", (10.0, 20000.0)),
@@ -83,7 +83,7 @@ SIMULATED_ROBOT: Table = {
     ),
     "drive_interpolation": fixed(
         "robot",
-        "what the drives do for a command_period: hold a command (none), or interpolate to it; robot: as its file says",
+        "interpolation by the drives: hold a command for a command_period (none), or linear; robot: as in its file",
         choices=("robot", *DRIVE_INTERPOLATIONS),
     ),
     "limit_effort": fixed(True, "limit motor efforts to the robot's limits of torque, current and voltage"),

@@ -65,7 +65,7 @@ topics, services and actions (relative to the namespace):
   joint_trajectory                 in     trajectory_msgs/msg/JointTrajectory, to fit and play
   tool_trajectory                  in     trajectory_msgs/msg/MultiDOFJointTrajectory, poses of a tool
   spline_trajectory                out    eom_dynamics/msg/SplineTrajectory, for dynamics_node
-  payload                          in     eom_dynamics/msg/Payload, what a tool carries
+  payload                          in     eom_dynamics/msg/Payload of a tool
   robot_description                in     std_msgs/msg/String, if no parameter gives the robot
   /diagnostics                     out    diagnostic_msgs/msg/DiagnosticArray, status <node>: planning
   ~/inverse_dynamics_batch         serves eom_dynamics/srv/ComputeInverseDynamicsBatch, of many states
@@ -76,7 +76,7 @@ topics, services and actions (relative to the namespace):
   ~/compute_trajectory_feedforward action eom_dynamics/action/ComputeTrajectoryFeedforward
   ~/follow_joint_trajectory        action control_msgs/action/FollowJointTrajectory, if it is installed
   trajectory_status                in/out eom_dynamics/msg/TrajectoryStatus, for that action, and of refusals
-  trajectory_lease                 out    std_msgs/msg/String, identities of its motions, as long as the node lives
+  trajectory_lease                 out    std_msgs/msg/String, requests of the active goals while the node runs
   joint_states                     in     sensor_msgs/msg/JointState, for that action and tool_trajectory
 """,
     lambda: PLANNING,

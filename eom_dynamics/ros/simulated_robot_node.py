@@ -206,7 +206,7 @@ topics (relative to the namespace):
   motor_setpoint      in     sensor_msgs/msg/JointState, with command:=motor_setpoint
   feedforward         in     eom_dynamics/msg/FeedforwardCommand, with command:=feedforward
   effort_command      in     std_msgs/msg/Float64MultiArray, with command:=motor_effort
-  applied_wrench      in     geometry_msgs/msg/WrenchStamped, by which a frame is pushed while messages come
+  applied_wrench      in     geometry_msgs/msg/WrenchStamped, wrench on a frame while messages arrive
   robot_description   in     std_msgs/msg/String, if no parameter gives the robot
   joint_states        out    sensor_msgs/msg/JointState, link side, with the efforts of the springs
   motor_states        out    sensor_msgs/msg/JointState, motors on the link side of the gear, mean efforts of a step
