@@ -184,7 +184,7 @@ class TrajectoryPlayer {
     /// Setpoints lead: the last command is none on its path any more, also where time stands still.
     void leave() noexcept { commanded_ = NEVER; }
     /// The same while it still leads.
-    bool on_path(bool leads) const noexcept { return commanded_ != NEVER && (leads || commanded_ == commander_.latest); }
+    bool on_path(bool leads) const noexcept { return commanded_ != NEVER && ((leads && playing()) || commanded_ == commander_.latest); }
 
     /// The state that is played at a time, ns, or in a pause.
     State<n> state_at(std::int64_t now) const noexcept { return path()(time_.at(std::max(now, played_))); }
