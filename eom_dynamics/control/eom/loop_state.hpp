@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the loop does, and what becomes of it: one table of states and events. docs/reference/states.md is made from it.
-#ifndef EOM_LEAD_HPP
-#define EOM_LEAD_HPP
+// State machine of the loop: one table of states and events. docs/reference/states.md is made from it.
+#ifndef EOM_LOOP_STATE_HPP
+#define EOM_LOOP_STATE_HPP
 
 #include <array>
 #include <cstddef>
@@ -11,21 +11,21 @@
 
 namespace eom {
 
-/// States of the loop, beside the control mode: position, impedance, or gravity compensation, in which hands lead.
+/// States of the loop, independent of the control mode: position, impedance, or gravity compensation (hand guiding).
 #define EOM_PHASES(X) \
-    X(idle, "nothing has been commanded since the start, or hands lead: the arm stays where it is") \
-    X(following, "setpoints lead; between them, the last command stays") \
-    X(playing, "a trajectory leads, at a pace, which is 0 in a pause") \
-    X(aiming, "a target leads, also once the arm rests there") \
-    X(stopping, "the arm comes to rest, while efforts fade in a ramp") \
+    X(idle, "nothing has been commanded since the start, or the arm is guided by hand") \
+    X(following, "setpoints are answered; between them, the last command stays in effect") \
+    X(playing, "a trajectory is played at a pace, which is 0 in a pause") \
+    X(aiming, "the arm moves to a target, or rests there") \
+    X(stopping, "the arm is brought to rest; in a ramp, efforts fade") \
     X(holding, "the arm rests at the end of a trajectory or a stop") \
     X(released, "setpoints are lost, and efforts have faded, or the host is to deactivate the loop")
 enum class Phase { EOM_PHASES(EOM_FIRST) };
 
-/// Why a state began, and from where setpoints lead again.
+/// Causes of a state, and from where setpoints are accepted again.
 #define EOM_CAUSES(X) \
     X(done, anywhere, "the motion has ended as planned") \
-    X(broken_off, near, "a command of the motion was refused, or the mode has changed") \
+    X(broken_off, near, "a command of the motion was refused, or the control mode has changed") \
     X(asked, near_at_rest, "a stop was requested, or contact needs one") \
     X(lost, near, "setpoints are lost, on_setpoint_loss is hold") \
     X(ignored, anywhere, "setpoints are lost, on_setpoint_loss is none") \
@@ -33,52 +33,52 @@ enum class Phase { EOM_PHASES(EOM_FIRST) };
     X(inactive, never, "setpoints are lost, on_setpoint_loss is deactivate")
 enum class Cause { EOM_CAUSES(EOM_FIRST) };
 
-/// Where a setpoint must be to lead again: within resume_distance of the command, once a stop has ended, or nowhere.
+/// Where setpoints are accepted again: anywhere, near the command (resume_distance), near it after the stop, or nowhere.
 enum class Resumption { anywhere, near, near_at_rest, never };
 
-/// What may happen.
+/// Events.
 #define EOM_EVENTS(X) \
     X(setpoint, "a setpoint that passes all checks") \
     X(target, "a target, or a chunk of targets") \
     X(trajectory, "a trajectory, at its start") \
-    X(retract, "contact begins, on_contact is retract: the motion back is one to a target") \
+    X(retract, "contact begins, on_contact is retract: a motion to a target leads back") \
     X(end, "the motion has come to its end") \
     X(fade, "a ramp has come to its end") \
     X(pause, "a pause begins: the pace becomes 0") \
     X(resume, "a pause ends: the pace becomes speed_scaling") \
     X(stop, "a stop is requested") \
-    X(empty, "an empty trajectory: what is played or aimed at ends") \
+    X(empty, "an empty trajectory: the active trajectory or target ends") \
     X(loss, "setpoints are lost, on_setpoint_loss is none") \
-    X(loss_hold, "the same, hold") \
-    X(loss_ramp, "the same, ramp") \
-    X(loss_deactivate, "the same, deactivate") \
-    X(contact, "contact begins, on_contact is stop or deactivate, or hold where no trajectory could pause") \
-    X(hands, "the mode becomes gravity compensation") \
-    X(mode, "the mode changes where hands have led, or springs have given way: the arm is held") \
-    X(payload, "the payload changes: efforts pass to it") \
+    X(loss_hold, "setpoints are lost, on_setpoint_loss is hold") \
+    X(loss_ramp, "setpoints are lost, on_setpoint_loss is ramp") \
+    X(loss_deactivate, "setpoints are lost, on_setpoint_loss is deactivate") \
+    X(contact, "contact begins, on_contact is stop or deactivate, or hold without a trajectory to pause") \
+    X(hands, "the control mode becomes gravity compensation") \
+    X(mode, "the control mode leaves hand guiding, or impedance after the arm was pushed away: the arm is held") \
+    X(payload, "the payload changes: efforts blend to the new payload") \
     X(break_off, "a command of the motion is refused, or the clock goes back") \
     X(halt, "the host ends the motion with its last command") \
-    X(restart, "the loop begins anew, also where a motion ends of which nothing has been commanded") \
-    X(restart_soon, "the same, less than 0.1 s after a command that the arm follows") \
-    X(located, "the arm was moved while nothing was commanded: it is held where it is measured") \
-    X(motion, "the loop begins, and the arm is measured in motion")
+    X(restart, "the loop restarts, or a motion ends before its first command") \
+    X(restart_soon, "the loop restarts less than 0.1 s after a command that the arm follows") \
+    X(located, "the arm was moved while nothing was commanded: it is held at its measured position") \
+    X(motion, "the loop starts while the arm is measured in motion")
 enum class Event { EOM_EVENTS(EOM_FIRST) };
 
 #define EOM_ONE(...) +1
 constexpr std::size_t PHASES = EOM_PHASES(EOM_ONE), EVENTS = EOM_EVENTS(EOM_ONE);
 
-/// What conditions of a cell are about, by the loop; the cause tells the rest.
+/// Facts of the loop for the conditions of cells.
 struct Facts {
-    bool commanded = false; ///< whether there is a command
-    bool near = false;      ///< whether the reference is within resume_distance of the command
-    bool arrived = false;   ///< whether the arm rests at its target
+    bool commanded = false; ///< a command exists
+    bool near = false;      ///< the reference is within resume_distance of the command
+    bool arrived = false;   ///< the arm rests at its target
     bool paused = false, touched = false, led = false, by_hand = false, strays = false;
 };
 
-/// Under which condition a cell applies; otherwise the event is refused, or ignored.
+/// Condition of a cell; if it fails, the event is refused or ignored.
 enum class Condition { never, always, commanded, resumes, arrived, unfading, unasked, unlost };
 
-/// What becomes of an event in a state: the next state and its cause, or why it is refused.
+/// Effect of an event in a state: the next state and its cause, or the refusal.
 struct Cell {
     Condition when;
     Phase next;
@@ -90,26 +90,26 @@ struct Cell {
 #define EOM_CELLS(X) \
     X(none, never, idle, done, none, "-") \
     X(stay, never, idle, done, none, "stays") \
-    X(busy, never, idle, done, busy, "refused: a trajectory leads") \
+    X(busy, never, idle, done, busy, "refused: a trajectory is active") \
     X(gone, never, idle, done, released, "refused until a restart") \
     X(follow, always, following, done, far_from_hold, "**following**") \
-    X(again, resumes, following, done, far_from_hold, "**following**, from where the cause allows; else refused") \
-    X(after, arrived, following, done, aiming, "**following**, once the arm rests at the target, from near it; else refused") \
+    X(again, resumes, following, done, far_from_hold, "**following**, if the cause allows setpoints from there; else refused") \
+    X(after, arrived, following, done, aiming, "**following**, if the arm rests at the target and the setpoint is near; else refused") \
     X(aim, always, aiming, done, none, "**aiming**") \
     X(take, unfading, aiming, done, released, "**aiming**; refused in a ramp") \
     X(begin, unfading, playing, done, released, "**playing**; refused in a ramp") \
-    X(back, unasked, aiming, done, released, "**aiming**; if a stop was requested, it goes on") \
+    X(back, unasked, aiming, done, released, "**aiming**; a requested stop continues") \
     X(play, always, playing, done, none, "**playing**") \
     X(finish, always, holding, done, none, "**holding**, done") \
     X(rest, always, holding, done, none, "**holding**, the cause stays") \
     X(faded, always, released, fades, none, "**released**") \
     X(brake, commanded, stopping, asked, none, "**stopping**, asked") \
-    X(ask, unfading, stopping, asked, none, "**stopping**, asked; a ramp goes on") \
+    X(ask, unfading, stopping, asked, none, "**stopping**, asked; a ramp continues, its cause stays") \
     X(hold, always, holding, asked, none, "**holding**, asked") \
     X(ignore, unlost, following, ignored, none, "**following**, ignored: the last command stays") \
     X(lose, unlost, stopping, lost, none, "**stopping**, lost") \
     X(ramp, unlost, stopping, fades, none, "**stopping**, fades") \
-    X(release, unlost, released, inactive, none, "**released**: the host stops the arm, and deactivates the loop") \
+    X(release, unlost, released, inactive, none, "**released**: the host stops the arm and deactivates the loop") \
     X(settle, always, stopping, broken_off, none, "**stopping**, broken off") \
     X(let, always, following, done, none, "**following**: the last command stays until setpoints are lost") \
     X(forget, always, idle, done, none, "**idle**") \
@@ -154,7 +154,7 @@ constexpr Cell TABLE[EVENTS][PHASES] = {
     {cells::idle, cells::following, cells::playing, cells::aiming, cells::stopping, cells::holding, cells::released},
     EOM_TABLE(EOM_ROW)};
 
-/// What refuses an event in any state, in this order, before its cell does.
+/// Refusals of an event in any state, in this order, before its cell.
 struct Bar {
     Event event;
     bool Facts::*fact;
@@ -169,22 +169,22 @@ struct Bar {
 constexpr Bar BARS[] = {EOM_BARS(EOM_BAR)};
 
 /// The state of the loop, with its cause.
-class Lead {
+class LoopState {
   public:
     Phase phase() const noexcept { return phase_; }
     Cause cause() const noexcept { return cause_; }
     bool is(Phase phase) const noexcept { return phase_ == phase; }
 
-    /// Whether a stop commands the arm, which moves, or rests at its end.
+    /// True while a stop commands the arm, in motion or at rest at its end.
     bool braked() const noexcept { return is(Phase::stopping) || is(Phase::holding) || (is(Phase::released) && fades()); }
-    /// Whether efforts fade, or have faded; whether setpoints are lost; whether the arm is held
-    /// without that; and whether it cannot be led before a restart.
+    /// True if efforts fade or have faded; if setpoints are lost; if the arm is held without a loss; if only a restart
+    /// ends the state.
     bool fades() const noexcept { return cause_ == Cause::fades; }
     bool lost() const noexcept { return cause_ >= Cause::lost; }
     bool held() const noexcept { return cause_ == Cause::broken_off || cause_ == Cause::asked; }
     bool gone() const noexcept { return resumption() == Resumption::never; }
 
-    /// From where setpoints lead again.
+    /// From where setpoints are accepted again.
     Resumption resumption() const noexcept
     {
 #define EOM_RESUMPTION(cause, from, text) Resumption::from,
@@ -212,7 +212,7 @@ class Lead {
                                                            : cell.otherwise;
     }
 
-    /// Whether an event has an effect.
+    /// True if an event has an effect.
     bool admits(Event event, const Facts &facts = {}) const noexcept { return holds(cell_of(event).when, facts); }
 
     /// An event: the next state by its cell, if its condition is met; returns whether it is.
