@@ -253,8 +253,9 @@ def state_page() -> str:
         ),
         "\n| event | meaning |\n|---|---|",
         *(f"| {name.replace('_', ' ')} | {_escaped(text)} |" for name, text in about.items()),
-        "\n## Refusals in any state\n\nThese are checked before the table, in this order: pause, contact until the arm "
-        "rests, references of a controller in front, hand guiding, an arm that does not follow.\n",
+        "\n## Refusals in any state\n\nBefore the table applies, the loop refuses an event if, in this order: the "
+        "trajectory is paused; contact has stopped the arm; an upstream controller is active; the arm is hand-guided; "
+        "the arm is away from its command.\n",
         "| event | fact | refusal |\n|---|---|---|",
         *(f"| {event} | {fact.replace('_', ' ')} | `{refusal}` |" for event, fact, refusal in bars),
         "",
