@@ -39,6 +39,15 @@ _STATES = """\
 The loop has one of seven states, in addition to its control mode: position, impedance, or gravity compensation (hand
 guiding). A pause is a trajectory at a pace of 0, a ramp is a stop with efforts that fade, and a retraction is a motion
 to a target. `phase` and `cause` of the loop's record are row numbers below, from 0.
+
+| event | ROS 2 interface of the node |
+|---|---|
+| setpoint | topic `setpoint` |
+| target | topics `target`, `target_trajectory` |
+| trajectory, empty | topic `spline_trajectory`, from the planning node also for its topics and actions |
+| pause, resume | services `~/pause`, `~/resume` |
+| stop | no topic: deactivation, shutdown, the end of the sender of a trajectory, a refused trajectory with `on_refused_trajectory: stop` |
+| hands, mode | parameter `mode` |
 """
 
 INTERFACES = {"msg": "Messages", "srv": "Services", "action": "Actions"}
