@@ -96,7 +96,7 @@ rosdoc2_settings = {"override_theme": False, "enable_breathe": False, "enable_ex
 # A file of the repository that a page links to, and the place of the site that has its text.
 _LINK = re.compile(r"\[([^]]*)\]\((\.\./[^)#\s]+)\)")
 _INTERFACE = re.compile(r"(msg|srv|action)/(\w+)\.\1")
-_EXAMPLE = re.compile(r"examples/(\w+)\.py")
+_EXAMPLE = re.compile(r"examples/(?:drivers/)?(\w+)\.py")
 _FIGURES = re.compile(r"bench/results/(\w+)\.md")
 # Sources of generated pages: pages link to these, which exist before the site is built.
 _GENERATED = {

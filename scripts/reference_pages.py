@@ -44,9 +44,9 @@ to a target. `phase` and `cause` of the loop's record are row numbers below, fro
 |---|---|
 | setpoint | topic `setpoint` |
 | target | topics `target`, `target_trajectory` |
-| trajectory, empty | topic `spline_trajectory`, from the planning node also for its topics and actions |
+| trajectory, empty | topic `spline_trajectory`; the planning node publishes it for its topics and actions |
 | pause, resume | services `~/pause`, `~/resume` |
-| stop | no topic: deactivation, shutdown, the end of the sender of a trajectory, a refused trajectory with `on_refused_trajectory: stop` |
+| stop | no topic: deactivation, shutdown, a lost `trajectory_lease`, `on_refused_trajectory: stop` |
 | hands, mode | parameter `mode` |
 """
 
@@ -366,9 +366,10 @@ def _entry_rows(kind: type, before: str) -> Iterator[str]:
 
 
 def example_page() -> str:
-    """The Python files of ``examples/``."""
-    parts = ["# Examples\n\nThe files of the folder `examples`; each of them runs as it is, and in the tests.\n"]
-    for path in sorted((ROOT / "examples").glob("*.py")):
+    """The Python files of ``examples/`` and ``examples/drivers/``."""
+    about = "The files of the folder `examples` run as they are; `drivers/mit_mode.py` needs a CAN interface."
+    parts = [f"# Examples\n\n{about}\n"]
+    for path in [*sorted((ROOT / "examples").glob("*.py")), *sorted((ROOT / "examples" / "drivers").glob("*.py"))]:
         parts.append(f"## {path.name}\n\n```python\n{path.read_text(encoding='utf-8').strip()}\n```\n")
     return "\n".join(parts)
 

@@ -257,7 +257,7 @@ SETTINGS: dict[str, Setting] = {
     "on_contact": _both(
         "ignore",
         "response to contact: report it (ignore), pause the trajectory on its path (hold), bring the arm to rest "
-        "(stop), go back to where it was 0.2 s before (retract), or stop and deactivate the node (deactivate)",
+        "(stop), return to its position 0.2 s before (retract), or stop and deactivate the node (deactivate)",
         choices=("ignore", "hold", "stop", "retract", "deactivate"),
         of_loop="ContactReaction",
     ),
@@ -265,16 +265,16 @@ SETTINGS: dict[str, Setting] = {
         1000.0, "commands per second while a trajectory is played, or after setpoints were lost", (1.0, 10_000.0)
     ),
     "target_delay": Setting(
-        0.0, "time by which chunks on target_trajectory are followed after their stamps, or arrival, in s", (0.0, 60.0)
+        0.0, "delay of chunks on target_trajectory after their stamps, or their arrival, in s", (0.0, 60.0)
     ),
-    "synchronised": while_inactive(False, "whether all joints arrive together at targets at rest"),
+    "synchronised": while_inactive(False, "synchronise the arrival of all joints at targets at rest"),
     "command_lead": _time(
         -1.0,
-        "time by which commands are ahead of setpoints, in s. Negative: half of the robot's command_period (all of it "
+        "lead of commands over setpoints, in s. Negative: half of the robot's command_period (all of it "
         "with drive_interpolation: linear; without a command_period, trajectories use the period of stream_rate), plus "
         "its drive_delay",
         (-1.0, 0.1),
-        of_controller="time by which feedforward is ahead of references, s. Negative: half of the robot's "
+        of_controller="lead of feedforward over references, in s. Negative: half of the robot's "
         "command_period, or else of the controller's period (all of it with drive_interpolation linear), and its "
         "drive_delay. Feedback is not ahead",
     ),

@@ -65,23 +65,23 @@ def stack_arguments() -> list[DeclareLaunchArgument]:
         *(argument(f"{topic}_topic", f"Topic of {what}.", topic) for topic, what in TOPICS.items()),
         *(argument(name, f"The {what}; empty for the node's default.") for name, (_, what) in _SETTINGS.items()),
         argument("namespace", "Namespace of the nodes and their topics."),
-        argument("joint_prefix", "Put before the names of the robot's joints, motors and tools, such as left_."),
+        argument("joint_prefix", "Prefix of the names of the robot's joints, motors and tools, such as left_."),
         switch(
             "required",
-            "Whether the launch ends with the feedforward node, and fails if that does; false where others go on.",
+            "End the launch with the feedforward node, and fail if it fails; false: the other nodes continue.",
             "true",
         ),
-        switch("respawn", "Whether to restart the feedforward node, too, when it ends.", "false"),
-        switch("planning", "Whether to start the planning node: services, and trajectories to be played.", "true"),
+        switch("respawn", "Restart the feedforward node, too, when it ends.", "false"),
+        switch("planning", "Start the planning node, for services and trajectories.", "true"),
         rviz_switch(),
-        switch("use_sim_time", "Whether to take the time from the topic /clock.", "false"),
+        switch("use_sim_time", "Take the time from the topic /clock.", "false"),
         argument("log_level", "Minimum severity to log.", "info", LEVELS),
     ]
 
 
 def rviz_switch() -> DeclareLaunchArgument:
     """Argument of the launch files that start :func:`rviz_nodes`."""
-    return switch("rviz", "Whether to show the robot in RViz.", "false")
+    return switch("rviz", "Show the robot in RViz.", "false")
 
 
 def value_of(context: LaunchContext, name: str) -> str:

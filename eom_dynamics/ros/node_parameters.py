@@ -55,7 +55,7 @@ COMMON: Table = {
     ),
     SOURCE_NODE: Setting(
         "",
-        "node whose parameters describe the robot, unless this node's own do; if neither is set, the topic "
+        "node with the parameters of the robot, unless this node has them; if neither is set, the topic "
         "robot_description is used; read-only while a robot is loaded",
     ),
     PREFIX: Setting(
