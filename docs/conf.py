@@ -101,7 +101,7 @@ _FIGURES = re.compile(r"bench/results/(\w+)\.md")
 # Sources of generated pages: pages link to these, which exist before the site is built.
 _GENERATED = {
     "eom_dynamics/__init__.py": "python.md",
-    "eom_dynamics/control/eom/loop_state.hpp": "states.md",
+    "eom_dynamics/control/eom/state_machine.hpp": "states.md",
     "eom_dynamics/dynamics.py": "signatures.md",
     "eom_dynamics/floating_base.py": "python/eom_dynamics.rst",
     "eom_dynamics/robot/model.py": "robot_file.md",

@@ -38,7 +38,6 @@ from eom_dynamics.ros.launch_arguments import (
     argument,
     end_with,
     files,
-    given,
     of_all_nodes,
     planning_node,
     remappings,
@@ -49,6 +48,7 @@ from eom_dynamics.ros.launch_arguments import (
     switch,
     texts,
     typed,
+    value_of,
 )
 
 
@@ -83,13 +83,13 @@ def generate_launch_description() -> LaunchDescription:
 def start_nodes(context: LaunchContext) -> list[Node]:
     """Start the nodes."""
     described = [
-        given(context, f"robot_{name}") for name in ("file", "description", "source_node", "description_topic")
+        value_of(context, f"robot_{name}") for name in ("file", "description", "source_node", "description_topic")
     ]
     parameters = robot(context, "" if any(described) else PACKAGED_ROBOT)
     # After the robot, whose file must not overrule the arguments; the last value counts.
     switches = {"use_sim_time": typed("use_sim_time", bool)}
     more = [*files(context, "params_file"), *texts(context, "robot_description", "robot_source_node", "joint_prefix")]
-    topics = ["robot_description"] if given(context, "robot_description_topic") else []
+    topics = ["robot_description"] if value_of(context, "robot_description_topic") else []
     common = of_all_nodes() | {"remappings": remappings(*topics)}
     planning = planning_node([*parameters, switches, *more], **common)
     dynamics = Node(
@@ -100,8 +100,8 @@ def start_nodes(context: LaunchContext) -> list[Node]:
         **common,
     )
     # A node that has the description in its parameters publishes it, too, if it is a robot_state_publisher.
-    published = given(context, "robot_description_topic") or (
-        "robot_description" if given(context, "robot_source_node") else ""
+    published = value_of(context, "robot_description_topic") or (
+        "robot_description" if value_of(context, "robot_source_node") else ""
     )
-    source = given(context, "robot_file") or given(context, "robot_description")
+    source = value_of(context, "robot_file") or value_of(context, "robot_description")
     return [dynamics, planning, *rviz_nodes(context, source, published, typed("use_sim_time", bool))]

@@ -41,11 +41,11 @@ from eom_dynamics.ros.launch_arguments import (
     PACKAGED_ROBOT,
     argument,
     files,
-    given,
     of_all_nodes,
     robot,
     rviz_nodes,
     rviz_switch,
+    value_of,
 )
 
 OUTPUTS = ("feedforward", "motor_setpoint", "effort_command")
@@ -92,10 +92,10 @@ def generate_launch_description() -> LaunchDescription:
 
 def start(context: LaunchContext) -> list:
     """Start the recorder and the node, activate the node, play the bag, and shut down."""
-    bag = given(context, "bag")
+    bag = value_of(context, "bag")
     if not Path(bag).exists():
         raise FileNotFoundError(f"bag: no such folder or file, is {bag!r}; give the path of a bag")
-    namespace = "/" + given(context, "namespace").strip("/")
+    namespace = "/" + value_of(context, "namespace").strip("/")
     commands = [f"{namespace.rstrip('/')}/{topic}" for topic in OUTPUTS]
     node = LifecycleNode(
         executable="dynamics_node",
@@ -158,18 +158,18 @@ def start(context: LaunchContext) -> list:
     get_ros_node(context).create_subscription(DiagnosticArray, "/diagnostics", on_diagnostics, 10)
 
     def end_of_playing(context: LaunchContext) -> list[OpaqueFunction]:
-        topic = given(context, "setpoint_topic")
+        topic = value_of(context, "setpoint_topic")
         nothing = f"bag: no setpoint of it has reached the node on {topic}: check setpoint_topic, or try a longer delay"
         return [end(nothing if received and not received[-1] else "")]
 
     # Of this launch: ros2 bag record refuses a folder that exists.
-    own_recording = given(context, "record") and not Path(given(context, "record")).exists()
+    own_recording = value_of(context, "record") and not Path(value_of(context, "record")).exists()
     empty: list[Path] = []
 
     def on_play_exit(event: ProcessExited, context: LaunchContext) -> TimerAction | OpaqueFunction:
         if event.returncode:
             if own_recording and not any(received):
-                empty.append(Path(given(context, "record")))
+                empty.append(Path(value_of(context, "record")))
             return end(f"bag: ros2 bag play ended with exit code {event.returncode}; its output above says why")
         received.clear()  # only what the node reports from now on tells of the whole bag
         return TimerAction(period=SETTLING_TIME, actions=[OpaqueFunction(function=end_of_playing)])
@@ -180,7 +180,7 @@ def start(context: LaunchContext) -> list:
         return end("record: ros2 bag record ended while the bag was played; its output above says why")
 
     # Not before, so that a node without a robot leaves no empty bag.
-    playing = [recorder, play] if given(context, "record") else [play]
+    playing = [recorder, play] if value_of(context, "record") else [play]
     without_robot = "bag not played: the node could not be configured or activated; its error above says why"
     return [
         RegisterEventHandler(
@@ -206,6 +206,6 @@ def start(context: LaunchContext) -> list:
             )
         ),
         RegisterEventHandler(OnProcessExit(target_action=recorder, on_exit=on_record_exit)),
-        *rviz_nodes(context, given(context, "robot_file"), "", True),
+        *rviz_nodes(context, value_of(context, "robot_file"), "", True),
         node,
     ]

@@ -30,7 +30,6 @@ from eom_dynamics.ros.launch_arguments import (
     argument,
     end_with,
     files,
-    given,
     of_all_nodes,
     planning_node,
     remappings,
@@ -40,6 +39,7 @@ from eom_dynamics.ros.launch_arguments import (
     stack_arguments,
     texts,
     typed,
+    value_of,
 )
 
 COMMAND_TOPICS = {"motor_setpoint": "motor_setpoint", "feedforward": "feedforward", "motor_effort": "effort_command"}
@@ -73,7 +73,7 @@ def generate_launch_description() -> LaunchDescription:
 
 def start_nodes(context: LaunchContext) -> list[Node]:
     """Start the nodes."""
-    command = given(context, "command")
+    command = value_of(context, "command")
     topic = COMMAND_TOPICS[command]
     parameters = [
         *robot(context),
@@ -83,7 +83,7 @@ def start_nodes(context: LaunchContext) -> list[Node]:
         *texts(context, "joint_prefix"),
     ]
     common, remapped = of_all_nodes(), remappings()
-    followed = [(topic, given(context, "command_topic"))] if given(context, "command_topic") else []
+    followed = [(topic, value_of(context, "command_topic"))] if value_of(context, "command_topic") else []
     return [
         Node(
             executable="dynamics_node",
@@ -102,5 +102,5 @@ def start_nodes(context: LaunchContext) -> list[Node]:
             **end_with(context, "simulated_robot_node"),
             **common,
         ),
-        *rviz_nodes(context, given(context, "robot_file"), "", typed("use_sim_time", bool)),
+        *rviz_nodes(context, value_of(context, "robot_file"), "", typed("use_sim_time", bool)),
     ]

@@ -236,10 +236,10 @@ def interface_page(kind: str, title: str) -> str:
 
 
 def state_page() -> str:
-    """States of the control loop, by the table that its code reads: ``control/eom/loop_state.hpp``."""
+    """States of the control loop, by the table that its code reads: ``control/eom/state_machine.hpp``."""
     from eom_dynamics.control.headers import source, table_rows
 
-    text = source("loop_state.hpp")
+    text = source("state_machine.hpp")
     phases, causes, events, cells, bars = (
         [[field.strip('"') for field in row] for row in table_rows(text, f"EOM_{name}")]
         for name in ("PHASES", "CAUSES", "EVENTS", "CELLS", "BARS")

@@ -45,7 +45,10 @@ def test_a_trajectory_leaves_no_setpoint_out(ros, events):
     advance(START)
     sent = []
     clock = WatchedClock(lambda: node.get_clock().now().nanoseconds)
-    player = TrajectoryPlayer(node, clock, Mock(), Mock(), lambda host, *_: not sent.append(host.loop.setpoint["q"][0]))
+    measured = Mock(sag=lambda *_: 0.0)
+    player = TrajectoryPlayer(
+        node, clock, measured, Mock(), lambda host, *_: not sent.append(host.loop.setpoint["q"][0])
+    )
     player.take(SetpointLoop(SetpointEvaluator(eom.ElasticArm(eom.load_robot(CONFIG / "planar_2r.yaml")))))
     motion = through([0.0, 1.0], [[0.0, 0.0], [0.4, 0.2]])
     player.play(motion, identity())

@@ -11,7 +11,7 @@
 #include "evaluation.hpp"
 #include "feedback.hpp"
 #include "gate.hpp"
-#include "loop_state.hpp"
+#include "state_machine.hpp"
 
 namespace eom {
 
@@ -36,7 +36,7 @@ class Commander : public Evaluation<Robot> {
     }
 
     /// What the loop does.
-    LoopState loop_state;
+    StateMachine state_machine;
     /// Period of the last cycle, s.
     double period = 0;
     /// What motions without setpoints have beside the motion of joints.

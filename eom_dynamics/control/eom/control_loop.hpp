@@ -94,11 +94,11 @@ class ControlLoop : public LoopMotions<Robot> {
         // The clock of a node may lag behind that of the manager.
         const bool recent = started_ && now != NEVER && std::abs(now - clock_) < LONGEST_GAP;
         const double ago = recent ? seconds(std::max<std::int64_t>(now - clock_, 0)) : 0;
-        if (recent && commander_.output.valid && !loop_state_.gone() &&
+        if (recent && commander_.output.valid && !state_machine_.gone() &&
             follows(commander_.output, commander_.unshifted(measured), farthest(), commander_.parameters.command_lead + ago,
                     ago > 2 * commander_.period)) {
-            if (loop_state_.braked())
-                loop_state_.on(Event::restart_soon);
+            if (state_machine_.braked())
+                state_machine_.on(Event::restart_soon);
             else
                 watchdog_.brake(commander_.output.setpoint, Event::restart_soon);
             return nullptr;
@@ -120,7 +120,7 @@ class ControlLoop : public LoopMotions<Robot> {
     {
         using Place = typename Whereabouts<Robot>::Place;
         where_.set_back(now);
-        if (commander_.mode() != Mode::position || !commander_.output.valid || loop_state_.gone())
+        if (commander_.mode() != Mode::position || !commander_.output.valid || state_machine_.gone())
             return false;
         const Place place = where_.look(now, commander_.output, measured, commander_.unshifted(measured), farthest(), in_motion(), ends);
         if (place != Place::moved)
@@ -142,7 +142,7 @@ class ControlLoop : public LoopMotions<Robot> {
     /// back.
     const DriveCommand<Robot> &release(const Measurement<Robot> &measured) noexcept
     {
-        return commander_.release(measured, loop_state_.fades());
+        return commander_.release(measured, state_machine_.fades());
     }
 
     /// Takes the reference of the next cycle, in the thread of update().
@@ -174,7 +174,7 @@ class ControlLoop : public LoopMotions<Robot> {
     {
         if (const char *reason = commander_.carry(measured, changed...))
             return reason;
-        loop_state_.on(Event::payload);
+        state_machine_.on(Event::payload);
         halts_ = commander_.loaded() && !player_.carries(commander_.latest);
         return nullptr;
     }
@@ -211,7 +211,7 @@ class ControlLoop : public LoopMotions<Robot> {
         const std::uint64_t followed = commander_.counts.followed;
         if (const Event pace = paused ? Event::pause : Event::resume; pace != pace_) {
             pace_ = pace;
-            loop_state_.on(pace);
+            state_machine_.on(pace);
         }
         if (payloads.take())
             carry(measured, payloads.taken());
@@ -278,7 +278,7 @@ class ControlLoop : public LoopMotions<Robot> {
     using Base::clock_;
     using Base::commander_;
     using Base::halts_;
-    using Base::loop_state_;
+    using Base::state_machine_;
     using Base::motion_;
     using Base::in_motion;
     using Base::newest_;
@@ -297,7 +297,7 @@ class ControlLoop : public LoopMotions<Robot> {
     /// At rest, efforts pass to another payload also where references have ended: the last one is repeated.
     void blend(std::int64_t step) noexcept
     {
-        if (commander_.blending() && commander_.output.valid && stream_.ended() && !loop_state_.braked() && rests())
+        if (commander_.blending() && commander_.output.valid && stream_.ended() && !state_machine_.braked() && rests())
             commander_.repeat(step);
     }
 
@@ -343,7 +343,7 @@ class ControlLoop : public LoopMotions<Robot> {
     {
         player_.halt();
         watchdog_.leave();
-        loop_state_.on(why);
+        state_machine_.on(why);
     }
 
     /// A cycle in which hands lead.
@@ -391,7 +391,7 @@ class ControlLoop : public LoopMotions<Robot> {
         }
         if (settle(x, JointVector<Robot>(x.qd), refusable))
             watchdog_.brake(commander_.output.setpoint, Event::motion);
-        commander_.output.status = loop_state_.is(Phase::stopping) ? Status::stopping : Status::waiting;
+        commander_.output.status = state_machine_.is(Phase::stopping) ? Status::stopping : Status::waiting;
         return nullptr;
     }
 

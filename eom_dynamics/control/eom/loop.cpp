@@ -312,7 +312,7 @@ const char *eom_loop_violation(eom_loop *loop, size_t number, eom_reason *reason
 size_t eom_loop_visits(const eom_loop *loop, int event, int phase)
 {
     return on(loop, [=](const auto &of) -> size_t {
-        return of.loop.loop_state().visits(static_cast<std::size_t>(event), static_cast<std::size_t>(phase));
+        return of.loop.state_machine().visits(static_cast<std::size_t>(event), static_cast<std::size_t>(phase));
     });
 }
 

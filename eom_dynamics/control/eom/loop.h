@@ -164,7 +164,7 @@ const char *eom_loop_violation(eom_loop *loop, size_t number, eom_reason *reason
 size_t eom_state_size(void);
 void eom_loop_state(const eom_loop *loop, eom_state *state);
 
-/* How often an eom::Event has come in an eom::Phase: see eom/loop_state.hpp. */
+/* How often an eom::Event has come in an eom::Phase: see eom/state_machine.hpp. */
 size_t eom_loop_visits(const eom_loop *loop, int event, int phase);
 
 /* --- From another thread ------------------------------------------------------------------------------------------ */

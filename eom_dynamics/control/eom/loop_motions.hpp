@@ -38,7 +38,7 @@ class LoopMotions {
 
     explicit LoopMotions(const Robot &robot) noexcept
         : commander_(robot), player_(trajectories, commander_), motion_(commander_), watchdog_(commander_, player_, motion_),
-          stream_(commander_), loop_state_(commander_.loop_state)
+          stream_(commander_), state_machine_(commander_.state_machine)
     {
     }
 
@@ -49,9 +49,9 @@ class LoopMotions {
     bool plan(std::int64_t now, double period) noexcept
     {
         where_.ask(now);
-        const bool stopped = loop_state_.braked();
+        const bool stopped = state_machine_.braked();
         const bool found = plan_at(time_at(now), period);
-        if (loop_state_.braked() && !stopped)
+        if (state_machine_.braked() && !stopped)
             watchdog_.begin_with_update();
         return found;
     }
@@ -85,11 +85,11 @@ class LoopMotions {
     void halt() noexcept
     {
         player_.halt();
-        loop_state_.on(commander_.output.valid ? Event::halt : Event::restart);
+        state_machine_.on(commander_.output.valid ? Event::halt : Event::restart);
     }
 
-    /// What the loop does: see loop_state.hpp.
-    const LoopState &loop_state() const noexcept { return loop_state_; }
+    /// What the loop does: see state_machine.hpp.
+    const StateMachine &state_machine() const noexcept { return state_machine_; }
     /// Commands, and why they were refused; what the arm does without setpoints; and what is played, and planned.
     const Commander<Robot> &commander() const noexcept { return commander_; }
     const Watchdog<Robot> &watchdog() const noexcept { return watchdog_; }
@@ -177,17 +177,17 @@ class LoopMotions {
                 commander_.output.status = Status::held;
         } else if (const Refusal doubt = stream_.judged(now); doubt != Refusal::none) {
             commander_.refuse(doubt);
-            commander_.reason.degrees = loop_state_.is(Phase::idle) && is_too_fast(stream_.reference().qd, IN_DEGREES);
+            commander_.reason.degrees = state_machine_.is(Phase::idle) && is_too_fast(stream_.reference().qd, IN_DEGREES);
             commander_.output.status = Status::held;
         } else if (commander_.accept(stream_.reference(), stream_.stamp(), Leader::setpoints)) {
             watchdog_.feed();
             watchdog_.leave();
-            loop_state_.on(Event::setpoint, facts());
+            state_machine_.on(Event::setpoint, facts());
             player_.leave();
             stream_.follow(now);
             return true;
         } else {
-            commander_.reason.degrees = commander_.reason.degrees && loop_state_.is(Phase::idle);
+            commander_.reason.degrees = commander_.reason.degrees && state_machine_.is(Phase::idle);
             commander_.output.status = Status::held;
         }
         return false;
@@ -212,7 +212,7 @@ class LoopMotions {
     {
         const auto &qd = commander_.output.setpoint.qd;
         return aiming()         ? arrived()
-               : loop_state_.braked() ? !loop_state_.is(Phase::stopping)
+               : state_machine_.braked() ? !state_machine_.is(Phase::stopping)
                                 : std::all_of(qd.begin(), qd.end(), [](Scalar rate) { return rate == 0; });
     }
 
@@ -220,7 +220,7 @@ class LoopMotions {
     bool retract() noexcept
     {
         const JointVector<Robot> *const back = past_.oldest();
-        if (!back || !motion_.limited() || !commander_.output.valid || loop_state_.refusal(Event::retract, facts()) != Refusal::none)
+        if (!back || !motion_.limited() || !commander_.output.valid || state_machine_.refusal(Event::retract, facts()) != Refusal::none)
             return false;
         Target &x = retreat_;
         std::copy_n(back->begin(), x.positions.size(), x.positions.begin());
@@ -262,7 +262,7 @@ class LoopMotions {
     }
 
     /// Whether the loop makes a motion.
-    bool in_motion() const noexcept { return playing() || (aiming() && !arrived()) || loop_state_.is(Phase::stopping); }
+    bool in_motion() const noexcept { return playing() || (aiming() && !arrived()) || state_machine_.is(Phase::stopping); }
 
     /// What conditions of the table are about; in a pause the arm stays where it is, while trajectories wait.
     Facts facts() const noexcept
@@ -272,14 +272,14 @@ class LoopMotions {
                 stream_.led(), by_hand, where_.strays()};
     }
     /// Why an event is refused, by the table, or none.
-    Refusal refusal_of(Event event) noexcept { return loop_state_.refusal(event, facts()); }
+    Refusal refusal_of(Event event) noexcept { return state_machine_.refusal(event, facts()); }
 
     /// What is commanded at a time, ns.
     State<n> commanded(std::int64_t at) const noexcept
     {
         return playing()               ? player_.state_at(at)
                : aiming()              ? motion_.state_at(at)
-               : loop_state_.braked() ? watchdog_.state_after(at - commander_.latest)
+               : state_machine_.braked() ? watchdog_.state_after(at - commander_.latest)
                                        : state_of(stream_.moved_on(at));
     }
 
@@ -304,7 +304,7 @@ class LoopMotions {
         commander_.begin_company(accompanied(now), now);
         watchdog_.leave();
         stream_.checks.restart();
-        loop_state_.on(why);
+        state_machine_.on(why);
     }
 
     /// Aims at a target unless something bars it, at the nearest turn; returns why it was refused.
@@ -338,7 +338,7 @@ class LoopMotions {
         if (!aiming())
             begin_target(now, event);
         else
-            loop_state_.on(event);
+            state_machine_.on(event);
         motion_.take(x, begin, now);
         // The stamp of a target that is far ahead, of another clock, must not bar all later ones.
         newest = std::max(newest, x.times.empty() ? std::min(x.origin, now + ahead_ + LONGEST_GAP) : x.origin);
@@ -380,7 +380,7 @@ class LoopMotions {
         if (playing() || aiming())
             watchdog_.brake(from, why, true, now);
         else
-            loop_state_.on(why);
+            state_machine_.on(why);
         player_.halt();
     }
 
@@ -462,7 +462,7 @@ class LoopMotions {
     Watchdog<Robot> watchdog_;
     Stream<Robot> stream_;
     Whereabouts<Robot> where_;
-    LoopState &loop_state_;
+    StateMachine &state_machine_;
     // Whether there was a cycle; time of the last one on the clock, that less the time of the loop, ns, and what motions have lost, s.
     bool started_ = false;
     std::int64_t clock_ = 0, ahead_ = 0;

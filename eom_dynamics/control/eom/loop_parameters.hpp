@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "limits.hpp"
-#include "loop_state.hpp"
+#include "state_machine.hpp"
 #include "settings.hpp"
 #include "spline.hpp"
 
@@ -127,8 +127,8 @@ enum class OffPath { nothing, target, references };
     X(Mode, mode, commander.mode()) X(bool, payload_stays, commander.payload_stays()) \
     X(bool, final_efforts, commander.final_efforts()) X(std::size_t, beyond_limit, commander.led_beyond()) \
     X(double, softened, commander.impedance().softened()) X(bool, moves, !rests(y.setpoint)) \
-    X(Phase, phase, loop.loop_state().phase()) X(Cause, cause, loop.loop_state().cause()) X(bool, lost, loop.loop_state().lost()) \
-    X(bool, held, loop.loop_state().held()) X(bool, stopping, loop.loop_state().braked()) X(bool, fed, !loop.loop_state().is(Phase::idle)) \
+    X(Phase, phase, loop.state_machine().phase()) X(Cause, cause, loop.state_machine().cause()) X(bool, lost, loop.state_machine().lost()) \
+    X(bool, held, loop.state_machine().held()) X(bool, stopping, loop.state_machine().braked()) X(bool, fed, !loop.state_machine().is(Phase::idle)) \
     X(double, age, progress.age) X(double, stop_end, progress.stop_end) X(double, excess, progress.excess) \
     X(bool, on_path, progress.on_path) X(bool, ended_at_rest, progress.ended_at_rest) X(double, path_time, path[0]) \
     X(double, pace, path[1]) X(bool, pace_limited, loop.player().limited()) \

@@ -91,7 +91,7 @@ class Stream {
         commander_.resuming = 0;
         if (const Refusal why = commander_.objection(reference()); why != Refusal::none)
             return why;
-        const bool is_near = commander_.loop_state.resumes_near() || commander_.loop_state.is(Phase::aiming); // it was checked before
+        const bool is_near = commander_.state_machine.resumes_near() || commander_.state_machine.is(Phase::aiming); // it was checked before
         if (is_near)
             commander_.resuming = commander_.parameters.resume_distance;
         // By its own time, where its stamp goes back: what was refused as the clock was set back counts as well.

@@ -50,7 +50,7 @@ class TargetMotion {
 
     /// Whether there are limits, whether a target leads, and whether the arm rests there.
     bool limited() const noexcept { return motion_.size() > 0; }
-    bool leads() const noexcept { return commander_.loop_state.is(Phase::aiming); }
+    bool leads() const noexcept { return commander_.state_machine.is(Phase::aiming); }
     bool arrived() const noexcept { return leads() && motion_.arrived(); }
     const Governor<Robot> &governor() const noexcept { return governor_; }
 
@@ -222,7 +222,7 @@ class TargetMotion {
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::min();
 
     /// Whether it comes to rest, or has.
-    bool brakes() const noexcept { return commander_.loop_state.braked() && time_ != NEVER; }
+    bool brakes() const noexcept { return commander_.state_machine.braked() && time_ != NEVER; }
 
     void take_over(const State<n> &from) noexcept
     {

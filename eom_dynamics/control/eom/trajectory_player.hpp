@@ -84,7 +84,7 @@ class TrajectoryPlayer {
     {
     }
 
-    bool playing() const noexcept { return commander_.loop_state.is(Phase::playing); }
+    bool playing() const noexcept { return commander_.state_machine.is(Phase::playing); }
     /// Whether a trajectory waits until it begins.
     bool waiting() const noexcept { return waiting_; }
 

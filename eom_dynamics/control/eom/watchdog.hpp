@@ -22,7 +22,7 @@ class Watchdog {
     static constexpr std::size_t n = Robot::joints;
 
     Watchdog(Commander<Robot> &commander, TrajectoryPlayer<Robot> &player, TargetMotion<Robot> &motion) noexcept
-        : commander_(commander), loop_state_(commander.loop_state), player_(player), motion_(motion)
+        : commander_(commander), state_machine_(commander.state_machine), player_(player), motion_(motion)
     {
     }
 
@@ -42,16 +42,16 @@ class Watchdog {
     };
     Progress progress() const noexcept
     {
-        return {seconds(age_), stop_.end(), excess_, stop_.on_path(), loop_state_.lost() && rested_};
+        return {seconds(age_), stop_.end(), excess_, stop_.on_path(), state_machine_.lost() && rested_};
     }
     /// Whether references lead, the last one at most a time ago, ns.
-    bool fed_within(std::int64_t time) const noexcept { return loop_state_.is(Phase::following) && age_ <= time; }
+    bool fed_within(std::int64_t time) const noexcept { return state_machine_.is(Phase::following) && age_ <= time; }
     /// Whether a motion to targets comes to rest, or has.
-    bool brakes() const noexcept { return loop_state_.braked() && stop_.brakes(); }
+    bool brakes() const noexcept { return state_machine_.braked() && stop_.brakes(); }
     /// The path parameter of the last command.
     PathState path_state() const noexcept
     {
-        return loop_state_.braked() && stop_.on_path() ? stop_.path_state() : player_.path_state();
+        return state_machine_.braked() && stop_.on_path() ? stop_.path_state() : player_.path_state();
     }
 
     /// Another motion leads.
@@ -68,7 +68,7 @@ class Watchdog {
         age_ += std::min(step, timeout_ / 2);
         // The first command of a stop that a host has begun repeats the last one, but where time goes on.
         const bool goes_on = !std::exchange(waits_, false) && (!begun_ || stop_.on_path() || stop_.brakes());
-        step_ = loop_state_.braked() && goes_on ? std::min(step, LONGEST_RESPONSE_STEP) : 0;
+        step_ = state_machine_.braked() && goes_on ? std::min(step, LONGEST_RESPONSE_STEP) : 0;
         begun_ = false;
         stop_.advance(step_);
         end();
@@ -82,7 +82,7 @@ class Watchdog {
     void feed() noexcept
     {
         age_ = 0;
-        moved_ = loop_state_.phase() != Phase::idle && !is_near(q_, AT_REST);
+        moved_ = state_machine_.phase() != Phase::idle && !is_near(q_, AT_REST);
         q_ = commander_.output.setpoint.q;
         refused_ = commander_.counts.refused;
     }
@@ -100,11 +100,11 @@ class Watchdog {
     void brake(const Setpoint<Robot> &from, Event why, bool leads = false, std::int64_t now = 0) noexcept
     {
         if (!commander_.output.valid) { // nothing has been commanded that could be stopped
-            loop_state_.on(Event::restart);
+            state_machine_.on(Event::restart);
             return;
         }
         begin_stop(from, leads, now);
-        loop_state_.on(why, {true});
+        state_machine_.on(why, {true});
         end();
     }
 
@@ -112,15 +112,15 @@ class Watchdog {
     void rest(const Setpoint<Robot> &x, std::int64_t now, Event why = Event::end) noexcept
     {
         stop_.rest(x, now);
-        loop_state_.on(why, {commander_.output.valid});
+        state_machine_.on(why, {commander_.output.valid});
         end();
     }
 
     /// ControlLoop::stop and ControlLoop::lose, of which the next cycle repeats the last command.
     void stop(Event why) noexcept
     {
-        if (loop_state_.braked() || !commander_.output.valid) {
-            loop_state_.on(why, {commander_.output.valid});
+        if (state_machine_.braked() || !commander_.output.valid) {
+            state_machine_.on(why, {commander_.output.valid});
             return;
         }
         if (rests(commander_.output.setpoint))
@@ -130,21 +130,21 @@ class Watchdog {
     }
     void lose() noexcept
     {
-        const bool stopped = loop_state_.braked();
+        const bool stopped = state_machine_.braked();
         begin_loss();
-        begun_ = loop_state_.braked() && !stopped;
+        begun_ = state_machine_.braked() && !stopped;
     }
 
     /// A cycle without a reference: the last command, until setpoints are lost and what the policy says then; returns
     /// whether the arm moves on along a stop.
     bool wait() noexcept
     {
-        if (timeout_ > 0 && age_ >= timeout_ && loop_state_.is(Phase::following))
+        if (timeout_ > 0 && age_ >= timeout_ && state_machine_.is(Phase::following))
             begin_loss();
-        if (loop_state_.braked())
+        if (state_machine_.braked())
             return come_to_rest();
-        if (loop_state_.lost())
-            commander_.output.status = loop_state_.is(Phase::released) ? Status::lost : Status::held;
+        if (state_machine_.lost())
+            commander_.output.status = state_machine_.is(Phase::released) ? Status::lost : Status::held;
         return false;
     }
 
@@ -164,12 +164,12 @@ class Watchdog {
     /// Whether a stop, or a ramp along it, has come to its end.
     void end() noexcept
     {
-        if (!loop_state_.is(Phase::stopping) || !stop_.rests())
+        if (!state_machine_.is(Phase::stopping) || !stop_.rests())
             return;
-        if (!loop_state_.fades())
-            loop_state_.on(Event::end);
+        if (!state_machine_.fades())
+            state_machine_.on(Event::end);
         else if (stop_.time() >= commander_.parameters.ramp_duration)
-            loop_state_.on(Event::fade);
+            state_machine_.on(Event::fade);
     }
 
     void begin_loss() noexcept
@@ -177,8 +177,8 @@ class Watchdog {
         constexpr Event LOSSES[] = {Event::loss, Event::loss_hold, Event::loss_ramp, Event::loss_deactivate};
         const auto policy = commander_.parameters.on_setpoint_loss;
         const Event why = LOSSES[static_cast<std::size_t>(policy)];
-        if (!loop_state_.admits(why, {commander_.output.valid})) {
-            loop_state_.on(why);
+        if (!state_machine_.admits(why, {commander_.output.valid})) {
+            state_machine_.on(why);
             return;
         }
         const bool stays = policy == LossPolicy::hold || policy == LossPolicy::none;
@@ -187,7 +187,7 @@ class Watchdog {
         if (policy == LossPolicy::hold || policy == LossPolicy::ramp)
             brake(commander_.output.setpoint, why);
         else
-            loop_state_.on(why, {true});
+            state_machine_.on(why, {true});
     }
 
     void begin_stop(const Setpoint<Robot> &from, bool leads, std::int64_t now) noexcept
@@ -233,7 +233,7 @@ class Watchdog {
     bool come_to_rest() noexcept
     {
         LoopOutput<Robot> &output = commander_.output;
-        if (!stays_ && loop_state_.is(Phase::stopping) && !stop_.seek_on(step_ > 0 ? commander_.period : 0)) {
+        if (!stays_ && state_machine_.is(Phase::stopping) && !stop_.seek_on(step_ > 0 ? commander_.period : 0)) {
             stop_by_joints(output.setpoint);
             stop_.advance(step_);
             commander_.renew();
@@ -253,15 +253,15 @@ class Watchdog {
         } else {
             last_ = output.command;
         }
-        if (loop_state_.fades())
+        if (state_machine_.fades())
             commander_.share = stop_.fade(output.command, commander_.parameters.ramp_duration);
         end();
-        output.status = !loop_state_.is(Phase::stopping) ? Status::held : loop_state_.fades() ? Status::ramping : Status::stopping;
+        output.status = !state_machine_.is(Phase::stopping) ? Status::held : state_machine_.fades() ? Status::ramping : Status::stopping;
         return true;
     }
 
     Commander<Robot> &commander_;
-    LoopState &loop_state_;
+    StateMachine &state_machine_;
     TrajectoryPlayer<Robot> &player_;
     TargetMotion<Robot> &motion_;
     Stop<Robot> stop_;

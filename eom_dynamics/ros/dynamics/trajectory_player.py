@@ -115,7 +115,8 @@ class TrajectoryPlayer:
         if self.pace.held_by:
             raise TrajectoryError(self.pace.standstill)
         begin = nanoseconds(identity.header.stamp) or now
-        self._command(self._host, now)  # a command that is due belongs to the motion before
+        if self._instant(self._host, now) < now:  # a late command belongs to the motion before
+            self._command(self._host, now)
         loop.send_trajectory(motion, begin - self._ahead)
         if (why := self._plan(self._host, now, begin)) is not None:
             raise self._host.refusal(why)

@@ -42,7 +42,7 @@ def differing(rows):
 
 
 def compare_bags(bag: Path, golden: Path, *options):
-    return Golden(golden, *options).differences(bag)
+    return Golden(golden, *options).differences(bag, {})
 
 
 def of_feedforward(bag: Path, golden: Path, *options):

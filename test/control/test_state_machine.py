@@ -12,7 +12,7 @@ from random_scenes import Scene
 from eom_dynamics.arrays import Array
 from eom_dynamics.control.headers import source, table_rows
 
-TEXT = source("loop_state.hpp")
+TEXT = source("state_machine.hpp")
 PHASES = [name for name, _ in table_rows(TEXT, "EOM_PHASES")]
 CAUSES = [row[0] for row in table_rows(TEXT, "EOM_CAUSES")]
 CELLS = {name: (after, cause) for name, _, after, cause, *_ in table_rows(TEXT, "EOM_CELLS")}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // State machine of the loop: one table of states and events. docs/reference/states.md is made from it.
-#ifndef EOM_LOOP_STATE_HPP
-#define EOM_LOOP_STATE_HPP
+#ifndef EOM_STATE_MACHINE_HPP
+#define EOM_STATE_MACHINE_HPP
 
 #include <array>
 #include <cstddef>
@@ -169,7 +169,7 @@ struct Bar {
 constexpr Bar BARS[] = {EOM_BARS(EOM_BAR)};
 
 /// The state of the loop, with its cause.
-class LoopState {
+class StateMachine {
   public:
     Phase phase() const noexcept { return phase_; }
     Cause cause() const noexcept { return cause_; }
