@@ -196,7 +196,8 @@ def test_the_environment_of_make_has_the_launch_files() -> None:
     shared = Path(sys.prefix) / "share" / "eom_dynamics"
     if not shared.exists():
         pytest.skip("the interfaces are not built")
-    assert {path.name for path in (ROOT / "launch").glob("*.launch.py")} <= {path.name for path in (shared / "launch").iterdir()}
+    files = {path.name for path in (ROOT / "launch").glob("*.launch.py")}
+    assert files <= {path.name for path in (shared / "launch").iterdir()}
 
 
 DISTRIBUTIONS = {"distributed": "dask[distributed]"}

@@ -86,7 +86,7 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
         ),
         ("commander.hpp", "output.joint_effort, share, sent))", "output.joint_effort, share, sent) || true)"),
     ],
-    "a stop that was asked for is left": [("state_machine.hpp", "near_at_rest && phase_ != Phase::stopping", "near_at_rest")],
+    "a requested stop is left": [("state_machine.hpp", "near_at_rest && phase_ != Phase::stopping", "near_at_rest")],
     "motions begin with nominal stiffness": [("company.hpp", "from_ = from;", "from_ = Setpoint<Robot>{};")],
     "blends go by the clock": [
         (
