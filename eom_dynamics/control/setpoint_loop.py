@@ -225,8 +225,10 @@ class SetpointLoop:
         """
         tolerance = self.loop.settings["start_tolerance"]
         self.configure(start_tolerance=tolerance + sag)
-        code = self.loop.plan(now, period)
-        self.configure(start_tolerance=tolerance)
+        try:
+            code = self.loop.plan(now, period)
+        finally:
+            self.configure(start_tolerance=tolerance)
         return Refusal(code) if code else None
 
     def refusal(self, why: Refusal, *, stamped: bool | None = None) -> EomDynamicsError:

@@ -328,7 +328,7 @@ def test_the_messages_of_moveit_servo_are_followed_and_their_end_is_rest(client:
                 message.points.append(JointTrajectoryPoint(time_from_start=passed, **fields))
             send.publish(message)
         client.spin(period)
-    arrive(client, window[-2][1])
+    arrive(client, np.array(message.points[-1].positions))
     stamps = 1e-9 * np.array([stamp_of(message) for message in client.motor_setpoint])
     steps = np.diff([message.position for message in client.motor_setpoint], axis=0) / np.diff(stamps)[:, None]
     # No step, also after messages that came late, with which the arm catches up within its limits.

@@ -40,7 +40,7 @@ class ControlLoop : public LoopMotions<Robot> {
     Mailbox<StampedSetpoint<Robot>> setpoints;
     /// What the tools carry from the next setpoint on; a refused one is counted, see payload_refusal().
     Mailbox<Payload<Robot>> payloads;
-    /// Who leads the arm: changed without a step of efforts, once what is measured suffices.
+    /// Control mode: changed without a step of efforts, once measurements suffice.
     std::atomic<Mode> mode{Mode::position};
 
     explicit ControlLoop(const Robot &robot) noexcept : Base(robot) { configure(commander_.parameters); }

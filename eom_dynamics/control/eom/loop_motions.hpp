@@ -21,7 +21,7 @@
 
 namespace eom {
 
-/// Who leads the arm, and what is commanded then: the part of ControlLoop that plans, plays, aims, stops and follows.
+/// Motions of ControlLoop: trajectories, targets, stops, and setpoints that are followed.
 template <class Robot>
 class LoopMotions {
   public:
@@ -71,11 +71,13 @@ class LoopMotions {
     /// a stop under way goes on. At rest, setpoints within resume_distance lead again, as after an empty trajectory.
     void stop(Event why = Event::stop) noexcept
     {
+        if (!commander_.output.valid)
+            return halt(); // a motion of which nothing has been commanded
         player_.halt();
         watchdog_.stop(why);
     }
 
-    /// Begins the response to a loss of setpoints, by on_setpoint_loss, unless a trajectory is played.
+    /// Begins the response to a loss of setpoints, by on_setpoint_loss. A trajectory continues; a target does with none.
     void lose() noexcept
     {
         watchdog_.lose();
@@ -88,7 +90,7 @@ class LoopMotions {
         state_machine_.on(commander_.output.valid ? Event::halt : Event::restart);
     }
 
-    /// What the loop does: see state_machine.hpp.
+    /// State of the loop: see state_machine.hpp.
     const StateMachine &state_machine() const noexcept { return state_machine_; }
     /// Commands, and why they were refused; what the arm does without setpoints; and what is played, and planned.
     const Commander<Robot> &commander() const noexcept { return commander_; }
@@ -264,7 +266,7 @@ class LoopMotions {
     /// Whether the loop makes a motion.
     bool in_motion() const noexcept { return playing() || (aiming() && !arrived()) || state_machine_.is(Phase::stopping); }
 
-    /// What conditions of the table are about; in a pause the arm stays where it is, while trajectories wait.
+    /// Facts for the conditions of the table; in a pause the arm stays where it is, while trajectories wait.
     Facts facts() const noexcept
     {
         const bool by_hand = commander_.mode() == Mode::gravity_compensation;
@@ -297,7 +299,7 @@ class LoopMotions {
         return x;
     }
 
-    /// Of what happened before, nothing matters any more.
+    /// Resets late time, stop and plausibility checks at the start of a motion.
     void begin_motion(std::int64_t now, Event why) noexcept
     {
         lost_time_ = 0;

@@ -22,7 +22,7 @@ namespace eom {
     X(released, "setpoints are lost, and efforts have faded, or the host is to deactivate the loop")
 enum class Phase { EOM_PHASES(EOM_FIRST) };
 
-/// Causes of a state, and from where setpoints are accepted again.
+/// Causes of a state, and the positions at which setpoints are accepted again.
 #define EOM_CAUSES(X) \
     X(done, anywhere, "the motion has ended as planned") \
     X(broken_off, near, "a command of the motion was refused, or the control mode has changed") \
@@ -61,7 +61,7 @@ enum class Resumption { anywhere, near, near_at_rest, never };
     X(restart, "the loop restarts, or a motion ends before its first command") \
     X(restart_soon, "the loop restarts less than 0.1 s after a command that the arm follows") \
     X(located, "the arm was moved while nothing was commanded: it is held at its measured position") \
-    X(motion, "the loop starts while the arm is measured in motion")
+    X(motion, "the arm is measured in motion at the start of the loop, or where it is located")
 enum class Event { EOM_EVENTS(EOM_FIRST) };
 
 #define EOM_ONE(...) +1
@@ -147,7 +147,7 @@ EOM_CELLS(EOM_CELL)
     X(restart, forget, forget, forget, forget, forget, forget, forget) \
     X(restart_soon, slow, slow, slow, slow, slow, keep, none) \
     X(located, forget, let, none, forget, none, let, none) \
-    X(motion, slow, none, none, none, none, none, none)
+    X(motion, slow, slow, none, none, none, none, none)
 
 constexpr Cell TABLE[EVENTS][PHASES] = {
 #define EOM_ROW(event, idle, following, playing, aiming, stopping, holding, released) \
@@ -184,7 +184,7 @@ class StateMachine {
     bool held() const noexcept { return cause_ == Cause::broken_off || cause_ == Cause::asked; }
     bool gone() const noexcept { return resumption() == Resumption::never; }
 
-    /// From where setpoints are accepted again.
+    /// Positions at which setpoints are accepted again.
     Resumption resumption() const noexcept
     {
 #define EOM_RESUMPTION(cause, from, text) Resumption::from,

@@ -164,7 +164,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     @property
     def robot_wanted(self) -> bool:
-        """True if to load an arriving robot: during autostart, or to replace the current one."""
+        """True if an arriving robot is to be loaded: during autostart, or to replace the current one."""
         return self._starting_up or self._stream.loop is not None
 
     def start_up(self) -> None:

@@ -39,7 +39,7 @@ class SetpointStream(SetpointAnswers):
     Attributes:
         limit_policy: one of LIMIT_POLICIES.
         contact: topics of external efforts and contact.
-        modes: who leads the arm.
+        modes: control modes.
     """
 
     def __init__(self, node: RobotNode, commands: CommandTopics, deactivate: Callable[[], None]) -> None:
