@@ -8,9 +8,9 @@ import time
 import numpy as np
 import pytest
 from control_msgs.action import FollowJointTrajectory
-from eom_dynamics.msg import TrajectoryStatus
+from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
 from following_arm import ABORTED, CANCELED, CODES, HOME, NAMES, SUCCEEDED, TARGET, FollowingArm
-from node_client import assert_no_step, joint_trajectory
+from node_client import assert_no_step, joint_trajectory, stamp_of
 from paths import CONFIG
 from rclpy.action import ActionClient
 from std_srvs.srv import Trigger
@@ -336,9 +336,10 @@ def test_a_motion_ends_with_the_planning_node_of_its_goal(start, number):
     handle = under_way(arm)
     future = handle.get_result_async()
     arm.planning.process.process.send_signal(number)
-    begun = time.monotonic()
+    begun = time.time_ns()
     arm.node.wait(lambda: np.max(np.abs(arm.node.feedforward[-1].motor_velocity)) < 1e-6, "rest")
-    assert time.monotonic() < begun + 3.0  # others than tests have the processor for themselves: 1 s
+    # By its stamp: a client on a busy machine takes it later. Others than tests have the processor for themselves: 1 s.
+    assert stamp_of(arm.node.feedforward[-1]) < begun + 2_000_000_000
     assert_stopped_before_the_target(arm)
     if number == signal.SIGINT:
         arm.node.wait(future.done, "the result")
@@ -366,3 +367,24 @@ def test_without_a_node_that_plays(start):
     assert result.result().status == ABORTED
     planning.wait(lambda: statuses, "its status")
     assert statuses[0].message.startswith("no node has answered on trajectory_status"), statuses[0].message
+
+
+def test_a_motion_is_sent_again_to_a_node_that_comes_later(start):
+    """A dynamics node that was restarted was not known yet, while the one that was killed still counted."""
+    planning = start.planning("--params-file", CONFIG / "panda.yaml")
+    action = ActionClient(planning.node, FollowJointTrajectory, f"{planning.process.name}/follow_joint_trajectory")
+    planning.wait(action.server_is_ready, "the action")
+    goal = FollowJointTrajectory.Goal()
+    goal.trajectory = joint_trajectory(NAMES, [0.0, 1.0], [HOME, TARGET])
+    received = [[], []]
+    for messages in received:
+        planning.node.create_subscription(SplineTrajectory, "spline_trajectory", messages.append, 10)
+        if messages is received[0]:
+            planning.spin(0.5)
+            future = action.send_goal_async(goal)
+        planning.wait(lambda: messages, "the motion")  # noqa: B023
+    assert received[1][0] == received[0][0]
+    planning.wait(future.done, "the goal")
+    future = future.result().get_result_async()
+    planning.wait(future.done, "the result")
+    assert "no node has answered" in future.result().result.error_string

@@ -216,9 +216,21 @@ class FollowTrajectory:
                 self._lease.publish(String(data=execution.name))
             if execution.is_accepted:
                 execution.observe()
+            elif execution.is_sent and self._context.players() != execution.receivers:
+                self._send_to_new(execution)
             elif time.monotonic() > execution.until:
                 missing = "no node has answered on trajectory_status: is dynamics_node running and active?"
                 self._reject(execution, TrajectoryError(missing))
+
+    def _send_to_new(self, execution: _Execution) -> None:
+        """Send a motion without an answer again to a dynamics node that is known since: after a restart, the killed one
+        still counts for seconds.
+        """
+        with self._sending:
+            players = self._context.players()
+            if players > execution.receivers and execution.is_sent:
+                self._send(execution)
+            execution.receivers = players
 
     def _listen(self) -> None:
         """Read joint states, since a goal would take two milliseconds to read all that came since the last one."""
@@ -263,19 +275,25 @@ class FollowTrajectory:
         def plan_and_send() -> None:
             if execution.done.done():
                 return
-            execution.plan = plan = self._planned(request, start, under_way)
+            execution.plan = self._planned(request, start, under_way)
             with self._sending:
                 if not execution.done.done():
                     self._lease.publish(String(data=execution.name))
                     execution.is_sent = True
-                    execution.until = max(time.monotonic(), self._since + DISCOVERY) + _PATIENCE
-                    self._publish(plan.motion, plan.digest, request.trajectory.header, execution.name)
+                    self._send(execution)
 
         def check(planned: Future) -> None:
             if (error := planned.exception()) is not None and not execution.done.done():
                 self._reject(execution, error)
 
         self._worker.compute(plan_and_send, _AT_ONCE if waits else 0.0).add_done_callback(check)
+
+    def _send(self, execution: _Execution) -> None:
+        """Send the motion of a goal to the dynamics nodes that are known, and wait for an answer."""
+        plan, header = execution.plan, execution.goal.request.trajectory.header
+        execution.receivers = self._context.players()
+        execution.until = max(time.monotonic(), self._since + DISCOVERY) + _PATIENCE
+        self._publish(plan.motion, plan.digest, header, execution.name)
 
     def _reject(self, execution: _Execution, error: Exception) -> None:
         """End a goal after its motion was refused, and report the fate of the active motion."""
@@ -365,6 +383,7 @@ class _Execution:
         is_playing: whether that plays it, or has it wait for its start.
         is_cancelled: whether the client has cancelled the goal.
         until: when the dynamics node must have answered.
+        receivers: number of dynamics nodes that are known since the motion was sent.
     """
 
     plan: GoalMotion
@@ -375,7 +394,7 @@ class _Execution:
         self.done = Future()
         self.is_sent = self.is_accepted = self.is_playing = self.is_cancelled = self._finished = False
         self._remark = ""  # of the player, at the end
-        self.until = math.inf
+        self.until, self.receivers = math.inf, 0
         self._reference: _PathTime | None = None
         # From the motion of the goal before to the first point, as the loop plans it.
         self._way: Spline | None = None
