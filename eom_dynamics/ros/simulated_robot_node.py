@@ -209,7 +209,7 @@ topics (relative to the namespace):
   applied_wrench      in     geometry_msgs/msg/WrenchStamped, wrench on a frame while messages arrive
   robot_description   in     std_msgs/msg/String, if no parameter gives the robot
   joint_states        out    sensor_msgs/msg/JointState, link side, with the efforts of the springs
-  motor_states        out    sensor_msgs/msg/JointState, motors on the link side of the gear, mean efforts of a step
+  motor_states        out    sensor_msgs/msg/JointState, motors in drive units, mean efforts of a step
   /diagnostics        out    diagnostic_msgs/msg/DiagnosticArray, status <node>: simulated robot
 """,
     lambda: SIMULATED_ROBOT,
