@@ -41,6 +41,8 @@ _LIMITS = (*ENDS, "velocity", "effort", "acceleration", "deceleration", "jerk")
 # Limits of Drake's URDFs, by the limits that they are.
 _DRAKE_LIMITS = {f"drake:{name}": name for name in ("acceleration", "jerk")}
 _KNOWN_LIMITS = (*_LIMITS, *_DRAKE_LIMITS)
+# The element of Drake within <robot> without an effect on motion.
+_DRAKE_GEOMETRY = "drake:collision_filter_group"
 
 XACRO_ENDING = ".xacro"
 
@@ -92,7 +94,7 @@ def description_from_urdf(text: str, source: str = "robot_description") -> Descr
     turning = [joint.name for joint in ordered if joint.type not in ("fixed", "floating")]
     if default := [name for name in turning if joints[name].child("axis") is None]:
         assumed.append(f"axis [1 0 0], the default of URDF: {', '.join(default)}")
-    warnings = (*left_out, *root.remarks, *_ignored_limits(joints))
+    warnings = (*left_out, *root.remarks, *_ignored_limits(joints), *_ignored_elements(root, joints))
     return replace(
         unordered, joints=tuple(ordered), assumed=tuple(assumed), transmissions=tuple(shared), warnings=warnings
     )
@@ -179,6 +181,18 @@ def _ignored_limits(joints: Mapping[str, Element]) -> list[str]:
         for attribute in [x for limit in joint.all("limit") for x in limit.attributes if x not in _KNOWN_LIMITS]:
             ignored[attribute].append(name)
     return [f"<limit>: {attribute} is ignored: {listed(names)}" for attribute, names in ignored.items()]
+
+
+def _ignored_elements(root: Element, joints: Mapping[str, Element]) -> list[str]:
+    """Elements of Drake that act on the motion of the robot, such as bushings and constraints."""
+    parts = [(root, "")] + [(joint, f"joint {name}: ") for name, joint in joints.items()]
+    acting = [
+        (element, where)
+        for parent, where in parts
+        for element in parent.children
+        if element.tag.startswith("drake:") and element.tag != _DRAKE_GEOMETRY
+    ]
+    return [f"line {x.line}: {where}<{x.tag}> of Drake is not read: the robot has no such part" for x, where in acting]
 
 
 def _has_soft_limits(joint: Element) -> bool:

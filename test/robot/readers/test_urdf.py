@@ -100,6 +100,33 @@ def test_transmissions_of_ros2_control_and_of_drake() -> None:
     assert (read.gear_ratio, read.rotor_inertia) == (10, pytest.approx(0.1))
 
 
+@pytest.mark.parametrize(
+    ("element", "part"),
+    [
+        ('<drake:linear_bushing_rpy><drake:bushing_frameA name="a"/></drake:linear_bushing_rpy>', "linear_bushing_rpy"),
+        ('<drake:ball_constraint body_a="arm" body_b="base"/>', "ball_constraint"),
+        ('<drake:joint name="k" type="ball"><parent link="base"/><child link="arm"/></drake:joint>', "drake:joint"),
+        ('<drake:tendon_constraint name="t"/>', "tendon_constraint"),
+    ],
+)
+def test_elements_of_drake_that_act_on_motion_are_a_warning(element: str, part: str) -> None:
+    with pytest.warns(RobotDescriptionWarning, match=f"{part}> of Drake is not read"):
+        load_robot(urdf(link("base"), link("arm"), joint("j", "base", "arm"), element))
+
+
+def test_elements_of_drake_without_an_effect_on_motion_are_ignored() -> None:
+    group = '<drake:collision_filter_group name="g"><drake:member link="arm"/></drake:collision_filter_group>'
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load_robot(urdf(link("base"), link("arm"), joint("j", "base", "arm"), group))
+
+
+def test_the_pitch_of_a_screw_of_drake_is_a_warning() -> None:
+    pitch = '<drake:screw_thread_pitch value="0.01"/>'
+    with pytest.warns(RobotDescriptionWarning, match="joint j: <drake:screw_thread_pitch>"):
+        load_robot(urdf(link("base"), link("arm"), joint("j", "base", "arm", more=pitch)))
+
+
 def test_transmissions_that_are_left_out_are_listed() -> None:
     links = link("base"), link("arm"), joint("j", "base", "arm", more="")
     coupled = '<transmission name="t"><joint name="j"/><joint name="k"/><actuator name="m"/></transmission>'
