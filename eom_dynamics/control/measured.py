@@ -163,7 +163,7 @@ class MeasuredMotion:
         texts = []
         for topic, (names, _, known) in self._parts.items():
             if unknown := [name for name in names if name not in known]:
-                texts.append(f"{topic} has not told {', '.join(unknown)}")
+                texts.append(f"{topic} lacks {', '.join(unknown)}")
             elif when := _untimely(min(joint.time for joint in known.values()), now):
                 texts.append(f"{topic} is {when}")
         return "; ".join(texts)

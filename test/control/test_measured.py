@@ -131,7 +131,7 @@ def test_a_message_that_the_loop_cannot_use_has_no_effect() -> None:
     ):
         with pytest.raises(StateError, match=reason):
             take(wrong, 1)
-    assert motion.missing(1) == f"joint_states has not told {', '.join(names)}"
+    assert motion.missing(1) == f"joint_states lacks {', '.join(names)}"
     assert not take(signals(["finger"], [2.0]), 1) and not motion.take("motor_states", {}, 1)
     assert take(signals([names[1], "finger", names[0]], [1.0, 2.0, 3.0]), 1)
     for time, reason in ((1, "repeats or goes back"), (10**12, "its stamp is 1e\\+03 s ahead, at most 0.1 s counts")):

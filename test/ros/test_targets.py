@@ -341,7 +341,7 @@ def test_without_any_measurement_the_refusal_says_what_to_publish(start: Any) ->
     client = start("-p", "robot_file:=panda")
     aim(client, [JOINTS[0]], [0.1])
     client.wait_for_diagnostics(
-        lambda *status: "joint_states has not told" in status[2].get("last refused target", ""), "a refusal"
+        lambda *status: "joint_states lacked" in status[2].get("last refused target", ""), "a refusal"
     )
     assert not client.motor_setpoint
 

@@ -41,7 +41,7 @@ _BANDWIDTH = 12.0  # bandwidth of motions, Hz
 _RATE = 40.0  # least sample rate, over that
 _DENSE, _MARGIN = 10.0, 2.0  # samples that are fitted per period of the bandwidth, and periods left out at both ends
 _SEEN = 2.0  # standard deviations at which an age is seen
-_NOISE = 2.0  # residual over the one of white noise beyond which a drive has no PD
+_NOISE = 2.0  # ratio of the residual to white noise beyond which a drive has no PD
 _FINEST = 1e-4  # least noise over the effort
 
 Design = Callable[[float], tuple[Array, Array]]

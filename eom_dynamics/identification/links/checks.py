@@ -46,8 +46,8 @@ _WITHOUT_LAG = 0.8  # share of squares that is left without a lag
 _REVERSAL = 0.05  # rate of an effort, relative to its RMS, below which a loop turns over
 _TOO_LATE = 0.02  # lag that shifts masses and friction by more than the noise, s
 _SHORTEST = 3.0  # duration of motion below which a fit that explains it may be of noise, s
-_NOISE = 0.9  # share of most joints' efforts that any parameters leave unexplained, if they are not of this robot
-_HALF = 0.5**0.5  # the same of a payload, as the file explains the rest: half of the squares
+_NOISE = 0.9  # unexplained share of the efforts of most joints above which the recording is not of this robot
+_HALF = 0.5**0.5  # the same for a payload, where the file explains the rest: half of the squares
 _NAMED = 6  # base parameters that are named
 
 

@@ -170,7 +170,7 @@ class Regressor:
     def __init__(self, robot: Robot, terms: Sequence[str] = (), *, motor_side: bool = False) -> None:
         """Compile the regressor, or load it from the cache; raises StateError for unknown terms.
 
-        On the ``motor_side``, efforts are efforts of motors, behind the robot's transmission.
+        With ``motor_side``, efforts are motor efforts, behind the robot's transmission.
         """
         self.robot = robot
         self.transmission = transmission_matrix(robot) if motor_side else None

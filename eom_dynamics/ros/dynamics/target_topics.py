@@ -149,8 +149,8 @@ class TargetTopics:
             self._waiting.clear()
             self._refuse(
                 StateError(
-                    "no position is commanded yet that the motion could continue from, and joint_states has not told "
-                    f"that of all joints within {_PATIENCE:g} s: publish it, or send a setpoint"
+                    f"no position is commanded yet, and joint_states lacked positions of joints for {_PATIENCE:g} s: "
+                    "publish them, or send a setpoint"
                 )
             )
 

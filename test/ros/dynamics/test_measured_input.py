@@ -47,7 +47,7 @@ def test_measurements_are_taken_while_they_are_recent_and_reported_if_not() -> N
         measured.need("test", links=True, motors=False)
         publish(0, [np.nan, 0.0])
         assert measured.report()["last left out"] == f"joint_states: position of {names[0]!r} is nan"
-        assert "joint_states has not told joint_1, joint_2" in node.report(1.0).values["measured"]
+        assert "joint_states lacks joint_1, joint_2" in node.report(1.0).values["measured"]
         for k in range(1, 10):
             publish(k, [0.5, -0.2])
         assert "measured" not in measured.report()

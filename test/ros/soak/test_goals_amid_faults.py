@@ -106,7 +106,9 @@ def test_each_goal_is_answered(start):
             limit = begun + ANSWER + max(DURATION - wait, 0.0)
             while not result.done() and time.monotonic() < limit:
                 arm.node.spin(0.02)
-            assert result.done(), (k, fault, wait)
+            assert result.done(), (
+                f"goal {k}, {fault} after {wait:.2f} s; the planning node said:\n{arm.planning.process.log}"
+            )
             answer, text = result.result().status, result.result().result.error_string
             assert answer in expected, (k, fault, wait, text, answers[-4:], arm.node.process.log[-2000:])
         answers.append((fault, answer))
