@@ -35,6 +35,7 @@ _PREDICTED = 0.05  # least share of a prediction's squares that other terms leav
 _BALANCED = 0.3  # prediction below this share of what shifted masses would add: nothing can be judged by it
 _SURE, _MOST = 5.0, 5.0  # standard deviations beyond which a factor is known, and factors that wrong masses explain
 _AGREES = 1.0  # standard deviations of the power of friction at which it agrees with the sign of the masses
+_ASIDE = 2.0  # factor on one side of which all joints are, where the unit of all is another one
 _ONE_JOINT = 40.0  # factor of another unit of one joint alone: degrees and hundreds are, a missing tool is not
 _MUCH_BETTER = 0.4  # share of the unexplained squares that is left by the right reading of a recording
 _DEGREE = 5  # degree of the polynomial of the position that stands for any spring: gas springs are no cubics
@@ -210,7 +211,7 @@ class _Check:
                 for j in np.flatnonzero(size > _MOST).tolist():
                     as_recorded, converted = self._costs(j, (1.0, size[j]))
                     off_scale[j] |= converted < _MUCH_BETTER * as_recorded
-        return self._signs(known & (factor < 0)) + self._units(size, off_scale, known)
+        return self._signs(known & (factor < 0)) + self._units(size, off_scale, known) + self._beyond_limits()
 
     def _signs(self, doubtful: NDArray[np.bool_]) -> list[Contradiction]:
         """Efforts of the opposite sign, if efforts of any joint (n,) look like it, or its friction drives it.
@@ -242,7 +243,10 @@ class _Check:
         """Efforts in other units, of the joints (n,) with factors ``off_scale``, far from one."""
         if not off_scale.any():
             return []
-        everywhere, names = np.all(off_scale[known]), tuple(compress(self._joint_names, off_scale))
+        names = tuple(compress(self._joint_names, off_scale))
+        # Of most joints, and of all others in the same direction: currents have another factor at each joint.
+        aside = np.all(size[known] < 1 / _ASIDE) or np.all(size[known] > _ASIDE)
+        everywhere = bool(off_scale.sum() > known.sum() / 2 and aside)
         typical = float(np.exp(np.mean(np.log(size[off_scale]))))
         alike = bool(np.all(np.abs(np.log(size[off_scale] / typical)) < np.log(2.0)))
         listed = ", ".join(f"{name} {x:.2g}" for name, x in zip(names, size[off_scale], strict=True))
@@ -251,17 +255,32 @@ class _Check:
             remedy = f"--effort-scale {1 / float(f'{typical:.0e}'):g} if they are in another unit"
         if typical < 1:
             remedy += ", with X of torque constant times gear ratio if they are motor currents, A"
+        # Other masses explain other efforts of all joints, but not of some, as joints have their masses in common.
+        test = self._by_factors(size, off_scale) if everywhere else self._with_scales(np.where(off_scale, size, 1.0))
+        words = f"efforts are in another unit, by factors of the file's prediction of {listed}: {remedy} ({test})"
+        return [Contradiction(self._joint_names if everywhere else names, words)] if test.holds else []
+
+    def _by_factors(self, size: Array, which: NDArray[np.bool_]) -> HypothesisTest:
+        """Test of factors (n,) of the file's prediction in the efforts of some joints (n,)."""
         used, tau, file = self._part.used, self._part.tau, self._by_file
-        test = _held_out(
+        return _held_out(
             [
                 (used[:, j], self._others(used[:, j], j), *((tau - x * file)[used[:, j], j] for x in (1.0, size[j])))
-                for j in np.flatnonzero(off_scale).tolist()
+                for j in np.flatnonzero(which).tolist()
             ]
         )
-        words = f"efforts are in another unit, by factors of the file's prediction of {listed}: {remedy} ({test})"
-        # Other masses explain the efforts of all joints; another unit of some joints cannot be explained by masses.
-        holds = test.holds and (everywhere or self._with_scales(np.where(off_scale, size, 1.0)).holds)
-        return [Contradiction(self._joint_names if everywhere else names, words)] if holds else []
+
+    def _beyond_limits(self) -> list[Contradiction]:
+        """Efforts beyond the limits of joints whose efforts the file does not predict, such as balanced wrists."""
+        found = []
+        for j in np.flatnonzero(self.known & ~self.judged).tolist():
+            rms = float(np.sqrt(np.mean(np.square(self._part.tau[self._part.used[:, j], j]))))
+            name, limit = self._joint_names[j], self._regressor.robot.independent_joints[j].limits.effort
+            if rms > limit:
+                words = f"efforts of {name} have an RMS of {rms:.3g}, and the file a limit of {limit:.3g}: they are in "
+                words += f"another unit, which --effort-scale {name}=X converts, or the limit is wrong"
+                found.append(Contradiction((name,), words))
+        return found
 
     def _with_scales(self, scales: Array) -> HypothesisTest:
         """Test of efforts recorded at scales (n,) by least squares of all joints, which have their masses in common."""
