@@ -94,6 +94,25 @@ def test_contradictions(case: Case, change: Callable[[Recording], Recording], st
     assert contradicting(regressor, change(recorded), case[1])[0].words.startswith(expected)
 
 
+@pytest.mark.parametrize("joint", range(6))
+def test_efforts_of_a_joint_a_hundred_times_too_large(joint: int) -> None:
+    """Also of the last joint, which the file balances: its efforts are beyond its limit."""
+    robot, _, recorded, regressor = source(CASES[0])
+    factors = np.where(np.arange(6) == joint, 100.0, 1.0)
+    (found,) = contradicting(regressor, scaled(recorded, *factors), "joint")
+    assert found.joints == (robot.joint_names[joint],)
+    assert "another unit" in found.words and ("limit" in found.words) == (joint == 5)
+
+
+@pytest.mark.parametrize("seed", [100, 114, 117])
+def test_motor_currents_of_arms_whose_masses_differ(seed: int) -> None:
+    """With factors of the file's prediction of 0.04 to 0.21: a fifth alone is no other unit."""
+    robot, _, _, regressor = source(CASES[1])
+    recorded = recording(robot, true_robot(robot, "motor", seed=seed), "motor", rate=RATE)
+    (found,) = contradicting(regressor, scaled(recorded, 1 / 8, 1 / 15, 1 / 14), "motor")
+    assert found.joints == robot.joint_names and "torque constant times gear ratio" in found.words
+
+
 @pytest.mark.parametrize(("wrong", "named"), [(None, []), (0, ["shoulder_pan_joint"]), (2, ["elbow_joint"])])
 def test_small_efforts_whose_sign_is_that_of_the_masses(wrong: int | None, named: list[str]) -> None:
     """Centres of mass that are off can turn the effort of a wrist, but not that of a shoulder; there is no friction."""
