@@ -276,6 +276,22 @@ def test_target_amid_a_stop_before_a_limit_of_position(after: int) -> None:
     assert oracle.upper[0] - 0.1 < record.setpoint["q"][:, 0].max() <= oracle.upper[0]
 
 
+def test_target_from_a_velocity_beyond_its_limit_has_the_velocity_of_its_positions() -> None:
+    """Also between the periods of the motion, in which it slows down."""
+    rig = LoopRig("panda", targets={"velocity": 0.5, "acceleration": 2.0})
+    rig.restart(HOME)
+    for state in steady(HOME, 0, 1.0, 0.3, 500):
+        rig.refer(state)
+        rig.run()
+    first = rig.count
+    rig.target(HOME)
+    for _ in range(300):
+        rig.run(700_000)
+    q, qd = (Record(rig, first).setpoint[name][:, 0] for name in ("q", "qd"))
+    assert qd[100] > 0.6
+    assert np.max(np.abs(np.diff(q) - 7e-4 * (qd[1:] + qd[:-1]) / 2)) < 2e-8
+
+
 @pytest.mark.parametrize("wait", [2, 40, 80])
 def test_trajectory_that_takes_over_before_a_limit_of_position(wait: int) -> None:
     """Setpoints that run into the limit are refused; a transition to a slow motion away from it would pass it."""

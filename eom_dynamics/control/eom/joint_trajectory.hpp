@@ -71,8 +71,7 @@ class JointTrajectory {
         const auto [q, qd, qdd, qddd, qdddd] = averages_.state();
         const double t = back, f = averages_.fifth();
         const auto held = [](double x, double limit, double end) {
-            const double most = std::max(limit, std::fabs(end));
-            return std::clamp(x, -most, most);
+            return std::fabs(end) <= limit ? std::clamp(x, -limit, limit) : x; // beyond it, it comes back within it
         };
         return {q + t * (qd + t / 2 * (qdd + t / 3 * (qddd + t / 4 * (qdddd + t / 5 * f)))),
                 held(qd + t * (qdd + t / 2 * (qddd + t / 3 * (qdddd + t / 4 * f))), limits_.velocity, qd),

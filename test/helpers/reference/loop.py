@@ -688,7 +688,8 @@ class ReferenceLoop:
             states = [self._online.state, *self._online.step(periods)]
             self._fifth = (states[-1][4] - states[-2][4]) / (1e-9 * self.options.period)
         rows, limits = np.stack([*self._online.state, self._fifth]), self._online.limits
-        most = np.maximum([limits.velocity, limits.acceleration, limits.jerk], np.abs(rows[1:4]))
+        most = np.array([limits.velocity, limits.acceleration, limits.jerk])
+        most[np.abs(rows[1:4]) > most] = np.inf  # it comes back within them
         state = np.stack([predicted(rows[k:], 1e-9 * self._left) for k in range(5)])
         state[1:4] = np.clip(state[1:4], -most, most)
         return Flow(state)
