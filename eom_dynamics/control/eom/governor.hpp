@@ -60,6 +60,8 @@ class Governor {
     void restart() noexcept
     {
         known_ = false;
+        hot_ = {};
+        last_most_ = 1;
         factors_.fill(1);
         part_ = least_ = 1;
     }
