@@ -15,7 +15,7 @@ from eom_dynamics import ElasticArm, Robot, load_robot, robot_from_parameters
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import IdentificationError, drive_delay
 from eom_dynamics.identification.elastic.delay import Delay, DriveDelay
-from eom_dynamics.tools.identify.commands import CommandTiming
+from eom_dynamics.tools.identify.elastic import CommandTiming
 
 TEXT = (
     "Random arms of six joints, some of them with a prismatic joint, sea_planar_2r, panda and iiwa in MuJoCo. Masses "

@@ -28,7 +28,7 @@ from eom_dynamics.robot.writers.mjcf import robot_as_mjcf
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.tools.identify.outputs import write_and_verify
 from eom_dynamics.tools.identify.run import Request, identify
-from eom_dynamics.tools.robot_options import RobotOptions
+from eom_dynamics.tools.options import RobotOptions
 
 ARMS, DURATION = 40, 30.0
 """Random arms, and s of each recording."""

@@ -18,10 +18,9 @@ from excited import ENCODER, TORQUE, true_robot
 from harness import CONSOLE, Section, Settings, in_parallel
 
 from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
-from eom_dynamics.actuators.actuator import LOSSLESS
+from eom_dynamics.actuators.actuator import LOSSLESS, Transmission
 from eom_dynamics.actuators.parallel_springs import ParallelSpring, SignedLinearLaw
 from eom_dynamics.actuators.springs import RIGID
-from eom_dynamics.actuators.transmission import Transmission
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Options
 from eom_dynamics.identification.links.verification import feedforward_efforts
@@ -29,7 +28,7 @@ from eom_dynamics.identification.sampling import root_mean_square
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.tools.identify.outputs import write_and_verify
 from eom_dynamics.tools.identify.run import IdentificationResult, Request, identify
-from eom_dynamics.tools.robot_options import RobotOptions
+from eom_dynamics.tools.options import RobotOptions
 
 ARMS = ("sea_planar_2r", "ur5e", "panda")
 

@@ -15,7 +15,7 @@ from eom_dynamics import equations_of_motion, load_robot
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.robot.readers.files import DescriptionFile
 from eom_dynamics.robot.readers.mjcf import compiled_model
-from eom_dynamics.robot.readers.xacro import expand_xacro
+from eom_dynamics.robot.readers.urdf import expand_xacro
 
 LARGEST = 1e-9
 """Largest difference, relative to the largest entry or to 1 N m, 1 kg m²."""

@@ -12,7 +12,7 @@ from motion_distance import CHORDS, largest_distance
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.trajectory import Spline, minimum_time, through
-from eom_dynamics.trajectory.pose_spline import _blended
+from eom_dynamics.trajectory.poses import _blended
 
 WAYPOINTS, DENSE, PLANNED, FEW = 5, 800, 80, 10
 JITTER, CORNER = 2e-4, 0.1  # of positions, and distance of a blend from its corner, rad

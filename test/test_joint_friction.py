@@ -15,7 +15,7 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.robot.inertia import Inertial
 from eom_dynamics.robot.model import Mimic
 from eom_dynamics.simulation import ElasticPlant, energy_audit, simulate
-from eom_dynamics.tools.inspect.facts import facts_result
+from eom_dynamics.tools.cli.inspect import facts_result
 
 WIDTH = 0.01  # smoothing velocity, rad/s
 

@@ -236,7 +236,7 @@ def test_the_loop_of_a_wheel_is_compiled_as_in_a_workspace(monkeypatch: pytest.M
 MODULES = (
     *("contacts.contact_dynamics", "floating_base", "kinematics.compiled", "kinematics.inverse", "kinematics.motion"),
     *("kinematics.textbook", "lagrange.lagrangian", "lie.exponential", "lie.poses"),
-    *("robot.solids", "trajectory.pose_spline"),
+    *("robot.solids", "trajectory.poses"),
 )
 
 

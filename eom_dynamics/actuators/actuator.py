@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actuator of a joint: gear loss, motor, and both with friction."""
+"""Actuator of a joint: gear loss, motor, and both with friction; transmission from several motors to several joints."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from functools import cached_property
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ..arguments import all_finite
 from ..arrays import Array, Scalar
 from ..elementary import clipped, exp_times
 from ..jet import Jet
 from ..jet_functions import exponential, hyperbolic_tangent
 from .entries import Entry
 from .friction import FRICTIONLESS, Friction
-from .parameters import not_negative, positive, refuse
+from .parameters import not_negative, positive, refuse, square
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,3 +188,26 @@ def stacked(parts: Sequence[Part]) -> Part:
     """Stack parts into one with parameters (number of parts,)."""
     kind = type(parts[0])
     return kind(*(np.array([getattr(part, field.name) for part in parts]) for field in fields(kind)))
+
+
+# Beyond this condition number a transmission counts as singular.
+_WORST_CONDITION = 1e8
+
+
+class Transmission:
+    """theta = T phi: joint sides theta of the springs from motor positions phi, and motor efforts Tᵀ tau.
+
+    A differential of two joints has T = [[1/2, 1/2], [1/2, -1/2]].
+
+    Attributes:
+        matrix: T (g, g).
+        inverse: inverse of T (g, g).
+    """
+
+    def __init__(self, matrix: ArrayLike) -> None:
+        """Check the matrix; raises ParameterError unless it is square, finite and invertible."""
+        self.matrix = square("matrix", matrix)
+        invertible = np.linalg.cond(self.matrix) < _WORST_CONDITION
+        if not (invertible and all_finite(np.linalg.inv(self.matrix))):
+            refuse("matrix", "must be invertible: the motors cannot drive all motions of the joints")
+        self.inverse = np.linalg.inv(self.matrix)

@@ -15,10 +15,10 @@ from ..arrays import Array
 from ..exceptions import KernelError, RobotDescriptionError, StateError, warn_of_kernel
 from ..robot import Robot
 from .cache import digest
-from .emit_python import python_function
 from .native import NativeKernel
 from .program import Program
 from .recipe import Recipe
+from .straight_line import python_function
 
 
 class Kernel(Protocol):

@@ -11,8 +11,7 @@ import numpy as np
 
 from ..arrays import derivative_names
 from ..recursion import LinkTree, kinematics, link_tree
-from ..recursion.joint_rates import joint_rates
-from ..recursion.kinematics import center_of_mass
+from ..recursion.kinematics import center_of_mass, joint_rates
 from ..recursion.scalars import Matrix, Numbers, entries
 from ..robot import Frame, Robot
 from ..robot.task_space import moving_joints
@@ -66,7 +65,7 @@ def joint_rates_program(
     """Joint rates qd, qdd, … for ``orders`` twists V, Vd, …, and the twist errors eV, eVd, ….
 
     Further inputs after q and V, Vd, …: the inverse of K in row-major order, u, ud, … and d² if ``preferred``, and the
-    units of the joint rates if ``weighted``. See :func:`.recursion.joint_rates.joint_rates`.
+    units of the joint rates if ``weighted``. See :func:`.recursion.kinematics.joint_rates`.
     """
     details = (*frame_details(frame), reference, str(units), str(orders), str(preferred), str(weighted))
     motions = (*derivative_names("u", orders), "d2") if preferred else ()

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Contacts: constrained dynamics, friction cones and contact wrench cones."""
 
-from .cones import FrictionCone, WrenchCone
-from .contact import Contact, PointContact, SurfaceContact, axes_of_normal
+from .contact import Contact, FrictionCone, PointContact, SurfaceContact, WrenchCone, axes_of_normal
 from .contact_dynamics import ContactDynamics, ContactEfforts, ContactSolution
 
 __all__ = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flat state from measured motors and links, and feedback linearization.
+"""Flat state from measured motors and links, and feedback linearization, with their programs.
 
 :meth:`ElasticArm.feedforward` maps the flat output, q and its time derivatives (and commanded stiffness), to states and
 inputs. The inverse map follows A. De Luca and P. Lucibello, "A general algorithm for dynamic feedback
@@ -11,6 +11,8 @@ linearization of robots with elastic joints", IEEE Int. Conf. Robotics and Autom
 A rigid joint has no state beyond q and qd, and its effort acts on qdd directly. To make every joint a chain of four
 integrators, two integrators before the motor of each rigid joint hold its qdd and qddd (dynamic feedback). All this is
 for the reduced rotor model; in the complete model the state of an arm is not q … qddd.
+
+The efforts of the springs come from :func:`.motor_programs.spring_efforts`.
 """
 
 from __future__ import annotations
@@ -24,8 +26,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .. import recursion
 from ..arguments import real_array
 from ..arrays import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, Array
+from ..codegen.expressions import Scalar
 from ..codegen.functions import (
     CompiledFunction,
     Keyword,
@@ -38,13 +42,128 @@ from ..codegen.functions import (
     stage_of,
     wrench_keyword,
 )
+from ..codegen.program import Program, trace
+from ..codegen.programs import WITH_PAYLOAD, carrying_jets
 from ..exceptions import KernelError, StateError
+from ..recursion.composite import composite_mass_matrix, of_joints
+from ..recursion.inverse_mass_matrix import solver
+from ..robot import Robot
 from ..robot.payload import PayloadLike
-from . import flat_programs
 from .elastic_arm import ElasticArm, require_arm
 from .feedforward import Feedforward
-from .flat_programs import COMMANDED, FLAT_STATE, HELD, REFERENCE, SPRING_EFFORTS, STIFFNESS
-from .motor_programs import DELTA_NAMES, FRICTION_STATE, MOTOR_NAMES, STIFFNESS_NAMES, spring_efforts
+from .motor_programs import (
+    DELTA_NAMES,
+    FRICTION_STATE,
+    MOTOR_NAMES,
+    STIFFNESS_NAMES,
+    Vectors,
+    spring_efforts,
+    spring_names,
+)
+from .motor_side import MotorSide
+
+HELD = ("qdd_held", "qddd_held")
+"""Names of the states of the integrators at rigid joints."""
+
+SPRING_EFFORTS, STIFFNESS = spring_names(), spring_names(quantity="stiffness")
+"""Names of measured efforts of the springs and of measured stiffness, with their rates."""
+
+FLAT_STATE = ("q_now", "qd_now", "qdd", "qddd")
+"""Results of :func:`flat_state_program`."""
+
+REFERENCE = tuple(f"{name}_reference" for name in STATE_NAMES)
+"""Names of the reference motion of :func:`linearizing_snap_program`."""
+
+COMMANDED = tuple(f"{name}_commanded" for name in STIFFNESS_NAMES)
+"""Name of the stiffness returned by :func:`linearizing_snap_program`."""
+
+
+def given_efforts(n: int) -> Program:
+    """Measured efforts of n joints and their rates, an alternative to :func:`.motor_programs.spring_efforts`."""
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        zero = [0.0] * n
+        return dict(zip((*SPRING_EFFORTS, *STIFFNESS), (*x.values(), zero, zero), strict=True))
+
+    return trace("given_efforts", dict.fromkeys(EFFORT_NAMES[:2], n), compute)
+
+
+def flat_state_program(robot: Robot, held: Sequence[int], *, payload: bool = False, whole: bool = False) -> Program:
+    """qdd and qddd from q, qd, and the efforts of the springs with their rates.
+
+    Args:
+        held: joints with qdd and qddd as inputs.
+        payload: whether payload parameters at the tools and their rates are inputs, too.
+        whole: whether q and qd are results, too.
+    """
+    n, tree = robot.n, recursion.link_tree(robot)
+    free = [joint for joint in range(n) if joint not in held]
+    loads = dict.fromkeys(PAYLOAD_NAMES[:2] if payload else (), recursion.PARAMETERS * len(robot.tools))
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        q, qd, P = x["q"], x["qd"], [x[name] for name in loads]
+        M = of_joints(composite_mass_matrix(recursion.carrying(tree, P[0]) if P else tree, q))
+        solved = solver([[M[i][j] for j in free] for i in free])
+        accelerations: list[list[Scalar]] = []
+        # Efforts are affine in qdd, and their rates in qddd, both with the slope M.
+        for order, wrench in enumerate(([x["W"]], [x["W"], x["Wd"]])):
+            known: list[Scalar] = list(x[HELD[order]]) if held else [0.0] * n
+            for joint in free:
+                known[joint] = 0.0
+            loaded = carrying_jets(tree, P[: order + 1])
+            effort = recursion.inverse_dynamics(loaded, [q, qd, *accelerations, known], wrench)[order]
+            right = [x[SPRING_EFFORTS[order]][joint] - effort[joint] for joint in free]
+            for joint, value in zip(free, solved(right), strict=True):
+                known[joint] = value
+            accelerations.append(known)
+        state = dict(zip(FLAT_STATE, (q, qd, *accelerations), strict=True))
+        return state if whole else {name: state[name] for name in FLAT_STATE[2:]}
+
+    inputs = dict.fromkeys((*STATE_NAMES[:2], *SPRING_EFFORTS), n)
+    inputs |= dict.fromkeys(WRENCH_NAMES[:2], 6 * len(robot.tools)) | dict.fromkeys(HELD if held else (), n)
+    return trace("flat_state" + payload * WITH_PAYLOAD, inputs | loads, compute)
+
+
+def linearizing_snap_program(side: MotorSide, gains: int) -> Program:
+    """Fourth derivative of q and commanded stiffness, if any, of feedback linearization.
+
+    Args:
+        gains: number of gains: four, or four for each joint.
+    """
+    n, paired = len(side.springs), np.flatnonzero(side.paired).tolist()
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        snap: list[Scalar] = list(x[REFERENCE[-1]])
+        for order, (name, wanted) in enumerate(zip(STATE_NAMES, REFERENCE[:-1], strict=False)):
+            for joint in range(n):
+                gain = x["gains"][order if gains == len(STATE_NAMES) - 1 else order * n + joint]
+                snap[joint] = snap[joint] + gain * (x[wanted][joint] - x[name][joint])
+        if not side.variable.any():
+            return {STATE_NAMES[-1]: snap}
+        k, kd, kdd = (list[Scalar](x[name]) for name in STIFFNESS_NAMES)
+        g0, g1 = x["stiffness_gains"]
+        for joint in paired:
+            now, rate = (x[name][joint] for name in STIFFNESS)
+            kdd[joint] = kdd[joint] + (g0 * (k[joint] - now) + g1 * (kd[joint] - rate))
+            k[joint], kd[joint] = now, rate
+        return {STATE_NAMES[-1]: snap} | dict(zip(COMMANDED, (k, kd, kdd), strict=True))
+
+    inputs = dict.fromkeys((*STATE_NAMES[:-1], *REFERENCE), n) | {"gains": gains}
+    if side.variable.any():
+        inputs |= dict.fromkeys((*STIFFNESS, *STIFFNESS_NAMES), n) | {"stiffness_gains": 2}
+    return trace("linearizing_snap", inputs, compute)
+
+
+def motor_pd(m: int) -> Program:
+    """Effort of m motors with a PD around their motion."""
+    names = (*MOTOR_NAMES[:2], "measured_position", "measured_velocity", MOTOR_NAMES[3], "kp", "kd")
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        rows = zip(*(x[name] for name in names), strict=True)
+        return {"effort": [u + kp * (p - y) + kd * (v - w) for p, v, y, w, u, kp, kd in rows]}
+
+    return trace("motor_pd", dict.fromkeys(names, m), compute)
+
 
 # Names of the measurements that determine the spring efforts.
 _MEASURED = {"efforts": EFFORT_NAMES[:2], "deflections": DELTA_NAMES[:2], "motors": MOTOR_NAMES[:2]}
@@ -232,10 +351,10 @@ def _flat_state(arm: ElasticArm, source: str, held: bool, loaded: bool) -> Compi
     if loaded:
         keywords += (payload_keyword(arm.robot, 2),)
     joints = np.flatnonzero(arm.rigid).tolist() if held else []
-    first = flat_programs.given_efforts(n)
+    first = given_efforts(n)
     if source != "efforts":
         first = spring_efforts(arm.side, motors=MOTOR_NAMES[:2] if source == "motors" else (), unknown=0.0)
-    programs = first, flat_programs.flat_state_program(arm.dynamics.robot, joints, payload=loaded, whole=True)
+    programs = first, flat_state_program(arm.dynamics.robot, joints, payload=loaded, whole=True)
     results = tuple(Vector(name, (n,)) for name in (*FLAT_STATE, *STIFFNESS))
     return CompiledFunction(
         Signature((*motion_vectors(n, 2), *measured), results, keywords, FlatState),
@@ -256,7 +375,7 @@ def _linearizing_effort(arm: ElasticArm, dimensions: int, loaded: bool) -> Compi
     keywords += (Keyword(of_pairs.name, (of_pairs,), alone=True), arm.friction_keyword)
     if loaded:
         keywords += (payload_keyword(arm.robot, len(PAYLOAD_NAMES)),)
-    program = flat_programs.linearizing_snap_program(arm.side, prod(gains.shape))
+    program = linearizing_snap_program(arm.side, prod(gains.shape))
     first = stage_of(program, arm.backend)
     links, motors = arm.stages(payload=loaded)
     renamed = dict(zip(STIFFNESS_NAMES, COMMANDED, strict=True))
@@ -288,8 +407,8 @@ def _linearizing_effort(arm: ElasticArm, dimensions: int, loaded: bool) -> Compi
 
 @cache
 def _motor_pd(m: int) -> Callable[..., tuple[Array, ...]]:
-    """Function of the inputs of :func:`.flat_programs.motor_pd`."""
-    program = flat_programs.motor_pd(m)
+    """Function of the inputs of :func:`motor_pd`."""
+    program = motor_pd(m)
     try:
         function = compiled_program(program, "native")
     except KernelError:

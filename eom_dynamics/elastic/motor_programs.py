@@ -13,9 +13,9 @@ import numpy as np
 
 from ..actuators import Motor
 from ..arrays import EFFORT_NAMES, SHAFT_UNITS, STATE_NAMES, derivative_names
-from ..codegen.emit_python import python_function
 from ..codegen.expressions import Expression, Partials, Scalar
 from ..codegen.program import Program, Sizes, trace
+from ..codegen.straight_line import python_function
 from ..elementary import clipped, select
 from ..filling import SETTLED as SETTLED
 from ..jet import Jet

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..actuators import Actuator, parameters
+from ..actuators.actuator import Transmission
 from ..actuators.springs import RIGID, CoupledSpring, Spring, spring_of_stiffness
-from ..actuators.transmission import Transmission
 from ..arrays import AnyArray, Array, Scalar
 from ..jet import Jet
 from ..robot import Robot

@@ -13,9 +13,8 @@ from ..elastic.carried_rotors import SPIN
 from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, SETTLED
 from . import c_project
 from .functions import FEEDFORWARD, FRICTION, links_of
-from .project import Project
+from .project import Project, ros_package
 from .robot_table import cpp_comment, literal
-from .ros_package import ros_package
 from .stored_values import StoredValues
 from .templates import template
 

@@ -16,9 +16,10 @@ from ..codegen.expressions import Scalar
 from ..codegen.kinematic_programs import TOOL_KINEMATICS, forward_kinematics
 from ..codegen.program import Program, Sizes, trace
 from ..codegen.programs import PROGRAMS, WITH_PAYLOAD
-from ..elastic import flat_programs, motor_programs
+from ..elastic import motor_programs
 from ..elastic.carried_rotors import links_with_rotors
 from ..elastic.drive_programs import drive_command, drive_state
+from ..elastic.flatness import flat_state_program
 from ..elastic.motor_programs import FRICTION_STATE, Vectors, between
 from ..elastic.motor_side import MotorSide
 from ..jet import Jet
@@ -139,7 +140,7 @@ _WITH_ROTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = {
 
 def _flat_state(robot: Robot, side: MotorSide, *, payload: bool = False) -> Program:
     """Link accelerations and their rates from spring efforts; at rigid joints they are inputs."""
-    return flat_programs.flat_state_program(robot, np.flatnonzero(side.rigid).tolist(), payload=payload)
+    return flat_state_program(robot, np.flatnonzero(side.rigid).tolist(), payload=payload)
 
 
 OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = MappingProxyType(

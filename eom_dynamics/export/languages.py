@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 
 from ..codegen.backends import require_numeric_robot
 from ..codegen.c_functions import filled
-from ..codegen.emit_python import casadi_function
 from ..codegen.program import Program
+from ..codegen.straight_line import casadi_function
 from ..elastic.motor_side import MotorSide
 from ..exceptions import missing
 from ..robot import Robot
-from . import c_project, cuda_project, dynamics_solver, matlab, ros2_control, ros_package
+from . import c_project, cuda_project, dynamics_solver, matlab, ros2_control
 from .compiled_loop import UnavailableError
 from .functions import FEEDFORWARD, FRICTION, FUNCTIONS, Function, Steps, function_unavailable
-from .project import SUMMARIES, Project
+from .project import SUMMARIES, Project, refused_names
 from .stored_values import StoredValues, stored_values
 from .templates import template
 
@@ -75,9 +75,7 @@ LANGUAGES: Mapping[str, Language] = MappingProxyType(
         "casadi": Language(_casadi_files, extra="casadi"),
         "cuda": Language(cuda_project.cuda_files),
         "ros2_control": Language(ros2_control.package_files, ros2_control.refusal, (FEEDFORWARD,)),
-        "inverse_dynamics_solver": Language(
-            dynamics_solver.solver_files, ros_package.refused_names, (FEEDFORWARD, FRICTION)
-        ),
+        "inverse_dynamics_solver": Language(dynamics_solver.solver_files, refused_names, (FEEDFORWARD, FRICTION)),
     }
 )
 """Languages by name."""

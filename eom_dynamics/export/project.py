@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of a robot for export, with identifiers valid in all languages, units and descriptions."""
+"""Programs of a robot for export, with identifiers valid in all languages, units, descriptions; ROS 2 packages."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from .. import __version__
 from ..arrays import at_joint, unit
 from ..codegen.backends import require_numeric_robot
+from ..codegen.c_functions import filled
 from ..codegen.program import Program
 from ..codegen.programs import WITH_PAYLOAD
 from ..elastic import ElasticArm
@@ -34,6 +35,7 @@ from .functions import (
     function_unavailable,
     functions,
 )
+from .templates import template
 
 # MATLAB truncates names to 63 characters, and suffixes of the robot's name have up to 26.
 _LONGEST_NAME = 37
@@ -255,3 +257,37 @@ def _unique(names: Sequence[str]) -> tuple[str, ...]:
             candidate = f"{name}_{number}"
         taken[candidate] = None
     return tuple(taken)
+
+
+_CMAKE_NAMES = {"eigen": "Eigen3"}
+
+_IN_XML = ((" ", "\ud7ff"), ("\ue000", "\ufffd"), ("\U00010000", "\U0010ffff"))
+
+
+def ros_package(
+    name: str, description: str, notice: str, depends: Sequence[str], build: str, launched: Sequence[str] = ()
+) -> dict[str, str]:
+    """Text of package.xml and CMakeLists.txt.
+
+    Args:
+        description: description in XML.
+        notice: comment at the head of the build file.
+        depends: packages to build and run with.
+        build: end of the build file.
+        launched: packages to run with.
+    """
+    needed = [f"  <depend>{x}</depend>" for x in depends] + [f"  <exec_depend>{x}</exec_depend>" for x in launched]
+    packages = [f"find_package({_CMAKE_NAMES.get(x, x)} REQUIRED)" for x in ("ament_cmake", *depends)]
+    version = ".".join(__version__.split(".")[:3])  # a ROS package has three numbers
+    values = {"package": name, "version": version, "description": description, "notice": notice}
+    values |= {"needed": "\n".join(needed), "packages": "\n".join(packages)}
+    texts = [filled(template(file), **values) for file in ("package.xml.in", "ros_package.cmake.in")]
+    return {"package.xml": texts[0], "CMakeLists.txt": texts[1] + build}
+
+
+def refused_names(robot: Robot) -> str | None:
+    """Reason why XML cannot contain a name of the robot, even escaped; None if it can."""
+    for name in (robot.name, *robot.joint_names):
+        if not all(x in "\t\n\r" or any(low <= x <= high for low, high in _IN_XML) for x in name):
+            return f"XML cannot have the name {name!r}: rename it without such characters"
+    return None

@@ -26,8 +26,7 @@ from ..robot.writers.parameters import bad_name, robot_as_yaml
 from ..spelling import unused_name
 from .compiled_loop import loop_unavailable
 from .functions import plant_unavailable
-from .project import Project, in_ascii
-from .ros_package import refused_names, ros_package
+from .project import Project, in_ascii, refused_names, ros_package
 from .stored_values import StoredValues
 from .templates import template
 

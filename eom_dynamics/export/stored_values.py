@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, Array
-from ..codegen.emit_python import python_function
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.programs import WITH_PAYLOAD
+from ..codegen.straight_line import python_function
 from ..elastic.drive_programs import DRIVE_NAMES, SHARE
 from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
 from ..elastic.motor_side import MotorSide

@@ -6,11 +6,10 @@ from .elastic.delay import drive_delay, period_of
 from .elastic.motor import MotorFit, MotorModel, fit_motor
 from .elastic.resonance import ResonanceFit, fit_resonance, frequency_response, identify_resonance, with_resonance
 from .elastic.springs import SpringFit, fit_spring
-from .excitation.excitation import Excitation, ExcitationOptions, OptimalExcitation
+from .excitation import Excitation, ExcitationOptions, OptimalExcitation
 from .links.fit import Fit, fit, identified_robot, verified
 from .links.parameters import Options
-from .links.regressor import BaseParameters, Regressor, base_parameters, parameter_names
-from .links.terms import TERMS, Motion, Term
+from .links.regressor import TERMS, BaseParameters, Motion, Regressor, Term, base_parameters, parameter_names
 from .links.verification import Score
 from .recording import ArmRecording, IdentificationError, Recording
 

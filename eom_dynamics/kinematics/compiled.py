@@ -16,7 +16,7 @@ from ..arrays import STATE_NAMES, Array, times
 from ..codegen import kinematic_programs as programs
 from ..codegen.backends import require_numeric_robot, require_robot, working_kernel
 from ..codegen.functions import CompiledFunction, Keyword, Signature, Vector, derivatives, motion_vectors
-from ..codegen.native_solver import NativeSolver
+from ..codegen.native import NativeSolver
 from ..codegen.state_method import CompiledMethods, Key
 from ..exceptions import RobotDescriptionError, StateError
 from ..recursion.kinematics import REPRESENTATIONS, SYNONYMS, representation

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ..arguments import choice, count, flag, is_sequence, joint_states, positive, real_array, violation
 from ..arrays import AnyArray, Array
-from ..codegen.native_solver import (
+from ..codegen.native import (
     ANY,
     MANIPULABLE,
     NO_POSE,

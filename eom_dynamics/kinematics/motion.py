@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Differential inverse kinematics: joint rates to snap, from a tool's twist and its derivatives.
 
-The equations are in :mod:`..recursion.joint_rates`; its matrix K is inverted here. Lengths are in units of the robot,
+The equations are in :mod:`..recursion.kinematics`; its matrix K is inverted here. Lengths are in units of the robot,
 so that neither damping nor the definition of singular depends on its size. Joint rates are in units of the inverse
 square root of their weights.
 """

@@ -19,11 +19,20 @@ from .poses import (
     body_twist,
     body_twists,
     body_wrench,
+    euler_angles,
     inverse,
     momentum_cross,
     pose,
+    quaternion,
+    rotation_from_euler_angles,
+    rotation_from_quaternion,
+    rotation_from_rotation_vector,
+    rotation_from_rpy,
+    rotation_vector,
     screw,
     screw_axis,
+    sincos,
+    skew,
     space_twist,
     space_wrench,
     transformed,
@@ -31,17 +40,6 @@ from .poses import (
     twist_vector,
     world_aligned_twist,
     world_aligned_twists,
-)
-from .rotations import (
-    euler_angles,
-    quaternion,
-    rotation_from_euler_angles,
-    rotation_from_quaternion,
-    rotation_from_rotation_vector,
-    rotation_from_rpy,
-    rotation_vector,
-    sincos,
-    skew,
 )
 
 __all__ = [

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import AnyArray, Array
-from .poses import ad, pose
-from .rotations import rotation_vector, sincos, skew
+from .poses import ad, pose, rotation_vector, sincos, skew
 
 _EYE = np.eye(3, dtype=int)
 

@@ -21,9 +21,8 @@ from .bags.bag import METADATA, is_storage
 from .bags.types import JOINT_STATE
 from .one_clock import on_one_clock, turns_note, without_turns
 from .options import Source, check_joints, renaming_to
-from .streams import Refusals, Stream, TopicReader, joined
+from .streams import Refusals, Stream, TopicReader, is_motor_topic, joined, only_one, topics_of_states
 from .tables import COLUMNS, TABLES, NumericTable, read_numeric_table
-from .topics import is_motor_topic, only_one, topics_of_states
 
 # Positions may pass their limits by this much, rad, before degrees are in doubt; and radians by this factor.
 _BEYOND, _FAR = 0.2, 3.0

@@ -21,9 +21,8 @@ from .bags import Bag, BagError
 from .bags.types import COMMAND
 from .joint_recordings import opened, read_stamped, refuse_missing
 from .options import MotorSource, Source
-from .streams import Stream, TopicReader
+from .streams import Stream, TopicReader, measured_states, only_one, topics_of_states
 from .tables import NumericTable
-from .topics import measured_states, only_one, topics_of_states
 
 _STATES = "motor_states"  # topics of measured motors, rather than of their references
 _SAME = (0.5, 2.0)  # ratio of motor motion to link motion in a common unit

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topics of a bag as arrays, with the joint names of a robot, in SI units, and counts of unusable messages."""
+"""Topics of a bag, chosen and read as arrays, with a robot's joint names, in SI units; counts of unusable messages."""
 
 from __future__ import annotations
 
@@ -12,15 +12,151 @@ from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..control.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
-from ..elastic import ElasticArm
+from ..elastic import DriveState, ElasticArm
 from ..robot import Robot
 from ..spelling import duplicates, listed, without_numbers
 from .bags import Bag, BagError, Topic
 from .bags.layout import MessageBlock, read_blocks, read_messages
-from .bags.types import COMMAND, JOINT_STATE, SETPOINT
-from .drives import in_si_units
+from .bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
 from .options import DEFAULT, Conventions
-from .topics import is_motor_topic, is_sent
+
+
+def in_si_units(
+    arm: ElasticArm, names: Sequence[str], values: Mapping[str, Array], *, sent: bool = False
+) -> dict[str, Array]:
+    """Convert the fields of JointStates, each (N, length), of motors of an arm to SI units on the link side.
+
+    Efforts that were ``sent`` lack those added by the robot itself: they are added here, at the positions of the motors
+    brought to the joints; they are NaN where these are unknown. Others are measured, and whole. Motors that are not
+    named count as at rest at zero; columns of other motors stay unchanged.
+    """
+    result = dict(values)
+    motors = [k for k, name in enumerate(arm.motor_names) if name in names]
+    if not motors:
+        return result
+    columns = [list(names).index(arm.motor_names[k]) for k in motors]
+    shape = len(next(iter(values.values()))), len(arm.motor_names)
+    # Unknown numbers are replaced by the reports of drives at zero, which have an offset.
+    numbers = [x.copy() for x in arm.drive_report(DriveState(*np.zeros((len(MEASURED_FIELDS), *shape))))]
+    known = np.zeros((len(MEASURED_FIELDS), shape[0], len(motors)), dtype=bool)
+    for k, name in enumerate(MEASURED_FIELDS):
+        if name in values:
+            recorded = values[name][:, columns]
+            known[k] = np.isfinite(recorded)
+            numbers[k][:, motors] = np.where(known[k], recorded, numbers[k][:, motors])
+    state = arm.drive_state(*numbers)
+    if sent:
+        # References refer to the age of the drives' feedback.
+        theta = state.motor_position + arm.robot.drive_feedback_delay.position * state.motor_velocity
+        state = state._replace(motor_position=theta)
+        if added := arm.robot.compensated_by_robot:
+            at = _joints_of_motors(arm, state.motor_position), _joints_of_motors(arm, state.motor_velocity)
+            state = state._replace(motor_effort=arm.drive_state(*numbers, sent_at=at).motor_effort)
+            known[2] &= np.all(known[: 1 if added == ("gravity",) else 2], axis=(0, 2), keepdims=True)[0]
+    for name, is_known, x in zip(MEASURED_FIELDS, known, state, strict=True):
+        if name in values:
+            result[name] = values[name].copy()
+            result[name][:, columns] = np.where(is_known, x[:, motors], np.nan)
+    return result
+
+
+def _joints_of_motors(arm: ElasticArm, x: Array) -> Array:
+    """Joint positions (N, n), or rates, of motors (N, m) on undeflected springs; of two motors their mean."""
+    sides = np.transpose(arm.side.joint_sides(list(x.T)))
+    return np.column_stack([sides[:, arm.motor_joint == joint].mean(axis=1) for joint in range(arm.robot.n)])
+
+
+# Both are JointStates: of the node, and of a simulated robot.
+_MOTOR_TOPICS = ("motor_setpoint", "motor_states")
+# Endings of JointState topics with commands: of this node, and of other common ones.
+_SENT = (_MOTOR_TOPICS[0], "setpoint", "setpoints", "command", "commands", "desired")
+# Types of messages that describe a motion, in order of preference.
+_INPUT_TYPES = (SETPOINT, JOINT_TRAJECTORY, JOINT_STATE)
+
+
+def is_motor_topic(topic: Topic) -> bool:
+    """Return whether a topic of JointState has motor positions rather than link positions, by its name."""
+    return topic.type == JOINT_STATE and topic.name.endswith(_MOTOR_TOPICS)
+
+
+def is_sent(topic: Topic) -> bool:
+    """Return whether a topic of JointState is ``motor_setpoint``, the node's commands."""
+    return topic.type == JOINT_STATE and topic.name.endswith(_SENT[0])
+
+
+def measured_states(bag: Bag) -> list[Topic]:
+    """Return the topics of JointState without commands, by their names."""
+    return [topic for topic in bag.topics if topic.type == JOINT_STATE and not topic.name.endswith(_SENT)]
+
+
+def topics_of_states(bag: Bag, name: str | None = None, option: str = "--topic") -> list[Topic]:
+    """The topics of measured joint states, of a name if an ``option`` gives one; raises BagError if there are none."""
+    topics = [topic for topic in (bag.topics if name is None else bag.named(name)) if topic.type == JOINT_STATE]
+    if not topics:
+        wanted = f"topic {name}" if name else "topic"
+        raise bag.lacks(f"has no {wanted} of type {JOINT_STATE}")
+    if measured := measured_states(bag) if name is None else [topic for topic in topics if not is_sent(topic)]:
+        return measured
+    raise bag.lacks(
+        f"{listed(topic.name for topic in topics)} has commands, not measurements; record joint_states, or name the "
+        f"topic of what was measured, {option}"
+    )
+
+
+def only_one(bag: Bag, topics: Sequence[Topic], kind: str, option: str) -> Topic:
+    """Return the only topic of this kind; raises BagError for several, with the ``option`` that selects one."""
+    names = sorted({topic.name for topic in topics})
+    if len(names) > 1:
+        raise BagError(f"{bag.path}: has {len(names)} topics {kind}; name one of them, {option}: {listed(names)}")
+    if len(topics) > 1:
+        raise BagError(f"{bag.path}: topic {names[0]} was recorded with several definitions; split the bag by them")
+    return topics[0]
+
+
+def beside(bag: Bag, topic: Topic, kind: str) -> list[Topic]:
+    """Topics of a type in the namespace of another one."""
+    space = topic.name.rpartition("/")[0]
+    return [other for other in bag.topics if other.type == kind and other.name.rpartition("/")[0] == space]
+
+
+def choose_topic(bag: Bag, name: str | None = None) -> Topic:
+    """Choose the topic to replay: the only one of a name, or of the first type in _INPUT_TYPES, but none of motors.
+
+    Raises BagError if there is no such topic, or more than one.
+    """
+    usable = [topic for topic in bag.topics if topic.type in _INPUT_TYPES]
+    if name is not None:
+        named = bag.named(name)
+        chosen = [topic for topic in named if topic in usable]
+        if named and not chosen:
+            raise BagError(f"{bag.path}: topic {name} is of type {named[0].type}, not one of {', '.join(_INPUT_TYPES)}")
+    else:
+        # Motor positions differ from link positions by the deflection of the springs.
+        of_links = [topic for topic in usable if not is_motor_topic(topic)]
+        kinds = [kind for kind in _INPUT_TYPES if any(topic.type == kind for topic in of_links)]
+        chosen = [topic for topic in of_links if topic.type == kinds[0]] if kinds else []
+    if not chosen:
+        wanted = f"topic {name}" if name is not None else f"topic of type {' or '.join(_INPUT_TYPES)}"
+        motors = listed(topic.name for topic in usable if is_motor_topic(topic)) if name is None else ""
+        remedy = f"; {motors}: motor positions, replayed only if named with --topic" if motors else ""
+        raise bag.lacks(f"has no {wanted}", remedy)
+    if chosen[0].type == JOINT_STATE and name is None:
+        _refuse_separate_joints(bag, chosen)
+    return only_one(bag, chosen, f"of type {chosen[0].type}", "--topic")
+
+
+def _refuse_separate_joints(bag: Bag, topics: Sequence[Topic]) -> None:
+    """Raise BagError if topics have different joints each, as of the arms of one robot, or of a gripper."""
+    first = {topic.name: next(read_blocks(bag, topic, lambda reason, time: None), None) for topic in topics}
+    joints = {name: [*block.message.name] for name, block in first.items() if block is not None}
+    every = [joint for names in joints.values() for joint in names]
+    if len(joints) > 1 and len(every) == len({*every}):
+        each = "; ".join(f"{name} has {listed(names)}" for name, names in joints.items())
+        raise BagError(
+            f"{bag.path}: joints are in separate topics, {each}: record those of a robot in one topic, or name "
+            "the one that has all of them, --topic"
+        )
+
 
 _MOST_REASONS = 50  # a damaged bag can have a reason of its own for each message
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recursions in O(n) with time derivatives of any order: inverse dynamics, and the kinematics of a frame."""
 
+from .effort_partials import PARAMETERS, carrying, regressor
 from .forward_dynamics import forward_dynamics
 from .links import Link, LinkTree, link_tree
 from .newton_euler import inverse_dynamics
-from .regressor import PARAMETERS, carrying, regressor
 
 __all__ = [
     "PARAMETERS",

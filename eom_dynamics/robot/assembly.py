@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from .. import lie
-from ..actuators.transmission import Transmission
+from ..actuators.actuator import Transmission
 from ..arguments import choice
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError, RobotDescriptionWarning

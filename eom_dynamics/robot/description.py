@@ -14,10 +14,10 @@ from typing import Annotated, Generic, NamedTuple, NoReturn, TypeVar
 import numpy as np
 
 from .. import lie
+from ..actuators.actuator import Transmission
 from ..actuators.entries import Entry
 from ..actuators.parameters import refuse
 from ..actuators.springs import CoupledSpring
-from ..actuators.transmission import Transmission
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError
 from .inertia import Inertial

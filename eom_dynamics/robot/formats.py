@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..exceptions import RobotDescriptionError
 from .description import Description
 from .model import Robot
-from .readers import mjcf, urdf, xml
-from .readers.files import DescriptionFile, read_text
+from .readers import mjcf, urdf
+from .readers.files import MAX_CHARACTERS, DescriptionFile, is_xml, read_text, root_tag
 
 if TYPE_CHECKING:
     from .writers.written import Written
@@ -45,7 +45,7 @@ PARAMETER_FILE = RobotFormat(
     "a parameter file (.yaml)",
     _YAML,
     _late(".readers.parameter_tree", "read_parameter_file"),
-    lambda text: "\n" in text and ":" in text and not xml.is_xml(text),
+    lambda text: "\n" in text and ":" in text and not is_xml(text),
     200_000,  # a robot takes a few kilobytes; a larger file is another kind of file, and slow to parse
     _late(".writers.parameters", "robot_as_yaml"),
     _YAML,
@@ -56,7 +56,7 @@ MJCF = RobotFormat(
     _XML,
     mjcf.read_mjcf_file,
     mjcf.is_mjcf,
-    xml.MAX_CHARACTERS,
+    MAX_CHARACTERS,
     _late(".writers.mjcf", "robot_as_mjcf"),
     _XML,
 )
@@ -65,8 +65,8 @@ URDF = RobotFormat(
     "a URDF (.urdf), a xacro file (.xacro)",
     (".urdf", urdf.XACRO_ENDING, ".xml"),
     urdf.read_urdf_file,
-    xml.is_xml,
-    xml.MAX_CHARACTERS,
+    is_xml,
+    MAX_CHARACTERS,
     _late(".writers.urdf", "robot_as_urdf"),
     (".urdf",),
 )
@@ -85,8 +85,8 @@ def format_of(source: str, formats: Sequence[RobotFormat] = FORMATS) -> RobotFor
 
     Raises RobotDescriptionError if an ambiguous file cannot be read, or for SDF.
     """
-    if source.endswith(".sdf") or xml.root_tag(source) == "sdf":
-        label = "robot_description" if xml.is_xml(source) else source
+    if source.endswith(".sdf") or root_tag(source) == "sdf":
+        label = "robot_description" if is_xml(source) else source
         raise RobotDescriptionError(f"{label:.200}: SDF is not read; convert it to URDF or MJCF")
     if texts := [kind for kind in formats if kind.recognizes(source)]:
         return texts[0]

@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import lie
-from ..actuators.actuator import IDEAL_ACTUATOR, Actuator
+from ..actuators.actuator import IDEAL_ACTUATOR, Actuator, Transmission
 from ..actuators.drive_units import SI_UNITS, DriveUnits
 from ..actuators.entries import Entry
 from ..actuators.friction import Friction
 from ..actuators.parallel_springs import ParallelSpring
 from ..actuators.parameters import refuse
 from ..actuators.springs import RIGID, CoupledSpring, Spring
-from ..actuators.transmission import Transmission
 from ..arguments import constant
 from ..arrays import Array
 from .inertia import Inertial, spatial_inertia

@@ -18,7 +18,7 @@ from .running import Executable, discovering, run
 
 if TYPE_CHECKING:
     from .dynamics.node import DynamicsNode
-    from .node_parameters import Table
+    from .parameter_tables import Table
 
 
 def _parameters() -> Table:

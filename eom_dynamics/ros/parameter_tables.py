@@ -1,15 +1,209 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters of the nodes ``eom_dynamics``, ``eom_dynamics_planning`` and ``simulated_robot``."""
+"""Parameters of the nodes ``eom_dynamics``, ``eom_dynamics_planning`` and ``simulated_robot``: tables and declaration.
+
+Parameter names in the sections ``robot`` and ``urdf`` depend on the robot (``robot.joints.<joint>.mass``). They cannot
+be declared in advance and are validated together when a robot is loaded.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
+from typing import Any
 
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+from rclpy.exceptions import InvalidParameterValueException
+from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from ..control.settings import SAFETY, SETTINGS, Setting, fixed
+from ..exceptions import RobotDescriptionError
 from ..robot.model import DRIVE_INTERPOLATIONS
-from .node_parameters import COMMON, Table
+from ..robot.readers.urdf import XACRO_ENDING
+from ..spelling import hint, listed
+
+# Sections of parameters: a complete robot, and additions to a URDF.
+ROBOT, URDF = "robot", "urdf"
+SECTIONS = (f"{ROBOT}.", f"{URDF}.")
+
+# Parameters of the robot's source; COMMON describes them.
+FILE, DESCRIPTION, SOURCE_NODE = "robot_file", "robot_description", "robot_source_node"
+PREFIX = "joint_prefix"
+
+# Absolute, or relative to the namespace; at most 200 characters.
+_NODE_NAME = re.compile(r"(?=.{1,200}$)/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
+
+# Nobody on the network chooses a program to run here, or its arguments.
+_PROGRAMS = (f"{ROBOT}.urdf", f"{ROBOT}.xacro_arguments")
+
+# Unknown parameters that are compared with the known ones: more than anyone misspells.
+_MOST_HINTS = 200
+
+
+Table = Mapping[str, Setting]  # by name
+
+# Parameters of every robot node.
+COMMON: Table = {
+    FILE: Setting(
+        "",
+        "file of the robot on the machine of the node (.yaml, .urdf, .xacro, .xml, .mjcf; a xacro file only if you "
+        "trust it); ignored if there are parameters robot.*; read-only while a robot is loaded",
+    ),
+    DESCRIPTION: Setting(
+        "", "robot as URDF text; ignored if there are robot.* or robot_file; read-only while a robot is loaded"
+    ),
+    SOURCE_NODE: Setting(
+        "",
+        "node with the parameters of the robot, unless this node has them; if neither is set, the topic "
+        "robot_description is used; read-only while a robot is loaded",
+    ),
+    PREFIX: Setting(
+        "",
+        "prefix of the names of the robot's joints, motors and tools, such as left_; if empty, the prefix of "
+        "robot_source_node; read-only while a robot is loaded",
+    ),
+}
+
+
+def descriptor(definition: Setting) -> ParameterDescriptor:
+    """A new descriptor of a parameter; declaring it modifies that."""
+    description = ParameterDescriptor(description=definition.description, read_only=definition.when == "startup")
+    if definition.choices:
+        description.additional_constraints = f"one of {', '.join(definition.choices)}"
+    if definition.limits:
+        low, high = definition.limits
+        if isinstance(definition.default, int):
+            description.integer_range = [IntegerRange(from_value=int(low), to_value=int(high), step=1)]
+        else:
+            description.floating_point_range = [FloatingPointRange(from_value=low, to_value=high)]
+    return description
+
+
+def declare(node: Node, table: Table) -> None:
+    """Declare the parameters of a node and of its robot, with the values given at startup.
+
+    Raises:
+        rclpy.exceptions.ParameterException: a value has the wrong type or is not allowed.
+    """
+    overrides = {parameter.name: parameter.value for parameter in _start_values(node)}
+    for name, definition in table.items():
+        value = _as_meant(overrides.get(name), definition)
+        start = definition.default if value is None else value
+        parameter = node.declare_parameter(name, start, descriptor(definition), ignore_override=value is not None)
+        if reason := _objection_to_value(parameter, definition):
+            raise InvalidParameterValueException(name, parameter.value, reason)
+    for parameter in _start_values(node):
+        if is_robots(parameter.name) and not node.has_parameter(parameter.name):
+            # Types are checked when the robot is loaded.
+            free = ParameterDescriptor(
+                description="entry of the robot's description: docs/parameter_files.md, docs/actuators.md",
+                dynamic_typing=True,
+                read_only=parameter.name.startswith(_PROGRAMS),
+            )
+            node.declare_parameter(parameter.name, parameter.value, free)
+
+
+def _as_meant(value: object, definition: Setting) -> float | str | None:
+    """A start value of another type that can have one meaning alone: 500 for 500.0, 9 for "9", or false for "off"."""
+    if isinstance(value, bool):
+        spellings = ("on", "yes", "true") if value else ("off", "no", "false")
+        return next((choice for choice in definition.choices if choice in spellings), None)
+    if isinstance(value, int) and isinstance(definition.default, float):
+        return float(value)
+    return str(value) if isinstance(value, int) and isinstance(definition.default, str) else None
+
+
+def unknown(node: Node, table: Table) -> dict[str, str]:
+    """Find parameters given at startup that the node does not have, such as misspelt ones; each with a hint."""
+    known = sorted([*table, ROBOT, URDF])
+    names = [parameter.name for parameter in _start_values(node) if not node.has_parameter(parameter.name)]
+    sections = dict.fromkeys(name.partition(".")[0] for name in names)
+    compared = {name: hint(name, known) for name in islice(sections, _MOST_HINTS)}
+    compared |= dict.fromkeys({ROBOT, URDF} & {*names}, "a robot or URDF by its file or name is robot_file")
+    others = f"known are {listed(known)}"
+    return {name: compared.get(name.partition(".")[0], others) for name in names}
+
+
+def objection(parameter: Parameter, node: Node, table: Table, *, loaded: str = "", active: bool = False) -> str:
+    """Reason to reject a new parameter value; empty if it is accepted.
+
+    Args:
+        loaded: while a robot is loaded, the condition that makes its parameters read-only; else empty.
+    """
+    name = parameter.name
+    if loaded and is_robots(name):
+        return f"{name} is read-only while {loaded}"
+    if name.startswith(_PROGRAMS) or (name == FILE and _is_program(parameter, node)):
+        return f"{name} is read-only where it names a xacro file, a program: set it when the node is started"
+    if name.startswith(SECTIONS):
+        return ""
+    if name == "use_sim_time" and active:
+        return f"{name} is read-only while the node is active, since the watchdog goes by its clock: deactivate first"
+    if name in table:
+        reason = _objection_to_value(parameter, table[name])
+        if not reason and active and table[name].when == "not while active":
+            return f"{name} is read-only while the node is active, since a change is a step in effort: deactivate first"
+        return reason
+    return "" if node.has_parameter(name) else f"{name} is not a parameter of this node"
+
+
+def is_robots(name: str) -> bool:
+    """True if a parameter describes the robot or selects its source."""
+    return name.startswith(SECTIONS) or name in (FILE, DESCRIPTION, SOURCE_NODE, PREFIX)
+
+
+def section(node: Node, name: str) -> dict[str, Any]:
+    """Parameter values of a section, by name within the section."""
+    parameters: Mapping[str, Any] = node.get_parameters_by_prefix(name)
+    return {key: parameter.value for key, parameter in parameters.items()}
+
+
+def nested(flat: Mapping[str, Any], section: str, source: str) -> dict[str, Any]:
+    """Nest parameters by the dots in their names: {"a.b": 1} becomes {"a": {"b": 1}}."""
+    tree: dict[str, Any] = {}
+    for name in sorted(flat):
+        *sections, leaf = name.split(".")
+        place = tree
+        for depth, key in enumerate(sections):
+            place = place.setdefault(key, {})
+            if not isinstance(place, dict):
+                value = ".".join(sections[: depth + 1])
+                raise RobotDescriptionError(
+                    f"{source}: {section}.{value} is a value, and has {section}.{name} below it"
+                )
+        place[leaf] = flat[name]
+    return tree
+
+
+def _start_values(node: Node) -> list[Parameter]:
+    """Parameters from files and arguments, declared or undeclared."""
+    with node.handle:
+        return list(node.handle.get_parameters(Parameter).values())
+
+
+def start_value(node: Node, name: str) -> Any:
+    """Value of a parameter given at startup, or None."""
+    return next((parameter.value for parameter in _start_values(node) if parameter.name == name), None)
+
+
+def _is_program(parameter: Parameter, node: Node) -> bool:
+    """True if a path names a xacro file that the node was not started with."""
+    path = parameter.value
+    return isinstance(path, str) and path.endswith(XACRO_ENDING) and path != start_value(node, parameter.name)
+
+
+def _objection_to_value(parameter: Parameter, definition: Setting) -> str:
+    name, value = parameter.name, parameter.value
+    if definition.choices and value not in definition.choices:
+        return f"{name} must be one of {', '.join(definition.choices)}, is {value!r}"
+    if name == SOURCE_NODE and value and not _NODE_NAME.fullmatch(value):
+        return f"{name} must be the name of a node such as /robot_state_publisher, is {value!r:.60}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{name} must be finite, is {value}"
+    return ""
 
 
 def dynamics_parameters(safety: object) -> Table:

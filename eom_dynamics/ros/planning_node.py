@@ -37,16 +37,13 @@ from ..trajectory.feedforward import CHECK_RATE, checked
 from .diagnostics import Level, StatusReport
 from .executors import StopSignals
 from .interfaces import Payload, SplineTrajectory, TrajectoryStatus, srv, status_qos, stream_qos
-from .measured_joints import MeasuredJoints
 from .parameter_tables import PLANNING
 from .planning.follow_trajectory import DISCOVERY, FollowTrajectory
-from .planning.payloads import CarriedPayloads
-from .planning.services import PlanningServices
+from .planning.services import CarriedPayloads, PlanningServices
 from .planning.trajectories import Start, fitted, path_of, timed, tool_motion
-from .robot_node import RobotNode
+from .robot_node import MeasuredJoints, RobotNode
 from .robot_sources import LoadedRobot
-from .running import Executable, run
-from .scheduling import freeze_objects, give_way, keep_memory, share_memory
+from .running import Executable, freeze_objects, give_way, keep_memory, run, share_memory
 from .trajectory_limits import within_limits
 
 STATUS_NAME = "planning"

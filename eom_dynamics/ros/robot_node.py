@@ -1,26 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Base class of robot nodes: parameters, diagnostics and robot supply."""
+"""Base class of robot nodes: parameters, diagnostics, robot supply, and the measured state of joints."""
 
 from __future__ import annotations
 
 import math
+import threading
 import time
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from inspect import iscoroutinefunction
 from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
 
+from ..arrays import Array
+from ..control.measured import PRESENT, JointStates, MeasuredJoint, measured_joints, present_positions
 from ..elastic import ElasticArm
+from ..exceptions import StateError
 from ..robot import Robot
 from ..spelling import without_numbers
 from ..terminal import printable
-from . import node_parameters
+from . import parameter_tables
 from .diagnostics import Diagnostics, Level, StatusReport, present
 from .executors import PunctualTimers, StopSignals
 from .robot_sources import NOT_LOADED, LoadedRobot, RobotSupply
@@ -48,14 +55,14 @@ class RobotNode(Node):
     read_only_while = "there is a robot: restart the node to change it"
     """Condition that makes the robot's parameters read-only, and how to end it; completes a message."""
 
-    def declare(self, table: node_parameters.Table) -> None:
-        """Declare parameters, with the errors of :func:`.node_parameters.declare`; call first in ``__init__``."""
+    def declare(self, table: parameter_tables.Table) -> None:
+        """Declare parameters, with the errors of :func:`.parameter_tables.declare`; call first in ``__init__``."""
         self._table = table
         self.punctual = PunctualTimers()
         self._logged: dict[tuple[str, str], float] = {}
         # Warning for the next diagnostics, and why something was refused last, by its key.
         self._warning, self._refusals = "", dict[str, str]()
-        node_parameters.declare(self, table)
+        parameter_tables.declare(self, table)
         self.failure = self.refused_robot = ""
         self._failed = NOT_LOADED
 
@@ -63,7 +70,7 @@ class RobotNode(Node):
         """Start diagnostics of a status, robot supply and parameter callbacks; call last in ``__init__``."""
         self.stop = stop
         self._diagnostics = Diagnostics(self, status, DIAGNOSTIC_PERIOD, self._report)
-        self._unknown_parameters = node_parameters.unknown(self, self._table)
+        self._unknown_parameters = parameter_tables.unknown(self, self._table)
         for name, hint in self._unknown_parameters.items():
             self.get_logger().warning(f"unknown parameter {printable(name)} has no effect: {hint}")
         self.supply = RobotSupply(self, lambda: self.robot_wanted, self.on_robot)
@@ -222,7 +229,7 @@ class RobotNode(Node):
     def _on_parameters(self, changes: list[Parameter]) -> SetParametersResult:
         loaded = self.read_only_while if self.arm else ""
         objections = [
-            node_parameters.objection(change, self, self._table, loaded=loaded, active=self.active)
+            parameter_tables.objection(change, self, self._table, loaded=loaded, active=self.active)
             for change in changes
         ]
         reason = "; ".join(filter(None, objections))
@@ -231,5 +238,83 @@ class RobotNode(Node):
     def _on_parameters_set(self, changes: list[Parameter]) -> None:
         for change in changes:
             self.on_parameter(change.name, change.value)
-        if any(node_parameters.is_robots(change.name) for change in changes):
+        if any(parameter_tables.is_robots(change.name) for change in changes):
             self.supply.update()
+
+
+# Time for which a joint state is waited for, and between two looks, s.
+_PATIENCE, _BETWEEN_READS = 1.0, 0.002
+
+
+class MeasuredJoints:
+    """Latest state of each joint on ``joint_states``, from one publisher or several, with the time of its arrival.
+
+    The middleware keeps messages until they are read. In a subscription of the node, each would be work of its
+    executor, and a new subscription takes milliseconds to find its publishers. It keeps enough of all publishers
+    together for 2 kHz between ticks of goals: with less, an arm's states are lost among a gripper's faster ones.
+    """
+
+    def __init__(self, node: Node) -> None:
+        quality = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
+        # No event handlers: while a message waits, the middleware wakes an executor for them, without end.
+        events = SubscriptionEventCallbacks(use_default_callbacks=False)
+        self._reader = node.create_subscription(
+            JointState, "joint_states", lambda _: None, quality, event_callbacks=events
+        )
+        node._subscriptions.remove(self._reader)  # its executor must not read it
+        self.topic = self._reader.topic_name
+        self._states = JointStates()
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Destroy the reader; destroying the node does not."""
+        self._reader.destroy()
+
+    @property
+    def published(self) -> bool:
+        """True if anybody publishes states."""
+        return bool(self._reader.get_publisher_count())
+
+    def read(self) -> dict[str, MeasuredJoint]:
+        """Latest state of each joint, however old, without wrong samples: see :class:`.JointStates`."""
+        with self._lock:
+            while (taken := self._reader.handle.take_message(JointState, False)) is not None:
+                times = taken[1]
+                # Not every middleware tells when a message came.
+                arrival = times["received_timestamp"] or times["source_timestamp"]
+                with suppress(StateError):  # its names and numbers do not belong together
+                    self._states.take(measured_joints(taken[0], arrival))
+            return dict(self._states.joints)
+
+    def present(self, names: Sequence[str]) -> tuple[Array, int]:
+        """Positions (n,) and the age of the oldest one; StateError as of :func:`.present_positions`."""
+        return present_positions(self.read(), names, time.time_ns())
+
+    def wait(
+        self, names: Sequence[str], is_enough: Callable[[dict[str, MeasuredJoint]], bool] = bool
+    ) -> dict[str, MeasuredJoint]:
+        """Present states, once they are enough and have all joints of these names that were ever measured.
+
+        After a timeout, the positions known so far; called in a thread.
+        """
+        end = time.monotonic() + _PATIENCE
+        while True:
+            joints, since = self.read(), time.time_ns() - PRESENT
+            present = {name: joint for name, joint in joints.items() if joint.time >= since}
+            complete = present and joints.keys() & {*names} <= present.keys() and is_enough(present)
+            if complete or time.monotonic() > end:
+                return present
+            time.sleep(_BETWEEN_READS)
+
+    def positions(self, names: Sequence[str]) -> Array:
+        """Joint positions (n,); called in a thread.
+
+        Raises:
+            StateError: one is not measured.
+        """
+        try:
+            present = self.wait(names, lambda positions: {*names} <= positions.keys())
+            return present_positions(present, names, time.time_ns())[0]
+        except StateError as error:
+            remedy = "publish it on joint_states, or give a request the positions at which the motion starts"
+            raise StateError(f"{error} after {_PATIENCE:g} s: {remedy}") from None

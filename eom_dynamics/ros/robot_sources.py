@@ -40,11 +40,21 @@ from ..robot.description import Description as RobotDescription
 from ..robot.readers.files import PACKAGE
 from ..robot.readers.loading import read_description
 from ..robot.readers.parameter_tree import description_from_parameters, robot_with
-from ..robot.readers.urdf import description_from_urdf
-from ..robot.readers.xacro import expand_xacro
+from ..robot.readers.urdf import description_from_urdf, expand_xacro
 from ..terminal import printable
 from .executors import Worker, steady_timer
-from .node_parameters import DESCRIPTION, FILE, PREFIX, ROBOT, SECTIONS, SOURCE_NODE, URDF, nested, section, start_value
+from .parameter_tables import (
+    DESCRIPTION,
+    FILE,
+    PREFIX,
+    ROBOT,
+    SECTIONS,
+    SOURCE_NODE,
+    URDF,
+    nested,
+    section,
+    start_value,
+)
 
 NOT_LOADED = "robot not loaded"
 """Beginning of the message about a robot that cannot be used."""

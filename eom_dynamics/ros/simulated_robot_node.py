@@ -37,8 +37,7 @@ from .interfaces import FeedforwardCommand, stream_qos
 from .parameter_tables import ARRAYS, NOISE, SIMULATED_ROBOT
 from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
-from .running import Executable, run
-from .scheduling import freeze_objects
+from .running import Executable, freeze_objects, run
 
 # Largest delay behind the clock before steps are dropped, s.
 _LARGEST_BACKLOG = 0.1

@@ -3,8 +3,7 @@
 
 from ..exceptions import SimulationError
 from .elastic_plant import ElasticPlant
-from .energy import Energy, energy, energy_audit
-from .integration import Simulation, simulate
+from .integration import Energy, Simulation, energy, energy_audit, simulate
 from .margins import LinearLoop, Margins, OuterLoop, motor_gains, motor_loop, outer_loop
 from .simulated_robot import SimulatedDrives, SimulatedRobot
 from .stepping import Servo, Stepper

@@ -14,13 +14,12 @@ import yaml
 from ..control.fields import STATE_FIELDS
 from ..control.trajectories import trajectory_fields
 from ..exceptions import RobotDescriptionError
-from ..identification.excitation.excitation import Excitation, OptimalExcitation
+from ..identification.excitation import Excitation, OptimalExcitation
 from ..recordings.bags import BagWriter, Layout, Storage
 from ..recordings.bags.types import JOINT_TRAJECTORY, SETPOINT, serialized
 from ..recordings.number_files import write_states
 from ..robot.formats import PARAMETER_FILE, format_of
-from ..robot.readers.files import read_text
-from ..robot.readers.xml import MAX_CHARACTERS, parse
+from ..robot.readers.files import MAX_CHARACTERS, parse, read_text
 from ..trajectory import Trajectory, sample
 from .quantity_text import number
 from .results import Result, ResultSection, TextTable

@@ -21,17 +21,16 @@ from ..recordings.bags import Bag, BagError, Topic
 from ..recordings.bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
 from ..recordings.one_clock import turns_note, without_turns
 from ..recordings.options import DEFAULT, Conventions, Sampling
-from ..recordings.streams import Stream, TopicReader
-from ..recordings.topics import is_motor_topic, is_sent
+from ..recordings.streams import Stream, TopicReader, is_motor_topic, is_sent
 from ..robot import Robot
 from ..trajectory.limits import Peak, check
 from ..trajectory.trajectory import Samples
+from .options import RobotOptions
 from .quantity_text import NOTHING, milli, number, percent, together, unit_at
 from .replay.job import Job
-from .replay.one import described_robot, replay_bag
 from .replay.results import notes
+from .replay.run import described_robot, replay_bag
 from .results import Result, ResultSection, TextTable
-from .robot_options import RobotOptions
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -5,14 +5,12 @@ from importlib import import_module
 from typing import Any
 
 from ..elastic.limits import UNITS
+from .analytical import Cosine, Fourier, paper_motion, paper_wrench, rest_to_rest, shortest_duration
 from .fastest import ActiveLimit, FastestMotion, minimum_time
 from .fit import TrajectoryFit, fit_trajectory
-from .fourier import Cosine, Fourier, paper_motion, paper_wrench
 from .limits import Peak, Verdict, check
-from .pose_spline import PoseSpline, straight_lines, through_poses
-from .rest_to_rest import rest_to_rest, shortest_duration
+from .poses import PoseSpline, ToolMotion, follow, straight_lines, through_poses
 from .spline import Spline
-from .tool_path import ToolMotion, follow
 from .trajectory import Samples, Scaled, Trajectory, sample, sample_times
 from .waypoints import through
 

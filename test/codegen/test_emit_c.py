@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from eom_dynamics import load_robot
 from eom_dynamics.codegen.emit_c import c_source
-from eom_dynamics.codegen.emit_python import python_function
 from eom_dynamics.codegen.expressions import Expression
 from eom_dynamics.codegen.program import Program, c_name, trace
 from eom_dynamics.codegen.programs import PROGRAMS
+from eom_dynamics.codegen.straight_line import python_function
 
 # Vectors have this length, one more, and fewer: below, at and above each number of lanes.
 N = 8

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from eom_dynamics import elementary, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.codegen.backends import kernel_of
-from eom_dynamics.codegen.emit_python import casadi_function, python_function
 from eom_dynamics.codegen.expressions import Expression, Op, Partials
 from eom_dynamics.codegen.functions import CompiledFunction, Signature, Vector
 from eom_dynamics.codegen.program import Program, trace
 from eom_dynamics.codegen.programs import PROGRAMS
+from eom_dynamics.codegen.straight_line import casadi_function, python_function
 from eom_dynamics.jet import Jet
 
 points = st.lists(st.fractions(-3, 3, max_denominator=4), min_size=3, max_size=3)

@@ -18,8 +18,8 @@ from eom_dynamics import BaseMotion, ElasticArm, FloatingBase, StateError, base_
 from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
 from eom_dynamics.actuators.springs import LinearSpring
 from eom_dynamics.arrays import EFFORT_NAMES, STATE_NAMES, Array
-from eom_dynamics.codegen.emit_python import casadi_function
 from eom_dynamics.codegen.programs import inverse_dynamics_of_order
+from eom_dynamics.codegen.straight_line import casadi_function
 from eom_dynamics.trajectory import paper_motion
 
 INF = float("inf")

@@ -26,7 +26,7 @@ fork_server = cache(ForkServer)  # one for all
 EACH_WARNING, FEW_WARNINGS = ({"robot_node.WARNING_PERIOD": period} for period in (0.0, 60.0))
 """Constants of nodes that log each warning, or one of its kind."""
 
-NOT_NICED = {"scheduling.NICENESS": 0}
+NOT_NICED = {"running.NICENESS": 0}
 """Constants of planning nodes that the workers of a test run do not keep from running."""
 
 OFTEN = {"robot_node.DIAGNOSTIC_PERIOD": 0.1}

@@ -7,7 +7,7 @@ import time
 from types import SimpleNamespace
 
 from eom_dynamics.ros.diagnostics import Level, StatusReport
-from eom_dynamics.ros.node_parameters import COMMON
+from eom_dynamics.ros.parameter_tables import COMMON
 from eom_dynamics.ros.robot_node import RobotNode
 
 PATIENCE = 60.0

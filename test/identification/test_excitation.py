@@ -14,11 +14,12 @@ from refusals import refusals
 import eom_dynamics as eom
 from eom_dynamics.exceptions import TrajectoryError
 from eom_dynamics.identification import Excitation, ExcitationOptions, OptimalExcitation, Regressor
-from eom_dynamics.identification.excitation.excitation import RestSeries
-from eom_dynamics.identification.excitation.information import Information, InformationModel
-from eom_dynamics.identification.excitation.limits import (
+from eom_dynamics.identification.excitation import RestSeries
+from eom_dynamics.identification.excitation_limits import (
     SHARPNESS,
     ExcitationLimits,
+    Information,
+    InformationModel,
     Spheres,
     smooth_maximum,
     with_limits,

@@ -15,17 +15,17 @@ from refusals import refusals
 from springs import with_springs
 
 from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
+from eom_dynamics.actuators.actuator import Transmission
 from eom_dynamics.actuators.entries import written_entries
 from eom_dynamics.actuators.parallel_springs import Anchors, GasLaw, ParallelSpring, SignedLinearLaw, TableLaw
 from eom_dynamics.actuators.springs import RIGID
-from eom_dynamics.actuators.transmission import Transmission
 from eom_dynamics.correlation import correlation_time
 from eom_dynamics.identification import Fit, IdentificationError, Options, Recording, Regressor, fit, identified_robot
-from eom_dynamics.identification.links.choice import RATIO, _without_ends, unfiltered_errors
 from eom_dynamics.identification.links.consistent import pseudo_inertia as pseudo_inertia_of
 from eom_dynamics.identification.links.equations import equations, weighted
 from eom_dynamics.identification.links.filtering import default_filter, filter_recording, filtered_motion
 from eom_dynamics.identification.links.fit import BEHIND
+from eom_dynamics.identification.links.solutions import RATIO, _without_ends, unfiltered_errors
 from eom_dynamics.identification.links.verification import ScoringData
 from eom_dynamics.identification.sampling import root_mean_square, whiteness
 from eom_dynamics.robot.inertia import Inertial, steiner

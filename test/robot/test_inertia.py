@@ -31,7 +31,7 @@ from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.robot.writers.written import Written
 from eom_dynamics.simulation.feedforward_comparison import perturbed
-from eom_dynamics.tools.inspect.facts import facts_result
+from eom_dynamics.tools.cli.inspect import facts_result
 
 clouds = st.integers(1, 6).flatmap(
     lambda n: st.tuples(numbers(1.0, (n, 3)), st.lists(st.floats(0.1, 2), min_size=n, max_size=n))

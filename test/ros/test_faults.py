@@ -29,7 +29,7 @@ def test_the_node_runs_without_standard_streams(start):
 # A transition whose file exists fails once.
 FAILING_TRANSITIONS = """
 import os
-from eom_dynamics.ros import scheduling
+from eom_dynamics.ros import running
 from eom_dynamics.ros.dynamics.spline_topic import SplineTopic
 from eom_dynamics.ros.robot_sources import RobotSupply
 def failing(name, function):
@@ -40,7 +40,7 @@ def failing(name, function):
         return function(*arguments, **options)
     return fail
 RobotSupply.load = failing("configure", RobotSupply.load)
-scheduling.stream_in_real_time = failing("activate", scheduling.stream_in_real_time)
+running.stream_in_real_time = failing("activate", running.stream_in_real_time)
 SplineTopic.stop = failing("deactivate", SplineTopic.stop)
 RobotSupply.resume = failing("cleanup", RobotSupply.resume)
 RobotSupply.pause = failing("unconfigured_shutdown", RobotSupply.pause)

@@ -45,7 +45,7 @@ def test_names_quality_of_service_priority_and_end(start):
     client = start.planning(
         *IIWA,
         *("-r", "~/forward_dynamics:=accelerations", "-r", "~/equations_of_motion:={namespace}_terms"),
-        *("-p", "use_sim_time:=true", {"scheduling.NICENESS": 7}),
+        *("-p", "use_sim_time:=true", {"running.NICENESS": 7}),
         *("-p", f"{override}.reliability:=best_effort", "-p", f"{override}.depth:=3"),
     )
     space = client.process.namespace
@@ -144,7 +144,7 @@ def test_answers_have_shared_memory_unless_a_profile_is_chosen(start, monkeypatc
 
 
 def test_profiles_and_transports_of_the_user_are_kept(monkeypatch, tmp_path):
-    from eom_dynamics.ros.scheduling import share_memory
+    from eom_dynamics.ros.running import share_memory
 
     names = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE", "FASTDDS_BUILTIN_TRANSPORTS")
     monkeypatch.chdir(tmp_path)

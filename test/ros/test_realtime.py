@@ -63,7 +63,7 @@ def test_from_activation_on_stream_and_middleware_are_in_real_time(start):
 def test_python_threads_and_what_is_started_later_stay_normal(tmp_path):
     program = f"""
 import os, subprocess, sys, threading
-from eom_dynamics.ros.scheduling import stream_in_real_time
+from eom_dynamics.ros.running import stream_in_real_time
 go, policies = threading.Event(), []
 def other():
     go.wait()

@@ -23,7 +23,7 @@ from rclpy.parameter import Parameter
 from robot_probe import RobotProbe
 
 from eom_dynamics.ros import robot_sources
-from eom_dynamics.ros.node_parameters import nested
+from eom_dynamics.ros.parameter_tables import nested
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 ARM = urdf_arm("arm")

@@ -20,16 +20,15 @@ from eom_dynamics.elastic import DriveState
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.identification import IdentificationError
 from eom_dynamics.recordings.bags import Bag, BagError
-from eom_dynamics.recordings.fitted_motion import FitFigures
+from eom_dynamics.recordings.fitted_motion import FitFigures, read_setpoints
 from eom_dynamics.recordings.joint_recordings import read_recording
 from eom_dynamics.recordings.options import Conventions, MotorSource, Sampling, Source
-from eom_dynamics.recordings.setpoints import read_setpoints
 from eom_dynamics.recordings.sides import read_sides
 from eom_dynamics.recordings.streams import Refusals
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.replay.job import Job
-from eom_dynamics.tools.replay.one import replay_bag
+from eom_dynamics.tools.replay.run import replay_bag
 from eom_dynamics.tools.report import read_records
 from eom_dynamics.trajectory import Cosine
 

@@ -18,9 +18,8 @@ from eom_dynamics.robot.model import Limits
 from eom_dynamics.trajectory import Spline, Trajectory, check, minimum_time, rest_to_rest, through
 from eom_dynamics.trajectory.fastest.constraints import Constraints
 from eom_dynamics.trajectory.fastest.motion import violated_instants
-from eom_dynamics.trajectory.fastest.path import GeometricPath, chain
-from eom_dynamics.trajectory.fastest.speed import SquaredSpeed, time_derivatives
-from eom_dynamics.trajectory.pose_spline import _blended
+from eom_dynamics.trajectory.fastest.path import GeometricPath, SquaredSpeed, chain, time_derivatives
+from eom_dynamics.trajectory.poses import _blended
 
 PANDA = [[0, 0.2, 0, -1.6, 0, 1.8, 0], [0.6, -0.3, 0.4, -2.0, 0.5, 2.2, 0.4], [1.2, 0.3, 0.1, -1.4, -0.3, 1.5, 1.0]]
 PLANAR = [[0.0, 0.5], [0.8, -0.2], [1.2, 0.6]]

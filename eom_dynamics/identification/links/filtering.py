@@ -25,8 +25,7 @@ from ...arrays import Array
 from ...robot import Robot
 from ..recording import REST, Recording
 from ..sampling import HIGHEST, LowPass, root_mean_square
-from .regressor import transmission_matrix
-from .terms import LINE, TERMS, Motion, coupled
+from .regressor import LINE, TERMS, Motion, coupled, transmission_matrix
 
 _JITTER = 0.02  # relative deviation of a step from the usual one, beyond which samples are interpolated
 
@@ -141,7 +140,7 @@ def default_filter(robot: Robot, cutoff: float, *, motor_side: bool = False) -> 
 def filter_recording(recording: Recording, terms: Sequence[str], using: Filter) -> list[FilteredSamples]:
     """Filtered, differentiated and decimated samples of each motion of a recording, without empty ones.
 
-    They have the bases of ``terms``, names in :data:`.terms.TERMS`. Raises IdentificationError for too few samples.
+    They have the bases of ``terms``, names in :data:`.regressor.TERMS`. Raises IdentificationError for too few samples.
     """
     motions = (_filter_motion(motion, terms, using) for motion in recording.cleaned().motions())
     return [samples for samples in motions if len(samples)]

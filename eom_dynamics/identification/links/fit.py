@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fit the parameters of a robot to recordings.
 
-Steps, each in a separate module: choose the filter (:mod:`.choice`), filter samples (:mod:`.filtering`), compress
+Steps, each in a separate module: choose the filter (:mod:`.solutions`), filter samples (:mod:`.filtering`), compress
 their equations (:mod:`.equations`), estimate base parameters and terms, then find inertias of all bodies that are
 physically consistent, explain the data as well, and are close to the inertias of the file (:mod:`.solutions`).
 """
@@ -36,7 +36,6 @@ from .checks import (
     too_short,
     unexplained,
 )
-from .choice import Trial, choose_filter
 from .equations import Estimate, TrainingData, predictions, training_data
 from .filtering import Filter, FilteredSamples, filter_recording
 from .parameters import (
@@ -49,9 +48,8 @@ from .parameters import (
     with_link_parameters,
     without_known_efforts,
 )
-from .regressor import Regressor
-from .solutions import WeightedEstimate, find_solution, linear_estimate
-from .terms import coupled
+from .regressor import Regressor, coupled
+from .solutions import Trial, WeightedEstimate, choose_filter, find_solution, linear_estimate
 from .verification import Score, ScoringData
 
 # Functions of OpenBLAS as distributions build it, and as wheels of NumPy and SciPy rename it.

@@ -23,16 +23,17 @@ from ...robot import Joint, Robot
 from ...robot.inertia import symmetric
 from ..recording import IdentificationError, Recording
 from .filtering import Filter
-from .regressor import Regressor, transmission_matrix
-from .terms import (
+from .regressor import (
     LINE,
     SCALE,
     TERMS,
+    Regressor,
     constant_part,
     coupled,
     spring_effort,
     spring_terms,
     spring_values,
+    transmission_matrix,
     with_spring_values,
 )
 

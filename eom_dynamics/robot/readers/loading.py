@@ -22,10 +22,8 @@ from ..assembly import assemble
 from ..description import Description
 from ..formats import FORMATS, PARAMETER_FILE, format_of
 from ..model import Robot
-from .files import KNOWN, DescriptionFile, Expand, located, read_text
-from .urdf import XACRO_ENDING
-from .xacro import expand_xacro
-from .xml import MAX_CHARACTERS, parse
+from .files import KNOWN, MAX_CHARACTERS, DescriptionFile, Expand, located, parse, read_text
+from .urdf import XACRO_ENDING, expand_xacro
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*_description")
 

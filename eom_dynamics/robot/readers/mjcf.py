@@ -30,8 +30,7 @@ from ...spelling import listed, unused_name
 from ..description import Description, FrameDescription, JointDescription, LinkDescription, MimicDescription
 from ..inertia import Inertial
 from ..model import NO_LIMITS, Limits
-from .files import DescriptionFile, refuse_special_file
-from .xml import MAX_CHARACTERS, refuse_doctype, root_tag
+from .files import MAX_CHARACTERS, DescriptionFile, refuse_doctype, refuse_special_file, root_tag
 
 # Names of files, and folders that they may be in; MuJoCo finds them also in XML that other parsers refuse.
 _FILE = re.compile(r"""<(\w+)(?=\s)[^<>]*?\sfile\s*=\s*(?:"([^"]*)"|'([^']*)')""")

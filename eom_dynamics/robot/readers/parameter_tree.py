@@ -23,8 +23,7 @@ from .entries import with_entries, with_robot_entries
 from .files import PACKAGE, DescriptionFile, Expand, located
 from .robot_section import own_description
 from .section import Section
-from .urdf import XACRO_ENDING, description_from_urdf
-from .xacro import expand_xacro
+from .urdf import XACRO_ENDING, description_from_urdf, expand_xacro
 
 
 def description_of_entry(robot: Section, folder: Path | None, expand: Expand) -> Description:

@@ -2,7 +2,7 @@
 """Robot described by the ``robot`` section of a ROS 2 parameter tree, every entry checked.
 
 Its entries are in docs/parameter_files.md and docs/actuators.md, and all in the template of
-``eom_dynamics inspect --template``, :mod:`eom_dynamics.tools.inspect.template`.
+``eom_dynamics inspect --template``, :mod:`eom_dynamics.tools.template`.
 """
 
 from __future__ import annotations

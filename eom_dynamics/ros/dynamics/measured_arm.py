@@ -18,8 +18,7 @@ from ...exceptions import StateError
 from ...terminal import printable
 from ..diagnostics import present
 from ..interfaces import nanoseconds, subscribe_joint_states
-from ..measured_joints import MeasuredJoints
-from ..robot_node import RobotNode
+from ..robot_node import MeasuredJoints, RobotNode
 from .clocks import WatchedClock
 
 # Joint motion up to which the start counts as the same, rad or m.

@@ -26,18 +26,17 @@ from ...spelling import listed
 from ...terminal import printable
 from ..diagnostics import Level, StatusReport
 from ..executors import LateAnswers, StopSignals
-from ..node_parameters import start_value
-from ..parameter_tables import dynamics_parameters
+from ..parameter_tables import dynamics_parameters, start_value
 from ..robot_node import RobotNode
 from ..robot_sources import NOT_LOADED, LoadedRobot
-from ..scheduling import freeze_objects, keep_memory, schedule
+from ..running import freeze_objects, keep_memory, schedule
 from . import NODE
 from .command_topics import UNKNOWN, CommandTopics
-from .modes import GAINS
 from .services import PayloadTopic, serve_inverse_dynamics
 from .setpoint_stream import SetpointStream
 from .spline_topic import SplineTopic
 from .statistics import STATUS_NAME
+from .stops import GAINS
 
 # Time from the start of discovery until other processes on this machine, and this one, know of each other, s: nearly
 # always. Thereafter, they learn of topics within the other one.

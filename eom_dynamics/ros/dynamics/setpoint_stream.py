@@ -21,10 +21,9 @@ from ..diagnostics import Level, StatusReport
 from ..robot_node import RobotNode
 from .command_topics import CommandTopics
 from .contact_topics import ContactTopics
-from .modes import Modes
 from .setpoint_answers import INPUT_DEPTH, SetpointAnswers
 from .statistics import WAITING
-from .stops import Phase
+from .stops import Modes, Phase
 from .target_topics import NOT_REACHED
 
 _PARAMETERS = ("limits", "setpoint_lifespan", "command_lead")

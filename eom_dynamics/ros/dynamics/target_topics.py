@@ -27,8 +27,8 @@ from ..interfaces import nanoseconds, stream_qos
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
 from .measured_arm import MeasuredArm
-from .pace import warn_of_speed
 from .stops import Stops
+from .trajectory_player import warn_of_speed
 
 # Targets of different joints that arrive together all count.
 _DEPTH = 10

@@ -35,8 +35,7 @@ from ...terminal import printable
 from ...trajectory import Spline
 from ..executors import Worker, steady_timer
 from ..interfaces import TrajectoryStatus, nanoseconds, set_stamp, status_qos
-from ..measured_joints import MeasuredJoints
-from ..robot_node import RobotNode
+from ..robot_node import MeasuredJoints, RobotNode
 from .services import ACTION_QUEUES
 from .trajectories import Start, whole_turns
 

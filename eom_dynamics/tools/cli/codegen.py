@@ -26,8 +26,7 @@ from ...export.functions import OBSERVER
 from ...robot import Robot
 from ..results import Result, ResultSection, TextTable, operation_counts
 from ..writing import check_folder, write_file, write_folder
-from .arguments import add_output_file, add_robot_arguments, load
-from .options import comma_separated, one_of, path
+from .options import add_output_file, add_robot_arguments, comma_separated, load, one_of, path
 
 LOOP = "loop"
 

@@ -11,7 +11,7 @@ from ...robot import formats, load_robot
 from ...robot.formats import MJCF
 from ..results import Result
 from ..writing import write_file
-from .arguments import add_output_file, add_robot_arguments, load, robot_path
+from .options import add_output_file, add_robot_arguments, load, robot_path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 from ...exceptions import require, require_ros
 from ..results import Result
 from ..writing import check_folder, write_folder
-from .arguments import add_number, add_output_folder
 from .console import progress_bars
+from .options import add_number, add_output_folder
 
 _DURATION = 5.0  # of the motion, s
 
@@ -38,9 +38,8 @@ def run(options: argparse.Namespace) -> Result:
     require("demo")
     require_ros()
     check_folder(options.output, force=options.force)
-    from ..demo.plan import Plan
     from ..demo.processes import Run, RunError
-    from ..demo.results import demo_result
+    from ..demo.results import Plan, demo_result
     from ..pages.page import html_page
 
     plan = Plan(options.rate, _DURATION)

@@ -17,9 +17,8 @@ from ...exceptions import EomDynamicsError, RobotDescriptionError, require
 from ...robot import Robot
 from ..results import Result
 from ..writing import check_folder
-from .arguments import add_json, add_output_folder, add_robot_arguments, load
 from .console import progress_bars
-from .options import add_options, options_of
+from .options import add_json, add_options, add_output_folder, add_robot_arguments, load, options_of
 
 # For a joint, or for all: one number, or one for each.
 _Values = tuple[tuple[str | None, tuple[float, ...]], ...]

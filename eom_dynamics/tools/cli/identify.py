@@ -13,12 +13,20 @@ from dataclasses import replace
 
 from ...exceptions import require
 from ...terminal import printable
+from ..options import RobotOptions
 from ..results import Result
-from ..robot_options import RobotOptions
 from ..writing import check_file, whole_file, write_file
-from .arguments import add_json, add_output_file, add_robot_arguments, html_path, load, robot_path
 from .console import progress_bars
-from .options import add_options, options_of
+from .options import (
+    add_json,
+    add_options,
+    add_output_file,
+    add_robot_arguments,
+    html_path,
+    load,
+    options_of,
+    robot_path,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

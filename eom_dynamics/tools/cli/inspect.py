@@ -9,14 +9,209 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
 
+import numpy as np
+
+from ...actuators.actuator import Actuator
+from ...actuators.entries import declared_entries, written_entries
+from ...arrays import at_joint
+from ...control.expected_errors import feedforward_advice
+from ...elastic import ElasticArm
+from ...elastic.plausibility import USED, ElasticJoint, elastic_joints, implausible, motors_at_rest
+from ...robot import Joint, Robot
 from ...robot.formats import PARAMETER_FILE, format_of
-from ..inspect.facts import facts_result
-from ..inspect.template import TEMPLATE, completion
-from ..results import Result
-from ..robot_options import RobotOptions
-from .arguments import add_json, add_robot_arguments, load
-from .options import options_of
+from ...robot.model import ENDS, NO_LIMITS
+from ...robot.task_space import reach
+from ..options import RobotOptions
+from ..quantity_text import for_json
+from ..results import Result, ResultSection, TextTable
+from ..template import TEMPLATE, completion
+from .options import add_json, add_robot_arguments, load, options_of
+
+_NATURAL_FREQUENCIES = (20.0, 70.0, 280.0)  # of soft, usual and stiff drives, rad/s
+
+_IN_TABLES = ("limits", "elasticity", "rotor_inertia", "gear_ratio")
+"""Entries of joints that are columns of the tables; those of motors are in a table of their own."""
+
+_LIMITS = [name for name in vars(NO_LIMITS) if name not in ENDS]
+
+
+def facts_result(robot: Robot) -> Result:
+    """Make the result of the facts about a robot: a table of joints, and sections on the rest."""
+    mass = f"{sum(joint.mass for joint in robot.joints):g} kg"
+    if robot.base.mass:
+        mass += f" on a base of {robot.base.mass:g} kg"
+    elastic, motors = elastic_joints(robot), motors_at_rest(robot)
+    tools = [(tool.name, robot.joints[tool.joint].name, reach(robot, tool)) for tool in robot.tools]
+    rest = [
+        *_friction(robot),
+        *(line for joint in robot.joints for line in _properties(joint)),
+        *(f"merged: {line}" for line in robot.merged),
+        *(f"assumed: {line}" for line in (*robot.assumed, *_assumed(robot))),
+    ]
+    doubts = [f"not plausible: {line}" for line in implausible(robot, elastic, motors)]
+    accepted = robot.implausible == "accept"
+    tables = (_elastic(elastic), _motors(motors))
+    return Result(
+        lead=[f"{robot.name}: {robot.n} joints, {mass}, gravity {_vector(robot.gravity)} m/s²"],
+        sections=[
+            ResultSection(tables=[_joints(robot)]),
+            ResultSection(lines=[f"tool {x} on the body of {y}: reach {z:.3g} m from the base" for x, y, z in tools]),
+            ResultSection(lines=[_commands(robot)]),
+            *(ResultSection(tables=[table]) for table in tables if table.rows),
+            ResultSection(lines=_advice(robot)),
+            ResultSection(lines=[*rest, *(doubts if accepted else ())]),
+        ],
+        failures=() if accepted else doubts,
+        json={"robot": robot.name, "joints": [_as_json(robot, joint) for joint in robot.joints], "doubts": doubts},
+    )
+
+
+def _as_json(robot: Robot, joint: Joint) -> dict[str, Any]:
+    """Facts of a joint; null where there is no limit, or no spring."""
+    numbers = asdict(joint.limits) | {name: getattr(joint, name) for name in ("mass", "stiffness", "rotor_inertia")}
+    known = {name: for_json(x) for name, x in numbers.items()}
+    return {"name": joint.name, "type": _kind(robot, joint), **known}
+
+
+def _joints(robot: Robot) -> TextTable:
+    """Table of joints, with their parents where these are not the joints above."""
+    units = [("N/m", "kg") if joint.type == "prismatic" else ("N m/rad", "kg m²") for joint in robot.joints]
+    stiffness_unit, inertia_unit = (" or ".join(dict.fromkeys(names)) for names in zip(*units, strict=True))
+    parents = ["base" if joint.parent < 0 else robot.joints[joint.parent].name for joint in robot.joints]
+    branched = any(joint.parent != i - 1 for i, joint in enumerate(robot.joints))
+    limits = [name for name in _LIMITS if any(name in x.limits.known for x in robot.joints)]
+    header = (
+        *("joint", *["parent"] * branched, "type", "axis", "limits", *(name.replace("_", " ") for name in limits)),
+        *("mass [kg]", f"stiffness [{stiffness_unit}]", f"rotor inertia [{inertia_unit}]"),
+    )
+    rows = [
+        (
+            joint.name,
+            *[parent] * branched,
+            _kind(robot, joint),
+            _vector(joint.screw[:3] if np.any(joint.screw[:3]) else joint.screw[3:]),
+            "-" if joint.limits.known.keys().isdisjoint(ENDS) else f"{joint.limits.lower:g} … {joint.limits.upper:g}",
+            *(_or(getattr(joint.limits, name), "-") for name in limits),
+            f"{joint.mass:g}",
+            _or(joint.stiffness, "rigid"),
+            f"{joint.rotor_inertia:g}",
+        )
+        for joint, parent in zip(robot.joints, parents, strict=True)
+    ]
+    return TextTable(header, rows, text_columns=4 + branched)
+
+
+def _kind(robot: Robot, joint: Joint) -> str:
+    if joint.mimic is None:
+        continuous = dict(zip(robot.joint_names, robot.continuous, strict=True))
+        return "continuous" if continuous.get(joint.name) else joint.type
+    offset = f" {joint.mimic.offset:+g}" if joint.mimic.offset else ""
+    return f"= {joint.mimic.ratio:g} {robot.joints[joint.mimic.joint].name}{offset}"
+
+
+def _commands(robot: Robot) -> str:
+    period = f"{robot.command_period:g} s" if robot.command_period else "unknown"
+    ages, added = robot.drive_feedback_delay._asdict(), robot.compensated_by_robot
+    return (
+        f"command_period {period}, drive_delay {robot.drive_delay:g} s, drive_interpolation "
+        f"{robot.drive_interpolation}: command lead {robot.command_lead:g} s"
+        + (f"; {_entry('drive_feedback_delay', ages)} s" if any(ages.values()) else "")
+        + (f"; not sent, the robot adds: {', '.join(added)}" if added else "")
+    )
+
+
+def _elastic(elastic: Sequence[ElasticJoint]) -> TextTable:
+    header = ("elastic joint", "link on the spring [Hz]", "motor against link [Hz]", "largest sag by weight")
+    rows = [
+        (x.joint.name, f"{x.link_frequency:.3g}", f"{x.motor_frequency:.4g}", f"{1e3 * x.sag:.3g} {unit}")
+        for x in elastic
+        for unit in ["mm" if x.joint.type == "prismatic" else "mrad"]
+    ]
+    return TextTable(header, rows)
+
+
+def _motors(motors: Mapping[str, Mapping[str, float]]) -> TextTable:
+    """Table of motors; limits are behind a slash."""
+    header = (
+        *("motor", "gear ratio", "rotor inertia: shaft", "joint", "torque constant [N m/A]"),
+        *("speed at the joint's limit [rad/s]", "torque by weight [N m]", "current [A]", "voltage [V]"),
+    )
+    rows = [
+        (
+            name,
+            f"{x['gear_ratio']:g}",
+            f"{x['rotor_inertia'] / x['gear_ratio'] ** 2:.3g}",
+            f"{x['rotor_inertia']:.3g}",
+            _or(x["torque_constant"], "-"),
+            *(f"{_or(x[used], '-', 3)} / {_or(x[f'{used}_limit'], '-')}" for used in USED),
+        )
+        for name, x in motors.items()
+    ]
+    return TextTable(header, rows)
+
+
+def _advice(robot: Robot) -> list[str]:
+    """Choice of the feedforward for this parameter uncertainty; nothing without uncertainty."""
+    arms = [ElasticArm(robot)] if any(robot.uncertainty) else []
+    advice = [feedforward_advice(arm, w) for arm in arms for w in _NATURAL_FREQUENCIES]
+    return [f"least expected link error by the uncertainty of the robot: {each}" for each in advice if each]
+
+
+def _friction(robot: Robot) -> Iterator[str]:
+    """Say whether friction of joints and rotors of rigid joints are part of the efforts, if there are any."""
+    if rubbing := [joint.name for joint in robot.joints if joint.damping or joint.friction]:
+        part = "part of the efforts" if robot.joint_friction else "not part of the efforts unless friction=True"
+        yield f"joint damping and friction: {_which(rubbing, len(robot.joints))}; {part}"
+    if rotors := [robot.joint_names[i] for i in np.flatnonzero(robot.rigid_rotors)]:
+        part = "part of motor efforts, not of joint efforts unless rotor_inertia=True"
+        yield f"rotor inertia of rigid joints: {_which(rotors, robot.n)}; {part}"
+
+
+def _properties(joint: Joint) -> Iterator[str]:
+    """One line of what else the joint and its motor have: the entries of a robot file that no table shows."""
+    written = written_entries(replace(joint, actuator=Actuator(joint.actuator.friction)))
+    units = {each.name: at_joint(each.entry.unit, joint.type) for each in declared_entries(Joint)}
+    parts = [
+        f"{_entry(name.replace('_', ' '), value)} {units[name]}".rstrip()
+        if name != "actuator"
+        else _entry("motor friction", value["friction"])
+        for name, value in written.items()
+        if name not in _IN_TABLES
+    ]
+    if parts:
+        yield f"{joint.name}: {', '.join(parts)}"
+
+
+def _entry(name: str, value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{name} ({', '.join(_entry(*entry) for entry in value.items())})"
+    return f"{name} {_vector(value) if isinstance(value, list) else value if isinstance(value, str) else f'{value:g}'}"
+
+
+def _assumed(robot: Robot) -> list[str]:
+    joints = robot.independent_joints
+    rigid = [joint.name for joint in joints if np.isinf(joint.stiffness)]
+    massless = [joint.name for joint in joints if joint.rotor_inertia == 0]
+    unlimited = [joint.name for joint in joints if np.isinf(joint.limits.lower) and np.isinf(joint.limits.upper)]
+    lines = (("rigid, without a spring", rigid), ("no rotor inertia", massless), ("no limits of position", unlimited))
+    wrench = f"an external wrench acts at {' and at '.join(tool.name for tool in robot.tools)}"
+    return [*(f"{what}: {_which(names, len(joints))}" for what, names in lines if names), wrench]
+
+
+def _which(joints: Sequence[str], of: int) -> str:
+    return ", ".join(joints) if len(joints) < of else "all joints"
+
+
+def _or(value: float, without: str, digits: int = 6) -> str:
+    return f"{value:.{digits}g}" if np.isfinite(value) else without
+
+
+def _vector(values: Iterable[float]) -> str:
+    return "[" + " ".join(f"{value:g}" for value in values) + "]"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -19,17 +19,15 @@ from ...arguments import option
 from ...exceptions import EomDynamicsError, require
 from ...recordings.options import Sampling
 from ...terminal import printable
-from ..command_options import CommandOptions
+from ..options import CommandOptions, RobotOptions
 from ..results import Result
-from ..robot_options import RobotOptions
 from ..writing import write_file
-from .arguments import add_json, add_output_file, add_robot_arguments, html_path, load
 from .console import progress_bars
-from .options import add_options, options_of, path
+from .options import add_json, add_options, add_output_file, add_robot_arguments, html_path, load, options_of, path
 
 if TYPE_CHECKING:
     from ..replay.job import Job
-    from ..replay.one import Outcome
+    from ..replay.run import Outcome
 
 
 @dataclass(frozen=True)

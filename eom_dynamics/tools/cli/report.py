@@ -12,12 +12,11 @@ from dataclasses import replace
 
 from ...exceptions import EomDynamicsError, require
 from ...recordings.options import Conventions
+from ..options import RobotOptions
 from ..results import Result
-from ..robot_options import RobotOptions
 from ..writing import check_file, write_file
-from .arguments import add_output_file, add_robot_arguments, html_path, load
 from .console import complain
-from .options import add_options, options_of, path
+from .options import add_options, add_output_file, add_robot_arguments, html_path, load, options_of, path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,9 +14,8 @@ from dataclasses import replace
 from ...exceptions import TrajectoryError, require
 from ..results import Result
 from ..writing import check_folder, whole_folder
-from .arguments import add_output_folder, add_robot_arguments, load
 from .console import progress_bars
-from .options import numeric, path
+from .options import add_output_folder, add_robot_arguments, load, numeric, path
 
 _RATE, _POINTS = 1000.0, 100.0  # of samples, and of the points of the JointTrajectory, Hz
 _MOST_SAMPLES = 1_000_000  # largest number of samples in a file
@@ -42,9 +41,8 @@ def run(options: argparse.Namespace) -> Result:
     require("retime")  # a bag with waypoints asks for its own
     from ...control.trajectories import trajectory_fields
     from ...elastic import ElasticArm
-    from ...recordings.number_files import write_states
+    from ...recordings.number_files import read_waypoints, write_states
     from ...recordings.one_clock import turns_note, without_turns_between
-    from ...recordings.waypoints import read_waypoints
     from ...trajectory import minimum_time, sample
     from ..pages.page import html_page
     from ..retime import fastest_motion_result

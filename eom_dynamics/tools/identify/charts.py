@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from ...arrays import Array
 from ...identification import Fit, Recording, frequency_response
 from ...identification.elastic.arm import low_pass_of, measured
-from ...identification.links.terms import TERMS, Motion
+from ...identification.links.regressor import TERMS, Motion
 from ...identification.sampling import rate_of
 from ...robot import Joint
 from ..pages.charts import add_line, chart, color, drawn, over_time, short

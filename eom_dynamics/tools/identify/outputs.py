@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...exceptions import RobotDescriptionError, RobotDescriptionWarning
-from ...identification.links.terms import LINE, SCALE
+from ...identification.links.regressor import LINE, SCALE
 from ...robot import Robot
 from ...robot.formats import PARAMETER_FILE, URDF, written_format
 from ...robot.writers.urdf import add_inertia, add_losses, friction_in_urdf
 from ...terminal import printable
+from ..options import RobotOptions
 from ..provenance import date, software
-from ..robot_options import RobotOptions
 from .run import IdentificationResult
 from .summary import identification_result
 

@@ -19,8 +19,17 @@ from ...robot import Robot
 from ...robot.model import ModelUncertainty
 from ..quantity_text import effort_units, number
 from . import HELD_OUT, Request
-from .commands import CommandTiming, aliased_efforts, command_timing
-from .elastic import ElasticFit, ResonanceResult, identify_both_sides, identify_motor_side, link_recordings, mode_of
+from .elastic import (
+    CommandTiming,
+    ElasticFit,
+    ResonanceResult,
+    aliased_efforts,
+    command_timing,
+    identify_both_sides,
+    identify_motor_side,
+    link_recordings,
+    mode_of,
+)
 
 Progress = Callable[[str, float], None]
 

@@ -5,11 +5,10 @@
 replays one bag, and :class:`Golden` compares bags.
 """
 
-from ..command_options import CommandOptions
+from ..options import CommandOptions
 from .compare import FIELDS, Difference, Golden, Tolerances
 from .job import Job, Report
-from .one import Outcome, replay_bag
-from .run import replay, replay_bags
+from .run import Outcome, replay, replay_bag, replay_bags
 
 __all__ = [
     "FIELDS",

@@ -35,11 +35,10 @@ from ...elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ...exceptions import LimitError, StateError, StiffnessError
 from ...recordings.bags import Bag, Topic
 from ...recordings.bags.types import SETPOINT
-from ...recordings.fitted_motion import FitFigures
+from ...recordings.fitted_motion import FitFigures, read_setpoints, recorded_payloads, recorded_responses
 from ...recordings.options import Sampling, renaming_to
-from ...recordings.setpoints import read_setpoints, recorded_payloads, recorded_responses
 from ...recordings.streams import Refusals, Stream
-from ..command_options import CommandOptions
+from ..options import CommandOptions
 
 # Period of cycles without setpoints, ns.
 _PERIOD = 1_000_000

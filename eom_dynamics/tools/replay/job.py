@@ -11,8 +11,7 @@ from ...recordings.bags.bag import METADATA
 from ...recordings.options import Sampling
 from ...recordings.streams import Refusals
 from ...robot import Robot
-from ..command_options import CommandOptions
-from ..robot_options import RobotOptions
+from ..options import CommandOptions, RobotOptions
 from .compare import Golden
 
 

@@ -17,7 +17,7 @@ from ...recordings.streams import TopicReader
 from ..results import Result, ResultSection, TextTable
 from .compare import MISSING, Difference
 from .job import Report
-from .one import Outcome
+from .run import Outcome
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -24,9 +24,8 @@ from ...elastic import ElasticArm
 from ...elastic.limits import LimitCheck, own_efforts
 from ...exceptions import StateError
 from ..quantities import joint_efforts
-from .path import GeometricPath, chain
+from .path import GeometricPath, SquaredSpeed, chain, time_derivatives
 from .settings import SETTINGS
-from .speed import SquaredSpeed, time_derivatives
 
 _RATES = STATE_NAMES[1:]
 

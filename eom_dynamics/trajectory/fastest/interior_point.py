@@ -22,8 +22,8 @@ from ...arguments import all_finite
 from ...arrays import Array
 from ...exceptions import TrajectoryError
 from .constraints import ConstraintRows, Constraints
+from .path import PAIRS, SquaredSpeed
 from .settings import SETTINGS
-from .speed import PAIRS, SquaredSpeed
 
 
 class _Point:

@@ -17,9 +17,8 @@ from ..planned_path import WaypointPath
 from ..quantities import Load, derivatives_for_limits, quantities, ratios
 from ..spline import ORDERS, PER_PIECE, Spline
 from ..trajectory import Trajectory, sample
-from .path import GeometricPath, chain, divided
+from .path import GeometricPath, SquaredSpeed, chain, divided, time_derivatives
 from .settings import SETTINGS
-from .speed import SquaredSpeed, time_derivatives
 
 # Nodes and weights of Gauss-Legendre quadrature on 0 … 1.
 _GAUSS, _WEIGHTS = (0.5 * x for x in np.polynomial.legendre.leggauss(6))

@@ -1,9 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Geometric paths over σ from 0 to 1, on which any smooth pace starts and ends at rest."""
+"""Geometric paths over σ from 0 to 1, on which any smooth pace starts and ends at rest, and the speed along them.
+
+The squared speed x = (dσ/dt)² is a B-spline. With x(σ), the time derivatives of σ are functions of x, x', x'', x''' at
+the same point, without division:
+
+    σ' = √x,    σ'' = x'/2,    σ''' = √x x''/2,    σ'''' = x x'''/2 + x' x''/4.
+
+A spline of degree four is three times continuously differentiable: so is the speed over σ, and σ(t) four times. Near an
+end at rest, where the path is q - q_0 ~ σ⁵, a constant acceleration is σ ~ t^(2/5), hence x ~ σ^-3: the spline is
+multiplied by a weight with this power.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
+from math import comb
+
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
@@ -11,7 +26,7 @@ from ...arguments import first_not_finite
 from ...arrays import Array
 from ...exceptions import TrajectoryError
 from ..planned_path import SmoothSpline
-from ..spline import Spline
+from ..spline import Spline, basis_rows
 from ..trajectory import Trajectory
 from .settings import SETTINGS
 
@@ -140,3 +155,147 @@ class GeometricPath:
             k = np.sum(self._phi(tried[:, 1:-1]) <= wanted[:, np.newaxis], axis=1)
             low, high = tried[rows, k], tried[rows, k + 1]
         return 0.5 * (low + high)
+
+
+DEGREE = 4
+_POWER = 3  # power of the weight at an end
+
+PAIRS = tuple((k, m) for k in range(4) for m in range(k + 1))
+"""Pairs of derivatives of x, in the order of curvatures by them."""
+
+# Entries (row, column) in the lower half of a symmetric matrix of the coefficients of an interval.
+_LOWER = tuple((i, j) for i in range(DEGREE + 1) for j in range(i + 1))
+
+
+class SquaredSpeed:
+    """Space of functions x(σ) = w(σ) y(σ), y a B-spline with coefficients c (count,).
+
+    Attributes:
+        knots: increasing, from 0 to 1 (I + 1,).
+        count: number of coefficients, I + DEGREE.
+        counts: number of nodes in each interval (I,).
+        nodes: values of σ (M,), evenly distributed in each interval; 0 and 1 are among them.
+        steps: share of each node in the unit interval (M,).
+        rows: derivatives 0 … 3 of x at the nodes by the coefficients of their intervals (4, DEGREE + 1, M).
+        finer: number of nodes for each one of :meth:`thinned`.
+    """
+
+    def __init__(self, knots: Array, finer: int = 1) -> None:
+        """Set knots, and an odd factor ``finer`` of the numbers of nodes between them."""
+        self.knots, self.finer = knots, finer
+        counts = np.full(len(knots) - 1, SETTINGS.nodes)
+        counts[[0, -1]] = SETTINGS.end_nodes
+        self.counts = counts = counts * finer
+        self._t = np.concatenate([np.full(DEGREE, knots[0]), knots, np.full(DEGREE, knots[-1])])
+        self.count = len(knots) - 1 + DEGREE
+        interval = np.repeat(np.arange(len(counts)), counts)
+        # From knots on, where efforts of motors behind springs have kinks; the last interval ends at its last node.
+        self.nodes = np.delete(divided(knots, counts), len(interval) - counts[-1])
+        self.steps = _steps(self.nodes)
+        self.rows = np.ascontiguousarray(self._rows(self.nodes, interval, 4).transpose(0, 2, 1))
+        self._columns = interval + np.arange(DEGREE + 1)[:, np.newaxis]
+        self._products = np.zeros((0, len(_LOWER), 0))
+
+    def thinned(self, more: NDArray[np.intp]) -> tuple[SquaredSpeed, NDArray[np.intp]]:
+        """The same functions at the nodes without ``finer`` and at more of these, by index; and the indices of all."""
+        finer, counts = self.finer, self.counts // self.finer
+        place = np.arange(0, len(self.nodes), finer)
+        place[-counts[-1] :] += finer - 1
+        index = np.union1d(place, more)
+        thin = copy(self)
+        thin.nodes, thin.steps = self.nodes[index], _steps(self.nodes[index])
+        thin.rows, thin._columns = self.rows[..., index], self._columns[:, index]
+        thin.counts = np.bincount(np.repeat(np.arange(len(counts)), self.counts)[index])
+        return thin, index
+
+    def at_nodes(self, c: Array) -> Array:
+        """x and its derivatives 1 … 3 at the nodes (4, M)."""
+        return np.asarray(np.einsum("kdm,dm->km", self.rows, c[self._columns]))
+
+    def capped(self, largest: Array) -> Array:
+        """Upper bounds of x at the nodes (M,), reduced in the intervals next to the ends.
+
+        A path q - q_0 ~ σ⁵ does not limit x by its velocity there. The bound grows no faster than the weight, and an
+        interval takes as long as two cycles of a drive at 1 kHz.
+        """
+        w, bound = self._weight(self.nodes)[0], largest.copy()
+        parts = (slice(0, self.counts[0]), self.counts[0] - 1), (slice(-self.counts[-1], None), -self.counts[-1])
+        for end, (part, edge) in zip((0, -1), parts, strict=True):
+            length = np.diff(self.knots)[end]
+            bound[part] = np.minimum(bound[part], (length / SETTINGS.end_time) ** 2)
+            bound[part] = np.minimum(bound[part], bound[edge] * w[part] / w[edge])
+        return bound
+
+    def below(self, largest: Array) -> Array:
+        """Coefficients (count,) of a smooth x that is nowhere much above upper bounds at the nodes (M,)."""
+        least = np.minimum.reduceat(largest / self._weight(self.nodes)[0], np.append(0, np.cumsum(self.counts)[:-1]))
+        # Minimum over the intervals of each coefficient and their neighbours; then means over three of these, twice.
+        y = np.pad(np.log(least), DEGREE, mode="edge")
+        y = np.min(sliding_window_view(y, DEGREE + 1), axis=1)
+        for _ in range(2):
+            y = np.mean(sliding_window_view(np.pad(y, 1, mode="edge"), 3), axis=1)
+        return np.asarray(np.exp(y))
+
+    def gradient(self, by_values: Array) -> Array:
+        """Derivatives of a number by the coefficients (count,), from those by x … at the nodes (K, M), K <= 4."""
+        local = np.einsum("km,kdm->dm", by_values, self.rows[: len(by_values)])
+        return np.asarray(np.bincount(self._columns.ravel(), local.ravel(), self.count), dtype=float)
+
+    def bands(self, curvature: Array) -> Array:
+        """Lower bands (DEGREE + 1, count) of Σ Rᵀ K R, for symmetric K and the rows R at the nodes.
+
+        Args:
+            curvature: entries of K (P, M), for the first P of :data:`PAIRS`.
+        """
+        if len(self._products) < len(curvature):
+            self._products = np.array([self._products_of(*pair) for pair in PAIRS[: len(curvature)]])
+            # A band and a column for each product.
+            self._entries = np.concatenate([(i - j) * self.count + self._columns[j] for i, j in _LOWER])
+        local = np.einsum("pm,pbm->bm", curvature, self._products[: len(curvature)])
+        size = DEGREE + 1, self.count
+        return np.asarray(np.bincount(self._entries, local.ravel(), size[0] * size[1]), dtype=float).reshape(size)
+
+    def _products_of(self, k: int, m: int) -> Array:
+        """Factors (entries, M) of the entry of K for a pair, and for its mirror image."""
+        a, b = self.rows[k], self.rows[m]
+        return np.array([a[i] * b[j] + (b[i] * a[j] if k != m else 0.0) for i, j in _LOWER])
+
+    def values(self, c: Array, sigma: Array, orders: int = 4) -> Array:
+        """x and its first derivatives (orders, N) at any σ (N,)."""
+        # Its import takes longer than importing this library.
+        from scipy.interpolate import BSpline
+
+        y, w = BSpline(self._t, c, DEGREE), self._weight(sigma)
+        return _product(w, [y(sigma, nu=k) for k in range(orders)])
+
+    def _rows(self, sigma: Array, interval: NDArray[np.intp], orders: int) -> Array:
+        """Derivatives 0 … of x at σ (N,) by the coefficients of their intervals (orders, N, DEGREE + 1)."""
+        y = basis_rows(self._t, DEGREE, sigma, interval, range(orders))
+        return _product(self._weight(sigma)[..., np.newaxis], y)
+
+    def _weight(self, sigma: Array) -> Array:
+        """The weight and its derivatives 1 … 3 (4, N)."""
+        ends = []
+        for distance, sign in ((sigma, 1.0), (1.0 - sigma, -1.0)):
+            inverse = 1.0 / (distance + SETTINGS.layer)
+            power = [np.prod([inverse] * _POWER, axis=0)]
+            for k in range(3):
+                power.append(power[-1] * (-sign * (_POWER + k)) * inverse)
+            ends.append(power)
+        return _product(*ends)
+
+
+def _steps(nodes: Array) -> Array:
+    """Share of each node in the unit interval (M,): to the middle between it and its neighbours."""
+    return np.diff(np.concatenate([[0.0], 0.5 * (nodes[1:] + nodes[:-1]), [1.0]]))
+
+
+def _product(a: Sequence[Array] | Array, b: Sequence[Array]) -> Array:
+    """Derivatives 0 … of a product, as many as of b, from the derivatives of its factors."""
+    return np.array([sum(comb(k, j) * a[j] * b[k - j] for j in range(k + 1)) for k in range(len(b))])
+
+
+def time_derivatives(x: Array) -> Array:
+    """Time derivatives 1 … 4 of σ (4, N) from x … x''' (4, N)."""
+    root = np.sqrt(x[0])
+    return np.array([root, 0.5 * x[1], 0.5 * root * x[2], 0.5 * x[0] * x[3] + 0.25 * x[1] * x[2]])

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from eom_dynamics.robot import robot_from_urdf
-from eom_dynamics.robot.readers.xacro import expand_xacro
+from eom_dynamics.robot.readers.urdf import expand_xacro
 
 from .promises import check_robot, refused
 

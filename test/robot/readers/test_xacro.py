@@ -15,7 +15,7 @@ import yaml
 from eom_dynamics import Robot, RobotDescriptionError, load_robot
 from eom_dynamics.exceptions import RobotDescriptionWarning
 from eom_dynamics.robot import robot_from_urdf
-from eom_dynamics.robot.readers.xacro import expand_xacro
+from eom_dynamics.robot.readers.urdf import expand_xacro
 
 pytest.importorskip("xacro")
 

@@ -244,7 +244,7 @@ def test_joint_states_of_an_arm_are_not_lost_beside_faster_ones_of_a_gripper(ros
     """Nor does a state that waits to be read keep the executor busy."""
     from sensor_msgs.msg import JointState
 
-    from eom_dynamics.ros.measured_joints import MeasuredJoints
+    from eom_dynamics.ros.robot_node import MeasuredJoints
 
     node = ros.create_node("measuring")
     measured, arrived = MeasuredJoints(node), {}

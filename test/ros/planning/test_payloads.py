@@ -9,7 +9,7 @@ from tool_messages import payload_message
 import eom_dynamics as eom
 from eom_dynamics.codegen.recipe import Recipe
 from eom_dynamics.robot.payload import payload_parameters, with_payload
-from eom_dynamics.ros.planning.payloads import CarriedPayloads, _with_payloads
+from eom_dynamics.ros.planning.services import CarriedPayloads, _with_payloads
 
 
 def test_a_new_payload_needs_no_new_program(rng, monkeypatch):

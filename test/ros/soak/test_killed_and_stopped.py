@@ -108,7 +108,7 @@ def test_a_subscriber(start, stream, script, tmp_path, how):
 def test_planners(start, stream, script, tmp_path, monkeypatch, victim, how):
     client = start(*IIWA, client=Client)
     space = client.process.namespace
-    arguments = (*IIWA, {"scheduling.NICENESS": 10})
+    arguments = (*IIWA, {"running.NICENESS": 10})
     monkeypatch.delenv("FASTRTPS_DEFAULT_PROFILES_FILE")  # it has one of its own
     options = {"name": "planning", "beside": client.process}
     planning = start.planning(*arguments, **options)

@@ -26,7 +26,7 @@ def test_a_long_stream(start, script, row, tmp_path, monkeypatch, seconds, rate,
     script("echo", namespace=f"{space}/echo", folder=ROOT / "bench")
     if planners:
         monkeypatch.delenv("FASTRTPS_DEFAULT_PROFILES_FILE")  # it has one of its own
-        start.planning(*IIWA, {"scheduling.NICENESS": 10}, name="planning", beside=client.process)
+        start.planning(*IIWA, {"running.NICENESS": 10}, name="planning", beside=client.process)
     callers = [
         script("batch_planner", f"planner_{k}.json", namespace=space, stdout=(tmp_path / f"ready_{k}").open("w"))
         for k in range(planners)

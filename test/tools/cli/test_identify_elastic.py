@@ -31,8 +31,7 @@ from eom_dynamics.simulation.feedforward_comparison import perturbed
 from eom_dynamics.simulation.simulated_robot import SensorNoise
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.identify import run
-from eom_dynamics.tools.identify.commands import CommandTiming, command_timing
-from eom_dynamics.tools.identify.elastic import ResonanceResult
+from eom_dynamics.tools.identify.elastic import CommandTiming, ResonanceResult, command_timing
 from eom_dynamics.tools.identify.outputs import robot_file
 from eom_dynamics.tools.identify.summary import identified_numbers
 from eom_dynamics.trajectory import paper_motion

@@ -12,7 +12,7 @@ from urdf_arms import MASSLESS_TIP, urdf_arm
 
 import eom_dynamics as eom
 from eom_dynamics import Dynamics, ElasticArm, load_robot
-from eom_dynamics.tools.inspect.facts import facts_result
+from eom_dynamics.tools.cli.inspect import facts_result
 
 
 def changed(folder: Path, name: str, pattern: str, text: str) -> str:

@@ -18,7 +18,7 @@ from urdf_arms import urdf_arm
 import eom_dynamics
 from eom_dynamics import RobotDescriptionError
 from eom_dynamics.tools.cli.main import _COMMANDS, main
-from eom_dynamics.tools.robot_options import RobotOptions
+from eom_dynamics.tools.options import RobotOptions
 
 
 def test_version_and_help(run) -> None:

@@ -15,7 +15,7 @@ from recordings import recorded
 
 from eom_dynamics.control.fields import COMMAND_FIELDS
 from eom_dynamics.tools.demo import processes
-from eom_dynamics.tools.demo.plan import Plan
+from eom_dynamics.tools.demo.results import Plan
 from eom_dynamics.tools.results import Result
 
 pytest.importorskip("matplotlib", reason="matplotlib is missing: make build")

@@ -22,13 +22,13 @@ from eom_dynamics.elastic.plausibility import elastic_joints, implausible, motor
 from eom_dynamics.robot import packaged_robots
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.robot.task_space import reach
-from eom_dynamics.tools.inspect import facts
-from eom_dynamics.tools.inspect.facts import facts_result
+from eom_dynamics.tools.cli import inspect as inspect_command
+from eom_dynamics.tools.cli.inspect import facts_result
 
 
 @pytest.fixture
 def quick(monkeypatch) -> None:
-    monkeypatch.setattr(facts, "reach", lambda robot, tool: 1.0)
+    monkeypatch.setattr(inspect_command, "reach", lambda robot, tool: 1.0)
 
 
 def shown(robot: Robot) -> list[str]:

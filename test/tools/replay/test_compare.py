@@ -13,7 +13,7 @@ from eom_dynamics import load_robot
 from eom_dynamics.recordings.bags import BagError
 from eom_dynamics.tools.replay.compare import Golden, Tolerances
 from eom_dynamics.tools.replay.job import Job
-from eom_dynamics.tools.replay.one import replay_bag
+from eom_dynamics.tools.replay.run import replay_bag
 from eom_dynamics.trajectory import paper_motion
 
 NUMBERS = "std_msgs/msg/Float64MultiArray"

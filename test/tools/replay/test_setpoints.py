@@ -36,10 +36,10 @@ from eom_dynamics.exceptions import EomDynamicsError, LimitError, RobotDescripti
 from eom_dynamics.recordings.bags import BagError
 from eom_dynamics.recordings.options import Conventions
 from eom_dynamics.recordings.streams import Refusals
-from eom_dynamics.tools.command_options import CommandOptions, node_parameter
+from eom_dynamics.tools.options import CommandOptions, node_parameter
 from eom_dynamics.tools.replay.job import Job, Report
-from eom_dynamics.tools.replay.one import replay_bag
 from eom_dynamics.tools.replay.results import notes
+from eom_dynamics.tools.replay.run import replay_bag
 from eom_dynamics.tools.report import read_records
 from eom_dynamics.tools.writing import FolderError
 from eom_dynamics.trajectory import paper_motion

@@ -21,16 +21,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arguments import all_finite, check_options, number_or_vector, option
-from ...arrays import Array
-from ...elastic import ElasticArm
-from ...elastic.limits import GivenLimits
-from ...exceptions import TrajectoryError
-from ...robot import Robot
-from ...trajectory import Fourier, Verdict, check
-from ..links.regressor import Regressor
-from .information import Information, InformationModel
-from .limits import ExcitationLimits, Spheres, smooth_maximum, with_limits
+from ..arguments import all_finite, check_options, number_or_vector, option
+from ..arrays import Array
+from ..elastic import ElasticArm
+from ..elastic.limits import GivenLimits
+from ..exceptions import TrajectoryError
+from ..robot import Robot
+from ..trajectory import Fourier, Verdict, check
+from .excitation_limits import ExcitationLimits, Information, InformationModel, Spheres, smooth_maximum, with_limits
+from .links.regressor import Regressor
 
 # Samples in a period of the highest harmonic: in the optimisation, and in the final check at 1 kHz or more.
 _COARSE, _FINE = 16, 100

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from importlib import resources
 from typing import Annotated, Any, NamedTuple
 
-from ...actuators.entries import DeclaredEntry, Entry, declared_entries
-from ...arrays import at_joint
-from ...robot import Robot
-from ...robot.description import Description, JointDescription, MimicDescription
+from ..actuators.entries import DeclaredEntry, Entry, declared_entries
+from ..arrays import at_joint
+from ..robot import Robot
+from ..robot.description import Description, JointDescription, MimicDescription
 
 _COLUMN, _WIDTH = 44, 120  # of comments, and of lines
 
