@@ -337,10 +337,10 @@ def test_a_base_without_mass() -> None:
     floating = numpy_base(robot)
     assert np.all(np.isfinite(floating.effort(EYE, Q, NU, NU)))
     for call in (floating.forward_dynamics, lambda *x: floating.center_of_mass_coordinates(*x[:3])):
-        with pytest.raises(RobotDescriptionError, match=r"^planar_2r: the mass matrix of the floating base is not"):
+        with pytest.raises(RobotDescriptionError, match=r"planar_2r.*floating"):
             call(EYE, Q, NU, NU)
     empty = tuple(replace(joint, mass=0.0, inertia_about_origin=np.zeros((3, 3))) for joint in robot.joints)
     weightless = numpy_base(replace(robot, joints=empty))
     for call in (weightless.center_of_mass, lambda *x: weightless.centroidal_momentum(*x, NU)):
-        with pytest.raises(RobotDescriptionError, match="has no mass, and thus no centre of mass"):
+        with pytest.raises(RobotDescriptionError, match="centre"):
             call(EYE, Q)

@@ -32,7 +32,7 @@ def test_each_public_name_is_there_and_no_other() -> None:
     for name in eom.__all__:
         assert getattr(eom, name) is not None
     assert set(eom.__all__) <= set(dir(eom)) and "import_module" not in dir(eom)
-    with pytest.raises(AttributeError, match="module 'eom_dynamics' has no attribute 'trajectories'"):
+    with pytest.raises(AttributeError, match=r"module.*'eom_dynamics'.*'trajectories'"):
         _ = eom.trajectories
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -215,7 +215,7 @@ def test_an_extra_installs_its_modules(extra: str) -> None:
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingLibraryError, match=r"pyarrow is not installed; .* pip install '\.\[parquet\]'"):
+    with pytest.raises(MissingLibraryError, match=r"pyarrow.*'\.\[parquet\]'"):
         require("parquet")
 
 

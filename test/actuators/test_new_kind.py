@@ -118,5 +118,5 @@ def test_identification(arm: ElasticArm, bilinear: type[Spring]) -> None:
     assert ElasticOptions({None: "bilinear"}).law(arm.robot.joints[0]) == "bilinear"
     parser = argparse.ArgumentParser(exit_on_error=False)
     add_arguments(parser)
-    with pytest.raises(argparse.ArgumentError, match=r"invalid choice: 'soft' .*linear, .*, bilinear, keep"):
+    with pytest.raises(argparse.ArgumentError, match=r"'soft'.*bilinear"):
         parser.parse_args(["--spring-law", "soft"])

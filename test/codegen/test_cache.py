@@ -155,13 +155,13 @@ class TestEntries:
     def test_folder_that_other_users_can_write_to(self, folder: Path, mode: int) -> None:
         folder.mkdir()
         folder.chmod(mode)
-        with pytest.raises(PermissionError, match="other users can write to it; run: chmod go-w"):
+        with pytest.raises(PermissionError, match="chmod"):
             entry(KEY, Build())
 
     def test_folder_of_another_user(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         entry(KEY, Build())
         monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
-        with pytest.raises(PermissionError, match="belongs to another user; set EOM_DYNAMICS_CACHE"):
+        with pytest.raises(PermissionError, match=r"belongs.*EOM_DYNAMICS_CACHE"):
             entry(KEY, Build())
 
     def test_read_only_folder(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -387,7 +387,7 @@ class TestFallback:
 
     def test_python_headers_are_missing(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
-        with pytest.warns(KernelWarning, match="no Python headers in .*each call will take"):
+        with pytest.warns(KernelWarning, match="headers"):
             dynamics = Dynamics(CASE.robot)
         assert dynamics.backend == "native"
         assert_right(dynamics)

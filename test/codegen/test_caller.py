@@ -112,7 +112,7 @@ def test_a_specific_force_is_required_by_the_compiled_caller_too() -> None:
     """Zero would be free fall."""
     floating, states = FloatingBase(ROBOT), numbers(3, 2)
     for given in ((), None):
-        with pytest.raises(StateError, match="specific_force must be a sequence of vectors"):
+        with pytest.raises(StateError, match=r"specific_force.*sequence"):
             floating.imu_efforts(*states, specific_force=given)
     force = (np.array([0.0, 0.0, 9.8]),)
     for found, expected in zip(

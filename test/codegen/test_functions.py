@@ -179,7 +179,7 @@ class TestTwoStages:
 
         monkeypatch.setattr(functions, "caller", missing)
         plain = motors()
-        with pytest.warns(KernelWarning, match="no Python headers; each call will take about 20 µs longer"):
+        with pytest.warns(KernelWarning, match=r"headers.*20"):
             call = plain.state_call()
         for samples in ((), (1000,)):
             assert_same(called(call, inputs(*samples)), called(function, inputs(*samples)), *samples)
@@ -223,7 +223,7 @@ class TestArguments:
         call = needing.state_call(lambda *arguments, **keywords: "general")
         assert call(*numbers(5, N)) == call(*numbers(5, N), deflection=None) == "general"
         assert_same(called(call, inputs()), called(needing, inputs()))
-        with pytest.raises(TypeError, match="a keyword argument without a default is missing"):
+        with pytest.raises(TypeError, match="keyword"):
             needing(*numbers(5, N))
 
     ONES = np.ones(N)
@@ -285,7 +285,7 @@ class TestResultsThatAreNotFinite:
             x["k"][place] = 0.0
             with np.errstate(all="ignore"):
                 assert np.isinf(called(some.state_call(), x).position[place])
-                with pytest.raises(StateError, match="joint_2: stiffness must not be zero"):
+                with pytest.raises(StateError, match=r"joint_2.*stiffness"):
                     called(all_.state_call(), x)
                 with pytest.raises(StateError, match="numbers too large"):
                     called(plain.state_call(), x)

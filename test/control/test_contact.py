@@ -136,9 +136,9 @@ def test_a_step_is_detected_in_the_time_that_is_told(order: int) -> None:
 def test_spreads_in_robot_files() -> None:
     """Spreads are read and written; invalid ones are refused; thresholds require them."""
     bare = arm("planar_2r")
-    with pytest.raises(TypeError, match="observer must be an ExternalEffortObserver, is "):
+    with pytest.raises(TypeError, match="ExternalEffortObserver"):
         ContactThresholds(bare)
-    with pytest.raises(eom.StateError, match="joint_1, joint_2: no effort_spread in the file; write one by identify"):
+    with pytest.raises(eom.StateError, match=r"joint_1.*joint_2.*effort_spread.*identify"):
         ContactThresholds(ExternalEffortObserver(bare, L))
     section = robot_as_parameters(bare.robot, [])
     entry = {"velocity": [0.1, 0.5], "deviation": [0.3, 0.2], "correlation_time": 0.05}
@@ -152,7 +152,7 @@ def test_spreads_in_robot_files() -> None:
     rest, middle, fast = thresholds.limits([[0.0, 0.0], [0.3, -0.3], [9.0, 9.0]])
     np.testing.assert_allclose(middle, rest * 0.25 / 0.3)
     np.testing.assert_allclose(fast, rest * 0.2 / 0.3)
-    with pytest.raises(eom.StateError, match="false_alarms must be less than"):
+    with pytest.raises(eom.StateError, match="false_alarms"):
         ContactThresholds(ExternalEffortObserver(eom.ElasticArm(robot), L), 1e9)
     for wrong, reason in (
         ({"velocity": [0.5, 0.1]}, "velocity must not be negative, and must increase"),

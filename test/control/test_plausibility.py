@@ -178,9 +178,7 @@ def test_without_stamps_jumps_are_not_known() -> None:
     assert stream.last([0] * 60, states) == ""
     assert stream.host.suspicions == {"without stamp": 60}
     assert stream.host.suspicion() == "setpoints without stamps, whose jumps are not known"
-    with pytest.raises(
-        eom.DoubtfulSetpointError, match=r"^in doubt: elbow is 0.2 rad from where the arm is, more than"
-    ):
+    with pytest.raises(eom.DoubtfulSetpointError, match=r"doubt.*0.2"):
         stream.say(0, states[-1] + 0.2 * np.outer([1, 0, 0, 0, 0], [0, 1, 0]))
 
 
@@ -231,12 +229,10 @@ def test_a_jump_is_named_and_stays_one_after_a_pause() -> None:
         "the commanded state, or deactivate and activate again; positions without their rates go to the topic target; "
         "was that in degrees? Angles are in rad"
     )
-    with pytest.raises(
-        eom.DoubtfulSetpointError, match=r"^in doubt: position of shoulder jumps by 0.5 within 60 s, limits"
-    ):
+    with pytest.raises(eom.DoubtfulSetpointError, match=r"shoulder.*0.5.*60"):
         stream.say(START + 60_000 * MS, after)
     after[0, 0], after[2, 1] = 0.04, 1.0
-    with pytest.raises(eom.DoubtfulSetpointError, match=r"acceleration of elbow jumps by 1 within 0.1 s, limits allow"):
+    with pytest.raises(eom.DoubtfulSetpointError, match=r"elbow.*1.*0.1"):
         stream.say(START + 100 * MS, after)
     assert stream.host.suspicions == {"jumps": 3} and stream.host.limits_rates
     stream.host.loop.restart()

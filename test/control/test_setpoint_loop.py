@@ -255,14 +255,14 @@ def test_a_bad_setpoint_is_refused_as_by_the_reference(case: str) -> None:
 def test_a_moving_base_is_refused_where_it_has_not_been_asked_for() -> None:
     pair = Pair("planar_pr", moving_base=False)
     assert not pair.say(message(pair.arm, base=[UPRIGHT]), START)
-    with pytest.raises(eom.StateError, match="set the parameter moving_base to true before the robot is loaded"):
+    with pytest.raises(eom.StateError, match=r"moving_base.*loaded"):
         pair.answer(message(pair.arm, base=[UPRIGHT]), START)
 
 
 def test_what_overflows_at_the_lead_alone_is_refused_by_its_name() -> None:
     pair = Pair("planar_pr", lead=0.1)
     large = message(pair.arm, snap=doubles([0.0, 1e300]))
-    with pytest.raises(eom.StateError, match=r"^numbers too large: effort of joint '.*' would be "):
+    with pytest.raises(eom.StateError, match=r"large.*'.*'"):
         pair.answer(large, START)
     assert not pair.say(large, START)
     still = Pair("planar_pr")
@@ -407,7 +407,7 @@ def test_a_step_of_a_setpoint_without_stamp_names_the_stamp_as_the_remedy(stampe
     if stamped:
         assert loop.answer(stamp, arrival - 4_700_000) >= 0
         return
-    with pytest.raises(eom.EomDynamicsError, match=r"would step by .*amid a stream, .* header\.stamp"):
+    with pytest.raises(eom.EomDynamicsError, match=r"stream.*header\.stamp"):
         loop.answer(0, arrival - 4_700_000)
 
 

@@ -48,7 +48,7 @@ def test_a_spline_is_read_as_it_was_written(count):
 
 
 def test_a_motion_with_pieces_that_are_too_short_is_not_written():
-    with pytest.raises(StateError, match=r"knots\[1\] is 1e-06 s after the one before it, must be at least 0.0001 s"):
+    with pytest.raises(StateError, match=r"knots\[1\].*1e-06.*0.0001"):
         write_spline(message(), Spline([0.0, 1e-6], np.zeros((5, 2, 3))), NAMES)
 
 
@@ -96,7 +96,7 @@ def test_a_bad_message_is_refused(fields, reason):
 
 def test_a_motion_that_is_too_long_is_not_written():
     times = np.arange(18_000.0)
-    with pytest.raises(StateError, match=r"18000 waypoints of 3 joints make 54000 entries, must be at most 50000"):
+    with pytest.raises(StateError, match=r"18000.*waypoints.*3.*54000.*50000"):
         write_spline(message(), Spline(times, np.zeros((5, len(times), 3))), NAMES)
 
 

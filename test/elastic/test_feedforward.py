@@ -117,9 +117,9 @@ def test_partials_agree_with_casadi() -> None:
 
 def test_what_the_feedforward_refuses_has_no_partials() -> None:
     subject = arm_of("variable")
-    with pytest.raises(StateError, match="stiffness 1 is outside the actuator's range"):
+    with pytest.raises(StateError, match=r"1.*outside.*actuator's"):
         subject.feedforward_partials(*STATE, commanded_stiffness=[np.ones(2)])
-    with pytest.raises(StateError, match="numbers too large: effort of joint 'joint_1'"):
+    with pytest.raises(StateError, match=r"large.*'joint_1'"):
         subject.feedforward_partials(STATE[0], np.full(2, 1e200), *STATE[2:])
 
 

@@ -177,11 +177,11 @@ def test_the_command_loop(kernel: Path, loader: Path, capsys: pytest.CaptureFixt
 
 
 def test_robots_without_a_library_are_refused_before_they_are_compiled() -> None:
-    with pytest.raises(RobotDescriptionError, match="rotor_model must be reduced for code of feedforward_on_base"):
+    with pytest.raises(RobotDescriptionError, match=r"rotor_model.*reduced.*feedforward_on_base"):
         loop_library(robot("carried_1"), moving_base=True)
     tool = robot(NAME).tools[0]
     tools = tuple(replace(tool, name=f"tool_{k}") for k in range(17))
-    with pytest.raises(UnavailableError, match=r"at most 16 tools, this one has 17$"):
+    with pytest.raises(UnavailableError, match=r"16.*tools.*17"):
         loop_library(replace(robot(NAME), tools=tools))
 
 

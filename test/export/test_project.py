@@ -85,7 +85,7 @@ def test_header_of_each_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("other", [four_bar(), eom.FloatingBase(robot("planar_2r")), "planar_2r"])
 def test_what_is_no_robot_is_refused(other: object) -> None:
-    with pytest.raises(TypeError, match=r"^robot must be a Robot, as returned by load_robot, is "):
+    with pytest.raises(TypeError, match=r"returned.*load_robot"):
         project(other, [PLANT])  # type: ignore[arg-type]
 
 
@@ -112,7 +112,7 @@ def test_program_that_differs_from_the_closed_form() -> None:
     program = exported.programs["forward_kinematics"]
     results = (OutputEntry(None, 0.0), *program.results[1:])
     exported.functions["forward_kinematics"] = replace(program, results=results)
-    with pytest.raises(AssertionError, match="forward_kinematics: C differs from the closed form"):
+    with pytest.raises(AssertionError, match=r"forward_kinematics.*differs"):
         check_closed_form(exported, stored_values(exported))
 
 

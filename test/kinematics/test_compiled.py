@@ -136,7 +136,7 @@ def test_manipulability_of_some_rows() -> None:
     assert deviation(planar.manipulability(q, frame="tip", rows=[3, 4]), expected) < 1e-14
     assert planar.manipulability(q[0], frame="tip") == 0.0
     for rows in ([], [3, 3], [6], [-1], 3):
-        with pytest.raises(StateError, match=r"^rows must be different numbers from 0 to 5"):
+        with pytest.raises(StateError, match=r"different.*0.*5"):
             planar.manipulability(q, rows=rows)  # type: ignore[arg-type]
 
 

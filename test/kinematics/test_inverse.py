@@ -195,7 +195,7 @@ def test_mimic_joints_keep_to_their_ranges():
 
 
 def test_without_a_compiler_it_says_so():
-    with pytest.raises(KernelError, match="inverse kinematics requires the native backend"):
+    with pytest.raises(KernelError, match="native"):
         inverse_kinematics(Kinematics(load_robot("ur5e"), backend="numpy"), GOOD)
 
 

@@ -148,11 +148,11 @@ def test_factors_multiply_to_the_expression(name: str) -> None:
 
 def test_refused() -> None:
     arm = planar_arm(2)
-    with pytest.raises(TypeError, match=r"planar_2r: joint joint_1 is symbolic: .* SymbolicKinematics"):
+    with pytest.raises(TypeError, match=r"planar_2r.*joint_1.*SymbolicKinematics"):
         eom.Kinematics(arm)
-    with pytest.raises(eom.StateError, match="planar_2r: rows must be 2 of 0 to 5, as many as joints, are"):
+    with pytest.raises(eom.StateError, match=r"planar_2r.*2.*0.*5.*joints"):
         SymbolicKinematics(arm).determinant()
-    with pytest.raises(eom.StateError, match="has no frame 'top'; known are joint_1, joint_2, tip"):
+    with pytest.raises(eom.StateError, match=r"frame.*'top'.*joint_1.*joint_2"):
         SymbolicKinematics(arm).jacobian("top")
     with pytest.raises(eom.StateError, match="reference must be"):
         SymbolicKinematics(arm).jacobian(reference="base")

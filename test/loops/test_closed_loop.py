@@ -95,7 +95,7 @@ def test_effort_of_a_tool_wrench_obeys_virtual_work(make: Make, angles: Angles, 
 def test_loop_that_cannot_be_closed() -> None:
     arm = four_bar()
     arm.loops = (pin(1, 0.1, 2, 0.1),)
-    with pytest.raises(StateError, match="four_bar: the loops do not close near this guess"):
+    with pytest.raises(StateError, match=r"four_bar.*guess"):
         arm.close([0.7], [0.7, 0.0, 0.0])
 
 

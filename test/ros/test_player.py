@@ -192,7 +192,7 @@ def test_a_file_that_cannot_be_played_is_refused(ros, tmp_path):
     whole = file.read_bytes()
     for damaged in (b"", whole[:1000], whole[:1000] + b"xyz" + whole[1003:]):
         file.write_bytes(damaged)
-        with pytest.raises(PlayerError, match=r"setpoints\.npz: cannot be read as \.npz"):
+        with pytest.raises(PlayerError, match=r"setpoints\.npz.*cannot.*\.npz"):
             read_setpoint_file(file)
 
 

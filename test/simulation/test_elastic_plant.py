@@ -73,7 +73,7 @@ def test_loads_are_those_of_the_laws_of_springs_friction_and_gears(name: str) ->
 def test_elastic_joints_require_rotor_inertia() -> None:
     light = plant(stiffness=[INF, 300.0], rotor_inertia=[0.0, 0.1])
     assert np.all(np.isfinite(rate(light, STATE)))
-    with pytest.raises(RobotDescriptionError, match=r"rotor_inertia must be positive .*joint_2$"):
+    with pytest.raises(RobotDescriptionError, match=r"rotor_inertia.*positive.*joint_2"):
         plant(rotor_inertia=[0.2, 0.0])
 
 
@@ -116,7 +116,7 @@ def test_work_is_energy_and_heat(springs: Any) -> None:
 
 
 def test_lossy_gears_at_rigid_joints_are_refused() -> None:
-    with pytest.raises(RobotDescriptionError, match="efficiency must be 1 at rigid joints"):
+    with pytest.raises(RobotDescriptionError, match=r"efficiency.*1"):
         lossy_plant(RigidSpring(), PAIRED[0])
 
 

@@ -35,9 +35,9 @@ def test_rotors_behind_gears_add_their_inertia_to_that_of_the_links() -> None:
 
 def test_rotors_of_elastic_joints_and_coupled_ones_are_not_added() -> None:
     assert not np.any(eom.load_robot("planar_2r").rigid_rotors) and np.all(LEG.rigid_rotors == 0.02)
-    with pytest.raises(eom.RobotDescriptionError, match=r"rotor_inertia=True .* has the complete rotor model; take"):
+    with pytest.raises(eom.RobotDescriptionError, match=r"rotor_inertia=True.*complete"):
         eom.Dynamics(replace(LEG, rotor_model="complete"), rotor_inertia=True)
-    with pytest.raises(eom.StateError, match=r"rotor_inertia must be True or False, is 0\.02"):
+    with pytest.raises(eom.StateError, match=r"rotor_inertia.*False.*0\.02"):
         eom.Dynamics(LEG, rotor_inertia=0.02)  # type: ignore[arg-type]
 
 

@@ -171,7 +171,7 @@ def test_a_motion_out_of_bounds_is_an_error_and_changes_no_state(effort: float) 
     arm = PLANTS["mixed"]()
     state = start_of(arm)
     before = state.copy()
-    with pytest.raises(SimulationError, match="planar_2r: the motion leaves all bounds"):
+    with pytest.raises(SimulationError, match=r"planar_2r.*bounds"):
         Stepper(arm, 1e-3).step(state, effort_only(np.full(2, effort)))
     np.testing.assert_array_equal(state, before)
 

@@ -79,7 +79,7 @@ def test_a_full_disk_changes_nothing(before: dict[str, bytes] | None, tmp_path: 
         folder.mkdir()
         write_folder(folder, before, force=False)
     request.getfixturevalue("full_disk")
-    with pytest.raises(FolderError, match="x: cannot be written: No space left on device"):
+    with pytest.raises(FolderError, match="device"):
         write_folder(folder, FILES, force=bool(before))
     assert contents(folder) == (before or {})
     assert list(tmp_path.iterdir()) == ([] if before is None else [folder])

@@ -204,7 +204,7 @@ def test_large_file_is_refused_without_being_read(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(100_000_000)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(RobotDescriptionError, match=r"arm\.urdf: must be at most 4000000 bytes"):
+    with pytest.raises(RobotDescriptionError, match=r"arm\.urdf.*4000000.*bytes"):
         load_robot(path)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
 

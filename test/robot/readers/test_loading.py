@@ -57,7 +57,7 @@ def test_the_robot_is_found_under_nested_namespaces_and_among_other_parameters(t
 def test_a_section_that_the_robot_leaves_without_effect_is_a_warning(tmp_path: Path) -> None:
     path = tmp_path / "arm.yaml"
     path.write_text((CONFIG / "planar_2r.yaml").read_text() + "    urdf: {joints: {joint_1: {rotor_inertia: 3.0}}}\n")
-    with pytest.warns(RobotDescriptionWarning, match=r"arm\.yaml: urdf: has no effect beside robot; write its entries"):
+    with pytest.warns(RobotDescriptionWarning, match=r"arm\.yaml.*effect"):
         assert np.all(load_robot(path).rotor_inertia == load_robot("planar_2r").rotor_inertia)
 
 
@@ -219,8 +219,7 @@ def test_errors_say_what_to_do(name: str, reason: str) -> None:
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eom_dynamics.exceptions._is_installed", lambda module: module != "robot_descriptions")
     with pytest.raises(
-        RobotDescriptionError,
-        match=r"^arm_description: robot_descriptions is not installed; .*\[descriptions\].*path of a",
+        RobotDescriptionError, match=r"arm_description.*robot_descriptions.*installed.*\[descriptions\]"
     ):
         load_robot("arm_description")
 
@@ -287,9 +286,7 @@ def test_options_of_load_robot_take_precedence(tmp_path: Path) -> None:
     assert [tool.name for tool in robot.tools] == ["elbow_link"] and robot.gravity.tolist() == [1.0, 2.0, 3.0]
     write(tmp_path, {"urdf": "urdf/arm.urdf", "root": "shoulder_link", "gravity": [0.0, 0.0, -1.0]})
     assert load_robot(path).joint_names == ("elbow",)
-    with pytest.raises(
-        RobotDescriptionError, match="gravity is given in the frame of shoulder_link, the base is to be"
-    ):
+    with pytest.raises(RobotDescriptionError, match=r"gravity.*shoulder_link"):
         load_robot(path, root="base")
 
 
@@ -303,7 +300,7 @@ def test_xacro_arguments_are_in_the_file(tmp_path: Path) -> None:
     (tmp_path / "urdf/arm.xacro").write_text(text.replace("<link", f"{arguments}<link", 1), encoding="utf-8")
     robot = load_robot(path)
     assert robot.name == "arm_true" and robot.joints[0].mass == 3.5
-    with pytest.raises(RobotDescriptionError, match="a parameter file names them in robot"):
+    with pytest.raises(RobotDescriptionError, match="parameter"):
         load_robot(path, xacro_arguments={"mass": "3.5"})
 
 
@@ -313,7 +310,7 @@ def test_a_file_of_a_package(tmp_path: Path, monkeypatch, capsys: pytest.Capture
     monkeypatch.setenv("ROS_PACKAGE_PATH", str(tmp_path))
     assert load_robot("package://arms/config/" + path.name).n == 2
     assert main(["inspect", "package://arms/config/" + path.name]) == 0
-    with pytest.raises(RobotDescriptionError, match=r"^package://legs/arm\.yaml: package 'legs' not found; source the"):
+    with pytest.raises(RobotDescriptionError, match=r"package://legs/arm\.yaml.*package.*'legs'"):
         load_robot("package://legs/arm.yaml")
     for name, problem in (("legs/arm.yaml", "package 'legs' not found; source the"), ("arms/x.yaml", "cannot be read")):
         with contextlib.suppress(SystemExit):
@@ -342,7 +339,7 @@ def test_invalid_entries_are_named(tmp_path: Path, section: dict[str, Any], reas
 
 
 def test_parameters_without_a_file_need_an_absolute_path() -> None:
-    with pytest.raises(RobotDescriptionError, match=r"parameters: robot\.urdf: must be an absolute path or package://"):
+    with pytest.raises(RobotDescriptionError, match=r"robot\.urdf.*absolute.*package://"):
         robot_from_parameters({"urdf": "arm.urdf"})
 
 

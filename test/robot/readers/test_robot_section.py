@@ -197,7 +197,7 @@ def test_currents_are_those_of_the_torque_constant() -> None:
 
 
 def test_a_prismatic_joint_makes_no_turns() -> None:
-    with pytest.raises(RobotDescriptionError, match="units_per_turn: a prismatic joint makes no turns"):
+    with pytest.raises(RobotDescriptionError, match=r"units_per_turn.*turns"):
         robot_with_entries("planar_pr", "slide", drive={"side": "joint", "units_per_turn": 1.0})
     assert robot_with_entries("planar_pr", "slide", drive={"side": "motor", "units_per_turn": 1.0}).has_own_drives
 
@@ -278,5 +278,5 @@ def test_links_of_a_urdf_carry_rotors_in_their_own_frames() -> None:
     np.testing.assert_allclose(elbow.axis, bracket @ turn @ [1, 0, 0], atol=1e-15)
     part = robot_from_urdf(URDF, {"root": "upper"})
     assert part.joints[0].mount.carrier == -1
-    with pytest.raises(RobotDescriptionError, match=r"elbow\.rotor\.carrier: no link 'bracket' in this part"):
+    with pytest.raises(RobotDescriptionError, match=r"elbow\.rotor\.carrier.*'bracket'"):
         robot_from_urdf(URDF, section | {"root": "upper"})

@@ -184,9 +184,7 @@ def test_expressions_of_values_remain(tmp_path: Path) -> None:
 def test_text_is_never_expanded(tmp_path: Path) -> None:
     text = arm(tmp_path).read_text()
     for load in (load_robot, robot_from_urdf):
-        with pytest.raises(
-            RobotDescriptionError, match=r"robot_description: .*has xacro elements: expand it with xacro"
-        ):
+        with pytest.raises(RobotDescriptionError, match=r"robot_description.*expand"):
             load(text)
 
 
@@ -197,13 +195,13 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     for name in ("folder", "pipe"):
         assert error_of(tmp_path / f"{name}.xacro") == "cannot be read: not a file"
     (tmp_path / "arm.yaml").write_text("eom_dynamics:\n  ros__parameters:\n    robot:\n      urdf: pipe.xacro\n")
-    with pytest.raises(RobotDescriptionError, match=r"pipe\.xacro: cannot be read: not a file$"):
+    with pytest.raises(RobotDescriptionError, match=r"pipe\.xacro.*cannot"):
         load_robot(tmp_path / "arm.yaml")
 
 
 @pytest.mark.parametrize("source", ["iiwa", "arm.yaml", "arm.urdf", "<robot/>"])
 def test_xacro_arguments_are_for_xacro_files(source: str) -> None:
-    with pytest.raises(RobotDescriptionError, match=r": xacro_arguments are for \.xacro files; a parameter file names"):
+    with pytest.raises(RobotDescriptionError, match=r"xacro_arguments.*\.xacro.*parameter"):
         load_robot(source, xacro_arguments={"mass": "1"})
 
 

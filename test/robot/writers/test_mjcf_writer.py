@@ -173,13 +173,13 @@ def test_what_is_lost_is_named() -> None:
 
 def test_what_cannot_be_written_is_refused() -> None:
     robot = fixed_case("mixed_chain", 2).robot
-    with pytest.raises(RobotDescriptionError, match="joint joint_3: MJCF has no helical joints; write YAML"):
+    with pytest.raises(RobotDescriptionError, match=r"joint_3.*helical"):
         robot_as_mjcf(robot)
     robot = load_robot("planar_2r")
     massless = replace(robot.joints[1], mass=0.0, inertia_about_origin=np.zeros((3, 3)))
-    with pytest.raises(RobotDescriptionError, match="joint_2: its body has no mass, which MuJoCo refuses; write YAML"):
+    with pytest.raises(RobotDescriptionError, match=r"joint_2.*refuses"):
         robot_as_mjcf(replace(robot, joints=(robot.joints[0], massless)))
     followed = loaded(urdf_arm(joints=("a", "b")).replace("</joint></robot>", '<mimic joint="a"/></joint></robot>'))
     leader = replace(followed.joints[0], spring=LinearSpring(50.0), rotor_inertia=0.1)
-    with pytest.raises(RobotDescriptionError, match="joint b: it follows a joint with a spring; write YAML"):
+    with pytest.raises(RobotDescriptionError, match="follows"):
         robot_as_mjcf(replace(followed, joints=(leader, followed.joints[1])))

@@ -61,7 +61,7 @@ def test_robots_in_use(path: Path, write: Callable[[Robot], Written]) -> None:
 def test_screws_off_the_origin_and_helical_joints() -> None:
     robot = fixed_case("mixed_chain", 2).robot
     assert_same_dynamics(robot, loaded(robot_as_yaml(robot), robot))
-    with pytest.raises(RobotDescriptionError, match="joint joint_3: URDF has no helical joints"):
+    with pytest.raises(RobotDescriptionError, match=r"joint_3.*helical"):
         robot_as_urdf(robot)
     part = load_robot(robot_as_yaml(robot).text, tip="joint_2", branches="drop")
     assert_same_dynamics(part, loaded(robot_as_urdf(part), part))
@@ -121,7 +121,7 @@ def test_what_a_urdf_cannot_say_is_named() -> None:
 
 def test_names_that_a_parameter_file_cannot_have() -> None:
     robot = load_robot(urdf_arm(joints=("arm/shoulder",)))
-    with pytest.raises(RobotDescriptionError, match="joint 'arm/shoulder': it is no name of a ROS 2 parameter"):
+    with pytest.raises(RobotDescriptionError, match=r"'arm/shoulder'.*2.*parameter"):
         robot_as_yaml(robot)
 
 

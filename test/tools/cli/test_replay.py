@@ -251,7 +251,7 @@ def test_limits_fail_is_a_gate(tmp_path: Path, run, replay) -> None:
     assert "commands exceed limits, at worst:" in run(*command, str(tmp_path / "warn"), "--limits", "warn").out
     lines = run(*command, str(tmp_path / "fail"), "--limits", "fail", code=1).err.splitlines()
     (line,) = (line for line in lines if "failed: " in line)
-    assert re.search(r"failed: .*in: /setpoint: \d+ commands exceed limits, at worst: joint_2: torque .*, limit", line)
+    assert re.search(r"/setpoint.*exceed.*joint_2", line)
     replay(source, "-o", tmp_path / "within", "--limits", "fail")
     # What is only reported is sent as it is, but for the limit that the file gives to a motor.
     warned, free = (

@@ -137,9 +137,9 @@ def test_a_topic_of_another_type_in_the_golden_bag_is_a_difference(tmp_path: Pat
 
 def test_a_damaged_or_unrelated_golden_bag_is_refused(tmp_path: Path, made) -> None:
     other = write_bag(tmp_path / "other", {"/setpoint": (SETPOINT, [])})
-    with pytest.raises(BagError, match="has none of the topics /effort_command, /feedforward, /motor_setpoint"):
+    with pytest.raises(BagError, match=r"topics.*/effort_command.*/feedforward.*/motor_setpoint"):
         compare_bags(made[0], other, Tolerances())
     broken = golden(tmp_path / "broken", made[1])
     (broken / "metadata.yaml").unlink()
-    with pytest.raises(BagError, match=r"metadata\.yaml: missing; to write it anew: ros2 bag reindex"):
+    with pytest.raises(BagError, match=r"metadata\.yaml.*ros2.*reindex"):
         compare_bags(made[0], broken, Tolerances())

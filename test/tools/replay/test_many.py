@@ -159,6 +159,6 @@ def test_a_cluster_does_the_same(tmp_path: Path) -> None:
 def test_a_scheduler_that_does_not_answer_is_an_error_on_one_line(tmp_path: Path, monkeypatch) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr("eom_dynamics.tools.replay.run._CONNECT_TIMEOUT", 0.2)
-    with pytest.raises(EomDynamicsError, match=r"scheduler at tcp://127\.0\.0\.1:9 cannot be reached") as caught:
+    with pytest.raises(EomDynamicsError, match=r"scheduler.*tcp://127\.0\.0\.1:9") as caught:
         replay([make(tmp_path / "in")], tmp_path / "out", SETTINGS, scheduler="tcp://127.0.0.1:9")
     assert "\n" not in str(caught.value)

@@ -127,7 +127,7 @@ def test_unusable_samples_are_skipped_and_counted(tmp_path: Path) -> None:
     }
     other = [(START + k, joint_state(START + k, ["a", "b"], [0.0, 0.0])) for k in range(30)]
     job = Job(bag_of(tmp_path / "other", other), tmp_path / "out", "planar_2r")
-    with pytest.raises(BagError, match="name: joint 'joint_1', 'joint_2' missing; name has 'a', 'b'"):
+    with pytest.raises(BagError, match=r"'joint_1'.*'joint_2'.*missing.*'a'.*'b'"):
         replay_bag(job)
 
 
@@ -147,9 +147,7 @@ def test_without_stamps_the_times_of_recording_are_used(tmp_path: Path) -> None:
 
 def test_efforts_of_two_motors_at_a_joint_cannot_be_compared_with_recorded_efforts(tmp_path: Path) -> None:
     bag = bag_of(tmp_path / "in", measured(np.arange(100) / RATE))
-    with pytest.raises(
-        BagError, match=r"motor_effort cannot be compared with recorded efforts: .* 4 motors at 2 joints"
-    ):
+    with pytest.raises(BagError, match=r"motor_effort.*compared.*4.*2"):
         replay_bag(Job(bag, tmp_path / "out", "vsa_planar_2r", against="motor_effort"))
 
 

@@ -254,12 +254,12 @@ def test_setpoints_of_other_fields_are_refused_with_and_without_their_definition
     fields = vars(setpoint(START, NAMES, STATES[:, 0])) | {"more": ["than", "known"]}
     message = types.types[SETPOINT](**{name: value for name, value in fields.items() if name != "__msgtype__"})
     bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, [(START, message)])}, "sqlite3", types)
-    with pytest.raises(BagError, match=r"the bag defines .*Setpoint with another more than this release; record it"):
+    with pytest.raises(BagError, match="defines"):
         replay_bag(Job(bag, tmp_path / "out", "planar_2r"))
     with closing(sqlite3.connect(file_of(bag))) as database, database:
         database.execute("DELETE FROM message_definitions")
     database.close()
-    with pytest.raises(BagError, match="no message of topic /setpoint can be used: not a message of type") as caught:
+    with pytest.raises(BagError, match=r"message.*/setpoint") as caught:
         replay_bag(Job(bag, tmp_path / "out", "planar_2r"))
     assert "\n" not in str(caught.value) and not (tmp_path / "out").exists()
 
@@ -321,7 +321,7 @@ def test_force_refuses_what_the_user_puts_there_meanwhile(tmp_path: Path) -> Non
     job = Job(bag, tmp_path / "out.mcap", "planar_2r", force=True)
     replay_bag(job)
     replay_bag(job)
-    with pytest.raises(FolderError, match=r"out\.mcap: was not made by eom_dynamics replay and is not overwritten"):
+    with pytest.raises(FolderError, match=r"out\.mcap.*eom_dynamics.*overwritten"):
         replay_bag(job, lambda fraction: job.output.write_text("precious", encoding="utf-8"))
     assert job.output.read_text(encoding="utf-8") == "precious"
 
