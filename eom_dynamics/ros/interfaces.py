@@ -46,6 +46,9 @@ __all__ = [
     "subscribe_joint_states",
 ]
 
+# Name of the action, with which identities of the motions of its goals begin.
+GOAL_ACTION = "follow_joint_trajectory"
+
 _STATUSES = 10
 
 # The middleware allocates this many messages; larger depths overflow.

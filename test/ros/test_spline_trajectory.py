@@ -162,6 +162,15 @@ def test_an_empty_one_stops_any_or_the_one_of_its_identity(node, publisher, stat
     assert statuses[-1].status == expected
 
 
+def test_one_of_a_goal_ends_without_any_lease(node, publisher, statuses, anew):
+    """The planning node had ended before the middleware knew its lease, and the arm went on."""
+    command(node, START)
+    request = "follow_joint_trajectory/without"
+    publisher.publish(rest_to_rest(request=request, knots=array("d", [0.0, 8.0])))
+    node.wait(lambda: (statuses[-1].request, statuses[-1].status) == (request, TrajectoryStatus.STOPPED), "the stop")
+    assert "trajectory_lease" in statuses[-1].message
+
+
 @pytest.mark.parametrize("renewed", [True, False])
 def test_one_whose_sender_has_a_lease_ends_with_its_sender(node, publisher, statuses, anew, renewed):
     lease = node.publisher(String, "trajectory_lease")

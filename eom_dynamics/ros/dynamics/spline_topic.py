@@ -20,7 +20,7 @@ from ...terminal import printable
 from ...trajectory import Spline
 from ...trajectory.feedforward import CHECK_RATE, checked
 from ..executors import Worker, steady_timer
-from ..interfaces import SplineTrajectory, TrajectoryStatus, nanoseconds, stream_qos
+from ..interfaces import GOAL_ACTION, SplineTrajectory, TrajectoryStatus, nanoseconds, stream_qos
 from ..robot_node import RobotNode
 from ..trajectory_limits import enforce_limits
 from .setpoint_stream import SetpointStream
@@ -38,6 +38,9 @@ _STOPPED_BY_REFUSAL = "stopped, as another trajectory was refused (on_refused_tr
 # Period in which leases are counted, s; and the number of periods without a renewal after which a lease has ended, and
 # after which it is forgotten. Periods in which this process is held up do not count.
 _LEASE_PERIOD, _LEASE, _FORGOTTEN = 0.05, 10, 200
+
+# Periods more for the first renewal of a goal's lease, as the middleware may discover its topic later than others.
+_FIRST_RENEWAL = 20
 
 _SENDER_GONE = f"its sender is gone: {_LEASE * _LEASE_PERIOD:g} s without its identity on trajectory_lease"
 
@@ -130,6 +133,8 @@ class SplineTopic:
             self._stream.require_radians(result.states[0, 0])
             self._stream.start_measured(always=True)
             self._stream.player.play(result, status)
+            if status.request.startswith(f"{GOAL_ACTION}/"):  # its sender may end before the first renewal arrives
+                self._leases.setdefault(status.request, -_FIRST_RENEWAL)
         except Exception as error:
             self._refuse(error, status)
             return

@@ -34,12 +34,10 @@ from ...exceptions import StateError, TrajectoryError
 from ...terminal import printable
 from ...trajectory import Spline
 from ..executors import Worker, steady_timer
-from ..interfaces import TrajectoryStatus, nanoseconds, set_stamp, status_qos
+from ..interfaces import GOAL_ACTION, TrajectoryStatus, nanoseconds, set_stamp, status_qos
 from ..robot_node import MeasuredJoints, RobotNode
 from .services import ACTION_QUEUES
 from .trajectories import Start, whole_turns
-
-_NAME = "follow_joint_trajectory"
 
 _SECOND = 10**9
 
@@ -136,7 +134,7 @@ class FollowTrajectory:
         try:
             from control_msgs.action import FollowJointTrajectory
         except ImportError:
-            node.get_logger().info(f"no action {_NAME}: control_msgs is not installed (ros-jazzy-control-msgs)")
+            node.get_logger().info(f"no action {GOAL_ACTION}: control_msgs is not installed (ros-jazzy-control-msgs)")
             return
         self.kind = FollowJointTrajectory
         self._context = _Context(node, self.kind, measured, players, stop, {})
@@ -148,7 +146,7 @@ class FollowTrajectory:
         self._action = ActionServer(
             node,
             FollowJointTrajectory,
-            f"~/{_NAME}",
+            f"~/{GOAL_ACTION}",
             lambda goal: None,  # replaced for each goal
             callback_group=ReentrantCallbackGroup(),
             goal_callback=self._consider,
@@ -192,7 +190,7 @@ class FollowTrajectory:
         return GoalResponse.REJECT if self._closing else GoalResponse.ACCEPT
 
     def _accepted(self, goal: ServerGoalHandle) -> None:
-        name = f"{_NAME}/{bytes(goal.goal_id.uuid).hex()}"
+        name = f"{GOAL_ACTION}/{bytes(goal.goal_id.uuid).hex()}"
         # The goal that is active until this one begins.
         before = next((x for x in reversed(self._executions.values()) if x.is_playing), None)
         execution = self._executions[name] = _Execution(self._context, goal, name, before)
