@@ -67,7 +67,8 @@ def test_a_goal_that_is_paused_is_finished_within_tolerances(at_home):
     node.wait(lambda: len(at_home.feedback) > 10, "feedback")
     assert node.call(Trigger, "pause", Trigger.Request()).success
     node.spin(10.0)
-    assert node.next_diagnostics()[1] == "paused: call ~/resume"
+    # Where the process was held up meanwhile, diagnostics say so first.
+    node.wait_for_diagnostics(lambda *status: status[1] == "paused: call ~/resume", "the pause")
     assert node.call(Trigger, "resume", Trigger.Request()).success
     assert_succeeded(at_home.result(handle))
     t = [x.desired.time_from_start.sec + 1e-9 * x.desired.time_from_start.nanosec for x in at_home.feedback]
