@@ -36,6 +36,7 @@ _BALANCED = 0.3  # prediction below this share of what shifted masses would add:
 _SURE, _MOST = 5.0, 5.0  # standard deviations beyond which a factor is known, and factors that wrong masses explain
 _AGREES = 1.0  # standard deviations of the power of friction at which it agrees with the sign of the masses
 _ASIDE = 2.0  # factor on one side of which all joints are, where the unit of all is another one
+_BEYOND_LIMIT = 5.0  # ratio of the RMS of efforts to the limit that no wrong friction explains
 _ONE_JOINT = 40.0  # factor of another unit of one joint alone: degrees and hundreds are, a missing tool is not
 _MUCH_BETTER = 0.4  # share of the unexplained squares that is left by the right reading of a recording
 _DEGREE = 5  # degree of the polynomial of the position that stands for any spring: gas springs are no cubics
@@ -206,12 +207,12 @@ class _Check:
             known = size > noise
             off_scale = known & ((size - noise > _MOST) | (size + noise < 1 / _MOST))
             # A wrong centre of mass explains more at a joint that hardly feels gravity than at all of them.
-            if off_scale.sum() <= known.sum() / 2:
+            if off_scale.sum() <= self.judged.sum() / 2:
                 off_scale = known & ((size - noise > _ONE_JOINT) | (size + noise < 1 / _ONE_JOINT))
                 for j in np.flatnonzero(size > _MOST).tolist():
                     as_recorded, converted = self._costs(j, (1.0, size[j]))
                     off_scale[j] |= converted < _MUCH_BETTER * as_recorded
-        return self._signs(known & (factor < 0)) + self._units(size, off_scale, known) + self._beyond_limits()
+        return self._signs(known & (factor < 0)) + self._units(size, off_scale, known) + self._beyond_limits(known)
 
     def _signs(self, doubtful: NDArray[np.bool_]) -> list[Contradiction]:
         """Efforts of the opposite sign, if efforts of any joint (n,) look like it, or its friction drives it.
@@ -246,7 +247,7 @@ class _Check:
         names = tuple(compress(self._joint_names, off_scale))
         # Of most joints, and of all others in the same direction: currents have another factor at each joint.
         aside = np.all(size[known] < 1 / _ASIDE) or np.all(size[known] > _ASIDE)
-        everywhere = bool(off_scale.sum() > known.sum() / 2 and aside)
+        everywhere = bool(off_scale.sum() > self.judged.sum() / 2 and aside)
         typical = float(np.exp(np.mean(np.log(size[off_scale]))))
         alike = bool(np.all(np.abs(np.log(size[off_scale] / typical)) < np.log(2.0)))
         listed = ", ".join(f"{name} {x:.2g}" for name, x in zip(names, size[off_scale], strict=True))
@@ -270,17 +271,27 @@ class _Check:
             ]
         )
 
-    def _beyond_limits(self) -> list[Contradiction]:
-        """Efforts beyond the limits of joints whose efforts the file does not predict, such as balanced wrists."""
-        found = []
-        for j in np.flatnonzero(self.known & ~self.judged).tolist():
-            rms = float(np.sqrt(np.mean(np.square(self._part.tau[self._part.used[:, j], j]))))
-            name, limit = self._joint_names[j], self._regressor.robot.independent_joints[j].limits.effort
-            if rms > limit:
-                words = f"efforts of {name} have an RMS of {rms:.3g}, and the file a limit of {limit:.3g}: they are in "
-                words += f"another unit, which --effort-scale {name}=X converts, or the limit is wrong"
-                found.append(Contradiction((name,), words))
-        return found
+    def _beyond_limits(self, predicted: NDArray[np.bool_]) -> list[Contradiction]:
+        """Efforts far beyond the limits of joints whose efforts the file does not predict, such as balanced wrists.
+
+        Limits of a file are placeholders where efforts of ``predicted`` joints (n,) are beyond them, too.
+        """
+        part, names = self._part, self._joint_names
+        limit = np.array([joint.limits.effort for joint in self._regressor.robot.independent_joints])
+        squares = np.sum(np.square(np.where(part.used, part.tau, 0.0)), axis=0)
+        rms = np.sqrt(squares / np.maximum(part.used.sum(axis=0), 1))
+        with np.errstate(invalid="ignore"):
+            beyond = self.known & (limit > 0) & (rms > _BEYOND_LIMIT * limit)
+        if np.any(self.known & predicted & (rms > limit)):
+            return []
+        return [
+            Contradiction(
+                (names[j],),
+                f"efforts of {names[j]} have an RMS of {rms[j]:.3g}, and the file a limit of {limit[j]:.3g}: they are "
+                f"in another unit, which --effort-scale {names[j]}=X converts, or the limit is wrong",
+            )
+            for j in np.flatnonzero(beyond & ~predicted).tolist()
+        ]
 
     def _with_scales(self, scales: Array) -> HypothesisTest:
         """Test of efforts recorded at scales (n,) by least squares of all joints, which have their masses in common."""

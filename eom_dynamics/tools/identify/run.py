@@ -208,6 +208,9 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
             break
     if share and lacking:
         notes.append(f"{share:g} of each recording is held out: {lacking}")
+    if elastic is not None and links.contradictions and links.options.suspect == "keep":
+        elastic = None  # springs and motors are identified by the same efforts
+        notes.append("springs and motors are those of the file that was given, too")
     identified = _with(robot if links.refused else identified_robot(links), elastic)
     if elastic is not None:
         identified = replace(identified, uncertainty=_uncertainty(identified.uncertainty, elastic, links))
