@@ -171,6 +171,16 @@ def test_one_of_a_goal_ends_without_any_lease(node, publisher, statuses, anew):
     assert "trajectory_lease" in statuses[-1].message
 
 
+def test_one_of_a_goal_that_comes_twice_is_played_once(node, publisher, statuses, anew):
+    """The planning node sends it again where it discovers a subscriber before the answer."""
+    command(node, START)
+    request, count = "follow_joint_trajectory/twice", len(statuses)
+    for _ in range(3):
+        publisher.publish(rest_to_rest(request=request))
+    node.wait(lambda: (statuses[-1].request, statuses[-1].status) == (request, TrajectoryStatus.FINISHED), "the end")
+    assert [x.status for x in statuses[count:]] == [TrajectoryStatus.ACCEPTED, TrajectoryStatus.FINISHED]
+
+
 @pytest.mark.parametrize("renewed", [True, False])
 def test_one_whose_sender_has_a_lease_ends_with_its_sender(node, publisher, statuses, anew, renewed):
     lease = node.publisher(String, "trajectory_lease")

@@ -99,6 +99,10 @@ class SplineTopic:
                 if message.request in ("", self._stream.player.request):
                     self._stream.end_trajectory(_STOPPED)
                 return
+            # The planning node sends a goal again where it discovers a subscriber before the answer.
+            is_goal = message.request.startswith(f"{GOAL_ACTION}/")
+            if is_goal and (message.request in self._validating or message.request == self._stream.player.request):
+                return
             if len(self._validating) >= _DEPTH:
                 raise TrajectoryError(f"{_DEPTH} others are still being validated")
             motion = read_spline(message, loop.arm.robot.joint_names)

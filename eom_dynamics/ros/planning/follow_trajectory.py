@@ -418,7 +418,6 @@ class _Execution:
 
     def abort(self, reason: str) -> None:
         """End, since the motion is no longer played."""
-        self.is_sent = self.is_playing = False
         self.end(self._kind.Result.INVALID_GOAL, reason)
 
     def refuse(self, reason: str) -> None:
@@ -442,7 +441,6 @@ class _Execution:
             self.is_accepted = self.is_playing = True
             self._node.get_logger().info(f"goal accepted: {duration(self.plan.motion):.3g} s")
         elif not self.is_accepted:
-            self.is_sent = False
             self._node.get_logger().warning(f"goal refused: {printable(status.message)}")
             self.refuse(status.message)
         else:
