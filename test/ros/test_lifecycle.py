@@ -65,9 +65,9 @@ def test_setpoints_from_before_the_node_is_active_are_not_answered(start):
         client.publish(SETPOINT)
     client.process.process.send_signal(signal.SIGCONT)
     client.wait_for_node()
-    client.wait_for_diagnostics(lambda *s: s[2]["ignored while not active"] == "20", "all to be ignored")
-    assert not client.feedforward
     client.answers_to(client.publish(SETPOINT))
+    assert len(client.feedforward) == 1  # those before have come before, or were lost while the node did not know them
+    assert int(client.next_diagnostics()[2]["ignored while not active"]) <= 20
 
 
 def test_a_manager_brings_the_node_up_and_down(unconfigured):
