@@ -128,7 +128,7 @@ def read_waypoints(path: Path, joint_names: Sequence[str]) -> Array:
     Args:
         path: a ``.csv`` file with a column for each joint, under its name or ``q.NAME``, other columns are ignored; a
             ``.json`` file with ``joint_names`` and ``points`` with ``positions``, or lists of them; a ``.npz`` file
-            with ``q`` (K, n), and optionally ``joint_names``; or a bag, of which the first JointTrajectory is read.
+            with ``q`` (K, n), and optionally ``joint_names``; or a bag, whose first JointTrajectory is read.
 
     Raises StateError if the file has no waypoints of these joints, BagError and OSError if it cannot be read.
     """

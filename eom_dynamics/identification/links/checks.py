@@ -35,7 +35,9 @@ _PREDICTED = 0.05  # least share of a prediction's squares that other terms leav
 _BALANCED = 0.3  # prediction below this share of what shifted masses would add: nothing can be judged by it
 _SURE, _MOST = 5.0, 5.0  # standard deviations beyond which a factor is known, and factors that wrong masses explain
 _AGREES = 1.0  # standard deviations of the power of friction at which it agrees with the sign of the masses
-_ASIDE = 2.0  # factor on one side of which all joints are, where the unit of all is another one
+_ASIDE = (
+    2.0  # efforts of all joints are in another unit only if every factor is above this, or every one below its inverse
+)
 _BEYOND_LIMIT = 5.0  # ratio of the RMS of efforts to the limit that no wrong friction explains
 _ONE_JOINT = 40.0  # factor of another unit of one joint alone: degrees and hundreds are, a missing tool is not
 _MUCH_BETTER = 0.4  # share of the unexplained squares that is left by the right reading of a recording

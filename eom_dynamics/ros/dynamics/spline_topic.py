@@ -100,8 +100,8 @@ class SplineTopic:
                     self._stream.end_trajectory(_STOPPED)
                 return
             # The planning node sends a goal again where it discovers a subscriber before the answer.
-            is_goal = message.request.startswith(f"{GOAL_ACTION}/")
-            if is_goal and (message.request in self._validating or message.request == self._stream.player.request):
+            known = message.request in self._validating or message.request == self._stream.player.request
+            if known and _is_goal(message.request):
                 return
             if len(self._validating) >= _DEPTH:
                 raise TrajectoryError(f"{_DEPTH} others are still being validated")
@@ -137,7 +137,7 @@ class SplineTopic:
             self._stream.require_radians(result.states[0, 0])
             self._stream.start_measured(always=True)
             self._stream.player.play(result, status)
-            if status.request.startswith(f"{GOAL_ACTION}/"):  # its sender may end before the first renewal arrives
+            if _is_goal(status.request):  # its sender may end before the first renewal arrives
                 self._leases.setdefault(status.request, -_FIRST_RENEWAL)
         except Exception as error:
             self._refuse(error, status)
@@ -156,6 +156,11 @@ class SplineTopic:
         stops = self._node.get_parameter("on_refused_trajectory").value == "stop"
         if stops and status.status == status.REFUSED and self._stream.player.request is not None:
             self._stream.end_trajectory(_STOPPED_BY_REFUSAL)
+
+
+def _is_goal(request: str) -> bool:
+    """True for the identity of a goal's motion, from the planning node."""
+    return request.startswith(f"{GOAL_ACTION}/")
 
 
 @lru_cache(maxsize=2)
