@@ -120,7 +120,7 @@ def beside(bag: Bag, topic: Topic, kind: str) -> list[Topic]:
 
 
 def choose_topic(bag: Bag, name: str | None = None) -> Topic:
-    """Choose the topic to replay: the only one of a name, or of the first type in _INPUT_TYPES, without topics of motors.
+    """Choose the topic to replay: the only one of a name, or of the first type in _INPUT_TYPES, without motors.
 
     Raises BagError if there is no such topic, or more than one.
     """
