@@ -153,11 +153,19 @@ def _reduction(transmission: Element, parts: Sequence[Element], where: str) -> R
 def _value(
     transmission: Element, parts: Sequence[Element], tags: Sequence[str], default: float, rule: str = "finite"
 ) -> float:
-    """The number in the first child of these parts with one of these tags, as its text or attribute ``value``."""
-    for child in (child for part in parts for child in part.children):
-        if child.tag in tags:
-            return transmission.parse(f"<{child.tag}>", child.attributes.get("value", child.text), rule)
-    return default
+    """The number in the children of these parts with one of these tags, as text or attribute ``value``; all agree."""
+    values = [
+        (child, transmission.parse(f"<{child.tag}>", child.attributes.get("value", child.text), rule))
+        for part in parts
+        for child in part.children
+        if child.tag in tags
+    ]
+    for child, value in values:
+        (first, expected), *_ = values
+        if value != expected:
+            elements = f"<{first.tag}> {expected:g} (line {first.line}) and <{child.tag}> {value:g} (line {child.line})"
+            transmission.refuse(f"{elements} differ: remove one of them, or give both the same value")
+    return values[0][1] if values else default
 
 
 _ONE_AT_A_TIME = Lock()  # xacro keeps its state in global variables

@@ -113,6 +113,11 @@ CASES = [
         "transmission gear: <motorInertia> must not be negative, is -1",
     ),
     (
+        "</actuator>",
+        '<drake:gear_ratio value="40"/></actuator>',
+        "<mechanicalReduction> 50 (line 1) and <drake:gear_ratio> 40 (line 1) differ: remove one of them",
+    ),
+    (
         GEAR,
         GEAR + GEAR.replace('"gear"', '"other"'),
         "transmission other: joint 'elbow' already has transmission gear (line 1)",

@@ -96,8 +96,10 @@ def test_transmissions_of_ros2_control_and_of_drake() -> None:
         '<transmission><joint name="j"/><actuator name="m"><d:rotor_inertia value="1e-3"/><d:gear_ratio value="10"/>'
         "</actuator></transmission>"
     ).replace("d:", "drake:")
-    (read,) = load_robot(urdf(*links, drake)).joints
-    assert (read.gear_ratio, read.rotor_inertia) == (10, pytest.approx(0.1))
+    both = drake.replace("</actuator>", "<mechanicalReduction>10</mechanicalReduction></actuator>")
+    for gear in (drake, both):
+        (read,) = load_robot(urdf(*links, gear)).joints
+        assert (read.gear_ratio, read.rotor_inertia) == (10, pytest.approx(0.1))
 
 
 @pytest.mark.parametrize(
