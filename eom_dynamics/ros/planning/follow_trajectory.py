@@ -539,9 +539,8 @@ class _Execution:
 
     @property
     def _leader(self) -> _Execution:
-        """The active goal: this one, or the one before until this one begins."""
-        waits = self._reference is None or self.elapsed < 0
-        return self.before if self.before is not None and waits else self
+        """The active goal: this one, or the one before until the dynamics node reports that this one has begun."""
+        return self if self.before is None else self.before
 
     def state(self, t: float, order: int) -> Array:
         """Position and its derivatives (order + 1, n) at a time, s; before the way to the first point, of that."""

@@ -71,6 +71,22 @@ def test_feedback_has_an_index_where_the_message_has_one(execution, feedback):
     assert getattr(sent, "index", None) == (1 if feedback is IndexedFeedback else None)
 
 
+def test_the_goal_before_leads_until_the_next_one_has_begun(execution):
+    """Between the last report before its start and the first one after it, the first point was the desired state."""
+    before, *_ = execution(Feedback)
+    goal = Mock(is_cancel_requested=False)
+    following = type(before)(before._context, goal, "next", before)
+    following.plan = before.plan._replace(motion=through([2.5, 3.0], np.ones((2, 2))))
+    following.on_status(SimpleNamespace(status=1, ACCEPTED=1))
+    early = SimpleNamespace(sec=-1, nanosec=10**9 - 10**7)  # 0.01 s before its start, 0.05 s ago
+    stamp = SimpleNamespace(sec=1, nanosec=65 * 10**7)
+    following.on_path_time(Mock(header=Mock(stamp=stamp), time_ref=early))
+    assert following.elapsed > 0
+    following.observe()
+    (sent,) = goal.publish_feedback.call_args.args
+    np.testing.assert_array_equal(sent.desired.positions, [0.0, 0.0])
+
+
 def test_an_exception_ends_the_goal(execution):
     execution, _, node = execution(Mock(side_effect=OverflowError("too far")))
     execution.observe()
