@@ -33,7 +33,7 @@ def main(path: str, name: str) -> None:
     """Print frequency, amplitude and stiffness of each joint."""
     robot = eom.load_robot(name)
     recording = read_recording(Path(path), robot)
-    has_efforts = bool(np.isfinite(recording.tau).all())
+    has_efforts = bool(np.isfinite(recording.tau).all() and np.ptp(recording.tau) > 0)  # drivers send zeros, too
     f, amplitude = ringing(recording.t, recording.tau if has_efforts else recording.q)
     mass = np.diag(eom.Dynamics(robot).mass_matrix(recording.q.mean(axis=0)))
     unit = "N m" if has_efforts else "rad"

@@ -40,6 +40,7 @@ def frame(position: float, velocity: float, kp: float, kd: float, torque: float,
 
 
 KP, KD = 30.0, 1.0  # of the drives; kp of zero leaves the arm to gravity compensation, and to hands
+SHARE = 1.0  # of the torques; 0.5 for a first test
 
 
 def main() -> None:
@@ -55,7 +56,7 @@ def main() -> None:
 
         def send(self, values: list[float]) -> None:
             for number, (q, qd, torque) in zip(self._ids, zip(*[iter(values)] * 3, strict=True), strict=True):
-                self._can.send(struct.pack("=IB3x8s", number, 8, frame(q, qd, KP, KD, torque, Ranges())))
+                self._can.send(struct.pack("=IB3x8s", number, 8, frame(q, qd, KP, KD, SHARE * torque, Ranges())))
 
     rclpy.init()
     _, *given = rclpy.utilities.remove_ros_args(sys.argv)

@@ -62,9 +62,9 @@ class Options:
         cutoff: cut-off frequency of the filter, Hz; default: chosen in the same way.
         offset: whether offsets are constant efforts of the arm, such as a counterbalance, written to its file, or
             sensor biases; one recording cannot distinguish them.
-        suspect: if a recording contradicts the robot's file in signs, units, joint order or time, the exit code is 1
-            and the parameters of the file are kept, or it is used nevertheless; so it is if its efforts alias, or the
-            file is worse than plain least squares, and none is written.
+        suspect: treatment of a recording that contradicts the robot's file in signs, units, joint order or time. keep:
+            the exit code is 1, and the parameters of the file are kept; if efforts alias, or plain least squares
+            predict better, no file is written. use: the recording is used, and the file written.
         payload: identify only a payload on the body of this joint, and offsets; all else as in the file.
     """
 
