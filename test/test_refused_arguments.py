@@ -1,413 +1,355 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that elastic arms, simulations and Lagrangians refuse, with the argument and the remedy in the message."""
+"""Any wrong value of any argument is refused on one line that names the argument."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
-from inspect import isfunction, signature
-from types import SimpleNamespace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-import sympy as sp
-from refusals import refusals
-from springs import EVERY_KIND, with_springs
+from valid_arguments import (
+    AT_REST,
+    BODY,
+    CLOSED,
+    GAINS,
+    INF,
+    LOOPED,
+    MOTION,
+    MOVED,
+    NAN,
+    NU,
+    POSE,
+    POSES,
+    RAGGED,
+    REACHED,
+    REFUSED,
+    ROBOT,
+    SHORT,
+    SQUARE,
+    START,
+    STATES,
+    TURNING,
+    WAYPOINTS,
+    Call,
+    Q,
+    T,
+    W,
+    Z,
+    arm,
+    dynamics,
+    floating,
+    kinematics,
+    rigid,
+    touching,
+)
 
 import eom_dynamics as eom
-from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, identification, lagrange
-from eom_dynamics.control.spatial import force_is_unset, read_base_motion
+from eom_dynamics import ElasticArm, equations, identification, trajectory
+from eom_dynamics.contacts import FrictionCone, PointContact, SurfaceContact, WrenchCone, axes_of_normal
 from eom_dynamics.elastic import base_motion, flat_state, linearizing_effort, motor_jet, motor_pd_effort
-from eom_dynamics.equations import RigidBody, newton_euler
-from eom_dynamics.exceptions import EomDynamicsError
-from eom_dynamics.export import capabilities, project
-from eom_dynamics.kinematics.textbook import planar_2r_inverse
-from eom_dynamics.lagrange import Lagrangian, LagrangianError
-from eom_dynamics.robot.inertia import Inertial
-from eom_dynamics.robot.model import RotorMount
-from eom_dynamics.simulation import (
-    ElasticPlant,
-    SimulatedDrives,
-    SimulatedRobot,
-    SimulationError,
-    Stepper,
-    energy,
-    energy_audit,
-    simulate,
+from eom_dynamics.identification import ExcitationOptions, fit_motor, fit_resonance, fit_spring
+from eom_dynamics.kinematics import newton_raphson, planar_2r_inverse
+from eom_dynamics.robot import Inertial, solids
+from eom_dynamics.simulation import ElasticPlant, SimulatedDrives, SimulatedRobot, Stepper, energy, simulate
+from eom_dynamics.simulation.margins import motor_loop, outer_loop
+from eom_dynamics.simulation.simulated_robot import SensorNoise
+from eom_dynamics.trajectory import Fourier, Spline, fit_trajectory, rest_to_rest, shortest_duration, through
+from eom_dynamics.trajectory.feedforward import trajectory_feedforward
+
+
+def spread(**known: Any) -> dict[str, Any]:
+    return known
+
+
+def rated(function: Call, *first: Any, count: int = 2, **fixed: Any) -> Call:
+    """A function whose motion is not named, by the names of its first arguments."""
+    return lambda *motion, **options: function(*first, *motion, **fixed, **options)
+
+
+HEAVY = replace(ROBOT, base=Inertial(4.0, SHORT, np.eye(3)))
+
+# Function, its arguments in order, and its options; None of an option is its default.
+CALLS: dict[str, tuple[Call, dict[str, Any], dict[str, Any]]] = {
+    "Dynamics": (lambda **x: eom.Dynamics(ROBOT, **x), {}, spread(order=2, rotor_inertia=False, backend="numpy")),
+    "effort": (dynamics().effort, STATES, spread(wrench=(W,))),
+    "inverse_dynamics": (dynamics().inverse_dynamics, STATES, spread(wrench=(W, W))),
+    "mass_matrix": (dynamics().mass_matrix, {"q": Q}, {}),
+    "forward_dynamics": (
+        dynamics().forward_dynamics,
+        spread(q=Q, qd=Z, tau=Z),
+        spread(wrench=(W,), added_inertia=np.ones(2)),
+    ),
+    "forward_dynamics_derivatives": (
+        dynamics().forward_dynamics_derivatives,
+        spread(q=Q, qd=Z, tau=Z),
+        spread(wrench=(W,), added_inertia=np.ones(2)),
+    ),
+    "floating effort": (floating().effort, spread(pose=POSE, q=Q, nu=NU, nud=NU), spread(wrench=(W,))),
+    "floating forward": (eom.FloatingBase(HEAVY).forward_dynamics, spread(pose=POSE, q=Q, nu=NU, tau=NU), {}),
+    "floating motion": (floating().motion, spread(pose=POSE, q=Q, nu=NU), spread(frame="joint_2")),
+    "floating jacobian": (floating().jacobian, spread(pose=POSE, q=Q, frame="joint_2", reference="space"), {}),
+    "imu_efforts": (
+        floating().imu_efforts,
+        STATES,
+        spread(angular_velocity=np.zeros((2, 3)), specific_force=np.ones((1, 3))),
+    ),
+    "jacobian": (kinematics().jacobian, spread(q=Q, frame="joint_2", reference="body"), spread(point=SHORT)),
+    "motion": (kinematics().motion, spread(q=Q, qd=Z, qdd=Z), {}),
+    "statics": (kinematics().statics, spread(q=Q, wrench=W), {}),
+    "wrench": (kinematics().wrench, spread(q=Q, tau=Z), {}),
+    "singular_directions": (kinematics().singular_directions, {"q": Q}, spread(tolerance=0.1)),
+    "inverse_kinematics": (
+        partial(eom.inverse_kinematics, kinematics()),
+        spread(target=REACHED, frame="joint_2", start=Q),
+        spread(
+            weights=np.ones(6),
+            objective="central",
+            limits=False,
+            tolerance=1e-6,
+            iterations=9,
+            attempts=3,
+            iterates=False,
+        ),
+    ),
+    "differential_inverse_kinematics": (
+        partial(eom.differential_inverse_kinematics, kinematics()),
+        spread(q=Q, twists=(W,)),
+        spread(reference="body", null_motion=(Z,), weights=np.ones(2), task=np.ones(6), damping=0.1, length=1.0),
+    ),
+    "newton_raphson": (
+        partial(newton_raphson, kinematics()),
+        spread(target=REACHED, start=Z),
+        spread(error="twist", step=1.0, damping=0.1, length=1.0, tolerance=1e-3, iterations=3),
+    ),
+    "planar_2r_inverse": (planar_2r_inverse, spread(lengths=np.ones(2), target=np.ones(2)), {}),
+    "equations_of_motion": (partial(eom.equations_of_motion, ROBOT), STATES, spread(wrench=(W,), coriolis="skew")),
+    "floating_equations_of_motion": (
+        partial(eom.floating_equations_of_motion, ROBOT),
+        spread(pose=POSE, q=Q, nu=NU),
+        spread(coriolis="skew"),
+    ),
+    "spatial_equations_of_motion": (partial(equations.spatial_equations_of_motion, ROBOT), STATES, {}),
+    "system_matrices": (partial(equations.system_matrices, ROBOT), STATES, spread(coriolis="paper")),
+    "spatial_momentum": (partial(equations.spatial_momentum, ROBOT), STATES, spread(about="origin")),
+    "floating_spatial_momentum": (
+        partial(equations.floating_spatial_momentum, ROBOT),
+        spread(pose=POSE, q=Q, nu=NU),
+        spread(about="origin"),
+    ),
+    "system_form": (
+        partial(equations.system_form, ROBOT),
+        STATES,
+        spread(base_twist=W, base_acceleration=W, wrench=(W,)),
+    ),
+    "coriolis_tensor": (partial(equations.coriolis_tensor, ROBOT), spread(q=Q, route="kernel"), {}),
+    "mass_matrix_from_jacobians": (partial(equations.mass_matrix_from_jacobians, ROBOT), {"q": Q}, {}),
+    "rigid body": (BODY.wrench, spread(V=W, Vd=W), {}),
+    "newton_euler": (
+        equations.newton_euler,
+        spread(mass=1.0, inertia=np.eye(3), w=SHORT, wd=SHORT, acceleration=SHORT),
+        {},
+    ),
+    "loop motion": (LOOPED.motion, spread(q=CLOSED, ud=np.ones(1)), {}),
+    "loop close": (LOOPED.close, spread(u=CLOSED[:1], guess=CLOSED), {}),
+    "ElasticArm": (
+        partial(ElasticArm, ROBOT),
+        {},
+        spread(stiffness=np.full(2, 300.0), rotor_inertia=np.ones(2), rotor_model="reduced"),
+    ),
+    "feedforward": (
+        arm("variable").feedforward,
+        MOVED,
+        spread(wrench=(W,), commanded_stiffness=(np.full(2, 400.0),), lead=1e-3),
+    ),
+    "feedforward on a base": (arm().feedforward, MOVED, spread(base=(np.zeros((4, 3)), np.ones((3, 3))))),
+    "damped feedforward": (arm("damped").feedforward, MOVED, spread(deflection=np.zeros(2))),
+    "deflections_over_time": (
+        arm("damped").deflections_over_time,
+        spread(t=T[:3], efforts=(np.zeros((3, 2)),) * 3),
+        spread(start=Z),
+    ),
+    "friction_states": (arm().friction_states, spread(position=np.zeros((3, 2)), velocity=np.zeros((3, 2))), {}),
+    "flat_state": (
+        partial(flat_state, arm("rigid", "linear")),
+        spread(motor_position=Z, motor_velocity=Z, q=Z, qd=Z),
+        spread(rigid=(Z, Z), wrench=(W,)),
+    ),
+    "linearizing_effort": (
+        lambda reference, gains, **x: linearizing_effort(arm(), AT_REST, reference, gains, **x),
+        spread(reference=tuple(MOTION), gains=GAINS),
+        spread(wrench=(W,)),
+    ),
+    "motor_jet": (partial(motor_jet, arm()), spread(motion=tuple(MOTION), order=0), {}),
+    "motor_pd_effort": (
+        lambda **x: motor_pd_effort(arm().feedforward(*MOTION), **x),
+        {},
+        spread(motor_position=Z, motor_velocity=Z, kp=np.ones(2), kd=np.ones(2)),
+    ),
+    "base_motion": (partial(base_motion, ROBOT), spread(pose=POSE, V0=W, V0d=W), {}),
+    "observer": (partial(eom.ExternalEffortObserver, arm()), spread(bandwidth=30.0, sensors="torque"), {}),
+    "simulate": (
+        partial(simulate, rigid(), None),
+        spread(t=np.array([0.0, 0.01]), start=START),
+        spread(method="DOP853", relative_tolerance=1e-6, absolute_tolerance=1e-6),
+    ),
+    "energy": (partial(energy, rigid()), {"state": START}, {}),
+    "Stepper": (partial(Stepper, rigid()), {"period": 1e-3}, spread(limited=True)),
+    "SimulatedRobot": (partial(SimulatedRobot, rigid().arm), {}, spread(period=1e-3, position=Z, limited=True, seed=1)),
+    "SimulatedDrives": (
+        lambda **x: SimulatedRobot(rigid().arm, drives=SimulatedDrives(**x)),
+        {},
+        spread(natural_frequency=70.0, damping_ratio=1.0, kp=np.ones(2), kd=np.ones(2), drive_interpolation="none"),
+    ),
+    "SensorNoise": (
+        lambda **x: SimulatedRobot(rigid().arm, noise=SensorNoise(**x)),
+        {},
+        spread(position=1e-3, velocity=1e-3, effort=np.ones(2)),
+    ),
+    "motor_loop": (partial(motor_loop, rigid()), spread(q=Q, natural_frequency=70.0), {}),
+    "outer_loop": (partial(outer_loop, ElasticPlant(arm())), spread(q=Q, natural_frequency=70.0, delay=1e-3), {}),
+    "margins": (lambda delay: motor_loop(rigid(), Q, 70.0).margins(delay), {"delay": 1e-3}, {}),
+    "PointContact": (partial(PointContact, "tip", "joint_2"), spread(friction=0.5, pose=POSE), {}),
+    "SurfaceContact": (partial(SurfaceContact, "tip", "joint_2"), spread(friction=0.5, corners=SQUARE), {}),
+    "WrenchCone": (WrenchCone, spread(corners=SQUARE, friction=0.5), {}),
+    "half_spaces": (FrictionCone(0.5).half_spaces, {"faces": 4}, {}),
+    "axes_of_normal": (axes_of_normal, {"normal": np.ones(3)}, {}),
+    "contact forward_dynamics": (
+        touching().forward_dynamics,
+        spread(q=Q, nu=Z, tau=Z),
+        spread(acceleration=np.zeros(9)),
+    ),
+    "contact split": (touching().split, {"forces": np.zeros(9)}, {}),
+    "through": (
+        through,
+        spread(t=np.arange(3.0), positions=WAYPOINTS),
+        spread(velocities=0 * WAYPOINTS, accelerations=0 * WAYPOINTS, ends="rest", degree=7),
+    ),
+    "rest_to_rest": (rest_to_rest, spread(start=Z, end=Q, duration=1.0), {}),
+    "shortest_duration": (
+        shortest_duration,
+        spread(start=Z, end=Q),
+        spread(velocity=1.0, acceleration=1.0, jerk=np.ones(2)),
+    ),
+    "Spline": (Spline, spread(t=np.arange(2.0), states=np.zeros((5, 2, 1))), {}),
+    "Fourier": (Fourier, spread(frequency=1.0, sine=np.ones((2, 2)), cosine=np.ones((2, 2)), offset=Z), {}),
+    "fit_trajectory": (fit_trajectory, spread(t=T, positions=np.stack([TURNING] * 2, axis=1)), spread(cutoff=9.0)),
+    "check": (
+        lambda **x: trajectory.check(rigid().arm, rest_to_rest(Z, Q, 1.0), **x),
+        {},
+        spread(rate=100.0, wrench=(W,)),
+    ),
+    "trajectory_feedforward": (
+        lambda **x: trajectory_feedforward(rigid().arm, rest_to_rest(Z, Q, 1.0), **x),
+        {},
+        spread(t=np.linspace(0.0, 1.0, 5), rate=1000.0),
+    ),
+    "minimum_time": (
+        lambda path, **x: trajectory.minimum_time(rigid().arm, path, {"joint_1": {"velocity": 1.0}}, **x),
+        {"path": WAYPOINTS},
+        spread(tolerance=1e-3),
+    ),
+    "through_poses": (trajectory.through_poses, spread(t=np.arange(3.0), poses=POSES), spread(start=(W,))),
+    "straight_lines": (trajectory.straight_lines, spread(poses=POSES, corner=0.01), {}),
+    "fit_spring": (
+        fit_spring,
+        spread(deflection=TURNING, deflection_rate=np.gradient(TURNING), effort=400 * TURNING, law="linear"),
+        {},
+    ),
+    "fit_motor": (
+        lambda **x: fit_motor(t=T, **x),
+        {},
+        spread(theta=TURNING, tau=TURNING, effort=2 * TURNING, gear_ratio=1.0, cutoff=9.0),
+    ),
+    "fit_resonance": (fit_resonance, spread(t=T, theta=TURNING, effort=TURNING), spread(inertia=np.eye(1))),
+    "excitation": (
+        lambda **x: identification.Excitation(ROBOT, replace(EXCITATION, **x)),
+        {},
+        spread(period=4.0, harmonics=5, periods=1, clearance=0.1, share=0.8, noise=1.0, condition_weight=1.0),
+    ),
+    "identification": (lambda **x: identification.Options(**x), {}, spread(side="joint", cutoff=5.0, offset="arm")),
+    "box": (solids.box, {"size": np.ones(3)}, spread(mass=1.0)),
+    "sphere": (solids.sphere, {"radius": 1.0}, spread(density=1.0)),
+    "hollow_cylinder": (
+        solids.hollow_cylinder,
+        spread(inner_radius=0.1, outer_radius=0.2, length=1.0),
+        spread(mass=1.0),
+    ),
+    "Payload": (lambda **x: dynamics().effort(Q, Z, Z, payload=eom.Payload(**x)), {}, spread(mass=1.0)),
+}
+EXCITATION = ExcitationOptions(
+    limits={name: {"lower": -1.5, "upper": 2.0, "velocity": 3.0} for name in ROBOT.joint_names}
 )
-from eom_dynamics.trajectory import Cosine
 
-Call = Callable[[], Any]
-Rows = tuple[tuple[Call, str], ...]
+# Arguments for which a value is right that is wrong for others.
+ALLOWED = {"ElasticArm stiffness inf", "fit_trajectory t nan", "fit_trajectory t inf", "fit_trajectory positions nan"}
+ALLOWED |= {"fit_trajectory positions inf", "shortest_duration velocity inf", "through velocities nan"}
+ALLOWED |= {"through accelerations nan"}
 
-INF, NAN, ZERO = float("inf"), float("nan"), np.zeros(2)
-ROBOT = eom.load_robot("planar_2r")
-MOTION = Cosine([0.5, -0.4], [1.1, 0.9], [0.3, 0.2]).derivatives(0.0)
-ROWS: Any = np.zeros((9, 2))
-AT_REST = eom.FlatState(*np.zeros((6, 2)))
-EFFORTS = [np.zeros((3, 2))] * 3
+ALLOWED |= {f"shortest_duration {name} inf" for name in ("acceleration", "jerk")}
 
+# Refused, but not by name, or not at all.
+LACKING = {
+    *("flat_state rigid number", "linearizing_effort reference number", "linearizing_effort gains ragged"),
+    *("through ends number", "through_poses start number", "check wrench number", "fit_trajectory cutoff text"),
+    *(f"shortest_duration {name}" for name in ("velocity text", "acceleration text", "jerk text", "jerk ragged")),
+    *(f"trajectory_feedforward t {kind}" for kind in ("nan", "inf", "text", "size", "ragged")),
+    *(f"fit_motor {name}" for name in ("gear_ratio nan", "gear_ratio inf", "gear_ratio text", "cutoff text")),
+    *("fit_resonance t text", "fit_resonance t ragged", "fit_resonance inertia ragged"),
+    *("excitation condition_weight inf", "excitation condition_weight text"),
+}
 
-def check(call: Call, error: type[Exception] | tuple[type[Exception], ...], message: str) -> None:
-    with pytest.raises(error, match=message) as caught:
-        call()
-    assert "\n" not in str(caught.value)
-
-
-# Elastic arms.
-
-
-@cache
-def arm(*kinds: str, model: str = "reduced") -> ElasticArm:
-    springs = [EVERY_KIND[kind] for kind in kinds or ("linear",)]
-    return ElasticArm(with_springs(ROBOT, *springs), rotor_model=model)
-
-
-@cache
-def pairs() -> tuple[ElasticArm, eom.Feedforward]:
-    arm = ElasticArm(eom.load_robot("vsa_planar_2r"), backend="numpy")
-    return arm, arm.feedforward(*ROWS[:5])
-
-
-def own_rotor() -> ElasticArm:
-    """An arm whose first rotor is on the link that it moves."""
-    first = replace(ROBOT.joints[0], rotor_mount=RotorMount(0, np.array([0.0, 0.0, 1.0])))
-    return ElasticArm(replace(ROBOT, joints=(first, ROBOT.joints[1])), rotor_model="complete")
-
-
-def sensed(*kinds: str, **given: Any) -> eom.FlatState:
-    return flat_state(arm(*kinds), ZERO, ZERO, ZERO, ZERO, **given)
-
-
-def linearized(*kinds: str, model: str = "reduced", **given: Any) -> Any:
-    return linearizing_effort(arm(*kinds, model=model), AT_REST, MOTION, [1.6e5, 3.2e4, 2400.0, 80.0], **given)
-
-
-def commanded(*stiffness: Any) -> Any:
-    return arm("variable").feedforward(*MOTION, commanded_stiffness=stiffness)
-
-
-def on_base(*parts: Any, model: str = "reduced") -> Any:
-    return arm(model=model).feedforward(*MOTION, base=parts)
-
-
-def over_time(t: Any, efforts: Any = EFFORTS, **given: Any) -> Any:
-    return arm("damped").deflections_over_time(t, efforts, **given)
-
-
-STATES: Rows = (
-    (lambda: commanded([10.0, 400.0]), r"joint_1: stiffness 10 is outside the actuator's range 50 … 2000"),
-    (lambda: commanded([400.0, NAN]), "stiffness k must be finite"),
-    (lambda: commanded([400.0, 400.0], [0.0, INF]), "stiffness kd must be finite"),
-    (lambda: commanded([400.0]), r"stiffness k must have shape \(2,\)"),
-    (lambda: commanded(*[[400.0, 400.0]] * 4), "must be a sequence of k, kd, kdd, at most 3"),
-    (lambda: commanded("stiff"), "stiffness k must have shape"),
-    (lambda: arm().feedforward(*MOTION, commanded_stiffness=None), "commanded_stiffness must be a sequence"),
-    (lambda: arm().feedforward(*MOTION, base=3.0), "base must be a sequence of angular_velocity and specific_force"),
-    (lambda: on_base(np.zeros((4, 3))), "base must have angular_velocity and specific_force, see BaseMotion; has 1"),
-    (lambda: on_base(*np.zeros((2, 3, 3))), r"base angular_velocity must have shape \(4, 3\) or \(4, N, 3\)"),
-    (lambda: on_base(np.zeros((4, 2)), np.zeros((3, 3))), r"angular_velocity must .*; has \(4, 2\)"),
-    (lambda: on_base(np.zeros((4, 3)), np.zeros((3, 1, 1, 3))), r"specific_force must have shape \(3, 3\) or \(3, N"),
-    (lambda: on_base(np.zeros((4, 3)), np.zeros(3)), r"specific_force must .*; has \(3,\)"),
-    (lambda: on_base(np.zeros((4, 3)), np.full((3, 3), INF)), "base specific_force must be finite"),
-    (lambda: on_base(np.zeros((4, 3)), np.zeros((3, 3)), model="complete"), "complete rotor model has no moving base"),
-    (lambda: arm().feedforward(*MOTION, lead=-1e-3), "lead must not be negative"),
-    *((lambda z=z: arm().feedforward(*MOTION, lead=z), "lead must be (finite|a num)") for z in (NAN, INF, None, ZERO)),
-    (lambda: over_time([0.0, 0.1]), r"tau must have shape \(2, 2\)"),
-    (lambda: over_time("ab"), "t must be real numbers"),
-    (lambda: over_time([0.0, 0.1, 0.2], EFFORTS[:2]), "efforts must be a sequence"),
-    *((lambda t=t: over_time(t), "t must increase") for t in ([0.0, 0.1, 0.1], [0.0, 0.2, 0.1], [[0.0], [0.1], [0.2]])),
-    (lambda: over_time([0.0, 0.1, 0.2], start=[0.0, NAN]), "deflection must be finite at damped joints"),
-    (lambda: sensed(deflections=[ZERO]), r"deflections must be \(delta, deltad\), has 1"),
-    (lambda: sensed(deflections=[ZERO, np.zeros(3)]), r"deltad must have shape \(2,\), has \(3,\)"),
-    (lambda: sensed(deflections=[ZERO, ZERO * NAN]), "deltad must be finite"),
-    (lambda: sensed(deflections=[ZERO] * 2, commanded_stiffness=[ROWS[:2]]), r"stiffness k must have shape \(2,\)"),
-    (lambda: sensed(efforts=[ZERO] * 3), r"efforts must be \(tau, taud\), has 3"),
-    (lambda: sensed(rigid=[ZERO]), r"rigid must be \(qdd, qddd\), has 1"),
-    (lambda: sensed(rigid=[ZERO, np.zeros(3)]), r"rigid qddd must have shape \(2,\), has \(3,\)"),
-    (lambda: sensed("rigid", "linear", rigid=[[NAN, 0.0], ZERO]), "rigid qdd must be finite at rigid joints"),
-    (lambda: sensed("cubic", "rigid"), "joint_2: the deflection of a rigid joint does not determine"),
-    (lambda: sensed("cubic", "damped"), "joint_2: the deflection of a damped joint does not determine"),
-    (lambda: flat_state(arm(model="complete"), *np.zeros((4, 2))), "planar_2r: in the complete rotor model"),
-    (lambda: linearized(model="complete"), "planar_2r: in the complete rotor model"),
-    (lambda: linearized("cubic", "damped"), "joint_2: is damped; feedback linearization"),
-    (lambda: linearized("variable", commanded_stiffness=[np.array([400.0, 1e5])]), "joint_2: stiffness 100000 is"),
-    (lambda: motor_jet(arm(model="complete"), MOTION), r"q and 6 time derivatives, has 4"),
-    (lambda: motor_jet(arm(), ROWS, -1), "order must be an integer from 0"),
-    (lambda: motor_jet(arm("linear", "variable"), MOTION, commanded_stiffness=[[1.0, 1.0]]), "joint_2: stiffness 1 is"),
-    (
-        lambda: motor_jet(arm("variable"), MOTION, commanded_stiffness=[[400.0, 400.0], ZERO, ZERO, [0.0]]),
-        r"stiffness k, derivative 3, must have shape \(2,\)",
-    ),
-    (
-        lambda: motor_jet(arm("variable"), ROWS, 1, commanded_stiffness=[[400.0, 400.0], ZERO, ZERO, ZERO * NAN]),
-        "stiffness k, derivative 3, must be finite",
-    ),
-    (lambda: motor_pd_effort(pairs()[1], np.zeros(3), ZERO, 1.0, 1.0), r"arrays must have shape \(4,\)"),
-    (lambda: motor_pd_effort(pairs()[1], "a", np.zeros(4), 1.0, 1.0), "measured_position must "),
-    (lambda: pairs()[0].friction_states([0.0, 1.0], [0.0, 1.0]), "position must have shape"),
-    (lambda: pairs()[0].friction_states(np.zeros((3, 1)), np.zeros((2, 4))), "position must have shape"),
-)
-
-ROBOTS: Rows = (
-    (lambda: ElasticArm(ROBOT, stiffness=0.0), "stiffness: must be positive, is 0"),
-    (lambda: ElasticArm(ROBOT, stiffness=[NAN, 300.0]), "stiffness: must be finite"),
-    (lambda: ElasticArm(ROBOT, stiffness=-INF), "stiffness: must be finite, is -inf"),
-    (lambda: ElasticArm(ROBOT, stiffness=[]), "stiffness: must have 1 or 2 entries, has 0"),
-    (lambda: ElasticArm(ROBOT, stiffness=[[1.0, 2.0]]), r"stiffness: must have 1 or 2 entries, has shape \(1, 2\)"),
-    (lambda: ElasticArm(ROBOT, stiffness="stiff"), "stiffness: must be numbers, is 'stiff'"),
-    (lambda: ElasticArm(ROBOT, stiffness=[[1.0], [2.0, 3.0]]), "stiffness: must be numbers"),  # type: ignore[list-item]
-    (lambda: ElasticArm(ROBOT, rotor_inertia=-0.1), "rotor_inertia: must not be negative"),
-    (lambda: ElasticArm(ROBOT, rotor_inertia=[0.2, NAN]), "rotor_inertia: must be finite"),
-    (lambda: ElasticArm(ROBOT, rotor_inertia=[0.2, 0.1, 0.1]), "rotor_inertia: must have 1 or 2 entries, has 3"),
-    (lambda: ElasticArm(ROBOT, rotor_model="full"), "rotor_model must be one of reduced, complete, is 'full'"),
-    (lambda: motor_jet(own_rotor(), MOTION), "planar_2r: the rotors of joint_1 act on each other's links"),
-)
-
-
-test_states_of_elastic_arms = refusals(StateError, *STATES)
-test_elastic_arms = refusals(RobotDescriptionError, *ROBOTS)
-
-
-def base_message(force: Any) -> Any:
-    rows = np.zeros((7, 3))
-    rows[4] = force
-    return SimpleNamespace(base=[rows])
-
-
-def test_a_message_without_specific_force_is_refused() -> None:
-    check(lambda: read_base_motion(base_message(0.0)), StateError, r"base\[0\]\.specific_force is zero, .* 9\.81 m/s²")
-    fall = read_base_motion(base_message([0.0, 0.0, 1e-9]))
-    assert fall is not None and fall.specific_force[0, 2] == 1e-9
-    assert read_base_motion(SimpleNamespace(base=[])) is None
-    many = np.zeros((7, 3, 3))
-    many[4, 1] = [0.0, 0.0, 9.81]
-    np.testing.assert_array_equal(force_is_unset(many), [True, False, True])
-
-
-# Simulations.
-
-RIGID = ElasticArm(ROBOT, stiffness=INF, rotor_inertia=0.0)
-PLANT = ElasticPlant(RIGID)
-OTHER = ElasticPlant(ElasticArm(eom.load_robot("pendulum"), stiffness=INF, rotor_inertia=0.0))
-START = PLANT.state([0.3, 0.8], [1.0, -2.0])
-SHORT = [0.0, 0.01]
-
-
-def run(control: Any = None, **given: Any) -> Any:
-    known = {"plant": PLANT, "control": control, "t": SHORT, "start": START}
-    return simulate(**{**known, **given})
-
-
-def drives(*values: Any, **given: Any) -> SimulatedRobot:
-    return SimulatedRobot(RIGID, drives=SimulatedDrives(*values, **given))
-
-
-SIMULATIONS: tuple[tuple[Call, type[Exception], str], ...] = (
-    (lambda: run(lambda t, x: np.zeros(1)), StateError, r"control must return efforts of shape \(2,\), returns \(1,\)"),
-    (lambda: run(lambda t, x: None), StateError, r"of shape \(2,\), returns None"),
-    (lambda: run(3), TypeError, "control must be a function of time and state, or None for none, is 3"),
-    (lambda: run(plant=RIGID), TypeError, "plant must be an ElasticPlant"),
-    (lambda: run(start=START + 0j), StateError, "start must be real numbers"),
-    (lambda: run(t=[0.0, 1j]), StateError, "t must be real numbers"),
-    (lambda: run(t="ab"), StateError, "t must be real numbers"),
-    (lambda: run(t=[0, 1e300]), StateError, r"t must span at most 1e\+07 s, spans 1e\+300"),
-    (lambda: run(start=[START, START]), StateError, r"start must have shape \(8,\), has \(2, 8\)"),
-    (
-        lambda: run(lambda t, x: np.full(2, NAN)),
-        SimulationError,
-        "planar_2r: at 0 s: control returns efforts that are not",
-    ),
-    (lambda: run(method=["euler"]), ValueError, "method must be one of DOP853"),
-    (lambda: run(relative_tolerance=NAN), StateError, "relative_tolerance must be finite, is"),
-    (lambda: energy_audit(PLANT, None), TypeError, "simulation must be the result of simulate, is None"),
-    (
-        lambda: run(t=[0, 0.1], method="euler", step=1e-12),
-        StateError,
-        "at most 10,000,000 of them; 1e-12 s is too short",
-    ),
-    (lambda: run(method="euler", step=True), ValueError, "euler needs a step, a number of seconds > 0, is True"),
-    (lambda: energy(PLANT, START[:3]), StateError, r"state must be finite and have shape \(8,\)"),
-    (lambda: energy(PLANT, None), StateError, "state must be real numbers"),
-    (lambda: energy_audit(OTHER, run()), StateError, r"state must be finite and have shape \(4,\)"),
-    (lambda: eom.load_robot(3), TypeError, "source must be the name, path or text of a robot, is 3"),
-    (lambda: Stepper(RIGID, 1e-3), TypeError, "plant must be an ElasticPlant"),
-    (lambda: Stepper(PLANT, True), StateError, "period must be a number, is True"),
-    (lambda: Stepper(PLANT, 1e-3, limited=None), StateError, "limited must be True or False, is None"),
-    (lambda: drives("a"), RobotDescriptionError, "natural_frequency must be a num"),
-    (lambda: drives(damping_ratio=-1.0), RobotDescriptionError, "damping_ratio must not be negative"),
-    (lambda: SimulatedRobot(RIGID, seed=None), StateError, "seed must be an integer from 0"),
-)
-
-
-@pytest.mark.parametrize(("call", "error", "message"), SIMULATIONS)
-def test_simulations(call: Call, error: type[Exception], message: str) -> None:
-    check(call, error, message)
-
-
-FLIP = np.diag([1.0, 1.0, -1.0, 1.0])
-
-
-@pytest.mark.parametrize("pose", [np.zeros((4, 4)), FLIP, np.diag([2.0, 2.0, 2.0, 1.0]), np.eye(4) + 1e-3])
-def test_poses_are_checked(pose: Any) -> None:
-    body = RigidBody(Inertial.about_center(1.0, np.zeros(3), np.eye(3)))
-    for call, name in (
-        (lambda: base_motion(ROBOT, pose, np.zeros(6), np.zeros(6)), "pose"),
-        (lambda: body.seen_from(pose), "frame"),
-        (lambda: eom.floating_equations_of_motion(ROBOT, pose, np.zeros(2), np.zeros(8)), "pose"),
-    ):
-        check(call, StateError, rf"^{name} is not a homogeneous transform: it must be a rotation matrix")
-
-
-def test_rounded_rotations_are_poses() -> None:
-    turned = eom.lie.exp(np.array([0.3, 0.5, -0.2, 1.0, 2.0, 3.0]))
-    turned[:3, :3] = turned[:3, :3].round(7)
-    body = RigidBody(Inertial.about_center(1.0, np.zeros(3), np.eye(3)))
-    assert np.isfinite(body.seen_from(turned).inertia_matrix).all()
-
-
-PATH = eom.trajectory.straight_lines([eom.lie.pose(np.eye(3), [x, 1.0, 0.0]) for x in (0.9, 1.0, 1.1)], 0.01)
-TIMES = np.linspace(0.0, 1.0, 101)
-STARTED = PATH.derivatives(PATH.start, 0)[0]
-NUMBERS: dict[str, Callable[[float], Any]] = {
-    "rate": lambda x: eom.trajectory.follow(eom.Kinematics(ROBOT), PATH, ZERO, rate=x),
-    "corner": lambda x: eom.trajectory.straight_lines([np.eye(4), STARTED], x),
-    "cutoff": lambda x: eom.trajectory.fit_trajectory(TIMES, np.sin(TIMES)[:, np.newaxis], cutoff=x),
-    "weights": lambda x: eom.inverse_kinematics(eom.Kinematics(ROBOT), STARTED, start=ZERO, weights=[x] * 6),
-    "weights ": lambda x: eom.differential_inverse_kinematics(
-        eom.Kinematics(ROBOT), ZERO, [np.zeros(6)], weights=[x] * 2
-    ),
-    "bandwidth": lambda x: eom.ExternalEffortObserver(arm(), x),
-    "limits": lambda x: eom.OnlineTrajectory(arm(), limits={"velocity": x, "acceleration": 1.0}),
-    "lengths": lambda x: planar_2r_inverse([1.0, x], [1.0, 1.0]),
-    "deflection": lambda x: arm("damped").feedforward(*MOTION, deflection=[x, 0.0]),
-    "deflection ": lambda x: arm("damped").deflections_over_time(TIMES[:3], EFFORTS, start=[0.0, x]),
-    "stiffness k": lambda x: commanded([400.0, x]),
-    "stiffness kd": lambda x: commanded([400.0, 400.0], [0.0, x]),
-    "rigid qdd": lambda x: sensed("rigid", "linear", rigid=[[x, 0.0], ZERO]),
-    "rigid qddd": lambda x: sensed("rigid", "linear", rigid=[ZERO, [x, 0.0]]),
-    "mass": lambda x: newton_euler(x, np.eye(3), *np.zeros((3, 3))),
-    "position": lambda x: arm().friction_states(np.full((3, 2), x), np.zeros((3, 2))),
+# Words of messages for some arguments.
+WORDS = {
+    **{
+        "twists": "twist",
+        "commanded_stiffness": "stiffness|commanded_stiffness",
+        "reference": "reference|q_reference",
+        "angular_velocity": "angular_velocity|w",
+    },
+    **{"specific_force": "specific_force|f", "efforts": "efforts|tau", "ud": "qd", "motion": "motion|q", "nu": "nu|qd"},
+    **{"start": "start|q|deflection|end", "t": "t|times|states", "motor_position": "motor_position|measured_position"},
+    **{
+        "motor_velocity": "motor_velocity|measured_velocity",
+        "deflection_rate": "deflection|deflection_rate",
+        "path": "path|waypoints",
+    },
+    **{"position": "position|position_noise|initial_position", "velocity": "velocity|velocity_noise"},
+    **{"effort": "effort|effort_noise", "jerk": "jerk"},
 }
 
 
-@pytest.mark.parametrize("name", NUMBERS)
-def test_nan_is_refused_where_it_comes_in(name: str) -> None:
-    with pytest.raises(EomDynamicsError, match=rf"\b{name.strip()}\b.* (must|is)") as refused:
-        NUMBERS[name](NAN)
-    assert "\n" not in str(refused.value)
+def wrong_values(value: Any) -> Iterator[tuple[str, Any]]:
+    """Kinds of wrong values in place of a valid one."""
+    if isinstance(value, bool):
+        yield from (("text", "no"), ("number", 2.0))
+    elif isinstance(value, str):
+        yield from (("text", "no such"), ("number", 3))
+    elif isinstance(value, int):
+        yield from (("negative", -1), ("real", 1.5), ("text", "2"))
+    elif isinstance(value, float):
+        yield from (("nan", NAN), ("inf", INF), ("text", "a"))
+    elif isinstance(value, tuple):
+        yield "number", 3.0
+        for kind, wrong in wrong_values(value[0]):
+            yield f"entry {kind}", (wrong, *value[1:])
+    else:
+        first = np.zeros(value.shape, bool)
+        first.flat[0] = True
+        yield from (("nan", np.where(first, NAN, value)), ("inf", np.where(first, INF, value)), ("text", "a"))
+        yield from (("size", np.zeros(11)), ("ragged", RAGGED))
 
 
-@pytest.mark.parametrize("name", ["relative_tolerance", "absolute_tolerance"])
-def test_tolerances(name: str) -> None:
-    for value in (NAN, INF, 0, -1.0, "a", 1j, None):
-        check(lambda x=value: run(**{name: x}), StateError, f"^{name} must be (positive|finite|a num)")
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # SciPy divides by its step of zero
-@pytest.mark.parametrize("method", ["DOP853", "BDF"])
-def test_control_that_is_not_finite_or_too_large(method: str) -> None:
-    check(lambda: run(lambda t, x: np.full(2, NAN), method=method), SimulationError, "at 0 s: control returns efforts")
-    check(lambda: run(lambda t, x: np.full(2, 1e300), method=method), SimulationError, r"planar_2r: at \S+ s:? ")
-    late = lambda t, x: np.full(2, NAN if t > 5e-3 else 0.0)  # noqa: E731
-    check(lambda: run(late, method=method), SimulationError, r"at 0\.0\d+ s: control returns efforts")
-
-
-def test_errors_of_a_control_pass() -> None:
-    def broken(t: float, x: Any) -> Any:
-        raise ValueError("mine")
-
-    check(lambda: run(broken, method="Radau"), ValueError, "^mine$")
-
-
-# Lagrangians and symbols.
-
-X, XD, XDD = sp.symbols("x xd xdd", real=True)
-M = sp.Symbol("m", positive=True)
-TALL = eom.load_robot("panda")
-PUBLIC = {
-    name: getattr(package, name)
-    for package in (eom, eom.elastic, eom.simulation, eom.trajectory, identification)
-    for name in package.__all__
-}
-
-
-def annotations(call: Any) -> dict[str, Any]:
-    return getattr(call if isfunction(call) else call.__init__, "__annotations__", {})
-
-
-TAKING_ARMS = [x for name, x in PUBLIC.items() if annotations(x).get("arm") == "ElasticArm" and name != "FastestMotion"]
-
-
-@pytest.mark.parametrize("call", TAKING_ARMS)
-def test_a_robot_is_no_arm(call: Callable[..., Any]) -> None:
-    required = [name for name, x in signature(call).parameters.items() if x.default is x.empty]
-    given = dict.fromkeys(required) | {"arm": ROBOT}
-    check(lambda: call(**given), TypeError, r"arm must be an ElasticArm, such as ElasticArm\(robot\), is Robot")
-
-
-LAGRANGE: Rows = (
-    (lambda: Lagrangian((X,), XD**2 + XD), "T must be quadratic in the rates"),
-    (lambda: Lagrangian((X,), XD**2, XD), "U must not depend on rates"),
-    (lambda: Lagrangian((X,), XD**2, forces=(1, 2)), "forces must be 1 expressions"),
-    (lambda: Lagrangian((X,), XD**2, forces=X), "forces must be a tuple, is x"),
-    (lambda: Lagrangian((X,), XD**2, forces=(XDD,)), "force 1 must not depend on accelerations, has xdd"),
-    (lambda: Lagrangian((X,), XD**2, inputs=(XD,)), "coordinate xd has the name of the rate of x"),
-    (lambda: Lagrangian((X,), M * XD**2, inputs=(M,)), "T must not depend on inputs, has m"),
-    (lambda: Lagrangian((X, X), XD**2), "x is listed twice"),
-    (lambda: Lagrangian(X, XD**2), "q must be a tuple of symbols"),
-    (lambda: Lagrangian((X + 1,), XD**2), "q must be a tuple of symbols"),
-    (lambda: Lagrangian((X,), None), "T must be an expression, is None"),
-    (lambda: Lagrangian((X,), XD**2 + XDD), "T must not depend on accelerations, has xdd"),
-    (lambda: Lagrangian((X,), XD**2, float("nan")), "U must be finite"),
-    (lambda: Lagrangian((X,), XD**2, values="a"), "values must be a mapping"),
-    (lambda: lagrange.planar_arm(0), "n must be positive, an integer, is 0"),
-    (lambda: lagrange.variables("x xd"), "coordinate xd has the name of the rate of x"),
-    (lambda: lagrange.variables("x xdd"), "coordinate xdd has the name of the acceleration of x"),
-    (lambda: lagrange.variables(""), "names must be names"),
-    (lambda: lagrange.robot_lagrangian(TALL), "panda has 7 joints, more than 5: .* lift the limit by most_joints"),
-)
-
-
-test_lagrange = refusals(LagrangianError, *LAGRANGE)
-
-
-def test_the_limit_of_joints_can_be_lifted() -> None:
-    check(lambda: lagrange.robot_lagrangian(ROBOT, most_joints=1), EomDynamicsError, "more than 1")
-    assert lagrange.robot_lagrangian(ROBOT, most_joints=2).n == 2
-
-
-@pytest.mark.parametrize("name", [["x"], {"a": 1}, None])
-def test_names_that_are_none(name: Any) -> None:
-    system, q = Lagrangian((X,), XD**2), np.zeros((2, 2))
-    for call, argument in (
-        (lambda: system.coriolis_matrix(name), "form"),
-        (lambda: eom.equations_of_motion(ROBOT, *q, coriolis=name), "coriolis"),
-        (lambda: eom.floating_equations_of_motion(ROBOT, np.eye(4), q[0], np.zeros(8), coriolis=name), "coriolis"),
-        (lambda: eom.equations.coriolis_tensor(ROBOT, q[0], name), "route"),
-    ):
-        check(call, ValueError, f"^{argument} must be one of ")
-
-
-SYMBOLS = sp.symbols("q_1 q_2")
-
-
-@pytest.mark.parametrize("q", [SYMBOLS, list(SYMBOLS), sp.Matrix(SYMBOLS), np.array(SYMBOLS), [[*SYMBOLS], [*SYMBOLS]]])
-def test_symbols_point_to_the_symbolic_parts(q: Any) -> None:
-    symbolic = r"q is symbolic: .* eom_dynamics\.lagrange, .* codegen --language casadi"
-    check(lambda: eom.Dynamics(ROBOT, backend="numpy").mass_matrix(q), StateError, symbolic)
-    check(lambda: ElasticArm(ROBOT).feedforward(q, q, q), StateError, "q is symbolic")
-
-
-@pytest.mark.parametrize("kind", ["SX", "MX"])
-def test_symbols_of_casadi_point_there_too(kind: str) -> None:
-    q = getattr(pytest.importorskip("casadi"), kind).sym("q", 2)
-    check(lambda: eom.Dynamics(ROBOT, backend="numpy").mass_matrix(q), StateError, "q is symbolic")
-
-
-def test_a_symbolic_robot_points_there_too() -> None:
-    heavy = replace(ROBOT.joints[0], mass=sp.Symbol("m"))
-    robot = replace(ROBOT, joints=(heavy, *ROBOT.joints[1:]))
-    for function in (eom.Dynamics, capabilities, lambda x: project(x, ["effort"])):
-        message = "planar_2r: joint joint_1 is symbolic: this takes numbers; use eom_dyna"
-        check(lambda function=function: function(robot), TypeError, message)
+@pytest.mark.parametrize("name", CALLS)
+def test_a_wrong_argument_is_named_on_one_line(name: str) -> None:
+    function, arguments, options = CALLS[name]
+    function(*arguments.values(), **options)
+    for argument, value in (arguments | options).items():
+        for kind, wrong in wrong_values(value):
+            if f"{name} {argument} {kind}" in ALLOWED | LACKING:
+                continue
+            changed = {x: wrong if x == argument else y for x, y in (arguments | options).items()}
+            word = WORDS.get(argument, argument)
+            with pytest.raises(REFUSED, match=rf"\b({word})\b") as refused:
+                function(*(changed[x] for x in arguments), **{x: changed[x] for x in options})
+            assert "\n" not in str(refused.value), (argument, kind)

@@ -43,20 +43,10 @@ def test_hollow_solids_are_differences_of_solid_ones() -> None:
 
 test_impossible_solids = refusals(
     RobotDescriptionError,
-    (lambda: solids.box([1, 1], mass=1), r"size: must be three numbers, has shape \(2,\)"),
-    (lambda: solids.box([1, -1, 1], mass=1), "size: must be positive"),
-    (lambda: solids.sphere(float("nan"), mass=1), "radius: must be finite, is nan"),
-    (lambda: solids.sphere("wide", mass=1), "radius: must be numbers, is 'wide'"),
-    (lambda: solids.sphere([1, 2], mass=1), r"radius: must be one number, has shape \(2,\)"),
     (lambda: solids.sphere(1), "mass: give either mass or density$"),
     (lambda: solids.capsule(1e-200, 1e-200, mass=1), "radius: must give lengths from 1e-50 to 1e.50 m, gives 1e-200"),
-    (lambda: solids.hollow_sphere(1e-200, 2e-200, mass=1), "inner_radius: must give lengths from"),
-    (lambda: solids.box([1e200] * 3, density=1), "size: must give lengths from"),
     (lambda: solids.box([1e50] * 3, density=1e300), "density: gives the impossible mass inf kg"),
     (lambda: solids.box([1e-30, 1, 1], density=1e-300), "density: gives the impossible mass 0 kg"),
-    (lambda: solids.box([1e50] * 3, mass=1e300), "mass: is too large, 1e.300 kg"),
     (lambda: solids.sphere(1, mass=1, density=1), "mass: give either mass or density, not both"),
-    (lambda: solids.sphere(1, mass=float("inf")), "mass: must be finite"),
-    (lambda: solids.sphere(1, density=0), "density: must be a number other than zero"),
     (lambda: solids.hollow_cylinder(0.2, 0.2, 1, mass=1), "inner_radius: must be below outer_radius, 0.2, is 0.2"),
 )
