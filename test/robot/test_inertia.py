@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inertia of bodies and of the base: steps between frames, physical consistency; read, kept, written and shown."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -27,9 +26,6 @@ from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.codegen.recipe import kernel_fingerprint
 from eom_dynamics.robot import inertia, robot_from_urdf
 from eom_dynamics.robot.inertia import Inertial, inertia_violation
-from eom_dynamics.robot.writers.parameters import robot_as_yaml
-from eom_dynamics.robot.writers.urdf import robot_as_urdf
-from eom_dynamics.robot.writers.written import Written
 from eom_dynamics.simulation.feedforward_comparison import perturbed
 from eom_dynamics.tools.cli.inspect import facts_result
 
@@ -275,13 +271,6 @@ def test_of_a_parameter_file() -> None:
     assert deviation(spatial(robot_from_parameters(parameters)), link(3, [0.1, 0, 0.2])) < 1e-15
     parameters["payloads"] = {"base": {"mass": 2.0, "center_of_mass": [0.0, 0.3, 0.0]}}
     assert robot_from_parameters(parameters).base.mass == 5
-
-
-@pytest.mark.parametrize("write", [robot_as_yaml, robot_as_urdf])
-@pytest.mark.filterwarnings("ignore")
-def test_written(write: Callable[[Robot], Written]) -> None:
-    robot = load_robot(URDF)
-    assert deviation(spatial(load_robot(write(robot).text)), spatial(robot)) < 1e-14
 
 
 def test_kept_and_shown() -> None:

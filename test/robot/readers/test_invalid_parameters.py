@@ -2,6 +2,7 @@
 """Invalid parameter files: one kind of error that names file, parameter and reason."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,14 @@ import pytest
 import yaml
 from chains import packaged_parameters
 from paths import CONFIG
+from springs import EVERY_KIND
 from urdf_arms import urdf_arm
 
 from eom_dynamics import RobotDescriptionError, load_robot, robot_from_parameters
+from eom_dynamics.actuators.entries import DeclaredEntry, declared_entries
+from eom_dynamics.arrays import Array
 from eom_dynamics.robot import robot_from_urdf
+from eom_dynamics.robot.description import BodyEntries, Description, JointDescription
 from eom_dynamics.tools.cli.main import main
 
 INF, NAN = float("inf"), float("nan")
@@ -53,109 +58,56 @@ FRICTION = {"viscous": 1.0, "coulomb": 2.0, "static": 3.0}
 
 # Entry of the planar 2R or of its first joint, invalid value, and the message without the path of the entry.
 ENTRIES: list[tuple[str, Any, str]] = [
-    *((path, ..., "missing") for path in (".mass", ".origin.xyz", "inertia_reference", "joints.joint_2")),
-    *((f".elasticity.{entry}", ..., "missing") for entry in ("type", "stiffness")),
-    *((path, 0.0, "must be positive") for path in (".elasticity.stiffness", ".actuator.limits.torque")),
-    *((path, -1.0, "must be positive, is -1") for path in (".mass", "base.mass")),
-    *((f".actuator.{x}", 0.0, "must be positive") for x in ("efficiency", "smoothing_power", "torque_constant")),
-    *((path, -1.0, "must not be negative, is -1") for path in (".rotor_inertia", "drive_delay")),
-    *((f".actuator.{x}", -1.0, "must not be negative") for x in ("resistance", "back_emf_constant")),
     *((f".actuator.{x}", 1.0, "unknown entry") for x in ("friction.stribeck", "limits.force", "ratio")),
-    *((path, 1.0, "unknown entry") for path in (".elasticity.growth", ".drive.ratio")),
     *((path, 1e-320, "must be at least 1e-12") for path in (".mass", ".elasticity.stiffness")),
-    *(("joint_names", x, "must be a list of at least one name") for x in (["joint_1", ""], [], "joint_1")),
-    (".mass", NAN, "must be finite, is nan"),
-    (".rotor_inertia", -INF, "must be finite, is -inf"),
-    (".center_of_mass", [0.0, NAN, 0.0], "must be finite"),
     (".center_of_mass", [1e200, 0.0, 0.0], "must not exceed 1e+12 in SI units, is 1e+200"),
-    (".center_of_mass", [[0.5, 0.0, 0.0]], "must be a list of 3 numbers"),
     (".center_of_mass", [], "must have 3 entries, has 0"),
-    (".mass", True, "must be a number, is True"),
-    (".mass", "2.0", "must be a number, is '2.0'"),
-    (".mass", None, "has no value"),
-    (".inertia", [1.0, 0.0, 0.0, 1.0, 0.0, -1.0], "principal moments of inertia must not be negative"),
     (".inertia", [1.0, 0.0, 0.0, 1.0, 0.0, 2.1], "… must not exceed the sum of the other two"),
     (".inertia", [1.0, 1.0, 1.0, 0.0, 0.0, 0.0], "… the order is xx xy xz yy yz zz"),
-    (".type", "universal", "must be one of revolute, … planar, ball, floating, fixed, is 'universal'"),
-    (".screw", [0.0] * 6, "the axis must be a unit vector, is zero"),
     (".screw", [0.0, 0.0, 2.0, 0.0, 0.0, 0.0], "the axis must be a unit vector, has length 2"),
     (".screw", [0.0, 0.0, 1.0, 0.0, 0.0, 0.1], "… must be 0, is 0.1 m/rad; is it helical?"),
-    (".origin", "base", "must be a section, is 'base'"),
-    (".origin.quaternion", [1.0, 0.0, 0.0, 0.0], "unknown entry; known are xyz, rpy"),
-    (".colour", "red", "unknown entry; known are type, parent, screw, origin, mass"),
     ("name", 1, "must be a string, is 1"),
-    ("name", "", "must be a string, is ''"),
-    ("inertia_reference", "body", "must be one of com, link, is 'body'"),
     ("gravity", -9.81, "must be a list of 3 numbers, is -9.81"),
     ("joint_names", ["joint_1", "joint_1"], "'joint_1' is listed twice"),
     ("joint_names", ["arm.joint_1", "joint_2"], "'arm.joint_1' must not contain '.' or '/'"),
     ("joint_names", ["joint_1\n", "joint_2"], "… must not contain control characters"),
-    ("joints", [{"mass": 1.0}], "must be a section"),
     ("joints.joint_3", {"mass": 1.0}, "unknown entry; known are joint_1, joint_2"),
-    (".elasticity.type", "elastic", "must be one of antagonistic_exponential, antagonistic_quadratic, cubic"),
-    (".actuator.efficiency", 1.1, "must not exceed 1"),
     (".rotor.carrier", "joint_3", "no link 'joint_3' in this part"),
     (".rotor.axis", [0.0, 0.0, 0.0], "must not be zero"),
-    ("rotor_model", "spong", "must be one of reduced, complete, is 'spong'"),
-    ("drive_interpolation", "cubic", "must be one of none, linear"),
     ("drive_feedback_delay.position", -1e-3, "must be within [0, 0.1], is -0.001"),
     ("drive_feedback_delay", 1e-3, "must be a section with position, velocity, is 0.001"),
-    ("compensated_by_robot", ["mass"], "'mass' is not one of gravity, coriolis, friction, payload"),
     ("compensated_by_robot", ["gravity", "gravity"], "'gravity' is listed twice"),
     ("compensated_by_robot", ["payload"], "payload needs gravity or coriolis beside it"),
-    ("compensated_by_robot", [], "must be a string or a list of strings, is []"),
-    (".drive.side", "gear", "must be one of motor, joint, is 'gear'"),
     (".drive.sign", 0.5, "must be 1 or -1, is 0.5; a gear ratio is the joint's gear_ratio"),
-    (".drive.units_per_turn", 0, "must be positive, is 0"),
-    (".drive.effort", "watt", "must be one of torque, current, per_mille, is 'watt'"),
     (".drive.rated_torque", 1.0, "needs effort: per_mille"),
 ]
 
 # Spring of the first joint, the entry, and its message.
 SPRINGS: list[tuple[dict[str, Any], str, str]] = [
-    ({"type": "rigid", "stiffness": 1.0}, "stiffness", "unknown entry; known are type"),
-    ({"type": "cubic", "stiffness": 100.0, "cubic": -1.0}, "cubic", "must not be negative"),
     ({"type": "polynomial", "coefficients": [100.0, 5.0]}, "coefficients", "… not monotone"),
     ({"type": "polynomial", "coefficients": [0.0, 0.0, 5.0]}, "coefficients", "… its stiffness is 0"),
-    ({"type": "polynomial", "coefficients": [1.0, 3.0, 2.0]}, "coefficients", "… not monotone"),
-    ({"type": "polynomial", "coefficients": []}, "coefficients", "… at least one number"),
-    ({"type": "exponential", "stiffness": 100.0, "growth": 0.0}, "growth", "must be positive"),
     (TABLE | {"efforts": [0.0, 1.0, 1.0]}, "efforts", "must increase"),
-    (TABLE | {"deflections": [0.0, 0.2, 0.1]}, "deflections", "must increase"),
     (TABLE | {"efforts": [0.0, 1.0]}, "efforts", "must have as many entries as deflections, 3; has 2"),
     (TABLE | {"efforts": [0.5, 1.0, 2.0]}, "deflections", "… (0, 0)"),
     (TABLE | {"deflections": [-0.2, -0.1, 0.0], "efforts": [-2.0, -1.0, 0.0]}, "deflections", "… above 0"),
     (TABLE | {"deflections": [0.0], "efforts": [0.0]}, "deflections", "… at least two"),
     (DEAD_ZONE | {"inner_stiffness": 2e4}, "inner_stiffness", "must not exceed stiffness"),
-    (DEAD_ZONE | {"inner_stiffness": 0.0}, "inner_stiffness", "must be positive"),
-    (DEAD_ZONE | {"width": 0.0}, "width", "must be positive"),
-    (DEAD_ZONE | {"half_gap": -1e-3}, "half_gap", "must be positive"),
-    ({"type": "damped", "stiffness": 100.0, "damping": 0.0}, "damping", "must be positive"),
     (VARIABLE | {"lower": 600.0}, "lower", "must not exceed upper"),
     (VARIABLE | {"nominal": 10.0}, "nominal", "must lie within"),
-    (VARIABLE | {"lower": -1.0}, "lower", "must be positive"),
     (PAIR | {"nominal": 90.0}, "nominal", "must be at least 100"),
-    (PAIR | {"growth": -15.0}, "growth", "must be positive"),
-    (PAIR | {"type": "antagonistic_quadratic"}, "slope", "missing"),
 ]
 
 FRICTIONS: list[tuple[dict[str, Any], str, str]] = [
-    ({"viscous": -1.0}, "viscous", "must not be negative"),
     ({"static": 1.0}, "static", "must be at least coulomb"),
     ({"coulomb_negative": 4.0}, "static", "must be at least coulomb_negative"),
-    ({"viscous_negative": -1.0}, "viscous_negative", "must not be negative"),
-    ({"smoothing_velocity": 0.0}, "smoothing_velocity", "must be positive"),
-    ({"presliding_distance": 0.0}, "presliding_distance", "must be positive"),
 ]
 
 GROUPS: list[tuple[str, dict[str, Any], str]] = [
     ("coupled_stiffness", {"matrix": [2.0, 1.0, 0.0, 2.0]}, "matrix: must be symmetric"),
     ("coupled_stiffness", {"matrix": [1.0, 2.0, 2.0, 1.0]}, "matrix: … positive definite"),
     ("coupled_stiffness", {"matrix": [1.0, 0.0, 0.0]}, "matrix: must have 4 entries"),
-    ("coupled_stiffness", {"joints": ["joint_1"], "matrix": [1.0]}, "joints: … at least two"),
     ("coupled_stiffness", {"joints": ["joint_1", "wrist"]}, "joints: 'wrist' is not a joint"),
     ("transmission", {"matrix": [1.0] * 4}, "matrix: must be invertible"),
-    ("transmission", {"matrix": None}, "matrix: has no value"),
 ]
 
 RIGID: dict[str, Any] = {".elasticity": ..., "joints.joint_2.elasticity": ...}
@@ -174,15 +126,12 @@ CHANGES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ),
         *((RIGID | {group: GROUP | entries}, f"{group}.{message}") for group, entries, message in GROUPS),
         ({".type": "prismatic"}, ".screw: the angular part of a prismatic joint"),
-        ({".type": "prismatic", ".screw": [0.0] * 6}, ".screw: the axis must be a unit vector"),
         ({".type": "helical"}, ".screw: a helical joint must have a pitch"),
-        ({".type": "helical", ".screw": [*[0.0] * 5, 1.0]}, ".screw: the axis must be"),
         ({".drive.effort": "per_mille"}, ".drive.rated_torque: missing; effort: per_mille needs it"),
         ({".drive.effort": "current"}, ".drive.effort: current needs the torque_constant of the actuator"),
         ({"base": {"mass": 3.0, "center_of_mass": [0.1, 0.0, 0.2]}}, "base.inertia: "),
         ({".mass": ..., ".mas": 2.0}, ".mass: missing; is mas a misspelling of it?"),
         ({".rotor_inertia": ..., ".rotor_intertia": 0.2}, ".rotor_intertia: … did you mean rotor_inertia?"),
-        ({".elasticity": ..., ".elastcity": {}}, ".elastcity: unknown entry; did you mean elasticity?"),
         ({"joint_names": ["joint_1", "joint2"]}, "joints.joint2: missing; is joint_2 a misspelling of it?"),
         ({".actuator.limits.current": 10.0}, ".actuator.torque_constant: missing; the current limit needs it"),
         (
@@ -200,20 +149,15 @@ CHANGES: dict[str, list[tuple[dict[str, Any], str]]] = {
             {"joints.left_lift.parent": "right_lift"},
             "joints.left_lift.parent: must be one of base, torso, listed before this joint, is 'right_lift'",
         ),
-        ({".parent": "neck"}, ".parent: must be one of base, torso"),
         ({"tool_names": ["foot"]}, "tools.left_hand: unknown entry"),
         ({"tools.left_hand.origin": ...}, "tools.left_hand.origin: missing"),
-        ({".mimic.joint": "hip"}, ".elasticity: unknown entry"),
         ({".mimic.joint": "hip", ".elasticity": ...}, ".rotor_inertia: unknown entry"),
         (FOLLOWER | {".mimic.joint": "hip"}, ".: fixed at 0 rad: its mimic leader 'hip' does not exist"),
         (
             FOLLOWER | {".mimic": {"joint": "torso", "ratio": 0.0}},
             ".: fixed at 0 rad: the mimic ratio of left_elbow is 0",
         ),
-        ({".mimic": {"joint": "torso", "factor": 2.0}}, ".mimic.factor: unknown"),
         ({".limits.lower": 2.0}, ".limits.lower: must not exceed upper, 0.1"),
-        ({".limits.max": 2.0}, ".limits.max: unknown entry"),
-        ({".limits.velocity": 0.0}, ".limits.velocity: must be positive, is 0"),
         (
             {"joints.left_wrist": {"type": "fixed", "origin": ZERO, "center_of_mass": [0.0, 0.0, 0.1]}},
             "joints.left_wrist.center_of_mass: unknown entry",
@@ -221,10 +165,7 @@ CHANGES: dict[str, list[tuple[dict[str, Any], str]]] = {
     ],
     "pendulum": [
         ({"joint_names": ["base"]}, "joint_names: 'base' is reserved for the base"),
-        ({"convention": "denavit"}, "convention: must be one of body_screws, spatial_screws"),
         ({"tool_names": ["foot"], "tools": ...}, "tool_names: 'foot' is neither a body"),
-        ({"tool_names": ["hinge", "hinge"]}, "tool_names: 'hinge' is listed twice"),
-        ({"tool_names": ..., "tools": {}}, "tools: unknown entry"),
         (
             {"tool_names": ["hinge"], "tools": {"hinge": {"body": "hinge", "origin": ZERO}}},
             "tools.hinge: is the name of a body",
@@ -233,11 +174,7 @@ CHANGES: dict[str, list[tuple[dict[str, Any], str]]] = {
             {"tool_names": ["foot"], "tools": {"foot": {"body": "base", "origin": ZERO}}},
             "tools: 'foot' is fixed to the base",
         ),
-        ({".damping": -1.0}, ".damping: must not be negative, is -1"),
-        ({".friction": -1.0}, ".friction: must not be negative, is -1"),
         (FOLLOWER | {".type": "fixed", ".screw": ...}, "joint_names: at least one joint must move; all are fixed"),
-        ({".type": "fixed"}, ".screw: unknown entry"),
-        ({".type": "planar"}, ".screw: unknown entry"),
         (
             {".type": "continuous", ".screw": [0.0, 1.0, 0.0, 0.0, 0.1, 0.0]},
             ".screw: the pitch of a continuous joint must be 0",
@@ -245,13 +182,9 @@ CHANGES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({".center_of_mass": [0.0, 0.3, 0.0]}, ".: the mass matrix is singular, since no mass moves with hinge"),
     ],
     "ur5e": [
-        ({".screw": [0.0] * 6}, ".screw: unknown entry"),
         ({".dh.d": ...}, ".dh.d: missing"),
-        ({".dh.beta": 0.0}, ".dh.beta: unknown entry"),
         ({".dh": ...}, ".dh: missing"),
-        ({".type": "floating"}, ".type: must be one"),
         ({".type": "helical"}, ".pitch: missing"),
-        ({".type": "helical", ".pitch": 0.0}, ".pitch: a helical joint must have a pitch"),
     ],
 }
 
@@ -267,6 +200,76 @@ def test_invalid_entries(base: str, changes: dict[str, Any], message: str) -> No
     found = error.value.errors[0]
     assert found.startswith(f"arm.yaml: robot.{whole(base, place)}: {beginning}") and end in found
     assert all("\n" not in line for line in error.value.errors)
+
+
+# Any number of any entry that a class declares, and of any law.
+
+WRONG = (NAN, INF, "2.0", None, True, [1.0, 2.0, 3.0, 4.0, 5.0])
+
+
+def assert_refused(parameters: dict[str, Any], place: str, reason: str = "") -> None:
+    with pytest.raises(RobotDescriptionError) as error:
+        robot_from_parameters(parameters, source="arm.yaml")
+    assert all("\n" not in line for line in error.value.errors)
+    beginning = f"arm.yaml: robot.{place}: {reason}"
+    assert any(line.startswith(beginning) for line in error.value.errors), (beginning, error.value.errors)
+
+
+def declared(kind: type, section: str) -> Iterator[tuple[str, DeclaredEntry]]:
+    """Entries of a class and of its parts, with their sections."""
+    for each in declared_entries(kind):
+        place = ".".join(x for x in (section, each.entry.section, each.name) if x)
+        parts = declared_entries(each.kind) if each.name not in ("parallel_spring", "rotor", "effort_spread") else ()
+        if parts:
+            yield from declared(each.kind, place.rpartition(".")[0] if each.entry.is_inline else place)
+        elif each.name not in ("parallel_spring", "rotor", "effort_spread"):
+            yield place, each
+
+
+NUMBERS = {
+    place: each
+    for kind, section in ((JointDescription, "joints.joint_1"), (Description, ""), (BodyEntries, "base"))
+    for place, each in declared(kind, section)
+    if each.kind in (float, Array) or each.entry.rule != "finite"
+}
+
+
+@pytest.mark.parametrize("place", NUMBERS)
+def test_any_wrong_number_of_an_entry_is_named(place: str) -> None:
+    each = NUMBERS[place]
+    for wrong in WRONG:
+        assert_refused(edited("planar_2r", {place: wrong}), place)
+    if each.kind is float and each.entry.rule in ("positive", "not negative"):
+        assert_refused(
+            edited("planar_2r", {place: -1.0}), place, f"must {'be' if each.entry.rule[0] == 'p' else 'not be'}"
+        )
+    with pytest.raises(RobotDescriptionError, match=f"{each.name}x"):
+        robot_from_parameters(edited("planar_2r", {f"{place}x": 1.0}))
+
+
+OPTIONS = {
+    place: each
+    for kind, section in ((JointDescription, "joints.joint_1"), (Description, ""))
+    for place, each in declared(kind, section)
+    if each.entry.options
+}
+
+
+@pytest.mark.parametrize("place", OPTIONS)
+def test_any_wrong_word_is_named_with_those_that_are_known(place: str) -> None:
+    for wrong in ("no such", 3.0, None):
+        assert_refused(edited("planar_2r", {place: wrong}), place)
+
+
+@pytest.mark.parametrize("kind", sorted(set(EVERY_KIND) - {"rigid", "cubic_linear", "tabulated_one_sided"}))
+def test_any_wrong_parameter_of_a_spring_is_named(kind: str) -> None:
+    spring = EVERY_KIND[kind].entries()
+    robot_from_parameters(edited("planar_2r", {".elasticity": spring}))
+    for name in spring:
+        for wrong in (NAN, INF, "2.0", None, True, -1e30, ...):
+            changed = {x: wrong if x == name else y for x, y in spring.items() if x != name or wrong is not ...}
+            assert_refused(edited("planar_2r", {".elasticity": changed}), f"joints.joint_1.elasticity.{name}")
+    assert_refused(edited("planar_2r", {".elasticity": {**spring, "gap": 1.0}}), "joints.joint_1.elasticity.gap", "unk")
 
 
 def as_file(parameters: Any) -> str:
@@ -299,44 +302,32 @@ def with_mass(text: str) -> str:
 FILES: list[tuple[str | bytes, str]] = [
     # no robot in it, or too many
     ("# an arm\n", "no ros__parameters section"),
-    ("[1, 2]", "no ros__parameters section"),
     ("/**: {ros__parameters: {rate: 5}}", "no ros__parameters section has an entry robot"),
     ("robot: {name: arm}", "no ros__parameters section has an entry robot"),
-    ("/**: {ros__parameters: [robot]}", "no ros__parameters section has an entry robot"),
     ("/**: {ros__parameters: {robot: [1, 2]}}", "robot: must be a section, is [1, 2]"),
     (GOOD + GOOD.replace("/**", "/other"), "2 robots; a file must describe one"),
     (GOOD + "---\n" + GOOD, "found another document"),
     # not accepted by ROS 2
     (with_mass("2.0\n          mass: 3.0"), "'mass' occurs twice"),
     (GOOD.replace(MASS, "1: 2.0"), "1 is not a string"),
-    (GOOD.replace("[0.5, 0.0, 0.0]", "[0.5, 0.0, x]"), "list of mixed types"),
     (with_mass("&m 2.0").replace("mass: 1.0", "mass: *m"), "aliases are not allowed"),
     (GOOD.replace(MASS, "<<: {mass: 2.0}"), "mass: missing"),
     (with_mass("!!python/name:os.system"), "is not allowed"),
-    (with_mass("!!float heavy"), "the tag tag:yaml.org,2002:float is not allowed"),
     (with_mass("!heavy 2.0"), "the tag !heavy is not allowed"),
     (with_mass("2001-01-01"), "mass: must be a number, is '2001-01-01'"),
-    (with_mass("2001-13-45"), "mass: must be a number, is '2001-13-45'"),
     (with_mass("1:30"), "mass: must be a number, is '1:30'"),
     (with_mass("1_000"), "mass: must be a number, is '1_000'"),
-    (with_mass("yes"), "mass: must be a number, is True"),
-    (with_mass("1e400"), "mass: must be finite, is inf"),
     # not YAML
     ("a: [1", ": not valid YAML: "),
-    ("a:\n\tb: 1", "line 2, column 1: not valid YAML"),
     ("a: b: c", "line 1, column 5: not valid YAML: mapping values are not allowed"),
-    ("%YAML 2.0\n---\na", "not valid YAML"),
     (GOOD + "\x07", "not valid YAML: unacceptable character"),
     # not text
-    (GOOD.encode() + b"# \xe9", "must be UTF-8 text, is not at byte"),
     (GOOD.encode("utf-16"), "must be UTF-8 text, is not at byte 0"),
     # made to hang: fails by the time limit of all tests
     ("#" * 1_000_000, "must be at most 200000 bytes"),
     ("[" * 500, "nested too deeply"),
-    ("{a: " * 500, "nested too deeply"),
     ("- " * 500 + "x", "nested too deeply"),
     (with_mass("9" * 150_000), "mass: must be finite"),
-    (with_mass("9" * 150_000 + "x"), "mass: must be a number"),
     (with_mass("0x" + "f" * 150_000), "mass: must be a number"),
 ]
 
