@@ -124,14 +124,14 @@ os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 @cache
-def extension(name: str, include: str = "", version: str = "") -> ModuleType:
+def extension(name: str, include: str = "", version: str = "", header: str = "") -> ModuleType:
     """Extension module ``eom_dynamics_{name}`` of the source ``{name}.c``, for this version of Python.
 
-    ``include`` is an additional header folder, ``version`` its version. Raises KernelError if the module cannot be
-    compiled or loaded.
+    ``include`` is an additional header folder, ``version`` its version, ``header`` what precedes the source. Raises
+    KernelError if the module cannot be compiled or loaded.
     """
     python = sysconfig.get_path("include")
-    source, suffix = csrc(f"{name}.c"), sysconfig.get_config_var("EXT_SUFFIX")
+    source, suffix = header + csrc(f"{name}.c"), sysconfig.get_config_var("EXT_SUFFIX")
 
     def checked() -> str:
         if not (Path(python) / "Python.h").exists():
@@ -158,7 +158,7 @@ def extension(name: str, include: str = "", version: str = "") -> ModuleType:
 def caller() -> ModuleType:
     """Extension that calls kernels; errors as in :func:`extension`."""
     # NumPy's headers may move with an update; the version is part of the key.
-    return extension("caller", np.get_include(), np.__version__)
+    return extension("caller", np.get_include(), np.__version__, csrc("caller.h"))
 
 
 # Iteration constants, close to the best of nine choices for 2,000 random poses of panda, ur5e and iiwa.
@@ -198,7 +198,7 @@ _C_TYPES: dict[Any, Any] = {Array: ctypes.c_void_p, float: ctypes.c_double, int:
 
 
 class SolverTask(ctypes.Structure):
-    """Settings in C: ``ik_task`` of csrc/inverse_kinematics.c.in."""
+    """Settings in C: ``ik_task`` of csrc/inverse_kinematics_step.c.in."""
 
     _fields_ = (
         *((name, _C_TYPES[kind]) for name, kind in get_type_hints(SolverSettings).items()),
@@ -245,7 +245,8 @@ class NativeSolver:
 
         def source() -> str:
             sizes = {"n": str(robot.n), "tools": str(len(tools)), "name": c_name(recipe.name)}
-            return c_source(recipe(robot)) + filled(csrc("inverse_kinematics.c.in"), **sizes, **_CONSTANTS)
+            solver = csrc("inverse_kinematics_step.c.in") + "\n" + csrc("inverse_kinematics.c.in")
+            return c_source(recipe(robot)) + filled(solver, **sizes, **_CONSTANTS)
 
         with compiled(source, kernel_fingerprint(robot, whole), ["-lm"]) as path:
             (self._solve,) = loaded(path, "eom_inverse_kinematics")
