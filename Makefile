@@ -60,7 +60,7 @@ docs:  ## build the documentation site in build/site
 soak: setup-tests  ## stream for 4 x 10 minutes, inject faults, and write docs/measurements.md (shorter: make soak SECONDS=20)
 	@mkdir -p build
 	@EOM_DYNAMICS_CFLAGS= SOAK_SECONDS=$(or $(SECONDS),600) $(BIN)/pytest -m soak --junitxml=build/soak.xml $(PYTEST_ARGS); status=$$?; \
-	$(BIN)/python bench/reliability.py build/soak.xml && exit $$status
+	$(BIN)/python bench --only reliability --reports build/soak.xml && exit $$status
 
 fuzz:  ## feed loaders, messages, bags and requests with mutated inputs, for a minute (longer: make fuzz SECONDS=600)
 	@$(SETUP) dev fuzz

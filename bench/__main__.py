@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import os
 import sys
 import time
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +25,7 @@ from harness import (
     QUICK,
     RESULTS,
     Section,
+    Settings,
     bars_markdown,
     facts_markdown,
     machine,
@@ -33,13 +36,17 @@ from harness import (
     write_section,
 )
 
+MAKE, IN_WORKSPACE = 'make bench BENCH_ARGS="--only {}"', "python3 bench --only {}"
+"""Commands of a section; that of ``make bench`` does not mix with the ROS 2 of a workspace with ros2_control."""
+
 
 class Entry(NamedTuple):
-    """Module of a section, whose function has the section's name; the page that quotes it; its title."""
+    """Module of a section, whose function has the section's name; the page that quotes it; its title; its command."""
 
     module: str
     page: str
     title: str
+    command: str = MAKE
 
 
 SECTIONS = {
@@ -49,8 +56,8 @@ SECTIONS = {
     "batch": Entry("performance", "measurements", "A batch of states"),
     "first_use": Entry("performance", "measurements", "First use"),
     "scaling": Entry("performance", "measurements", "Cost against the number of joints"),
-    "closed_form": Entry("closed_form", "recursion", "Closed form against recursion"),
-    "kinematics": Entry("kinematics", "kinematics", "Kinematics"),
+    "closed_form": Entry("performance", "recursion", "Closed form against recursion"),
+    "kinematics": Entry("equations", "kinematics", "Kinematics"),
     "open_loop": Entry("open_loop", "elastic_models", "Open loop, springs of every kind"),
     "benefit": Entry("benefit", "elastic_joints", "Benefit of the feedforward"),
     "differences": Entry("exact_derivatives", "elastic_joints", "Exact derivatives against differences"),
@@ -76,24 +83,30 @@ SECTIONS = {
 }
 """Sections of a whole run."""
 
-RECORDINGS, MODELS = "public_recordings", "mjcf_models"
-
-IN_WORKSPACE = {
+ON_REQUEST = {
     "joint_trajectory_controller": Entry(
-        "joint_trajectory_controller", "control_loop", "joint_trajectory_controller alone, and with feedforward"
+        "joint_trajectory_controller",
+        "control_loop",
+        "joint_trajectory_controller alone, and with feedforward",
+        IN_WORKSPACE,
     ),
-    "ros2_controller": Entry("control_cycle", "control_loop", "Controller of ros2_control"),
-}
-"""Sections that need ros2_control in a workspace, with which the ROS 2 of ``make bench`` does not mix."""
-
-ON_REQUEST = IN_WORKSPACE | {
+    "ros2_controller": Entry("control_cycle", "control_loop", "Controller of ros2_control", IN_WORKSPACE),
     "round_trip": Entry("round_trip", "node_operation", "Round trip of a setpoint beside a node that echoes"),
     "online_motion": Entry("online_motion", "targets", "Streams of targets on elastic arms"),
     "impedance": Entry("impedance", "impedance", "Impedance and hands"),
-    RECORDINGS: Entry(RECORDINGS, "measurements", "Identification from public recordings"),
-    MODELS: Entry(MODELS, "parameter_files", "MJCF models"),
+    "public_recordings": Entry("public_recordings", "measurements", "Identification from public recordings"),
+    "mjcf_models": Entry("mjcf_models", "parameter_files", "MJCF models"),
+    "gpu": Entry("gpu", "dynamics", "States a second on a GPU"),
+    "reliability": Entry("reliability", "measurements", "Reliability", "make soak"),
 }
-"""Sections that need ROS 2, ros2_control, Ruckig, an hour, or data that are not part of a checkout."""
+"""Sections that need ROS 2, ros2_control, a GPU, Ruckig, an hour, or data that are not part of a checkout."""
+
+DATA = {
+    "public_recordings": ("recordings", "FOLDER", "checkouts of public recordings"),
+    "mjcf_models": ("models", "FOLDER", "folders of MJCF models"),
+    "reliability": ("reports", "FILE", "JUnit reports of make soak"),
+}
+"""Option of the data of a section."""
 
 # Of what sections simulate.
 sys.path += [str(DOCS.parent / "test" / "helpers"), str(DOCS.parent / "examples")]
@@ -111,33 +124,7 @@ PACKAGES = ("numpy", "scipy", "pin")
 
 def main() -> int:
     """Run the benchmarks; returns exit code 1 if a promise is not kept."""
-    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer samples, shorter chains; does not write documents")
-    parser.add_argument(
-        "--only",
-        nargs="+",
-        choices=ENTRIES,
-        default=list(SECTIONS),
-        metavar="SECTION",
-        help=f"run only some of {', '.join(ENTRIES)}; measurements.md is written by {', '.join(SHARED)} together",
-    )
-    parser.add_argument(
-        "--recordings", metavar="FOLDER", type=Path, help=f"checkouts of public recordings, for {RECORDINGS}"
-    )
-    parser.add_argument("--models", metavar="FOLDER", type=Path, help=f"folders of MJCF models, for {MODELS}")
-    parser.add_argument(
-        "--robot",
-        metavar="ROBOT",
-        help="packaged robot or file for one_state, in place of the iiwa; writes no documents",
-    )
-    options = parser.parse_args()
-    if RECORDINGS in options.only and options.recordings is None:
-        parser.error(f"{RECORDINGS} takes --recordings FOLDER")
-    if MODELS in options.only and options.models is None:
-        parser.error(f"{MODELS} takes --models FOLDER")
-    settings = QUICK if options.quick else FULL
-    settings.recordings, settings.models = options.recordings, options.models
-    settings.robot = options.robot or settings.robot
+    names, settings = _arguments()
     # A separate cache, so that first uses compile and the user's cache does not change.
     os.environ["EOM_DYNAMICS_CACHE"] = str(scratch() / "cache")
     facts = machine(PACKAGES)
@@ -148,22 +135,49 @@ def main() -> int:
     start = time.perf_counter()
     sections = []
     for name, entry in ENTRIES.items():
-        if name in options.only:
+        if name in names:
             CONSOLE.print(f"\n{name} …", style="dim")
             sections.append(Section(name, entry.title))
-            getattr(importlib.import_module(entry.module), name)(sections[-1], settings)
+            function = getattr(importlib.import_module(entry.module), name)
+            function(sections[-1], settings)
+            # All but the first line of its docstring tells a reader of the figures how they were measured.
+            sections[-1].text += [" ".join(x.split()) for x in inspect.getdoc(function).split("\n\n")[1:]]
             sections[-1].show()
     bars = [bar for section in sections for bar in section.bars]
-    minutes = (time.perf_counter() - start) / 60
     CONSOLE.rule("all promises")
     show_bars(bars)
-    CONSOLE.print(f"{minutes:.1f} minutes")
+    CONSOLE.print(f"{(time.perf_counter() - start) / 60:.1f} minutes")
     facts |= {"load before the run": f"{busy:.1f}", "date": datetime.now(timezone.utc).date().isoformat()}
     CONSOLE.print(f"all figures in {write_json(sections, facts)}")
-    if not options.quick and options.robot is None:
+    if not settings.quick and settings.robot is None:
         for path in _write(sections, facts):
             CONSOLE.print(f"figures written to {path}")
     return int(not all(bar.kept for bar in bars))
+
+
+def _arguments() -> tuple[list[str], Settings]:
+    """Sections to run, and settings."""
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer samples, shorter chains; does not write documents")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=ENTRIES,
+        default=list(SECTIONS),
+        metavar="SECTION",
+        help=f"run only some of {', '.join(ENTRIES)}; measurements.md is written by {', '.join(SHARED)} together",
+    )
+    for section, (option, value, what) in DATA.items():
+        several = {"nargs": "+", "default": ()} if value == "FILE" else {}
+        parser.add_argument(f"--{option}", metavar=value, type=Path, help=f"{what}, for {section}", **several)
+    robot = "packaged robot or file for one_state, gpu and round_trip, in place of theirs; writes no documents"
+    parser.add_argument("--robot", metavar="ROBOT", help=robot)
+    options = vars(parser.parse_args())
+    names, settings = options.pop("only"), QUICK if options.pop("quick") else FULL
+    for section, (option, value, _) in DATA.items():
+        if section in names and not options[option]:
+            parser.error(f"{section} takes --{option} {value}")
+    return names, replace(settings, **options)
 
 
 def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
@@ -171,14 +185,10 @@ def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
     written = set()
     for section in sections:
         if section.name not in SHARED:
-            path = DOCUMENTS[section.name]
-            machine = f"{facts['date']}, on {facts['processor']}, load {facts['load before the run']}"
-            options = f"--only {section.name}"
-            command = (
-                f"python3 bench {options}" if section.name in IN_WORKSPACE else f'make bench BENCH_ARGS="{options}"'
-            )
-            write_section(path, section, f"`{command}`, {machine}.")
-            written.add(path)
+            command = ENTRIES[section.name].command.format(section.name)
+            where = f"{facts['date']}, on {facts['processor']}, load {facts['load before the run']}"
+            write_section(DOCUMENTS[section.name], section, f"`{command}`, {where}.")
+            written.add(DOCUMENTS[section.name])
     shared = [section for section in sections if section.name in SHARED]
     if len(shared) == len(SHARED):
         write_between_marks(PERFORMANCE, "machine", facts_markdown(facts))

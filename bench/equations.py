@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Terms of the equations of motion, of fixed and floating bases and in batches, beside Pinocchio's functions."""
+"""Terms of the equations of motion, and kinematics, beside Pinocchio's functions; inverse kinematics of random poses.
+
+Results are first compared with Pinocchio's.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -8,33 +11,37 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
-from harness import BATCH, Section, Settings, TimedTask, error, interleaved, largest_difference, one_by_one
+from harness import (
+    BATCH,
+    Section,
+    Settings,
+    Table,
+    TimedTask,
+    beside,
+    error,
+    interleaved,
+    largest_difference,
+    one_by_one,
+    seconds,
+    timed,
+)
 from peers import RandomStates
 from pinocchio_model import PinocchioFloating, pinocchio_model
 
-from eom_dynamics import Dynamics, FloatingBase, Robot, lie, load_robot
+from eom_dynamics import Dynamics, FloatingBase, Kinematics, Robot, inverse_kinematics, lie, load_robot
 from eom_dynamics.arrays import STATE_NAMES, Array
 from eom_dynamics.robot.inertia import Inertial
 
-_STATES = 64
-
-_ROUNDING = 1e-10
+_STATES, _ROUNDING = 64, 1e-10
 
 
 class _Pair(NamedTuple):
-    """A method and the function of Pinocchio that gives the same.
+    """A method and the function of Pinocchio that gives the same."""
 
-    Attributes:
-        arguments: names of the vectors that both take.
-        function: of Pinocchio.
-        read: what of its result, or of its data, is compared.
-        results: of its result and its data, what a loop stores for each state.
-    """
-
-    arguments: str
-    function: Callable[..., Any]
-    read: Callable[[Any, Any], Any] = lambda result, data: result
-    results: Callable[[Any, Any], tuple[Any, ...]] = lambda result, data: (result,)
+    arguments: str  # names of the vectors that both take
+    function: Callable[..., Any]  # of Pinocchio
+    read: Callable[[Any, Any], Any] = lambda result, data: result  # what of its result or its data is compared
+    results: Callable[[Any, Any], tuple[Any, ...]] = lambda result, data: (result,)  # what a loop stores for a state
 
 
 _PAIRS = {
@@ -61,6 +68,7 @@ _PAIRS = {
     "potential_energy": _Pair("q", pin.computePotentialEnergy),
 }
 
+# Methods of FloatingBase.
 _OF_BASE = {
     "effort": _Pair("pose q nu nud", pin.rnea),
     "bias": _Pair("pose q nu", pin.nonLinearEffects),
@@ -71,37 +79,33 @@ _OF_BASE = {
     "potential_energy": _Pair("pose q", pin.computePotentialEnergy),
     "center_of_mass": _Pair("pose q", pin.centerOfMass),
 }
-"""Methods of :class:`FloatingBase`."""
 
 
 def equations(section: Section, settings: Settings) -> None:
-    """Compare results with Pinocchio's, then measure times."""
+    """Terms of fixed and floating bases, of one state and in batches.
+
+    Differences are relative to the largest entry of all states. Pinocchio's functions are called with vectors that
+    are ready; its regressor is of other parameters: compared are efforts. Results of batches are new arrays, whose
+    memory the system clears: for those with many entries, that and writing them take most of the time, unless
+    arrays are given as `out`. Loops go over the rows of arrays of states and fill arrays of results by the function
+    for one state.
+    """
     robot = load_robot("iiwa")
-    model = pinocchio_model(robot)
-    data = model.createData()
-    dynamics = Dynamics(robot)
-    vectors = _vectors(robot, BATCH)
+    model, dynamics = pinocchio_model(robot), Dynamics(robot)
+    data, vectors = model.createData(), _vectors(robot, BATCH)
     each = [{name: x[i].copy() for name, x in vectors.items()} for i in range(_STATES)]
-    errors = {name: _error(dynamics, model, name, pair, each) for name, pair in _PAIRS.items()}
-    tasks = {}
+    errors, tasks = {}, {}
     for name, pair in _PAIRS.items():
+        errors[name] = _error(dynamics, model, name, pair, each)
         states = [tuple(state[key] for key in pair.arguments.split()) for state in each]
-        tasks[name] = one_by_one(getattr(dynamics, name), states)
-        tasks[f"pin {name}"] = one_by_one(pair.function, [(model, data, *state) for state in states])
-    ratios = _beside(section, "iiwa", "Dynamics", _PAIRS, tasks, errors, settings)
+        peer = one_by_one(pair.function, [(model, data, *state) for state in states])
+        tasks[name] = one_by_one(getattr(dynamics, name), states), peer
+    ratios = _one_state(section, "iiwa", "Dynamics", _PAIRS, tasks, errors, settings)
     ratios |= {f"FloatingBase.{name}": ratio for name, ratio in _floating_base(section, settings).items()}
     worst = max(ratios, key=lambda name: ratios[name])
-    section.promise(
-        "each call at most 1.0 × Pinocchio's", f"at most {ratios[worst]:.2f} × (`{worst}`)", ratios[worst] <= 1.0
-    )
+    measured = f"at most {ratios[worst]:.2f} × (`{worst}`)"
+    section.promise("each call at most 1.0 × Pinocchio's", measured, ratios[worst] <= 1.0)
     _batches(section, dynamics, model, vectors, settings)
-    section.text.append(
-        "Differences are relative to the largest entry of all states. Pinocchio's functions are called with vectors "
-        "that are ready; its regressor is of other parameters: compared are efforts. Results of batches are new "
-        "arrays, whose memory the system clears: for those with many entries, that and writing them take most of the "
-        "time, unless arrays are given as `out`. "
-        "Loops go over the rows of arrays of states and fill arrays of results by the function for one state."
-    )
 
 
 def _floating_base(section: Section, settings: Settings) -> dict[str, float]:
@@ -129,31 +133,30 @@ def _floating_base(section: Section, settings: Settings) -> dict[str, float]:
         elif np.ndim(own[0]) and len(own[0]) > 3:
             found = [peer.back(x) for x in found]
         errors[name] = largest_difference(own, found)
-        tasks[name], tasks[f"pin {name}"] = one_by_one(method, ours), one_by_one(pair.function, theirs)
-    return _beside(section, "dual_arm on a free base of 10 kg", "FloatingBase", _OF_BASE, tasks, errors, settings)
+        tasks[name] = one_by_one(method, ours), one_by_one(pair.function, theirs)
+    return _one_state(section, "dual_arm on a free base of 10 kg", "FloatingBase", _OF_BASE, tasks, errors, settings)
 
 
-def _beside(
+def _one_state(
     section: Section,
     robot: str,
     kind: str,
     pairs: Mapping[str, _Pair],
-    tasks: Mapping[str, TimedTask],
+    tasks: Mapping[str, tuple[TimedTask, TimedTask]],
     errors: Mapping[str, float],
     settings: Settings,
 ) -> dict[str, float]:
-    """Times of methods of a class and of Pinocchio's functions, whose tasks begin with ``pin``, and their ratios."""
+    """Table of times of methods of a class beside Pinocchio's functions; returns their ratios."""
     for name, off in errors.items():
         assert off < _ROUNDING, f"{name} is off by {off}"
-    times = interleaved(tasks, settings.rounds)
-    ratios = {name: times.ratio(name, f"pin {name}") for name in pairs}
     table = section.table(
         f"{robot}, one state, called from Python",
         *(f"`{kind}`", "Pinocchio", "ours, median", "Pinocchio's", "ratio", "largest difference"),
     )
-    for name, pair in pairs.items():
-        medians = times.cell(name), times.cell(f"pin {name}")
-        table.add(f"`{name}`", f"`{pair.function.__name__}`", *medians, f"{ratios[name]:.2f}", error(errors[name]))
+    ratios = {}
+    for name, (ours, theirs, ratios[name]) in beside(tasks, settings.rounds).items():
+        peer = f"`{pairs[name].function.__name__}`"
+        table.add(f"`{name}`", peer, ours, theirs, f"{ratios[name]:.2f}", error(errors[name]))
     return ratios
 
 
@@ -161,8 +164,7 @@ def _batches(
     section: Section, dynamics: Dynamics, model: Any, vectors: Mapping[str, Array], settings: Settings
 ) -> None:
     """Times a state of batches, beside loops over both functions for one state that fill the same arrays."""
-    tasks = {}
-    data = model.createData()
+    tasks, data = {}, model.createData()
     for name, pair in _PAIRS.items():
         states = [vectors[key] for key in pair.arguments.split()]
         method = getattr(dynamics, name)
@@ -242,3 +244,73 @@ def _error(dynamics: Dynamics, model: Any, name: str, pair: _Pair, each: list[di
     if name == "potential_energy":  # the same up to a constant
         a, b = a - a[0], b - b[0]
     return largest_difference(a, b)
+
+
+# --- Kinematics -------------------------------------------------------------------------
+
+ARMS = ("iiwa", "panda", "ur5e")
+
+REPRESENTATIONS = {"body": pin.LOCAL, "space": pin.WORLD, "world_aligned": pin.LOCAL_WORLD_ALIGNED}
+
+
+def kinematics(section: Section, settings: Settings) -> None:
+    """Poses and Jacobians of one state, called from Python; inverse kinematics of random poses.
+
+    Pinocchio's `forwardKinematics` with `updateFramePlacement`, and `computeFrameJacobian`; results agree to 1e-13.
+    Times of one target are of calls from Python. Attempts and steps are means.
+    """
+    table = section.table("one state, called from Python", "call", "ours", "Pinocchio", "ours / Pinocchio")
+    ratios: dict[str, list[float]] = {"pose": [], "jacobian": []}
+    for name in ARMS:
+        for call, (ours, theirs, ratio) in beside(_kinematic_tasks(load_robot(name)), settings.rounds).items():
+            table.add(f"{name}: {call}", ours, theirs, f"{ratio:.2f}")
+            ratios[call.partition(",")[0]].append(ratio)
+    count = 500 if settings.quick else 10_000
+    solved = section.table(
+        f"inverse kinematics of {count:,} random poses within joint limits, from random starts, to 1e-10 m and rad",
+        *("arm", "solved", "attempts", "steps", "one target: median", "99 %", "in a batch, each"),
+    )
+    rate = min(_inverse(solved, load_robot(name), count) for name in ARMS)
+    for call, found in ratios.items():
+        section.promise(f"`{call}` in at most 1.0 × Pinocchio's time", f"{max(found):.2f} ×", max(found) <= 1)
+    section.promise("at least 99.9 % of reachable poses solved", f"{100 * rate:.2f} %", rate >= 0.999)
+
+
+def _kinematic_tasks(robot: Robot) -> dict[str, tuple[TimedTask, TimedTask]]:
+    """Pose and Jacobians, and those of Pinocchio."""
+    own, model = Kinematics(robot), pinocchio_model(robot)
+    data, frame = model.createData(), model.getFrameId(robot.tools[0].name)
+    q = np.random.default_rng(1).uniform(-1, 1, robot.n)
+
+    def placement() -> Any:
+        pin.forwardKinematics(model, data, q)
+        return pin.updateFramePlacement(model, data, frame)
+
+    assert np.allclose(own.pose(q), placement().homogeneous, rtol=0, atol=1e-13)
+    tasks = {"pose": (TimedTask(partial(own.pose, q)), TimedTask(placement))}
+    for name, reference in REPRESENTATIONS.items():
+        ours = partial(own.jacobian, q, reference=name)
+        theirs = partial(pin.computeFrameJacobian, model, data, q, frame, reference)
+        assert np.allclose(ours(), np.roll(theirs(), 3, axis=0), rtol=0, atol=1e-13)
+        tasks[f'jacobian, reference="{name}"'] = TimedTask(ours), TimedTask(theirs)
+    return tasks
+
+
+def _inverse(table: Table, robot: Robot, count: int) -> float:
+    """Share of random reachable poses that are solved from random starts."""
+    own = Kinematics(robot)
+    limits = np.array([(joint.limits.lower, joint.limits.upper) for joint in robot.independent_joints])
+    # Half a turn where there are none.
+    lower, upper = np.where(np.isfinite(limits), limits, np.pi * np.array([-1, 1])).T
+    q, starts = np.random.default_rng(2).uniform(lower, upper, (2, count, robot.n))
+    targets = own.pose(q)
+    inverse_kinematics(own, targets[0], start=starts[0])  # compiled
+    each = [timed(partial(inverse_kinematics, own, targets[i], start=starts[i]))[1] for i in range(min(count, 2000))]
+    found, whole = timed(partial(inverse_kinematics, own, targets, start=starts))
+    rate = float(np.mean(found.success))
+    table.add(
+        robot.name,
+        *(f"{100 * rate:.2f} %", f"{np.mean(found.attempts):.2f}", f"{np.mean(found.iterations):.1f}"),
+        *(seconds(float(np.median(each))), seconds(float(np.quantile(each, 0.99))), seconds(whole / count)),
+    )
+    return rate

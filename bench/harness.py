@@ -7,16 +7,19 @@ tables, text and promises, and the :class:`Settings` of the run.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib import metadata
@@ -35,52 +38,33 @@ from eom_dynamics.tools.provenance import cpuinfo, processor
 
 DOCS = Path(__file__).parents[1] / "docs"
 
-RESULTS = Path(__file__).parent / "results"
-"""Folder of the full results, with what was promised; documentation pages quote at most one small table."""
+RESULTS = Path(__file__).parent / "results"  # full results with promises; pages quote at most one small table
+FIGURES = DOCS.parent / "build" / "bench.json"  # all results of the last run
 
-FIGURES = DOCS.parent / "build" / "bench.json"
-"""All results of the last run."""
+_MOST_ROWS, _MOST_COLUMNS, _MOST_WORDS = 4, 9, 60  # of the table that a page quotes, and of the words below it
 
-# Of a table that a document has, and of words below it.
-_MOST_ROWS, _MOST_COLUMNS, _MOST_WORDS = 4, 9, 60
+CONSOLE = Console(width=140, markup=False)  # text is not markup: names of tests have brackets
 
-# Text is not markup: names of tests have brackets.
-CONSOLE = Console(width=140, markup=False)
-
-
-# --- Settings ---------------------------------------------------------------------------
+BATCH = 100_000  # states in a batch
 
 
 @dataclass
 class Settings:
-    """Settings of a run.
+    """Settings of a run."""
 
-    Attributes:
-        quick: whether a short run is enough, which writes no documents.
-        rounds: number of samples of fast tasks.
-        slow_rounds: number of samples of slow tasks.
-        most_joints: number of joints of the longest chain.
-        fresh_processes: number of samples of the first use.
-        recordings: folder with checkouts of public recordings, if there is one.
-        models: folder with folders of MJCF models, if there is one.
-        robot: of one_state, a packaged robot or a file.
-    """
-
-    quick: bool
-    rounds: int
-    slow_rounds: int
-    most_joints: int
-    fresh_processes: int
-    recordings: Path | None = None
-    models: Path | None = None
-    robot: str = "iiwa"
+    quick: bool  # a short run, which writes no documents
+    rounds: int  # samples of fast tasks
+    slow_rounds: int  # samples of slow tasks
+    most_joints: int  # of the longest chain
+    fresh_processes: int  # samples of the first use
+    recordings: Path | None = None  # folder with checkouts of public recordings
+    models: Path | None = None  # folder with folders of MJCF models
+    reports: Sequence[Path] = ()  # JUnit reports of make soak
+    robot: str | None = None  # packaged robot or file, in place of the robots of a section
 
 
 FULL = Settings(False, rounds=60, slow_rounds=15, most_joints=128, fresh_processes=9)
 QUICK = Settings(True, rounds=7, slow_rounds=3, most_joints=32, fresh_processes=3)
-
-BATCH = 100_000
-"""Number of states in a batch."""
 
 
 # --- Tables, promises and text ----------------------------------------------------------
@@ -151,18 +135,14 @@ class Section:
 
     def summary(self) -> str:
         """The first table with its short text in Markdown, if it is small."""
-        size = (_MOST_ROWS, _MOST_COLUMNS)
-        small = [x for x in self.tables[:1] if len(x.rows) <= size[0] and len(x.columns) <= size[1]]
+        small = [x for x in self.tables[:1] if len(x.rows) <= _MOST_ROWS and len(x.columns) <= _MOST_COLUMNS]
         text = [x for x in self.text if small and len(x.split()) <= _MOST_WORDS]
         return replace(self, tables=small, text=text, bars=[]).markdown()
 
     def markdown(self) -> str:
         """The section in Markdown, without its title."""
-        parts = [table.markdown() for table in self.tables]
-        parts += self.text
-        if self.bars:
-            parts.append(bars_markdown(self.bars))
-        return "\n\n".join(parts)
+        parts = [*(table.markdown() for table in self.tables), *self.text]
+        return "\n\n".join([*parts, bars_markdown(self.bars)] if self.bars else parts)
 
 
 def show_bars(bars: Sequence[Bar]) -> None:
@@ -183,11 +163,7 @@ def facts_markdown(facts: Mapping[str, str]) -> str:
 
 
 def write_between_marks(path: Path, name: str, text: str) -> None:
-    """Replace the text between the marks of a section in a document.
-
-    Raises:
-        ValueError: the document does not have these marks.
-    """
+    """Replace the text between the marks of a section in a document; ValueError if it does not have them."""
     begin, end = f"<!-- bench {name}: begin -->", f"<!-- bench {name}: end -->"
     document = path.read_text(encoding="utf-8")
     head, mark, rest = document.partition(begin)
@@ -197,12 +173,10 @@ def write_between_marks(path: Path, name: str, text: str) -> None:
     path.write_text(f"{head}{begin}\n\n{text}\n\n{end}{tail}", encoding="utf-8")
 
 
-def write_section(
-    document: Path, section: Section, source: str = "", *, facts: str = "", results: Path = RESULTS
-) -> None:
+def write_section(document: Path, section: Section, source: str = "", *, results: Path = RESULTS) -> None:
     """Write the summary of a section into a document, and all of it, and where it is from, into a folder."""
     results.mkdir(exist_ok=True)
-    whole = "\n\n".join(filter(None, [facts, section.markdown(), source]))
+    whole = "\n\n".join(filter(None, [section.markdown(), source]))
     (results / f"{section.name}.md").write_text(f"# {section.title}\n\n{whole}\n", encoding="utf-8")
     summary = section.summary()
     label = "[All figures]" if summary else f"Results: [{section.title}]"
@@ -216,6 +190,23 @@ def write_json(sections: Sequence[Section], facts: Mapping[str, str], path: Path
     results = {section.name: asdict(section) for section in sections}
     path.write_text(json.dumps({"facts": dict(facts), "sections": results}, indent=1) + "\n", encoding="utf-8")
     return path
+
+
+@contextmanager
+def picture(name: str, width: float, height: float, title: str = "", legend: int = 0) -> Iterator[Any]:
+    """A figure, which becomes a picture of the documentation, with a legend of the first axes in some columns."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context({"font.size": 11, "axes.labelsize": 12, "axes.titlesize": 12, "figure.titlesize": 14}):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        if title:
+            figure.suptitle(title)
+        yield figure
+        if legend:
+            labels = figure.axes[0].get_legend_handles_labels()
+            figure.legend(*labels, loc="outside lower center", ncols=legend, frameon=False)
+        figure.savefig(DOCS / name, dpi=110)
 
 
 # --- Numbers ----------------------------------------------------------------------------
@@ -250,12 +241,7 @@ def largest_difference(found: Any, exact: Any) -> float:
 
 @dataclass(frozen=True)
 class TimedTask:
-    """A function to time.
-
-    Attributes:
-        run: the function.
-        count: number of evaluations per call.
-    """
+    """A function to time, and the number of its evaluations per call."""
 
     run: Callable[[], Any]
     count: int = 1
@@ -287,53 +273,49 @@ def on_one_core(task: TimedTask) -> TimedTask:
 
 @dataclass(frozen=True)
 class Timings:
-    """Times per evaluation.
+    """Times per evaluation (rounds,), s, by the key of the task; all tasks of a round ran one right after the other."""
 
-    Attributes:
-        samples: (rounds,) by name of the task, s; all tasks of a round ran one right after the other.
-    """
+    samples: Mapping[Hashable, Array]
 
-    samples: Mapping[str, Array]
+    def median(self, key: Hashable) -> float:
+        """The median, s."""
+        return float(np.median(self.samples[key]))
 
-    def median(self, name: str) -> float:
-        """Return the median, s."""
-        return float(np.median(self.samples[name]))
+    def cell(self, key: Hashable) -> str:
+        """The median in words."""
+        return seconds(self.median(key))
 
-    def cell(self, name: str) -> str:
-        """Return the median in words."""
-        return seconds(self.median(name))
+    def middle_half(self, key: Hashable) -> str:
+        """First and third quartile in words."""
+        return " – ".join(map(seconds, np.quantile(self.samples[key], [0.25, 0.75])))
 
-    def middle_half(self, name: str) -> str:
-        """Return the first and third quartile in words."""
-        return " – ".join(map(seconds, np.quantile(self.samples[name], [0.25, 0.75])))
-
-    def ratio(self, name: str, reference: str) -> float:
-        """Return the time of a task relative to another: the median over the rounds."""
-        return float(np.median(self.samples[name] / self.samples[reference]))
+    def ratio(self, key: Hashable, reference: Hashable) -> float:
+        """Time of a task relative to another: the median over the rounds."""
+        return float(np.median(self.samples[key] / self.samples[reference]))
 
 
-def interleaved(tasks: Mapping[str, TimedTask], rounds: int, *, at_least: float = 2e-3) -> Timings:
-    """Time tasks, interleaved in rotating order.
-
-    Args:
-        rounds: number of samples of each.
-        at_least: shortest duration of a sample, s; shorter tasks are repeated.
-    """
-    repeats = {name: _repeats(task, at_least) for name, task in tasks.items()}
-    samples: dict[str, list[float]] = {name: [] for name in tasks}
-    names = list(tasks)
+def interleaved(tasks: Mapping[Any, TimedTask], rounds: int, *, at_least: float = 2e-3) -> Timings:
+    """Time tasks, interleaved in rotating order, a number of rounds; tasks are repeated to last at least a time, s."""
+    repeats = {key: _repeats(task, at_least) for key, task in tasks.items()}
+    samples: dict[Hashable, list[float]] = {key: [] for key in tasks}
+    keys = list(tasks)
     collecting = gc.isenabled()
     gc.disable()
     try:
         for k in range(rounds):
             # Rotate the order, so that a task does not always find the caches as the same other task left them.
-            for name in names[k % len(names) :] + names[: k % len(names)]:
-                total = _seconds(tasks[name], repeats[name])
-                samples[name].append(total / repeats[name] / tasks[name].count)
+            for key in keys[k % len(keys) :] + keys[: k % len(keys)]:
+                samples[key].append(_seconds(tasks[key], repeats[key]) / repeats[key] / tasks[key].count)
     finally:
         if collecting:
             gc.enable()
-    return Timings({name: np.array(values) for name, values in samples.items()})
+    return Timings({key: np.array(values) for key, values in samples.items()})
+
+
+def beside(pairs: Mapping[str, tuple[TimedTask, TimedTask]], rounds: int) -> dict[str, tuple[str, str, float]]:
+    """Medians of both tasks of each pair in words, all interleaved, and the ratio of the first to the second."""
+    times = interleaved({(name, k): task for name, pair in pairs.items() for k, task in enumerate(pair)}, rounds)
+    return {x: (times.cell((x, 0)), times.cell((x, 1)), times.ratio((x, 0), (x, 1))) for x in pairs}
 
 
 def _repeats(task: TimedTask, at_least: float) -> int:
@@ -363,12 +345,9 @@ def timed(task: Callable[[], Any]) -> tuple[Any, float]:
 def in_parallel(
     function: Callable[..., Any], cases: Iterable[tuple[Any, ...]], *, optimised: bool = True
 ) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Arguments and results of a function in processes, in the order in which they are done.
+    """Arguments and results of a function of a module in processes, in the order in which they are done.
 
-    Args:
-        function: of a module.
-        cases: arguments of each call.
-        optimised: whether compilers optimise; arms that are evaluated a few times are faster without.
+    Compilers optimise or not: arms that are evaluated a few times are faster without.
     """
     start = time.perf_counter()
     with ProcessPoolExecutor(initializer=None if optimised else _compile_quickly) as pool:
@@ -384,13 +363,7 @@ def _compile_quickly() -> None:
 
 
 def in_fresh_process(code: str, *arguments: object, **environment: str) -> Any:
-    """What a program prints as JSON, in a process of its own.
-
-    Args:
-        code: Python.
-        arguments: of the program.
-        environment: variables that are added.
-    """
+    """What a Python program prints as JSON, in a process of its own, with more variables of the environment."""
     command = [sys.executable, "-c", code, *map(str, arguments)]
     variables = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)} | environment
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=variables)
@@ -404,19 +377,15 @@ from pathlib import Path
 def peak_memory():
     # Bytes of this process alone: ru_maxrss starts from the peak of the process that started it.
     return 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1])
-"""
-"""A function for :func:`in_fresh_process`."""
+"""  # a function for in_fresh_process
 
 
 @cache
 def scratch() -> Path:
     """Temporary folder of this process."""
-    folder = tempfile.TemporaryDirectory(prefix="eom_dynamics_bench_")
-    _kept.append(folder)
-    return Path(folder.name)
-
-
-_kept: list[tempfile.TemporaryDirectory[str]] = []
+    folder = tempfile.mkdtemp(prefix="eom_dynamics_bench_")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
@@ -433,8 +402,11 @@ def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
 
 def machine(packages: Sequence[str]) -> dict[str, str]:
     """Return processor, system, compiler, and the versions of Python, eom_dynamics and these packages."""
+    cpu = cpuinfo()
+    details = "AVX-512" if "avx512f" in cpu.get("flags", "").split() else "no AVX-512"
+    details = f"family {cpu['cpu family']}, model {cpu['model']}, {details}" if "cpu family" in cpu else details
     facts = {
-        "processor": f"{processor()} ({_details()}), {os.cpu_count()} cores",
+        "processor": f"{processor()} ({details}), {os.cpu_count()} cores",
         "system": f"{platform.system()} {platform.release()} ({platform.machine()})",
         "compiler": _compiler(),
         "Python": platform.python_version(),
@@ -446,12 +418,6 @@ def machine(packages: Sequence[str]) -> dict[str, str]:
         except metadata.PackageNotFoundError:
             facts[name] = "not installed"
     return facts
-
-
-def _details() -> str:
-    facts = cpuinfo()
-    vectors = "AVX-512" if "avx512f" in facts.get("flags", "").split() else "no AVX-512"
-    return f"family {facts['cpu family']}, model {facts['model']}, {vectors}" if "cpu family" in facts else vectors
 
 
 def _compiler() -> str:

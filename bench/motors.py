@@ -2,9 +2,10 @@
 """Feedforward of the iiwa with every kind of spring, beside the inverse dynamics of its links."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
-from harness import Section, Settings, TimedTask, interleaved
+from harness import Section, Settings, TimedTask, beside
 
 from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
 from eom_dynamics.actuators import Actuator, Friction, Gear, springs
@@ -23,13 +24,8 @@ SPRINGS: tuple[springs.Spring, ...] = (
 )
 """Ten kinds, sized for the arm."""
 
-LOSSY = Actuator(Friction(1.0, 0.5, 0.8), Gear(0.8))
-
-COUNT = 50_000
-"""States of a batch."""
-
-MOST = 2.0
-"""Largest ratio of the feedforward to the inverse dynamics, of one state and of a batch."""
+COUNT = 50_000  # states of a batch
+MOST = 2.0  # largest ratio of the feedforward to the inverse dynamics, of one state and of a batch
 
 
 def arms(spring: springs.Spring) -> dict[str, Robot]:
@@ -37,7 +33,7 @@ def arms(spring: springs.Spring) -> dict[str, Robot]:
     robot = load_robot("iiwa")
     losses = {
         "ideal motors": {"actuator": Actuator()},
-        "friction and gear loss": {"actuator": LOSSY},
+        "friction and gear loss": {"actuator": Actuator(Friction(1.0, 0.5, 0.8), Gear(0.8))},
         "joint friction": {"damping": 0.5, "friction": 0.3},
     }
     found = {
@@ -62,14 +58,11 @@ def motors(section: Section, settings: Settings) -> None:
         for name, robot in arms(spring).items():
             arm, links, cells = ElasticArm(robot), Dynamics(robot), []
             for what, states, count, rounds in kinds:
-                tasks = {
-                    "feedforward": TimedTask(lambda arm=arm, x=states: arm.feedforward(*x), count),
-                    "links": TimedTask(lambda links=links, x=states: links.inverse_dynamics(*x), count),
-                }
-                times = interleaved(tasks, rounds)
-                ratio = times.ratio("feedforward", "links")
+                calls = partial(arm.feedforward, *states), partial(links.inverse_dynamics, *states)
+                ours, theirs = (TimedTask(call, count) for call in calls)
+                median, _, ratio = beside({what: (ours, theirs)}, rounds)[what]
                 worst[what] = max(worst[what], ratio)
-                cells += [times.cell("feedforward"), f"{ratio:.2f}"]
+                cells += [median, f"{ratio:.2f}"]
             table.add(spring.kind.replace("_", " "), name, *cells)
     section.text.append(f"Batches have {COUNT:,} states. Ratios are medians of interleaved calls.")
     for what, ratio in worst.items():

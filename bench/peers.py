@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import factorial
 from typing import Any
 
@@ -15,45 +16,32 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.equations import equations_of_motion
 from eom_dynamics.robot import Robot
 
-# Candidates for the step of differences, s.
-_STEPS = np.logspace(-7, -1, 37)
+_STEPS = np.logspace(-7, -1, 37)  # candidates for the step of differences, s
 
 # Points of central differences, in steps, and their weights, by their number.
 _DIFFERENCES = {2: ((-1, 1), (-1 / 2, 1 / 2)), 4: ((-2, -1, 1, 2), (1 / 12, -8 / 12, 8 / 12, -1 / 12))}
 
 
 class RandomStates:
-    """Reproducible random states of a robot, and their efforts by the closed form.
+    """Reproducible random states of a robot, and their efforts tau, taud, taudd (3, count, n) by the closed form.
 
-    Attributes:
-        states: q in [-pi, pi] and four derivatives in [-2, 2], each (count, n).
-        efforts: tau, taud, taudd (3, count, n).
+    States are q in [-pi, pi] and four derivatives in [-2, 2], each (count, n), or contiguous arrays (n,) of each state.
     """
 
     def __init__(self, robot: Robot, count: int) -> None:
         rng = np.random.default_rng(0)
         self.states = [rng.uniform(-scale, scale, (count, robot.n)) for scale in (np.pi, 2.0, 2.0, 2.0, 2.0)]
-        efforts = [equations_of_motion(robot, *x[:4]).efforts(x[4]) for x in zip(*self.states, strict=True)]
-        self.efforts: Array = np.array(efforts).swapaxes(0, 1)
-
-    @property
-    def each(self) -> list[tuple[Array, ...]]:
-        """Tuple (q, qd, qdd, qddd, qdddd) of each state, contiguous arrays (n,)."""
-        return [tuple(x.copy() for x in state) for state in zip(*self.states, strict=True)]
+        self.each = [tuple(x.copy() for x in state) for state in zip(*self.states, strict=True)]
+        self.efforts: Array = np.array([in_closed_form(robot, *state) for state in self.each]).swapaxes(0, 1)
 
     def errors(self, efforts: Sequence[Any]) -> list[float]:
-        """Return the largest errors of the given tau, taud, taudd (count, n), relative to the largest entries."""
+        """Largest errors of tau, taud, taudd (count, n), relative to the largest entries."""
         return [largest_difference(*both) for both in zip(efforts, self.efforts, strict=False)]
 
 
 @dataclass(frozen=True)
 class Way:
-    """Implementation to time: a function and its arguments for each state.
-
-    Attributes:
-        function: returns tau, or a tuple of tau and some of its derivatives.
-        arguments: of one call for each state.
-    """
+    """Implementation to time: a function, and its arguments for each state; it returns tau and some derivatives."""
 
     function: Callable[..., Any]
     arguments: Sequence[tuple[Any, ...]]
@@ -64,22 +52,18 @@ class Way:
         return one_by_one(self.function, self.arguments)
 
     def errors(self, states: RandomStates) -> list[float]:
-        """Return the errors of tau and its derivatives; see :meth:`RandomStates.errors`."""
+        """Errors of tau and its derivatives; see :meth:`RandomStates.errors`."""
         results: Array = np.array([np.atleast_2d(np.array(self.function(*values))) for values in self.arguments])
         return states.errors(list(results.swapaxes(0, 1)))
 
 
-def closed_form(robot: Robot, states: RandomStates) -> Way:
-    """Return the closed form of the equations of motion."""
-
-    def efforts(*state: Array) -> tuple[Array, ...]:
-        return equations_of_motion(robot, *state[:4]).efforts(state[4])
-
-    return Way(efforts, states.each)
+def in_closed_form(robot: Robot, *state: Array) -> tuple[Array, ...]:
+    """tau, taud and taudd of a state by the closed form of the equations of motion."""
+    return equations_of_motion(robot, *state[:4]).efforts(state[4])
 
 
 def pinocchio_rnea(robot: Robot, states: RandomStates) -> Way:
-    """Return Pinocchio's recursive Newton-Euler algorithm, which computes tau."""
+    """Pinocchio's recursive Newton-Euler algorithm, which computes tau."""
     model = pinocchio_model(robot)
     data = model.createData()
     return Way(pin.rnea, [(model, data, *state[:3]) for state in states.each])
@@ -88,23 +72,19 @@ def pinocchio_rnea(robot: Robot, states: RandomStates) -> Way:
 class PinocchioDerivatives:
     """Pinocchio: tau, taud by the partial derivatives of tau, and taudd by differences of taud.
 
-    Attributes:
-        steps: of differences with the smallest error, by number of points of the central differences, 2 or 4; s.
+    Steps of differences, s, have the smallest error, by number of points of the central differences, 2 or 4.
     """
 
     def __init__(self, robot: Robot, states: RandomStates) -> None:
         self.model = pinocchio_model(robot)
         self.data = self.model.createData()
         self._states = states
-        self.steps = {
-            points: float(min(_STEPS, key=lambda step, points=points: self.error(step, points)))
-            for points in _DIFFERENCES
-        }
+        self.steps = {points: float(min(_STEPS, key=partial(self.error, points=points))) for points in _DIFFERENCES}
 
     def error(self, step: float, points: int) -> float:
         """Error of taudd by differences, relative to the largest entry."""
-        motions = _motions(step, points)
-        results = [self._taudd(motions, np.array(x), step, points) for x in self._states.each]
+        taudd = self._differences(step, points)
+        results = [taudd(np.array(x)) for x in self._states.each]
         return self._states.errors([*self._states.efforts[:2], results])[2]
 
     def tau_taud(self, q: Array, qd: Array, qdd: Array, qddd: Array) -> tuple[Array, Array]:
@@ -114,28 +94,23 @@ class PinocchioDerivatives:
 
     def with_differences(self, points: int) -> Callable[[Array], tuple[Array, Array, Array]]:
         """Function of a state (5, n) that returns tau, taud and, by central differences, taudd."""
-        step = self.steps[points]
-        motions = _motions(step, points)
+        taudd = self._differences(self.steps[points], points)
+        return lambda state: (*self.tau_taud(*state[:4]), taudd(state))
 
-        def efforts(state: Array) -> tuple[Array, Array, Array]:
-            tau, taud = self.tau_taud(state[0], state[1], state[2], state[3])
-            return tau, taud, self._taudd(motions, state, step, points)
+    def _differences(self, step: float, points: int) -> Callable[[Array], Array]:
+        """Function of a state (5, n): taudd by differences of taud along the motion of its Taylor expansion."""
+        places, weights = _DIFFERENCES[points]
+        motions = [
+            np.array([[t ** (k - j) / factorial(k - j) if k >= j else 0.0 for k in range(5)] for j in range(4)])
+            for t in (place * step for place in places)
+        ]
 
-        return efforts
+        def taudd(state: Array) -> Array:
+            rates = []
+            for motion in motions:
+                q, qd, qdd, qddd = motion @ state
+                dq, dqd, M = pin.computeRNEADerivatives(self.model, self.data, q, qd, qdd)
+                rates.append(dq @ qd + dqd @ qdd + M @ qddd)
+            return sum(weight * rate for weight, rate in zip(weights, rates, strict=True)) / step
 
-    def _taudd(self, motions: list[Array], state: Array, step: float, points: int) -> Array:
-        rates = []
-        for motion in motions:
-            q, qd, qdd, qddd = motion @ state
-            dq, dqd, M = pin.computeRNEADerivatives(self.model, self.data, q, qd, qdd)
-            rates.append(dq @ qd + dqd @ qdd + M @ qddd)
-        weights = _DIFFERENCES[points][1]
-        return sum(weight * rate for weight, rate in zip(weights, rates, strict=True)) / step
-
-
-def _motions(step: float, points: int) -> list[Array]:
-    """For each point, the matrix (4, 5) that extrapolates q … qddd of a state by its Taylor expansion."""
-    return [
-        np.array([[t ** (k - j) / factorial(k - j) if k >= j else 0.0 for k in range(5)] for j in range(4)])
-        for t in (point * step for point in _DIFFERENCES[points][0])
-    ]
+        return taudd

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inverse dynamics beside peers: one state, batches, the first use of a robot, and chains of many joints."""
+"""Inverse dynamics beside peers: one state, batches, the first use of a robot, chains of many joints, other forms."""
 
 import subprocess
 import tempfile
-import time
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -22,33 +23,37 @@ from harness import (
     one_by_one,
     scratch,
     seconds,
+    timed,
 )
-from peers import PinocchioDerivatives, RandomStates, Way, closed_form, pinocchio_rnea
+from peers import PinocchioDerivatives, RandomStates, Way, in_closed_form, pinocchio_rnea
 from pinocchio_model import pinocchio_model
 from scipy.spatial.transform import Rotation
 
-from eom_dynamics import Dynamics, Joint, Robot, lie, load_robot
-from eom_dynamics.arrays import EFFORT_NAMES
+from eom_dynamics import Dynamics, Joint, Robot, equations_of_motion, lie, load_robot, recursion
+from eom_dynamics.arrays import EFFORT_NAMES, STATE_NAMES
+from eom_dynamics.codegen.backends import kernel_of
 from eom_dynamics.codegen.compiler import FLAGS, find_compiler
 from eom_dynamics.codegen.emit_c import c_source
+from eom_dynamics.codegen.functions import CompiledFunction, Signature, Vector
+from eom_dynamics.codegen.program import Program, trace
 from eom_dynamics.codegen.programs import PROGRAMS
+from eom_dynamics.equations import spatial_equations_of_motion, system_matrices
+from eom_dynamics.equations.spatial import lift, spatial_twists
+from eom_dynamics.equations.system import inertia_matrix
+from eom_dynamics.jet import Jet
 from eom_dynamics.robot.inertia import steiner
 
 OURS = "`Dynamics.inverse_dynamics`"
 RNEA = "Pinocchio: `rnea`"
 DIFFERENCES = "Pinocchio: `computeRNEADerivatives`, taudd by differences over 2 points"
 
-# Allowed errors, of exact methods, of differences, and of chains of 128 bodies: their efforts differ by orders of
-# magnitude.
+# Allowed errors: of exact methods; of differences; of chains of 128 bodies, whose efforts differ in size.
 _ROUNDING, _TRUNCATION, _OF_CHAINS = 1e-11, 1e-2, 1e-10
-
-
-# --- One state --------------------------------------------------------------------------
 
 
 def one_state(section: Section, settings: Settings) -> None:
     """tau, taud and taudd of one state, called from Python; results are first compared with the closed form."""
-    robot = load_robot(settings.robot)
+    robot = load_robot(settings.robot or "iiwa")
     states = RandomStates(robot, 64)
     each = states.each
     stacked = [(np.array(state),) for state in each]
@@ -60,7 +65,7 @@ def one_state(section: Section, settings: Settings) -> None:
         DIFFERENCES: Way(pinocchio.with_differences(2), stacked),
         "the same over 4 points": Way(pinocchio.with_differences(4), stacked),
         '`Dynamics(robot, backend="numpy")`': Way(Dynamics(robot, backend="numpy").inverse_dynamics, each),
-        "closed form, NumPy": closed_form(robot, states),
+        "closed form, NumPy": Way(partial(in_closed_form, robot), each),
     }
     errors = {name: way.errors(states) for name, way in ways.items()}
     for name, found in errors.items():
@@ -91,10 +96,7 @@ def one_state(section: Section, settings: Settings) -> None:
 
 # --- Batches ----------------------------------------------------------------------------
 
-_CORES = 2
-
-# Numbers of states for slow peers, and of different states, for which the closed form is computed.
-_FEW, _DIFFERENT = 2_000, 500
+_CORES, _FEW, _DIFFERENT = 2, 2_000, 500  # states for slow peers; different states, which have a closed form
 
 
 def batch(section: Section, settings: Settings) -> None:
@@ -113,17 +115,16 @@ def batch(section: Section, settings: Settings) -> None:
     new, reused = f"{OURS}, new arrays", f"{OURS}, `out=`"
     rnea = "Pinocchio: `rnea` in a loop, tau only"
     both, one = f"{_CORES} cores", "1 core"
-    into_new = TimedTask(lambda: dynamics.inverse_dynamics(*states), BATCH)
-    into_old = TimedTask(lambda: dynamics.inverse_dynamics(*states, out=out), BATCH)
+    into_new = TimedTask(partial(dynamics.inverse_dynamics, *states), BATCH)
+    into_old = TimedTask(partial(dynamics.inverse_dynamics, *states, out=out), BATCH)
+    in_parallel = partial(pin.rneaInParallel, _CORES, pool, *columns, tau)
     tasks = {
         (new, both): into_new,
         (reused, both): into_old,
         (new, one): on_one_core(into_new),
         (reused, one): on_one_core(into_old),
         (rnea, one): one_by_one(pin.rnea, rows),
-        ("Pinocchio: `rneaInParallel`, tau only", both): TimedTask(
-            lambda: pin.rneaInParallel(_CORES, pool, *columns, tau), BATCH
-        ),
+        ("Pinocchio: `rneaInParallel`, tau only", both): TimedTask(in_parallel, BATCH),
         ("NumPy's sines and cosines of the angles alone", one): TimedTask(
             lambda: (np.sin(states[0]), np.cos(states[0])), BATCH
         ),
@@ -135,23 +136,20 @@ def batch(section: Section, settings: Settings) -> None:
         for result, effort in zip(results, some.efforts, strict=False):
             off = largest_difference(result, np.resize(effort, result.shape))
             assert off < _ROUNDING, f"{name} is off by {off}"
-    times = interleaved({" / ".join(key): task for key, task in tasks.items()}, settings.slow_rounds, at_least=0.02)
+    times = interleaved(tasks, settings.slow_rounds, at_least=0.02)
     table = section.table(
         f"iiwa, {BATCH:,} states",
         *("way", "on", "median a state", "middle half", "million states a second", "states a second, × `rnea` loop"),
     )
-    reference = f"{rnea} / {one}"
-    for way, cores in tasks:
-        name = f"{way} / {cores}"
-        rates = f"{1e-6 / times.median(name):.3g}", f"{times.ratio(reference, name):.3g}"
-        table.add(way, cores, times.cell(name), times.middle_half(name), *rates)
+    for way in tasks:
+        rates = f"{1e-6 / times.median(way):.3g}", f"{times.ratio((rnea, one), way):.3g}"
+        table.add(*way, times.cell(way), times.middle_half(way), *rates)
     section.text.append(
         f"All compute tau, taud and taudd unless stated otherwise. The `rnea` loop runs on {_FEW:,} states."
     )
-    faster = times.ratio(reference, f"{new} / {both}")
-    section.promise(
-        "on 2 cores at least 20 × more states a second than a loop over `rnea`", f"{faster:.1f} ×", faster >= 20
-    )
+    faster = times.ratio((rnea, one), (new, both))
+    promise = "on 2 cores at least 20 × more states a second than a loop over `rnea`"
+    section.promise(promise, f"{faster:.1f} ×", faster >= 20)
 
 
 # --- First use --------------------------------------------------------------------------
@@ -215,8 +213,7 @@ def first_use(section: Section, settings: Settings) -> None:
 _STATES, _CHAIN_BATCH = 8, 2_048
 
 
-@dataclass(frozen=True)
-class _Chain:
+class _Chain(NamedTuple):
     operations: int
     tau_operations: int
     preparation: float
@@ -229,10 +226,9 @@ def scaling(section: Section, settings: Settings) -> None:
     """Recursion and closed form for random revolute chains, all interleaved, beside the closed form's results."""
     counts = [n for n in (2, 4, 8, 16, 32, 64, 128) if n <= settings.most_joints]
     chains = {n: _prepare(n) for n in counts}
-    fast = interleaved(
-        {f"{what} {n}": task for n, x in chains.items() for what, task in x.tasks.items()}, settings.rounds
-    )
-    slow = interleaved({f"closed {n}": x.closed for n, x in chains.items()}, settings.slow_rounds)
+    tasks = {(what, n): task for n, x in chains.items() for what, task in x.tasks.items()}
+    fast = interleaved(tasks, settings.rounds)
+    slow = interleaved({n: x.closed for n, x in chains.items()}, settings.slow_rounds)
     table = section.table(
         "chains of n revolute joints: tau, taud, taudd",
         *("n", "operations", "for tau", "trace, emit", "compile", "one state", "in a batch, 1 core"),
@@ -241,17 +237,17 @@ def scaling(section: Section, settings: Settings) -> None:
     for n, x in chains.items():
         table.add(
             *(str(n), f"{x.operations:,}", f"{x.tau_operations:,}", seconds(x.preparation), seconds(x.compile_seconds)),
-            *(fast.cell(f"one {n}"), fast.cell(f"batch {n}"), slow.cell(f"closed {n}")),
-            *(f"{slow.median(f'closed {n}') / fast.median(f'one {n}'):,.0f}", fast.cell(f"rnea {n}")),
+            *(fast.cell(("one", n)), fast.cell(("batch", n)), slow.cell(n)),
+            *(f"{slow.median(n) / fast.median(('one', n)):,.0f}", fast.cell(("rnea", n))),
         )
     large = counts[-1]
     small = large // 4
-    one, many = (fast.ratio(f"{what} {large}", f"{what} {small}") for what in ("one", "batch"))
+    one, many = (fast.ratio((what, large), (what, small)) for what in ("one", "batch"))
     compile_ratio = chains[large].compile_seconds / chains[small].compile_seconds
     section.text = [
         f"From {small} to {large} joints, the recursion takes {one:.2f} × the time for one state, {many:.2f} × in a "
         f"batch, the compiler {compile_ratio:.1f} ×, and the closed form "
-        f"{slow.ratio(f'closed {large}', f'closed {small}'):.1f} ×.",
+        f"{slow.ratio(large, small):.1f} ×.",
         f"One state: called from Python. Batch: {_CHAIN_BATCH:,} states in one call, on one core.",
     ]
     if large == 128:
@@ -262,52 +258,140 @@ def scaling(section: Section, settings: Settings) -> None:
 
 
 def _prepare(n: int) -> _Chain:
-    robot = chain(n)
-    start = time.perf_counter()
-    program = PROGRAMS["inverse_dynamics"](robot)
-    source = c_source(program)
-    preparation = time.perf_counter() - start
-    states = RandomStates(robot, _STATES)
-    dynamics = Dynamics(robot)
+    robot, file = chain(n), scratch() / "source.c"
+
+    def emitted() -> Program:
+        program = PROGRAMS["inverse_dynamics"](robot)
+        file.write_text(c_source(program))
+        return program
+
+    program, preparation = timed(emitted)
+    command = [*find_compiler(), *FLAGS, str(file), "-o", str(file.with_suffix(".so"))]
+    states, dynamics = RandomStates(robot, _STATES), Dynamics(robot)
     one = Way(dynamics.inverse_dynamics, states.each)
     off = max(one.errors(states))
     assert off < _OF_CHAINS, f"chain of {n} is off by {off}"
     many = [np.resize(x, (_CHAIN_BATCH, n)) for x in states.states]
-    batches = on_one_core(TimedTask(lambda: dynamics.inverse_dynamics(*many), _CHAIN_BATCH))
+    batches = on_one_core(TimedTask(partial(dynamics.inverse_dynamics, *many), _CHAIN_BATCH))
     return _Chain(
         operations=program.operations,
         tau_operations=PROGRAMS["effort"](robot).operations,
         preparation=preparation,
-        compile_seconds=_compile_seconds(source),
+        compile_seconds=timed(partial(subprocess.run, command, check=True))[1],
         tasks={"one": one.task, "batch": batches, "rnea": pinocchio_rnea(robot, states).task},
-        closed=closed_form(robot, RandomStates(robot, 1)).task,
+        closed=Way(partial(in_closed_form, robot), RandomStates(robot, 1).each).task,
     )
-
-
-def _compile_seconds(source: str) -> float:
-    """Time to compile C source, s."""
-    file = scratch() / "source.c"
-    file.write_text(source)
-    start = time.perf_counter()
-    subprocess.run([*find_compiler(), *FLAGS, str(file), "-o", str(file.with_suffix(".so"))], check=True)
-    return time.perf_counter() - start
 
 
 def chain(n: int) -> Robot:
     """``n`` revolute joints about axes in all directions, with bodies of the size of an arm's."""
-    rng = np.random.default_rng(20210721)
-    return Robot(f"chain of {n}", tuple(_joint(rng, i) for i in range(n)))
-
-
-def _joint(rng: np.random.Generator, index: int) -> Joint:
-    axis = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
-    pose = lie.pose(_rotation(rng), rng.uniform(-0.3, 0.3, 3) if index else np.zeros(3))
-    mass, center = rng.uniform(0.5, 3.0), rng.uniform(-0.1, 0.1, 3)
-    principal = _rotation(rng)
-    about_center = principal @ np.diag(rng.uniform(0.01, 0.02, 3)) @ principal.T
-    inertia = about_center + steiner(mass, center)
-    return Joint(f"joint_{index + 1}", axis, pose, index - 1, mass, center, inertia)
+    rng, joints = np.random.default_rng(20210721), []
+    for k in range(n):
+        pose = lie.pose(_rotation(rng), rng.uniform(-0.3, 0.3, 3) if k else np.zeros(3))
+        mass, center, principal = rng.uniform(0.5, 3.0), rng.uniform(-0.1, 0.1, 3), _rotation(rng)
+        inertia = principal @ np.diag(rng.uniform(0.01, 0.02, 3)) @ principal.T + steiner(mass, center)
+        joints.append(Joint(f"joint_{k + 1}", np.eye(6)[2], pose, k - 1, mass, center, inertia))
+    return Robot(f"chain of {n}", tuple(joints))
 
 
 def _rotation(rng: np.random.Generator) -> np.ndarray:
     return Rotation.from_quat(rng.standard_normal(4)).as_matrix()
+
+
+# --- Closed form against recursion ------------------------------------------------------
+
+# A. Müller and S. Kumar (Multibody System Dynamics 53, 2021) compare the closed form with recursions by the times of
+# programs in different languages, and leave open the closed form in spatial twists. Here each is traced by the library.
+
+_TRACED = 64  # states
+
+Efforts = Callable[[Robot, Sequence[Any]], Sequence[Any]]
+"""From a robot and (q, qd, qdd, qddd, qdddd), arrays (n,) of numbers or expressions, to tau, taud, taudd."""
+
+
+def matrices(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
+    """The paper's formulas in body-fixed twists: M, C, Q_grav and their derivatives, then the efforts."""
+    return equations_of_motion(robot, *states[:-1], coriolis="paper").efforts(states[-1])
+
+
+def vectors(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
+    """The same product from its right end: J' (M_b dV/dt - b' M_b V + M_b U G), in which no M and C is formed."""
+    body = system_matrices(robot, *states)
+    M_b = inertia_matrix(robot)
+    up = np.concatenate([np.zeros(3, dtype=int), -robot.gravity])
+    return tuple(body.J.T @ (M_b @ (body.V.rate + body.U @ up) - body.b.T @ (M_b @ body.V)))
+
+
+def spatial_matrices(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
+    """The same in spatial twists."""
+    return spatial_equations_of_motion(robot, *states[:-1]).efforts(states[-1])
+
+
+def spatial_vectors(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
+    """The same product from its right end: J' (M_s (dV/dt + G) - b' M_s V)."""
+    J, b, M_s, _ = spatial_twists(robot, states[0], states[1:])
+    V = J @ Jet(states[1:])
+    return tuple(J.T @ (M_s @ (V.rate + lift(robot)) - b.T @ (M_s @ V)))
+
+
+def recursive(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
+    """The library's recursion."""
+    return recursion.inverse_dynamics(recursion.link_tree(robot), [list(x) for x in states])
+
+
+WAYS: dict[str, Efforts] = {
+    "closed form, body-fixed twists": matrices,
+    "closed form, spatial twists": spatial_matrices,
+    "closed form, body-fixed twists, times vectors first": vectors,
+    "closed form, spatial twists, times vectors first": spatial_vectors,
+    "recursion": recursive,
+}
+
+
+def traced(robot: Robot, efforts: Efforts) -> Program:
+    """Program of the efforts, without a tool wrench."""
+
+    def results(x: Any) -> dict[str, list[Any]]:
+        found = efforts(robot, [np.array(x[q], dtype=object) for q in STATE_NAMES])
+        return dict(zip(EFFORT_NAMES, map(list, found), strict=True))
+
+    return trace("efforts", dict.fromkeys(STATE_NAMES, robot.n), results)
+
+
+def compiled(robot: Robot, program: Program) -> CompiledFunction:
+    """The compiled function of a program of efforts."""
+    arguments, results = (tuple(Vector(x, (robot.n,)) for x in names) for names in (STATE_NAMES, EFFORT_NAMES))
+    return CompiledFunction(Signature(arguments, results), kernel_of(program, "native"))
+
+
+def closed_form(section: Section, settings: Settings) -> None:
+    """Compare results with the closed form in NumPy, count operations, and measure interleaved times."""
+    robot = load_robot("planar_2r" if settings.quick else "iiwa")
+    states = RandomStates(robot, _TRACED)
+    programs = {name: traced(robot, efforts) for name, efforts in WAYS.items()}
+    many = [np.resize(x, (_CHAIN_BATCH, robot.n)) for x in states.states]
+    tasks, errors, compile_times = {}, {}, {}
+    for name, program in programs.items():
+        function, compile_times[name] = timed(partial(compiled, robot, program))
+        errors[name] = max(states.errors(function(*states.states)))
+        assert errors[name] < _ROUNDING, f"{name} is off by {errors[name]}"
+        tasks["one", name] = one_by_one(function.state_call(), states.each)
+        tasks["batch", name] = on_one_core(TimedTask(partial(function, *many), _CHAIN_BATCH))
+    times = interleaved(tasks, settings.rounds)
+    table = section.table(
+        f"{robot.name}: tau, taud, taudd, without tool wrench",
+        *("form", "operations", "× recursion", "compile", "one state", "× recursion", "in a batch", "× recursion"),
+        "error",
+    )
+    least = programs["recursion"].operations
+    for name, program in programs.items():
+        cells = [f"{program.operations:,}", f"{program.operations / least:.1f}", seconds(compile_times[name])]
+        for what in ("one", "batch"):
+            cells += [times.cell((what, name)), f"{times.ratio((what, name), (what, 'recursion')):.1f}"]
+        table.add(name, *cells, error(errors[name]))
+    section.text.append(
+        "All are written over scalars, traced by the library, which drops zeros and ones and shares equal "
+        "subexpressions, and compiled with the same flags. One state: called from Python. In a batch: "
+        f"{_CHAIN_BATCH:,} states on one core, a state. Errors are largest differences from the closed form in NumPy, "
+        "relative to the largest effort."
+    )

@@ -52,7 +52,7 @@ def outputs(shapes: Sequence[tuple[int, ...]], out: Sequence[Array] | None) -> t
     return tuple(arrays)
 
 
-# Largest number of vectors for csrc/caller.c, which stores their indices as bytes.
+# Largest number of vectors for csrc/caller.h, which stores their indices as bytes.
 _MOST_DIMENSIONS, _MOST_PLACES = 3, 255
 
 _PAYLOADS = "Payload, or of the parameters and their time derivatives, (P, Pd, …)"

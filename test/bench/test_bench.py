@@ -4,20 +4,20 @@
 import gc
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
 import harness
 import numpy as np
 import pytest
-import reliability
 from fastest_motions import SteppedMotion
 from harness import TimedTask, Timings, interleaved
 from identification import coverage
 from paths import ROOT
+from reliability import reliability
 
 from eom_dynamics.trajectory import through
 
@@ -113,8 +113,10 @@ def soak_report(folder: Path, stream: dict = STREAM, fault: dict = FAULT, failur
     return path
 
 
-def section(path: Path) -> reliability.Section:
-    return reliability.section(list(reliability.outcomes(ElementTree.parse(path).getroot())))
+def section(path: Path) -> harness.Section:
+    found = harness.Section("reliability", "Reliability")
+    reliability(found, replace(harness.QUICK, reports=[path]))
+    return found
 
 
 def kept(path: Path) -> dict[str, bool]:
