@@ -58,9 +58,9 @@ SECTIONS = {
     "scaling": Entry("performance", "measurements", "Cost against the number of joints"),
     "closed_form": Entry("performance", "recursion", "Closed form against recursion"),
     "kinematics": Entry("equations", "kinematics", "Kinematics"),
-    "open_loop": Entry("open_loop", "elastic_models", "Open loop, springs of every kind"),
+    "open_loop": Entry("tracking", "elastic_models", "Open loop, springs of every kind"),
     "benefit": Entry("benefit", "elastic_joints", "Benefit of the feedforward"),
-    "differences": Entry("exact_derivatives", "elastic_joints", "Exact derivatives against differences"),
+    "differences": Entry("tracking", "elastic_joints", "Exact derivatives against differences"),
     "drives": Entry("drives", "command_lead", "Drives that sample, and Coulomb friction"),
     "friction_scale": Entry("drives", "command_lead", "Scale of dry friction"),
     "replay": Entry("replay", "replay", "Offline replay"),
@@ -75,10 +75,10 @@ SECTIONS = {
         "foreign_friction", "measurements", "Identification with friction that is not the model's"
     ),
     "error_bars": Entry("error_bars", "measurements", "Coverage of standard deviations"),
-    "random_circle": Entry("random_circle", "identification_of_springs", "Closed circle on random arms in MuJoCo"),
+    "random_circle": Entry("drive_timing", "identification_of_springs", "Closed circle on random arms in MuJoCo"),
     "drive_timing": Entry("drive_timing", "command_lead", "Timing of drives with Coulomb friction"),
     "minimum_time": Entry("fastest_motions", "trajectories", "Fastest motions"),
-    "planned_paths": Entry("planned_paths", "trajectories", "Planned paths"),
+    "planned_paths": Entry("fastest_motions", "trajectories", "Planned paths"),
     "fastest_tracking": Entry("fastest_motions", "trajectories", "Tracking of fastest motions"),
 }
 """Sections of a whole run."""

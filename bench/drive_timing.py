@@ -1,60 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delay of drives and ages of their feedback, identified from arms with Coulomb friction in MuJoCo."""
+"""Identification on plants of MuJoCo, which share no code with the library: timing of drives, and the closed circle.
+
+Drives sample their PD of 70 rad/s and record what they measure.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from chains import packaged_parameters
 from harness import Section, Settings, rms
 from mujoco_arms import DriveLoop, MujocoArm, held
-from plants import link_errors, random_arm
+from plants import arm_parameters, link_errors, random_arm
 
+from closing_the_loop.experiment import NATURAL_FREQUENCY, IdentificationTask, Run, close_circle, plan
+from closing_the_loop.results import LEAST_GAIN, within_deviations
 from eom_dynamics import ElasticArm, Robot, load_robot, robot_from_parameters
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import IdentificationError, drive_delay
 from eom_dynamics.identification.elastic.delay import Delay, DriveDelay
+from eom_dynamics.robot.model import NO_FEEDBACK_DELAY
+from eom_dynamics.simulation.simulated_robot import Readings
 from eom_dynamics.tools.identify.elastic import CommandTiming
-
-TEXT = (
-    "Random arms of six joints, some of them with a prismatic joint, sea_planar_2r, panda and iiwa in MuJoCo. Masses "
-    "are 10 % less than in the file, torque constants 3 % off, springs have 1 % of critical damping that files lack, "
-    "motors a `frictionloss` of 0, 10 or 30 % of the rms effort. Commands at 1 kHz, a delay of 0 to 2 ms; a PD of "
-    "70 rad/s at 1 or 4 kHz with exact, differenced or filtered velocity. Noise: 1e-5 rad of encoders, of the drives, "
-    "too, and 0.5 % of efforts. *Used*: with a standard deviation s of at most 0.05 ms. With the timing of means in "
-    "their files, arms track the same motion, with friction that is known."
-)
+from eom_dynamics.trajectory import Fourier, rest_to_rest
 
 PERIOD, STEP, SECONDS = 1e-3, 2.5e-4, 10.0
-
 ARMS = ("random", "sea_planar_2r", "prismatic", "panda", "iiwa", "random")
 FRICTION = (0.1, 0.3, 0.0, 0.3, 0.1)
 VELOCITIES = (None, 0.0, 1e-3)
-
 ENCODERS, EFFORTS, MASS, TORQUE_CONSTANT, DAMPING = 1e-5, 0.005, 0.9, 1.03, 0.01
-
-CIRCLES = 8
-"""Recordings whose arm tracks with what was identified."""
-
+CIRCLES = 8  # recordings whose arm tracks with what was identified
 LARGEST_ERROR, LEAST_COVERAGE, DEVIATIONS = 1e-4, 0.95, 2.0
 
 
-class Sines:
+def sines(n: int, seed: int) -> Fourier:
     """Sums of six sines of random amplitudes, from 0.2 to 1.2 Hz."""
-
-    def __init__(self, n: int, seed: int) -> None:
-        self._frequencies = 2 * np.pi * 0.2 * np.arange(1, 7)
-        self._sine, self._cosine = 0.1 * np.random.default_rng(seed).normal(size=(2, 6, n))
-
-    def derivatives(self, t: Any, order: int = 4) -> list[Array]:
-        """Positions (…, n) and their time derivatives."""
-        phase = np.multiply.outer(np.asarray(t, dtype=float), self._frequencies)
-        return [
-            (np.sin(phase + k * np.pi / 2) * self._frequencies**k) @ self._sine
-            + (np.cos(phase + k * np.pi / 2) * self._frequencies**k) @ self._cosine
-            for k in range(order + 1)
-        ]
+    w = 2 * np.pi * 0.2 * np.arange(1, 7)[:, np.newaxis]
+    sine, cosine = 0.1 * np.random.default_rng(seed).normal(size=(2, 6, n)) * w
+    return Fourier(0.2, sine.T, -cosine.T, np.zeros(n), periods=2)
 
 
 class RecordedDrive(DriveLoop):
@@ -70,76 +54,59 @@ class RecordedDrive(DriveLoop):
         self.samples.append(super().measured(theta, thetad))
         return self.samples[-1]
 
+    def efforts(self, plant: MujocoArm, sent: Sequence[Array], command: Array, sample: Array) -> Array:
+        """Efforts (K, n) of a PD after a run, by the numbers (K,) of the commands and samples that it applies."""
+        theta, thetad = (np.array(x)[sample] for x in zip(*self.samples, strict=True))
+        effort, position, velocity = (x[command] for x in sent)
+        return effort + plant.kp * (position - theta) + plant.kd * (velocity - thetad)
+
 
 @dataclass(frozen=True, eq=False)
 class DriveRecording:
-    """A recording at the times of the commands, with the true timing.
+    """A recording at the times of the commands, with the true timing."""
 
-    Attributes:
-        t: (N,) s.
-        theta: positions of the motors (N, n).
-        effort: mean of the last period, (N, n).
-        sampled: the effort that a drive begins to apply, (N, n).
-        sent: effort, position and velocity.
-        true: delay and ages of position and velocity, s.
-    """
-
-    t: Array
-    theta: Array
-    effort: Array
-    sampled: Array
-    sent: tuple[Array, Array, Array]
-    true: Array
+    t: Array  # (N,) s
+    theta: Array  # positions of the motors (N, n)
+    effort: Array  # mean of the last period, (N, n)
+    sampled: Array  # the effort that a drive begins to apply, (N, n)
+    sent: tuple[Array, Array, Array]  # effort, position and velocity
+    true: Array  # delay and ages of position and velocity, s
 
     def identified(self, early: float) -> DriveDelay:
         """The timing, with the time by which efforts are recorded before they act, s."""
         return drive_delay(self.t, self.theta, self.effort, self.sent, early=early)
 
 
-def parameters(name: str, seed: int) -> dict[str, Any]:
-    """Parameters of an arm."""
+def arm_of(name: str, seed: int) -> tuple[dict[str, Any], Robot]:
+    """Parameters of an arm, and its robot."""
     if name in ("random", "prismatic"):
-        return random_arm(seed, prismatic=name == "prismatic")
-    return packaged_parameters(name)
-
-
-def robot_of(name: str, given: dict[str, Any]) -> Robot:
-    """The robot of a file with these parameters."""
-    return robot_from_parameters(given) if name in ("random", "prismatic") else load_robot(name)
+        parameters = random_arm(seed, prismatic=name == "prismatic")
+        return parameters, robot_from_parameters(parameters)
+    return arm_parameters(name), load_robot(name)
 
 
 def recording(
     name: str, seed: int, *, friction: float, delay: float, drive: RecordedDrive, seconds: float = SECONDS
 ) -> DriveRecording:
     """Record an arm that follows commands without lead and without friction."""
-    given = parameters(name, seed)
-    robot = robot_of(name, given)
-    arm, motion = ElasticArm(robot), Sines(robot.n, seed)
-    t = PERIOD * np.arange(round(seconds / PERIOD))
-    y = arm.feedforward(*motion.derivatives(t))
+    parameters, robot = arm_of(name, seed)
+    motion, t = sines(robot.n, seed), PERIOD * np.arange(round(seconds / PERIOD))
+    y = ElasticArm(robot).feedforward(*motion.derivatives(t))
     sent = y.motor_effort, y.motor_position, y.motor_velocity
-    rms = np.sqrt(np.mean(y.motor_effort**2, axis=0))
-    plant = MujocoArm(given, step=STEP, mass=MASS, stiction=friction * rms, damping_ratio=DAMPING)
+    scale = np.sqrt(np.mean(y.motor_effort**2, axis=0))
+    plant = MujocoArm(parameters, step=STEP, mass=MASS, stiction=friction * scale, damping_ratio=DAMPING)
     _, q, _ = plant.run(held(PERIOD, *sent), motion, duration=seconds, period=PERIOD, delay=delay, drive=drive)
     hold, k = round(PERIOD / STEP), np.arange(len(q))
-    acting = np.maximum((k - round(delay / STEP)) // hold, 0)
     now = k // round(drive.period / STEP)
-    measured, rate = (np.array(x) for x in zip(*drive.samples, strict=True))
-    applied = sent[0][acting] + plant.kp * (sent[1][acting] - measured[now]) + plant.kd * (sent[2][acting] - rate[now])
+    applied = drive.efforts(plant, sent, np.maximum((k - round(delay / STEP)) // hold, 0), now)
     mean = np.vstack([applied[:1], applied.reshape(len(t), hold, -1).mean(axis=1)[:-1]])
     draw = np.random.default_rng(seed)
 
     def noisy(effort: Array) -> Array:
-        return np.asarray(effort + EFFORTS * rms * draw.standard_normal(effort.shape))
+        return TORQUE_CONSTANT * np.asarray(effort + EFFORTS * scale * draw.standard_normal(effort.shape))
 
-    return DriveRecording(
-        t,
-        measured[now[::hold]],
-        TORQUE_CONSTANT * noisy(mean),
-        TORQUE_CONSTANT * noisy(applied[::hold]),
-        sent,
-        np.array([delay + PERIOD / 2, *drive.delay]),
-    )
+    theta, true = np.array(drive.samples)[now[::hold], 0], np.array([delay + PERIOD / 2, *drive.delay])
+    return DriveRecording(t, theta, noisy(mean), noisy(applied[::hold]), sent, true)
 
 
 def tracking_error(
@@ -149,11 +116,11 @@ def tracking_error(
 
     Friction is known, and that of the sign of the planned velocity over 0.01 rad/s; masses are those of the file.
     """
-    given = parameters(name, seed)
-    robot = replace(robot_of(name, given), command_period=PERIOD)
-    if timing is not None:
-        robot = applied(timing, robot)
-    arm, motion = ElasticArm(robot), Sines(robot.n, seed)
+    parameters, robot = arm_of(name, seed)
+    robot = replace(robot, command_period=PERIOD)
+    if timing is not None:  # the part of it that is certain
+        robot = CommandTiming(timing, Delay(PERIOD, 0.0), robot.drive_interpolation).applied_to(robot)
+    arm, motion = ElasticArm(robot), sines(robot.n, seed)
     t = PERIOD * np.arange(round(SECONDS / 2 / PERIOD))
     states = motion.derivatives(t + robot.command_lead)
     y = arm.feedforward(*states)
@@ -161,30 +128,16 @@ def tracking_error(
     sent = arm.drive_command(y, *states[:3])
     of_file = np.array([float(joint.actuator.friction.coulomb) for joint in robot.independent_joints])
     effort = sent.effort + (dry - of_file) * np.tanh(y.motor_velocity / 0.01)
-    plant = MujocoArm(given, step=STEP, stiction=dry)
+    plant = MujocoArm(parameters, step=STEP, stiction=dry)
     options = {"duration": SECONDS / 2, "period": PERIOD, "delay": delay, "drive": drive}
     _, errors = link_errors(plant, held(PERIOD, effort, sent.position, sent.velocity), motion, **options)
     return rms(errors[round(1 / STEP) :])
 
 
-def applied(found: DriveDelay, robot: Robot) -> Robot:
-    """The robot with the part of a timing that is certain."""
-    return CommandTiming(found, Delay(PERIOD, 0.0), robot.drive_interpolation).applied_to(robot)
-
-
-class Case(NamedTuple):
-    """Arm, friction over the rms of the effort, delay, s, and drive."""
-
-    name: str
-    friction: float
-    delay: float
-    drive: RecordedDrive
-
-
-def case(seed: int) -> Case:
-    """The case of a number."""
+def case(seed: int) -> tuple[str, float, float, RecordedDrive]:
+    """Arm, friction over the rms of the effort, delay, s, and drive of a seed."""
     drive = RecordedDrive(1e-3 if seed % 2 else 2.5e-4, VELOCITIES[seed // 2 % 3], noise=ENCODERS)
-    return Case(ARMS[seed % len(ARMS)], FRICTION[seed % len(FRICTION)], 1e-3 * (seed // 3 % 3), drive)
+    return ARMS[seed % len(ARMS)], FRICTION[seed % len(FRICTION)], 1e-3 * (seed // 3 % 3), drive
 
 
 class Result(NamedTuple):
@@ -201,7 +154,6 @@ def judged(record: DriveRecording, early: float) -> Result | None:
         found = record.identified(early)
     except IdentificationError:
         return None
-    assert found.position_age is not None and found.velocity_age is not None
     values, deviations = np.array([found.delay, found.position_age, found.velocity_age]).T
     delay, ages = not found.uncertain, not (found.uncertain or found.ages_unknown)
     return Result(values - record.true, deviations, (delay, ages, ages))
@@ -215,23 +167,29 @@ WAYS = {
 
 
 def drive_timing(section: Section, settings: Settings) -> None:
-    """Identify the timing of forty arms, and track with it."""
+    """Identify the timing of forty arms with Coulomb friction, and track with it.
+
+    Random arms of six joints, some of them with a prismatic joint, sea_planar_2r, panda and iiwa in MuJoCo. Masses
+    are 10 % less than in the file, torque constants 3 % off, springs have 1 % of critical damping that files lack,
+    motors a `frictionloss` of 0, 10 or 30 % of the rms effort. Commands at 1 kHz, a delay of 0 to 2 ms; a PD of 70
+    rad/s at 1 or 4 kHz with exact, differenced or filtered velocity. Noise: 1e-5 rad of encoders, of the drives,
+    too, and 0.5 % of efforts. *Used*: with a standard deviation s of at most 0.05 ms. With the timing of means in
+    their files, arms track the same motion, with friction that is known.
+    """
+    seeds = range(1000, 1003 if settings.quick else 1040)
     results: dict[str, list[Result | None]] = {way: [] for way in WAYS}
     tracked: list[tuple[str, float, float]] = []
-    for seed in range(1000, 1003 if settings.quick else 1040):
+    for seed in seeds:
         name, friction, delay, drive = case(seed)
         record = recording(name, seed, friction=friction, delay=delay, drive=drive)
         for way, recorded in WAYS.items():
             results[way].append(judged(*recorded(record)))
         if len(tracked) < CIRCLES and friction:
-            found = record.identified(-PERIOD / 2)
-            default, now = (
-                tracking_error(name, seed, friction, delay, case(seed).drive, timing) for timing in (None, found)
-            )
-            tracked.append((f"{name}, {friction:.0%}, {1e3 * delay:g} ms", default, now))
-    count = len(next(iter(results.values())))
+            timings = None, record.identified(-PERIOD / 2)
+            errors = [tracking_error(name, seed, friction, delay, case(seed)[-1], timing) for timing in timings]
+            tracked.append((f"{name}, {friction:.0%}, {1e3 * delay:g} ms", *errors))
     table = section.table(
-        f"Drives' timing from {count} recordings of {SECONDS:g} s at 1 kHz: delay; ages",
+        f"Drives' timing from {len(seeds)} recordings of {SECONDS:g} s at 1 kHz: delay; ages",
         *("recorded efforts", "used", "within 2 s", "RMS of error / s", "largest error, ms", "median s, ms"),
     )
     for way, found in results.items():
@@ -249,7 +207,6 @@ def drive_timing(section: Section, settings: Settings) -> None:
     worst = max(now / default for _, default, now in tracked)
     promise = "drive timing: links never track worse with the identified one than with the default"
     section.promise(promise, f"{worst:.2f} of the default's error at most", worst <= 1)
-    section.text.append(TEXT)
 
 
 def _figures(found: Sequence[Result | None], which: slice) -> tuple[list[str], float, float]:
@@ -262,3 +219,81 @@ def _figures(found: Sequence[Result | None], which: slice) -> tuple[list[str], f
     worst, covered = float(np.max(np.abs(errors))), float(np.mean(np.abs(scores) < DEVIATIONS))
     cells = [str(len(used)), f"{covered:.0%}", f"{rms(scores):.2f}", f"{1e3 * worst:.3f}"]
     return [*cells, f"{1e3 * np.median(deviations):.3f}"], worst, covered
+
+
+# --- The closed circle ------------------------------------------------------------------
+
+CIRCLED = 20  # random arms, with seeds from 1
+ERROR, RATE = 0.2, 500.0  # relative error of stiffness and masses, of all pairs of signs in turn; of setpoints, Hz
+SIGNS = tuple(product((1, -1), repeat=2))
+
+
+def on_mujoco(task: IdentificationTask, parameters: dict[str, Any]) -> Run:
+    """Runs of the task on a plant of MuJoCo with these parameters of the robot as described.
+
+    Springs have a damping ratio of 1 % and motors the Coulomb friction of the closed circle, with the sign of the
+    velocity, of which the files say nothing. Drives sample at 4 kHz and hold commands for 2 ms.
+    """
+    rng, factors = np.random.default_rng(5), {"stiffness": 1 + task.stiffness_error, "mass": 1 + task.mass_error}
+    stiffness = task.robot.stiffness * factors["stiffness"]
+    factors |= {"stiction": task.true_coulomb, "damping_ratio": DAMPING, "natural_frequency": NATURAL_FREQUENCY}
+
+    def noisy(deviation: Any, values: Array) -> Array:
+        return values + np.asarray(deviation) * rng.normal(size=values.shape)
+
+    def run(step: str, robot: Robot, motion: Fourier) -> Readings:
+        times, period, noise = task.times(motion), 1 / task.rate, task.noise
+        states = motion.derivatives(times.setpoints, 4)
+        arm = ElasticArm(robot)
+        sent = arm.drive_command(arm.feedforward(*states), *states[:3])
+        sent = sent.effort, sent.position, sent.velocity
+        plant, drive = MujocoArm(parameters, step=STEP, **factors), RecordedDrive(STEP)
+        count, every = len(times.setpoints), round(period / STEP)
+        start = rest_to_rest(states[0][0], states[0][0], duration=1.0)
+        _, q, theta = plant.run(held(period, *sent), start, duration=count * period, period=period, drive=drive)
+        now = np.arange(count * every)
+        efforts = drive.efforts(plant, sent, now // every, now)
+        before = [np.vstack([x[:1], x])[every - 1 : -1 : every] for x in (q, theta)]
+        q, theta = q[every - 1 :: every], theta[every - 1 :: every]
+        qd, thetad = ((x - y) / STEP for x, y in zip((q, theta), before, strict=True))
+        return Readings(
+            noisy(noise.position, q),
+            noisy(noise.velocity, qd),
+            noisy(noise.effort, stiffness * (theta - q)),
+            noisy(noise.position, theta),
+            noisy(noise.velocity, thetad),
+            noisy(noise.effort, efforts.reshape(count, every, -1).mean(axis=1)),
+        )
+
+    return run
+
+
+def random_circle(section: Section, settings: Settings) -> None:
+    """Close the circle for random arms, whose files name the age of their drives' feedback or not."""
+    table = section.table(
+        "RMS error of the links, mrad",
+        *("arm, springs, masses", "before", "after", "factor", "after, ages in the file", "factor", "within 3 s"),
+    )
+    gains: list[tuple[float, float]] = []
+    for seed in range(1, 1 + (1 if settings.quick else CIRCLED)):
+        results = []
+        for ages in (NO_FEEDBACK_DELAY, DriveLoop(STEP).delay):
+            parameters = random_arm(seed) | {"drive_feedback_delay": ages._asdict()}
+            errors = (sign * ERROR for sign in SIGNS[seed % len(SIGNS)])
+            task = IdentificationTask(plan(robot_from_parameters(parameters)), *errors, RATE)
+            results.append(close_circle(task, on_mujoco(task, parameters)))
+        unaware, aware = results
+        gains.append((unaware.gain, aware.gain))
+        before, after, with_ages = (1e3 * rms(x.error) for x in (unaware.before, unaware.after, aware.after))
+        table.add(
+            f"random_{seed}, {unaware.task.stiffness_error:+.0%}, {unaware.task.mass_error:+.0%}",
+            *(f"{x:.3g}" for x in (before, after, unaware.gain, with_ages, aware.gain)),
+            within_deviations(aware).partition(" identified")[0],
+        )
+    words = [
+        "worst {:.3g}; 10 %, median and 90 % {:.3g}, {:.3g}, {:.3g}".format(*np.quantile(each, (0.0, 0.1, 0.5, 0.9)))
+        for each in zip(*gains, strict=True)
+    ]
+    section.text.append(f"Factors without ages in the file: {words[0]}. With them: {words[1]}.")
+    promise = f"closed circle in MuJoCo: error of the links falls {LEAST_GAIN:g} times"
+    section.promise(promise, f"at least {np.min(gains):.3g} times", np.min(gains) >= LEAST_GAIN)

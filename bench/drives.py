@@ -8,6 +8,7 @@ own. Models are exact, but for the law of Coulomb friction.
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -25,24 +26,15 @@ from eom_dynamics.trajectory import Spline, Trajectory, paper_motion
 
 Parameters = Mapping[str, Any]
 
-Measure = Callable[[Parameters, float, bool], Array]
-"""Errors of one arm: of its parameters, the damping of its springs, and whether few are enough."""
-
 Families = Mapping[str, tuple[list[Parameters], float]]
 """Arms of one kind, and the damping of their springs."""
 
-PERIOD = 1e-3
-"""Of the commands, s."""
-
-RATES = (1e3, 4e3, 20e3)
-"""Of the drives, Hz."""
-
+PERIOD = 1e-3  # of the commands, s
+RATES = (1e3, 4e3, 20e3)  # of the drives, Hz
 VELOCITIES = {"exact": None, "differences": 0.0, "differences, low-pass of 1 ms": 1e-3}
 """Velocities that the drives measure: time constants of the low-pass, s, as :class:`.DriveLoop` takes them."""
 
-GAINS = (70.0, 280.0)
-"""Natural frequencies of the PD, rad/s; the first one without friction, too."""
-
+GAINS = (70.0, 280.0)  # natural frequencies of the PD, rad/s; the first one without friction, too
 LAWS: dict[str, Mapping[str, float] | None] = {
     "none": None,
     "tanh, v₀ = 0.01 rad/s": {"smoothing_velocity": 1e-2},
@@ -52,14 +44,10 @@ LAWS: dict[str, Mapping[str, float] | None] = {
 }
 """Models of Coulomb friction: entries of a robot file's ``friction`` beside ``coulomb`` and ``static``, a line each."""
 
-KINDS = ((True, False), (True, True), (False, True))
-"""Whether friction is hard, and whether the motion rests."""
-
-COULOMB, NOISE = 0.1, 1e-6
-"""Coulomb friction over the rms effort of a motor, and noise of its encoder, rad or m, on the link side of the gear."""
-
-DAMPING = 0.01
-"""Damping ratio of the springs of random arms, which their models lack."""
+KINDS = ((True, False), (True, True), (False, True))  # whether friction is hard, and whether the motion rests
+COULOMB = 0.1  # Coulomb friction over the rms effort of a motor
+NOISE = 1e-6  # of the encoder of a motor, rad or m, on the link side of the gear
+DAMPING = 0.01  # damping ratio of the springs of random arms, which their models lack
 
 # Rms error, mrad, without friction, and with it at each of GAINS, of random 6R arms.
 LARGEST, RUBBING = 0.005, (0.07, 0.04)
@@ -67,14 +55,9 @@ LARGEST, RUBBING = 0.005, (0.07, 0.04)
 SCALES, LEAST, BEST = (1e-5, 3e-5, 3e-4, 1e-3, 2e-3, 4e-3, 1e-2), 3e-5, 1.3
 """Scales v₀ of dry friction, the least one of the page, rad/s; largest ratio to the error of the best scale."""
 
-PUSH, PUSHED = 0.5, 0.5
-"""Effort that shows the creep of a motor at rest, over its Coulomb friction; s."""
-
-# Longest of the integrator, RK4, s.
-STEP = 1.25e-4
-
-# Until the low-pass of a drive, which starts at the true velocity, has settled, s.
-SETTLING = 0.1
+PUSH, PUSHED = 0.5, 0.5  # effort that shows the creep of a motor at rest, over its Coulomb friction; s
+STEP = 1.25e-4  # longest of the integrator, RK4, s
+SETTLING = 0.1  # until the low-pass of a drive, which starts at the true velocity, has settled, s
 
 
 def drives(section: Section, settings: Settings) -> None:
@@ -133,19 +116,10 @@ def _of_scales(seed: int, rate: float) -> Array:
     """Errors, mrad, of an arm by kind of friction, with the scale of the page and with all others."""
     parameters, drive = random_arm(seed), DriveLoop(1 / rate, 1e-3, noise=NOISE)
     dry, moves = _dry(parameters), _moves(len(parameters["joint_names"]))
+    plant = {"stiction": dry, "natural_frequency": GAINS[0], "damping_ratio": DAMPING, "command": _of_page}
+    error = partial(_error, parameters, moves, drive, 1.2, **plant)
     errors = [
-        _error(
-            parameters,
-            moves,
-            drive,
-            1.2,
-            model=_rubbing(parameters, dry, {"smoothing_velocity": scale}),
-            command=_of_page,
-            stiction=dry,
-            hard=hard,
-            natural_frequency=GAINS[0],
-            damping_ratio=DAMPING,
-        )
+        error(model=_rubbing(parameters, dry, {"smoothing_velocity": scale}), hard=hard)
         for hard in (True, False)
         for scale in (_creep(parameters, dry, hard), *SCALES)
     ]
@@ -211,17 +185,11 @@ def _with_friction(section: Section, families: Mapping[str, Array]) -> None:
         section.promise(promise, f"{worst[best]:.2g}: {laws[best]}", worst[best] <= most)
 
 
-def _of_arms(measure: Measure, families: Families, quick: bool) -> dict[str, Array]:
+def _of_arms(measure: Callable[..., Array], families: Families, quick: bool) -> dict[str, Array]:
     """Errors of all arms of each family, which are measured side by side."""
-    cases = [(name, measure, arm, damping, quick) for name, (arms, damping) in families.items() for arm in arms]
-    found: dict[str, list[Array]] = {name: [] for name in families}
-    for (name, *_), errors in in_parallel(_of_arm, cases):
-        found[name].append(errors)
-    return {name: np.array(errors) for name, errors in found.items()}
-
-
-def _of_arm(_: str, measure: Measure, parameters: Parameters, damping: float, quick: bool) -> Array:
-    return measure(parameters, damping, quick)
+    cases = [(arm, damping, quick) for arms, damping in families.values() for arm in arms]
+    found = {id(arm): errors for (arm, *_), errors in in_parallel(measure, cases)}
+    return {name: np.array([found[id(arm)] for arm in arms]) for name, (arms, _) in families.items()}
 
 
 def _of_rates(parameters: Parameters, damping: float, quick: bool) -> Array:
@@ -239,19 +207,12 @@ def _of_laws(parameters: Parameters, damping: float, quick: bool) -> Array:
     n = len(parameters["joint_names"])
     motions: tuple[Trajectory, Trajectory] = paper_motion(n), _moves(n)
     dry = _dry(parameters)
+    drive, duration = DriveLoop(1 / RATES[1], 1e-3, noise=NOISE), 0.5 if quick else 2.0
+    plant = {"stiction": dry, "damping_ratio": damping}
+    models = [_rubbing(parameters, dry, law) for law in LAWS.values()]
     errors = [
-        _error(
-            parameters,
-            motions[rests],
-            DriveLoop(1 / RATES[1], 1e-3, noise=NOISE),
-            0.5 if quick else 2.0,
-            model=_rubbing(parameters, dry, law),
-            stiction=dry,
-            hard=hard,
-            natural_frequency=gain,
-            damping_ratio=damping,
-        )
-        for gain, (hard, rests), law in product(GAINS, KINDS, LAWS.values())
+        _error(parameters, motions[rests], drive, duration, model=model, hard=hard, natural_frequency=gain, **plant)
+        for gain, (hard, rests), model in product(GAINS, KINDS, models)
     ]
     return np.reshape(errors, (len(GAINS), len(KINDS), len(LAWS)))
 
@@ -267,13 +228,11 @@ def _error(
     command: Callable[[ElasticArm, Any, float, float], Command] = commands,
     **plant: Any,
 ) -> float:
-    """Root mean square error of the links, mrad.
+    """Root mean square error of the links on a motion, mrad.
 
     Args:
         parameters, plant: of the plant, and further arguments of :class:`.MujocoArm`.
-        motion: of the links.
-        drive: how the drives measure.
-        duration: s.
+        motion, drive, duration: of the links; how the drives measure; s.
         model: parameters of the feedforward; by default those of the plant.
         aged: whether the model knows the ages of the drives' feedback.
         command: gives the commands of an arm, a motion, a duration and a period.

@@ -1,41 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fastest motions beside TOPP-RA: durations along random paths, and tracking by an arm with elastic joints.
+"""Fastest motions: along random paths, beside TOPP-RA; along planned paths of many waypoints; and their tracking.
 
-Tracking compares a trapezoidal motion, a TOPP-RA motion and a minimum_time motion, with the same feedforward and the
-same drives, which hold commands and sample their PD. A whole run writes the picture docs/fastest_motion.png, too.
+An arm with elastic joints tracks a trapezoidal motion, a TOPP-RA motion and a minimum_time motion, with the same
+feedforward and the same drives. A whole run writes the picture docs/fastest_motion.png, too.
 """
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+import time
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from harness import DOCS, Section, Settings, rms, seconds, timed
-from mujoco_arms import DriveLoop, sent
+from harness import Section, Settings, picture, rms, seconds, timed
+from motion_distance import CHORDS, largest_distance
+from mujoco_arms import DriveLoop, MujocoArm, commands
 from numpy.typing import ArrayLike
 
 from eom_dynamics import ElasticArm, Kinematics, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.robot.model import Limits
-from eom_dynamics.simulation.elastic_plant import ElasticPlant
-from eom_dynamics.simulation.feedforward_comparison import perturbed
-from eom_dynamics.simulation.integration import simulate
+from eom_dynamics.simulation import ElasticPlant, simulate
 from eom_dynamics.trajectory import Spline, check, through
 from eom_dynamics.trajectory import minimum_time as fastest
 from eom_dynamics.trajectory.fastest.path import chain
+from eom_dynamics.trajectory.poses import _blended
 
 WAYPOINTS = 5
-
-GRID, RATE = 1000, 10_000.0
-"""Intervals of TOPP-RA, and rate of the samples that are checked, Hz."""
-
-MEDIAN, WORST, LONGEST = 1.005, 1.02, 0.15
-"""Largest ratios of durations to TOPP-RA's, median and worst; median time, s."""
-
+GRID, RATE = 1000, 10_000.0  # intervals of TOPP-RA, and rate of the samples that are checked, Hz
+MEDIAN, WORST, LONGEST = 1.005, 1.02, 0.15  # largest ratios of durations to TOPP-RA's; median time to compute, s
 EXCESS = 1e-6
+
+
+def waypoints_of(arm: ElasticArm, random: np.random.Generator) -> Array:
+    """Random waypoints in the middle 40 % of the ranges of joints."""
+    lower = np.array([max(joint.limits.lower, -3.0) for joint in arm.robot.joints])
+    upper = np.array([min(joint.limits.upper, 3.0) for joint in arm.robot.joints])
+    return lower + (upper - lower) * (0.3 + 0.4 * random.random((WAYPOINTS, arm.robot.n)))
+
+
+def smoothest(waypoints: Array) -> Spline:
+    """The smoothest curve through waypoints."""
+    return through(np.linspace(0.0, 1.0, len(waypoints)), waypoints, ends="free")
 
 
 def minimum_time(section: Section, settings: Settings) -> None:
@@ -50,22 +59,16 @@ def minimum_time(section: Section, settings: Settings) -> None:
         return
     for name in ("panda", "ur5e"):
         arm = ElasticArm(load_robot(name), rotor_inertia=0.0)  # TOPP-RA has no motors
-        limits = {
-            joint.name: Limits(velocity=joint.limits.velocity, effort=joint.limits.effort) for joint in arm.robot.joints
-        }
-        fastest(arm, _path(arm, count), limits=limits)  # compiles
+        limits = {x.name: Limits(velocity=x.limits.velocity, effort=x.limits.effort) for x in arm.robot.joints}
+        paths = [smoothest(waypoints_of(arm, np.random.default_rng(seed))) for seed in range(count + 1)]
+        fastest(arm, paths.pop(), limits=limits)  # compiles
         rows = []
-        for seed in range(count):
-            path = _path(arm, seed)
+        for path in paths:
             motion, own = timed(partial(fastest, arm, path, limits=limits))
             peer, other = timed(partial(toppra, arm, path, limits))
             rows.append((motion.duration / peer.end, *(_excess(arm, x, limits) for x in (motion, peer)), own, other))
         ratio, ours, theirs, own, other = np.array(rows).T
-        median, worst, violation = (
-            f"{np.median(ratio):.4f} ×",
-            f"{np.max(ratio):.4f} ×",
-            f"{max(np.max(ours), 0.0):.1e}",
-        )
+        median, worst, violation = f"{np.median(ratio):.4f} ×", f"{ratio.max():.4f} ×", f"{max(ours.max(), 0.0):.1e}"
         took, peers = float(np.median(own)), float(np.median(other))
         table.add(name, median, worst, violation, f"{np.max(theirs):.1e}", seconds(took), seconds(peers))
         section.promise(f"{name}: median duration at most {MEDIAN} × TOPP-RA's", median, np.median(ratio) <= MEDIAN)
@@ -82,27 +85,15 @@ def minimum_time(section: Section, settings: Settings) -> None:
     )
 
 
-def _path(arm: ElasticArm, seed: int) -> Spline:
-    random = np.random.default_rng(seed)
-    lower = np.array([max(joint.limits.lower, -3.0) for joint in arm.robot.joints])
-    upper = np.array([min(joint.limits.upper, 3.0) for joint in arm.robot.joints])
-    waypoints = lower + (upper - lower) * (0.3 + 0.4 * random.random((WAYPOINTS, arm.robot.n)))
-    return through(np.linspace(0.0, 1.0, WAYPOINTS), waypoints, ends="free")
-
-
 def _excess(arm: ElasticArm, motion: Any, limits: dict[str, Limits]) -> float:
-    verdict = check(arm, motion, rate=RATE, limits=limits)
-    return max(peak.ratio for peak in verdict.peaks if np.isfinite(peak.limit)) - 1.0
+    peaks = check(arm, motion, rate=RATE, limits=limits).peaks
+    return max(peak.ratio for peak in peaks if np.isfinite(peak.limit)) - 1.0
 
 
 class SteppedMotion:
     """Motion along a path, at rest after its end, with constant acceleration of the parameter between nodes.
 
-    Its derivatives leave out the impulses of jerk at the nodes.
-
-    Attributes:
-        n: number of joints.
-        start, end: time of both ends, s.
+    Its derivatives leave out the impulses of jerk at the nodes. It has n, start and end of a ``Trajectory``.
     """
 
     def __init__(self, path: Spline, nodes: Array, speed: Array) -> None:
@@ -142,28 +133,97 @@ def toppra(arm: ElasticArm, path: Spline, limits: Mapping[str, Limits]) -> Stepp
             return path.derivatives(s, 2)[order]
 
     velocity, acceleration, effort = (
-        np.outer(_largest(arm, limits, name), [-1.0, 1.0]) for name in ("velocity", "acceleration", "effort")
+        np.outer([getattr(limits[joint], name) for joint in arm.robot.joint_names], [-1.0, 1.0])
+        for name in ("velocity", "acceleration", "effort")
     )
-    scheme = constraint.DiscretizationType.Interpolation
+    how = {"discretization_scheme": constraint.DiscretizationType.Interpolation}
     constraints = [
         constraint.JointVelocityConstraint(velocity),
-        constraint.JointTorqueConstraint(
-            lambda q, qd, qdd: arm.dynamics.effort(q, qd, qdd),
-            effort,
-            np.zeros(arm.robot.n),
-            discretization_scheme=scheme,
-        ),
+        constraint.JointTorqueConstraint(arm.dynamics.effort, effort, np.zeros(arm.robot.n), **how),
     ]
     if np.all(np.isfinite(acceleration)):
-        constraints.append(constraint.JointAccelerationConstraint(acceleration, discretization_scheme=scheme))
+        constraints.append(constraint.JointAccelerationConstraint(acceleration, **how))
     grid = np.linspace(path.start, path.end, GRID + 1)
     found = algorithm.TOPPRA(constraints, Path(), gridpoints=grid, solver_wrapper="seidel")
-    _, speed, _ = found.compute_parameterization(0.0, 0.0)
-    return SteppedMotion(path, grid, speed)
+    return SteppedMotion(path, grid, found.compute_parameterization(0.0, 0.0)[1])
 
 
-def _largest(arm: ElasticArm, limits: Mapping[str, Limits], name: str) -> Array:
-    return np.array([getattr(limits[joint], name) for joint in arm.robot.joint_names])
+# --- Planned paths ----------------------------------------------------------------------
+
+DENSE, PLANNED, FEW = 800, 80, 10  # points of curves, of lines, and of the path that times are compared with
+JITTER, CORNER = 2e-4, 0.1  # of positions, and distance of a blend from its corner, rad
+DURATION, TIME = 0.03, 1.5  # largest difference of durations from unrounded paths, relative; ratio of processor times
+REPEATS = 5
+
+Rows = dict[str, list[tuple[float, float, float]]]
+"""By kind of points: difference of the duration, deviation over tolerance, and processor time of each path."""
+
+
+def planned_paths(section: Section, settings: Settings) -> None:
+    """Compare motions along rounded paths with motions along the unrounded paths, and along ten of their points."""
+    arm, found = ElasticArm(load_robot("panda")), Rows()
+    for seed in range(1 if settings.quick else 5):
+        random = np.random.default_rng(seed)
+        corners = waypoints_of(arm, random)
+        curve = smoothest(corners)
+        points = _even(curve, DENSE)
+        kinds = {"smooth": points} | {f"{k} digits": np.round(points, k) for k in (6, 4, 3)}
+        kinds["jitter"] = points + JITTER * random.uniform(-1.0, 1.0, points.shape)
+        _compare(arm, curve, points, kinds, found)
+        planned = _trapezoidal(_blended(corners, np.diff(corners, axis=0), CORNER), PLANNED)
+        _compare(arm, None, planned, {"lines, 6 digits": np.round(planned, 6)}, found)
+    table = section.table(
+        f"{sum(map(len, found.values()))} planned paths of the panda",
+        *("points", "duration, largest difference", "deviation over tolerance", "processor time, median", "worst"),
+    )
+    for kind, rows in found.items():
+        duration, deviation, took = np.array(rows).T
+        largest = f"{100 * np.max(np.abs(duration)):.2f} %", f"{np.max(deviation):.2f}"
+        table.add(kind, *largest, f"{np.median(took):.2f} ×", f"{np.max(took):.2f} ×")
+    duration, deviation, took = np.max(np.abs([row for rows in found.values() for row in rows]), axis=0)
+    promise = f"durations within {100 * DURATION:g} % of the unrounded path's"
+    section.promise(promise, f"{duration:.2%}", duration <= DURATION)
+    section.promise("deviation within the tolerance", f"{deviation:.2f} ×", deviation <= 1.0)
+    section.promise(f"processor time at most {TIME} × that of {FEW} points", f"{took:.2f} ×", took <= TIME)
+    section.text.append(
+        f"Curves through {WAYPOINTS} random waypoints in the middle 40 % of the ranges of joints, {DENSE} points, and "
+        f"straight lines between such waypoints with blends {CORNER:g} rad from corners, at {PLANNED} points evenly in "
+        f"time of a trapezoidal motion, as planners of MoveIt return them. Jitter is uniform, ±{JITTER:g} rad. Default "
+        "tolerances. Deviation: largest distance of a joint from the motion, of 20,000 points of the unrounded curve, "
+        "for lines of the unrounded points' path. "
+        "Durations are compared with those of the unrounded points; processor time is that of the thread, the median "
+        f"of {REPEATS} in turns."
+    )
+
+
+def _compare(arm: ElasticArm, curve: Spline | None, points: Array, kinds: Mapping[str, Array], found: Rows) -> None:
+    """Add a row of each kind of points."""
+    unrounded = fastest(arm, points)
+    exact = _even(unrounded if curve is None else curve, CHORDS // 2)
+    few = points[np.round(np.linspace(0, len(points) - 1, FEW)).astype(int)]
+    times = defaultdict[str, list[float]](list)
+    for _ in range(REPEATS):
+        for kind, waypoints in {"": few, **kinds}.items():
+            begin = time.thread_time()
+            fastest(arm, waypoints)
+            times[kind].append(time.thread_time() - begin)
+    for kind, waypoints in kinds.items():
+        motion = fastest(arm, waypoints)
+        away = largest_distance(motion, exact) / float(np.max(motion.waypoints.tolerance))
+        ratio = float(np.median(times[kind]) / np.median(times[""]))
+        found.setdefault(kind, []).append((motion.duration / unrounded.duration - 1, away, ratio))
+
+
+def _even(curve: Spline, count: int) -> Array:
+    return curve.derivatives(np.linspace(curve.start, curve.end, count), 0)[0]
+
+
+def _trapezoidal(curve: Spline, count: int) -> Array:
+    """Points evenly in time of a motion that speeds up and slows down in 15 % of its time each."""
+    t, ramp = np.linspace(0.0, 1.0, count), 0.15
+    rate = np.interp(t, [0.0, ramp, 1 - ramp, 1.0], [0.0, 1.0, 1.0, 0.0])
+    share = np.append(0.0, np.cumsum(0.5 * (rate[1:] + rate[:-1])))
+    return curve.derivatives(curve.start + (curve.end - curve.start) * share / share[-1], 0)[0]
 
 
 # --- Tracking ---------------------------------------------------------------------------
@@ -174,43 +234,25 @@ POINTS = [
     [1.2, 0.3, 0.1, -1.4, -0.3, 1.5, 1.0],
 ]
 
-# Real over modelled stiffness and mass, less 1; frequency of the PD at the motors, rad/s; time after the stop, s.
-ERROR, FREQUENCY, AFTER = 0.05, 70.0, 0.5
-
-# Longest step of the integrator, RK4; that of the times at which its results are kept; time at rest before a motion, s.
-STEP, KEPT, SETTLING = 2.5e-4, 1e-3, 0.3
-
-# Rates of commands and of the drives' samples, Hz; the first ones are those of the picture.
-RATES = ((1e3, 4e3), (1e3, 1e3), (4e3, 4e3))
-
-# Shares of the duration in which trapezoidal motions rise and fall.
-RAMPS = np.arange(0.1, 0.5, 0.05)
-
-OPEN_LOOP = 1e-6
-"""Largest link error without feedback and with an exact model, rad."""
-
+ERROR, FREQUENCY = 0.05, 70.0  # real over modelled stiffness and mass, less 1; of the PD at the motors, rad/s
+SETTLING, AFTER = 0.3, 0.5  # time at rest before a motion, and after its end, s
+STEP, KEPT = 2.5e-4, 1e-3  # longest step of the integrator; of the times at which results are kept, s
+RATES = ((1e3, 4e3), (1e3, 1e3), (4e3, 4e3))  # of commands and of the drives' samples, Hz; the picture has the first
+RAMPS = np.arange(0.1, 0.5, 0.05)  # shares of the duration in which trapezoidal motions rise and fall
+OPEN_LOOP = 1e-6  # largest link error without feedback and with an exact model, rad
 
 Motion: TypeAlias = Spline | SteppedMotion
 
 
 class Tracked(NamedTuple):
-    """A motion and its tracking.
-
-    Attributes:
-        name: of the motion.
-        duration: s.
-        t: (T,) s.
-        share: (T, n) desired efforts as shares of their limits.
-        error: (T, n) link errors with model errors and the PD, rad.
-        away: (T,) distance of the tool from where it comes to rest, m.
-    """
+    """A motion and its tracking."""
 
     name: str
-    duration: float
-    t: Array
-    share: Array
-    error: Array
-    away: Array
+    duration: float  # s
+    t: Array  # (T,) s
+    share: Array  # (T, n) desired efforts as shares of their limits
+    error: Array  # (T, n) link errors with model errors and the PD, rad
+    away: Array  # (T,) distance of the tool from where it comes to rest, m
 
     @property
     def overshoot(self) -> float:
@@ -229,18 +271,15 @@ def fastest_tracking(section: Section, settings: Settings) -> None:
     if importlib.util.find_spec("toppra") is None:
         section.text.append("toppra is not installed: pip install toppra")
         return
-    arm = ElasticArm(load_robot("panda"))
-    path = through([0.0, 1.0, 2.0], POINTS, ends="free")
-    limits = {
-        joint.name: replace(joint.limits, jerk=np.inf, effort_rate=np.inf, lower=-np.inf, upper=np.inf)
-        for joint in arm.robot.joints
-    }
+    arm, path = ElasticArm(load_robot("panda")), through([0.0, 1.0, 2.0], POINTS, ends="free")
+    none = {"jerk": np.inf, "effort_rate": np.inf, "lower": -np.inf, "upper": np.inf}
+    limits = {joint.name: replace(joint.limits, **none) for joint in arm.robot.joints}
     motions = {
         "trapezoidal speed": trapezoidal(arm, path, limits),
         "TOPP-RA": toppra(arm, path, limits),
         "minimum_time": fastest(arm, path),
     }
-    by_rate = {rates: track(arm, motions, AFTER, *rates) for rates in (RATES[:1] if settings.quick else RATES)}
+    by_rate = {rates: track(arm, motions, *rates) for rates in (RATES[:1] if settings.quick else RATES)}
     tracked = by_rate[RATES[0]]
     table = section.table(
         f"panda, one path through {len(POINTS)} waypoints",
@@ -250,10 +289,8 @@ def fastest_tracking(section: Section, settings: Settings) -> None:
     for each, rates in ((row[k], rates) for k in range(len(motions)) for rates, row in by_rate.items()):
         table.add(
             f"{each.name}, {', '.join(f'{rate / 1e3:g} kHz' for rate in rates)}",
-            f"{each.duration:.3f} s",
-            f"{1e3 * np.max(np.abs(each.error)):.2g} mrad",
-            f"{1e3 * each.overshoot:.2g} mm",
-            f"{1e3 * each.vibration:.2g} mm",
+            *(f"{each.duration:.3f} s", f"{1e3 * np.max(np.abs(each.error)):.2g} mrad"),
+            *(f"{1e3 * each.overshoot:.2g} mm", f"{1e3 * each.vibration:.2g} mm"),
         )
     *_, peer, own = tracked
     error = open_loop(arm, motions["minimum_time"])
@@ -271,79 +308,40 @@ def fastest_tracking(section: Section, settings: Settings) -> None:
         "from 50 to 250 ms after the end."
     )
     if not settings.quick:
-        write_picture(DOCS / "fastest_motion.png", tracked)
+        write_picture(tracked)
 
 
 def trapezoidal(arm: ElasticArm, path: Spline, limits: Mapping[str, Limits]) -> SteppedMotion:
     """The shortest motion within limits with a trapezoidal speed of the path's parameter."""
-    found = []
+    found, speed = [], np.array([0.0, 1.0, 1.0, 0.0])
     for ramp in RAMPS:
-        length = path.end - path.start
         rise = 0.5 * ramp / (1 - ramp)
-        nodes = path.start + length * np.array([0.0, rise, 1 - rise, 1.0])
-        speed = np.array([0.0, 1.0, 1.0, 0.0])
+        nodes = path.start + (path.end - path.start) * np.array([0.0, rise, 1 - rise, 1.0])
         scaling = check(arm, SteppedMotion(path, nodes, speed), rate=1 / KEPT, limits=limits).time_scaling
         if scaling is not None:
             found.append(SteppedMotion(path, nodes, speed / scaling))
     return min(found, key=lambda motion: motion.end)
 
 
-def simulated(
-    known: ElasticPlant, real: ElasticPlant, motions: Sequence[Motion], until: float, command_rate: float, rate: float
-) -> Array:
-    """Link positions (T, M, n) every KEPT from -SETTLING for M motions, under feedforward by flatness and a PD.
-
-    Args:
-        known: model of the feedforward.
-        real: the arm, at rest before 0 s.
-        motions: M motions from 0 s.
-        until: last time, s.
-        command_rate: of the commands, Hz.
-        rate: of the samples of the PD, Hz.
-    """
-    drive = DriveLoop(1 / rate, 0.0)
-    arm = ElasticArm(replace(known.arm.robot, drive_feedback_delay=drive.delay))
-    step = min(STEP, drive.period)
-    every, hold, sampled = (round(x / step) for x in (KEPT, 1 / command_rate, drive.period))
-    steps = every * round((until + SETTLING) / KEPT)
-    t = -SETTLING + np.arange(steps // hold + 1) / command_rate
-    commands = [sent(arm, motion, t + 0.5 / command_rate) for motion in motions]
-    kp, kd = FREQUENCY**2 * arm.motor_inertia, 2 * FREQUENCY * arm.motor_inertia
-    feedforward = np.stack([x.effort + kp * x.position + kd * x.velocity for x in commands], axis=1)
-    y = np.stack([real.on_trajectory(*motion.derivatives(t[0])) for motion in motions])
-    kept = [real.parts(y).q]
-    for k in range(steps):
-        if k % sampled == 0:
-            _, theta, _, thetad = real.parts(y)
-            theta, thetad = drive.measured(theta, thetad)
-        effort = feedforward[k // hold] - kp * theta - kd * thetad
-        a = real.rate(y, effort)
-        b = real.rate(y + 0.5 * step * a, effort)
-        c = real.rate(y + 0.5 * step * b, effort)
-        y = y + step / 6 * (a + 2 * b + 2 * c + real.rate(y + step * c, effort))
-        if (k + 1) % every == 0:
-            kept.append(real.parts(y).q)
-    return np.array(kept)
-
-
-def track(
-    arm: ElasticArm, motions: Mapping[str, Motion], after: float, command_rate: float, rate: float
-) -> list[Tracked]:
-    """Simulate motions with model errors, and the PD of drives, at rates of commands and samples, Hz."""
-    robot, known = arm.robot, ElasticPlant(arm)
-    wrong = ElasticPlant(ElasticArm(perturbed(robot, stiffness=-ERROR, mass=ERROR)))
-    until = max(motion.end for motion in motions.values()) + after
-    real = simulated(known, wrong, list(motions.values()), until, command_rate, rate)
-    limit = np.array([joint.limits.effort for joint in robot.joints])
+def track(arm: ElasticArm, motions: Mapping[str, Motion], command_rate: float, rate: float) -> list[Tracked]:
+    """Follow motions with model errors by feedforward and the PD of drives, at rates of commands and samples, Hz."""
+    drive, robot, period = DriveLoop(1 / rate, 0.0), arm.robot, 1 / command_rate
+    known = ElasticArm(replace(robot, drive_feedback_delay=drive.delay))
+    wrong = {"stiffness": 1 - ERROR, "mass": 1 + ERROR}
+    plant = MujocoArm(robot.name, step=min(STEP, drive.period), natural_frequency=FREQUENCY, **wrong)
+    limit, every = np.array([joint.limits.effort for joint in robot.joints]), round(KEPT / plant.step)
     tracked = []
-    for k, (name, motion) in enumerate(motions.items()):
-        t = -SETTLING + KEPT * np.arange(len(real))
-        shown = (t >= 0) & (t <= motion.end + after)
+    for name, motion in motions.items():
+        settled = SimpleNamespace(derivatives=lambda t, order=4, x=motion: x.derivatives(t - SETTLING, order))
+        duration = SETTLING + motion.end + AFTER
+        command = commands(known, settled, duration, period)
+        t, real, _ = plant.run(command, settled, duration=duration, period=period, drive=drive)
+        t, real = t[every - 1 :: every] - SETTLING, real[every - 1 :: every]
+        t, real = t[t > -0.5 * KEPT], real[t > -0.5 * KEPT]
         q, qd, qdd = motion.derivatives(t, 2)
-        tool = Kinematics(robot).pose(real[shown, k])[:, :3, 3]
-        away = np.linalg.norm(tool - np.mean(tool[-round(0.2 * after / KEPT) :], axis=0), axis=1)
-        share = arm.dynamics.effort(q[shown], qd[shown], qdd[shown]) / limit
-        tracked.append(Tracked(name, motion.end, t[shown], share, (real[:, k] - q)[shown], away))
+        tool = Kinematics(robot).pose(real)[:, :3, 3]
+        away = np.linalg.norm(tool - np.mean(tool[-round(0.2 * AFTER / KEPT) :], axis=0), axis=1)
+        tracked.append(Tracked(name, motion.end, t, arm.dynamics.effort(q, qd, qdd) / limit, real - q, away))
     return tracked
 
 
@@ -356,30 +354,23 @@ def open_loop(arm: ElasticArm, motion: Spline) -> float:
     return float(np.max(np.abs(plant.parts(found.states).q - motion.derivatives(t, 0)[0])))
 
 
-def write_picture(path: Path, tracked: list[Tracked]) -> None:
+def write_picture(tracked: list[Tracked]) -> None:
     """Write desired efforts, link errors, and the tool's way to rest of the motions, one column each."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(13, 8), layout="constrained")
-    rows = figure.subplots(3, len(tracked), sharey="row")
-    for column, each in zip(rows.T, tracked, strict=True):
-        since = 1e3 * (each.t - each.duration)
-        column[0].plot(each.t, 100 * each.share, linewidth=1.2)
-        column[1].plot(each.t, 1e3 * each.error, linewidth=1.0)
-        column[2].plot(since[since >= -50], 1e3 * each.away[since >= -50], color="tab:red")
-        for axes in column[:2]:
-            axes.axvline(each.duration, color="0.5", linewidth=0.8, linestyle="--")
-            axes.set_xlabel("time [s]", fontsize=12)
-            axes.set_xlim(0, max(x.t[-1] for x in tracked))
-        column[2].axvline(0.0, color="0.5", linewidth=0.8, linestyle="--")
-        column[2].set_xlim(-50, 300)
-        column[2].set_ylim(0, 1.5e3 * max(x.overshoot for x in tracked))
-        column[2].set_xlabel("time since the end of the motion [ms]", fontsize=12)
-        ends = f"overshoot {1e3 * each.overshoot:.2g} mm\nresidual vibration {1e3 * each.vibration:.2g} mm"
-        column[2].text(0.97, 0.93, ends, ha="right", va="top", fontsize=12, transform=column[2].transAxes)
-        column[0].set_title(f"{each.name}: {each.duration:.2f} s", fontsize=14)
-    for axes, label in zip(
-        rows[:, 0], ("desired efforts [% of limit]", "link errors [mrad]", "tool, distance from rest [mm]"), strict=True
-    ):
-        axes.set_ylabel(label, fontsize=12)
-    figure.savefig(path, dpi=110)
+    with picture("fastest_motion.png", 13, 8) as figure:
+        rows = figure.subplots(3, len(tracked), sharey="row")
+        for column, each in zip(rows.T, tracked, strict=True):
+            since = 1e3 * (each.t - each.duration)
+            column[0].plot(each.t, 100 * each.share, linewidth=1.2)
+            column[1].plot(each.t, 1e3 * each.error, linewidth=1.0)
+            column[2].plot(since[since >= -50], 1e3 * each.away[since >= -50], color="tab:red")
+            for axes, end in zip(column, (each.duration, each.duration, 0.0), strict=True):
+                axes.axvline(end, color="0.5", linewidth=0.8, linestyle="--")
+                axes.set(xlabel="time [s]", xlim=(0, max(x.t[-1] for x in tracked)))
+            highest = 1.5e3 * max(x.overshoot for x in tracked)
+            column[2].set(xlabel="time since the end of the motion [ms]", xlim=(-50, 300), ylim=(0, highest))
+            ends = f"overshoot {1e3 * each.overshoot:.2g} mm\nresidual vibration {1e3 * each.vibration:.2g} mm"
+            column[2].text(0.97, 0.93, ends, ha="right", va="top", transform=column[2].transAxes)
+            column[0].set_title(f"{each.name}: {each.duration:.2f} s")
+        labels = "desired efforts [% of limit]", "link errors [mrad]", "tool, distance from rest [mm]"
+        for axes, label in zip(rows[:, 0], labels, strict=True):
+            axes.set_ylabel(label)

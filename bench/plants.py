@@ -9,8 +9,7 @@ from mujoco_arms import Command, MujocoArm
 
 from eom_dynamics.arrays import Array
 
-LENGTHS = np.array([0.5, 0.4])
-"""Of the links of sea_planar_2r, m."""
+LENGTHS = np.array([0.5, 0.4])  # of the links of sea_planar_2r, m
 
 
 def arm_parameters(name: str | int) -> dict[str, Any]:
@@ -29,29 +28,33 @@ def random_arm(seed: int, *, prismatic: bool = False) -> dict[str, Any]:
         mass, length = float(rng.uniform(4, 8) * 1.5 * 0.55**k + 0.3), 0.35 * 0.8**k
         center = rng.uniform(-0.5, 0.5, 3) * length
         squares = np.sort(rng.uniform(0.05, 0.3, 3) * length) ** 2 * mass
-        moments = squares.sum() - squares
         axis = rng.normal(size=3)
-        axis /= np.linalg.norm(axis)
         stiffness = float(1.2e4 * 0.45**k * rng.uniform(0.7, 1.3))
         rotor = float(0.8 * 0.5**k * rng.uniform(0.7, 1.3))
+        joint = elastic_joint(axis, rng.uniform(-1, 1, 3) * length, rng.uniform(-3, 3, 3), mass, center, squares)
         slides = prismatic and k == 1
-        joints[f"joint_{k + 1}"] = {
-            "type": "prismatic" if slides else "revolute",
-            "screw": [0.0, 0.0, 0.0, *axis.tolist()] if slides else [*axis.tolist(), 0.0, 0.0, 0.0],
-            "origin": {"xyz": (rng.uniform(-1, 1, 3) * length).tolist(), "rpy": rng.uniform(-3, 3, 3).tolist()},
-            "mass": mass,
-            "center_of_mass": center.tolist(),
-            "inertia": [float(moments[0]), 0.0, 0.0, float(moments[1]), 0.0, float(moments[2])],
-            "rotor_inertia": 10 * rotor if slides else rotor,
-            "elasticity": {"type": "linear", "stiffness": 10 * stiffness if slides else stiffness},
-        }
+        if slides:
+            joint |= {"type": "prismatic", "screw": joint["screw"][3:] + joint["screw"][:3]}
+        spring = {"type": "linear", "stiffness": 10 * stiffness if slides else stiffness}
+        joints[f"joint_{k + 1}"] = joint | {"rotor_inertia": 10 * rotor if slides else rotor, "elasticity": spring}
+    return described(f"random_{seed}", joints) | {"gravity": [0.0, 0.0, -9.81]}
+
+
+def elastic_joint(axis: Array, xyz: Array, rpy: Array, mass: float, center: Array, squares: Array) -> dict[str, Any]:
+    """Parameters of a revolute joint, with the second moments of mass (3,) of its body, kg m²."""
     return {
-        "name": f"random_{seed}",
-        "joint_names": list(joints),
-        "inertia_reference": "com",
-        "gravity": [0.0, 0.0, -9.81],
-        "joints": joints,
+        "type": "revolute",
+        "screw": [*(axis / np.linalg.norm(axis)).tolist(), 0.0, 0.0, 0.0],
+        "origin": {"xyz": xyz.tolist(), "rpy": rpy.tolist()},
+        "mass": mass,
+        "center_of_mass": center.tolist(),
+        "inertia": np.diag(squares.sum() - squares)[np.triu_indices(3)].tolist(),
     }
+
+
+def described(name: str, joints: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of a serial chain of joints."""
+    return {"name": name, "joint_names": list(joints), "inertia_reference": "com", "joints": joints}
 
 
 def link_errors(plant: MujocoArm, command: Command, motion: Any, **options: Any) -> tuple[Array, Array]:
