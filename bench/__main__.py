@@ -72,7 +72,7 @@ SECTIONS = {
         "Identification of arms that files cannot describe, and wrong recordings",
     ),
     "foreign_friction": Entry(
-        "foreign_friction", "measurements", "Identification with friction that is not the model's"
+        "identification_cases", "measurements", "Identification with friction that is not the model's"
     ),
     "error_bars": Entry("error_bars", "measurements", "Coverage of standard deviations"),
     "random_circle": Entry("drive_timing", "identification_of_springs", "Closed circle on random arms in MuJoCo"),

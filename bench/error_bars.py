@@ -16,6 +16,8 @@ import mujoco
 import numpy as np
 from excited import pseudo_inertia, with_pseudo_inertia
 from harness import Section, Settings, in_parallel, rms
+from identification import true_parameters, with_noise
+from plants import described, elastic_joint
 
 from eom_dynamics import ElasticArm, Robot, robot_from_parameters
 from eom_dynamics.actuators.friction import Friction
@@ -26,11 +28,8 @@ from eom_dynamics.identification.recording import ArmRecording
 from eom_dynamics.robot.writers.mjcf import robot_as_mjcf
 from eom_dynamics.trajectory import Fourier
 
-SENSORS = (True, False)
-"""Whether efforts of the springs were recorded."""
-
-JOINTS, SECONDS, RATES = 6, 25.0, (250, 500, 1000)
-"""Of each arm; of a recording, about; Hz."""
+SENSORS = (True, False)  # whether efforts of the springs were recorded
+JOINTS, SECONDS, RATES = 6, 25.0, (250, 500, 1000)  # of each arm; of a recording, about; Hz
 
 INSIDE, POOLED, EACH, RMS = 1.96, (0.93, 0.97), (0.9, 0.995), (0.8, 1.2)
 """Standard deviations that 95 % of normal errors are within; shares of the truths that shall be; RMS of the errors."""
@@ -51,13 +50,10 @@ class Plant:
 
     def recording(self, seed: int, sensors: bool) -> ArmRecording:
         """A recording with noise, with or without efforts of the springs."""
-        draw, x = np.random.default_rng([seed, 2]), self.exact
-        q, theta = (y + self.noise[0] * draw.standard_normal(y.shape) for y in (x.q, x.theta))
-        tau, effort = (
-            y + self.noise[1] * np.max(np.abs(y), axis=0) * draw.standard_normal(y.shape)
-            for y in (x.tau, x.motor_effort)
-        )
-        return replace(x, q=q, theta=theta, tau=tau if sensors else np.full_like(tau, np.nan), motor_effort=effort)
+        position, effort = self.noise
+        draw = np.random.default_rng([seed, 2])
+        found = with_noise(self.exact, draw, position, lambda x: effort * np.max(np.abs(x), axis=0))
+        return found if sensors else replace(found, tau=np.full_like(found.tau, np.nan))
 
 
 class Score(NamedTuple):
@@ -126,16 +122,12 @@ def scores(seed: int) -> dict[bool, list[Score]]:
 
 def _scores_of_joints(plant: Plant, found: Elasticity) -> Iterator[Score]:
     for joint in plant.true.independent_joints:
-        law = joint.actuator.friction
-        truth = {"stiffness": float(joint.spring.tangent(0.0)), "damping": 0.0, "offset": 0.0}
-        spring, motor = found.springs.get(joint.name), found.motors.get(joint.name)
-        for name, pair in {} if spring is None else spring.parameters.items():
-            yield _score("spring, " + name, pair, truth[name])
-        truth = {"rotor_inertia": float(joint.rotor_inertia), "viscous": float(law.viscous), "offset": 0.0}
-        truth |= {"coulomb": float(law.coulomb)}
-        for name, pair in {} if motor is None else motor.parameters.items():
-            if name in truth:
-                yield _score("motor, " + name, pair, truth[name])
+        truth = true_parameters(joint) | {"damping": 0.0, "offset": 0.0}
+        for kind, parts in (("spring", found.springs), ("motor", found.motors)):
+            part = parts.get(joint.name)
+            for name, pair in {} if part is None else part.parameters.items():
+                if name in truth:
+                    yield _score(f"{kind}, {name}", pair, truth[name])
 
 
 def _scores_of_links(plant: Plant, found: Elasticity, recorded: ArmRecording) -> Iterator[Score]:
@@ -170,14 +162,10 @@ def simulated(seed: int) -> Plant:
     for k, joint in enumerate(given.joints):
         G = np.eye(4) + 0.04 * draw.standard_normal((4, 4))
         stiffer, heavier = 1 + draw.uniform(-0.2, 0.2, 2)
-        parts.append(
-            replace(
-                with_pseudo_inertia(joint, G @ pseudo_inertia(joint) @ G.T),
-                spring=joint.spring.scaled(stiffer),
-                rotor_inertia=joint.rotor_inertia * heavier,
-                actuator=replace(joint.actuator, friction=Friction(viscous[k], dry[k], dry[k])),
-            )
-        )
+        spring, rotor = joint.spring.scaled(stiffer), joint.rotor_inertia * heavier
+        actuator = replace(joint.actuator, friction=Friction(viscous[k], dry[k], dry[k]))
+        body = with_pseudo_inertia(joint, G @ pseudo_inertia(joint) @ G.T)
+        parts.append(replace(body, spring=spring, rotor_inertia=rotor, actuator=actuator))
     true = replace(given, joints=tuple(parts))
     noise = tuple((10 ** draw.uniform([-6, -4], [-4.8, -2.3])).tolist())
     return Plant(given, true, _recorded(given, true, motion, t, LuGre(dry, true, draw) if lugre else None, draw), noise)
@@ -185,24 +173,16 @@ def simulated(seed: int) -> Plant:
 
 def drawn(seed: int) -> Robot:
     """An arm as its file describes it, without friction."""
-    draw, entries = np.random.default_rng(seed), {}
+    draw, joints = np.random.default_rng(seed), {}
     for k in range(JOINTS):
         mass, length = float(draw.uniform(6, 12) * 0.55**k + 0.3), 0.35 * 0.8**k
-        second = np.sort(draw.uniform(0.1, 0.3, 3) * length) ** 2 * mass
-        axis = draw.normal(size=3)
-        entries[f"joint_{k + 1}"] = {
-            "type": "revolute",
-            "screw": [*(axis / np.linalg.norm(axis)).tolist(), 0.0, 0.0, 0.0],
-            "origin": {"xyz": (draw.uniform(-1, 1, 3) * length).tolist(), "rpy": draw.uniform(-3, 3, 3).tolist()},
-            "mass": mass,
-            "center_of_mass": (draw.uniform(-0.5, 0.5, 3) * length).tolist(),
-            "inertia": np.diag(second.sum() - second)[np.triu_indices(3)].tolist(),
-            "rotor_inertia": float(0.8 * 0.5**k * draw.uniform(0.7, 1.3)),
-            "elasticity": {"type": "linear", "stiffness": float(1.2e4 * 0.45**k * draw.uniform(0.7, 1.3))},
-        }
-    return robot_from_parameters(
-        {"name": f"arm_{seed}", "joint_names": list(entries), "inertia_reference": "com", "joints": entries}
-    )
+        squares = np.sort(draw.uniform(0.1, 0.3, 3) * length) ** 2 * mass
+        axis, xyz, rpy = draw.normal(size=3), draw.uniform(-1, 1, 3) * length, draw.uniform(-3, 3, 3)
+        joint = elastic_joint(axis, xyz, rpy, mass, draw.uniform(-0.5, 0.5, 3) * length, squares)
+        rotor = float(0.8 * 0.5**k * draw.uniform(0.7, 1.3))
+        spring = {"type": "linear", "stiffness": float(1.2e4 * 0.45**k * draw.uniform(0.7, 1.3))}
+        joints[f"joint_{k + 1}"] = joint | {"rotor_inertia": rotor, "elasticity": spring}
+    return robot_from_parameters(described(f"arm_{seed}", joints))
 
 
 def excitation(robot: Robot, draw: np.random.Generator) -> Fourier:
@@ -234,10 +214,12 @@ def _recorded(
     given: Robot, true: Robot, motion: Fourier, t: Array, lugre: LuGre | None, draw: np.random.Generator
 ) -> ArmRecording:
     """Recording of an arm whose motors stick, in MuJoCo, under a PD with the feedforward of the file."""
-    viscous = [Friction(float(joint.actuator.friction.viscous)) for joint in true.joints]
-    joints = zip(true.joints, viscous, strict=True)
-    smooth = replace(true, joints=tuple(replace(x, actuator=replace(x.actuator, friction=law)) for x, law in joints))
-    model = mujoco.MjModel.from_xml_string(robot_as_mjcf(smooth if lugre else true).text)
+    plant = true
+    if lugre:
+        laws = [Friction(float(joint.actuator.friction.viscous)) for joint in true.joints]
+        pairs = zip(true.joints, laws, strict=True)
+        plant = replace(true, joints=tuple(replace(x, actuator=replace(x.actuator, friction=law)) for x, law in pairs))
+    model = mujoco.MjModel.from_xml_string(robot_as_mjcf(plant).text)
     model.opt.timestep, model.dof_solref[:, 0] = _STEP, draw.choice(_SETTLING)
     data, every = mujoco.MjData(model), round(float(t[1] - t[0]) / _STEP)
     steps = len(t) * every

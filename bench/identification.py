@@ -6,17 +6,17 @@ rotors and friction. Noise: 1e-5 rad of encoders, and efforts of 0.5 % of their 
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from excited import ENCODER, TORQUE, efforts, recording, true_robot, with_pseudo_inertia
 from excited import pseudo_inertia as of_joint
 from harness import PEAK_MEMORY, Section, Settings, in_fresh_process, scratch, seconds
 
-from eom_dynamics import ElasticArm, Robot, load_robot
+from eom_dynamics import ElasticArm, Joint, Robot, load_robot
 from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Excitation, ExcitationOptions, Fit, Options, Recording, fit, identify_elasticity
@@ -27,43 +27,29 @@ from eom_dynamics.trajectory import Fourier
 # --- Arms and recordings ----------------------------------------------------------------
 
 ROBOTS = ("iiwa", "ur5e", "dual_arm", "sea_planar_2r")
-
-RATE = 500.0
-"""Of the recordings, Hz."""
-
-PERIODS = 10
-"""Of 10 s."""
-
+RATE, PERIODS = 500.0, 10  # of the recordings, Hz; of 10 s
 TOOL_MASS, TOOL_PLACE, TOOL_RADIUS = 3.0, (0.1, 0.0, 0.1), 0.05
 """Tool at each tip: kg, m in the frame of the last body, radius of gyration, m."""
 
-# Errors of the files: stiffness and rotor inertia, at most.
-_SPREAD = 0.2
+_SPREAD = 0.2  # errors of the files: stiffness and rotor inertia, at most
+_CANDIDATES, _ITERATIONS = 10, 15  # of the search for the motion: it gains little after these
 
 # Friction, viscous at the highest speed, and Coulomb: of the limit of effort, or of the largest effort where
 # there is none; at least and at most. A gear of an arm has some hundredths.
 _FRICTION = 0.02, 0.05
 
-# Of the search for the motion: it gains little after these.
-_CANDIDATES, _ITERATIONS = 10, 15
-
-_TURN = np.pi / 180
-
 
 def limits(robot: Robot) -> dict[str, dict[str, float]]:
     """Joint limits missing in robot files: the iiwa's from the data sheet of the iiwa 14, the others plausible."""
+    values: dict[str, Any] = {"acceleration": 10, "effort_rate": 1500}
     if robot.name == "iiwa":
-        position = _TURN * np.array([170, 120, 170, 120, 170, 120, 175])
-        velocity = _TURN * np.array([85, 85, 100, 75, 130, 135, 135])
-        effort = [320, 320, 176, 176, 110, 40, 40]
-        return _each(
-            robot, lower=-position, upper=position, velocity=velocity, acceleration=10, effort=effort, effort_rate=1500
-        )
+        position = np.deg2rad([170, 120, 170, 120, 170, 120, 175])
+        values |= {"lower": -position, "upper": position, "velocity": np.deg2rad([85, 85, 100, 75, 130, 135, 135])}
+        values |= {"effort": [320, 320, 176, 176, 110, 40, 40]}
     if robot.name == "sea_planar_2r":
-        return _each(robot, lower=-np.pi / 2, upper=np.pi / 2, velocity=4)
-    if robot.name in ("ur5e", "dual_arm"):
-        return _each(robot, acceleration=10, effort_rate=1500)
-    return {}
+        values = {"lower": -np.pi / 2, "upper": np.pi / 2, "velocity": 4}
+    shaped = {name: np.broadcast_to(x, robot.n) for name, x in values.items()}
+    return {joint: {name: float(x[k]) for name, x in shaped.items()} for k, joint in enumerate(robot.joint_names)}
 
 
 def with_tools(robot: Robot) -> Robot:
@@ -80,19 +66,12 @@ def with_tools(robot: Robot) -> Robot:
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """A robot as its file describes it, as it is, and a motion that is optimal for the former.
+    """A robot as its file describes it, as it is, and a motion that is optimal for the former."""
 
-    Attributes:
-        robot: as described, with limits.
-        true: as it is.
-        motion: the excitation.
-        side: of the joints on which efforts are measured: joint, motor, or elastic for both.
-    """
-
-    robot: Robot
+    robot: Robot  # as described, with limits
     true: Robot
     motion: Fourier
-    side: str
+    side: str  # of the joints on which efforts are measured: joint, motor, or elastic for both
 
     @property
     def inertias(self) -> Array:
@@ -118,15 +97,15 @@ def arm(name: str, side: str) -> Truth:
         viscous, dry = effort * draw.uniform(*_FRICTION, 2) / [speed, 1.0]
         stiffer, heavier = 1 + draw.uniform(-_SPREAD, _SPREAD, 2)
         law = Friction(viscous, dry, dry, smoothing_velocity=old.actuator.friction.smoothing_velocity)
-        on_link = side == "joint"
-        joints[i] = replace(
-            joints[i],
-            damping=viscous if on_link else old.damping,
-            friction=dry if on_link else old.friction,
-            spring=old.spring.scaled(stiffer),
-            rotor_inertia=old.rotor_inertia * heavier,
-            actuator=old.actuator if on_link else replace(old.actuator, friction=law),
-        )
+        changes = {"damping": viscous, "friction": dry, "actuator": old.actuator}
+        if side != "joint":
+            changes = {
+                "damping": old.damping,
+                "friction": old.friction,
+                "actuator": replace(old.actuator, friction=law),
+            }
+        spring, rotor = old.spring.scaled(stiffer), old.rotor_inertia * heavier
+        joints[i] = replace(joints[i], spring=spring, rotor_inertia=rotor, **changes)
     return Truth(robot, replace(robot, joints=tuple(joints)), motion, side)
 
 
@@ -142,12 +121,16 @@ def rigid_recording(truth: Truth, seed: int) -> Recording:
 def elastic_recording(truth: Truth, seed: int) -> ArmRecording:
     """Both sides of the springs with noise; velocities of the links as drives compute them from positions."""
     exact = _elastic_signals(truth)
-    draw = np.random.default_rng(seed)
-    q, theta = (x + ENCODER * draw.standard_normal(x.shape) for x in (exact.q, exact.theta))
-    tau, effort = (
-        x + effort_noise(truth.robot, x) * draw.standard_normal(x.shape) for x in (exact.tau, exact.motor_effort)
-    )
-    return replace(exact, q=q, theta=theta, tau=tau, motor_effort=effort)
+    return with_noise(exact, np.random.default_rng(seed), ENCODER, lambda x: effort_noise(truth.robot, x))
+
+
+def with_noise(
+    exact: ArmRecording, draw: np.random.Generator, position: float, effort: Callable[[Array], Array]
+) -> ArmRecording:
+    """A recording with noise of positions, rad or m, and of efforts, as a function of these."""
+    q, theta = (x + position * draw.standard_normal(x.shape) for x in (exact.q, exact.theta))
+    tau, motor = (x + effort(x) * draw.standard_normal(x.shape) for x in (exact.tau, exact.motor_effort))
+    return replace(exact, q=q, theta=theta, tau=tau, motor_effort=motor)
 
 
 def effort_noise(robot: Robot, tau: Array) -> Array:
@@ -176,40 +159,20 @@ def _elastic_signals(truth: Truth) -> ArmRecording:
     return ArmRecording(truth.t, states[0], states[1], command.tau, command.motor_position, command.motor_effort)
 
 
-def _each(robot: Robot, **values: Any) -> dict[str, dict[str, float]]:
-    """Limits of all joints: numbers, or lists with one for each."""
-    shaped = {name: np.broadcast_to(x, robot.n) for name, x in values.items()}
-    return {joint: {name: float(x[k]) for name, x in shaped.items()} for k, joint in enumerate(robot.joint_names)}
-
-
 # --- What is found ----------------------------------------------------------------------
 
-DEVIATIONS, SHARE = 3.0, 0.95
-"""Base parameters are within as many standard deviations, in this share of the runs."""
-
-PROMISES = {"stiffness": 0.01, "rotor_inertia": 0.02, "viscous": 0.03, "coulomb": 0.03}
-"""Largest relative errors."""
-
-HONEST = (0.8, 1.25)
-"""Range of the RMS of errors over their standard deviations."""
-
-# Limits of the long recording: processor time, s, and memory, MB.
-_LONGEST, _MOST = 10.0, 2048.0
+DEVIATIONS, SHARE = 3.0, 0.95  # base parameters are within as many standard deviations, in this share of the runs
+PROMISES = {"stiffness": 0.01, "rotor_inertia": 0.02, "viscous": 0.03, "coulomb": 0.03}  # largest relative errors
+HONEST = (0.8, 1.25)  # range of the RMS of errors over their standard deviations
+_LONGEST, _MOST = 10.0, 2048.0  # limits of the long recording: processor time, s, and memory, MB
 
 
-@dataclass(frozen=True)
-class Run:
-    """Result of a recording.
+class Run(NamedTuple):
+    """Result of a recording."""
 
-    Attributes:
-        scores: errors of identifiable base parameters in standard deviations; NaN for the others.
-        errors: relative, by name of the parameter, of each joint where it is identifiable.
-        possible: whether the pseudo-inertias of all bodies are positive definite.
-    """
-
-    scores: Array
-    errors: dict[str, Array]
-    possible: bool
+    scores: Array  # errors of identifiable base parameters in standard deviations; NaN for the others
+    errors: dict[str, Array]  # relative, by name of the parameter, of each joint where it is identifiable
+    possible: bool  # whether the pseudo-inertias of all bodies are positive definite
 
 
 def identification(section: Section, settings: Settings) -> None:
@@ -317,16 +280,18 @@ def _both_sides(truth: Truth, seed: int) -> dict[str, Array]:
     errors: dict[str, list[float]] = {name: [] for name in PROMISES}
     for joint in truth.true.independent_joints:
         spring, motor = elasticity.springs[joint.name], elasticity.motors[joint.name]
-        # Without load, where springs of all laws have a stiffness.
-        true = {"stiffness": float(np.asarray(joint.spring.tangent(0.0))), "rotor_inertia": joint.rotor_inertia}
-        law = joint.actuator.friction
-        true |= {"viscous": float(law.viscous), "coulomb": float(law.coulomb)}
-        assert spring.stiffness is not None
         found = {"stiffness": spring.stiffness[0], "rotor_inertia": motor.rotor_inertia[0]}
         found |= {name: motor.parameters[name][0] for name in ("viscous", "coulomb")}
-        for name, value in true.items():
+        for name, value in true_parameters(joint).items():
             errors[name].append(found[name] / value - 1)
     return {name: np.array(values) for name, values in errors.items()}
+
+
+def true_parameters(joint: Joint) -> dict[str, float]:
+    """Parameters of spring and motor; the stiffness is that without load, which springs of all laws have."""
+    law = joint.actuator.friction
+    found = {"stiffness": float(np.asarray(joint.spring.tangent(0.0))), "rotor_inertia": float(joint.rotor_inertia)}
+    return found | {"viscous": float(law.viscous), "coulomb": float(law.coulomb)}
 
 
 def _bad_recordings(truth: Truth) -> dict[str, Fit]:
