@@ -16,9 +16,7 @@ from eom_dynamics.export import FEEDFORWARD, LANGUAGES, loop_library, project, s
 from eom_dynamics.export.templates import template
 
 _ROUNDING = 1e-9
-
-# The bars: median and 99.99 % of a cycle, and the median over that of rnea.
-_MEDIAN, _WORST, _RATIO = 2e-6, 10e-6, 1.5
+_MEDIAN, _WORST, _RATIO = 2e-6, 10e-6, 1.5  # bars: median and 99.99 % of a cycle, and the median over that of rnea
 
 # Definitions that Pinocchio needs, which has more kinds of joints than Boost's lists by default.
 _BOOST = (
@@ -112,8 +110,7 @@ def _matrix(values: Any) -> str:
 
 # --- The controller of ros2_control -----------------------------------------------------
 
-# The bar: the median with an observer by that without.
-_OBSERVING = 1.3
+_OBSERVING = 1.3  # bar: the median with an observer by that without
 
 
 def ros2_controller(section: Section, settings: Settings) -> None:

@@ -11,13 +11,6 @@ from reference.impedance import Gains, Impedance
 from eom_dynamics import ElasticArm, Kinematics, load_robot
 from eom_dynamics.arrays import Array
 
-TEXT = (
-    "iiwa in MuJoCo with its springs, cycles of 1 ms. *Hand*: a spring of 2,000 N/m and a damper of 100 N s/m lead "
-    "the tool by 0.3 m in 4 s; its force at rest is what it feels of the weight. *Pushes*: of up to 40 N at the last "
-    "link for 0.2 s, and 0.3 s without; energy is that of links, rotors, springs and the mode. *Stiffness*: "
-    "displacement of the tool under 20 N, after 3 s, against the one of the parameter."
-)
-NAME = "iiwa"
 POSE = np.array([0.3, 0.7, -0.2, -1.2, 0.4, 0.9, 0.1])
 TOOL = (800.0, 1000.0, 1200.0, 60.0, 60.0, 60.0)
 STEP = 2.5e-4
@@ -55,13 +48,9 @@ def guided(arm: ElasticArm, seconds: float = 4.0, rest: float = 1.5) -> tuple[fl
 
 
 class LedArm(HandledArm):
-    """A plant whose push is by the present motion of the links.
+    """A plant whose push is by the present motion of the links."""
 
-    Attributes:
-        now: positions and velocities of the links.
-    """
-
-    now = POSE, np.zeros(7)
+    now = POSE, np.zeros(7)  # positions and velocities of the links
 
     def _losses(self, model: object, data: object) -> None:
         self.now = data.qpos[: self.n].copy(), data.qvel[: self.n].copy()  # type: ignore[attr-defined]
@@ -140,8 +129,14 @@ def cycle_times(arm: ElasticArm, rounds: int) -> dict[str, float]:
 
 
 def impedance(section: Section, settings: Settings) -> None:
-    """Measure what a hand feels, stiffness, energies and cycles."""
-    arm, table = ElasticArm(load_robot(NAME)), section.table("On MuJoCo's iiwa", "", "measured")
+    """Measure what a hand feels, stiffness, energies and cycles.
+
+    iiwa in MuJoCo with its springs, cycles of 1 ms. *Hand*: a spring of 2,000 N/m and a damper of 100 N s/m lead
+    the tool by 0.3 m in 4 s; its force at rest is what it feels of the weight. *Pushes*: of up to 40 N at the last
+    link for 0.2 s, and 0.3 s without; energy is that of links, rotors, springs and the mode. *Stiffness*:
+    displacement of the tool under 20 N, after 3 s, against the one of the parameter.
+    """
+    arm, table = ElasticArm(load_robot("iiwa")), section.table("On MuJoCo's iiwa", "", "measured")
     distance, mean, most, rest = guided(arm)
     table.add("hand leads the tool by", f"{distance:.3f} m")
     table.add("force at rest; mean and largest with inertia and damping", f"{rest:.2g} N; {mean:.1f} N, {most:.1f} N")
@@ -157,4 +152,3 @@ def impedance(section: Section, settings: Settings) -> None:
     section.promise("energy does not grow after pushes", f"{grows:.1e} of it", grows < 1e-6)
     for name, value in cycle_times(arm, settings.rounds).items():
         table.add(f"cycle from Python, {name}", f"{value:.2f} µs")
-    section.text.append(TEXT)

@@ -7,27 +7,23 @@ this package in a workspace that is sourced. A whole run writes the picture docs
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from harness import DOCS, Section, Settings, rms
+from harness import Section, Settings, picture, rms
 from managed_arm import FEEDFORWARD, TRAJECTORY, ManagedArm, install, missing
 from scipy.interpolate import BPoly
 
 from eom_dynamics.arrays import Array
 
 ROBOT = "sea_planar_2r"
-# Distance, rad, and time of each way, s; time at rest before, s.
-DISTANCE, TIME, REST = 0.3, 1.0, 0.5
-RATIO = 10.0
-"""The bar: how many times smaller the error behind JTC is, beside its PID alone."""
+DISTANCE, TIME, REST = 0.3, 1.0, 0.5  # rad; time of each way, and at rest before, s
+RATIO = 10.0  # bar: how many times smaller the error behind JTC is, beside its PID alone
 
 
-@dataclass
-class Motion:
+class Motion(NamedTuple):
     """Points of a goal for all joints, forth and back: times, s, positions and their derivatives."""
 
     times: Sequence[float]
@@ -133,17 +129,12 @@ def _cell(error: Array) -> str:
 
 def _write_picture(errors: dict[tuple[str, str], tuple[Array, Array]]) -> None:
     """Write the distance of the first link over time, for each motion."""
-    from matplotlib.figure import Figure
-
     names = list(dict.fromkeys(name for _, name in errors))
-    figure = Figure(figsize=(12, 4.6), layout="constrained")
-    for axes, name in zip(figure.subplots(1, len(names), sharey=True), names, strict=True):
-        for way in WAYS:
-            t, error = errors[way, name]
-            axes.semilogy(t, 1e3 * np.maximum(np.abs(error).max(axis=1), 1e-7), label=way.replace("`", ""))
-        axes.set_title(f"{name} motion of {DISTANCE:g} rad, forth and back", fontsize=13)
-        axes.set_xlabel("time [s]", fontsize=12)
-        axes.grid(alpha=0.3)
-    figure.axes[0].set_ylabel("largest distance of a link [mrad]", fontsize=12)
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=11)
-    figure.savefig(DOCS / "joint_trajectory_controller.png", dpi=110)
+    with picture("joint_trajectory_controller.png", 12, 4.6, legend=2) as figure:
+        for axes, name in zip(figure.subplots(1, len(names), sharey=True), names, strict=True):
+            for way in WAYS:
+                t, error = errors[way, name]
+                axes.semilogy(t, 1e3 * np.maximum(np.abs(error).max(axis=1), 1e-7), label=way.replace("`", ""))
+            axes.set(title=f"{name} motion of {DISTANCE:g} rad, forth and back", xlabel="time [s]")
+            axes.grid(alpha=0.3)
+        figure.axes[0].set_ylabel("largest distance of a link [mrad]")

@@ -5,6 +5,7 @@
 """
 
 import warnings
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -17,17 +18,13 @@ from eom_dynamics.robot.readers.files import DescriptionFile
 from eom_dynamics.robot.readers.mjcf import compiled_model
 from eom_dynamics.robot.readers.urdf import expand_xacro
 
-LARGEST = 1e-9
-"""Largest difference, relative to the largest entry or to 1 N m, 1 kg m²."""
-
+LARGEST = 1e-9  # difference, relative to the largest entry or to 1 N m, 1 kg m²
 _STATES = 3
 
 
 def mjcf_models(section: Section, settings: Settings) -> None:
     """Compare each model in random states."""
-    assert settings.models is not None
-    refused, worst, read = list[str](), np.zeros(3), 0
-    said: dict[str, int] = {}
+    refused, worst, read, said = [], np.zeros(3), 0, Counter[str]()
     paths = sorted(settings.models.glob("*/*.xml"))
     for path in paths:
         name = str(path.relative_to(settings.models))
@@ -41,8 +38,7 @@ def mjcf_models(section: Section, settings: Settings) -> None:
             continue
         read += 1
         worst = np.maximum(worst, differences)
-        for line in {str(warning.message).removeprefix(f"{path}: ").partition(":")[0] for warning in caught}:
-            said[line] = said.get(line, 0) + 1
+        said.update({str(warning.message).removeprefix(f"{path}: ").partition(":")[0] for warning in caught})
         if np.max(differences) > LARGEST:
             CONSOLE.print(f"{name}: {differences}")
     figures = section.table("Largest difference to MuJoCo", "effort", "mass matrix", "gravity")

@@ -2,12 +2,12 @@
 """Streams of targets on elastic arms in MuJoCo: OnlineTrajectory beside Ruckig and the segments of JTC."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import pairwise
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from harness import CONSOLE, DOCS, Section, Settings, rms
+from harness import CONSOLE, Section, Settings, picture, rms
 from mujoco_arms import MujocoArm, held
 from paced import START, played
 from paced import STEP as CYCLE
@@ -21,17 +21,11 @@ from eom_dynamics.control.online_trajectory import smoothing_for
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.trajectory import Spline, minimum_time, rest_to_rest
 
-TEXT = (
-    "iiwa and sea_planar_2r in MuJoCo, springs as in the file or 10 % stiffer, commands held for 1 ms, a PD of 70 "
-    "rad/s; limits 2 rad/s, 10 rad/s², and those of jerk and snap by default, without snap for Ruckig. *Error*: rms of "
-    "the links to their own reference. *Vibration*: rms of the links about their mean in the half second after the "
-    "reference rests. *Delay*: of the reference behind the motion that was sampled. *Rigid*: inverse dynamics. *τ/K*: "
-    "the same with the deflection of the springs. *JTC*: its segments, lines between positions, cubic with velocities, "
-    "and quintic steps of 0.7 s, with rigid inverse dynamics."
-)
-
 PERIOD, STEP, REST = 1e-3, 2.5e-4, 1000
 GIVEN = {"velocity": 2.0, "acceleration": 10.0}
+
+Motion = Callable[[Array], tuple[Array, Array]]
+"""From times to positions and velocities (N, n)."""
 
 
 class Stream(NamedTuple):
@@ -41,9 +35,19 @@ class Stream(NamedTuple):
     cycles: int
     motion: Callable[[Array], Array] | None
 
+    @classmethod
+    def of(cls, events: Mapping[int, Any], cycles: int, motion: Motion | None = None) -> "Stream":
+        """Targets that begin after a rest and end, after a number of cycles, before one of twice its time."""
+        shifted = {REST + int(k): event for k, event in events.items()}
+        return cls(shifted, REST + cycles + 2 * REST, motion and (lambda t: motion(t)[0]))
 
-def sines(n: int, draw: np.random.Generator) -> Callable[[Array], tuple[Array, Array]]:
-    """Positions and velocities (N, n) of sums of sines up to 0.8 Hz, from rest at zero."""
+    def from_first(self) -> "Stream":
+        """The stream that starts at rest at the first target."""
+        return self._replace(events={0: (self.events[REST][0], None)} | self.events)
+
+
+def sines(n: int, draw: np.random.Generator) -> Motion:
+    """Sums of sines up to 0.8 Hz, from rest at zero."""
     w = 2 * np.pi * np.array([0.2, 0.5, 0.8])[:, np.newaxis]
     size = np.array([0.3, 0.08, 0.03])[:, np.newaxis] * draw.choice([-1, 1], (3, n))
 
@@ -55,10 +59,10 @@ def sines(n: int, draw: np.random.Generator) -> Callable[[Array], tuple[Array, A
 
 
 def streams(n: int, seconds: float) -> dict[str, Stream]:
-    """Streams of a number of joints, which begin after a rest and end before one."""
-    draw = np.random.default_rng(n)
-    steps = {REST + 1500 * k: (draw.uniform(-0.35, 0.35, n), None) for k in range(round(seconds / 1.5))}
-    found = {"steps, 0.7 Hz": Stream(steps, REST + round(1e3 * seconds) + 2 * REST, None)}
+    """Streams of a number of joints."""
+    draw, cycles = np.random.default_rng(n), round(1e3 * seconds)
+    steps = {1500 * k: (draw.uniform(-0.35, 0.35, n), None) for k in range(round(seconds / 1.5))}
+    found = {"steps, 0.7 Hz": Stream.of(steps, cycles)}
     for name, rate, noise, jitter, velocities in (
         ("policy, 10 Hz, jitter 30 %", 10, 0.0, 0.3, False),
         ("teleoperation, 50 Hz, noise 1 mrad", 50, 1e-3, 0.1, False),
@@ -67,15 +71,12 @@ def streams(n: int, seconds: float) -> dict[str, Stream]:
     ):
         motion = sines(n, draw)
         times = np.arange(0, seconds, 1 / rate)
-        arrive = times + jitter / rate * draw.uniform(0, 1, len(times))
+        arrive = np.round(1e3 * (times + jitter / rate * draw.uniform(0, 1, len(times))))
         position, velocity = motion(times)
         position += noise * draw.normal(size=position.shape)
         velocity[-1] = 0
-        events = {
-            REST + round(1e3 * at): (p, v if velocities else None)
-            for at, p, v in zip(arrive, position, velocity, strict=True)
-        }
-        found[name] = Stream(events, REST + round(1e3 * seconds) + 2 * REST, lambda t, f=motion: f(t)[0])
+        rows = zip(position, velocity if velocities else [None] * len(times), strict=True)
+        found[name] = Stream.of(dict(zip(arrive, rows, strict=True)), cycles, motion)
     return found
 
 
@@ -144,7 +145,7 @@ def flat(arm: ElasticArm, states: Array) -> Sent:
 
 
 def rigid(arm: ElasticArm, states: Array, *, springs: bool = False) -> Sent:
-    """The same of motors that are the links, or with the deflection of springs."""
+    """The same of motors that are the links, or that have the deflection of springs."""
     h = PERIOD / 2
     q, qd, qdd, qddd, _ = np.moveaxis(states, 1, 0)
     q, qd, qdd = q + h * (qd + h / 2 * (qdd + h / 3 * qddd)), qd + h * (qdd + h / 2 * qddd), qdd + h * qddd
@@ -152,10 +153,7 @@ def rigid(arm: ElasticArm, states: Array, *, springs: bool = False) -> Sent:
     return tau + arm.rotor_inertia * qdd, q + springs * tau / arm.stiffness, qd
 
 
-def deflected(arm: ElasticArm, states: Array) -> Sent:
-    """The same with the deflection of springs."""
-    return rigid(arm, states, springs=True)
-
+deflected = partial(rigid, springs=True)
 
 WAYS: Mapping[str, tuple[Callable[[ElasticArm, Stream], Array], Callable[[ElasticArm, Array], Sent]]] = {
     "OnlineTrajectory": (ours, flat),
@@ -163,13 +161,14 @@ WAYS: Mapping[str, tuple[Callable[[ElasticArm, Stream], Array], Callable[[Elasti
     "Ruckig, τ/K": (ruckig, deflected),
     "JTC": (segments, rigid),
 }
+GENERATORS = (ours, ruckig)
 
 
 class Result(NamedTuple):
     """Errors and vibrations by the stiffness, rad; delay, s; and violations of limits."""
 
-    error: tuple[float, float]
-    vibration: tuple[float, float]
+    error: list[float]
+    vibration: list[float]
     delay: float
     violations: int
 
@@ -178,8 +177,8 @@ def followed(name: str, commands: Sent, start: Array, stiffness: float) -> Array
     """Positions of the links (N, n) at the times of commands, each of which is held for a period."""
     plant, rest = MujocoArm(name, step=STEP, stiffness=stiffness), rest_to_rest(start, start, duration=1.0)
     _, q, _ = plant.run(held(PERIOD, *commands), rest, duration=PERIOD * len(commands[0]), period=PERIOD)
-    # The state of a cycle is held from its time on.
-    return np.vstack([start, q[round(PERIOD / STEP) - 1 :: round(PERIOD / STEP)]])[:-1]
+    every = round(PERIOD / STEP)
+    return np.vstack([start, q[every - 1 :: every]])[:-1]  # the state of a cycle is held from its time on
 
 
 def result(name: str, arm: ElasticArm, stream: Stream, way: str) -> Result:
@@ -187,20 +186,14 @@ def result(name: str, arm: ElasticArm, stream: Stream, way: str) -> Result:
     generate, command = WAYS[way]
     states = generate(arm, stream)
     sent = command(arm, states)
-    errors, vibrations = [], []
     moving = np.flatnonzero(np.abs(states[:, 1]).max(axis=1) > 1e-6)[-1] + 1
-    for stiffness in (1.0, 1.1):
-        links = followed(name, sent, np.zeros(arm.robot.n), stiffness)
-        errors.append(rms((links - states[:, 0])[REST - 100 :]))
-        after = links[moving : moving + 500]
-        vibrations.append(rms(after - after.mean(axis=0)))
+    links = [followed(name, sent, np.zeros(arm.robot.n), stiffness) for stiffness in (1.0, 1.1)]
+    errors = [rms((each - states[:, 0])[REST - 100 :]) for each in links]
+    vibrations = [rms(after - after.mean(axis=0)) for after in (each[moving : moving + 500] for each in links)]
     limits = OnlineTrajectory(arm, PERIOD, GIVEN).limits
-    over = [
-        np.abs(states[:, k]) > getattr(limits, x) * (1 + 1e-6)
-        for k, x in ((1, "velocity"), (2, "acceleration"), (3, "jerk"))
-    ]
-    violations = int(np.any(over, axis=(0, 2)).sum())
-    return Result((errors[0], errors[1]), (vibrations[0], vibrations[1]), delay_of(stream, states), violations)
+    most = np.array([limits.velocity, limits.acceleration, limits.jerk]) * (1 + 1e-6)
+    over = np.any(np.abs(states[:, 1:4]) > most, axis=(1, 2))
+    return Result(errors, vibrations, delay_of(stream, states), int(over.sum()))
 
 
 def delay_of(stream: Stream, states: Array) -> float:
@@ -213,21 +206,20 @@ def delay_of(stream: Stream, states: Array) -> float:
     return float(delays[np.argmin([np.mean((stream.motion(t - x) - motion) ** 2) for x in delays])])
 
 
-def step_times(arm: ElasticArm, stream: Stream) -> tuple[float, float]:
+def step_times(arm: ElasticArm, stream: Stream) -> list[float]:
     """Mean time of steps of OnlineTrajectory and Ruckig, s."""
     found = []
-    for generate in (ours, ruckig):
+    for generate in GENERATORS:
         states, times = generate(arm, stream), []
-        begins = [*sorted(stream.events), stream.cycles]
-        for begin, end in pairwise(begins):
+        for begin, end in pairwise([*sorted(stream.events), stream.cycles]):
             away = np.abs(states[begin:end, 0] - stream.events[begin][0]).max(axis=1) > 1e-6
             times.append(PERIOD * (np.flatnonzero(away)[-1] + 2))
         found.append(float(np.mean(times)))
-    return found[0], found[1]
+    return found
 
 
-def sum_of_sines(n: int, *waves: tuple[float, float]) -> Callable[[Array], tuple[Array, Array]]:
-    """Positions and velocities (N, n) of sums of sines of frequencies, Hz, and amplitudes, rad, at random phases."""
+def sum_of_sines(n: int, *waves: tuple[float, float]) -> Motion:
+    """Sums of sines of frequencies, Hz, and amplitudes, rad, at random phases."""
     w, size = np.array(waves).T[:, :, np.newaxis]
     phase = np.random.default_rng(n).uniform(0, 2 * np.pi, (len(waves), n))
 
@@ -238,70 +230,62 @@ def sum_of_sines(n: int, *waves: tuple[float, float]) -> Callable[[Array], tuple
     return motion
 
 
-def with_rates(motion: Callable[[Array], tuple[Array, Array]], seconds: float, *, accelerations: bool) -> Stream:
+def with_rates(motion: Motion, seconds: float, *, accelerations: bool) -> Stream:
     """Positions and velocities of a motion at 100 Hz, with accelerations or without."""
     times, h = np.arange(0, seconds, 0.01), 1e-5
     second = (motion(times + h)[1] - motion(times - h)[1]) / (2 * h)
     rows = zip(*motion(times), second, strict=True)
-    events = {REST + 10 * k: row if accelerations else row[:2] for k, row in enumerate(rows)}
-    return Stream(events, REST + 10 * len(times) + 2 * REST, lambda t: motion(t)[0])
+    events = {10 * k: row if accelerations else row[:2] for k, row in enumerate(rows)}
+    return Stream.of(events, 10 * len(times), motion)
 
 
-def sampled(motion: Callable[[Array], tuple[Array, Array]], at: Array, arrive: Array, step: float = 0.0) -> Stream:
+def sampled(motion: Motion, at: Array, arrive: Array, step: float = 0.0) -> Stream:
     """Positions of a motion at times, s, that arrive in cycles, of an encoder with a step, rad."""
     values = motion(at)[0]
     values = np.round(values / step) * step if step else values
-    events = {int(k) + REST: (q, None) for k, q in zip(arrive, values, strict=True)}
-    return Stream(events, REST + int(arrive[-1]) + 2 * REST, lambda t: motion(t)[0])
+    events = {k: (q, None) for k, q in zip(arrive, values, strict=True)}
+    return Stream.of(events, int(arrive[-1]), motion)
 
 
 def generated(section: Section, arm: ElasticArm, seconds: float) -> None:
     """Times of steps, and delays of streams and errors at these delays, of both generators, without an arm."""
-    n = arm.robot.n
-    slow, hand = sum_of_sines(n, (0.2, 0.3), (0.5, 0.08), (0.8, 0.03)), sum_of_sines(n, (0.4, 0.2), (8.0, 2e-3))
-    dense, every = np.arange(0, seconds, 2e-3), np.arange(round(seconds * 500))
-    rare = np.arange(0, seconds, 1 / 60)
-    found = {
-        "500 Hz, encoder of 12 bits": sampled(slow, dense, 2 * every, 2 * np.pi / 4096),
-        "20 Hz, repeated at 500 Hz": sampled(slow, dense // 0.05 * 0.05, 2 * every),
-        "hand with a tremor of 8 Hz, 60 Hz": sampled(hand, rare, np.round(1e3 * rare)),
-    }
+    n, limits = arm.robot.n, OnlineTrajectory(arm, PERIOD, GIVEN).limits
     table = section.table("Generators", "", "OnlineTrajectory", "Ruckig")
+    averages = 1e3 * float(np.max(2 * limits.jerk / limits.snap + limits.smoothing)) + 2
     for size in (1e-3, 3e-3, 1e-2, 3e-2, 0.1):
         steps = Stream({REST: (np.full(n, size), None)}, REST + 1500, None)
         mine, theirs = (1e3 * (x - 0.001) for x in step_times(arm, steps))
         table.add(f"step of {1e3 * size:.0f} mrad, ms to 1 µrad", f"{mine:.0f}", f"{theirs:.0f}")
-        limits = OnlineTrajectory(arm, PERIOD, GIVEN).limits
-        most = theirs + 1e3 * float(np.max(2 * limits.jerk / limits.snap + limits.smoothing)) + 2
-        section.promise(
-            f"a step of {1e3 * size:.0f} mrad in Ruckig's time and both averages", f"{mine:.0f} ms", mine <= most
-        )
-    for label, stream in found.items():
-        begin = {0: (stream.events[REST][0], None)}
+        promise = f"a step of {1e3 * size:.0f} mrad in Ruckig's time and both averages"
+        section.promise(promise, f"{mine:.0f} ms", mine <= theirs + averages)
+    slow, hand = sum_of_sines(n, (0.2, 0.3), (0.5, 0.08), (0.8, 0.03)), sum_of_sines(n, (0.4, 0.2), (8.0, 2e-3))
+    dense, every = np.arange(0, seconds, 2e-3), np.arange(round(seconds * 500))
+    rare = np.arange(0, seconds, 1 / 60)
+    for label, stream, most in (
+        ("500 Hz, encoder of 12 bits", sampled(slow, dense, 2 * every, 2 * np.pi / 4096), 25),
+        ("20 Hz, repeated at 500 Hz", sampled(slow, dense // 0.05 * 0.05, 2 * every), 25),
+        ("hand with a tremor of 8 Hz, 60 Hz", sampled(hand, rare, np.round(1e3 * rare)), 45),
+    ):
+        t = PERIOD * np.arange(stream.cycles - 3 * REST)[2 * REST :]
         cells = []
-        for generate in (ours, ruckig):
-            states = generate(arm, stream._replace(events=begin | stream.events))
+        for generate in GENERATORS:
+            states = generate(arm, stream.from_first())
             delay = delay_of(stream, states)
-            t = PERIOD * np.arange(stream.cycles - 3 * REST)[2 * REST :]
-            error = (
-                rms(stream.motion(t - delay) - states[REST:, 0][2 * REST : 2 * REST + len(t)]) if stream.motion else 0.0
-            )
+            error = rms(stream.motion(t - delay) - states[3 * REST : 3 * REST + len(t), 0])
             cells.append((1e3 * delay, 1e3 * error))
         table.add(f"{label}: delay, ms; error at it, mrad", *(f"{d:.0f}; {e:.1f}" for d, e in cells))
-        late, most = cells[0][0] - cells[1][0], 45 if label.startswith("hand") else 25
+        late = cells[0][0] - cells[1][0]
         section.promise(f"{label}: at most {most} ms later than Ruckig", f"{late:.0f} ms", late <= most)
     for label, more in (("velocities", False), ("velocities and accelerations", True)):
-        stream, cells = with_rates(sum_of_sines(n, (0.3, 0.3), (0.8, 0.1)), seconds, accelerations=more), []
-        for generate in (ours, ruckig):
-            states = generate(arm, stream._replace(events={0: (stream.events[REST][0], None)} | stream.events))
-            t = PERIOD * np.arange(stream.cycles - 3 * REST)
-            cells.append(1e3 * rms((stream.motion(t) - states[REST - 1 :, 0][: len(t)])[2 * REST :]))
-        table.add(f"two sines at 100 Hz with {label}: error without delay, mrad", *(f"{x:.2g}" for x in cells))
+        stream = with_rates(sum_of_sines(n, (0.3, 0.3), (0.8, 0.1)), seconds, accelerations=more)
+        exact = stream.motion(PERIOD * np.arange(stream.cycles - 3 * REST))
+        found = [generate(arm, stream.from_first())[REST - 1 :, 0][: len(exact)] for generate in GENERATORS]
+        errors = (1e3 * rms((exact - q)[2 * REST :]) for q in found)
+        table.add(f"two sines at 100 Hz with {label}: error without delay, mrad", *(f"{x:.2g}" for x in errors))
     noise = np.random.default_rng(1).normal(scale=1e-3, size=(round(seconds * 500), n))
-    stream, cells = Stream({2 * k: (q, None) for k, q in enumerate(noise)}, 2 * len(noise), None), []
-    for generate in (ours, ruckig):
-        states = generate(arm, stream._replace(motion=lambda t: t))[REST:]
-        cells.append((1e3 * rms(states[:, 0]), rms(states[:, 2])))
+    stream = Stream({2 * k: (q, None) for k, q in enumerate(noise)}, 2 * len(noise), lambda t: t)
+    found = [generate(arm, stream)[REST:] for generate in GENERATORS]
+    cells = [(1e3 * rms(states[:, 0]), rms(states[:, 2])) for states in found]
     table.add("at rest, noise of 1 mrad at 500 Hz: mrad; rad/s²", *(f"{q:.2f}; {a:.2f}" for q, a in cells))
     (q, a), _ = cells
     section.promise("noise at rest: 0.15 mrad and 0.1 rad/s²", f"{q:.2f} mrad, {a:.2f} rad/s²", q <= 0.15 and a <= 0.1)
@@ -333,19 +317,12 @@ def _smoothings(section: Section, arm: ElasticArm) -> None:
     table.add("by default", "", *(vibration(smoothing_for(f), f) for f in frequencies))
 
 
-class Drawing(NamedTuple):
+def drawing() -> tuple[Array, Stream, Array]:
     """A stream by hand, of the tip of sea_planar_2r: points (K, 2), m, which arrive, and joint angles at the start.
 
+    Four loops of a pen, 10 Hz with 30 % of jitter, and two gaps of 0.4 and 0.3 s; joint angles relative to the start.
     The reference is the motion of the hand.
     """
-
-    points: Array
-    stream: Stream
-    start: Array
-
-
-def drawing() -> Drawing:
-    """Four loops of a pen, 10 Hz with 30 % of jitter, and two gaps of 0.4 and 0.3 s; joint angles relative to start."""
     draw, t = np.random.default_rng(2), np.arange(0, 6.01, 0.1)
 
     def point(t: Array) -> Array:
@@ -359,18 +336,15 @@ def drawing() -> Drawing:
     speeds = np.gradient(q[kept], t[kept], axis=0)
     events = {int(arrive[k]): (q[k] - q[0], v) for k, v in zip(kept, speeds, strict=True)}
     hand = angles_of(point(np.clip(PERIOD * np.arange(-1000, 7001), 0, 6))) - q[0]
-    return Drawing(
-        points[kept], Stream(events, REST + 7500, lambda t: hand[np.rint(t / PERIOD).astype(int) + 1000]), q[0]
-    )
+    stream = Stream(events, REST + 7500, lambda t: hand[np.rint(t / PERIOD).astype(int) + 1000])
+    return points[kept], stream, q[0]
 
 
-def write_picture(path: Path) -> None:
+def write_picture() -> None:
     """Draw paths of the tip, as three generators make them of positions by hand, and distances from references.
 
     With the springs of the file, and with stiffer ones.
     """
-    from matplotlib.figure import Figure
-
     arm, (points, stream, start) = ElasticArm(load_robot("sea_planar_2r")), drawing()
     positions = stream._replace(events={k: (q, None) for k, (q, _) in stream.events.items()})
     ways = {
@@ -378,40 +352,45 @@ def write_picture(path: Path) -> None:
         "Ruckig, rigid feedforward, motors at q + τ/K": (ruckig(arm, positions), deflected),
         "eom.OnlineTrajectory and flatness": (ours(arm, positions), flat),
     }
-    figure = Figure(figsize=(13, 6.2), layout="constrained")
-    figure.suptitle("Positions drawn by hand, 10 Hz with jitter and gaps, on an elastic arm in MuJoCo", fontsize=15)
-    above, below = figure.subplots(2, 3, sharey="row", height_ratios=[3, 2])
-    for path_axes, axes, (title, (states, command)) in zip(above, below, ways.items(), strict=True):
-        delay = 1e3 * delay_of(stream, states)
-        states[:, 0] += start
-        sent = command(arm, states)
-        links, other = (followed("sea_planar_2r", sent, start, stiffness) for stiffness in (1.0, 1.1))
-        path_axes.plot(*points.T, "o", color="0.6", ms=4, label="positions received")
-        path_axes.plot(*tip(states[REST:, 0]).T, color="#66CCEE", lw=3, label="reference made of them")
-        path_axes.plot(*tip(links[REST:]).T, color="#AA3377", lw=1.3, label="tip of the arm")
-        path_axes.set_title(title, fontsize=11.5)
-        path_axes.set_aspect("equal")
-        errors = []
-        for q, color, label in ((links, "#AA3377", "springs as modelled"), (other, "#CCBB44", "springs 10 % stiffer")):
-            away = 1e3 * np.linalg.norm(tip(q) - tip(states[:, 0]), axis=1)[REST:]
-            axes.semilogy(PERIOD * np.arange(len(away)), away, color=color, label=label)
-            errors.append(f"{rms(away):.2g}")
-        axes.set_title(f"rms {errors[0]} and {errors[1]} mm, {delay:.0f} ms behind the hand", fontsize=11.5)
-        CONSOLE.print(f"{title}: {errors} mm, delay {delay:.0f} ms")
-        axes.set_xlabel("time [s]", fontsize=11)
-    above[0].set_ylabel("height [m]", fontsize=11)
-    below[0].set_ylabel("tip from its reference [mm]", fontsize=11)
-    below[0].set_ylim(1e-5, 1e2)
-    entries = zip(above[0].get_legend_handles_labels(), below[0].get_legend_handles_labels(), strict=True)
-    figure.legend(*(x + y for x, y in entries), loc="outside lower center", ncols=5, frameon=False, fontsize=11)
-    figure.savefig(path, dpi=110)
+    title = "Positions drawn by hand, 10 Hz with jitter and gaps, on an elastic arm in MuJoCo"
+    with picture("online_motion.png", 13, 6.2, title) as figure:
+        above, below = figure.subplots(2, 3, sharey="row", height_ratios=[3, 2])
+        for path_axes, axes, (name, (states, command)) in zip(above, below, ways.items(), strict=True):
+            delay = 1e3 * delay_of(stream, states)
+            states[:, 0] += start
+            sent = command(arm, states)
+            links, other = (followed("sea_planar_2r", sent, start, stiffness) for stiffness in (1.0, 1.1))
+            path_axes.plot(*points.T, "o", color="0.6", ms=4, label="positions received")
+            path_axes.plot(*tip(states[REST:, 0]).T, color="#66CCEE", lw=3, label="reference made of them")
+            path_axes.plot(*tip(links[REST:]).T, color="#AA3377", lw=1.3, label="tip of the arm")
+            path_axes.set(title=name, aspect="equal")
+            errors = []
+            springs = (links, "#AA3377", "springs as modelled"), (other, "#CCBB44", "springs 10 % stiffer")
+            for q, color, label in springs:
+                away = 1e3 * np.linalg.norm(tip(q) - tip(states[:, 0]), axis=1)[REST:]
+                axes.semilogy(PERIOD * np.arange(len(away)), away, color=color, label=label)
+                errors.append(f"{rms(away):.2g}")
+            axes.set(title=f"rms {' and '.join(errors)} mm, {delay:.0f} ms behind the hand", xlabel="time [s]")
+            CONSOLE.print(f"{name}: {errors} mm, delay {delay:.0f} ms")
+        above[0].set_ylabel("height [m]")
+        below[0].set(ylabel="tip from its reference [mm]", ylim=(1e-5, 1e2))
+        entries = zip(above[0].get_legend_handles_labels(), below[0].get_legend_handles_labels(), strict=True)
+        figure.legend(*(x + y for x, y in entries), loc="outside lower center", ncols=5, frameon=False)
 
 
 def online_motion(section: Section, settings: Settings) -> None:
-    """Follow all streams by all ways; a whole run writes the pictures docs/online_motion.png and path_time.png, too."""
+    """Follow all streams by all ways; a whole run writes the pictures docs/online_motion.png and path_time.png, too.
+
+    iiwa and sea_planar_2r in MuJoCo, springs as in the file or 10 % stiffer, commands held for 1 ms, a PD of 70
+    rad/s; limits 2 rad/s, 10 rad/s², and those of jerk and snap by default, without snap for Ruckig. *Error*: rms
+    of the links to their own reference. *Vibration*: rms of the links about their mean in the half second after the
+    reference rests. *Delay*: of the reference behind the motion that was sampled. *Rigid*: inverse dynamics. *τ/K*:
+    the same with the deflection of the springs. *JTC*: its segments, lines between positions, cubic with
+    velocities, and quintic steps of 0.7 s, with rigid inverse dynamics.
+    """
     if not settings.quick:
-        write_picture(DOCS / "online_motion.png")
-        write_pause_picture(DOCS / "path_time.png")
+        write_picture()
+        write_pause_picture()
     for name in ("sea_planar_2r", "iiwa"):
         arm = ElasticArm(load_robot(name))
         for label, stream in streams(arm.robot.n, 4.5 if settings.quick else 9.0).items():
@@ -422,7 +401,7 @@ def online_motion(section: Section, settings: Settings) -> None:
             )
             found = {way: result(name, arm, stream, way) for way in WAYS}
             for way, x in found.items():
-                cells = ("; ".join(f"{1e3 * e:.2g}" for e in x.error), "; ".join(f"{1e6 * e:.2g}" for e in x.vibration))
+                cells = ["; ".join(f"{scale * e:.2g}" for e in y) for scale, y in ((1e3, x.error), (1e6, x.vibration))]
                 table.add(way, *cells, "–" if stream.motion is None else f"{1e3 * x.delay:.0f}", str(x.violations))
             _judge(section, f"{name}, {label}", found)
             if stream.motion is None:
@@ -431,7 +410,6 @@ def online_motion(section: Section, settings: Settings) -> None:
                 section.promise(f"{name}: steps take at most 1.10 × Ruckig's time", measured, mine <= 1.1 * theirs)
         if name == "iiwa":
             generated(section, arm, 4.0 if settings.quick else 10.0)
-    section.text.append(TEXT)
 
 
 def _judge(section: Section, label: str, found: Mapping[str, Result]) -> None:
@@ -480,37 +458,30 @@ def stopped(arm: ElasticArm, motion: Spline, t: float) -> Array:
     return np.array(rows)
 
 
-def write_pause_picture(path: Path, t: float = 0.38) -> None:
+def write_pause_picture(t: float = 0.38) -> None:
     """Draw a pause and a stop of the joints amid a fast corner, at a time of the motion, s: the tool from above."""
-    from matplotlib.figure import Figure
-
-    motion = corner()
-    arm = ElasticArm(load_robot("panda"))
+    motion, arm = corner(), ElasticArm(load_robot("panda"))
     pose = Kinematics(arm.robot).pose
     (paused, *_), _ = played(arm, motion, [(t, "pause")], t + 1.0)
     ways = {
         "stop of the joints, after setpoints are lost": ("#EE6677", stopped(arm, motion, t)),
         "pause of a trajectory": ("#228833", paused[:, 0]),
     }
-    figure = Figure(figsize=(12, 5), layout="constrained")
-    figure.suptitle("Amid the fastest motion of a Panda around a corner, its tool from above", fontsize=14)
-    left, right = figure.subplots(1, 2, width_ratios=[1, 1.5])
-    whole = pose(motion.derivatives(np.linspace(motion.start, motion.end, 20_000), 0)[0])[:, :2, 3]
-    left.plot(*whole.T, color="0.8", lw=7, label="path")
-    for label, (color, q) in ways.items():
-        tool = pose(q)[:, :3, 3]
-        time_since = 1e-9 * CYCLE * np.arange(len(tool)) - t
-        left.plot(*tool[:, :2].T, color=color, lw=2, label=label)
-        left.plot(*tool[-1, :2], "o", color=color, ms=8)
-        speed = np.linalg.norm(np.gradient(tool, 1e-9 * CYCLE, axis=0), axis=1)
-        right.plot(time_since[:-1], speed[:-1], color=color, lw=2)
-        away = 1e3 * np.min(np.linalg.norm(whole - tool[-1, :2], axis=1))
-        CONSOLE.print(f"{label}: at rest {away:.1f} mm from the path")
-    left.plot(*pose(motion.derivatives(t, 0)[0])[:2, 3], "k^", ms=8, label="when it is asked for")
-    left.set_aspect("equal")
-    left.set_xlabel("[m]", fontsize=12)
-    right.axvline(0.0, color="0.5", lw=1)
-    right.set_xlabel("time since then [s]", fontsize=12)
-    right.set_title("speed of the tool [m/s]", fontsize=12)
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=11)
-    figure.savefig(path, dpi=110)
+    title = "Amid the fastest motion of a Panda around a corner, its tool from above"
+    with picture("path_time.png", 12, 5, title, legend=4) as figure:
+        left, right = figure.subplots(1, 2, width_ratios=[1, 1.5])
+        whole = pose(motion.derivatives(np.linspace(motion.start, motion.end, 20_000), 0)[0])[:, :2, 3]
+        left.plot(*whole.T, color="0.8", lw=7, label="path")
+        for label, (color, q) in ways.items():
+            tool = pose(q)[:, :3, 3]
+            time_since = 1e-9 * CYCLE * np.arange(len(tool)) - t
+            left.plot(*tool[:, :2].T, color=color, lw=2, label=label)
+            left.plot(*tool[-1, :2], "o", color=color, ms=8)
+            speed = np.linalg.norm(np.gradient(tool, 1e-9 * CYCLE, axis=0), axis=1)
+            right.plot(time_since[:-1], speed[:-1], color=color, lw=2)
+            away = 1e3 * np.min(np.linalg.norm(whole - tool[-1, :2], axis=1))
+            CONSOLE.print(f"{label}: at rest {away:.1f} mm from the path")
+        left.plot(*pose(motion.derivatives(t, 0)[0])[:2, 3], "k^", ms=8, label="when it is asked for")
+        left.set(aspect="equal", xlabel="[m]")
+        right.axvline(0.0, color="0.5", lw=1)
+        right.set(title="speed of the tool [m/s]", xlabel="time since then [s]")

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
-from harness import Section, Settings, Table
+from harness import Section, Settings
 from paths import PANDA_BAG
 from pinocchio_model import pinocchio_model
 
@@ -29,6 +29,7 @@ from eom_dynamics.identification.links.filtering import Filter, FilteredSamples,
 from eom_dynamics.identification.links.verification import feedforward_efforts
 from eom_dynamics.identification.sampling import LowPass, root_mean_square
 from eom_dynamics.recordings.joint_recordings import read_recording
+from eom_dynamics.recordings.number_files import write_table
 
 HELD_OUT = 0.3
 
@@ -41,13 +42,19 @@ class Source(NamedTuple):
 
     recording: Recording
     robot: str
-    side: str
+    side: str = "joint"
 
 
 def public_recordings(section: Section, settings: Settings) -> None:
-    """Identify each arm by the command, and judge the file that it writes."""
+    """Identify each arm by the command, and judge the file that it writes.
+
+    Each figure is of held-out efforts, predicted for the filtered motion; errors are filtered at the chosen
+    cut-off. *Given*, *written*: the feedforward of the robot that was given, and of the file that the command
+    wrote. *Printed*: what it printed. *Least squares*: Pinocchio's regressor with viscous and Coulomb friction and
+    offsets (and rotors on the motor side), weighted by joint, without physically consistent inertias, from the same
+    samples; its friction is predicted like that of the file.
+    """
     ratios: dict[str, list[float]] = {"claimed": [], "worse": [], "least squares": []}
-    assert settings.recordings is not None
     with tempfile.TemporaryDirectory() as scratch:
         for name, (about, source) in _SOURCES.items():
             try:
@@ -55,14 +62,7 @@ def public_recordings(section: Section, settings: Settings) -> None:
             except OSError as error:
                 section.text.append(f"{name}: skipped, {error.filename} is missing.")
                 continue
-            section.tables.append(_judged(f"{name}: RMS on the last 30 %, {about}", found, Path(scratch), ratios))
-    section.text.append(
-        "Each figure is of held-out efforts, predicted for the filtered motion; errors are filtered at the chosen "
-        "cut-off. *Given*, *written*: the feedforward of the robot that was given, and of the file that the command "
-        "wrote. *Printed*: what it printed. *Least squares*: Pinocchio's regressor with viscous and Coulomb friction "
-        "and offsets (and rotors on the motor side), weighted by joint, without physically consistent inertias, "
-        "from the same samples; its friction is predicted like that of the file."
-    )
+            _judge(section, f"{name}: RMS on the last 30 %, {about}", found, Path(scratch), ratios)
     for other, key, most in (("the printed one", "claimed", CLAIMED), ("that of the given robot", "worse", WORSE)):
         promise = f"RMS of the written file at most {most:g} times {other}, of all joints of all arms"
         largest = max(ratios[key], default=np.inf)
@@ -75,7 +75,8 @@ def public_recordings(section: Section, settings: Settings) -> None:
     )
 
 
-def _judged(title: str, source: Source, scratch: Path, ratios: dict[str, list[float]]) -> Table:
+def _judge(section: Section, title: str, source: Source, scratch: Path, ratios: dict[str, list[float]]) -> None:
+    """Add a table of an arm, and its ratios."""
     training, validation = source.recording.split(HELD_OUT)
     files = [scratch / "training.csv", scratch / "validation.csv"]
     for path, part in zip(files, (training, validation), strict=True):
@@ -100,20 +101,16 @@ def _judged(title: str, source: Source, scratch: Path, ratios: dict[str, list[fl
         states = [(s.q, s.qd, s.qdd, 0 * s.qd, 0 * s.qd) for s in judge]
         return rms_errors([feedforward_efforts(arm, state, motor_side=motor) for state in states], judge, using)
 
-    def bases(s: FilteredSamples) -> list[Array]:
-        return [s.qd, np.tanh(s.qd / using.smoothing_velocity), np.ones_like(s.qd), *([s.qdd] if motor else [])]
-
-    plain = rms_errors(least_squares(robot, train, judge, bases), judge, using)
+    plain = rms_errors(least_squares(robot, train, judge, using, motor), judge, using)
     given, after = of_robot(robot), of_robot(load_robot(str(written)))
     printed = np.array([np.nan if v is None else v for v in results["validation"]["rms_after"]], dtype=float)
     ratios["claimed"] += (after / printed).tolist()
     ratios["worse"] += (after / given).tolist()
     ratios["least squares"].append(float(np.exp(np.mean(np.log(after / plain)))))
     ending = f"; {results['cutoff']:.2g} Hz; exit code {done.returncode}"
-    table = Table(title + ending, ("", *robot.joint_names))
+    table = section.table(title + ending, "", *robot.joint_names)
     for what, values in (("given", given), ("least squares", plain), ("written", after), ("printed", printed)):
         table.add(what, *(f"{value:.3g}" for value in values))
-    return table
 
 
 def rms_errors(predicted: Sequence[Array], judge: Sequence[FilteredSamples], using: Filter) -> Array:
@@ -126,27 +123,18 @@ def rms_errors(predicted: Sequence[Array], judge: Sequence[FilteredSamples], usi
 
 
 def least_squares(
-    robot: Robot,
-    train: Sequence[FilteredSamples],
-    judge: Sequence[FilteredSamples],
-    bases: Callable[[FilteredSamples], Sequence[Array]],
+    robot: Robot, train: Sequence[FilteredSamples], judge: Sequence[FilteredSamples], using: Filter, motor: bool
 ) -> list[Array]:
-    """Efforts (N, n) of each motion by least squares with Pinocchio's regressor and terms of the joints, weighted.
-
-    Args:
-        robot: the robot.
-        train: samples to identify from.
-        judge: samples whose efforts are predicted.
-        bases: of the terms, each (N, n).
-    """
+    """Efforts (N, n) of each motion by least squares with Pinocchio's regressor and terms of the joints, weighted."""
     model = pinocchio_model(robot)
     data = model.createData()
 
     def rows(samples: FilteredSamples) -> Array:
         states = zip(samples.q, samples.qd, samples.qdd, strict=True)
         Y = np.array([pin.computeJointTorqueRegressor(model, data, *state).copy() for state in states])
-        own = [basis[..., np.newaxis] * np.eye(robot.n) for basis in bases(samples)]
-        return np.concatenate([Y, *own], axis=-1)
+        qd = samples.qd
+        bases = [qd, np.tanh(qd / using.smoothing_velocity), np.ones_like(qd), *([samples.qdd] if motor else [])]
+        return np.concatenate([Y, *(basis[..., np.newaxis] * np.eye(robot.n) for basis in bases)], axis=-1)
 
     Y, tau, used = (np.concatenate(parts) for parts in zip(*((rows(s), s.tau, s.used) for s in train), strict=True))
     weights = np.ones(robot.n)
@@ -160,16 +148,15 @@ def least_squares(
 def _write(path: Path, recording: Recording) -> None:
     fields = {"position": recording.q, "effort": recording.tau}
     fields |= {} if recording.qd is None else {"velocity": recording.qd}
-    header = ["t", *(f"{field}.{joint}" for field in fields for joint in recording.joint_names)]
-    table = np.column_stack([recording.t, *fields.values()])
-    np.savetxt(path, table, delimiter=",", header=",".join(header), comments="", fmt="%.9g")
+    names = [f"{field}.{joint}" for field in fields for joint in recording.joint_names]
+    write_table(path, ["t", *names], [recording.t, *fields.values()])
 
 
 def _panda(folder: Path, scratch: Path) -> Source:
     robot = load_robot("panda")
     if not PANDA_BAG.exists():
         raise FileNotFoundError(2, "", PANDA_BAG.name)
-    return Source(read_recording(PANDA_BAG, robot), "panda", "joint")
+    return Source(read_recording(PANDA_BAG, robot), "panda")
 
 
 def _franka(folder: Path, scratch: Path) -> Source:
@@ -179,7 +166,7 @@ def _franka(folder: Path, scratch: Path) -> Source:
         np.loadtxt(log / f"exciting_traj_{name}.txt").reshape(len(t), -1)
         for name in ("positions", "torques", "velocity")
     )
-    return Source(Recording(load_robot("panda").joint_names, t, q, tau, qd), "panda", "joint")
+    return Source(Recording(load_robot("panda").joint_names, t, q, tau, qd), "panda")
 
 
 # Modified Denavit-Hartenberg parameters of the arm, m and rad, and estimates of its masses, kg: its repository has no
@@ -204,7 +191,7 @@ def _rokae(folder: Path, scratch: Path) -> Source:
     path = scratch / "rokae.urdf"
     path.write_text(f'<robot name="rokae">{"".join(parts)}</robot>')
     names = tuple(f"joint_{k}" for k in range(1, 8))
-    return Source(Recording(names, np.arange(0.0, len(q)) * 1e-3, q, tau, qd), str(path), "joint")
+    return Source(Recording(names, np.arange(0.0, len(q)) * 1e-3, q, tau, qd), str(path))
 
 
 # Samples of the motion; gear ratios, and torque constants, N m/A: of the lift, currents are all that is known.

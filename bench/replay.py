@@ -14,12 +14,8 @@ from eom_dynamics.recordings.bags import BagWriter, Layout, Storage
 from eom_dynamics.recordings.bags.types import JOINT_STATE, SETPOINT
 from eom_dynamics.trajectory import paper_motion
 
-_RATE = 1000
-_ROBOT = "iiwa"
-_MB = 1e6
-
-# Joint encoders of an arm resolve some 1e-5 rad.
-_NOISE = 1e-5
+_RATE, _ROBOT, _MB = 1000, "iiwa", 1e6
+_NOISE = 1e-5  # joint encoders of an arm resolve some 1e-5 rad
 
 _CHILD = f"""
 import json, sys, time
@@ -56,7 +52,10 @@ def replay(section: Section, settings: Settings) -> None:
             for duration in (short, long):
                 name = f"{kind.rpartition('/')[2]}_{storage.value}_{duration}"
                 bag = _recorded(folder / name, kind, storage, duration)
-                each = [_replay(bag, folder / "out", output) for _ in range(runs)]
+                each = []
+                for _ in range(runs):
+                    each.append(in_fresh_process(_CHILD, bag, out := folder / "out", _ROBOT, output))
+                    shutil.rmtree(out) if out.is_dir() else out.unlink()
                 wall, cpu, peak = (float(x) for x in np.median(each, axis=0))
                 results[title, duration] = wall, peak
                 speeds = f"{duration / wall:.0f} ×", f"{duration / cpu:.0f} ×"
@@ -90,10 +89,3 @@ def _recorded(path: Path, kind: str, storage: Storage, duration: int) -> Path:
             layout.set_stamps(rows, times)
             writer.write(times, [rows])
     return path
-
-
-def _replay(bag: Path, output: Path, kind: str) -> list[float]:
-    """Wall and processor time, s, and peak of memory, bytes."""
-    found: list[float] = in_fresh_process(_CHILD, bag, output, _ROBOT, kind)
-    shutil.rmtree(output) if output.is_dir() else output.unlink()
-    return found
