@@ -37,7 +37,7 @@ def motions() -> IdentificationMotions:
 
 @pytest.fixture(scope="module")
 def closed(motions: IdentificationMotions) -> IdentificationResult:
-    """With signs that add up; bench/random_circle.py measures all four pairs, of other plants."""
+    """With signs that add up; ``make bench`` (section ``random_circle``) has all four pairs, of other plants."""
     task = IdentificationTask(motions, 0.2, -0.2, rate=100.0)
     return close_circle(task, simulated(task))
 
