@@ -29,8 +29,8 @@ from mujoco_arms import DriveLoop, MujocoArm, held, sent
 from plants import angles_of, link_errors, tip
 
 from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics.actuators.drive_units import NO_FEEDBACK_DELAY, FeedbackDelay
 from eom_dynamics.arrays import Array
-from eom_dynamics.robot.model import NO_FEEDBACK_DELAY, FeedbackDelay
 from eom_dynamics.simulation import ElasticPlant, outer_loop
 from eom_dynamics.simulation.feedforward_comparison import motor_references
 from eom_dynamics.trajectory import Trajectory, paper_motion, rest_to_rest, through

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Units of a drive: numbers of motor motion and effort that it is sent and reports."""
+"""A drive: units of motor motion and effort that it is sent and reports, and the age of its measurements."""
 
 from __future__ import annotations
 
@@ -88,3 +88,22 @@ class DriveUnits:
 
 SI_UNITS = DriveUnits()
 """Units of a drive that counts as the library does."""
+
+
+class FeedbackDelay(NamedTuple):
+    """Mean age of the measurements that a drive compares with its references, s.
+
+    Of a loop with the period T_d they are T_d/2 old, since it holds its effort until the next sample; a velocity from
+    differences of positions is T_d/2 older. A low-pass y += g (x - y) adds T_d (1/g - 1): its time constant T_f for
+    g = T_d/(T_f + T_d), and T_f - T_d/2 for g = 1 - exp(-T_d/T_f).
+
+    Attributes:
+        position, velocity: of the motor's position and velocity, not negative.
+    """
+
+    position: Annotated[float, Entry("of measured positions", "s", "[0, 0.1]", example=0.0)] = 0.0
+    velocity: Annotated[float, Entry("of measured velocities", "s", "[0, 0.1]", example=0.0)] = 0.0
+
+
+NO_FEEDBACK_DELAY = FeedbackDelay()
+"""Age for drives that measure without delay, or with an unknown one."""

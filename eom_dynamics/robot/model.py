@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .. import lie
 from ..actuators.actuator import IDEAL_ACTUATOR, Actuator, Transmission
-from ..actuators.drive_units import SI_UNITS, DriveUnits
+from ..actuators.drive_units import NO_FEEDBACK_DELAY, SI_UNITS, DriveUnits, FeedbackDelay
 from ..actuators.entries import Entry
 from ..actuators.friction import Friction
 from ..actuators.parallel_springs import ParallelSpring
@@ -243,25 +243,6 @@ class Joint(JointProperties):
     def ad_screw(self) -> Array:
         """Matrix ad_X (6, 6) of the joint screw, equation (21)."""
         return lie.ad(self.screw)
-
-
-class FeedbackDelay(NamedTuple):
-    """Mean age of the measurements that a drive compares with its references, s.
-
-    Of a loop with the period T_d they are T_d/2 old, since it holds its effort until the next sample; a velocity from
-    differences of positions is T_d/2 older. A low-pass y += g (x - y) adds T_d (1/g - 1): its time constant T_f for
-    g = T_d/(T_f + T_d), and T_f - T_d/2 for g = 1 - exp(-T_d/T_f).
-
-    Attributes:
-        position, velocity: of the motor's position and velocity, not negative.
-    """
-
-    position: Annotated[float, Entry("of measured positions", "s", "[0, 0.1]", example=0.0)] = 0.0
-    velocity: Annotated[float, Entry("of measured velocities", "s", "[0, 0.1]", example=0.0)] = 0.0
-
-
-NO_FEEDBACK_DELAY = FeedbackDelay()
-"""That of drives without, or with an unknown one."""
 
 
 class ModelUncertainty(NamedTuple):

@@ -16,9 +16,9 @@ from springs import EVERY_KIND, with_springs
 import eom_dynamics as eom
 from eom_dynamics import ElasticArm, load_robot, robot_from_parameters
 from eom_dynamics.actuators import Friction, Transmission
-from eom_dynamics.actuators.drive_units import SI_UNITS, DriveUnits
+from eom_dynamics.actuators.drive_units import SI_UNITS, DriveUnits, FeedbackDelay
 from eom_dynamics.arrays import Array
-from eom_dynamics.robot.model import COMPENSATIONS, FeedbackDelay
+from eom_dynamics.robot.model import COMPENSATIONS
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.trajectory import paper_motion
 

@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from eom_dynamics import ElasticArm, robot_from_parameters
+from eom_dynamics.actuators.drive_units import FeedbackDelay
 from eom_dynamics.arrays import Array
 from eom_dynamics.elastic import DriveCommand
 from eom_dynamics.robot.inertia import steiner
-from eom_dynamics.robot.model import FeedbackDelay
 
 Command = Callable[[float], tuple[Array, Array, Array]]
 """From the time at which it is computed, s, to effort, position and velocity of the motors."""

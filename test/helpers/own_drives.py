@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from eom_dynamics import Robot
 from eom_dynamics.actuators import Actuator, Friction, Gear, Motor
-from eom_dynamics.actuators.drive_units import SI_UNITS, DriveUnits
-from eom_dynamics.robot.model import NO_FEEDBACK_DELAY, FeedbackDelay
+from eom_dynamics.actuators.drive_units import NO_FEEDBACK_DELAY, SI_UNITS, DriveUnits, FeedbackDelay
 
 ODRIVE = DriveUnits(side="motor", sign=-1, units_per_turn=1.0, offset=0.25)  # turns, turns/s and N m of the motor shaft
 

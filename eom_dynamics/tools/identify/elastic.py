@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
+from ...actuators.drive_units import FeedbackDelay
 from ...arguments import all_finite
 from ...arrays import Array
 from ...control.diagnosis import period_note
@@ -35,7 +36,7 @@ from ...identification.recording import ArmRecording, both_sides
 from ...recordings.options import MotorSource, Source
 from ...recordings.sides import TwoSidedRecording, arm_recordings, motors_alone, motors_in_joint_units
 from ...robot import Robot
-from ...robot.model import DRIVE_INTERPOLATIONS, FeedbackDelay
+from ...robot.model import DRIVE_INTERPOLATIONS
 
 # Decrease of the sum of squared residuals by chance, in variances of a residual for each parameter: its mean is one.
 _CHANCE = 4.0
