@@ -24,8 +24,7 @@ from ..recursion.scalars import Matrix, Numbers, Vector, cross, dot, entries, mi
 from ..robot import Frame, Robot
 from ..vectors import FAMILIES
 from .expressions import Scalar
-from .kinematic_programs import frame_details, pose_entries, tool_tree
-from .programs import WITH_PAYLOAD, carrying_jets
+from .programs import WITH_PAYLOAD, carrying_jets, frame_details, pose_entries, tool_tree
 from .recipe import Inputs, Outputs, Recipe, declared, levels
 
 RATE_NAMES = ("nu", "nud", "nudd", "nuddd")

@@ -26,8 +26,8 @@ from .c_functions import csrc, filled
 from .cache import digest
 from .compiler import compiled
 from .emit_c import PARTS, c_source
-from .kinematic_programs import poses_and_jacobians
 from .program import c_name
+from .programs import poses_and_jacobians
 from .recipe import Recipe, kernel_fingerprint
 
 T = TypeVar("T")

@@ -13,9 +13,8 @@ from ..arrays import SHAFT_UNITS, Array
 from ..codegen.backends import KERNELS
 from ..codegen.compiler import require_compiler
 from ..codegen.functions import Stage
-from ..codegen.kinematic_programs import TOOL_KINEMATICS
 from ..codegen.native import NativeKernel
-from ..codegen.programs import WITH_PAYLOAD
+from ..codegen.programs import TOOL_KINEMATICS, WITH_PAYLOAD
 from ..elastic import ElasticArm, LimitCheck
 from ..elastic.elastic_arm import require_arm
 from ..elastic.limits import TOLERANCE

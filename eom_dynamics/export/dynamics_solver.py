@@ -12,9 +12,9 @@ from ..codegen.c_functions import filled
 from ..elastic.carried_rotors import SPIN
 from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, SETTLED
 from . import c_project
+from .compiled_loop import cpp_comment, literal
 from .functions import FEEDFORWARD, FRICTION, links_of
 from .project import Project, ros_package
-from .robot_table import cpp_comment, literal
 from .stored_values import StoredValues
 from .templates import template
 

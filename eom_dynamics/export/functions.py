@@ -13,9 +13,8 @@ import numpy as np
 
 from ..codegen import floating_programs
 from ..codegen.expressions import Scalar
-from ..codegen.kinematic_programs import TOOL_KINEMATICS, forward_kinematics
 from ..codegen.program import Program, Sizes, trace
-from ..codegen.programs import PROGRAMS, WITH_PAYLOAD
+from ..codegen.programs import PROGRAMS, TOOL_KINEMATICS, WITH_PAYLOAD, forward_kinematics
 from ..elastic import motor_programs
 from ..elastic.carried_rotors import links_with_rotors
 from ..elastic.drive_programs import drive_command, drive_state

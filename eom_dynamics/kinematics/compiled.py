@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ..arguments import by_unit_rates, is_sequence, not_negative, real_array, with_unit_rates
 from ..arrays import STATE_NAMES, Array, times
-from ..codegen import kinematic_programs as programs
+from ..codegen import programs as programs
 from ..codegen.backends import require_numeric_robot, require_robot, working_kernel
 from ..codegen.functions import CompiledFunction, Keyword, Signature, Vector, derivatives, motion_vectors
 from ..codegen.native import NativeSolver

@@ -30,7 +30,7 @@ from ..trajectory import Trajectory, fit_trajectory, through
 from .bags import Bag, Topic
 from .bags.layout import MessageBlock, read_blocks, read_messages
 from .bags.types import COMMAND, JOINT_STATE, PAYLOAD, SETPOINT
-from .one_clock import COMPLETE, on_one_clock, without_turns, without_turns_between
+from .joint_recordings import COMPLETE, on_one_clock, without_turns, without_turns_between
 from .options import Sampling, renaming_to
 from .streams import Refusals, Stream, TopicReader, beside, joined
 

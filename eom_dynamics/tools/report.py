@@ -19,7 +19,7 @@ from ..exceptions import EomDynamicsError
 from ..identification.sampling import mean_of_known
 from ..recordings.bags import Bag, BagError, Topic
 from ..recordings.bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
-from ..recordings.one_clock import turns_note, without_turns
+from ..recordings.joint_recordings import turns_note, without_turns
 from ..recordings.options import DEFAULT, Conventions, Sampling
 from ..recordings.streams import Stream, TopicReader, is_motor_topic, is_sent
 from ..robot import Robot

@@ -17,16 +17,18 @@ from eom_dynamics.actuators import Actuator, Motor
 from eom_dynamics.actuators.drive_units import SIDES, DriveUnits
 from eom_dynamics.arrays import EFFORT_NAMES
 from eom_dynamics.control import serialized
-from eom_dynamics.control.cdr import ENCAPSULATION, MessageLayout, stamp_of
 from eom_dynamics.control.control_loop import Refusal
 from eom_dynamics.control.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS, WRENCH_FIELDS, doubles
 from eom_dynamics.control.serialized import (
     EFFORT_COMMAND,
+    ENCAPSULATION,
     FEEDFORWARD,
     MOTOR_SETPOINT,
     LearnedShapes,
+    MessageLayout,
     message_shape,
     setpoint_layout,
+    stamp_of,
 )
 from eom_dynamics.control.setpoint_loop import SetpointLoop
 from eom_dynamics.control.setpoint_to_command import SetpointEvaluator

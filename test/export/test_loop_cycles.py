@@ -17,7 +17,7 @@ from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
 from eom_dynamics.actuators.springs import CoupledSpring, LinearSpring, RigidSpring
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.export.c_project import c_files
-from eom_dynamics.export.robot_table import literal
+from eom_dynamics.export.compiled_loop import literal
 
 
 def soft_and_stiff() -> Robot:

@@ -16,9 +16,9 @@ from eom_dynamics.codegen.native import NativeKernel
 from eom_dynamics.codegen.program import OutputEntry
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.export import FEEDFORWARD, PLANT, capabilities, project, stored_values
+from eom_dynamics.export.compiled_loop import robot_table
 from eom_dynamics.export.functions import OF_DRIVES, loop_functions
 from eom_dynamics.export.project import identifier, in_ascii
-from eom_dynamics.export.robot_table import robot_table
 
 
 @pytest.mark.parametrize(

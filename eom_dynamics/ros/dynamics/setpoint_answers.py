@@ -14,10 +14,9 @@ from rclpy.time import Time
 from std_msgs.msg import Header
 
 from ...arrays import Array
-from ...control.cdr import stamp_of
 from ...control.control_loop import REFUSALS, Refusal
 from ...control.fields import STATE_FIELDS
-from ...control.serialized import LearnedShapes
+from ...control.serialized import LearnedShapes, stamp_of
 from ...control.setpoint_loop import EarlySetpointError, SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
 from ...control.settings import LONGEST_GAP, Status

@@ -11,9 +11,8 @@ from rclpy.qos import QoSCompatibility, qos_check_compatible
 
 from ...arguments import all_finite
 from ...control.control_loop import REFUSALS
-from ...control.diagnosis import period_note
 from ...control.robot_table import limits_of
-from ...control.setpoint_loop import SetpointLoop
+from ...control.setpoint_loop import SetpointLoop, period_note
 from ...control.setpoint_to_command import refusal_reason
 from ...control.settings import MODES, REFUSAL_MESSAGES
 from ...terminal import printable

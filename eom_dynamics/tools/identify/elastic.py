@@ -15,8 +15,8 @@ from scipy.interpolate import CubicSpline
 from ...actuators.drive_units import FeedbackDelay
 from ...arguments import all_finite
 from ...arrays import Array
-from ...control.diagnosis import period_note
 from ...control.fields import MEASURED_FIELDS
+from ...control.setpoint_loop import period_note
 from ...exceptions import RobotDescriptionError
 from ...identification import IdentificationError, Recording, ResonanceFit
 from ...identification.elastic.arm import (

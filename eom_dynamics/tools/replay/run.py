@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...control.diagnosis import period_note
+from ...control.setpoint_loop import period_note
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, RobotDescriptionWarning, require
 from ...recordings.bags import Bag, BagError, find_bags
@@ -25,7 +25,7 @@ from ...recordings.bags.bag import ENDINGS
 from ...recordings.bags.layout import read_blocks
 from ...recordings.bags.types import JOINT_STATE, SETPOINT, STRING
 from ...recordings.fitted_motion import command_lead
-from ...recordings.one_clock import turns_note
+from ...recordings.joint_recordings import turns_note
 from ...recordings.streams import choose_topic, is_motor_topic
 from ...robot import Robot, robot_from_urdf
 from ..options import RobotOptions
