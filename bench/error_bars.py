@@ -123,10 +123,11 @@ def scores(seed: int) -> dict[bool, list[Score]]:
 def _scores_of_joints(plant: Plant, found: Elasticity) -> Iterator[Score]:
     for joint in plant.true.independent_joints:
         truth = true_parameters(joint) | {"damping": 0.0, "offset": 0.0}
-        for kind, parts in (("spring", found.springs), ("motor", found.motors)):
+        of_motor = ("rotor_inertia", "viscous", "coulomb", "offset")
+        for kind, parts, names in (("spring", found.springs, truth), ("motor", found.motors, of_motor)):
             part = parts.get(joint.name)
             for name, pair in {} if part is None else part.parameters.items():
-                if name in truth:
+                if name in names:
                     yield _score(f"{kind}, {name}", pair, truth[name])
 
 

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """An elastic arm in MuJoCo on springs, and led by a hand: what the hand feels, stiffness, energy and cycle times."""
 
-import time
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
 
 import numpy as np
 from complying import PERIOD, START, Complying, HandledArm
-from harness import Section, Settings
+from harness import Section, Settings, TimedTask, Timings, interleaved
 from reference.impedance import Gains, Impedance
 
 from eom_dynamics import ElasticArm, Kinematics, load_robot
 from eom_dynamics.arrays import Array
+from eom_dynamics.control.control_loop import ControlLoop
 
 POSE = np.array([0.3, 0.7, -0.2, -1.2, 0.4, 0.9, 0.1])
 TOOL = (800.0, 1000.0, 1200.0, 60.0, 60.0, 60.0)
@@ -53,7 +56,7 @@ class LedArm(HandledArm):
     now = POSE, np.zeros(7)  # positions and velocities of the links
 
     def _losses(self, model: object, data: object) -> None:
-        self.now = data.qpos[: self.n].copy(), data.qvel[: self.n].copy()  # type: ignore[attr-defined]
+        self.now = data.qpos[: self.n].copy(), data.qvel[: self.n].copy()
         super()._losses(model, data)
 
 
@@ -75,9 +78,10 @@ def energies(arm: ElasticArm, mode: str, pushes: int, **gains: object) -> tuple[
     """Largest growth of the energy without a push, J, and the largest energy."""
     random, n = np.random.default_rng(5), arm.robot.n
     forces = random.uniform(-1, 1, (pushes, 3)) * 40 / np.sqrt(3)
-    free, law = mode == "gravity_compensation", Impedance(arm, Gains(**gains))  # type: ignore[arg-type]
+    free, law = mode == "gravity_compensation", Impedance(arm, Gains(**gains))
     host, stiffness, dynamics = Complying(arm, mode, **gains), arm.stiffness, arm.dynamics
-    reference, nothing = np.stack([POSE, *np.zeros((4, n))]), np.ones(n)
+    reference, ones = np.stack([POSE, *np.zeros((4, n))]), np.ones(n)
+    law.inertia(POSE)  # finds the compliance of springs at rest, too
     rows: list[tuple[float, float]] = []
 
     def pushed(t: float) -> tuple[int, Array]:
@@ -89,7 +93,7 @@ def energies(arm: ElasticArm, mode: str, pushes: int, **gains: object) -> tuple[
         def energy(self) -> float:
             (q, theta), (qd, thetad) = (np.split(row, 2) for row in self.state)
             motors = np.stack([theta, 0 * theta])
-            self.near = at = law.comply(reference, motors, self.near, free=free, inertia=nothing).q
+            self.near = at = law.comply(reference, motors, self.near, free=free, inertia=ones).q
             spent = dynamics.kinetic_energy(q, qd) + 0.5 * arm.motor_inertia @ thetad**2
             spent += dynamics.potential_energy(q) - dynamics.potential_energy(at)
             spent += 0.5 * stiffness @ ((theta - q) ** 2 - (theta - at) ** 2)
@@ -107,25 +111,24 @@ def energies(arm: ElasticArm, mode: str, pushes: int, **gains: object) -> tuple[
     return float(np.diff(energy)[same].max()), float(energy.max())
 
 
-def cycle_times(arm: ElasticArm, rounds: int) -> dict[str, float]:
-    """Medians of the cycle, µs."""
-    found = {}
+def cycle_times(arm: ElasticArm, rounds: int) -> Timings:
+    """Times of a cycle by mode, all modes interleaved."""
     y = arm.feedforward(POSE, 0 * POSE, 0 * POSE)
     cases = {"position": {}, "gravity_compensation": {}, "impedance": {"stiffness": 300.0}}
     cases["impedance, tool"] = {"stiffness": 20.0, "tool_stiffness": TOOL}
+
+    def cycles(loop: ControlLoop, starts: Iterator[int]) -> None:
+        start = next(starts)
+        loop.measure(None, np.stack([y.motor_position + 1e-3 * np.sin(2e-4 * start), y.motor_velocity]))
+        for k in range(start, start + 50):
+            loop.update(START + k * PERIOD, 1e-3)
+
+    tasks = {}
     for name, gains in cases.items():
         host = Complying(arm, name.split(",")[0], motor_kp=1.0, motor_kd=1.0, **gains)
         host.loop.restart(POSE)
-        times = []
-        for k in range(400 + 20 * rounds):
-            phase = 1e-3 * np.sin(0.01 * k)
-            host.loop.measure(None, np.stack([y.motor_position + phase, y.motor_velocity]))
-            started = time.perf_counter_ns()
-            for i in range(50):
-                host.loop.update(START + (50 * k + i) * PERIOD, 1e-3)
-            times.append((time.perf_counter_ns() - started) / 50e3)
-        found[name] = float(np.median(times[400:]))
-    return found
+        tasks[name] = TimedTask(partial(cycles, host.loop, count(step=50)), 50)
+    return interleaved(tasks, rounds)
 
 
 def impedance(section: Section, settings: Settings) -> None:
@@ -150,5 +153,6 @@ def impedance(section: Section, settings: Settings) -> None:
         table.add(what, f"{energy:.2f} J, {growth:.1e} J")
         grows = max(grows, growth / energy)
     section.promise("energy does not grow after pushes", f"{grows:.1e} of it", grows < 1e-6)
-    for name, value in cycle_times(arm, settings.rounds).items():
-        table.add(f"cycle from Python, {name}", f"{value:.2f} µs")
+    times = cycle_times(arm, settings.rounds)
+    for name in times.samples:
+        table.add(f"cycle from Python, {name}", f"{1e6 * times.median(name):.2f} µs")
