@@ -13,7 +13,6 @@ from trees import MovingTree, moving_trees
 from urdf_arms import MASSLESS_TIP
 
 import eom_dynamics as eom
-from eom_dynamics.codegen.backends import KERNELS
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.recursion.inverse_mass_matrix import solve_mass_matrix
 from eom_dynamics.robot.model import Mimic
@@ -59,26 +58,6 @@ def compare(robot: eom.Robot, states: np.ndarray, tau: np.ndarray) -> None:
 @given(moving_trees(3, max_joints=3))
 def test_random_trees(tree: MovingTree) -> None:
     compare(tree.robot, tree.states, np.linspace(-5, 5, tree.robot.n))
-
-
-@pytest.mark.parametrize("backend", KERNELS)
-def test_each_backend(backend: str) -> None:
-    case = fixed_case("planar_2r", 4)
-    dynamics, expected = eom.Dynamics(case.robot, backend=backend), numpy_dynamics(case.robot)
-    q, qd, qdd, qddd, qdddd = case.motion
-    tau = np.array([1.0, -2.0])
-    calls = {
-        **{"bias": (q, qd), "gravity": (q,), "coriolis_matrix": (q, qd), "coriolis_tensor": (q,)},
-        **{"forward_dynamics": (q, qd, tau), "forward_dynamics_derivatives": (q, qd, tau), "momentum": (q, qd)},
-        **{"kinetic_energy": (q, qd), "potential_energy": (q,)},
-        **{"regressor": (q, qd, qdd), "regressor_derivatives": (q, qd, qdd, qddd, qdddd)},
-    }
-    for name, states in calls.items():
-        one = getattr(dynamics, name)(*states)
-        assert deviation(one, getattr(expected, name)(*states), floor=1.0) < 1e-14, name
-        many = getattr(dynamics, name)(*(np.stack([x, 2 * x]) for x in states))
-        first = [x[0] for x in many] if isinstance(many, tuple) else many[0]
-        assert deviation(first, one, floor=1.0) < 1e-13, name
 
 
 @pytest.mark.parametrize("mimic", [False, True])

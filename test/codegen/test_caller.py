@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from chains import fixed_case
+from differences import deviation
 
 from eom_dynamics import Dynamics, FloatingBase, StateError
 from eom_dynamics.codegen.programs import WITH_PAYLOAD
@@ -89,23 +90,32 @@ def test_declared_arguments_are_those_of_the_methods(owner: type) -> None:
 
 
 @pytest.mark.parametrize("owner", [Dynamics, FloatingBase])
-def test_declared_results_are_those_of_the_methods(owner: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For one state, by the compiled caller and without, and for a batch."""
-    monkeypatch.setenv("EOM_DYNAMICS_CFLAGS", "-O0")  # only shapes count
-    subject = owner(ROBOT)
+def test_results_of_every_method_are_those_declared_on_each_backend(
+    owner: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For one state, by the compiled caller and without, and for a batch; numbers are those of NumPy's programs."""
+    monkeypatch.setenv("EOM_DYNAMICS_CFLAGS", "-O0")
+    subject, plain = (owner(ROBOT, backend=backend) for backend in ("native", "numpy"))
     for name in [name for name, method in vars(owner).items() if isinstance(method, _StateMethod)]:
-        signature = subject.signature(name)
+        signature, states = subject.signature(name), {}
         options = {"specific_force": (np.ones(3),)} if name == "imu_efforts" else {}
         for samples in ((), (3,)):
             arguments = [
-                np.tile(POSE, (*samples, 1, 1)) if x.name == "pose" else numbers(*samples, *x.shape)
+                np.tile(POSE, (*samples, 1, 1)) if x.name == "pose" else np.tile(numbers(*x.shape), (*samples, 1))
                 for x in signature.arguments
             ]
             batch = {key: [np.tile(x, (*samples, 1)) for x in value] for key, value in options.items()}
-            for convert in (list, lambda values: [x.tolist() for x in values]):
-                found = getattr(subject, name)(*convert(arguments), **(batch if samples else options))
+            for backend, convert in (
+                (subject, list),
+                (subject, lambda values: [x.tolist() for x in values]),
+                (plain, list),
+            ):
+                found = getattr(backend, name)(*convert(arguments), **(batch if samples else options))
                 found = found if isinstance(found, tuple) else (found,)
                 assert [x.shape for x in found] == [(*samples, *x.shape) for x in signature.results]
+                one = states.setdefault("one", found)
+                for x, y in zip(found, one, strict=True):
+                    assert deviation(x, np.broadcast_to(y, x.shape), floor=1.0) < 1e-13, name
 
 
 def test_a_specific_force_is_required_by_the_compiled_caller_too() -> None:
