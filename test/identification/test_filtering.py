@@ -146,7 +146,6 @@ def test_damaged_samples() -> None:
 test_what_is_refused = refusals(
     IdentificationError,
     (lambda: replace(recorded(), q=np.zeros((5, 2))), r"q has the shape \(5, 2\), must have \(2000, 2\)"),
-    (lambda: replace(recorded(), tau=np.zeros(2000)), r"tau has the shape \(2000,\)"),
     (lambda: recorded(30).period, "has 30 samples with increasing times, at least 40"),
     (lambda: recorded(50).split(0.3), "too few to hold out"),
     (
