@@ -52,7 +52,7 @@ from eom_dynamics.elastic import base_motion, flat_state, linearizing_effort, mo
 from eom_dynamics.exceptions import TrajectoryError
 from eom_dynamics.export import capabilities, project
 from eom_dynamics.identification import fit_spring
-from eom_dynamics.kinematics import planar_2r_inverse
+from eom_dynamics.kinematics import newton_raphson, planar_2r_inverse
 from eom_dynamics.lagrange import Lagrangian, LagrangianError
 from eom_dynamics.loops import ClosedLoopArm
 from eom_dynamics.robot import Frame, Inertial, solids
@@ -114,6 +114,7 @@ test_remedies = refusals(
     (lambda: planar_2r_inverse((1.0, 0.5), (2.0, 0.0)), "by 0.5 m: the target is 2 m from the first joint, more than"),
     (lambda: planar_2r_inverse((1.0, 0.5), (0.0, 0.2)), "out of reach by 0.3 m: .*less than 0.5 m"),
     (lambda: planar_2r_inverse((1.0, 1.0), (0.0, 0.0)), "angle is therefore not determined"),
+    (lambda: newton_raphson(kinematics(), np.ones((4, 4)), Q), "^target must be a pose: a rotation matrix"),
     (lambda: equations.spatial_momentum(ROBOT, Z), "^spatial_momentum needs at least q and qd"),
     (lambda: eom.equations_of_motion(ROBOT, *np.zeros((2, 0, 2))), r"^q has no states: its shape is \(0, 2\)"),
     (lambda: BODY.wrench(np.zeros((3, 6)), np.zeros((2, 6))), r"V and Vd must have as many states, .*\(3, 6\) and"),

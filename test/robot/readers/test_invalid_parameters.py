@@ -58,6 +58,7 @@ FRICTION = {"viscous": 1.0, "coulomb": 2.0, "static": 3.0}
 
 # Entry of the planar 2R or of its first joint, invalid value, and the message without the path of the entry.
 ENTRIES: list[tuple[str, Any, str]] = [
+    *(("joint_names", x, "must be a list of at least one name") for x in (["joint_1", ""], [], "joint_1")),
     *((f".actuator.{x}", 1.0, "unknown entry") for x in ("friction.stribeck", "limits.force", "ratio")),
     *((path, 1e-320, "must be at least 1e-12") for path in (".mass", ".elasticity.stiffness")),
     (".center_of_mass", [1e200, 0.0, 0.0], "must not exceed 1e+12 in SI units, is 1e+200"),
