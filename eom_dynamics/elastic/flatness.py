@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import recursion
-from ..arguments import real_array
+from ..arguments import real_array, sequence, shape_of
 from ..arrays import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, Array
 from ..codegen.expressions import Scalar
 from ..codegen.functions import (
@@ -230,7 +230,7 @@ def flat_state(
         if len(readings) and source == "motors":
             source, measured = name, _pair(readings, name, _MEASURED[name])
     keywords: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": commanded_stiffness}
-    if held := bool(len(rigid)):
+    if held := bool(len(sequence(rigid, "rigid", "qdd and qddd"))):
         keywords["rigid"] = _pair(rigid, "rigid", ("qdd", "qddd"))
     if loaded := payload is not None:
         keywords["payload"] = payload
@@ -278,12 +278,13 @@ def linearizing_effort(
     """
     _require_reduced(arm)
     loaded = payload is not None
-    key = "linearizing_effort", np.ndim(gains), loaded
+    dimensions = len(shape_of(gains, "gains"))
+    key = "linearizing_effort", dimensions, loaded
     call = arm.calls.get(key)
     if call is None:
         for name in np.array(arm.robot.joint_names)[arm.damped]:
             raise StateError(f"{name}: is damped; feedback linearization needs springs without dampers")
-        call = arm.calls[key] = _linearizing_effort(arm, np.ndim(gains), loaded).state_call()
+        call = arm.calls[key] = _linearizing_effort(arm, dimensions, loaded).state_call()
     options: dict[str, Any] = {
         "wrench": wrench,
         "commanded_stiffness": commanded_stiffness,
@@ -329,9 +330,8 @@ def _pair(pair: Sequence[ArrayLike], name: str, of: Sequence[str]) -> tuple[Arra
 
 
 def _reference(reference: Sequence[ArrayLike]) -> Sequence[ArrayLike]:
-    if len(reference) != len(STATE_NAMES):
-        raise StateError(f"reference must be q, qd, qdd, qddd, qdddd; has {len(reference)} entries")
-    return reference
+    count = len(STATE_NAMES)
+    return sequence(reference, "reference", "q, qd, qdd, qddd, qdddd", least=count, most=count)
 
 
 def _flat_state(arm: ElasticArm, source: str, held: bool, loaded: bool) -> CompiledFunction:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import all_finite, check_options, number_or_vector, option
+from ..arguments import all_finite, check_options, not_negative, number_or_vector, option
 from ..arrays import Array
 from ..elastic import ElasticArm
 from ..elastic.limits import GivenLimits
@@ -101,8 +101,7 @@ class ExcitationOptions:
     def __post_init__(self) -> None:
         """Raise TrajectoryError if a number is out of its range."""
         check_options(self, TrajectoryError)
-        if not self.condition_weight >= 0:
-            raise TrajectoryError(f"condition_weight must not be negative, is {self.condition_weight:g}")
+        not_negative(self.condition_weight, "condition_weight", TrajectoryError)
 
 
 class Excitation:

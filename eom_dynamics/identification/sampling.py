@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.signal import butter, sosfiltfilt, welch
 
-from ..arguments import real_array
+from ..arguments import real_array, violation
 from ..arrays import Array
 from ..correlation import autocorrelations
 from .recording import IdentificationError
@@ -39,7 +39,7 @@ def even_signals(t: ArrayLike, signals: Mapping[str, ArrayLike]) -> tuple[float,
     Raises:
         IdentificationError: times are not even, shapes differ, or a number is not finite; naming the signal.
     """
-    times = np.asarray(t, dtype=float)
+    times = real_array(t, "t", finite=False, error=IdentificationError)
     if times.ndim != 1 or len(times) < 16:
         raise IdentificationError(f"t must have shape (N,), N of at least 16, has {times.shape}")
     steps = np.diff(times)
@@ -102,7 +102,7 @@ class LowPass:
 
     def __init__(self, period: float, cutoff: float) -> None:
         """Design the filter; raises IdentificationError unless the cut-off is below half the sample rate."""
-        if not 0 < cutoff < 0.5 / period:
+        if violation(cutoff, "positive") or not cutoff < 0.5 / period:
             raise IdentificationError(f"cutoff must be between 0 and half the sample rate, {0.5 / period:g} Hz")
         self.period, self.cutoff = period, cutoff
         self.reach = round(EDGE / (cutoff * period))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
 
-from ..arguments import positive
+from ..arguments import positive, real_array
 from ..arrays import MOTION, Array
 from ..exceptions import TrajectoryError
 from ..jet import Jet
@@ -64,7 +64,7 @@ def shortest_duration(
     distance = np.abs(ends[1] - ends[0])
     shortest = np.zeros(len(distance))
     for k, (name, limit) in enumerate(zip(MOTION[1:], (velocity, acceleration, jerk, snap), strict=True), start=1):
-        bound = np.asarray(limit, dtype=float)
+        bound = real_array(limit, name, finite=False, error=TrajectoryError)
         if bound.shape not in ((), distance.shape) or not np.all(bound > 0):
             raise TrajectoryError(f"{name} must be a positive limit, or {len(distance)} of them, one for each joint")
         shortest = np.maximum(shortest, (_peaks()[k] * distance / bound) ** (1 / k))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import first_not_finite, violation
+from ..arguments import first_not_finite, real_array, violation
 from ..arrays import STATE_NAMES, Array
 from ..elastic import ElasticArm, Feedforward
 from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
@@ -74,7 +74,7 @@ def trajectory_feedforward(
         raise TrajectoryError(f"rate must be a number of Hz, or 0 for samples at the given times; is {rate}")
     if duration * rate > most - 1:  # and the end
         raise TrajectoryError(f"{duration:g} s at {rate:g} Hz are more than {most} samples; lower the rate")
-    points = np.atleast_1d(np.asarray(t, dtype=float))
+    points = np.atleast_1d(real_array(t, "t", error=TrajectoryError))
     if not rate and len(points) > most:
         raise TrajectoryError(f"{len(points)} times are more than {most}; reduce them")
     t = sample_times(trajectory, rate) if rate else points

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import violation
 from ..arrays import Array
 from ..exceptions import TrajectoryError
 from .spline import DEGREE, ORDERS, Spline, numbers
@@ -81,7 +82,7 @@ def fit_trajectory(
     """
     t, y, counts = _cleaned(t, positions, velocities)
     duration, step = t[-1] - t[0], float(np.median(np.diff(t)))
-    if not (1 / duration <= cutoff <= 0.5 / step):
+    if violation(cutoff) or not 1 / duration <= cutoff <= 0.5 / step:
         raise TrajectoryError(
             f"cutoff must be from {1 / duration:.4g} Hz (one period in the recording) to {0.5 / step:.4g} Hz (half "
             f"the sample rate), is {cutoff}"

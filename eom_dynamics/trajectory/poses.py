@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
-from ..arguments import all_finite, checked_pose, joint_states, positive
+from ..arguments import all_finite, checked_pose, joint_states, positive, sequence
 from ..arrays import AnyArray, Array, times
 from ..exceptions import StateError, TrajectoryError
 from ..jet import leibniz
@@ -191,8 +191,9 @@ def steps_between(poses: Array) -> Array:
 
 
 def _end(values: Sequence[ArrayLike], name: str) -> tuple[Array, ...]:
-    if len(values) > ORDERS - 1:
-        raise TrajectoryError(f"{name} must be (V, Vd, Vdd, Vddd) or the first of them, has {len(values)}")
+    values = sequence(
+        values, name, "twists V, Vd, Vdd, Vddd, or the first of them", most=ORDERS - 1, error=TrajectoryError
+    )
     twists = [numbers(x, f"{name}, derivative {k} of the twist,", (6,)) for k, x in enumerate(values)]
     return (*twists, *[np.zeros(6)] * (ORDERS - 1 - len(values)))
 

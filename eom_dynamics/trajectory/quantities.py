@@ -18,12 +18,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arguments import sequence
 from ..arrays import SHAFT_UNITS, STATE_NAMES, WRENCH_NAMES, Array
 from ..codegen.functions import shared_array
 from ..elastic import ElasticArm, Feedforward
 from ..elastic.limits import RATES, TOLERANCE, LimitCheck, arm_limits
 from ..elastic.motor_programs import STIFFNESS_NAMES
-from ..exceptions import StateError, StiffnessError
+from ..exceptions import StiffnessError
 
 _OF_SHAFTS = tuple(f"motor_{name}" for name in SHAFT_UNITS)
 _PART = 4096  # samples that are computed together: their working memory fits in the cache of a core
@@ -181,9 +182,9 @@ def all_joints(arm: ElasticArm, x: Array) -> Array:
 def _all_rows(
     values: Sequence[ArrayLike], name: str, names: Sequence[str], shape: tuple[int, ...]
 ) -> tuple[Array, ...]:
-    if len(values) > len(names):
-        raise StateError(f"{name} must be ({', '.join(names)}) or the first of them, has {len(values)} entries")
-    rows = zip(values, names, strict=False)
+    rows = zip(
+        sequence(values, name, f"{', '.join(names)}, or the first of them", most=len(names)), names, strict=False
+    )
     arrays = [shared_array(x, f"{name} {derivative}", shape[1:], shape[:1], finite=False) for x, derivative in rows]
     return tuple(np.broadcast_to(x, shape) for x in arrays)
 

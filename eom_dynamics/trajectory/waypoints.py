@@ -28,7 +28,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arguments import all_finite
+from ..arguments import all_finite, mapping
 from ..arrays import MOTION, Array
 from ..exceptions import TrajectoryError
 from .spline import DEGREE, ORDERS, Spline, durations, numbers
@@ -328,7 +328,8 @@ def _set_ends(states: Array, ends: Ends) -> None:
             for row in (0, -1):
                 states[:, row] = np.nan_to_num(states[:, row])
         return
-    for end, values in ends.items():
+    of = '"start" and "end" to derivatives, or "rest" or "free"'
+    for end, values in mapping(ends, "ends", of, TrajectoryError).items():
         if end not in ("start", "end"):
             raise TrajectoryError(f'ends has an unknown key {end!r}; use "start" and "end"')
         if len(values) > len(MOTION[1:]):

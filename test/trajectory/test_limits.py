@@ -293,7 +293,7 @@ test_errors = refusals(
     ({"limits": {"swing": {"lower": np.nan}}}, "swing: limit lower must be finite, is nan"),
     ({"limits": {"swing": {"lower": 2.0, "upper": -2.0}}}, "swing: lower 2 must not exceed upper -2"),
     ({"wrench": [np.zeros(5)]}, r"wrench W must have shape \(6,\)"),
-    ({"wrench": [np.zeros(6)] * 4}, "has 4 entries"),
+    ({"wrench": [np.zeros(6)] * 4}, "at most 3, has 4"),
     ({"commanded_stiffness": ["stiff"]}, "stiffness k must have shape"),
     ({"trajectory": SAMPLES._replace(t=SAMPLES.t[:-1]), "rate": None}, "one row for each time"),
     ({"trajectory": SAMPLES._replace(qdd=SAMPLES.qdd * np.nan), "rate": None}, "qdd must be finite"),

@@ -25,6 +25,7 @@ from scipy.ndimage import maximum_filter1d
 
 from ...actuators.actuator import Actuator, Gear
 from ...actuators.friction import Friction
+from ...arguments import number_by_rule
 from ...arrays import Array
 from ...robot import Robot
 from ..recording import IdentificationError
@@ -151,6 +152,8 @@ def fit_motor(
         raise IdentificationError("current and deflection alone leave the unit of effort unknown; give tau or effort")
     if unknown := sorted(set(model.terms) - set(MOTOR_TERMS)):
         raise IdentificationError(f"terms must be among {', '.join(MOTOR_TERMS)}; unknown: {', '.join(unknown)}")
+    if not (gear_ratio := number_by_rule(gear_ratio, "gear_ratio", IdentificationError, rule="finite")):
+        raise IdentificationError("gear_ratio must not be 0")
     recorded = {"theta": theta, "tau": tau, "deflection": deflection, "effort": effort, "current": current}
     period, signals = even_signals(t, {name: x for name, x in recorded.items() if x is not None})
     if signals["theta"].ndim != 1:

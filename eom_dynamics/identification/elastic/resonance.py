@@ -19,7 +19,6 @@ identification: a frequency domain approach", 2nd ed., 2012, sections 6.3 and 9.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import compress
 from typing import NamedTuple
 
@@ -156,9 +155,8 @@ def fit_resonance(
     n = motion.shape[1]
     if inertia is None and n > 1:
         raise IdentificationError(f"inertia is missing: the mass matrix ({n}, {n}) at the working point")
-    matrix = partial(real_array, shape=(n, n), error=IdentificationError)
-    M = None if inertia is None else matrix(np.atleast_2d(inertia), "inertia")
-    G = np.zeros((n, n)) if gravity is None else matrix(np.atleast_2d(gravity), "gravity")
+    M = None if inertia is None else _matrix(inertia, "inertia", n)
+    G = np.zeros((n, n)) if gravity is None else _matrix(gravity, "gravity", n)
     if M is not None and not np.all(np.linalg.eigvalsh(0.5 * (M + M.T)) > 0):
         raise IdentificationError("inertia must be positive definite")
     model = _Spectra(period, motion, drive, M, G, band, smoothing_velocity if coulomb else None)
@@ -167,6 +165,12 @@ def fit_resonance(
         if first is not None:
             start[row] = np.asarray(first, dtype=float)
     return _result(model, model.fit(*start))
+
+
+def _matrix(value: ArrayLike, name: str, n: int) -> Array:
+    """Matrix (n, n); of one joint also as a number."""
+    array = real_array(value, name, error=IdentificationError)
+    return real_array(np.atleast_2d(array), name, (n, n), error=IdentificationError)
 
 
 class _Spectra:
