@@ -193,6 +193,8 @@ class FollowTrajectory:
         name = f"{GOAL_ACTION}/{bytes(goal.goal_id.uuid).hex()}"
         # The goal that is active until this one begins.
         before = next((x for x in reversed(self._executions.values()) if x.is_playing), None)
+        if before is not None and before.before is not None:  # it waits for its start
+            before = before.before
         execution = self._executions[name] = _Execution(self._context, goal, name, before)
         self._lease.publish(String(data=name))  # so that the dynamics node reads where the arm is meanwhile
         goal.execute(partial(self._execute, execution))
@@ -447,6 +449,7 @@ class _Execution:
             self.is_playing, self._remark = False, status.message
             self._finished = status.status == status.FINISHED
             if self._finished:  # from now on, as far as the time for the goal
+                self.before = None  # if it ended between two reports
                 self._reference = _PathTime(self._node.get_clock().now().nanoseconds, self.plan.motion.end, 1.0)
             else:
                 self.abort(status.message)

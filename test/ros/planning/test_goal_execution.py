@@ -85,6 +85,11 @@ def test_the_goal_before_leads_until_the_next_one_has_begun(execution):
     following.observe()
     (sent,) = goal.publish_feedback.call_args.args
     np.testing.assert_array_equal(sent.desired.positions, [0.0, 0.0])
+    # A short motion ends between two reports.
+    following.on_status(SimpleNamespace(status=3, ACCEPTED=1, FINISHED=3, message=""))
+    following.observe()
+    (sent,) = goal.publish_feedback.call_args.args
+    np.testing.assert_array_equal(sent.desired.positions, [1.0, 1.0])
 
 
 def test_an_exception_ends_the_goal(execution):
