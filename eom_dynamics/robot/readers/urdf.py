@@ -153,13 +153,18 @@ def _reduction(transmission: Element, parts: Sequence[Element], where: str) -> R
 def _value(
     transmission: Element, parts: Sequence[Element], tags: Sequence[str], default: float, rule: str = "finite"
 ) -> float:
-    """The number in the children of these parts with one of these tags, as text or attribute ``value``; all agree."""
+    """The number in the children of these parts with one of these tags, as text or attribute ``value``.
+
+    All that differ from the default agree.
+    """
     values = [
         (child, transmission.parse(f"<{child.tag}>", child.attributes.get("value", child.text), rule))
         for part in parts
         for child in part.children
         if child.tag in tags
     ]
+    # Drake's authors leave ROS's placeholder beside their own elements, and the reverse.
+    values = [(child, value) for child, value in values if value != default]
     for child, value in values:
         (first, expected), *_ = values
         if value != expected:

@@ -97,7 +97,8 @@ def test_transmissions_of_ros2_control_and_of_drake() -> None:
         "</actuator></transmission>"
     ).replace("d:", "drake:")
     both = drake.replace("</actuator>", "<mechanicalReduction>10</mechanicalReduction></actuator>")
-    for gear in (drake, both):
+    placeholder = drake.replace("</actuator>", "<mechanicalReduction>1</mechanicalReduction></actuator>")
+    for gear in (drake, both, placeholder):
         (read,) = load_robot(urdf(*links, gear)).joints
         assert (read.gear_ratio, read.rotor_inertia) == (10, pytest.approx(0.1))
 
