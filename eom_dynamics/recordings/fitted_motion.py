@@ -30,9 +30,10 @@ from ..trajectory import Trajectory, fit_trajectory, through
 from .bags import Bag, Topic
 from .bags.layout import MessageBlock, read_blocks, read_messages
 from .bags.types import COMMAND, JOINT_STATE, PAYLOAD, SETPOINT
-from .joint_recordings import COMPLETE, on_one_clock, without_turns, without_turns_between
+from .joint_recordings import COMPLETE, on_one_clock
 from .options import Sampling, renaming_to
 from .streams import Refusals, Stream, TopicReader, beside, joined
+from .turns import without_turns, without_turns_between
 
 _WINDOW = 16384  # samples in the inner part of a window
 

@@ -7,7 +7,7 @@ come in separate messages: their values are interpolated at the stamps of one of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import compress
@@ -27,53 +27,13 @@ from .bags.types import JOINT_STATE
 from .options import Source, check_joints, renaming_to
 from .streams import Refusals, Stream, TopicReader, is_motor_topic, joined, only_one, topics_of_states
 from .tables import COLUMNS, TABLES, NumericTable, read_numeric_table
+from .turns import turns_note, without_turns
 
-_NEAR = 0.1  # relative deviation from a turn of a range of folded positions, and of steps between others
-_LARGEST = 1e9  # larger positions come from damaged messages
-_DEGREES = 100.0  # range beyond which folded positions are in degrees
 _FIRST, _STEP = 10, 0.02  # most messages of zeros at the start, and the least step from there, rad or m
 _PAUSE, _PAUSE_STEPS = 0.05, 8  # longest step over which values are interpolated: s, and usual steps
 
 COMPLETE = 0.5
 """Share of complete messages from which on incomplete ones are damaged, not of separate publishers."""
-
-
-def without_turns(
-    robot: Robot, positions: Array, names: Sequence[str], unit: str = "rad"
-) -> tuple[Array, dict[str, int]]:
-    """Undo steps of whole turns in positions (N, n) of continuous joints; return also the number of steps by joint.
-
-    Args:
-        robot: whose joints may be continuous.
-        positions: rad; NaN where a position is missing.
-        names: of the n columns.
-        unit: ``rad`` or ``deg``, or ``auto``: degrees where positions range over more than 100.
-    """
-    result, steps = positions, dict[str, int]()
-    for k, name in enumerate(names):
-        known = np.flatnonzero(np.abs(positions[:, k]) < _LARGEST)
-        if name not in robot.continuous_names or len(known) < 2:
-            continue
-        x = positions[known, k]
-        turn = 360.0 if unit == "deg" or (unit == "auto" and np.ptp(x) > _DEGREES) else 2 * np.pi
-        jumps = np.diff(x)[np.abs(np.diff(x)) > turn / 2] / turn
-        if len(jumps) and (np.ptp(x) < (1 + _NEAR) * turn or np.all(np.abs(jumps - np.round(jumps)) < _NEAR)):
-            result = result.copy() if result is positions else result
-            result[known, k], steps[name] = np.unwrap(x, period=turn), len(jumps)
-    return result, steps
-
-
-def without_turns_between(robot: Robot, waypoints: Array, names: Sequence[str]) -> tuple[Array, dict[str, int]]:
-    """As :func:`without_turns` for waypoints (K, n), which may be more than half a turn apart unless all are folded."""
-    folded = np.all(np.abs(waypoints) <= np.pi * (1 + 1e-3), axis=0)
-    result, steps = without_turns(robot, np.where(folded, waypoints, np.nan), names)
-    return np.where(folded, result, waypoints), steps
-
-
-def turns_note(steps: Mapping[str, int]) -> list[str]:
-    """A note on steps that were undone, of no joint or more."""
-    joints = ", ".join(f"{count:,} of {name}" for name, count in steps.items())
-    return [f"positions of continuous joints were folded; steps of 2π are undone: {joints}"] if steps else []
 
 
 def on_one_clock(stream: Stream, joints: Sequence[str]) -> tuple[Stream, list[str]]:

@@ -19,9 +19,9 @@ from ..exceptions import EomDynamicsError
 from ..identification.sampling import mean_of_known
 from ..recordings.bags import Bag, BagError, Topic
 from ..recordings.bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
-from ..recordings.joint_recordings import turns_note, without_turns
 from ..recordings.options import DEFAULT, Conventions, Sampling
 from ..recordings.streams import Stream, TopicReader, is_motor_topic, is_sent
+from ..recordings.turns import turns_note, without_turns
 from ..robot import Robot
 from ..trajectory.limits import Peak, check
 from ..trajectory.trajectory import Samples

@@ -17,9 +17,10 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.identification import IdentificationError
 from eom_dynamics.recordings.bags.types import JOINT_TRAJECTORY
-from eom_dynamics.recordings.joint_recordings import read_recording, without_turns_between
+from eom_dynamics.recordings.joint_recordings import read_recording
 from eom_dynamics.recordings.options import MotorSource, Source
 from eom_dynamics.recordings.sides import read_sides
+from eom_dynamics.recordings.turns import without_turns_between
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.tools.replay.job import Job

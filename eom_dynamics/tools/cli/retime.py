@@ -41,8 +41,8 @@ def run(options: argparse.Namespace) -> Result:
     require("retime")  # a bag with waypoints asks for its own
     from ...control.trajectories import trajectory_fields
     from ...elastic import ElasticArm
-    from ...recordings.joint_recordings import turns_note, without_turns_between
     from ...recordings.number_files import read_waypoints, write_states
+    from ...recordings.turns import turns_note, without_turns_between
     from ...trajectory import minimum_time, sample
     from ..pages.page import html_page
     from ..retime import fastest_motion_result

@@ -25,8 +25,8 @@ from ...recordings.bags.bag import ENDINGS
 from ...recordings.bags.layout import read_blocks
 from ...recordings.bags.types import JOINT_STATE, SETPOINT, STRING
 from ...recordings.fitted_motion import command_lead
-from ...recordings.joint_recordings import turns_note
 from ...recordings.streams import choose_topic, is_motor_topic
+from ...recordings.turns import turns_note
 from ...robot import Robot, robot_from_urdf
 from ..options import RobotOptions
 from .compare import MISSING, Difference
