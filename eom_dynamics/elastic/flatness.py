@@ -230,7 +230,7 @@ def flat_state(
         if len(readings) and source == "motors":
             source, measured = name, _pair(readings, name, _MEASURED[name])
     keywords: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": commanded_stiffness}
-    if held := bool(len(sequence(rigid, "rigid", "qdd and qddd"))):
+    if held := bool(rigid if type(rigid) is tuple else sequence(rigid, "rigid", "qdd and qddd")):
         keywords["rigid"] = _pair(rigid, "rigid", ("qdd", "qddd"))
     if loaded := payload is not None:
         keywords["payload"] = payload
@@ -331,6 +331,8 @@ def _pair(pair: Sequence[ArrayLike], name: str, of: Sequence[str]) -> tuple[Arra
 
 def _reference(reference: Sequence[ArrayLike]) -> Sequence[ArrayLike]:
     count = len(STATE_NAMES)
+    if type(reference) is tuple and len(reference) == count:
+        return reference
     return sequence(reference, "reference", "q, qd, qdd, qddd, qdddd", least=count, most=count)
 
 
