@@ -31,8 +31,11 @@ def ringing(t: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def main(path: str, name: str) -> None:
     """Print frequency, amplitude and stiffness of each joint."""
-    robot = eom.load_robot(name)
-    recording = read_recording(Path(path), robot)
+    try:
+        robot = eom.load_robot(name)
+        recording = read_recording(Path(path), robot)
+    except eom.EomDynamicsError as error:
+        sys.exit(str(error))
     has_efforts = bool(np.isfinite(recording.tau).all() and np.ptp(recording.tau) > 0)  # drivers send zeros, too
     f, amplitude = ringing(recording.t, recording.tau if has_efforts else recording.q)
     mass = np.diag(eom.Dynamics(robot).mass_matrix(recording.q.mean(axis=0)))

@@ -262,9 +262,7 @@ SETTINGS: dict[str, Setting] = {
         of_loop="ContactReaction",
     ),
     "stream_rate": fixed(
-        1000.0,
-        "commands per second of trajectories, targets and hand guiding, and of an arm that is held",
-        (1.0, 10_000.0),
+        1000.0, "commands per second of trajectories and targets, and of an arm that is held", (1.0, 10_000.0)
     ),
     "target_delay": Setting(
         0.0, "delay of chunks on target_trajectory after their stamps, or their arrival, in s", (0.0, 60.0)
