@@ -416,7 +416,8 @@ def test_a_second_signal_ends_the_node_at_once_and_at_rest(activated):
     in_motion(client)
     client.process.process.send_signal(signal.SIGINT)
     client.wait(lambda: client.feedforward[-1].status == STOPPING, "the stop")
-    client.spin(0.5)
+    client.spin(0.5)  # an earlier signal counts as the first one
+    client.wait(lambda: np.min(np.subtract(client.feedforward[-1].motor_position, MOVING[0])) > 0.05, "motion")
     assert client.process.stop(signal.SIGTERM) == 0
     last, setpoint = last_commands(client)
     assert last.status == HELD and not np.any(last.effort) and not np.any(setpoint.velocity)
