@@ -52,18 +52,30 @@ def active(managed):
 # --- States -----------------------------------------------------------------------------
 
 
-def test_setpoints_from_before_the_node_is_active_are_not_answered(start):
+# Activation goes on when a file is there, as on a machine that is busy at that time.
+LATE_ACTIVATION = """
+import time
+from pathlib import Path
+from eom_dynamics.ros.dynamics.setpoint_stream import SetpointStream
+ignore_waiting = SetpointStream._ignore_waiting
+def late(stream):
+    while not Path({go!r}).exists():
+        time.sleep(0.01)
+    ignore_waiting(stream)
+SetpointStream._ignore_waiting = late
+"""
+
+
+def test_setpoints_from_before_the_node_is_active_are_not_answered(start, tmp_path):
     """They wait in the middleware while the process starts, and would come at once."""
-    for _ in range(10):  # until one is stopped before it is active, which a busy machine may miss
-        client = start(*IIWA, "-p", "setpoint_lifespan:=0.0", discovered=False)
-        client.wait(client._setpoints.get_subscription_count, "a subscriber of setpoint")
-        client.process.process.send_signal(signal.SIGSTOP)
-        if "transition activate" not in client.process.log:
-            break
-        client.process.process.send_signal(signal.SIGCONT)
+    go = tmp_path / "go"
+    patch = LATE_ACTIVATION.format(go=str(go))
+    client = start(*IIWA, "-p", "setpoint_lifespan:=0.0", discovered=False, patch=patch)
+    client.wait(client._setpoints.get_subscription_count, "a subscriber of setpoint")
     for _ in range(20):
         client.publish(SETPOINT)
-    client.process.process.send_signal(signal.SIGCONT)
+    client.spin(0.2)
+    go.touch()
     client.wait_for_node()
     client.answers_to(client.publish(SETPOINT))
     assert len(client.feedforward) == 1  # those before have come before, or were lost while the node did not know them
