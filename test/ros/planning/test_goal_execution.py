@@ -242,6 +242,19 @@ def test_a_late_report_of_a_goal_that_has_ended_is_of_no_other_motion(server):
         assert server._planned.call_args.args[2] is others
 
 
+def test_a_goal_that_replaces_a_waiting_one_follows_the_active_one(server):
+    """Not the one that it replaces, which never leads the arm."""
+    from trajectory_msgs.msg import JointTrajectoryPoint
+
+    followed = []
+    for _ in range(4):  # the first one is played, each other one waits for its start
+        _, execution, _ = begun(server, JointTrajectoryPoint())
+        followed.append(execution.before)
+        execution.is_playing = True
+    active, *_ = server._executions.values()
+    assert followed == [None, active, active, active]
+
+
 def test_the_executor_waits_for_the_plan_of_one_goal_only(server):
     from trajectory_msgs.msg import JointTrajectoryPoint
 
