@@ -42,7 +42,7 @@ def time_of_path(execution, t):
 @pytest.fixture
 def execution(ros):
     """An accepted goal, 0.7 s after its start and past the second of three points."""
-    from eom_dynamics.ros.planning.follow_trajectory import GoalMotion, _Context, _Execution
+    from eom_dynamics.ros.planning.goal_execution import GoalContext, GoalExecution, GoalMotion
 
     def start(feedback):
         node, goal = Mock(arm=None), Mock(is_cancel_requested=False)
@@ -50,8 +50,8 @@ def execution(ros):
         kind = SimpleNamespace(Feedback=feedback, Result=SimpleNamespace(INVALID_GOAL=INVALID_GOAL, SUCCESSFUL=0))
         motion = through([0.0, 0.5, 1.0], np.zeros((3, 2)))
         none = JointTolerances.read("path_tolerance", (), NAMES)
-        context = _Context(node, kind, Mock(read=dict), players=Mock(return_value=1), stop=Mock(), unheard={})
-        execution = _Execution(context, goal, "")
+        context = GoalContext(node, kind, Mock(read=dict), players=Mock(return_value=1), stop=Mock(), unheard={})
+        execution = GoalExecution(context, goal, "")
         execution.plan = GoalMotion(NAMES, motion, 10**9, none, none, 1.0, "")
         accepted = SimpleNamespace(status=1, ACCEPTED=1)
         execution.on_status(accepted)
