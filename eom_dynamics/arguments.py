@@ -170,7 +170,8 @@ def sequence(
     error: type[EomDynamicsError] = StateError,
 ) -> list[Any]:
     """Entries of a list, tuple or array, from ``least`` to ``most``; else an error with its name."""
-    if not is_sequence(value):
+    # The usual types first, which takes a fifth of the time.
+    if type(value) not in (tuple, list) and not is_sequence(value):
         raise error(f"{name} must be a sequence of {of}, is {shown(value)}")
     entries = list(value)
     few, many = len(entries) < least, most is not None and len(entries) > most

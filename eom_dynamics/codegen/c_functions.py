@@ -17,8 +17,9 @@ _SOURCES = resources.files(__package__) / "csrc"
 
 
 def csrc(name: str) -> str:
-    """Text of a file in the folder csrc."""
-    return (_SOURCES / name).read_text(encoding="ascii")
+    """Text of a file in the folder csrc, with the files of it that this includes."""
+    text = (_SOURCES / name).read_text(encoding="ascii")
+    return re.sub(r'^#include "(.+)"$', lambda included: csrc(included[1]), text, flags=re.MULTILINE)
 
 
 class Real(NamedTuple):

@@ -124,14 +124,14 @@ os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 @cache
-def extension(name: str, include: str = "", version: str = "", header: str = "") -> ModuleType:
+def extension(name: str, include: str = "", version: str = "") -> ModuleType:
     """Extension module ``eom_dynamics_{name}`` of the source ``{name}.c``, for this version of Python.
 
-    ``include`` is an additional header folder, ``version`` its version, ``header`` what precedes the source. Raises
-    KernelError if the module cannot be compiled or loaded.
+    ``include`` is an additional header folder, ``version`` its version. Raises KernelError if the module
+    cannot be compiled or loaded.
     """
     python = sysconfig.get_path("include")
-    source, suffix = header + csrc(f"{name}.c"), sysconfig.get_config_var("EXT_SUFFIX")
+    source, suffix = csrc(f"{name}.c"), sysconfig.get_config_var("EXT_SUFFIX")
 
     def checked() -> str:
         if not (Path(python) / "Python.h").exists():
@@ -158,7 +158,7 @@ def extension(name: str, include: str = "", version: str = "", header: str = "")
 def caller() -> ModuleType:
     """Extension that calls kernels; errors as in :func:`extension`."""
     # NumPy's headers may move with an update; the version is part of the key.
-    return extension("caller", np.get_include(), np.__version__, csrc("caller.h"))
+    return extension("caller", np.get_include(), np.__version__)
 
 
 # Iteration constants, close to the best of nine choices for 2,000 random poses of panda, ur5e and iiwa.

@@ -293,7 +293,8 @@ def linearizing_effort(
     }
     if loaded:
         options["payload"] = payload
-    return call(*state, *_reference(reference), gains, **options)[-1]
+    motion = sequence(reference, "reference", ", ".join(STATE_NAMES), least=len(STATE_NAMES), most=len(STATE_NAMES))
+    return call(*state, *motion, gains, **options)[-1]
 
 
 def motor_pd_effort(
@@ -327,13 +328,6 @@ def _pair(pair: Sequence[ArrayLike], name: str, of: Sequence[str]) -> tuple[Arra
     if len(pair) != 2:
         raise StateError(f"{name} must be ({', '.join(of)}), has {len(pair)} entries")
     return pair[0], pair[1]
-
-
-def _reference(reference: Sequence[ArrayLike]) -> Sequence[ArrayLike]:
-    count = len(STATE_NAMES)
-    if type(reference) is tuple and len(reference) == count:
-        return reference
-    return sequence(reference, "reference", "q, qd, qdd, qddd, qdddd", least=count, most=count)
 
 
 def _flat_state(arm: ElasticArm, source: str, held: bool, loaded: bool) -> CompiledFunction:

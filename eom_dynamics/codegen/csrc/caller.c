@@ -7,8 +7,8 @@
  * of the right number and shapes, with contiguous numbers of each state. It passes all other arguments to a Python
  * callable of the same signature, which converts them, computes a large batch or raises an error.
  *
- * Only CompiledFunction makes callers, and checks what they are made of, but for the sizes of tables in caller.h, which
- * this follows. */
+ * Only CompiledFunction makes callers, and checks what they are made of, but for the sizes of tables in caller.h. */
+#include "caller.h"
 
 /* Data of a plain array of a shape, or NULL. Inlined, which saves two nanoseconds an array. */
 static inline __attribute__((always_inline)) const double *numbers(PyObject *object, const Shape *shape)

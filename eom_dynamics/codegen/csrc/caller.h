@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a caller is made of, and its kernels run on the vectors of one state or of a batch; caller.c follows.
+ * What a caller is made of, and its kernels run on the vectors of one state or of a batch.
  *
  * Kernels read and write vectors: the inputs (positional arguments, then the entries of keywords), the results, and
  * intermediate vectors that are neither. */
