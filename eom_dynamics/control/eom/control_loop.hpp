@@ -188,8 +188,8 @@ class ControlLoop : public LoopMotions<Robot> {
     /// A cycle at a time, ns, of a period, s; 0 where it is not known.
     ///
     /// Before the first setpoint, and without a measured position at restart(), a trajectory has no commanded position
-    /// to continue from: it is played as it is, and there is no command until it starts. A host that plans itself, and
-    /// ends motions where its clock goes back, says so.
+    /// to continue from: it is played as it is, and there is no command until it starts. A host that ends motions
+    /// itself where its clock goes back passes hosted.
     const LoopOutput<Robot> &update(std::int64_t now, double period, const Measurement<Robot> &measured,
                                     bool hosted = false) noexcept
     {
@@ -199,8 +199,12 @@ class ControlLoop : public LoopMotions<Robot> {
         const std::int64_t step = std::clamp<std::int64_t>(passed, passed < 0 ? 1 : 0, LONGEST_RESPONSE_STEP);
         clock_ = now;
         watchdog_.pass(std::max<std::int64_t>(passed, 0));
-        if (passed < -LARGEST_CORRECTION && (playing() || Base::waiting()) && !hosted)
-            playing() ? Base::end_motion(commander_.output.setpoint, Event::break_off) : player_.halt();
+        if (passed < -LARGEST_CORRECTION && (playing() || Base::waiting()) && !hosted) {
+            if (playing())
+                Base::end_motion(commander_.output.setpoint, Event::break_off);
+            else
+                player_.halt();
+        }
         commander_.pass(time, step, passed);
         commander_.period = period > 0 ? period : 1e-3; // else no stop would ever be found
         where_.ask(now);
@@ -250,9 +254,10 @@ class ControlLoop : public LoopMotions<Robot> {
     {
         ++commander_.counts.contacts;
         const ContactReaction reaction = commander_.parameters.on_contact;
-        if (reaction == ContactReaction::ignore || commander_.mode() == Mode::gravity_compensation)
+        // Hands that lead the arm touch it.
+        touched_ = reaction != ContactReaction::ignore && commander_.mode() != Mode::gravity_compensation;
+        if (!touched_)
             return;
-        touched_ = true;
         if (reaction == ContactReaction::hold && playing())
             paused = true;
         else if (reaction != ContactReaction::retract || !Base::retract())

@@ -22,7 +22,7 @@ from .command_topics import CommandTopics
 from .contact_topics import ContactTopics
 from .setpoint_answers import INPUT_DEPTH, SetpointAnswers
 from .statistics import WAITING
-from .stops import Modes, Phase
+from .stops import Modes, StreamPhase
 from .target_topics import NOT_REACHED
 
 _PARAMETERS = ("limits", "setpoint_lifespan", "command_lead")
@@ -134,7 +134,7 @@ class SetpointStream(SetpointAnswers):
         present = self._commands.sent_of
         if present is None:
             return ""
-        if self.stops.phase in (Phase.RAMPING, Phase.RELEASED):
+        if self.stops.phase in (StreamPhase.RAMPING, StreamPhase.RELEASED):
             return REFUSALS["released"]
         names = [(x.arm.robot.joint_names, x.arm.motor_names) for x in (loop, present)]
         if names[0] != names[1]:
@@ -164,7 +164,7 @@ class SetpointStream(SetpointAnswers):
         if (last := self._commands.sent_of) is not None:
             try:
                 self.clock.now()
-                faded = self.stops.phase in (Phase.RAMPING, Phase.RELEASED)
+                faded = self.stops.phase in (StreamPhase.RAMPING, StreamPhase.RELEASED)
                 self.measured.locate(last, ends=True)
                 self._commands.publish_final(self._commands.header(self.clock.reading), last, faded=faded)
             except Exception as error:
@@ -179,7 +179,7 @@ class SetpointStream(SetpointAnswers):
     def _react(self, cause: str) -> None:
         """React to contact, to which the loop has reacted, as the parameter on_contact says."""
         reaction = self._node.get_parameter("on_contact").value
-        loop = None if self.closed or reaction == "ignore" else self.loop
+        loop = self.loop if not self.closed and self.loop is not None and self.loop.record.touched else None
         pauses, does = loop is not None and reaction == "hold" and self.player.playing, ""
         if pauses:
             does = ": what is played pauses on its path, call ~/resume"

@@ -20,7 +20,7 @@ from .measured_arm import MeasuredArm
 from .statistics import StreamStatistics
 
 
-class Phase(Enum):
+class StreamPhase(Enum):
     """State of the stream, with its name in diagnostics."""
 
     WAITING = "waiting"
@@ -85,7 +85,7 @@ class Stops:
         self.loop, self.cause = loop, ""
 
     def respond(self, loop: SetpointLoop, now: int, code: int) -> None:
-        """Continue the response to a loss; ``time``, ns, and ``code`` are from its first cycle."""
+        """Continue the response to a loss; ``now``, ns, and ``code`` are from its first cycle."""
         self._responds, self._responded = True, now
         self._timer.reset()
         self.publish(loop, code)
@@ -97,20 +97,20 @@ class Stops:
             self.come_to_rest(last, f"trajectory stopped: {cause}")
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> StreamPhase:
         """State of the stream."""
         if self.loop is None:
-            return Phase.WAITING
+            return StreamPhase.WAITING
         record = self.loop.record
         status, lost = Status(record.status), record.lost
         if (lost or record.held) and record.stopping:
             if lost and self.loop.loop.settings["on_setpoint_loss"] == "ramp":
-                return Phase.RAMPING if status is Status.RAMPING else Phase.RELEASED
-            return Phase.STOPPING if status is Status.STOPPING else Phase.HELD
+                return StreamPhase.RAMPING if status is Status.RAMPING else StreamPhase.RELEASED
+            return StreamPhase.STOPPING if status is Status.STOPPING else StreamPhase.HELD
         if lost:
-            return Phase.LOST
+            return StreamPhase.LOST
         # At the end of a trajectory, the arm is at rest as intended.
-        return Phase.STREAMING if record.fed and not record.stopping else Phase.WAITING
+        return StreamPhase.STREAMING if record.fed and not record.stopping else StreamPhase.WAITING
 
     @property
     def responding(self) -> bool:
@@ -148,7 +148,7 @@ class Stops:
     @property
     def at_rest(self) -> bool:
         """True if the response has come to its end, at once where no stop is possible."""
-        return self.phase not in (Phase.STOPPING, Phase.RAMPING)
+        return self.phase not in (StreamPhase.STOPPING, StreamPhase.RAMPING)
 
     @property
     def _overtaken(self) -> bool:

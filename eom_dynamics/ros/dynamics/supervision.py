@@ -16,7 +16,7 @@ from ..diagnostics import Level, StatusReport, present
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
 from .measured_arm import MeasuredArm
-from .stops import Phase, Stops, description_of_stop
+from .stops import Stops, StreamPhase, description_of_stop
 
 # Between observations, s: as fast as a timer of Python is worth, and often enough to see publishers go.
 _SHORTEST_PERIOD, _LONGEST_PERIOD = 5e-4, 0.05
@@ -33,11 +33,11 @@ _CLOCK_STANDS_STILL = (
 
 
 _MESSAGES = {
-    Phase.LOST: (Level.WARN, "no setpoints"),
-    Phase.STOPPING: (Level.WARN, "coming to rest"),
-    Phase.HELD: (Level.WARN, "holding the last position"),
-    Phase.RAMPING: (Level.ERROR, "ramping efforts down"),
-    Phase.RELEASED: (Level.ERROR, "efforts are zero: deactivate and activate the node"),
+    StreamPhase.LOST: (Level.WARN, "no setpoints"),
+    StreamPhase.STOPPING: (Level.WARN, "coming to rest"),
+    StreamPhase.HELD: (Level.WARN, "holding the last position"),
+    StreamPhase.RAMPING: (Level.ERROR, "ramping efforts down"),
+    StreamPhase.RELEASED: (Level.ERROR, "efforts are zero: deactivate and activate the node"),
 }
 
 _ENDED_AT_REST = "the stream has ended at rest"
@@ -140,7 +140,7 @@ class Supervision:
             level, message = Level.WARN, _CLOCK_STANDS_STILL
         if self._stops.loop is not None and self._stops.loop.record.ended_at_rest:
             message = f"{_ENDED_AT_REST}: {self._stops.cause}"
-        elif phase in _MESSAGES and (self._stops.cause or phase is Phase.LOST):
+        elif phase in _MESSAGES and (self._stops.cause or phase is StreamPhase.LOST):
             severity, what = _MESSAGES[phase]
             lost = "" if self._stops.done or self._stops.cause not in ("", self.last_loss) else "setpoints lost, "
             level, message = Level(max(level, severity)), f"{lost}{what}: {self._stops.cause}"
@@ -209,7 +209,7 @@ class Supervision:
 
     def _lose(self, cause: str) -> None:
         loop = self._stops.loop
-        if loop is None or not self._watches or self._stops.phase is not Phase.STREAMING:
+        if loop is None or not self._watches or self._stops.phase is not StreamPhase.STREAMING:
             return
         self._measured.locate(loop)
         loop.loop.act("lose")

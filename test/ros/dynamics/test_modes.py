@@ -15,12 +15,12 @@ from eom_dynamics.msg import JointTrajectorySetpoint
 from rclpy.parameter import Parameter
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
-from setpoint_engines import kept_commands, unspun_node
+from setpoint_engines import kept_commands, state_message, unspun_node
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.control.fields import STATE_FIELDS
-from eom_dynamics.robot.model import Limits
+from eom_dynamics.robot.model import EffortSpread, Limits
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.ros.diagnostics import Level
 
@@ -126,3 +126,25 @@ def test_hands_lead_by_samples_of_the_motors_until_these_are_lost(
         node.trigger_deactivate()
         (result,) = node.set_parameters([Parameter("stiffness", value=[300.0] * 3)])
         assert (result.successful, result.reason) == (False, "stiffness must have 2 entries, has 3")
+
+
+@pytest.mark.usefixtures("ros")
+@pytest.mark.parametrize("reaction", ["stop", "deactivate"])
+def test_hands_that_lead_the_arm_are_no_contact_to_react_to(reaction: str, tmp_path: Path) -> None:
+    robot, q = load_robot("sea_planar_2r"), np.array([0.5, -0.2])
+    spread = EffortSpread((0.0,), (0.1,), 0.1)
+    robot = replace(robot, joints=tuple(replace(joint, effort_spread=spread) for joint in robot.joints))
+    (tmp_path / "arm.yaml").write_text(robot_as_yaml(robot).text, encoding="utf-8")
+    given = {"external_effort.sensors": "torque", "external_effort.bandwidth": "100.0", "on_contact": reaction}
+    given |= {"robot_file": str(tmp_path / "arm.yaml"), "mode": "gravity_compensation", "use_sim_time": "true"}
+    with unspun_node("/led", **given) as node:
+        expected, sent = node.arm.feedforward(q, 0 * q, 0 * q), kept_commands(node)
+        for k in range(800):
+            tick(node, k, expected.motor_position)
+            effort = expected.tau - 5.0 * (k >= 400) * np.array([0.0, 1.0])
+            message = state_message(node.arm.robot, (q, 0 * q, effort), START + k * MS)
+            node._stream.measured._receive("joint_states", message)
+        values = node.report(1.0).values
+        assert (values["contacts"], values["mode"]) == ("1", "gravity_compensation")
+        assert node.active and node._stream.stops.cause == ""
+        np.testing.assert_allclose(last(sent).effort, expected.motor_effort, atol=1e-6)
