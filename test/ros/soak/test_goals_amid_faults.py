@@ -19,6 +19,9 @@ COUNT = int(os.environ.get("GOALS", "40"))
 # Duration of each motion, and the longest time from what ends a goal to its answer on a busy machine, s.
 DURATION, ANSWER = 1.5, 5.0
 
+# Largest distance of a link that rests from its motor, by its weight, rad.
+FOLLOWING = 0.04
+
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
 
 FAULTS = (
@@ -58,6 +61,17 @@ class SimulatedArm(FollowingArm):
         """Positions of the links (n,)."""
         positions = dict(zip(self.states[-1].name, self.states[-1].position, strict=True))
         return np.array([positions[name] for name in NAMES])
+
+    @property
+    def deviation(self):
+        """Largest distance of a link from the motor position commanded last, rad."""
+        self.node.catch_up()
+        return np.abs(self.measured - self.node.feedforward[-1].motor_position).max()
+
+    @property
+    def logs(self):
+        """The last messages of the processes."""
+        return "\n".join(x.process.log[-3000:] for x in (self.planning, self.node, self.robot))
 
     def rest(self):
         """Wait until the links have not moved for a while, and return where they are."""
@@ -110,7 +124,10 @@ def test_each_goal_is_answered(start):
                 f"goal {k}, {fault} after {wait:.2f} s; the planning node said:\n{arm.planning.process.log}"
             )
             answer, text = result.result().status, result.result().result.error_string
-            assert answer in expected, (k, fault, wait, text, answers[-4:], arm.node.process.log[-2000:])
+            if "from its commanded position" in text and arm.deviation > FOLLOWING:
+                # True: a robot that was started again misses the commands of a node that it has not met yet.
+                expected = {ABORTED}
+            assert answer in expected, f"goal {k}, {fault} after {wait:.2f} s: {text}, {answers[-4:]}\n{arm.logs}"
         answers.append((fault, answer))
         place = arm.measured
         if how == "stopped":
@@ -125,8 +142,7 @@ def test_each_goal_is_answered(start):
         if how in ("killed", "ends"):
             start.replace(processes[who])
         place = arm.rest()
-        if who == "robot" and np.abs(place - arm.node.feedforward[-1].motor_position).max() > 0.04:
-            # Its drives do not follow, as the refusal of the next goal would say.
+        if arm.deviation > FOLLOWING:  # its drives do not follow, as the refusal of the next goal would say
             assert arm.node.transition("deactivate") and arm.node.transition("activate")
         if answer == SUCCEEDED:
             assert np.abs(place - target).max() < 0.05, (k, fault)
