@@ -262,14 +262,16 @@ class MotorSide:
         link = [q[joint] for joint in self.motor_joint]
         position = self.motors_of([x + y for x, y in zip(link, delta, strict=True)])
         load = self.motor_loads(load)
-        beyond = position if spin is None else self.motors_of(delta)
+        # The motion of the rotor that the effort `spin` does not accelerate: all of it, or relative to the link.
+        remainder = position if spin is None else self.motors_of(delta)
         effort = []
         for motor, joint in enumerate(self.motor_joint):
-            inertia = self.rotor_inertia[joint] * beyond[motor].rate.rate
-            acceleration = inertia if spin is None else spin[motor] + inertia
-            behind, velocity = Jet(load[motor][: len(acceleration)]), Jet(position[motor][1 : len(acceleration) + 1])
-            state = None if friction is None else friction[motor]
-            effort.append(self.motor_effort(motor, behind, velocity, acceleration, state))
+            inertial = self.rotor_inertia[joint] * remainder[motor].rate.rate
+            if spin is not None:
+                inertial = spin[motor] + inertial
+            behind, velocity = Jet(load[motor][: len(inertial)]), Jet(position[motor][1 : len(inertial) + 1])
+            presliding = None if friction is None else friction[motor]
+            effort.append(self.motor_effort(motor, behind, velocity, inertial, presliding))
         return position, effort
 
     @cached_property

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Body-level matrices M_b and C_b between two Jacobians, their time derivatives, and forms of the Coriolis matrix.
 
-A matrix K of all bodies, projected onto joint space, is J' K J. Since dJ/dt = -S J,
+A matrix K of all bodies, projected onto joint space, is J' K J, with ' for the transpose. Since dJ/dt = -S J,
 
     d/dt (J' K J) = J' (dK/dt - S' K - K S) J,
 
@@ -50,7 +50,7 @@ class BodyMatrices:
     def M_b_rates(self) -> tuple[Jet, ...]:
         """Time derivatives of M_b: ``M_b_rates[j][k]`` is the k-th of ``M_b[j]``.
 
-        ``M_b_rates[1][1]`` is the time derivative of M_b', equations (48), (49).
+        ``M_b_rates[1][1]`` is the time derivative of M_b[1], equations (48), (49).
         """
         constant = Jet([self.inertia] + [np.zeros_like(self.inertia)] * (len(self.S) - 1))
         return derivative_steps(constant, self.S)
@@ -60,20 +60,20 @@ class BodyMatrices:
         """Time derivatives of C_b: ``C_b_rates[j][k]`` is the k-th of ``C_b[j]``.
 
         ``C_b_rates[0]`` has the derivatives of C_b itself: dC_b/dt of equation (40) and d²C_b/dt² of (56), (57).
-        ``C_b_rates[1][1]`` is the time derivative of C_b', (54), (55).
+        ``C_b_rates[1][1]`` is the time derivative of C_b[1], (54), (55).
         """
         return derivative_steps(CORIOLIS_FORMS[self.coriolis](self, self.M_b_rates[0]), self.S)
 
     @property
     def M_b(self) -> tuple[AnyArray, ...]:
-        """Matrices (6N, 6N) with d^k M/dt^k = J' M_b[k] J: M_b (28), M_b' (37), M_b'' (50), …."""
+        """Matrices (6N, 6N) with d^k M/dt^k = J' M_b[k] J: equations (28), (37), (50) of M_b[0], M_b[1], M_b[2]."""
         return tuple(K[0] for K in self.M_b_rates)
 
     @property
     def C_b(self) -> tuple[AnyArray, ...]:
-        """Matrices (6N, 6N) with d^k C/dt^k = J' C_b[k] J: C_b (29), C_b' (39), C_b'' (53), …, of form ``coriolis``.
+        """Matrices (6N, 6N) with d^k C/dt^k = J' C_b[k] J: equations (29), (39), (53) of C_b[0], C_b[1], C_b[2].
 
-        The time derivatives of C_b are others: ``C_b_rates[0]``.
+        C_b has the form ``coriolis``. The time derivatives of C_b are others: ``C_b_rates[0]``.
         """
         return tuple(K[0] for K in self.C_b_rates)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recursions in O(n) with time derivatives of any order: inverse dynamics, and the kinematics of a frame."""
+"""Recursions in O(n) with time derivatives of any order: inverse and forward dynamics, derivatives, kinematics."""
 
 from .effort_partials import PARAMETERS, carrying, regressor
 from .forward_dynamics import forward_dynamics

@@ -6,6 +6,8 @@ and the classical acceleration p of its origin, the acceleration of a point r of
 
     p + U r,    U = [dw/dt] + [w]²,    [w] v = w x v.
 
+This U is not the U of :mod:`eom_dynamics.equations`.
+
 A link of mass m with first moment c and second moment Z therefore requires the force m p + U c and, about its origin,
 the moment c x p + the axial vector of U Z. The velocity of the origin does not occur. Derivatives follow from Leibniz'
 rule, as do equations (35)-(60) of A. Müller and S. Kumar, "Closed form time derivatives of the equations of motion of
@@ -35,6 +37,7 @@ def inverse_dynamics(
     """Joint efforts and their time derivatives.
 
     Args:
+        tree: links of the robot; bodies of a joint are one link.
         states: q, qd, qdd, …, at least these three; one scalar for each joint variable.
         wrench: W, Wd, …, the wrenches that the robot exerts on its surroundings at its tools and their time
             derivatives; six scalars for each tool, moment first, in the tool's frame. Omitted derivatives are zero.

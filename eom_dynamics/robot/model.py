@@ -175,7 +175,7 @@ class Joint(JointProperties):
         mimic: mimic relation, or None for an independent joint.
         limits: limits of position, velocity, effort and their rates.
         damping: viscous friction, N m s/rad (prismatic: N s/m).
-        friction: dry friction, N m (prismatic: N).
+        friction: dry friction of the joint, N m (prismatic: N), beside that of its motor (``actuator.friction``).
         constant_effort: joint effort that holds against a constant load, such as a counterbalance, N m (prismatic: N).
         parallel_spring: spring between the link and its parent, or None.
         gear_ratio: motor revolutions per joint revolution.
@@ -384,7 +384,7 @@ class Robot(RobotProperties):
 
     @property
     def n(self) -> int:
-        """Number of independent joint variables."""
+        """Number of independent joint variables, without mimic joints; ``len(joints)`` counts these, too."""
         return len(self.independent)
 
     @cached_property
@@ -414,7 +414,7 @@ class Robot(RobotProperties):
 
     @cached_property
     def coupling(self) -> tuple[Array, Array]:
-        """E (number of joints, n) and e (number of joints,) of the positions E q + e of all joints."""
+        """E (number of joints, n) and e (number of joints,) of the positions E q + e of all joints, mimic ones too."""
         E, e = np.zeros((len(self.joints), self.n)), np.zeros(len(self.joints))
         position = {joint: k for k, joint in enumerate(self.independent)}
         for i, joint in enumerate(self.joints):
