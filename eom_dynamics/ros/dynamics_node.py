@@ -4,7 +4,7 @@
 A lifecycle node that configures and activates itself (parameter ``autostart``) when its robot is available
 (:mod:`.robot_sources`). Only an active node answers setpoints and requests. Invalid ones are refused and do not affect
 later ones. With an invalid robot the node stays unconfigured; a new robot on the topic replaces the current one while
-the arm rests.
+the arm rests. Its code begins in :mod:`.dynamics.node`.
 """
 
 from __future__ import annotations

@@ -371,7 +371,7 @@ def test_a_response_to_lost_setpoints_is_continued(activated, policy, phase, eff
     assert (level == 2 and message.startswith(text)) == (policy == "ramp")
     if policy == "ramp":
         client.publish(MOVING)
-        reason = "efforts are ramped down since setpoints were lost: deactivate and activate again"
+        reason = "the arm was released when setpoints were lost: deactivate and activate again"
         client.wait(lambda: f"setpoint refused: {reason}" in client.process.log, "a refusal")
     assert client.transition("deactivate")
     last, _ = last_commands(client)

@@ -378,7 +378,7 @@ def test_a_new_robot_is_refused_while_efforts_fade_and_after_that(described):
         for seconds in (0.5, 4.5):
             client.run(seconds)
             assert client.describe(robot).endswith(
-                "efforts are ramped down since setpoints were lost: deactivate and activate again"
+                "the arm was released when setpoints were lost: deactivate and activate again"
             )
         assert not any(client.commands[-1].effort)
 

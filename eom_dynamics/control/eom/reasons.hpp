@@ -30,7 +30,7 @@ namespace eom {
     X(far_from_hold, "{name} is {value} {unit} from where it is held, after a loss of setpoints or a stop, more than {limit} " \
       "(parameter resume_distance): begin there, or send a target", \
       "the arm is being stopped: setpoints are followed again once it rests") \
-    X(released, "efforts are ramped down since setpoints were lost: deactivate and activate again", "") \
+    X(released, "the arm was released when setpoints were lost: deactivate and activate again", "") \
     X(under_way, "its first waypoint was due {time} s ago, and {name} has moved {value} {unit} since, must be at most {limit} " \
       "(parameter start_tolerance), while no position is commanded: start it now (stamp 0, times from 0) or later", "") \
     X(too_far_ahead, "it starts more than @longest_start_delay@ s from now: check its time stamp and first time, and the clock", "") \

@@ -52,7 +52,7 @@ enum class Resumption { anywhere, near, near_at_rest, never };
     X(loss_hold, "setpoints are lost, on_setpoint_loss is hold") \
     X(loss_ramp, "setpoints are lost, on_setpoint_loss is ramp") \
     X(loss_deactivate, "setpoints are lost, on_setpoint_loss is deactivate") \
-    X(contact, "contact begins, on_contact is stop or deactivate, or hold without a trajectory to pause") \
+    X(contact, "contact begins, on_contact is stop or deactivate, hold without a trajectory to pause, or retract without a way back") \
     X(hands, "the control mode becomes gravity compensation") \
     X(mode, "the control mode leaves hand guiding, or impedance after the arm was pushed away: the arm is held") \
     X(payload, "the payload changes: efforts blend to the new payload") \
@@ -78,7 +78,7 @@ struct Facts {
 /// Condition of a cell; if it fails, the event is refused or ignored.
 enum class Condition { never, always, commanded, resumes, arrived, unfading, unasked, unlost };
 
-/// Effect of an event in a state: the next state and its cause, or the refusal.
+/// Effect of an event in a state: the next state and its cause (at the end of a stop, its cause stays), or the refusal.
 struct Cell {
     Condition when;
     Phase next;
