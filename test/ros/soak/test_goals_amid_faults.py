@@ -64,9 +64,9 @@ class SimulatedArm(FollowingArm):
 
     @property
     def deviation(self):
-        """Largest distance of a link from the motor position commanded last, rad."""
+        """Largest distance of a link from the motor position commanded last, rad; 0 before a node commands any."""
         self.node.catch_up()
-        return np.abs(self.measured - self.node.feedforward[-1].motor_position).max()
+        return max((np.abs(self.measured - x.motor_position).max() for x in self.node.feedforward[-1:]), default=0.0)
 
     @property
     def logs(self):
