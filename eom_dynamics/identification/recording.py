@@ -6,7 +6,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import compress, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -399,3 +399,41 @@ def _at(times: Array, t: Array, values: Array) -> Array:
         if np.count_nonzero(known) > 1:
             result[:, k] = PchipInterpolator(t[known], column[known])(np.clip(times, t[known][0], t[known][-1]))
     return result
+
+
+def recording_notes(robot: Robot, training: Sequence[Recording], validation: Sequence[Recording]) -> list[str]:
+    """Notes on recordings; raises IdentificationError for useless ones, or another robot's.
+
+    Training recordings alone decide which parameters are identifiable.
+    """
+    notes, names = [], robot.joint_names
+    for k, recording in enumerate((*training, *validation)):
+        if recording.joint_names != names:
+            raise IdentificationError(
+                f"{recording.name}: has the joints {', '.join(recording.joint_names)}, the robot {', '.join(names)}"
+            )
+        clean = recording.cleaned()
+        lines, motions = list(clean.notes), sum(1 for _ in clean.motions())
+        if motions > recording.pieces:
+            separate = motions - recording.pieces + 1  # held-out blocks separate the others
+            lines.append(f"pauses, lost samples or jumps of the clock separate {separate} motions")
+        still, silent = (np.asarray(x) for x in (np.ptp(clean.q, axis=0) <= REST, np.isnan(clean.tau).all(axis=0)))
+        if still.all():
+            where = "" if k < len(training) else " in the validation data"
+            raise IdentificationError(
+                f"{recording.name}: no joint moves{where}; record a motion, as of eom_dynamics excite"
+            )
+        if silent.all():
+            raise IdentificationError(
+                f"{recording.name}: efforts are missing or the same throughout; record them in JointState.effort, "
+                "or in columns effort.NAME of a table, or name their topic, --effort-topic"
+            )
+        if k < len(training):
+            words = "does not move; its friction and the inertias that only its motion excites are not identifiable"
+            lines += [f"{name} {words}" for name in compress(names, still)]
+            words = "has no effort, or the same throughout; its equations are not used"
+        else:
+            words = "has no effort in the validation data, or the same throughout; it is not validated"
+        lines += [f"{name} {words}" for name in compress(names, silent)]
+        notes += [f"{recording.name}: {line}" for line in lines]
+    return list(dict.fromkeys(notes))

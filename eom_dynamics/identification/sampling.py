@@ -175,6 +175,11 @@ def mean_of_known(values: Array) -> Array:
     return np.where(count > 0, np.sum(np.nan_to_num(values), axis=0) / np.maximum(count, 1), np.nan)
 
 
+def sum_of_squares(x: Array) -> float:
+    """Sum of squares of all elements."""
+    return float(np.sum(np.square(x)))
+
+
 def root_mean_square(values: Array) -> Array:
     """Root mean square (n,) of the values among (N, n) that are not NaN; NaN if there are none."""
     return np.sqrt(mean_of_known(np.square(values)))

@@ -15,18 +15,12 @@ from eom_dynamics import Dynamics, Robot, load_robot
 from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Options, Recording, Regressor, fit
-from eom_dynamics.identification.links.checks import (
-    Contradiction,
-    contradictions,
-    delay_test,
-    lag,
-    lag_notes,
-    recording_notes,
-    spring_loops,
-)
+from eom_dynamics.identification.links.checks import Contradiction, contradictions
 from eom_dynamics.identification.links.equations import training_data
 from eom_dynamics.identification.links.filtering import default_filter
+from eom_dynamics.identification.links.lag import delay_test, lag, lag_notes, spring_loops
 from eom_dynamics.identification.links.parameters import vector_of_file
+from eom_dynamics.identification.recording import recording_notes
 from eom_dynamics.identification.sampling import LowPass
 from eom_dynamics.recordings.joint_recordings import read_recording
 from eom_dynamics.robot import robot_from_urdf

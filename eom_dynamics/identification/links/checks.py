@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of recordings and fits: contradictions with the robot's file, and notes on unidentifiable parameters.
+"""Contradictions between recordings and the robot's file.
 
 Measured efforts are regressed on the efforts that the file predicts and on terms of the joint, such as friction,
 joint by joint. A contradiction beyond what wrong masses explain (sign, unit, joint order, lag) is a reason not to
@@ -8,8 +8,8 @@ trust the fit, if it predicts held-out blocks of the recording better, at a leve
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations, compress
 
 import numpy as np
@@ -20,39 +20,31 @@ from scipy.stats import f as f_distribution
 from ...arrays import Array
 from ...correlation import correlation_time
 from ...recursion import PARAMETERS
-from ...robot import Robot
-from ..recording import REST, IdentificationError, Recording
-from ..sampling import column_lengths, least_squares
-from .consistent import Unknowns, column_basis, consistent_solution, free_bodies
-from .equations import DEPENDENT, TrainingData, others, predictions, training_data, weighted
-from .filtering import Filter, FilteredSamples, filter_recording
+from ..recording import REST, Recording
+from ..sampling import column_lengths, least_squares, sum_of_squares
+from .consistent import Unknowns, column_basis, consistent_solution, free_bodies, project_out
+from .equations import DEPENDENT
+from .filtering import FilteredSamples
 from .regressor import Regressor
 from .verification import Score
 
-_SAMPLES = 2000  # samples that decide
+SAMPLES = 2000  # samples that decide
 _LEVEL, _BLOCKS = 0.01, 4  # level of tests, and blocks of a recording that are predicted
 _PREDICTED = 0.05  # least share of a prediction's squares that other terms leave, for it to be judged
 _BALANCED = 0.3  # prediction below this share of what shifted masses would add: nothing can be judged by it
-_SURE, _MOST = 5.0, 5.0  # standard deviations beyond which a factor is known, and factors that wrong masses explain
+SURE, _MOST = 5.0, 5.0  # standard deviations beyond which a factor is known, and factors that wrong masses explain
 _AGREES = 1.0  # standard deviations of the power of friction at which it agrees with the sign of the masses
-_ASIDE = (
-    2.0  # efforts of all joints are in another unit only if every factor is above this, or every one below its inverse
-)
+_ASIDE = 2.0  # all factors are above this, or all below its inverse, if efforts of all joints are in another unit
 _BEYOND_LIMIT = 5.0  # ratio of the RMS of efforts to the limit that no wrong friction explains
 _ONE_JOINT = 40.0  # factor of another unit of one joint alone: degrees and hundreds are, a missing tool is not
-_MUCH_BETTER = 0.4  # share of the unexplained squares that is left by the right reading of a recording
+MUCH_BETTER = 0.4  # share of the unexplained squares that is left by the right reading of a recording
 _DEGREE = 5  # degree of the polynomial of the position that stands for any spring: gas springs are no cubics
 _FINEST = 1e-6  # noise of efforts, relative to them, that is the least
 _LEAST_FREE = 0.2  # share of a joint's samples beyond the number of parameters, for the rest to show noise
 _ROUNDING = 1e-9  # below this share of its length, the residual of a column on others is rounding
-_LONGEST_LAG, _LEAST_LAG = 0.5, 0.008  # largest lag that is looked for, and the least that is named, s
-_WITHOUT_LAG = 0.8  # share of squares that is left without a lag
-_REVERSAL = 0.05  # rate of an effort, relative to its RMS, below which a loop turns over
-_TOO_LATE = 0.02  # lag that shifts masses and friction by more than the noise, s
 _SHORTEST = 3.0  # duration of motion below which a fit that explains it may be of noise, s
 _NOISE = 0.9  # unexplained share of the efforts of most joints above which the recording is not of this robot
 _HALF = 0.5**0.5  # the same for a payload, where the file explains the rest: half of the squares
-_NAMED = 6  # base parameters that are named
 
 
 @dataclass(frozen=True)
@@ -123,7 +115,7 @@ class _Check:
         self, regressor: Regressor, samples: Sequence[FilteredSamples], file: Array, payload: str | None
     ) -> None:
         self._regressor, self._joint_names = regressor, regressor.robot.joint_names
-        step = max(1, sum(map(len, samples)) // _SAMPLES)
+        step = max(1, sum(map(len, samples)) // SAMPLES)
         self._part = part = FilteredSamples.joined([x[::step] for x in samples])
         # Gravity's part is the same for all terms but the joint's.
         self._terms = [x for x in ("viscous", "coulomb", "rotor_inertia", "offset") if x in regressor.terms]
@@ -158,11 +150,13 @@ class _Check:
         A joint that the file balances proves nothing: the least shift of a mass changes all of its efforts.
         """
         rows = self._part.used[:, j]
-        x, *shifted = _project_out(
+        x, *shifted = project_out(
             self._others(rows, j), np.column_stack([self._by_file[rows, j], self._shifted[rows, j]])
         ).T
-        rest = _project_out(self._bases[rows, j], self._by_file[rows, j])
-        return _square(x) > max(_PREDICTED * _square(rest), _BALANCED**2 * _square(np.array(shifted)))
+        rest = project_out(self._bases[rows, j], self._by_file[rows, j])
+        return sum_of_squares(x) > max(
+            _PREDICTED * sum_of_squares(rest), _BALANCED**2 * sum_of_squares(np.array(shifted))
+        )
 
     def swapped(self) -> list[Contradiction]:
         """Pairs of joints that look swapped: efforts, or all columns, of one explain the other's."""
@@ -177,7 +171,7 @@ class _Check:
             efforts = [self._squares(i, self._by_file, other, i) for i, other in pairs]
             both = [self._squares(i, swapped, other, other) for i, other in pairs]
             for what, squares in (("efforts of ", efforts), ("", both)):
-                if np.max(squares) < _MUCH_BETTER * least and (test := self._swap(pairs, what, swapped)).holds:
+                if np.max(squares) < MUCH_BETTER * least and (test := self._swap(pairs, what, swapped)).holds:
                     words = f"{what}{names[j]} and {names[k]} look swapped; check the order of joints in the recording"
                     return [Contradiction((names[j], names[k]), f"{words} ({test})")]
         return []
@@ -192,20 +186,20 @@ class _Check:
             else:
                 without, having = tau[:, other] - self._by_file[:, other], tau[:, other] - swapped[:, i]
             joints.append((rows, self._others(rows, i if what else other), without[rows], having[rows]))
-        return _held_out(joints)
+        return held_out(joints)
 
     def _squares(self, j: int, predicted: Array, measured: int, terms: int) -> float:
         """Sum of squares that predictions (N, n) of joint j and bases of ``terms`` leave of efforts ``measured``."""
         rest = self._part.tau[:, measured] - predicted[:, j]
         rows = self._part.used[:, j]
-        return _square(_project_out(self._others(rows, terms), rest[rows]))
+        return sum_of_squares(project_out(self._others(rows, terms), rest[rows]))
 
     def signs_and_units(self) -> list[Contradiction]:
         """Factors of the efforts that are negative, or far from one."""
         factors = [self._factor(j) if judged else (np.nan, np.inf) for j, judged in enumerate(self.judged)]
         factor, deviation = np.array(factors).T
         with np.errstate(invalid="ignore"):
-            size, noise = np.abs(factor), _SURE * deviation
+            size, noise = np.abs(factor), SURE * deviation
             known = size > noise
             off_scale = known & ((size - noise > _MOST) | (size + noise < 1 / _MOST))
             # A wrong centre of mass explains more at a joint that hardly feels gravity than at all of them.
@@ -213,7 +207,7 @@ class _Check:
                 off_scale = known & ((size - noise > _ONE_JOINT) | (size + noise < 1 / _ONE_JOINT))
                 for j in np.flatnonzero(size > _MOST).tolist():
                     as_recorded, converted = self._costs(j, (1.0, size[j]))
-                    off_scale[j] |= converted < _MUCH_BETTER * as_recorded
+                    off_scale[j] |= converted < MUCH_BETTER * as_recorded
         return self._signs(known & (factor < 0)) + self._units(size, off_scale, known) + self._beyond_limits(known)
 
     def _signs(self, doubtful: NDArray[np.bool_]) -> list[Contradiction]:
@@ -225,12 +219,12 @@ class _Check:
         joints = np.flatnonzero(self.known).tolist()
         names, power = self._joint_names, np.zeros(len(self.known))
         power[joints] = [self._friction_power(j) for j in joints]
-        if not doubtful.any() and not np.any(power < -_SURE):
+        if not doubtful.any() and not np.any(power < -SURE):
             return []
         costs = np.ones((len(names), 2))
         costs[joints] = [self._costs(j, (1.0, -1.0)) for j in joints]
-        negative, positive = (costs[:, 1 - k] < _MUCH_BETTER * costs[:, k] for k in (0, 1))
-        if np.any(np.abs(power) > _SURE):
+        negative, positive = (costs[:, 1 - k] < MUCH_BETTER * costs[:, k] for k in (0, 1))
+        if np.any(np.abs(power) > SURE):
             negative, positive = negative & (power < -_AGREES), positive | (power > _AGREES)
         if not negative.any():
             return []
@@ -266,7 +260,7 @@ class _Check:
     def _by_factors(self, size: Array, which: NDArray[np.bool_]) -> HypothesisTest:
         """Test of factors (n,) of the file's prediction in the efforts of some joints (n,)."""
         used, tau, file = self._part.used, self._part.tau, self._by_file
-        return _held_out(
+        return held_out(
             [
                 (used[:, j], self._others(used[:, j], j), *((tau - x * file)[used[:, j], j] for x in (1.0, size[j])))
                 for j in np.flatnonzero(which).tolist()
@@ -316,7 +310,7 @@ class _Check:
                 others = np.concatenate(blocks[:b] + blocks[b + 1 :])
                 x = least_squares(others[:, :-1], others[:, -1], DEPENDENT)
                 errors.append(block[:, :-1] @ x - block[:, -1])
-                squares[which, b] = _square(errors[-1])
+                squares[which, b] = sum_of_squares(errors[-1])
         time = float(correlation_time([x[:, np.newaxis] for x in errors])[0])
         return HypothesisTest(squares[0], squares[1], sum(map(len, errors)) / time)
 
@@ -330,7 +324,7 @@ class _Check:
             return 0.0
         rows, terms, position, weight = self._of_joint(j)
         others = np.column_stack([self._columns[rows, j], position, np.delete(terms, friction, axis=1)])
-        A = _project_out(others, terms[:, friction])
+        A = project_out(others, terms[:, friction])
         A[:, column_lengths(A) < _ROUNDING * column_lengths(terms[:, friction])] = 0.0
         inverse = np.linalg.pinv(A.T @ A)
         power = np.mean(terms[:, friction] * self._part.qd[rows, j, np.newaxis], axis=0)
@@ -349,7 +343,7 @@ class _Check:
         for scale in scales:
             R, tau = scale * upper[:, :-1], upper[:, -1]
             x, distance = self._consistent(R, tau, free)
-            costs.append(0.5 * _square(R @ x - tau) + distance)
+            costs.append(0.5 * sum_of_squares(R @ x - tau) + distance)
         return costs
 
     def _equations(self, j: int) -> tuple[NDArray[np.bool_], Array, int]:
@@ -375,7 +369,7 @@ class _Check:
             upper = np.asarray(np.linalg.qr(np.concatenate(blocks[:k] + blocks[k + 1 :]), mode="r"))
             for which, scale in enumerate((1.0, -1.0)):
                 x, _ = self._consistent(scale * upper[:, :-1], upper[:, -1], free)
-                squares[which, k] = _square(scale * block[:, :-1] @ x - block[:, -1])
+                squares[which, k] = sum_of_squares(scale * block[:, :-1] @ x - block[:, -1])
         # Equations are weighted by the noise of independent samples.
         time = float(correlation_time([equations[:, -1:] - np.mean(equations[:, -1])])[0])
         return HypothesisTest(squares[0], squares[1], rows.sum() / time)
@@ -396,23 +390,23 @@ class _Check:
         if free < _LEAST_FREE * len(tau):
             return rows, terms, position, 0.0
         noise = tau - basis @ (basis.T @ tau)
-        size = max(float(np.sqrt(_square(noise) / free)), _FINEST * float(np.std(tau)))
+        size = max(float(np.sqrt(sum_of_squares(noise) / free)), _FINEST * float(np.std(tau)))
         return rows, terms, position, 1 / (size * float(np.sqrt(correlation_time([noise[:, np.newaxis]])[0])))
 
     def _factor(self, j: int) -> tuple[float, float]:
         """Factor of the file's prediction in the efforts of a joint, and its standard deviation."""
         rows = self._part.used[:, j]
         both = np.column_stack([self._by_file[rows, j], self._part.tau[rows, j]])
-        x, y = _project_out(self._others(rows, j), both).T
-        if not _square(x) > 1e-12 * _square(both[:, 0]):
+        x, y = project_out(self._others(rows, j), both).T
+        if not sum_of_squares(x) > 1e-12 * sum_of_squares(both[:, 0]):
             return np.nan, np.inf
-        factor = float(x @ y / _square(x))
+        factor = float(x @ y / sum_of_squares(x))
         residual = y - factor * x
         time = float(correlation_time([residual[:, np.newaxis]])[0])
-        return factor, float(np.sqrt(_square(residual) / _square(x) * time / len(y)))
+        return factor, float(np.sqrt(sum_of_squares(residual) / sum_of_squares(x) * time / len(y)))
 
 
-def _held_out(joints: Sequence[tuple[NDArray[np.bool_], Array, Array, Array]]) -> HypothesisTest:
+def held_out(joints: Sequence[tuple[NDArray[np.bool_], Array, Array, Array]]) -> HypothesisTest:
     """Test a hypothesis by the rows of joints, their columns, and efforts less predictions without and with it."""
     squares, independent = np.zeros((2, _BLOCKS)), 0.0
     for rows, columns, *rests in joints:
@@ -423,7 +417,7 @@ def _held_out(joints: Sequence[tuple[NDArray[np.bool_], Array, Array, Array]]) -
                 others = np.setdiff1d(np.arange(rows.sum()), block, assume_unique=True)
                 factors = np.linalg.lstsq(columns[others], rest[others], rcond=None)[0]
                 errors.append(rest[block] - columns[block] @ factors)
-            squares[which] += np.array([_square(x) for x in errors]) / max(_square(rests[0]), 1e-300)
+            squares[which] += np.array([sum_of_squares(x) for x in errors]) / max(sum_of_squares(rests[0]), 1e-300)
             time = max(time, float(correlation_time([np.concatenate(errors)[:, np.newaxis]])[0]))
         independent += rows.sum() / time
     return HypothesisTest(squares[0], squares[1], independent)
@@ -453,93 +447,6 @@ def too_short(training: Sequence[Recording], validation: Sequence[Recording]) ->
     return [Contradiction((), f"{duration:.2g} s of motion are too little to judge a fit by; record for longer")]
 
 
-def delay_test(data: TrainingData, late: float) -> HypothesisTest:
-    """Test of efforts that are ``late``, s, by least squares of all joints with and without that delay."""
-    moved = [recording.without_delay(late) for recording in data.recordings]
-    squares, scale, independent = np.zeros((2, len(data.systems))), np.zeros(data.regressor.robot.n), 0.0
-    for which, having in enumerate((data, training_data(data.regressor, data.file, moved, data.filter))):
-        whole, count = weighted(having.system, data.file), min(len(data.systems), len(having.systems))
-        scale = np.nan_to_num(1 / np.square(whole.sigma)) if not which else scale
-        for k in range(count):
-            x = weighted(others(having.systems, k), data.file).x
-            squares[which, k] = scale @ (having.systems[k].squares(x) / np.maximum(having.systems[k].counts, 1))
-        errors = [predictions(data.regressor, part, whole.x) - part.tau for part in having.samples]
-        kept = [np.where(part.used, x, 0.0) for part, x in zip(having.samples, errors, strict=True)]
-        independent = float(np.sum(having.system.counts / correlation_time(kept)))
-    return HypothesisTest(squares[0, :count], squares[1, :count], independent)
-
-
-def spring_loops(regressor: Regressor, recordings: Sequence[Recording], using: Filter, late: float) -> list[str]:
-    """A note on hysteresis that explains efforts as well as a delay of ``late``, s; none if the delay does it better.
-
-    Efforts of springs by their deflections lack the loop between loading and unloading, as if they were late by a part
-    of each motion, or early. The loop is a step with the sign of the rate of the efforts.
-    """
-    excerpts = [part for recording in recordings for part in recording.excerpts()]
-    samples = [
-        x for motion in excerpts for x in filter_recording(motion, regressor.terms, replace(using, decimate=False))
-    ]
-    part = max(samples, key=len)
-    step = round(late / float(part.t[1] - part.t[0]))
-    rows = np.arange(abs(step), len(part) - abs(step))[:: max(1, len(part) // _SAMPLES)]
-    Y = regressor.inertial_columns(part.q[rows], part.qd[rows], part.qdd[rows])
-    delayed, looped, loops = 0.0, 0.0, list[str]()
-    for j, name in enumerate(regressor.robot.joint_names):
-        rate = np.gradient(np.nan_to_num(part.tau[:, j]))
-        loop = np.tanh(rate / max(_REVERSAL * float(np.sqrt(np.mean(rate**2))), 1e-300))
-        used = part.used[rows, j] & np.isfinite(part.tau[rows, j]) & np.isfinite(part.tau[rows + step, j])
-        at = rows[used]
-        A = column_basis(np.column_stack([Y[used, j], *(part.bases[term][at, j] for term in regressor.terms)]))
-        if len(at) < 4 * A.shape[1]:
-            continue
-        now, then, h = _project_out(A, np.column_stack([part.tau[at, j], part.tau[at + step, j], loop[at]])).T
-        half = float(h @ now / max(_square(h), 1e-300))
-        spread = max(float(np.var(part.tau[at, j])) * len(at), 1e-300)
-        delayed, looped = delayed + _square(then) / spread, looped + _square(now - half * h) / spread
-        if _square(now - half * h) < _WITHOUT_LAG * _square(now):
-            loops.append(f"{name} {2 * abs(half) / float(np.ptp(part.tau[at, j])):.1%}")
-    if not loops or looped > delayed:
-        return []
-    return [
-        f"hysteresis of springs, a loop between loading and unloading, explains the efforts better than a delay of "
-        f"{1e3 * late:.0f} ms, in shares of the range of efforts: {', '.join(loops)}; robot files have none"
-    ]
-
-
-def bending_links(data: TrainingData, x: Array) -> list[str]:
-    """A note on links that bend: efforts have -1/w² times the second derivative of the efforts predicted by x."""
-    regressor, bending = data.regressor, list[str]()
-    samples = [part for part in data.samples if len(part) > 2]
-    step = max(1, sum(map(len, samples)) // _SAMPLES)
-    rigid = [regressor.inertial_efforts(part.q, part.qd, part.qdd, x) for part in samples]
-    for _ in range(2):
-        rigid = [np.gradient(y, part.t, axis=0) for y, part in zip(rigid, samples, strict=True)]
-    part, bends = FilteredSamples.joined(samples)[::step], np.concatenate(rigid)[::step]
-    Y = regressor.inertial_columns(part.q, part.qd, part.qdd)
-    for j, name in enumerate(regressor.robot.joint_names):
-        rows = part.used[:, j]
-        A = np.column_stack([Y[rows, j], *(part.bases[term][rows, j] for term in regressor.terms)])
-        if rows.sum() < 4 * A.shape[1]:
-            continue
-        tau = part.tau[rows, j]
-        bend, rest = _project_out(A, np.column_stack([bends[rows, j], tau])).T
-        factor = float(bend @ rest / max(_square(bend), 1e-300))
-        test = _held_out([(rows, A, tau, tau - factor * bends[rows, j])])
-        if factor < 0 and test.holds and test.ratio > 1 / _WITHOUT_LAG:
-            bending.append(f"{name}, at about {1 / (2 * np.pi * np.sqrt(-factor)):.2g} Hz ({test})")
-    return [f"links, or gears, bend behind {'; '.join(bending)}: robot files have rigid links"] if bending else []
-
-
-def lag_notes(late: float, left: float, test: HypothesisTest | None = None) -> tuple[list[Contradiction], list[str]]:
-    """A contradiction or a note on efforts delayed by ``late``, s; ``left`` as from :func:`lag`."""
-    if not late or not (test is None or test.holds):
-        return [], []
-    when = "late" if late > 0 else "early"
-    words = f"efforts are {when} by {1e3 * abs(late):.0f} ms; --effort-delay {late:.2g} moves them"
-    words += f" ({test})" if test is not None else ""
-    return ([Contradiction((), words)], []) if abs(late) > _TOO_LATE and left < _MUCH_BETTER else ([], [words])
-
-
 def unexplained(score: Score, payload: str | None) -> list[Contradiction]:
     """A contradiction if parameters, or a payload on the body of a joint, do not explain the efforts of most joints."""
     what, most = ("parameters of this robot explain", _NOISE) if payload is None else ("payload explains", _HALF)
@@ -550,131 +457,9 @@ def unexplained(score: Score, payload: str | None) -> list[Contradiction]:
     return [Contradiction((), f"no {what} the efforts of most joints; check topic, joints, units and signs")]
 
 
-def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) -> tuple[float, float]:
-    """Delay of the efforts, s, and the fraction of squared residuals left when it is removed; 0 and 1 if negligible.
-
-    The delay of all efforts with which least squares explain them best, if that is much better than without, beyond the
-    noise of as many independent samples as the filter leaves.
-    """
-    nothing, whole = (0.0, 1.0), replace(using, decimate=False)
-    excerpts = [part for recording in recordings for part in recording.excerpts()]
-    samples = [part for motion in excerpts for part in filter_recording(motion, regressor.terms, whole)]
-    part = max(samples, key=len, default=None)
-    if part is None or len(part) < 3:
-        return nothing
-    period = float(part.t[1] - part.t[0])
-    reach = min(round(_LONGEST_LAG / period), len(part) // 6)
-    rows = np.arange(reach, len(part) - reach)
-    if not len(rows) or reach < 2:
-        return nothing
-    stride = max(1, len(rows) // _SAMPLES)
-    rows = rows[::stride]
-    independent = min(1.0, 2 * using.cutoff * period * stride)  # filtered samples are not
-    Y = regressor.inertial_columns(part.q[rows], part.qd[rows], part.qdd[rows])
-    steps = np.unique(np.linspace(-reach, reach, 2 * min(reach, 100) + 1).round().astype(int))
-    now, squares, likelihood = int(np.argmin(np.abs(steps))), np.zeros(len(steps)), np.zeros(len(steps))
-    for j in range(regressor.robot.n):
-        used = part.used[rows, j] & np.all([np.isfinite(part.tau[rows + step, j]) for step in steps], axis=0)
-        at = rows[used]
-        b = np.column_stack([part.tau[at + step, j] for step in steps])
-        basis = column_basis(np.column_stack([Y[used, j], *(part.bases[name][at, j] for name in regressor.terms)]))
-        free = independent * len(at) - basis.shape[1]
-        if free <= 0:
-            continue
-        rest = np.sum(np.square(b - basis @ (basis.T @ b)), axis=0)
-        squares += rest / np.sum(np.square(b - b.mean(axis=0)), axis=0).mean()
-        likelihood += free * np.log(np.maximum(rest, 1e-300) / max(rest[now], 1e-300))
-    best = int(np.argmin(squares))
-    better = squares[best] <= _WITHOUT_LAG * squares[now] and likelihood[best] < -(_SURE**2)
-    if not 0 < best < len(steps) - 1 or not better:
-        return nothing
-    left, middle, right = squares[best - 1 : best + 2]
-    shift = 0.5 * (left - right) / max(left - 2 * middle + right, 1e-300)
-    late = float(period * (steps[best] + shift * (steps[best + 1] - steps[best])))
-    return (late, float(squares[best] / squares[now])) if abs(late) > _LEAST_LAG else nothing
-
-
 def _moments(regressor: Regressor) -> Array:
     """First moments (B,) of the bodies, kg m, shifted by their radii of gyration."""
     pi = regressor.dynamics.inertial_parameters.reshape(-1, PARAMETERS)
     mass = np.maximum(pi[:, 0], 1e-12)
     second = 0.5 * (pi[:, 4] + pi[:, 7] + pi[:, 9]) - np.sum(np.square(pi[:, 1:4]), axis=1) / mass
     return np.where(pi[:, 0] > 0, np.sqrt(np.maximum(second, 0.0) * mass), 0.0)
-
-
-def _project_out(known: Array, columns: Array) -> Array:
-    """Columns (N,) or (N, k) less their projections on others (N, m)."""
-    basis = column_basis(known)
-    return np.asarray(columns - basis @ (basis.T @ columns))
-
-
-def _square(x: Array) -> float:
-    return float(np.sum(np.square(x)))
-
-
-def recording_notes(robot: Robot, training: Sequence[Recording], validation: Sequence[Recording]) -> list[str]:
-    """Notes on recordings; raises IdentificationError for useless ones, or another robot's.
-
-    Training recordings alone decide which parameters are identifiable.
-    """
-    notes, names = [], robot.joint_names
-    for k, recording in enumerate((*training, *validation)):
-        if recording.joint_names != names:
-            raise IdentificationError(
-                f"{recording.name}: has the joints {', '.join(recording.joint_names)}, the robot {', '.join(names)}"
-            )
-        clean = recording.cleaned()
-        lines, motions = list(clean.notes), sum(1 for _ in clean.motions())
-        if motions > recording.pieces:
-            separate = motions - recording.pieces + 1  # held-out blocks separate the others
-            lines.append(f"pauses, lost samples or jumps of the clock separate {separate} motions")
-        still, silent = (np.asarray(x) for x in (np.ptp(clean.q, axis=0) <= REST, np.isnan(clean.tau).all(axis=0)))
-        if still.all():
-            where = "" if k < len(training) else " in the validation data"
-            raise IdentificationError(
-                f"{recording.name}: no joint moves{where}; record a motion, as of eom_dynamics excite"
-            )
-        if silent.all():
-            raise IdentificationError(
-                f"{recording.name}: efforts are missing or the same throughout; record them in JointState.effort, "
-                "or in columns effort.NAME of a table, or name their topic, --effort-topic"
-            )
-        if k < len(training):
-            words = "does not move; its friction and the inertias that only its motion excites are not identifiable"
-            lines += [f"{name} {words}" for name in compress(names, still)]
-            words = "has no effort, or the same throughout; its equations are not used"
-        else:
-            words = "has no effort in the validation data, or the same throughout; it is not validated"
-        lines += [f"{name} {words}" for name in compress(names, silent)]
-        notes += [f"{recording.name}: {line}" for line in lines]
-    return list(dict.fromkeys(notes))
-
-
-def base_parameters_without_data(regressor: Regressor, deviations: Array) -> list[str]:
-    """Note on base parameters with infinite standard deviations (P,)."""
-    infinite = list(compress(regressor.names, ~np.isfinite(deviations[: regressor.inertial])))
-    if not infinite:
-        return []
-    listed = f"{'; '.join(infinite[:_NAMED])}{' …' if len(infinite) > _NAMED else ''}"
-    share = f"{len(infinite)} of {regressor.inertial} base parameters"
-    return [f"{share} are not identifiable and stay close to the file: {listed}"]
-
-
-def doubtful_terms(
-    robot: Robot, terms: Mapping[str, Array], deviations: Mapping[str, Array], of_file: Mapping[str, NDArray[np.bool_]]
-) -> list[str]:
-    """Notes on terms (n,) by name that are not identifiable or as small as their standard deviation."""
-    lines = []
-    for name, values in terms.items():
-        unknown = np.isinf(deviations[name])
-        weak = ~unknown & (np.abs(values) < deviations[name])
-        for which, what in (
-            (unknown & of_file[name], "not identifiable from these data: as in the file"),
-            (unknown & ~of_file[name], "not identifiable from these data but with inertias or other terms together"),
-            (weak, "within one standard deviation of zero"),
-        ):
-            if names := list(compress(robot.joint_names, which)):
-                one = len(names) == 1
-                plural = "s" if name == "offset" and not one else ""
-                lines.append(f"{name}{plural} of {', '.join(names)} {'is' if one else 'are'} {what}")
-    return lines

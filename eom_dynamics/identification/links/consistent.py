@@ -260,6 +260,12 @@ def column_basis(columns: Array) -> Array:
     return np.asarray(U[:, values > _DEPENDENT])
 
 
+def project_out(known: Array, columns: Array) -> Array:
+    """Columns (N,) or (N, k) less their projections on others (N, m)."""
+    basis = column_basis(known)
+    return np.asarray(columns - basis @ (basis.T @ columns))
+
+
 def _with_deviations(
     solution: ConsistentSolution, X: Array, bodies: Bodies, B: Array, of_terms: Array, weight: float
 ) -> ConsistentSolution:

@@ -21,26 +21,16 @@ from numpy.typing import NDArray
 from ...arrays import Array
 from ...correlation import correlation_time
 from ...robot import Robot
-from ..recording import IdentificationError, Recording
-from .checks import (
-    base_parameters_without_data,
-    bending_links,
-    contradictions,
-    delay_test,
-    doubtful_terms,
-    lag,
-    lag_notes,
-    lost_joints,
-    recording_notes,
-    spring_loops,
-    too_short,
-    unexplained,
-)
+from ..recording import IdentificationError, Recording, recording_notes
+from .checks import contradictions, lost_joints, too_short, unexplained
 from .equations import Estimate, TrainingData, predictions, training_data
 from .filtering import Filter, FilteredSamples, filter_recording
+from .lag import bending_links, delay_test, lag, lag_notes, spring_loops
 from .parameters import (
     Options,
+    base_parameters_without_data,
     by_term,
+    doubtful_terms,
     lower_bounds,
     parameter_vector,
     sensor_bias,

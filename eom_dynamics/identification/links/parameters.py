@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import TypeVar
 
 import numpy as np
@@ -46,6 +47,8 @@ _ELECTIVE_TERMS = tuple(name for name in TERMS if name != SCALE)
 _NOT_NEGATIVE = ("viscous", "coulomb", "rotor_inertia", SCALE)
 
 _FRICTION = ("viscous", "coulomb")
+
+_NAMED = 6  # base parameters that a note names
 
 
 @dataclass(frozen=True)
@@ -225,3 +228,33 @@ def without_known_efforts(regressor: Regressor, recording: Recording) -> Recordi
             held += joint.constant_effort + constant_part(spring)
         known += held[:, np.newaxis] * row
     return replace(recording, tau=recording.tau - regressor.at_motors(known)) if np.any(known) else recording
+
+
+def base_parameters_without_data(regressor: Regressor, deviations: Array) -> list[str]:
+    """Note on base parameters with infinite standard deviations (P,)."""
+    infinite = list(compress(regressor.names, ~np.isfinite(deviations[: regressor.inertial])))
+    if not infinite:
+        return []
+    listed = f"{'; '.join(infinite[:_NAMED])}{' …' if len(infinite) > _NAMED else ''}"
+    share = f"{len(infinite)} of {regressor.inertial} base parameters"
+    return [f"{share} are not identifiable and stay close to the file: {listed}"]
+
+
+def doubtful_terms(
+    robot: Robot, terms: Mapping[str, Array], deviations: Mapping[str, Array], of_file: Mapping[str, NDArray[np.bool_]]
+) -> list[str]:
+    """Notes on terms (n,) by name that are not identifiable or as small as their standard deviation."""
+    lines = []
+    for name, values in terms.items():
+        unknown = np.isinf(deviations[name])
+        weak = ~unknown & (np.abs(values) < deviations[name])
+        for which, what in (
+            (unknown & of_file[name], "not identifiable from these data: as in the file"),
+            (unknown & ~of_file[name], "not identifiable from these data but with inertias or other terms together"),
+            (weak, "within one standard deviation of zero"),
+        ):
+            if names := list(compress(robot.joint_names, which)):
+                one = len(names) == 1
+                plural = "s" if name == "offset" and not one else ""
+                lines.append(f"{name}{plural} of {', '.join(names)} {'is' if one else 'are'} {what}")
+    return lines
