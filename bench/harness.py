@@ -34,7 +34,7 @@ from eom_dynamics import __version__
 from eom_dynamics.arrays import Array
 from eom_dynamics.codegen.compiler import FLAGS, find_compiler
 from eom_dynamics.exceptions import KernelError
-from eom_dynamics.tools.provenance import cpuinfo, processor
+from eom_dynamics.tools.results import cpuinfo, processor
 
 DOCS = Path(__file__).parents[1] / "docs"
 

@@ -415,7 +415,7 @@ def option(default: Any = None, *, choices: Choices = (), rule: str = "", **word
         choices: allowed values of the option, or of each of its entries; or a function that returns them. The values of
             a mapping are the results of the choice.
         rule: number rule of the option, or of each of its entries, see :func:`violation`.
-        words: settings for the command line, see :mod:`eom_dynamics.tools.cli.options`.
+        words: settings for the command line, see :mod:`eom_dynamics.tools.options`.
     """
     start: dict[str, Any] = {"default_factory": dict} if default == {} else {"default": default}
     return field(**start, metadata={"choices": choices, "rule": rule, **words})

@@ -27,12 +27,10 @@ import numpy as np
 import eom_dynamics as eom
 from eom_dynamics.arrays import Array
 from eom_dynamics.exceptions import EomDynamicsError, KernelError
-from eom_dynamics.tools.cli.console import show
+from eom_dynamics.tools.pages import html_page
 from eom_dynamics.tools.pages.charts import CURVE_POINTS, MARKERS, add_joints, over_time
-from eom_dynamics.tools.pages.page import html_page
-from eom_dynamics.tools.provenance import machine
 from eom_dynamics.tools.quantity_text import number, relative
-from eom_dynamics.tools.results import Result, ResultSection, TextTable
+from eom_dynamics.tools.results import Result, ResultSection, TextTable, machine, show
 from eom_dynamics.tools.writing import whole_folder
 from eom_dynamics.trajectory import paper_motion, paper_wrench
 

@@ -1,18 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result of a command, which :func:`.cli.console.show` prints, and :func:`.pages.page.html_page` makes a page of."""
+"""Result of a command, its provenance, and its output: on stdout, with errors, warnings and progress on stderr.
+
+:func:`eom_dynamics.tools.pages.html_page` makes a page of it.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import platform
+import sys
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import __version__
+from ..exceptions import KernelWarning, RobotDescriptionWarning
 from ..terminal import printable
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+    from rich.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -153,3 +165,95 @@ def operation_counts(costs: Mapping[str, Mapping[str, int]]) -> TextTable:
     kinds = max(map(list, costs.values()), key=len)
     rows = [(name, *(f"{counts.get(kind, 0):,}" for kind in kinds)) for name, counts in costs.items()]
     return TextTable(("operations per state", *(kind.replace("_", " ") for kind in kinds)), rows)
+
+
+def date() -> str:
+    """Return date and time, with the time zone."""
+    return datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
+
+
+def software() -> str:
+    """Return the versions of eom_dynamics, Python and NumPy."""
+    import numpy as np  # not at the start of each command
+
+    return f"eom_dynamics {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
+
+
+def machine() -> str:
+    """Return processor, number of cores, and operating system."""
+    return f"{processor()}, {os.cpu_count()} logical cores, {platform.system()} {platform.machine()}"
+
+
+def processor() -> str:
+    """Return the name of the processor."""
+    return cpuinfo().get("model name") or platform.processor() or platform.machine()
+
+
+def cpuinfo() -> dict[str, str]:
+    """Return what Linux says about the first processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    return dict(reversed([[part.strip() for part in line.split(":", 1)] for line in lines if ":" in line]))
+
+
+_LINES, _COMPLAINTS = 8, 5  # most lines besides the joints' lines, and most failures and warnings among them
+
+
+def complain(program: str, reason: str) -> None:
+    """Print one line on stderr."""
+    print(f"{program}: {printable(reason)}", file=sys.stderr)
+
+
+def show(program: str, result: Result, *, as_json: bool = False, verbose: bool = True) -> int:
+    """Print a result, and lines on stderr for its failures and warnings; returns the exit code.
+
+    Unless ``verbose``, a result by joint has at most eight lines more than joints.
+    """
+    warned, failed = [f"warning: {x}" for x in result.warnings], [f"failed: {x}" for x in result.failures]
+    complaints: Sequence[str] = [*warned, *failed]
+    if as_json and result.json is not None:
+        print(result.as_json())
+        for note in result.notes:
+            complain(program, f"note: {note}")
+    elif result.by_joint and not verbose:
+        complaints = shortened([*failed, *warned], _COMPLAINTS)
+        print(result.brief(_LINES - len(complaints)), end="")
+    else:
+        print(result.as_text(), end="")
+    for complaint in complaints:
+        complain(program, complaint)
+    return 1 if result.failures else 0
+
+
+@contextmanager
+def warnings_as_lines(program: str) -> Iterator[None]:
+    """Print each warning of this package as one line on stderr, once."""
+    with warnings.catch_warnings():
+        default = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *args: Any, **keywords: Any) -> None:
+            if issubclass(category, (KernelWarning, RobotDescriptionWarning)):
+                complain(program, f"warning: {message}")
+            else:
+                default(message, category, *args, **keywords)
+
+        warnings.showwarning = show
+        yield
+
+
+@contextmanager
+def progress_bars(text: str = "{task.percentage:>3.0f}%") -> Iterator[Progress]:
+    """Show progress bars on stderr if it is a terminal, each before a text: a format string over rich's ``task``."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    name = TextColumn("{task.description}", markup=False)
+    with Progress(
+        *(name, BarColumn(bar_width=None), TextColumn(text, markup=False), TimeElapsedColumn()),
+        console=console,
+        disable=not console.is_terminal,
+    ) as bars:
+        yield bars

@@ -19,11 +19,10 @@ from eom_dynamics import load_robot
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.robot import Robot
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
-from eom_dynamics.tools.cli.console import complain, progress_bars, show
-from eom_dynamics.tools.cli.options import path
-from eom_dynamics.tools.demo.processes import RunError
-from eom_dynamics.tools.pages.page import html_page
-from eom_dynamics.tools.results import Result
+from eom_dynamics.tools.options import path
+from eom_dynamics.tools.pages import html_page
+from eom_dynamics.tools.processes import RunError
+from eom_dynamics.tools.results import Result, complain, progress_bars, show
 
 from .experiment import IdentificationResult, IdentificationTask, close_circle, plan
 from .over_ros import over_ros

@@ -24,13 +24,12 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.robot import Robot
 from eom_dynamics.robot.model import DRIVE_INTERPOLATIONS
 from eom_dynamics.simulation.simulated_robot import SensorNoise
-from eom_dynamics.tools.cli.console import complain
-from eom_dynamics.tools.cli.options import path
-from eom_dynamics.tools.demo.processes import RunError
+from eom_dynamics.tools.options import path
+from eom_dynamics.tools.pages import html_page
 from eom_dynamics.tools.pages.charts import add_joints, over_time
-from eom_dynamics.tools.pages.page import html_page
+from eom_dynamics.tools.processes import RunError
 from eom_dynamics.tools.quantity_text import milli, number, position_units, together
-from eom_dynamics.tools.results import Result, ResultSection, TextTable
+from eom_dynamics.tools.results import Result, ResultSection, TextTable, complain
 from eom_dynamics.trajectory import Spline, Trajectory, through
 
 from .over_ros import over_ros

@@ -19,7 +19,7 @@ from eom_dynamics.recordings.sides import read_sides
 from eom_dynamics.robot import Robot
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation.simulated_robot import Readings, SensorNoise
-from eom_dynamics.tools.demo.processes import Run
+from eom_dynamics.tools.processes import Run
 
 from .experiment import NATURAL_FREQUENCY, IdentificationTask
 

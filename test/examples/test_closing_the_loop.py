@@ -86,7 +86,7 @@ def test_the_page_has_the_errors_and_the_numbers(closed: IdentificationResult, t
     pytest.importorskip("plotly", reason="the page needs plotly")
     from html_page import Page
 
-    from eom_dynamics.tools.pages.page import html_page
+    from eom_dynamics.tools.pages import html_page
 
     result = summary.circle_result(closed, tmp_path / "index.html")
     html = html_page("closing_the_loop", result)

@@ -23,7 +23,7 @@ def forked(monkeypatch) -> None:
     """Processes are forks of some that have imported their module."""
     from node_client import fork_server
 
-    from eom_dynamics.tools.demo import processes
+    from eom_dynamics.tools import processes
 
     def start(command: list[str], *, cwd: Path, env: dict[str, str], stdout: Any, stderr: Any, **_: object) -> Any:
         _, _, module, *arguments = command
@@ -68,7 +68,7 @@ def test_lock_step_gives_what_the_simulation_alone_gives(task: Any, tmp_path: Pa
 
 def test_a_node_that_cannot_start_is_reported_by_its_own_words(task: Any, tmp_path: Path, monkeypatch) -> None:
     from closing_the_loop.over_ros import over_ros
-    from eom_dynamics.tools.demo.processes import RunError
+    from eom_dynamics.tools.processes import RunError
 
     monkeypatch.setenv("RMW_IMPLEMENTATION", "rmw_of_nobody")
     with pytest.raises(RunError, match="rmw_of_nobody"):

@@ -16,7 +16,7 @@ import eom_dynamics as eom
 from eom_dynamics.recordings.bags import BagError
 from eom_dynamics.recordings.streams import Stream
 from eom_dynamics.robot import Limits
-from eom_dynamics.tools.pages.page import html_page
+from eom_dynamics.tools.pages import html_page
 from eom_dynamics.tools.replay.job import Job
 from eom_dynamics.tools.replay.results import compared_figure
 from eom_dynamics.tools.replay.run import replay_bag

@@ -10,7 +10,6 @@ import pytest
 from html_page import Page
 
 import eom_dynamics as eom
-from eom_dynamics.tools.cli.console import show
 from eom_dynamics.tools.quantity_text import (
     effort_units,
     microseconds,
@@ -20,7 +19,7 @@ from eom_dynamics.tools.quantity_text import (
     relative,
     together,
 )
-from eom_dynamics.tools.results import Result, ResultSection, TextTable
+from eom_dynamics.tools.results import Result, ResultSection, TextTable, show
 
 TABLE = TextTable(("joint", "RMS"), [("a", "1.5"), ("b\n", "10")], "errors", failed={(1, 1)})
 RESULT = Result(
@@ -95,7 +94,7 @@ def test_json_has_the_files_and_notes_are_on_stderr(capsys) -> None:
 
 def test_the_page_has_all_of_it() -> None:
     pytest.importorskip("plotly", reason="pages need plotly")
-    from eom_dynamics.tools.pages.page import html_page
+    from eom_dynamics.tools.pages import html_page
 
     html = html_page("command", replace(RESULT, sections=[*RESULT.sections, ResultSection("A", picture=b"png")]))
     page = Page(html)

@@ -24,9 +24,9 @@ from ...export import (
 )
 from ...export.functions import OBSERVER
 from ...robot import Robot
+from ..options import add_output_file, add_robot_arguments, comma_separated, load, one_of, path
 from ..results import Result, ResultSection, TextTable, operation_counts
 from ..writing import check_folder, write_file, write_folder
-from .options import add_output_file, add_robot_arguments, comma_separated, load, one_of, path
 
 LOOP = "loop"
 

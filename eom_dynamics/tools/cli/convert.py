@@ -9,9 +9,9 @@ import warnings
 from ...exceptions import RobotDescriptionError, RobotDescriptionWarning, missing
 from ...robot import formats, load_robot
 from ...robot.formats import MJCF
+from ..options import add_output_file, add_robot_arguments, load, robot_path
 from ..results import Result
 from ..writing import write_file
-from .options import add_output_file, add_robot_arguments, load, robot_path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,10 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from ...exceptions import require, require_ros
-from ..results import Result
+from ..options import add_number, add_output_folder
+from ..results import Result, progress_bars
 from ..writing import check_folder, write_folder
-from .console import progress_bars
-from .options import add_number, add_output_folder
 
 _DURATION = 5.0  # of the motion, s
 
@@ -38,9 +37,9 @@ def run(options: argparse.Namespace) -> Result:
     require("demo")
     require_ros()
     check_folder(options.output, force=options.force)
-    from ..demo.processes import Run, RunError
-    from ..demo.results import Plan, demo_result
-    from ..pages.page import html_page
+    from ..demo import Plan, demo_result
+    from ..pages import html_page
+    from ..processes import Run, RunError
 
     plan = Plan(options.rate, _DURATION)
     try:

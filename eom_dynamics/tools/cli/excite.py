@@ -15,10 +15,9 @@ from ...arguments import option
 from ...elastic.plausibility import objections
 from ...exceptions import EomDynamicsError, RobotDescriptionError, require
 from ...robot import Robot
-from ..results import Result
+from ..options import add_json, add_options, add_output_folder, add_robot_arguments, load, options_of
+from ..results import Result, progress_bars
 from ..writing import check_folder
-from .console import progress_bars
-from .options import add_json, add_options, add_output_folder, add_robot_arguments, load, options_of
 
 # For a joint, or for all: one number, or one for each.
 _Values = tuple[tuple[str | None, tuple[float, ...]], ...]

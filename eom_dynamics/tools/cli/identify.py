@@ -13,11 +13,8 @@ from dataclasses import replace
 
 from ...exceptions import require
 from ...terminal import printable
-from ..options import RobotOptions
-from ..results import Result
-from ..writing import check_file, whole_file, write_file
-from .console import progress_bars
-from .options import (
+from ..options import (
+    RobotOptions,
     add_json,
     add_options,
     add_output_file,
@@ -27,6 +24,8 @@ from .options import (
     options_of,
     robot_path,
 )
+from ..results import Result, progress_bars
+from ..writing import check_file, whole_file, write_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,7 +80,7 @@ def run(options: argparse.Namespace) -> Result:
             progress("draw the page", 0.0)
         result = replace(identification_result(identified, about, options.page), warnings=not_in_file)
         if options.page:
-            from ..pages.page import html_page
+            from ..pages import html_page
 
             write_file(options.page, html_page("identify", result).encode(), force=options.force)
     return result

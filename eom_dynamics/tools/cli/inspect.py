@@ -25,11 +25,10 @@ from ...robot import Joint, Robot
 from ...robot.formats import PARAMETER_FILE, format_of
 from ...robot.model import ENDS, NO_LIMITS
 from ...robot.task_space import reach
-from ..options import RobotOptions
+from ..options import RobotOptions, add_json, add_robot_arguments, load, options_of
 from ..quantity_text import for_json
 from ..results import Result, ResultSection, TextTable
 from ..template import TEMPLATE, completion
-from .options import add_json, add_robot_arguments, load, options_of
 
 _NATURAL_FREQUENCIES = (20.0, 70.0, 280.0)  # of soft, usual and stiff drives, rad/s
 

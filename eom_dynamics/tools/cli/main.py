@@ -25,7 +25,7 @@ from ... import __version__
 from ...exceptions import EomDynamicsError
 from ...spelling import close_match
 from ...terminal import prepare_streams, printable
-from .console import complain, show, warnings_as_lines
+from ..results import complain, show, warnings_as_lines
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite

@@ -19,11 +19,20 @@ from ...arguments import option
 from ...exceptions import EomDynamicsError, require
 from ...recordings.options import Sampling
 from ...terminal import printable
-from ..options import CommandOptions, RobotOptions
-from ..results import Result
+from ..options import (
+    CommandOptions,
+    RobotOptions,
+    add_json,
+    add_options,
+    add_output_file,
+    add_robot_arguments,
+    html_path,
+    load,
+    options_of,
+    path,
+)
+from ..results import Result, progress_bars
 from ..writing import write_file
-from .console import progress_bars
-from .options import add_json, add_options, add_output_file, add_robot_arguments, html_path, load, options_of, path
 
 if TYPE_CHECKING:
     from ..replay.job import Job
@@ -139,7 +148,7 @@ def run(options: argparse.Namespace) -> Result:
     about = {"robot": robot} | ({"compared with": str(options.compare)} if options.compare else {})
     result = replay_result(outcomes, options.compare, about, options.page)
     if options.page is not None:
-        from ..pages.page import html_page
+        from ..pages import html_page
 
         write_file(options.page, html_page("replay", result).encode(), force=True)
     return result

@@ -12,10 +12,9 @@ import json
 from dataclasses import replace
 
 from ...exceptions import TrajectoryError, require
-from ..results import Result
+from ..options import add_output_folder, add_robot_arguments, load, numeric, path
+from ..results import Result, progress_bars
 from ..writing import check_folder, whole_folder
-from .console import progress_bars
-from .options import add_output_folder, add_robot_arguments, load, numeric, path
 
 _RATE, _POINTS = 1000.0, 100.0  # of samples, and of the points of the JointTrajectory, Hz
 _MOST_SAMPLES = 1_000_000  # largest number of samples in a file
@@ -44,7 +43,7 @@ def run(options: argparse.Namespace) -> Result:
     from ...recordings.number_files import read_waypoints, write_states
     from ...recordings.turns import turns_note, without_turns_between
     from ...trajectory import minimum_time, sample
-    from ..pages.page import html_page
+    from ..pages import html_page
     from ..retime import fastest_motion_result
 
     robot = load(options)

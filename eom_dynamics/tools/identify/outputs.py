@@ -16,7 +16,7 @@ from ...robot.formats import PARAMETER_FILE, URDF, written_format
 from ...robot.writers.urdf import add_inertia, add_losses, friction_in_urdf
 from ...terminal import printable
 from ..options import RobotOptions
-from ..provenance import date, software
+from ..results import date, software
 from .run import IdentificationResult
 from .summary import identification_result
 

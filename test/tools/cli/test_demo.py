@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from eom_dynamics.tools.cli.main import main
-from eom_dynamics.tools.demo.processes import Run
+from eom_dynamics.tools.processes import Run
 
 MISSING = [name for name in ("rclpy", "eom_dynamics.msg", "plotly", "rich") if importlib.util.find_spec(name) is None]
 pytestmark = [pytest.mark.ros, pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build")]
@@ -91,7 +91,7 @@ def test_a_process_whose_parent_has_ended_before_it_asks_for_its_end_ends(tmp_pa
     mark = str(uuid.uuid4())
     script = (
         "import signal, time\n"
-        "from eom_dynamics.tools.demo import processes\n"
+        "from eom_dynamics.tools import processes\n"
         "ask = processes._prctl\n"
         "processes._prctl = lambda *arguments: (time.sleep(1), ask(*arguments))\n"
         "signal.setitimer(signal.ITIMER_REAL, 0.3)\n"

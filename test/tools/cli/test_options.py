@@ -13,8 +13,7 @@ from eom_dynamics.exceptions import StateError
 from eom_dynamics.identification import Options
 from eom_dynamics.identification.elastic.arm import ElasticOptions
 from eom_dynamics.recordings.options import Conventions, MotorSource, Sampling, Source
-from eom_dynamics.tools.cli.options import add_options, options_of
-from eom_dynamics.tools.options import CommandOptions, RobotOptions
+from eom_dynamics.tools.options import CommandOptions, RobotOptions, add_options, options_of
 
 
 @dataclass(frozen=True)

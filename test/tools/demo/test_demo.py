@@ -14,8 +14,8 @@ import pytest
 from recordings import recorded
 
 from eom_dynamics.control.fields import COMMAND_FIELDS
-from eom_dynamics.tools.demo import processes
-from eom_dynamics.tools.demo.results import Plan
+from eom_dynamics.tools import processes
+from eom_dynamics.tools.demo import Plan
 from eom_dynamics.tools.results import Result
 
 pytest.importorskip("matplotlib", reason="matplotlib is missing: make build")
@@ -31,12 +31,12 @@ def plan_of(rate: float, duration: float) -> Plan:
 
 def checked(plan: Plan, answers: Answers, *, drawn: bool = False) -> Result:
     """Result of a run, without the picture unless ``drawn``, since that takes longest."""
-    from eom_dynamics.tools.demo import results
+    from eom_dynamics.tools import demo
 
     with pytest.MonkeyPatch.context() as patch:
         if not drawn:
-            patch.setattr(results, "_picture", lambda *_: b"")
-        return results.demo_result(plan, answers, Path("index.html"))
+            patch.setattr(demo, "_picture", lambda *_: b"")
+        return demo.demo_result(plan, answers, Path("index.html"))
 
 
 def table(result: Result) -> dict[str, tuple[str, str]]:

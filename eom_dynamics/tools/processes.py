@@ -19,8 +19,8 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
-from ...exceptions import EomDynamicsError
-from ...terminal import printable
+from ..exceptions import EomDynamicsError
+from ..terminal import printable
 
 _PATIENCE, _REPORT_PERIOD = 15.0, 0.1  # time that a process may take to end, and between two reports, s
 

@@ -16,15 +16,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from ...arrays import STATE_NAMES, Array
-from ...control.fields import COMMAND_FIELDS, EFFORT_FIELDS, WRENCH_FIELDS
-from ...elastic import ElasticArm
-from ...equations import equations_of_motion
-from ...robot import load_robot
-from ...trajectory import paper_motion, paper_wrench
-from ..pages.charts import color, frame
-from ..quantity_text import microseconds, relative
-from ..results import Result, ResultSection, TextTable
+from ..arrays import STATE_NAMES, Array
+from ..control.fields import COMMAND_FIELDS, EFFORT_FIELDS, WRENCH_FIELDS
+from ..elastic import ElasticArm
+from ..equations import equations_of_motion
+from ..robot import load_robot
+from ..trajectory import paper_motion, paper_wrench
+from .pages.charts import color, frame
+from .quantity_text import microseconds, relative
+from .results import Result, ResultSection, TextTable
 
 # The paper's motion is up to 1.61 times as fast as the robot may move.
 _SLOWED = 1.7
