@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 
 import eom_dynamics as eom
-from eom_dynamics.actuators.entries import declared_entries
+from eom_dynamics.actuators.parameters import declared_entries
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "eom_dynamics"

@@ -15,7 +15,6 @@ from scipy.interpolate import CubicSpline
 from urdf_arms import urdf_arm
 
 import eom_dynamics as eom
-from eom_dynamics.actuators.entries import written_entries
 from eom_dynamics.actuators.parallel_springs import (
     PARALLEL_LAWS,
     Anchors,
@@ -24,7 +23,7 @@ from eom_dynamics.actuators.parallel_springs import (
     SignedLinearLaw,
     TableLaw,
 )
-from eom_dynamics.actuators.parameters import ParameterError
+from eom_dynamics.actuators.parameters import ParameterError, written_entries
 from eom_dynamics.actuators.springs import CubicSpring, DeadZoneSpring, ExponentialSpring, PolynomialSpring
 from eom_dynamics.arrays import Array
 from eom_dynamics.equations import (

@@ -16,9 +16,8 @@ from ..arrays import Array, Scalar
 from ..elementary import clipped, exp_times
 from ..jet import Jet
 from ..jet_functions import exponential, hyperbolic_tangent
-from .entries import Entry
 from .friction import FRICTIONLESS, Friction
-from .parameters import not_negative, positive, refuse, square
+from .parameters import Entry, not_negative, positive, refuse, square
 
 
 @dataclass(frozen=True, eq=False)

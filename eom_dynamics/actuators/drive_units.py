@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from math import isnan, pi
 from typing import Annotated, NamedTuple
 
-from .entries import Entry
-from .parameters import finite, positive, refuse
+from .parameters import Entry, finite, positive, refuse
 
 SIDES = ("motor", "joint")
 """Where a drive counts: at the shaft of the motor, before the gear, or at the joint, behind it."""

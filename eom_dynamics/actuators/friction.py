@@ -12,8 +12,7 @@ from ..arrays import Array
 from ..elementary import absolute, exp, select, tanh
 from ..jet import Jet
 from ..jet_functions import exponential, hyperbolic_tangent
-from .entries import Entry
-from .parameters import not_negative, positive, refuse
+from .parameters import Entry, not_negative, positive, refuse
 
 
 @dataclass(frozen=True, eq=False)

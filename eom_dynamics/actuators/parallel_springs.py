@@ -21,12 +21,11 @@ from ..arrays import Array, Scalar
 from ..elementary import expm1, index, log1p, lookup
 from ..jet import Jet
 from ..jet_functions import exponential, logarithm_of_one_plus, quotient, sine_cosine, square_root
-from .entries import Entry
-from .parameters import SMALLEST, Parameter, finite, not_negative, positive, refuse, row
+from .parameters import SMALLEST, Entry, Parameter, finite, not_negative, positive, refuse, row
 from .springs import CubicSpring, DeadZoneSpring, ExponentialSpring, LinearSpring, PolynomialSpring
+from .springs.base import EffortLaw
 from .springs.hardening import polynomial_at
 from .springs.interpolation import natural_spline
-from .springs.memoryless import EffortLaw
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..actuators.entries import written_entries
+from ..actuators.parameters import written_entries
 from ..recursion import PARAMETERS
 from ..robot import Robot
 from .cache import digest

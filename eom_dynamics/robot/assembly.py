@@ -15,11 +15,21 @@ from ..arguments import choice
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError, RobotDescriptionWarning
 from ..spelling import duplicates, hint
-from .description import COMPOSITE_TYPES, Description, JointDescription, JointGroup, SharedElement
+from .description import (
+    BRANCHES,
+    COMPOSITE_TYPES,
+    Description,
+    JointDescription,
+    JointGroup,
+    SharedElement,
+    link_of,
+    resolve_mimics,
+    root_link,
+    select_subtree,
+)
 from .inertia import Inertial, body_violation, is_rounding_of_zero
 from .mass_matrix import joints_without_inertia
 from .model import Frame, Joint, JointProperties, Mimic, Robot, RobotProperties, RotorMount
-from .tree import BRANCHES, link_of, resolve_mimics, root_link, select_subtree
 
 
 def components(joint: JointDescription) -> list[tuple[str, Array]]:

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from .. import lie
 from ..actuators.actuator import IDEAL_ACTUATOR, Actuator, Transmission
 from ..actuators.drive_units import NO_FEEDBACK_DELAY, SI_UNITS, DriveUnits, FeedbackDelay
-from ..actuators.entries import Entry
 from ..actuators.friction import Friction
 from ..actuators.parallel_springs import ParallelSpring
-from ..actuators.parameters import refuse
+from ..actuators.parameters import Entry, refuse
 from ..actuators.springs import RIGID, CoupledSpring, Spring
 from ..arguments import constant
 from ..arrays import Array

@@ -9,11 +9,11 @@ from tempfile import NamedTemporaryFile
 import yaml
 
 from ..robot import load_robot, packaged_robots
+from ..robot.description import root_link
 from ..robot.formats import PARAMETER_FILE, format_of
 from ..robot.readers.files import PACKAGE, is_xml, located, read_text
 from ..robot.readers.loading import PACKAGED, read_description, urdf_of
 from ..robot.readers.parameter_file import find_robot
-from ..robot.tree import root_link
 from ..robot.writers.urdf import robot_as_urdf
 
 

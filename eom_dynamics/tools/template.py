@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loadable templates of parameter files: of a robot, or of springs and motors for a URDF.
 
-Lines of entries follow from their declarations, :mod:`eom_dynamics.actuators.entries`.
+Lines of entries follow from their declarations, :mod:`eom_dynamics.actuators.parameters`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from importlib import resources
 from typing import Annotated, Any, NamedTuple
 
-from ..actuators.entries import DeclaredEntry, Entry, declared_entries
+from ..actuators.parameters import DeclaredEntry, Entry, declared_entries
 from ..arrays import at_joint
 from ..robot import Robot
 from ..robot.description import Description, JointDescription, MimicDescription

@@ -16,8 +16,8 @@ from springs import with_springs
 
 from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
 from eom_dynamics.actuators.actuator import Transmission
-from eom_dynamics.actuators.entries import written_entries
 from eom_dynamics.actuators.parallel_springs import Anchors, GasLaw, ParallelSpring, SignedLinearLaw, TableLaw
+from eom_dynamics.actuators.parameters import written_entries
 from eom_dynamics.actuators.springs import RIGID
 from eom_dynamics.correlation import correlation_time
 from eom_dynamics.identification import Fit, IdentificationError, Options, Recording, Regressor, fit, identified_robot

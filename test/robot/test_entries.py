@@ -12,7 +12,7 @@ import reference_pages
 import yaml
 from chains import packaged_parameters
 
-from eom_dynamics.actuators.entries import DeclaredEntry, Entry, declared_entries, written_entries
+from eom_dynamics.actuators.parameters import DeclaredEntry, Entry, declared_entries, written_entries
 from eom_dynamics.robot import robot_from_parameters
 from eom_dynamics.robot.description import (
     BodyEntries,

@@ -6,6 +6,7 @@ from .antagonistic import ExponentialPair as ExponentialPair
 from .antagonistic import QuadraticPair as QuadraticPair
 from .base import SPRINGS as SPRINGS
 from .base import EffortJets as EffortJets
+from .base import MemorylessSpring as MemorylessSpring
 from .base import Parameter as Parameter
 from .base import Spring as Spring
 from .damped import DampedSpring as DampedSpring
@@ -19,5 +20,4 @@ from .linear import LinearSpring as LinearSpring
 from .linear import RigidSpring as RigidSpring
 from .linear import VariableSpring as VariableSpring
 from .linear import spring_of_stiffness as spring_of_stiffness
-from .memoryless import MemorylessSpring as MemorylessSpring
 from .tabulated import TabulatedSpring as TabulatedSpring

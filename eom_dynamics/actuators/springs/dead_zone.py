@@ -12,8 +12,7 @@ from ...elementary import absolute, asinh, root, select, sqrt
 from ...jet import Jet
 from ...jet_functions import composed, inverted, quotient, square_root
 from ..parameters import positive, refuse
-from .base import Parameter
-from .memoryless import MemorylessSpring
+from .base import MemorylessSpring, Parameter
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,7 @@ from ...elementary import asinh, select, sinh_cosh
 from ...jet import Jet
 from ...jet_functions import hyperbolic_sine
 from ..parameters import SMALLEST, not_negative, positive, refuse, row
-from .base import Parameter
-from .memoryless import MemorylessSpring
+from .base import MemorylessSpring, Parameter
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,7 @@ from ...arrays import Array, Scalar
 from ...jet import Jet
 from ...jet_functions import quotient
 from ..parameters import positive, refuse, square
-from .base import EffortJets, Jets, Parameter, Spring
-from .memoryless import MemorylessSpring
+from .base import EffortJets, Jets, MemorylessSpring, Parameter, Spring
 
 
 @dataclass(frozen=True, eq=False)

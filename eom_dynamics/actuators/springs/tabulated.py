@@ -16,10 +16,9 @@ from ...elementary import index, lookup, root, select
 from ...jet import Jet
 from ...jet_functions import inverted
 from ..parameters import refuse, row
-from .base import Parameter
+from .base import MemorylessSpring, Parameter
 from .hardening import polynomial_at
 from .interpolation import hermite_derivatives, monotone_quintic
-from .memoryless import MemorylessSpring
 
 
 class _Pieces(NamedTuple):

@@ -19,11 +19,19 @@ import numpy as np
 
 from ...actuators.actuator import Transmission
 from ...actuators.drive_units import SI_UNITS
-from ...actuators.entries import DeclaredEntry, declared_entries
 from ...actuators.parallel_springs import PARALLEL_LAWS
-from ...actuators.parameters import Declared, ParameterError, finite, not_negative, positive, row
+from ...actuators.parameters import (
+    Declared,
+    DeclaredEntry,
+    ParameterError,
+    declared_entries,
+    finite,
+    not_negative,
+    positive,
+    row,
+)
 from ...actuators.springs import SPRINGS, CoupledSpring, Spring
-from ...actuators.springs.memoryless import EffortLaw
+from ...actuators.springs.base import EffortLaw
 from ...arrays import Array
 from ...spelling import duplicates, hint, listed
 from ..description import SINGLE_TYPES, Description, JointDescription, JointGroup, PayloadEntries, SharedElement

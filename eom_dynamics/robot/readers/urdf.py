@@ -46,10 +46,17 @@ from ...arguments import warn_of_degrees
 from ...arrays import Array
 from ...exceptions import MissingLibraryError, RobotDescriptionError, require
 from ...spelling import close_match, listed
-from ..description import SINGLE_TYPES, Description, JointDescription, JointGroup, LinkDescription, MimicDescription
+from ..description import (
+    SINGLE_TYPES,
+    Description,
+    JointDescription,
+    JointGroup,
+    LinkDescription,
+    MimicDescription,
+    depth_first,
+)
 from ..inertia import Inertial, symmetric
 from ..model import ENDS, Limits
-from ..tree import depth_first
 from .files import MAX_CHARACTERS, DescriptionFile, Element, package_folder, parse, refuse_special_file
 
 _MATRICES = MappingProxyType(

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import yaml
 
-from ...actuators.entries import declared_entries, written_entries
+from ...actuators.parameters import declared_entries, written_entries
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
 from ..description import BodyEntries, MimicDescription, OriginEntries, ToolEntries
 from ..inertia import Inertial, body_violation
 from ..mass_matrix import joints_without_inertia
 from ..model import ENDS, Joint, Robot
-from ..readers.robot_section import BASE
+from ..readers.parameter_tree import BASE
 from .written import Written, moments, rpy
 
 _HEADER = "# Written by eom_dynamics. Units are SI, angles rad; the entries are described in docs/parameter_files.md.\n"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...actuators.actuator import Actuator
-from ...actuators.entries import declared_entries, written_entries
+from ...actuators.parameters import declared_entries, written_entries
 from ...arrays import at_joint
 from ...control.expected_errors import feedforward_advice
 from ...elastic import ElasticArm

@@ -14,7 +14,7 @@ from springs import EVERY_KIND
 from urdf_arms import urdf_arm
 
 from eom_dynamics import RobotDescriptionError, load_robot, robot_from_parameters
-from eom_dynamics.actuators.entries import DeclaredEntry, declared_entries
+from eom_dynamics.actuators.parameters import DeclaredEntry, declared_entries
 from eom_dynamics.arrays import Array
 from eom_dynamics.robot import robot_from_urdf
 from eom_dynamics.robot.description import BodyEntries, Description, JointDescription

@@ -22,7 +22,7 @@ from eom_dynamics.kinematics import body_poses
 from eom_dynamics.robot import robot_from_urdf
 from eom_dynamics.robot.description import COMPOSITE_TYPES, JOINT_TYPES
 from eom_dynamics.robot.inertia import symmetric
-from eom_dynamics.robot.readers import robot_section
+from eom_dynamics.robot.readers import parameter_tree
 from eom_dynamics.robot.readers.parameter_tree import completed
 from eom_dynamics.robot.readers.section import Section
 from eom_dynamics.robot.readers.urdf import description_from_urdf
@@ -136,7 +136,7 @@ def test_consistent_inertia_about_the_link_frame_gives_no_warning(recwarn: pytes
 
 def test_a_joint_type_of_several_variables_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(COMPOSITE_TYPES, "cylindrical", ("z", "yaw"))
-    monkeypatch.setattr(robot_section, "JOINT_TYPES", (*JOINT_TYPES, "cylindrical"))
+    monkeypatch.setattr(parameter_tree, "JOINT_TYPES", (*JOINT_TYPES, "cylindrical"))
     parameters = packaged_parameters("planar_2r")
     joint = parameters["joints"]["joint_2"]
     kept = {name: joint[name] for name in ("origin", "mass", "center_of_mass", "inertia")}
