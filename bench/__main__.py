@@ -37,7 +37,7 @@ from harness import (
 )
 
 MAKE, IN_WORKSPACE = 'make bench BENCH_ARGS="--only {}"', "python3 bench --only {}"
-"""Commands of a section; that of ``make bench`` does not mix with the ROS 2 of a workspace with ros2_control."""
+"""Commands that run a section. The environment of ``make bench`` cannot be combined with a ros2_control workspace."""
 
 
 class Entry(NamedTuple):
@@ -106,9 +106,9 @@ DATA = {
     "mjcf_models": ("models", "FOLDER", "folders of MJCF models"),
     "reliability": ("reports", "FILE", "JUnit reports of make soak"),
 }
-"""Option of the data of a section."""
+"""Options for the data of sections that need some."""
 
-# Of what sections simulate.
+# Modules with the simulated arms of the sections.
 sys.path += [str(DOCS.parent / "test" / "helpers"), str(DOCS.parent / "examples")]
 
 ENTRIES = SECTIONS | ON_REQUEST
@@ -170,7 +170,7 @@ def _arguments() -> tuple[list[str], Settings]:
     for section, (option, value, what) in DATA.items():
         several = {"nargs": "+", "default": ()} if value == "FILE" else {}
         parser.add_argument(f"--{option}", metavar=value, type=Path, help=f"{what}, for {section}", **several)
-    robot = "packaged robot or file for one_state, gpu and round_trip, in place of theirs; writes no documents"
+    robot = "packaged robot or file, for one_state, gpu and round_trip; writes no documents"
     parser.add_argument("--robot", metavar="ROBOT", help=robot)
     options = vars(parser.parse_args())
     names, settings = options.pop("only"), QUICK if options.pop("quick") else FULL
@@ -181,7 +181,7 @@ def _arguments() -> tuple[list[str], Settings]:
 
 
 def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
-    """Write each section to its document, those that share one only together; returns the documents."""
+    """Write each section to its document, and those of SHARED only if all were run; returns the documents."""
     written = set()
     for section in sections:
         if section.name not in SHARED:

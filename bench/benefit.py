@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each term of the feedforward is worth with held commands, a delay, and errors of the model.
+"""Benefit of each term of the feedforward with held commands, a delay, and model errors.
 
 Plants are MuJoCo's, with drives that hold their commands. A whole run writes docs/benefit.png and docs/tip.png, too.
 
 All four feedforwards have the same PD on the motors, kp = B w², kd = 2 B w, around references of one period. The drives
-sample it, with velocities by differences of positions, and references are for the ages of these:
+sample it, with velocities from differences of positions, and references are for the ages of these measurements:
 
 | feedforward | theta_ref | thetad_ref | effort           |
 |-------------|-----------|------------|------------------|
@@ -13,8 +13,8 @@ sample it, with velocities by differences of positions, and references are for t
 | taud        | q + delta | qd + deltad| B qdd + tau      |
 | taudd       | q + delta | qd + deltad| B thetadd + tau  |
 
-with the deflections delta of the springs under tau, taud and taudd; the last is flatness. Friction and gear loss at the
-velocity of the reference are part of all. Commands are ahead by their mean age, :attr:`.Robot.command_lead`.
+with the deflections delta of the springs under tau, taud and taudd; the last is flatness. All include friction
+and gear loss at the reference velocity. Commands lead by their mean age, :attr:`.Robot.command_lead`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ModelError(NamedTuple):
     mass: float = 0.0
     rotor_inertia: float = 0.0
     friction: float = 0.0
-    delay: float = 0.0  # of the drives, real less named, s
+    delay: float = 0.0  # real delay of the drives less the modelled delay, s
 
     def __str__(self) -> str:
         named = [
@@ -75,7 +75,7 @@ Sweep = Mapping[ModelError, Array]
 
 
 Feedback = Callable[[int, Array], "Array | float"]
-"""From the number of a period and the state at its start to efforts."""
+"""Feedback efforts by the number of a period and the state at its start."""
 
 
 class Timing(NamedTuple):
@@ -84,7 +84,7 @@ class Timing(NamedTuple):
     delay: float = 0.0  # of the commands, s
     lead: float = PERIOD / 2  # of the feedforward, s
     rate: float = 4e3  # of the samples of the PD, Hz
-    aged: bool = True  # whether references are for the ages of what the drives measure
+    aged: bool = True  # whether references are for the ages of the drives' measurements
 
 
 CASES = {
@@ -115,7 +115,7 @@ def benefit(section: Section, settings: Settings) -> None:
         q = paper_motion(arm.robot.n).derivatives(0.0, 0)[0]
         loop = outer_loop(ElasticPlant(arm), q, NATURAL_FREQUENCY, PERIOD / 2)
         pairs = [ModelError(s, m) for s in GRID for m in GRID]
-        # An arm without friction has no error of it.
+        # Arms without friction have no error of friction.
         known = [error for error in (*pairs, *SHOWN) if not error.friction or not arm.friction.is_none]
         sweeps.append(sweep(name, known, duration))
         fed_sweeps.append(sweep(name, (EXACT, *SINGLE), duration, outer=loop.F))
@@ -138,10 +138,10 @@ def sweep(name: str, errors: Iterable[ModelError], duration: float, *, outer: Ar
     """Errors of the links of a packaged robot on the paper's motion, held for a period, half a period ahead.
 
     Args:
-        name: of the robot, the model.
+        name: packaged robot, the model.
         errors: model errors.
         duration: s.
-        outer: F of :func:`.outer_loop`, feedback of the links; without, there is none.
+        outer: feedback matrix F of :func:`.outer_loop` for the links; None for no feedback of links.
     """
     leads = {error: Timing(lead=PERIOD / 2 - error.delay) for error in errors}
     return {error: _errors(name, timing, duration, error, outer) for error, timing in leads.items()}

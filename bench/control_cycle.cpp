@@ -62,7 +62,7 @@ struct Times {
         values.push_back(std::chrono::duration<double>(end - start).count());
     }
 
-    // Below this share of them; sorts them.
+    // Quantile of the times, which are sorted.
     double below(double share)
     {
         std::sort(values.begin(), values.end());
@@ -75,7 +75,7 @@ struct Times {
     }
 };
 
-// Additions, each of which waits for the one before.
+// Dependent additions.
 double add(double sum, long count)
 {
     for (long k = 0; k < count; ++k)

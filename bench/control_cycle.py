@@ -16,9 +16,9 @@ from eom_dynamics.export import FEEDFORWARD, LANGUAGES, loop_library, project, s
 from eom_dynamics.export.templates import template
 
 _ROUNDING = 1e-9
-_MEDIAN, _WORST, _RATIO = 2e-6, 10e-6, 1.5  # bars: median and 99.99 % of a cycle, and the median over that of rnea
+_MEDIAN, _WORST, _RATIO = 2e-6, 10e-6, 1.5  # promised median and 99.99 % quantile, s; median over rnea's
 
-# Definitions that Pinocchio needs, which has more kinds of joints than Boost's lists by default.
+# Definitions for Pinocchio, which has more types of joints than Boost's default lists can hold.
 _BOOST = (
     "BOOST_MPL_LIMIT_LIST_SIZE=30",
     "BOOST_MPL_LIMIT_VECTOR_SIZE=30",
@@ -59,7 +59,7 @@ def control_cycle(section: Section, settings: Settings) -> None:
 
 
 def _rows(program: Path, *arguments: object, environment: Mapping[str, str] | None = None) -> dict[str, list[float]]:
-    """Lines of a program: a name, and numbers."""
+    """Numbers of each line of a program's output, by the name at its start."""
     command = [str(program), *map(str, arguments)]
     output = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
     return {name: [float(x) for x in values] for name, *values in map(str.split, output.splitlines())}
@@ -110,7 +110,7 @@ def _matrix(values: Any) -> str:
 
 # --- The controller of ros2_control -----------------------------------------------------
 
-_OBSERVING = 1.3  # bar: the median with an observer by that without
+_OBSERVING = 1.3  # promised ratio of the medians with and without an observer
 
 
 def ros2_controller(section: Section, settings: Settings) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Identification on plants of MuJoCo, which share no code with the library: timing of drives, and the closed circle.
 
-Drives sample their PD of 70 rad/s and record what they measure.
+Drives sample their PD of 70 rad/s and record their measurements.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ ARMS = ("random", "sea_planar_2r", "prismatic", "panda", "iiwa", "random")
 FRICTION = (0.1, 0.3, 0.0, 0.3, 0.1)
 VELOCITIES = (None, 0.0, 1e-3)
 ENCODERS, EFFORTS, MASS, TORQUE_CONSTANT, DAMPING = 1e-5, 0.005, 0.9, 1.03, 0.01
-CIRCLES = 8  # recordings whose arm tracks with what was identified
+CIRCLES = 8  # recordings after which the arm tracks with the identified timing
 LARGEST_ERROR, LEAST_COVERAGE, DEVIATIONS = 1e-4, 0.95, 2.0
 
 
@@ -42,7 +42,7 @@ def sines(n: int, seed: int) -> Fourier:
 
 
 class RecordedDrive(DriveLoop):
-    """A drive that keeps what it measures."""
+    """Drive that records its measurements."""
 
     def restart(self) -> None:
         """Keep no samples yet."""
@@ -112,13 +112,13 @@ def recording(
 def tracking_error(
     name: str, seed: int, friction: float, delay: float, drive: DriveLoop, timing: DriveDelay | None
 ) -> float:
-    """Root mean square error of the links, rad or m, with this timing in the robot's file, or that of a delay of 0.
+    """Root mean square error of the links, rad or m, with a timing in the robot's file, by default a delay of 0.
 
-    Friction is known, and that of the sign of the planned velocity over 0.01 rad/s; masses are those of the file.
+    The feedforward has the plant's masses, and its friction with the sign of the planned velocity over 0.01 rad/s.
     """
     parameters, robot = arm_of(name, seed)
     robot = replace(robot, command_period=PERIOD)
-    if timing is not None:  # the part of it that is certain
+    if timing is not None:  # its certain values alone
         robot = CommandTiming(timing, Delay(PERIOD, 0.0), robot.drive_interpolation).applied_to(robot)
     arm, motion = ElasticArm(robot), sines(robot.n, seed)
     t = PERIOD * np.arange(round(SECONDS / 2 / PERIOD))
@@ -141,7 +141,7 @@ def case(seed: int) -> tuple[str, float, float, RecordedDrive]:
 
 
 class Result(NamedTuple):
-    """Errors and standard deviations (3,) of delay and ages, s, and what is used of them."""
+    """Errors and standard deviations (3,) of delay and ages, s, and whether each is used."""
 
     error: Array
     deviation: Array
@@ -173,8 +173,8 @@ def drive_timing(section: Section, settings: Settings) -> None:
     are 10 % less than in the file, torque constants 3 % off, springs have 1 % of critical damping that files lack,
     motors a `frictionloss` of 0, 10 or 30 % of the rms effort. Commands at 1 kHz, a delay of 0 to 2 ms; a PD of 70
     rad/s at 1 or 4 kHz with exact, differenced or filtered velocity. Noise: 1e-5 rad of encoders, of the drives,
-    too, and 0.5 % of efforts. *Used*: with a standard deviation s of at most 0.05 ms. With the timing of means in
-    their files, arms track the same motion, with friction that is known.
+    too, and 0.5 % of efforts. *Used*: values with a standard deviation s of at most 0.05 ms. Arms track
+    the same motion with the timing from means in their files, and with known friction.
     """
     seeds = range(1000, 1003 if settings.quick else 1040)
     results: dict[str, list[Result | None]] = {way: [] for way in WAYS}
@@ -210,7 +210,7 @@ def drive_timing(section: Section, settings: Settings) -> None:
 
 
 def _figures(found: Sequence[Result | None], which: slice) -> tuple[list[str], float, float]:
-    """Of the times that are used: cells of the table, the largest error, s, and the share within deviations."""
+    """Of the used values: cells of the table, the largest error, s, and the share within deviations."""
     used = [x for x in found if x is not None and all(x.used[which])]
     if not used:
         return ["0", *["–"] * 4], 0.0, 1.0
@@ -231,8 +231,8 @@ SIGNS = tuple(product((1, -1), repeat=2))
 def on_mujoco(task: IdentificationTask, parameters: dict[str, Any]) -> Run:
     """Runs of the task on a plant of MuJoCo with these parameters of the robot as described.
 
-    Springs have a damping ratio of 1 % and motors the Coulomb friction of the closed circle, with the sign of the
-    velocity, of which the files say nothing. Drives sample at 4 kHz and hold commands for 2 ms.
+    The files lack a damping ratio of the springs of 1 %, and the motors' Coulomb friction of the closed circle, with
+    the sign of the velocity. Drives sample at 4 kHz and hold commands for 2 ms.
     """
     rng, factors = np.random.default_rng(5), {"stiffness": 1 + task.stiffness_error, "mass": 1 + task.mass_error}
     stiffness = task.robot.stiffness * factors["stiffness"]
@@ -269,7 +269,7 @@ def on_mujoco(task: IdentificationTask, parameters: dict[str, Any]) -> Run:
 
 
 def random_circle(section: Section, settings: Settings) -> None:
-    """Close the circle for random arms, whose files name the age of their drives' feedback or not."""
+    """Close the circle for random arms, without and with the age of the drives' feedback in their files."""
     table = section.table(
         "RMS error of the links, mrad",
         *("arm, springs, masses", "before", "after", "factor", "after, ages in the file", "factor", "within 3 s"),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Link errors under drives that sample, differentiate and filter what they measure, and under Coulomb friction.
+"""Link errors with drives that sample, differentiate and filter their measurements, and with Coulomb friction.
 
-Plants are MuJoCo's (test/helpers/mujoco_arms.py), with commands that are held, and drives whose PD has samples of its
-own. Models are exact, but for the law of Coulomb friction.
+Plants are MuJoCo's (test/helpers/mujoco_arms.py), with held commands and drives whose PD samples at another rate.
+Models are exact but for the law of Coulomb friction.
 """
 
 import copy
@@ -56,8 +56,8 @@ SCALES, LEAST, BEST = (1e-5, 3e-5, 3e-4, 1e-3, 2e-3, 4e-3, 1e-2), 3e-5, 1.3
 """Scales v₀ of dry friction, the least one of the page, rad/s; largest ratio to the error of the best scale."""
 
 PUSH, PUSHED = 0.5, 0.5  # effort that shows the creep of a motor at rest, over its Coulomb friction; s
-STEP = 1.25e-4  # longest of the integrator, RK4, s
-SETTLING = 0.1  # until the low-pass of a drive, which starts at the true velocity, has settled, s
+STEP = 1.25e-4  # longest step of the integrator, RK4, s
+SETTLING = 0.1  # time until the low-pass of a drive, which starts at the true velocity, has settled, s
 
 
 def drives(section: Section, settings: Settings) -> None:
@@ -231,9 +231,9 @@ def _error(
     """Root mean square error of the links on a motion, mrad.
 
     Args:
-        parameters, plant: of the plant, and further arguments of :class:`.MujocoArm`.
-        motion, drive, duration: of the links; how the drives measure; s.
-        model: parameters of the feedforward; by default those of the plant.
+        parameters, plant: parameters of the plant, and further arguments of :class:`.MujocoArm`.
+        motion, drive, duration: motion of the links, measurement of the drives, and duration, s.
+        model: parameters of the feedforward; by default the plant's parameters.
         aged: whether the model knows the ages of the drives' feedback.
         command: gives the commands of an arm, a motion, a duration and a period.
     """

@@ -40,8 +40,10 @@ class _Pair(NamedTuple):
 
     arguments: str  # names of the vectors that both take
     function: Callable[..., Any]  # of Pinocchio
-    read: Callable[[Any, Any], Any] = lambda result, data: result  # what of its result or its data is compared
-    results: Callable[[Any, Any], tuple[Any, ...]] = lambda result, data: (result,)  # what a loop stores for a state
+    read: Callable[[Any, Any], Any] = lambda result, data: result  # the compared part of its result or its data
+    results: Callable[[Any, Any], tuple[Any, ...]] = lambda result, data: (
+        result,
+    )  # the results that a loop stores for a state
 
 
 _PAIRS = {
@@ -85,9 +87,9 @@ def equations(section: Section, settings: Settings) -> None:
     """Terms of fixed and floating bases, of one state and in batches.
 
     Differences are relative to the largest entry of all states. Pinocchio's functions are called with vectors that
-    are ready; its regressor is of other parameters: compared are efforts. Results of batches are new arrays, whose
-    memory the system clears: for those with many entries, that and writing them take most of the time, unless
-    arrays are given as `out`. Loops go over the rows of arrays of states and fill arrays of results by the function
+    are ready; its regressor has other parameters, so that efforts are compared. Results of batches are new arrays,
+    whose memory the system clears: clearing and writing take most of the time for results with many entries, unless
+    arrays are passed as `out`. Loops go over the rows of arrays of states and fill arrays of results by the function
     for one state.
     """
     robot = load_robot("iiwa")
@@ -163,7 +165,7 @@ def _one_state(
 def _batches(
     section: Section, dynamics: Dynamics, model: Any, vectors: Mapping[str, Array], settings: Settings
 ) -> None:
-    """Times a state of batches, beside loops over both functions for one state that fill the same arrays."""
+    """Times per state of batches, beside loops over both functions for one state that fill the same arrays."""
     tasks, data = {}, model.createData()
     for name, pair in _PAIRS.items():
         states = [vectors[key] for key in pair.arguments.split()]
@@ -277,7 +279,7 @@ def kinematics(section: Section, settings: Settings) -> None:
 
 
 def _kinematic_tasks(robot: Robot) -> dict[str, tuple[TimedTask, TimedTask]]:
-    """Pose and Jacobians, and those of Pinocchio."""
+    """Tasks of pose and Jacobians, ours and Pinocchio's."""
     own, model = Kinematics(robot), pinocchio_model(robot)
     data, frame = model.createData(), model.getFrameId(robot.tools[0].name)
     q = np.random.default_rng(1).uniform(-1, 1, robot.n)
@@ -300,7 +302,7 @@ def _inverse(table: Table, robot: Robot, count: int) -> float:
     """Share of random reachable poses that are solved from random starts."""
     own = Kinematics(robot)
     limits = np.array([(joint.limits.lower, joint.limits.upper) for joint in robot.independent_joints])
-    # Half a turn where there are none.
+    # Joints without limits move by half a turn.
     lower, upper = np.where(np.isfinite(limits), limits, np.pi * np.array([-1, 1])).T
     q, starts = np.random.default_rng(2).uniform(lower, upper, (2, count, robot.n))
     targets = own.pose(q)

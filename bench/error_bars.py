@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Coverage of the standard deviations that identification prints, on random elastic arms whose motors stick.
 
-Each arm has six joints, and differs from its file by its inertias, springs, rotors and friction. Its motion is that of
-MuJoCo under a PD whose feedforward knows the file alone. Friction is not the model's: ``frictionloss``, hard or as soft
+Each arm has six joints, and differs from its file by its inertias, springs, rotors and friction. MuJoCo moves
+it under a PD whose feedforward knows the file alone. Friction is not the model's: ``frictionloss``, hard or as soft
 as MuJoCo's default, or LuGre with a Stribeck effect (C. Canudas de Wit et al., IEEE Trans. Automatic Control 40, 1995).
 Excitations, friction, drives, rates and noise are drawn at random. A standard deviation is honest if the truth is
 within 1.96 of it 19 times in 20.
@@ -29,10 +29,10 @@ from eom_dynamics.robot.writers.mjcf import robot_as_mjcf
 from eom_dynamics.trajectory import Fourier
 
 SENSORS = (True, False)  # whether efforts of the springs were recorded
-JOINTS, SECONDS, RATES = 6, 25.0, (250, 500, 1000)  # of each arm; of a recording, about; Hz
+JOINTS, SECONDS, RATES = 6, 25.0, (250, 500, 1000)  # joints of an arm; length of a recording, about, s; Hz
 
 INSIDE, POOLED, EACH, RMS = 1.96, (0.93, 0.97), (0.9, 0.995), (0.8, 1.2)
-"""Standard deviations that 95 % of normal errors are within; shares of the truths that shall be; RMS of the errors."""
+"""Standard deviations that hold 95 % of normal errors; promised shares within them, of all and each; promised RMS."""
 
 # Step of the plant, s, at which its drives sample; settling of frictionloss, s; velocity above which the bristles of
 # LuGre are not damped, rad/s.

@@ -80,7 +80,7 @@ def minimum_time(section: Section, settings: Settings) -> None:
     section.text.append(
         f"Smoothest curves through {WAYPOINTS} random waypoints in the middle 40 % of the ranges of joints; violations "
         f"are relative, at {RATE:g} Hz. TOPP-RA: toppra from PyPI, {GRID} intervals, constraints by interpolation, "
-        "solver seidel; its velocities and efforts are those of its own parameterisation. "
+        "solver seidel, with velocities and efforts from its own parameterisation. "
         "Rotor inertia is zero, since TOPP-RA does not model motors."
     )
 
@@ -151,7 +151,7 @@ def toppra(arm: ElasticArm, path: Spline, limits: Mapping[str, Limits]) -> Stepp
 # --- Planned paths ----------------------------------------------------------------------
 
 DENSE, PLANNED, FEW = 800, 80, 10  # points of curves, of lines, and of the path that times are compared with
-JITTER, CORNER = 2e-4, 0.1  # of positions, and distance of a blend from its corner, rad
+JITTER, CORNER = 2e-4, 0.1  # jitter of positions, and distance of a blend from its corner, rad
 DURATION, TIME = 0.03, 1.5  # largest difference of durations from unrounded paths, relative; ratio of processor times
 REPEATS = 5
 
@@ -184,15 +184,15 @@ def planned_paths(section: Section, settings: Settings) -> None:
     promise = f"durations within {100 * DURATION:g} % of the unrounded path's"
     section.promise(promise, f"{duration:.2%}", duration <= DURATION)
     section.promise("deviation within the tolerance", f"{deviation:.2f} ×", deviation <= 1.0)
-    section.promise(f"processor time at most {TIME} × that of {FEW} points", f"{took:.2f} ×", took <= TIME)
+    section.promise(f"processor time at most {TIME} × the time for {FEW} points", f"{took:.2f} ×", took <= TIME)
     section.text.append(
         f"Curves through {WAYPOINTS} random waypoints in the middle 40 % of the ranges of joints, {DENSE} points, and "
         f"straight lines between such waypoints with blends {CORNER:g} rad from corners, at {PLANNED} points evenly in "
         f"time of a trapezoidal motion, as planners of MoveIt return them. Jitter is uniform, ±{JITTER:g} rad. Default "
         "tolerances. Deviation: largest distance of a joint from the motion, of 20,000 points of the unrounded curve, "
         "for lines of the unrounded points' path. "
-        "Durations are compared with those of the unrounded points; processor time is that of the thread, the median "
-        f"of {REPEATS} in turns."
+        "Durations are relative to the motions along the unrounded points; processor time is the thread's, the median "
+        f"of {REPEATS} interleaved runs."
     )
 
 
@@ -236,8 +236,8 @@ POINTS = [
 
 ERROR, FREQUENCY = 0.05, 70.0  # real over modelled stiffness and mass, less 1; of the PD at the motors, rad/s
 SETTLING, AFTER = 0.3, 0.5  # time at rest before a motion, and after its end, s
-STEP, KEPT = 2.5e-4, 1e-3  # longest step of the integrator; of the times at which results are kept, s
-RATES = ((1e3, 4e3), (1e3, 1e3), (4e3, 4e3))  # of commands and of the drives' samples, Hz; the picture has the first
+STEP, KEPT = 2.5e-4, 1e-3  # longest step of the integrator, and interval of kept results, s
+RATES = ((1e3, 4e3), (1e3, 1e3), (4e3, 4e3))  # rates of commands and of drives, Hz; the picture has the first
 RAMPS = np.arange(0.1, 0.5, 0.05)  # shares of the duration in which trapezoidal motions rise and fall
 OPEN_LOOP = 1e-6  # largest link error without feedback and with an exact model, rad
 
@@ -299,9 +299,9 @@ def fastest_tracking(section: Section, settings: Settings) -> None:
     ratio = own.vibration / peer.vibration
     section.promise("5 % model errors: less residual vibration than with TOPP-RA's motion", f"{ratio:.2g} ×", ratio < 1)
     section.text.append(
-        "The trapezoidal and TOPP-RA's motion meet limits of velocity, acceleration and effort, that of minimum_time "
-        "those of jerk and effort rate, too. All have feedforward by flatness; derivatives of stepped accelerations "
-        f"are those between the steps. Springs are {100 * ERROR:g} % softer and links {100 * ERROR:g} % heavier than "
+        "All motions meet limits of velocity, acceleration and effort; minimum_time meets limits of jerk and effort "
+        "rate, too. All have feedforward by flatness; stepped accelerations have the derivatives between the steps. "
+        f"Springs are {100 * ERROR:g} % softer and links {100 * ERROR:g} % heavier than "
         "modelled. Commands are held, and ahead by half a period; the drives' PD of "
         f"{FREQUENCY:g} rad/s has velocities by differences, and references for their ages. Overshoot: largest "
         "distance of the tool from its rest after the end of the motion. Residual vibration: its root mean square "

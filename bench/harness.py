@@ -41,7 +41,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 RESULTS = Path(__file__).parent / "results"  # full results with promises; pages quote at most one small table
 FIGURES = DOCS.parent / "build" / "bench.json"  # all results of the last run
 
-_MOST_ROWS, _MOST_COLUMNS, _MOST_WORDS = 4, 9, 60  # of the table that a page quotes, and of the words below it
+_MOST_ROWS, _MOST_COLUMNS, _MOST_WORDS = 4, 9, 60  # size of a table that a page quotes, and of its text
 
 CONSOLE = Console(width=140, markup=False)  # text is not markup: names of tests have brackets
 
@@ -174,7 +174,7 @@ def write_between_marks(path: Path, name: str, text: str) -> None:
 
 
 def write_section(document: Path, section: Section, source: str = "", *, results: Path = RESULTS) -> None:
-    """Write the summary of a section into a document, and all of it, and where it is from, into a folder."""
+    """Write the summary of a section into a document, and the whole section with its source into a folder."""
     results.mkdir(exist_ok=True)
     whole = "\n\n".join(filter(None, [section.markdown(), source]))
     (results / f"{section.name}.md").write_text(f"# {section.title}\n\n{whole}\n", encoding="utf-8")
@@ -363,7 +363,7 @@ def _compile_quickly() -> None:
 
 
 def in_fresh_process(code: str, *arguments: object, **environment: str) -> Any:
-    """What a Python program prints as JSON, in a process of its own, with more variables of the environment."""
+    """JSON that a Python program prints, in a process of its own, with additional environment variables."""
     command = [sys.executable, "-c", code, *map(str, arguments)]
     variables = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)} | environment
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=variables)

@@ -27,15 +27,15 @@ from eom_dynamics.trajectory import Fourier
 # --- Arms and recordings ----------------------------------------------------------------
 
 ROBOTS = ("iiwa", "ur5e", "dual_arm", "sea_planar_2r")
-RATE, PERIODS = 500.0, 10  # of the recordings, Hz; of 10 s
+RATE, PERIODS = 500.0, 10  # rate of the recordings, Hz; number of periods of 10 s
 TOOL_MASS, TOOL_PLACE, TOOL_RADIUS = 3.0, (0.1, 0.0, 0.1), 0.05
 """Tool at each tip: kg, m in the frame of the last body, radius of gyration, m."""
 
 _SPREAD = 0.2  # errors of the files: stiffness and rotor inertia, at most
 _CANDIDATES, _ITERATIONS = 10, 15  # of the search for the motion: it gains little after these
 
-# Friction, viscous at the highest speed, and Coulomb: of the limit of effort, or of the largest effort where
-# there is none; at least and at most. A gear of an arm has some hundredths.
+# Least and largest viscous friction at the highest speed, and Coulomb friction, relative to the limit of effort, or to
+# the largest effort of a joint without a limit. A gear of an arm has some hundredths.
 _FRICTION = 0.02, 0.05
 
 
@@ -66,7 +66,7 @@ def with_tools(robot: Robot) -> Robot:
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """A robot as its file describes it, as it is, and a motion that is optimal for the former."""
+    """A robot as described by its file, the true robot, and a motion that is optimal for the described robot."""
 
     robot: Robot  # as described, with limits
     true: Robot
@@ -85,7 +85,7 @@ class Truth:
 
 
 def arm(name: str, side: str) -> Truth:
-    """An arm with other inertias, springs, rotors and friction than its file, the latter of joints or their motors."""
+    """An arm with other inertias, springs, rotors and friction (of joints or of their motors) than its file."""
     robot, motion = _described(name)
     draw = np.random.default_rng(3)
     q, qd, qdd = motion.derivatives(np.linspace(motion.start, motion.end, 1000), 2)
@@ -159,7 +159,7 @@ def _elastic_signals(truth: Truth) -> ArmRecording:
     return ArmRecording(truth.t, states[0], states[1], command.tau, command.motor_position, command.motor_effort)
 
 
-# --- What is found ----------------------------------------------------------------------
+# --- Results ----------------------------------------------------------------------------
 
 DEVIATIONS, SHARE = 3.0, 0.95  # base parameters are within as many standard deviations, in this share of the runs
 PROMISES = {"stiffness": 0.01, "rotor_inertia": 0.02, "viscous": 0.03, "coulomb": 0.03}  # largest relative errors
@@ -172,7 +172,7 @@ class Run(NamedTuple):
 
     scores: Array  # errors of identifiable base parameters in standard deviations; NaN for the others
     errors: dict[str, Array]  # relative, by name of the parameter, of each joint where it is identifiable
-    possible: bool  # whether the pseudo-inertias of all bodies are positive definite
+    consistent: bool  # whether the pseudo-inertias of all bodies are positive definite
 
 
 def identification(section: Section, settings: Settings) -> None:
@@ -185,7 +185,7 @@ def identification(section: Section, settings: Settings) -> None:
     )
     names = [x.replace("_", " ") for x in PROMISES]
     errors = section.table("Largest relative error of any joint in any run", "arm, efforts of", *names)
-    covered, possible, largest = list[Array](), [], []
+    covered, consistent, largest = list[Array](), [], []
     for name in robots:
         for side in ("joint", "motor"):
             truth = arm(name, side)
@@ -194,14 +194,14 @@ def identification(section: Section, settings: Settings) -> None:
             found = [_identified(truth, seed, options) for seed in range(runs)]
             took = (time.process_time() - start) / runs
             covered.append(coverage([each.scores for each in found]))
-            possible += [each.possible for each in found]
+            consistent += [each.consistent for each in found]
             identifiable = int(np.isfinite(found[0].scores).sum())
             bases.add(
                 f"{name}, {'links' if side == 'joint' else 'rigid motors'}",
                 f"{identifiable} of {len(found[0].scores)}",
                 *(f"{100 * share:.1f} %" for share in covered[-1][:2]),
                 f"{covered[-1][2]:.2f}",
-                f"{sum(each.possible for each in found)} of {runs}",
+                f"{sum(each.consistent for each in found)} of {runs}",
                 seconds(took),
             )
             largest.append(_largest([each.errors for each in found]))
@@ -210,14 +210,14 @@ def identification(section: Section, settings: Settings) -> None:
         largest.append(_largest([_both_sides(truth, seed) for seed in range(runs)]))
         errors.add(f"{name}, both sides of springs", *_cells(largest[-1]))
     bad = _bad_recordings(arm(robots[-1], "motor"))
-    possible += [_is_possible(found) for found in bad.values()]
+    consistent += [_is_consistent(found) for found in bad.values()]
     section.text.append(
         "*Within 3 s*: errors of the linear estimate of at most three of its standard deviations: the share of all "
-        f"base parameters of all {runs} runs, and that of the runs of the parameter with the least. Base parameters "
-        "and rotors of which only the sum is identifiable do not count. Friction and rotors of rigid joints are those "
-        "of the fit with physically consistent inertias. Cut-off and weight of the file are chosen by the first "
+        f"base parameters of all {runs} runs, and the least share of a parameter. Base parameters and rotors do not "
+        "count if only their sum is identifiable. Friction and rotors of rigid joints are from the fit with physically "
+        "consistent inertias. Cut-off and weight of the file are chosen by the first "
         "recording of each arm. *Time*: of the processor, with that choice. "
-        f"*Consistent*: all pseudo-inertias are positive definite; so are those of bad recordings: {', '.join(bad)}."
+        f"*Consistent*: all pseudo-inertias are positive definite, also from bad recordings: {', '.join(bad)}."
     )
     of_all, of_one, rms = np.transpose(covered)
     section.promise(
@@ -234,8 +234,8 @@ def identification(section: Section, settings: Settings) -> None:
         worst = max(each.get(name, 0.0) for each in largest)
         promise = f"identification: {name.replace('_', ' ')} within {most:.0%}"
         section.promise(promise, f"{worst:.2%}", worst <= most)
-    measured = f"{sum(possible)} of {len(possible)} fits"
-    section.promise("identification: inertias always physically consistent", measured, all(possible))
+    measured = f"{sum(consistent)} of {len(consistent)} fits"
+    section.promise("identification: inertias always physically consistent", measured, all(consistent))
     _long(section, 60.0 if settings.quick else 600.0)
 
 
@@ -251,7 +251,7 @@ def coverage(scores: Sequence[Array]) -> Array:
 
 
 def _chosen(truth: Truth) -> Options:
-    """Options with the cut-off and the weight that a first recording has."""
+    """Options with the cut-off and the weight chosen by a first recording."""
     first = fit(truth.robot, rigid_recording(truth, 0), options=Options(side=truth.side))
     return Options(side=truth.side, cutoff=first.filter.cutoff, prior_weight=first.prior_weight)
 
@@ -271,7 +271,7 @@ def _identified(truth: Truth, seed: int, options: Options) -> Run:
     if side == "motor":
         identifiable = found.term_identifiable["rotor_inertia"]
         errors["rotor_inertia"] = (found.terms["rotor_inertia"] / truth.true.rotor_inertia - 1)[identifiable]
-    return Run(np.where(np.isfinite(spread), off, np.nan), errors, _is_possible(found))
+    return Run(np.where(np.isfinite(spread), off, np.nan), errors, _is_consistent(found))
 
 
 def _both_sides(truth: Truth, seed: int) -> dict[str, Array]:
@@ -315,8 +315,8 @@ def _bad_recordings(truth: Truth) -> dict[str, Fit]:
     return {name: fit(truth.robot, source, options=options) for name, source in cases.items()}
 
 
-def _is_possible(found: Fit) -> bool:
-    """Whether all bodies that were found are; those of the file, which joints keep, need not be."""
+def _is_consistent(found: Fit) -> bool:
+    """Whether all identified bodies are physically consistent; bodies kept from the file need not be."""
     of_file = found.regressor.dynamics.inertial_parameters.reshape(-1, 10)
     pairs = zip(found.parameters.reshape(-1, 10), of_file, strict=True)
     return all(np.linalg.eigvalsh(pseudo_inertia(body))[0] > 0 for body, given in pairs if np.any(body != given))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identify simulated arms that differ from their files in what files lack, and recordings that are wrong.
+"""Identification of simulated arms with properties that files lack, and from wrong recordings.
 
-For each case and seed an arm is drawn, moved and recorded with noise, identified by what the command runs, and the
-written file is judged by what it predicts of another motion of that arm, without noise.
+For each case and seed, an arm is drawn, moved and recorded with noise, and identified by the code of the command. The
+written file is judged by its prediction of another motion of that arm, without noise.
 """
 
 import os
@@ -38,14 +38,14 @@ from eom_dynamics.trajectory import Fourier
 
 ARMS = ("sea_planar_2r", "ur5e", "panda")
 RATE, DURATION = 50.0, 60.0  # of a recording, Hz and s
-RECOVERED = 0.05  # error of predicted efforts, relative to their RMS; or that of the sensor's noise, if it is larger
+RECOVERED = 0.05  # error of predicted efforts, relative to their RMS; or the sensor's noise, if larger
 WORSE = 1.02  # ratio of errors of the written file and the given one beyond which it is worse
 SHARE = 0.95
 
 
 @dataclass(frozen=True)
 class Case:
-    """What an arm has that its file lacks, or what is wrong with its recording."""
+    """Property of an arm that its file lacks, or fault of its recording."""
 
     name: str
     side: str = "joint"  # on which efforts are measured: joint, motor, or both
@@ -53,14 +53,14 @@ class Case:
     arm: Callable[[Robot, np.random.Generator], Robot] = lambda robot, draw: robot  # changes the arm
     efforts: Callable[[Array, np.random.Generator], Array] = lambda tau, draw: tau  # changes recorded efforts (N, n)
     options: Options = field(default_factory=Options)
-    named: str = ""  # words of an error that name what is wrong; empty if the file should be good
+    named: str = ""  # words of an error that name the fault; empty if the file should be good
 
 
 class Outcome(NamedTuple):
     """Result of a run."""
 
-    good: bool  # the file predicts the other motion, or an error names what is wrong and the exit code is 1
-    worse: bool  # the file is worse than the given one without saying so
+    good: bool  # the file predicts the other motion, or an error names the fault and the exit code is 1
+    worse: bool  # the file is worse than the given one, with exit code 0
     failures: Sequence[str]  # lines of the command
     notes: Sequence[str]
     error: Array  # of the written file (n,), relative to the efforts
@@ -96,10 +96,10 @@ def identification_cases(section: Section, settings: Settings) -> None:
     section.text.append(
         "Each run: an arm whose bodies differ from the file by some 4 % in each direction, with friction; "
         f"{DURATION:g} s of a motion of five harmonics of 0.1 Hz at {RATE:g} Hz, noise as above, and the command's "
-        "defaults but for `--offset sensor` of the bias; cut-off and weight of the prior are those of the first seed. "
-        "*Recovered*: of another motion, without noise, the written file predicts the efforts of all joints to "
-        f"{RECOVERED:.0%} of their RMS, or to the noise of the sensor. *Named*: an error, with "
-        "exit code 1, says what is wrong. "
+        "defaults but for `--offset sensor` of the bias; cut-off and weight of the prior are chosen for the first "
+        "seed. *Recovered*: the written file predicts the efforts of all joints on another motion, without noise, to "
+        f"{RECOVERED:.0%} of their RMS, or to the noise of the sensor. *Named*: an error with "
+        "exit code 1 names the fault. "
         f"*Worse files*: one of a joint that predicts worse than the given one by more than {WORSE - 1:.0%}, with exit "
         f"code 0. {runs} runs took {took / runs:.2g} s of the processor each, compilers included."
     )
@@ -113,7 +113,7 @@ def identification_cases(section: Section, settings: Settings) -> None:
 
 
 def _outcomes(name: str, k: int, seeds: int) -> tuple[list[Outcome], float]:
-    """Outcomes of the seeds of the k-th case, with what the first one chose, and the time of the processor, s."""
+    """Outcomes of the seeds of the k-th case, with the choices of the first one, and processor time, s."""
     before = os.times()
     found = [outcome(CASES[k], name, 0)]
     found += [outcome(CASES[k], name, seed, found[0].chosen) for seed in range(1, seeds)]
@@ -160,7 +160,7 @@ def outcome(case: Case, name: str, seed: int, chosen: Mapping[str, float] | None
 def by_command(
     given: Robot, t: Array, columns: Mapping[str, Array], **request: object
 ) -> tuple[IdentificationResult, Robot]:
-    """What the command finds in a recording of columns (N, n) by kind, and the robot of the file that it writes."""
+    """Result of the command for a recording of columns (N, n) by kind, and the robot of the written file."""
     with tempfile.TemporaryDirectory() as folder:
         source, table, written = (Path(folder, x) for x in ("given.yaml", "run.csv", "identified.yaml"))
         source.write_text(robot_as_yaml(given).text)
@@ -249,21 +249,21 @@ CASES = (
 
 FOREIGN, FOREIGN_DURATION = 40, 30.0  # random arms, and s of each recording
 SIDES = ("motor", "joint", "both", "both, no sensor")
-SHARES = (0.0, 0.1, 0.2, 0.3)  # that is held out
+SHARES = (0.0, 0.1, 0.2, 0.3)  # held-out shares
 RATES = (100.0, 250.0, 500.0, 1000.0)
 
 
 class Found(NamedTuple):
-    """What an identification came to."""
+    """Outcome of an identification with foreign friction."""
 
     worse: Sequence[str]  # joints that the written file predicts worse than the given one on another motion
     kept: Sequence[str]  # joints that stay as in the given file, but that plain least squares predict better
-    verdicts: Sequence[str]  # what the recording is said to be wrong in; it is right
+    verdicts: Sequence[str]  # faults reported of the recording, which has none
     ratio: float  # geometric mean of the errors after and before, over joints
 
 
 def foreign_friction(section: Section, settings: Settings) -> None:
-    """Identify random arms, which differ in sides that are recorded, the share that is held out, and the rate."""
+    """Identify random arms with different recorded sides, held-out shares and rates."""
     arms = 8 if settings.quick else FOREIGN
     found = {seed: x for (seed,), x in in_parallel(identified, [(seed,) for seed in range(arms)], optimised=False)}
     table = section.table(
@@ -315,11 +315,11 @@ def simulated(robot: Robot, seed: int, t: Array, of_friction: int) -> dict[str, 
 
 
 def identified(seed: int) -> Found:
-    """Draw an arm, record it, identify it by what the command runs, and judge the file on another motion."""
+    """Draw an arm, record it, identify it by the code of the command, and judge the file on another motion."""
     side, share, rate = SIDES[seed % 4], SHARES[seed // 4 % 4], RATES[(seed // 4 + seed) % 4]
     draw, one_side = np.random.default_rng([seed, 88]), side in SIDES[:2]
     given = robot_from_parameters(random_arm(seed))
-    springs = [LinearSpring(1e9)] * given.n  # of the arm, if the efforts of one side are all that is recorded
+    springs = [LinearSpring(1e9)] * given.n  # springs of the arm, if efforts of one side alone are recorded
     if one_side:
         given = _joints(given, lambda joint: {"spring": RIGID})
     else:

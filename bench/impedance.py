@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An elastic arm in MuJoCo on springs, and led by a hand: what the hand feels, stiffness, energy and cycle times."""
+"""Impedance and hand guiding of an elastic arm in MuJoCo: force of the hand, stiffness, energy and cycle times."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -26,7 +26,7 @@ def lever(arm: ElasticArm, C: Array) -> Array:
 
 
 def guided(arm: ElasticArm, seconds: float = 4.0, rest: float = 1.5) -> tuple[float, float, float, float]:
-    """Distance of the tool, m; mean and largest force of the hand while it moves, and that at rest, N."""
+    """Distance of the tool, m; mean and largest force of the hand in motion, and force at rest, N."""
     kinematics, forces = Kinematics(arm.robot), []
     start = kinematics.pose(POSE)[:3, 3]
     direction = np.array([0.0, 0.8, 0.6])
@@ -132,11 +132,11 @@ def cycle_times(arm: ElasticArm, rounds: int) -> Timings:
 
 
 def impedance(section: Section, settings: Settings) -> None:
-    """Measure what a hand feels, stiffness, energies and cycles.
+    """Measure force of a hand, stiffness, energies and cycles.
 
     iiwa in MuJoCo with its springs, cycles of 1 ms. *Hand*: a spring of 2,000 N/m and a damper of 100 N s/m lead
-    the tool by 0.3 m in 4 s; its force at rest is what it feels of the weight. *Pushes*: of up to 40 N at the last
-    link for 0.2 s, and 0.3 s without; energy is that of links, rotors, springs and the mode. *Stiffness*:
+    the tool by 0.3 m in 4 s; its force at rest is the uncompensated weight. *Pushes*: of up to 40 N at the last
+    link for 0.2 s, and 0.3 s without; energy: of links, rotors, springs and the mode. *Stiffness*:
     displacement of the tool under 20 N, after 3 s, against the one of the parameter.
     """
     arm, table = ElasticArm(load_robot("iiwa")), section.table("On MuJoCo's iiwa", "", "measured")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MJCF models in use, such as google-deepmind/mujoco_menagerie: the dynamics that are read beside those of MuJoCo.
+"""Dynamics of MJCF models in use, such as google-deepmind/mujoco_menagerie, beside MuJoCo's.
 
 ``make bench BENCH_ARGS="--only mjcf_models --models FOLDER"`` reads all ``.xml`` files in folders of FOLDER.
 """
@@ -24,7 +24,7 @@ _STATES = 3
 
 def mjcf_models(section: Section, settings: Settings) -> None:
     """Compare each model in random states."""
-    refused, worst, read, said = [], np.zeros(3), 0, Counter[str]()
+    refused, worst, read, warned = [], np.zeros(3), 0, Counter[str]()
     paths = sorted(settings.models.glob("*/*.xml"))
     for path in paths:
         name = str(path.relative_to(settings.models))
@@ -38,13 +38,13 @@ def mjcf_models(section: Section, settings: Settings) -> None:
             continue
         read += 1
         worst = np.maximum(worst, differences)
-        said.update({str(warning.message).removeprefix(f"{path}: ").partition(":")[0] for warning in caught})
+        warned.update({str(warning.message).removeprefix(f"{path}: ").partition(":")[0] for warning in caught})
         if np.max(differences) > LARGEST:
             CONSOLE.print(f"{name}: {differences}")
     figures = section.table("Largest difference to MuJoCo", "effort", "mass matrix", "gravity")
     figures.add(*(f"{x:.1e}" for x in worst))
     named = section.table("Warnings", "warning", "files")
-    for line, count in sorted(said.items()):
+    for line, count in sorted(warned.items()):
         named.add(line, str(count))
     section.text.append(
         f"{read} of {len(paths)} files are read. Efforts, mass matrix and gravity are compared with `mj_rne` and the "
@@ -56,7 +56,7 @@ def mjcf_models(section: Section, settings: Settings) -> None:
 
 
 def _differences(path: Path) -> np.ndarray:
-    """Of effort, mass matrix and gravity."""
+    """Largest differences of effort, mass matrix and gravity (3,), relative to the largest entry or 1."""
     robot = load_robot(path)
     model = compiled_model(DescriptionFile(str(path), path, None, None, {}, expand_xacro)).model
     model.tendon_stiffness[:] = 0.0  # tendons are not read

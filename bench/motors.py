@@ -29,7 +29,7 @@ MOST = 2.0  # largest ratio of the feedforward to the inverse dynamics, of one s
 
 
 def arms(spring: springs.Spring) -> dict[str, Robot]:
-    """The iiwa with a spring, by what its motors and joints lose."""
+    """The iiwa with a spring, by the losses of its motors and joints."""
     robot = load_robot("iiwa")
     losses = {
         "ideal motors": {"actuator": Actuator()},
@@ -50,7 +50,7 @@ def motors(section: Section, settings: Settings) -> None:
         *("springs", "motors", "one state", "× inverse dynamics", "batch, a state", "× inverse dynamics"),
     )
     random, worst = np.random.default_rng(1), {"one state": 0.0, "a batch": 0.0}
-    # Arrays of their own: taking rows of one array would cost more than what is measured.
+    # Separate arrays: taking rows of one array would take longer than the measured calls.
     one = tuple(random.uniform(-1, 1, 7) for _ in range(5))
     many = tuple(random.uniform(-1, 1, (COUNT, 7)) for _ in range(5))
     kinds = (("one state", one, 1, settings.rounds), ("a batch", many, COUNT, settings.slow_rounds))

@@ -37,7 +37,7 @@ class Stream(NamedTuple):
 
     @classmethod
     def of(cls, events: Mapping[int, Any], cycles: int, motion: Motion | None = None) -> "Stream":
-        """Targets that begin after a rest and end, after a number of cycles, before one of twice its time."""
+        """Targets that begin after a rest, and last a number of cycles before a rest of twice its time."""
         shifted = {REST + int(k): event for k, event in events.items()}
         return cls(shifted, REST + cycles + 2 * REST, motion and (lambda t: motion(t)[0]))
 
@@ -116,7 +116,7 @@ def ruckig(arm: ElasticArm, stream: Stream) -> Array:
 def segments(arm: ElasticArm, stream: Stream, order: int = 0) -> Array:
     """States of the segments of JTC, from the last state to each target by the time of the next one.
 
-    Of three derivatives for steps, else of as many as a target has, or of an order that is given.
+    Their order is 3 for steps, else the number of values of a target, unless ``order`` is not 0.
     """
     states = np.zeros((stream.cycles, 5, arm.robot.n))
     now = states[0, :3]
@@ -145,7 +145,7 @@ def flat(arm: ElasticArm, states: Array) -> Sent:
 
 
 def rigid(arm: ElasticArm, states: Array, *, springs: bool = False) -> Sent:
-    """The same of motors that are the links, or that have the deflection of springs."""
+    """Motor efforts, positions and velocities of a rigid arm, on request with the deflection of the springs."""
     h = PERIOD / 2
     q, qd, qdd, qddd, _ = np.moveaxis(states, 1, 0)
     q, qd, qdd = q + h * (qd + h / 2 * (qdd + h / 3 * qddd)), qd + h * (qdd + h / 2 * qddd), qdd + h * qddd
@@ -174,7 +174,7 @@ class Result(NamedTuple):
 
 
 def followed(name: str, commands: Sent, start: Array, stiffness: float) -> Array:
-    """Positions of the links (N, n) at the times of commands, each of which is held for a period."""
+    """Positions of the links (N, n) at the times of the commands, which are held for a period."""
     plant, rest = MujocoArm(name, step=STEP, stiffness=stiffness), rest_to_rest(start, start, duration=1.0)
     _, q, _ = plant.run(held(PERIOD, *commands), rest, duration=PERIOD * len(commands[0]), period=PERIOD)
     every = round(PERIOD / STEP)
@@ -343,7 +343,7 @@ def drawing() -> tuple[Array, Stream, Array]:
 def write_picture() -> None:
     """Draw paths of the tip, as three generators make them of positions by hand, and distances from references.
 
-    With the springs of the file, and with stiffer ones.
+    The springs are as in the file, or stiffer.
     """
     arm, (points, stream, start) = ElasticArm(load_robot("sea_planar_2r")), drawing()
     positions = stream._replace(events={k: (q, None) for k, (q, _) in stream.events.items()})
@@ -382,7 +382,7 @@ def online_motion(section: Section, settings: Settings) -> None:
     """Follow all streams by all ways; a whole run writes the pictures docs/online_motion.png and path_time.png, too.
 
     iiwa and sea_planar_2r in MuJoCo, springs as in the file or 10 % stiffer, commands held for 1 ms, a PD of 70
-    rad/s; limits 2 rad/s, 10 rad/s², and those of jerk and snap by default, without snap for Ruckig. *Error*: rms
+    rad/s; limits 2 rad/s, 10 rad/s², and default limits of jerk and snap, without snap for Ruckig. *Error*: rms
     of the links to their own reference. *Vibration*: rms of the links about their mean in the half second after the
     reference rests. *Delay*: of the reference behind the motion that was sampled. *Rigid*: inverse dynamics. *τ/K*:
     the same with the deflection of the springs. *JTC*: its segments, lines between positions, cubic with

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identification from public recordings of real arms: what the written file predicts, beside what was printed.
+"""Identification from public recordings of real arms: prediction by the written file, beside the printed figures.
 
 ``make bench BENCH_ARGS="--only public_recordings --recordings FOLDER"`` takes a folder with checkouts of
 marcocognetti/FrankaEmikaPandaDynModel, YanjunLIU-ac/Dynamic_Parameter_Identification_for_Rokae_xMate and
@@ -34,11 +34,11 @@ from eom_dynamics.recordings.number_files import write_table
 HELD_OUT = 0.3
 
 CLAIMED, WORSE, LEAST_SQUARES = 1.10, 1.02, 1.15
-"""Largest ratios of the RMS of the file: to the printed one, that of the given robot, and that of least squares."""
+"""Largest ratios of the RMS of the written file to the printed RMS, and to the RMS of given robot and least squares."""
 
 
 class Source(NamedTuple):
-    """A recording, and the robot that it is of: a name or a file; efforts are of the joints or of motors."""
+    """A recording, its robot (a name or a file), and the side of its efforts, joint or motor."""
 
     recording: Recording
     robot: str
@@ -49,10 +49,10 @@ def public_recordings(section: Section, settings: Settings) -> None:
     """Identify each arm by the command, and judge the file that it writes.
 
     Each figure is of held-out efforts, predicted for the filtered motion; errors are filtered at the chosen
-    cut-off. *Given*, *written*: the feedforward of the robot that was given, and of the file that the command
-    wrote. *Printed*: what it printed. *Least squares*: Pinocchio's regressor with viscous and Coulomb friction and
+    cut-off. *Given*, *written*: the feedforward of the given robot, and of the file that the command wrote.
+    *Printed*: by the command. *Least squares*: Pinocchio's regressor with viscous and Coulomb friction and
     offsets (and rotors on the motor side), weighted by joint, without physically consistent inertias, from the same
-    samples; its friction is predicted like that of the file.
+    samples; its friction is predicted like the file's.
     """
     ratios: dict[str, list[float]] = {"claimed": [], "worse": [], "least squares": []}
     with tempfile.TemporaryDirectory() as scratch:
@@ -114,7 +114,7 @@ def _judge(section: Section, title: str, source: Source, scratch: Path, ratios: 
 
 
 def rms_errors(predicted: Sequence[Array], judge: Sequence[FilteredSamples], using: Filter) -> Array:
-    """RMS errors (n,) of efforts (N, n) of each motion, filtered as a whole, so that friction that jumps is."""
+    """RMS errors (n,) of efforts (N, n) of each motion, filtered as a whole, jumps of friction included."""
     errors = []
     for efforts, s in zip(predicted, judge, strict=True):
         low_pass = LowPass(float(s.t[1] - s.t[0]), using.cutoff)

@@ -20,7 +20,7 @@ PERCENTS = ("p50", "p99", "p99.9", "max")
 
 
 class Outcome(NamedTuple):
-    """A test: name in words, seconds, rows of each table, and what failed or why it was skipped."""
+    """A test: name in words, seconds, rows of each table, and the reason of a failure or a skip."""
 
     name: str
     seconds: float
@@ -127,7 +127,7 @@ def _robots(section: Section, rows: list[dict[str, Any]]) -> None:
 
 
 def _run(section: Section, reports: list[ElementTree.Element], tests: list[Outcome]) -> None:
-    """Commit and length of the run, and what its tests say of the machine."""
+    """Commit and length of the run, and properties of the machine in its reports."""
     git = ["git", "-C", str(DOCS), "describe", "--always", "--dirty"]
     table = section.table("Run", "", "")
     table.add("commit", subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip() or "unknown")

@@ -2,8 +2,8 @@
 """Round trip of setpoints through the dynamics node beside a node that only echoes: same messages, in one run.
 
 The two nodes are streamed to in turn, in windows of a tenth of a second whose order rotates, so that ratios hold on a
-machine that is not quiet. Both run throughout; the one that is not spoken to sleeps. Every number that the dynamics
-node answers is compared with that of the library. Needs ROS 2 and the interfaces, as ``make build`` installs them.
+machine that is not quiet. Both run throughout; the idle one sleeps. Every number of the dynamics node's answers is
+compared with the library's. Needs ROS 2 and the interfaces, as ``make build`` installs them.
 """
 
 import gc
@@ -48,12 +48,12 @@ class Figures(NamedTuple):
 
     ours: Array  # 50th and 99th percentile of the round trip, median of the windows, µs (2,)
     echo: Array
-    pooled: Array  # those of all windows as one
+    pooled: Array  # percentiles of all windows together
     echo_pooled: Array
     sent: int
     lost: int
-    numbers: int  # that were answered
-    different: int  # of these, those that are not the library's to the bit
+    numbers: int  # numbers in the answers
+    different: int  # numbers that differ from the library's in a bit
 
 
 def round_trip(section: Section, settings: Settings) -> None:
@@ -165,7 +165,7 @@ class _Client(Streamer):
         return Figures(*medians, *pooled, trips["ours"].size, lost, self.numbers, self.different)
 
     def _compare(self, states: Array, answers: list[tuple[dict[Any, int], dict[int, Any]]]) -> None:
-        """Compare answers with the library, those of springs with a memory with its control loop."""
+        """Compare answers with the library: for springs with a memory, with its control loop."""
         loop = ControlLoop(RobotTable(self.arm))
         loop.configure(safety="permissive")
         wanted = [self.arm.feedforward(*state) for state in states.swapaxes(0, 1)]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tracking of the paper's motion: without feedback, with springs of every kind; and by differences of efforts.
 
-The former is the simulation of test/helpers/open_loop_cases.py, which is independent of the feedforward. The latter is
-the worth of exact taud and taudd over a stream of setpoints. Differences are of second order in the period of the
-stream: central ones need the setpoints to come, and thus a motion known ahead; backward ones need the last three. Both
-feed the same flatness map; plants are MuJoCo's, with a PD of 70 rad/s at 4 kHz on the motors.
+The simulation without feedback, test/helpers/open_loop_cases.py, is independent of the feedforward. Differences of
+efforts show the benefit of exact taud and taudd over a stream of setpoints. They are of second order in the period of
+the stream: central ones need the setpoints to come, and thus a motion known ahead; backward ones need the last three.
+Both feed the same flatness map; plants are MuJoCo's, with a PD of 70 rad/s at 4 kHz on the motors.
 """
 
 import time
