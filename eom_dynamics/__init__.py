@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         motor_jet,
         motor_pd_effort,
     )
-    from .elastic.base_motion import base_motion
+    from .elastic.feedforward import base_motion
     from .equations import (
         EquationsOfMotion,
         FloatingEquationsOfMotion,

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Differential flatness: maps between link motion and motor motion and effort."""
 
-from .base_motion import BaseMotion, base_motion
 from .drive_programs import Drive, DriveCommand, DriveState
 from .elastic_arm import ElasticArm
-from .feedforward import Feedforward
+from .feedforward import BaseMotion, Feedforward, base_motion
 from .flatness import FlatState, flat_state, linearizing_effort, motor_pd_effort
 from .limit_violations import LimitViolation
 from .limits import LimitCheck

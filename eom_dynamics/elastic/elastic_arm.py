@@ -33,10 +33,9 @@ from ..robot import Robot
 from ..robot.model import COMPENSATIONS, ROTOR_MODELS
 from ..robot.payload import PayloadLike
 from ..spelling import shown
-from .base_motion import BaseMotion
 from .carried_rotors import CarriedRotors
 from .drive_programs import Drive, DriveCommand, DriveState, drive_command, drive_state, scales
-from .feedforward import Feedforward, FeedforwardMethods, method_name
+from .feedforward import BaseMotion, Feedforward, FeedforwardMethods, method_name
 from .limit_violations import LimitViolation, limit_violations
 from .motor_functions import MotorFunctions
 from .motor_programs import MOTOR_NAMES, SHAFT, STIFFNESS_NAMES
