@@ -17,10 +17,10 @@ import argparse
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -124,6 +124,122 @@ def inertial_table(robot: eom.Robot) -> TextTable:
     return TextTable(header, rows, page_only=True)
 
 
+class Comparison(NamedTuple):
+    """Published and recomputed values, and relative differences of tau, taud, taudd, and of taud, taudd.
+
+    The fine times have values of the published program's model, and central differences of its efforts.
+    """
+
+    t: Array  # (201,) s
+    published: Array  # q, tau, taud, taudd (4, 201, 7)
+    models: dict[tuple[str, bool], list[float]]  # largest differences by inertia reference and by wrench at the tool
+    off: list[float]  # from the published values
+    fine: Array  # (N,) s
+    curves: Array  # q, tau, taud, taudd (4, N, 7)
+    differences: Array  # taud, taudd (2, N, 7)
+    apart: list[float]  # from differences
+
+    @property
+    def scale(self) -> list[float]:
+        """Largest published tau, taud, taudd."""
+        return largest(self.published[1:])
+
+    @property
+    def failures(self) -> list[str]:
+        """Differences beyond tolerance."""
+        return [
+            f"{name} differs from {what} by {x:.1e} of the largest, tolerance {most:.0e}"
+            for what, names, values, most in (
+                ("the published values", NAMES, self.off, TOLERANCE),
+                ("numerical differentiation", NAMES[1:], self.apart, DIFFERENCES_TOLERANCE),
+            )
+            for name, x in zip(names, values, strict=True)
+            if not x <= most
+        ]
+
+
+def compare(dynamics: dict[str, eom.Dynamics]) -> Comparison:
+    """Recompute the example with dynamics by inertia reference."""
+    t, published = published_values()
+    models = {
+        (about, wrench): largest(efforts(dynamics[about], t, wrench=wrench) - published[1:])
+        for about in ("link", "com")
+        for wrench in (True, False)
+    }
+    scale = largest(published[1:])
+    off = [x / most for x, most in zip(models["link", True], scale, strict=True)]
+    fine = np.linspace(t[0], t[-1], 1001)
+    curves = np.array([paper_motion().derivatives(fine)[0], *efforts(dynamics["link"], fine)])
+    before, after = (efforts(dynamics["link"], fine + shift) for shift in (-STEP, STEP))
+    differences = (after - before)[:2] / (2 * STEP)
+    apart = [x / most for x, most in zip(largest(differences - curves[2:]), scale[1:], strict=True)]
+    return Comparison(t, published, models, off, fine, curves, differences, apart)
+
+
+def figures(comparison: Comparison, joints: Sequence[str]) -> dict[str, Any]:
+    """Charts of :data:`FIGURES`, by name."""
+    charts: dict[str, Any] = {}
+    markers: dict[str, Any] = {"points": MARKERS, "markers": True}
+    for name, caption, unit, row in FIGURES:
+        figure = charts[name] = over_time(caption, unit, comparison.fine[0], comparison.fine[-1])
+        units = (unit,) * len(joints)
+        add_joints(figure, joints, units, comparison.fine, comparison.curves[row], points=CURVE_POINTS)
+        if "differences" in name:
+            add_joints(
+                figure, joints, units, comparison.fine, comparison.differences[row - 2], kind="numerical", **markers
+            )
+        else:
+            add_joints(figure, joints, units, comparison.t, comparison.published[row], kind="published", **markers)
+    return charts
+
+
+def sections(comparison: Comparison, robot: eom.Robot, routes: dict[str, float]) -> list[ResultSection]:
+    """Sections of the page, with times of :data:`EVALUATIONS` by route, s."""
+    titles = {"link": "link frame", "com": "centre of mass"}
+    readings = [
+        [titles[frame], "10 sin(π t)" if wrench else "none", *map(number, x)]
+        for (frame, wrench), x in comparison.models.items()
+    ]
+    columns = WITH_UNITS, comparison.scale, comparison.models["link", True], [float("nan"), *comparison.apart]
+    apart_from = [
+        [symbol, number(most), relative(x), relative(x / most), relative(y)]
+        for symbol, most, x, y in zip(*columns, strict=True)
+    ]
+    times = [(route, number(x), number(1e6 * x / EVALUATIONS)) for route, x in routes.items()]
+    of_differences = ("", "largest published value", "from the published values", "relative")
+    return [
+        ResultSection(
+            "Which figure takes which model",
+            caption="Table 1 gives inertias about the centres of mass, and so does the packaged robot. The figures "
+            "of τ, τ̇ and τ̈ are those of the published program, which takes the same numbers about the origins of "
+            'the link frames, as no physical body has them: load_robot("iiwa", inertia_reference="link"), with the '
+            "wrench paper_wrench(), 10 sin(π t) in all components, at the tool. By default, efforts differ by up "
+            f"to {number(comparison.models['com', True][0])} N m. The figure of q takes no model. Below: largest "
+            "differences from the published values.",
+            tables=[TextTable(("inertias of Table 1 about", "wrench at the tool", *WITH_UNITS), readings, "", 2)],
+        ),
+        ResultSection(
+            "Figures 2 to 4",
+            caption="The paper writes Q for τ. Lines are computed here; circles are some of the 201 published "
+            "values, all of which are compared, and in Figure 4 central differences over "
+            f"{1e3 * STEP:g} ms before and after.",
+            charts=figures(comparison, robot.joint_names),
+        ),
+        ResultSection("Differences", tables=[TextTable((*of_differences, "from differences, relative"), apart_from)]),
+        ResultSection(
+            "Table 1: inertial parameters",
+            caption="Of each body in its frame; inertias about the centre of mass.",
+            tables=[inertial_table(robot)],
+        ),
+        ResultSection(
+            f"Time of {EVALUATIONS:,} evaluations of τ, τ̇, τ̈",
+            caption="Median time of one evaluation on this machine, multiplied; for random states of the iiwa "
+            "without a wrench. Calls are of one state, but for the last row, from Python.",
+            tables=[TextTable(("route", "time [s]", "one evaluation [µs]"), times)],
+        ),
+    ]
+
+
 def main() -> int:
     """Compute, write and print; returns the exit code."""
     parser = argparse.ArgumentParser(
@@ -133,57 +249,11 @@ def main() -> int:
     parser.add_argument("--force", action="store_true", help="overwrite files of the same names")
     parser.add_argument("--rounds", type=int, default=10, help="samples per time; default: %(default)s")
     options = parser.parse_args()
-
-    t, published = published_values()
     with warnings.catch_warnings():
         # About the link frames, the table is of no physical body: the page says so.
         warnings.simplefilter("ignore", eom.RobotDescriptionWarning)
         robots = {about: eom.load_robot("iiwa", inertia_reference=about) for about in ("link", "com")}
-    dynamics = {about: eom.Dynamics(robot) for about, robot in robots.items()}
-    models = {
-        (about, wrench): largest(efforts(dynamics[about], t, wrench=wrench) - published[1:])
-        for about in ("link", "com")
-        for wrench in (True, False)
-    }
-    scale = largest(published[1:])
-    off = [x / most for x, most in zip(models["link", True], scale, strict=True)]
-
-    fine = np.linspace(t[0], t[-1], 1001)
-    curves = np.array([paper_motion().derivatives(fine)[0], *efforts(dynamics["link"], fine)])
-    before, after = (efforts(dynamics["link"], fine + shift) for shift in (-STEP, STEP))
-    differences = (after - before)[:2] / (2 * STEP)
-    apart = [x / most for x, most in zip(largest(differences - curves[2:]), scale[1:], strict=True)]
-    failures = [
-        f"{name} differs from {what} by {x:.1e} of the largest, tolerance {most:.0e}"
-        for what, names, values, most in (
-            ("the published values", NAMES, off, TOLERANCE),
-            ("numerical differentiation", NAMES[1:], apart, DIFFERENCES_TOLERANCE),
-        )
-        for name, x in zip(names, values, strict=True)
-        if not x <= most
-    ]
-
-    figures = {}
-    for name, caption, unit, row in FIGURES:
-        figure = figures[name] = over_time(caption, unit, fine[0], fine[-1])
-        joints, units = robots["com"].joint_names, (unit,) * 7
-        add_joints(figure, joints, units, fine, curves[row], points=CURVE_POINTS)
-        if "differences" in name:
-            add_joints(
-                figure, joints, units, fine, differences[row - 2], points=MARKERS, kind="numerical", markers=True
-            )
-        else:
-            add_joints(figure, joints, units, t, published[row], points=MARKERS, kind="published", markers=True)
-
-    routes = seconds_by_route(robots["com"], options.rounds)
-    titles = {"link": "link frame", "com": "centre of mass"}
-    readings = [
-        [titles[frame], "10 sin(π t)" if wrench else "none", *map(number, x)] for (frame, wrench), x in models.items()
-    ]
-    apart_from = [
-        [symbol, number(most), relative(x), relative(x / most), relative(y)]
-        for symbol, most, x, y in zip(WITH_UNITS, scale, models["link", True], [float("nan"), *apart], strict=True)
-    ]
+    comparison = compare({about: eom.Dynamics(robot) for about, robot in robots.items()})
     result = Result(
         title="The iiwa of Müller and Kumar (2021)",
         lead=[
@@ -191,58 +261,8 @@ def main() -> int:
             "Multibody System Dynamics 53 (2021): its example, a KUKA LBR iiwa, recomputed."
         ],
         passed="Passed: all efforts are those of the published program.",
-        sections=[
-            ResultSection(
-                "Which figure takes which model",
-                caption="Table 1 gives inertias about the centres of mass, and so does the packaged robot. The figures "
-                "of τ, τ̇ and τ̈ are those of the published program, which takes the same numbers about the origins of "
-                'the link frames, as no physical body has them: load_robot("iiwa", inertia_reference="link"), with the '
-                "wrench paper_wrench(), 10 sin(π t) in all components, at the tool. By default, efforts differ by up "
-                f"to {number(models['com', True][0])} N m. The figure of q takes no model. Below: largest differences "
-                "from the published values.",
-                tables=[
-                    TextTable(
-                        ("inertias of Table 1 about", "wrench at the tool", *WITH_UNITS), readings, text_columns=2
-                    )
-                ],
-            ),
-            ResultSection(
-                "Figures 2 to 4",
-                caption="The paper writes Q for τ. Lines are computed here; circles are some of the 201 published "
-                "values, all of which are compared, and in Figure 4 central differences over "
-                f"{1e3 * STEP:g} ms before and after.",
-                charts=figures,
-            ),
-            ResultSection(
-                "Differences",
-                tables=[
-                    TextTable(
-                        (
-                            *("", "largest published value", "from the published values", "relative"),
-                            "from differences, relative",
-                        ),
-                        apart_from,
-                    )
-                ],
-            ),
-            ResultSection(
-                "Table 1: inertial parameters",
-                caption="Of each body in its frame; inertias about the centre of mass.",
-                tables=[inertial_table(robots["com"])],
-            ),
-            ResultSection(
-                f"Time of {EVALUATIONS:,} evaluations of τ, τ̇, τ̈",
-                caption="Median time of one evaluation on this machine, multiplied; for random states of the iiwa "
-                "without a wrench. Calls are of one state, but for the last row, from Python.",
-                tables=[
-                    TextTable(
-                        ("route", "time [s]", "one evaluation [µs]"),
-                        [(route, number(x), number(1e6 * x / EVALUATIONS)) for route, x in routes.items()],
-                    )
-                ],
-            ),
-        ],
-        failures=failures,
+        sections=sections(comparison, robots["com"], seconds_by_route(robots["com"], options.rounds)),
+        failures=comparison.failures,
         files={"page": options.output / "index.html"},
         about={"machine": machine()},
     )
