@@ -64,7 +64,7 @@ SECTIONS = {
     "drives": Entry("drives", "command_lead", "Drives that sample, and Coulomb friction"),
     "friction_scale": Entry("drives", "command_lead", "Scale of dry friction"),
     "replay": Entry("replay", "replay", "Offline replay"),
-    "control_cycle": Entry("control_cycle", "exported_code", "Control cycle"),
+    "control_cycle": Entry("exported_code", "exported_code", "Control cycle"),
     "identification": Entry("identification", "measurements", "Identification of simulated arms"),
     "identification_cases": Entry(
         "identification_cases",
@@ -90,13 +90,13 @@ ON_REQUEST = {
         "joint_trajectory_controller alone, and with feedforward",
         IN_WORKSPACE,
     ),
-    "ros2_controller": Entry("control_cycle", "control_loop", "Controller of ros2_control", IN_WORKSPACE),
+    "ros2_controller": Entry("exported_code", "control_loop", "Controller of ros2_control", IN_WORKSPACE),
     "round_trip": Entry("round_trip", "node_operation", "Round trip of a setpoint beside a node that echoes"),
     "online_motion": Entry("online_motion", "targets", "Streams of targets on elastic arms"),
     "impedance": Entry("impedance", "impedance", "Impedance and hands"),
     "public_recordings": Entry("public_recordings", "measurements", "Identification from public recordings"),
     "mjcf_models": Entry("mjcf_models", "parameter_files", "MJCF models"),
-    "gpu": Entry("gpu", "dynamics", "States a second on a GPU"),
+    "gpu": Entry("exported_code", "dynamics", "States a second on a GPU"),
     "reliability": Entry("reliability", "measurements", "Reliability", "make soak"),
 }
 """Sections that need ROS 2, ros2_control, a GPU, Ruckig, an hour, or data that are not part of a checkout."""

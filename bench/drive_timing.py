@@ -161,7 +161,7 @@ def judged(record: DriveRecording, early: float) -> Result | None:
 
 WAYS = {
     "means of the last period": lambda x: (x, -PERIOD / 2),
-    "what drives begin to apply": lambda x: (replace(x, effort=x.sampled), PERIOD / 2),
+    "efforts that drives begin to apply": lambda x: (replace(x, effort=x.sampled), PERIOD / 2),
 }
 """Recorded efforts, and the time by which they are recorded before they act, s."""
 
@@ -197,7 +197,7 @@ def drive_timing(section: Section, settings: Settings) -> None:
         table.add(way, *("; ".join(both) for both in zip(*(cells for cells, _, _ in figures), strict=True)))
         worst, covered = max(x for _, x, _ in figures), min(x for _, _, x in figures)
         section.promise(
-            f"drive timing, {way}: what is used within 0.1 ms",
+            f"drive timing, {way}: used values within 0.1 ms",
             f"{1e3 * worst:.3f} ms; {covered:.0%} within {DEVIATIONS:g} s",
             worst <= LARGEST_ERROR and covered >= LEAST_COVERAGE,
         )

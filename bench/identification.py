@@ -6,9 +6,10 @@ rotors and friction. Noise: 1e-5 rad of encoders, and efforts of 0.5 % of their 
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Excitation, ExcitationOptions, Fit, Options, Recording, fit, identify_elasticity
 from eom_dynamics.identification.links.consistent import pseudo_inertia
 from eom_dynamics.identification.recording import ArmRecording
+from eom_dynamics.recordings.number_files import write_table
 from eom_dynamics.trajectory import Fourier
 
 # --- Arms and recordings ----------------------------------------------------------------
@@ -137,6 +139,12 @@ def effort_noise(robot: Robot, tau: Array) -> Array:
     """Standard deviations (n,): 0.5 % of the limits of effort, or of the largest effort where there is no limit."""
     limit = np.array([joint.limits.effort for joint in robot.independent_joints])
     return np.asarray(TORQUE * np.where(np.isfinite(limit), limit, np.max(np.abs(tau), axis=0)))
+
+
+def write_columns(path: Path, joint_names: Sequence[str], t: Array, columns: Mapping[str, Array]) -> None:
+    """Write times (N,) and columns (N, n) by kind as a table."""
+    names = [f"{kind}.{joint}" for kind in columns for joint in joint_names]
+    write_table(path, ["t", *names], [t, *columns.values()])
 
 
 @cache

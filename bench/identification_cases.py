@@ -17,6 +17,7 @@ import mujoco
 import numpy as np
 from excited import ENCODER, TORQUE, true_robot
 from harness import CONSOLE, Section, Settings, in_parallel
+from identification import effort_noise, write_columns
 from plants import random_arm
 from scipy.interpolate import CubicSpline
 
@@ -28,7 +29,6 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Options
 from eom_dynamics.identification.links.verification import feedforward_efforts
 from eom_dynamics.identification.sampling import root_mean_square
-from eom_dynamics.recordings.number_files import write_table
 from eom_dynamics.robot.writers.mjcf import robot_as_mjcf
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.tools.identify.outputs import write_and_verify
@@ -133,8 +133,7 @@ def outcome(case: Case, name: str, seed: int, chosen: Mapping[str, float] | None
     states = motion(given.n, t, seed)
     command = true.feedforward(*states)
     effort = command.motor_effort if motor else command.tau
-    limit = np.array([joint.limits.effort for joint in given.independent_joints])
-    noise = TORQUE * np.where(np.isfinite(limit), limit, np.abs(effort).max(axis=0))
+    noise = effort_noise(given, effort)
 
     def noisy(values: Array, size: Array | float) -> Array:
         return values + size * draw.standard_normal(values.shape)
@@ -164,8 +163,7 @@ def by_command(
     with tempfile.TemporaryDirectory() as folder:
         source, table, written = (Path(folder, x) for x in ("given.yaml", "run.csv", "identified.yaml"))
         source.write_text(robot_as_yaml(given).text)
-        names = [f"{kind}.{joint}" for kind in columns for joint in given.joint_names]
-        write_table(table, ["t", *names], [t, *columns.values()])
+        write_columns(table, given.joint_names, t, columns)
         found = identify(load_robot(str(source)), Request([table], **request), lambda step, done: None)
         found, _ = write_and_verify(written, str(source), RobotOptions(), found, {})
         return found, load_robot(str(written))

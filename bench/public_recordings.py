@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 from harness import Section, Settings
+from identification import write_columns
 from paths import PANDA_BAG
 from pinocchio_model import pinocchio_model
 
@@ -29,7 +30,6 @@ from eom_dynamics.identification.links.filtering import Filter, FilteredSamples,
 from eom_dynamics.identification.links.verification import feedforward_efforts
 from eom_dynamics.identification.sampling import LowPass, root_mean_square
 from eom_dynamics.recordings.joint_recordings import read_recording
-from eom_dynamics.recordings.number_files import write_table
 
 HELD_OUT = 0.3
 
@@ -80,7 +80,8 @@ def _judge(section: Section, title: str, source: Source, scratch: Path, ratios: 
     training, validation = source.recording.split(HELD_OUT)
     files = [scratch / "training.csv", scratch / "validation.csv"]
     for path, part in zip(files, (training, validation), strict=True):
-        _write(path, part)
+        velocity = {} if part.qd is None else {"velocity": part.qd}
+        write_columns(path, part.joint_names, part.t, {"position": part.q, "effort": part.tau} | velocity)
     written = scratch / "identified.yaml"
     command = [sys.executable, "-m", "eom_dynamics.tools.cli.main", "identify", str(files[0]), "--validate"]
     command += [str(files[1]), "--robot", source.robot, "--side", source.side, "-o", str(written), "--force", "--json"]
@@ -143,13 +144,6 @@ def least_squares(
         residual = np.where(used, Y @ x - tau, 0.0)
         weights = 1 / np.maximum(np.sqrt(np.sum(residual**2, axis=0) / used.sum(axis=0)), 1e-9)
     return [rows(s) @ x for s in judge]
-
-
-def _write(path: Path, recording: Recording) -> None:
-    fields = {"position": recording.q, "effort": recording.tau}
-    fields |= {} if recording.qd is None else {"velocity": recording.qd}
-    names = [f"{field}.{joint}" for field in fields for joint in recording.joint_names]
-    write_table(path, ["t", *names], [recording.t, *fields.values()])
 
 
 def _panda(folder: Path, scratch: Path) -> Source:

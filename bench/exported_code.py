@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One cycle of the control loop, beside Pinocchio's rnea in C++, and of the controller for ros2_control."""
+"""Exported code: a cycle of the control loop beside Pinocchio's rnea, of the ros2_control controller; and on a GPU."""
 
 import os
+import re
+import shutil
 import subprocess
 import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness import Section, Settings, scratch, seconds, write_files
+from harness import CONSOLE, Section, Settings, scratch, seconds, write_files
 
 from eom_dynamics import Robot, load_robot
 from eom_dynamics.control.headers import loop_headers, source
-from eom_dynamics.export import FEEDFORWARD, LANGUAGES, loop_library, project, stored_values
+from eom_dynamics.export import FEEDFORWARD, LANGUAGES, loop_library, project, project_files, stored_values
 from eom_dynamics.export.templates import template
 
 _ROUNDING = 1e-9
@@ -79,7 +81,7 @@ def _built(robot: Robot) -> Path:
     includes += [f"-isystem{path}" for path in eigen if path.exists()][:1]
     command = ["c++", "-std=c++17", "-O3", "-DNDEBUG", *includes, *(f"-D{name}" for name in _BOOST)]
     libraries = [f"-L{prefix / 'lib'}", f"-Wl,-rpath,{prefix / 'lib'}", "-lpinocchio_default", "-lm", "-ldl"]
-    sources = [Path(__file__).with_suffix(".cpp"), folder / "loop.cpp"]
+    sources = [Path(__file__).with_name("control_cycle.cpp"), folder / "loop.cpp"]
     subprocess.run([*command, *sources, "-o", folder / "built", *libraries], check=True)
     return folder / "built"
 
@@ -152,3 +154,37 @@ def _cmake(source: Path, build: Path, given: Mapping[str, object], *target: str)
     defined = [f"-D{key}={value}" for key, value in given.items()]
     subprocess.run(["cmake", "-S", source, "-B", build, *defined], check=True, capture_output=True)
     subprocess.run(["cmake", "--build", build, *target], check=True, capture_output=True)
+
+
+# --- A GPU ------------------------------------------------------------------------------
+
+FUNCTIONS = {"feedforward": "motor effort", "inverse_dynamics": "tau, taud, taudd", "effort": "tau"}
+
+
+def gpu(section: Section, settings: Settings) -> None:
+    """Build, test and time each exported CUDA function."""
+    for program in ("nvcc", "nvidia-smi"):
+        if not shutil.which(program):
+            raise SystemExit(f"gpu: {program} is not installed: an NVIDIA GPU and the CUDA toolkit are needed")
+    robot = load_robot(settings.robot or "iiwa")
+    device = _output(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]).strip()
+    table = section.table(
+        f"{robot.name} on one {device}: states a second, data on the device",
+        *("way", "gives", "precision", "million states a second", "error"),
+    )
+    for function, gives in FUNCTIONS.items():
+        files, _ = project_files(project(robot, [function]), ["cuda"])
+        code = write_files(scratch() / f"gpu_{function}", files) / "cuda"
+        _output(["nvcc", "-O3", "-arch=native", *map(str, code.glob("*.cu")), "-o", str(code / "test")])
+        report = _output([str(code / "test")])
+        CONSOLE.print(report)
+        (rate,) = re.findall(rf"_{function} +([0-9.e+]+) states per second", report)
+        worst = max(re.findall(r"error +([0-9.e+-]+)", report), key=float)
+        table.add(f"exported CUDA: `{function}`", gives, "double", f"{1e-6 * float(rate):,.0f}", worst)
+
+
+def _output(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"gpu: {' '.join(command)[:200]} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout
