@@ -76,6 +76,9 @@ def _built(robot: Robot) -> Path:
     model = _model(pinocchio_model(robot))
     folder = write_files(scratch() / "control_cycle", {**loop_headers(), **texts, "model.inc": model})
     prefix = Path(pin.__file__).parents[4]
+    if not (prefix / "include/pinocchio").exists():  # scripts/slim.py removes them
+        again = ".venv/bin/pip install --force-reinstall --no-deps -c requirements/lock.txt libpinocchio cmeel-boost"
+        raise SystemExit(f"control_cycle: headers of Pinocchio are missing in {prefix}: run {again}")
     eigen = [Path("/usr/include/eigen3"), Path(sysconfig.get_path("purelib")) / "casadi/include/eigen3"]
     includes = [f"-I{folder / 'include'}", f"-I{folder}", f"-isystem{prefix / 'include'}"]
     includes += [f"-isystem{path}" for path in eigen if path.exists()][:1]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delay of recorded efforts, and what may look like it: hysteresis of springs, and links that bend.
+"""Delay of recorded efforts, and similar effects: hysteresis of springs, and compliance of links.
 
-Efforts and positions of a recording may have been stamped by different clocks or filters. The delay is the shift with
-which least squares explain the efforts best.
+Clocks and filters may delay the efforts of a recording. The delay is the shift with which least squares explain the
+efforts best.
 """
 
 from __future__ import annotations
