@@ -17,10 +17,9 @@ from .. import recursion
 from ..arrays import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, derivative_names
 from ..jet import Jet
 from ..recursion import LinkTree, composite, inverse_mass_matrix, kinematics, link_tree
-from ..recursion.composite import of_joints
+from ..recursion.composite import momentum_balance, of_joints
 from ..recursion.effort_partials import effort_by_position
 from ..recursion.kinematics import center_of_mass, first_moment, joint_rates
-from ..recursion.momentum import momentum_balance
 from ..recursion.passive_efforts import passive_efforts, passive_energy
 from ..recursion.scalars import Matrix, Numbers, dot, entries, minus, product, transposed
 from ..robot import Frame, Robot
