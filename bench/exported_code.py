@@ -15,7 +15,7 @@ from harness import CONSOLE, Section, Settings, scratch, seconds, write_files
 from eom_dynamics import Robot, load_robot
 from eom_dynamics.control.headers import loop_headers, source
 from eom_dynamics.export import FEEDFORWARD, LANGUAGES, loop_library, project, project_files, stored_values
-from eom_dynamics.export.templates import template
+from eom_dynamics.export.project import template
 
 _ROUNDING = 1e-9
 _MEDIAN, _WORST, _RATIO = 2e-6, 10e-6, 1.5  # promised median and 99.99 % quantile, s; median over rnea's

@@ -16,9 +16,8 @@ from ..codegen.expressions import Op
 from ..codegen.program import Program, Sizes
 from ..codegen.straight_line import Syntax, straight_line
 from .functions import Function, Steps
-from .project import SUMMARIES, Project, in_ascii, matrix_size, table
+from .project import SUMMARIES, Project, in_ascii, matrix_size, table, template
 from .stored_values import TOLERANCE, StoredValues
-from .templates import template
 
 WIDTH = 120
 

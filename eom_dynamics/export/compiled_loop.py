@@ -26,8 +26,7 @@ from ..robot.model import DRIVE_INTERPOLATIONS
 from . import c_project
 from .c_project import wrapped
 from .functions import FEEDFORWARD, OBSERVER, OF_DRIVES, ON_BASE, PLANT, links_of, loop_functions
-from .project import Project, project
-from .templates import template
+from .project import Project, project, template
 
 # Functions with the same name in eom::Kernels.
 _KERNELS = (

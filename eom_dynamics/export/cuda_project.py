@@ -14,9 +14,8 @@ from ..codegen.program import Program
 from ..codegen.straight_line import straight_line
 from .c_project import call, checks_head, comment, constants, expressions, function_comment, sincos_calls
 from .functions import Function, Steps
-from .project import Project
+from .project import Project, template
 from .stored_values import StoredValues
-from .templates import template
 
 
 def cuda_files(project: Project, stored: StoredValues) -> dict[str, str]:

@@ -14,9 +14,8 @@ from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, SETTLED
 from . import c_project
 from .compiled_loop import cpp_comment, literal
 from .functions import FEEDFORWARD, FRICTION, links_of
-from .project import Project, ros_package
+from .project import Project, ros_package, template
 from .stored_values import StoredValues
-from .templates import template
 
 _DEPENDS = ("eigen", "inverse_dynamics_solver", "pluginlib", "rclcpp", "urdf")
 

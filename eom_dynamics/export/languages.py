@@ -20,9 +20,8 @@ from ..robot import Robot
 from . import c_project, cuda_project, dynamics_solver, matlab, ros2_control
 from .compiled_loop import UnavailableError
 from .functions import FEEDFORWARD, FRICTION, FUNCTIONS, Function, Steps, function_unavailable
-from .project import SUMMARIES, Project, refused_names
+from .project import SUMMARIES, Project, refused_names, template
 from .stored_values import StoredValues, stored_values
-from .templates import template
 
 
 def _casadi_files(project: Project, stored: StoredValues) -> dict[str, bytes]:

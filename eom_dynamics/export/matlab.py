@@ -13,9 +13,8 @@ from ..codegen.program import MonotoneFunction, Program
 from ..codegen.straight_line import Syntax, straight_line
 from ..elastic.motor_programs import STIFFNESS_NAMES
 from .functions import Function, Steps
-from .project import SUMMARIES, Project, matrix_size, table
+from .project import SUMMARIES, Project, matrix_size, table, template
 from .stored_values import TOLERANCE, StoredValues
-from .templates import template
 
 _MATLAB = Syntax("{name} = {value};", times=".*", nan="NaN", infinity="Inf")
 _WIDTH = 120

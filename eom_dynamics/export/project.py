@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import resources
 
 import numpy as np
 
@@ -35,7 +36,6 @@ from .functions import (
     function_unavailable,
     functions,
 )
-from .templates import template
 
 # MATLAB truncates names to 63 characters, and suffixes of the robot's name have up to 26.
 _LONGEST_NAME = 37
@@ -88,6 +88,11 @@ _NOTES = {
         "Accelerations are NaN where the mass matrix is singular.",
     ],
 }
+
+
+def template(name: str) -> str:
+    """Text of a template with ``@fields@``, or of a file that is the same for every robot."""
+    return (resources.files(__package__) / "templates" / name).read_text(encoding="ascii")
 
 
 @dataclass(frozen=True)

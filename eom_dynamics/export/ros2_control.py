@@ -26,9 +26,8 @@ from ..robot.writers.parameters import bad_name, robot_as_yaml
 from ..spelling import unused_name
 from .compiled_loop import loop_unavailable
 from .functions import plant_unavailable
-from .project import Project, in_ascii, refused_names, ros_package
+from .project import Project, in_ascii, refused_names, ros_package, template
 from .stored_values import StoredValues
-from .templates import template
 
 PACKAGE = "eom_feedforward_controller"
 """Name of the package."""

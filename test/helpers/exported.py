@@ -21,7 +21,7 @@ from eom_dynamics.actuators.parallel_springs import Anchors, GasLaw, ParallelSpr
 from eom_dynamics.actuators.springs import CoupledSpring
 from eom_dynamics.control.headers import loop_headers, source
 from eom_dynamics.export import LANGUAGES, STRAIGHT_LINE, Project, StoredValues, project, stored_values
-from eom_dynamics.export.templates import template
+from eom_dynamics.export.project import template
 from eom_dynamics.robot.model import COMPENSATIONS
 
 FUNCTIONS: Mapping[str, Iterable[str]] = {
