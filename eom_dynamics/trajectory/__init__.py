@@ -10,8 +10,7 @@ from .fastest import ActiveLimit, FastestMotion, minimum_time
 from .fit import TrajectoryFit, fit_trajectory
 from .limits import Peak, Verdict, check
 from .poses import PoseSpline, ToolMotion, follow, straight_lines, through_poses
-from .spline import Spline
-from .trajectory import Samples, Scaled, Trajectory, sample, sample_times
+from .trajectory import Samples, Scaled, Spline, Trajectory, sample, sample_times
 from .waypoints import through
 
 __all__ = [

@@ -18,7 +18,7 @@ from ..arguments import positive, real_array
 from ..arrays import MOTION, Array
 from ..exceptions import TrajectoryError
 from ..jet import Jet
-from .spline import ORDERS, Spline, numbers
+from .trajectory import ORDERS, Spline, numbers
 
 
 def rest_to_rest(start: ArrayLike, end: ArrayLike, duration: float, *, start_time: float = 0.0) -> Spline:

@@ -17,8 +17,7 @@ from ..elastic.elastic_arm import require_arm
 from ..exceptions import StateError, TrajectoryError
 from .limits import Verdict, check, verdict_of
 from .quantities import Load, SampledLoad
-from .spline import Spline, check_times, dense_states
-from .trajectory import Samples, Trajectory, sample_times
+from .trajectory import Samples, Spline, Trajectory, check_times, dense_states, sample_times
 
 CHECK_RATE = 1000.0  # smallest rate at which limits are checked, Hz
 _CHUNK = 5000  # samples between two calls of `progress`, which take some milliseconds

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from ..arguments import violation
 from ..arrays import Array
 from ..exceptions import TrajectoryError
-from .spline import DEGREE, ORDERS, Spline, numbers
+from .trajectory import DEGREE, ORDERS, Spline, numbers
 
 _PENALISED = ORDERS  # order of the penalised derivative
 _BASIS = DEGREE + 1  # number of B-splines that are not zero on a piece

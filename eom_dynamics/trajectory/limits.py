@@ -31,8 +31,7 @@ from .quantities import (
     meets_rms,
     quantities,
 )
-from .spline import check_times
-from .trajectory import Samples, Scaled, Trajectory
+from .trajectory import Samples, Scaled, Trajectory, check_times
 
 _MARGIN = 1e-7  # relative margin of a time scaling, for times that are rounded to nanoseconds
 _ITERATIONS = 5  # iterations of the time scaling: samples of the slowed trajectory have other peaks

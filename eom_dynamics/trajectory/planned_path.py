@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..arguments import violation
 from ..arrays import Array
 from ..exceptions import TrajectoryError
-from .spline import ORDERS, Spline, basis_rows, numbers
+from .trajectory import ORDERS, Spline, basis_rows, numbers
 from .waypoints import through
 
 _DEGREE, _SMOOTHED = 7, 3  # of the spline, and the order of the derivative in the squared integral that it minimises

@@ -29,8 +29,7 @@ from ..jet import leibniz
 from ..kinematics import Kinematics
 from ..kinematics.motion import ToolTracker, predicted
 from ..robot.task_space import TWIST
-from .spline import ORDERS, Spline, durations, numbers
-from .trajectory import Scaled
+from .trajectory import ORDERS, Scaled, Spline, durations, numbers
 from .waypoints import through
 
 _TERMS = 32  # of the twist by brackets: the last term is pi^k / (k + 1)!, below rounding at half a turn

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..arguments import all_finite, mapping
 from ..arrays import MOTION, Array
 from ..exceptions import TrajectoryError
-from .spline import DEGREE, ORDERS, Spline, durations, numbers
+from .trajectory import DEGREE, ORDERS, Spline, durations, numbers
 
 UNSOLVED = (
     "times are too uneven or positions too large for a smooth trajectory; omit waypoints that are close in time, and "

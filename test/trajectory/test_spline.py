@@ -21,7 +21,7 @@ from eom_dynamics.trajectory import (
     sample_times,
     shortest_duration,
 )
-from eom_dynamics.trajectory.spline import check_times, dense_states
+from eom_dynamics.trajectory.trajectory import check_times, dense_states
 
 
 def spline(seed: int, knots: int = 6, n: int = 3) -> Spline:

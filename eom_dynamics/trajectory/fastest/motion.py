@@ -15,8 +15,7 @@ from ...elastic.limits import LimitCheck
 from ...exceptions import StateError, TrajectoryError
 from ..planned_path import WaypointPath
 from ..quantities import Load, derivatives_for_limits, quantities, ratios
-from ..spline import ORDERS, PER_PIECE, Spline
-from ..trajectory import Trajectory, sample
+from ..trajectory import ORDERS, PER_PIECE, Spline, Trajectory, sample
 from .path import GeometricPath, SquaredSpeed, chain, divided, time_derivatives
 from .settings import SETTINGS
 

@@ -26,8 +26,7 @@ from ...arguments import first_not_finite
 from ...arrays import Array
 from ...exceptions import TrajectoryError
 from ..planned_path import SmoothSpline
-from ..spline import Spline, basis_rows
-from ..trajectory import Trajectory
+from ..trajectory import Spline, Trajectory, basis_rows
 from .settings import SETTINGS
 
 # Parameters s = phi(σ) from 0 to 1, by whether their first four derivatives vanish at the start and at the end. Powers

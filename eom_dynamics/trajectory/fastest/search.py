@@ -17,8 +17,7 @@ from ...elastic.limits import TOLERANCE, GivenLimits, LimitCheck, arm_limits
 from ...exceptions import StateError, TrajectoryError
 from ..planned_path import path_through
 from ..quantities import Load, quantities
-from ..spline import ORDERS, Spline
-from ..trajectory import Trajectory
+from ..trajectory import ORDERS, Spline, Trajectory
 from .constraints import Constraints, limited_kinds
 from .interior_point import feasible, minimise
 from .motion import FastestMotion, ViolatedInstants, motion_of, motion_rate, places_of, violated_instants
