@@ -36,9 +36,9 @@ _STATES, _ROUNDING = 64, 1e-10
 
 
 class _Pair(NamedTuple):
-    """A method and the function of Pinocchio that gives the same."""
+    """Arguments of a method, and Pinocchio's function with the same result."""
 
-    arguments: str  # names of the vectors that both take
+    arguments: str  # names of their vectors
     function: Callable[..., Any]  # of Pinocchio
     read: Callable[[Any, Any], Any] = lambda result, data: result  # the compared part of its result or its data
     results: Callable[[Any, Any], tuple[Any, ...]] = lambda result, data: (

@@ -41,7 +41,7 @@ _STEP, _SETTLING, _BRISTLES = 2.5e-4, (1e-3, 5e-3, 20e-3), 0.01
 
 @dataclass(frozen=True, eq=False)
 class Plant:
-    """An arm, its file, an exact recording, and the noise of positions, rad, and of efforts over the largest ones."""
+    """An arm, its file, an exact recording, and noise: of positions, rad, and of efforts over the largest efforts."""
 
     given: Robot
     true: Robot
@@ -241,7 +241,7 @@ def _recorded(
             data.qfrc_applied[::2] = -lugre.effort(thetad)
         mujoco.mj_step(model, data)
     theta, q, held = rows.transpose(1, 0, 2)
-    # The effort of a time is the mean of the one held before and the one held after.
+    # The effort at a time is the mean of the efforts held before and after it.
     effort = held.copy()
     effort[1:] = (held[1:] + held[:-1]) / 2
     stiffness = np.array([float(joint.spring.tangent(0.0)) for joint in true.joints])

@@ -184,7 +184,7 @@ print(json.dumps(np.diff(at).tolist()))
 
 
 def first_use(section: Section, settings: Settings) -> None:
-    """Start processes alternately with an empty cache and with one that another process has filled."""
+    """Start processes alternately with an empty cache and with a filled one."""
     empty, full = [], []
 
     def steps(cache: Path) -> dict[str, float]:
@@ -284,7 +284,7 @@ def _prepare(n: int) -> _Chain:
 
 
 def chain(n: int) -> Robot:
-    """``n`` revolute joints about axes in all directions, with bodies of the size of an arm's."""
+    """``n`` revolute joints about axes in all directions, with bodies as large as an arm's."""
     rng, joints = np.random.default_rng(20210721), []
     for k in range(n):
         pose = lie.pose(_rotation(rng), rng.uniform(-0.3, 0.3, 3) if k else np.zeros(3))

@@ -46,7 +46,7 @@ class Source(NamedTuple):
 
 
 def public_recordings(section: Section, settings: Settings) -> None:
-    """Identify each arm by the command, and judge the file that it writes.
+    """Identify each arm by the command, and judge the written file.
 
     Each figure is of held-out efforts, predicted for the filtered motion; errors are filtered at the chosen
     cut-off. *Given*, *written*: the feedforward of the given robot, and of the file that the command wrote.
@@ -188,7 +188,7 @@ def _rokae(folder: Path, scratch: Path) -> Source:
     return Source(Recording(names, np.arange(0.0, len(q)) * 1e-3, q, tau, qd), str(path))
 
 
-# Samples of the motion; gear ratios, and torque constants, N m/A: of the lift, currents are all that is known.
+# Samples of the motion; gear ratios, and torque constants, N m/A; only currents are known of the lift.
 _TIAGO_MOTION = slice(921, 6791)
 _TIAGO_RATIO = np.array([1, 100, 100, 100, 100, 336, 336, 336])
 _TIAGO_CONSTANT = np.array([1, 0.136, 0.136, -0.087, -0.087, -0.0613, -0.0613, -0.0613])
