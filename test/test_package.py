@@ -98,6 +98,31 @@ ROOMS = (
 OFFLINE, SIMULATES = {"identification", "simulation"}, "eom_dynamics.ros.simulated_robot_node"
 
 
+def test_files_and_functions_can_be_read_at_once() -> None:
+    """Python, C, C++ and templates: at most 500 lines a file, and 80 a function."""
+    kinds = {".py", ".h", ".hpp", ".c", ".cpp", ".in"}
+    long = [x.name for x in PACKAGE.rglob("*") if x.suffix in kinds and len(x.read_bytes().splitlines()) > 500]
+    functions = [
+        f"{path.name}: {node.name}"
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno - node.lineno >= 80
+    ]
+    assert not long and not functions
+
+
+def test_the_files_of_the_architecture_exist() -> None:
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`([a-z0-9_/]+\.(?:py|hpp))`", text))
+    files = [
+        f"/{path.relative_to(ROOT)}"
+        for folder in (PACKAGE, ROOT / "test", ROOT / "examples")
+        for path in folder.rglob("*.[hp]*")
+    ]
+    assert len(names) > 40
+    assert [x for x in sorted(names) if not any(file.endswith(f"/{x}") for file in files)] == []
+
+
 def test_imports_go_one_way() -> None:
     """In no circle, of types either; each room from those before it; tools start nodes as processes."""
     files = {path.relative_to(ROOT).with_suffix(""): path for path in PACKAGE.rglob("*.py")}
