@@ -53,6 +53,7 @@ topics and services (relative to the namespace):
   contact              out    eom_dynamics/msg/Contact, when contact begins and ends
   trajectory_status    out    eom_dynamics/msg/TrajectoryStatus: accepted, refused, finished or stopped
   path_time            out    sensor_msgs/msg/TimeReference, time on the active or waiting trajectory
+  commanded_motion     out    eom_dynamics/msg/JointTrajectorySetpoint of the links, during trajectories
   trajectory_lease     in     std_msgs/msg/String, request of a trajectory that ends with its sender
   feedforward          out    eom_dynamics/msg/FeedforwardCommand, joints in the order of the setpoint
   motor_setpoint       out    sensor_msgs/msg/JointState for motor controllers, in the units of the drives

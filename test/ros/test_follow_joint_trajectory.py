@@ -186,7 +186,7 @@ def test_a_new_goal_that_cannot_be_followed_leaves_the_current_one_alone(at_home
     at_home.node.wait(lambda: len(at_home.feedback) > 5, "feedback")
     reason = at_home.refusal([0.1, 1.5], [HOME - 0.3, HOME])
     assert reason.startswith("exceeds limits on the way from the commanded state: fer_joint")
-    assert reason.endswith("; the goal before goes on")
+    assert reason.endswith("; the goal before goes on, unless on_refused_trajectory is stop")
     assert_succeeded(at_home.result(first))
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from functools import lru_cache, partial
 
@@ -27,6 +28,9 @@ from .setpoint_stream import SetpointStream
 
 # Planners send trajectories at a low rate.
 _DEPTH = 10
+
+# Goals that are known again.
+_GOALS = 100
 
 # Samples of the check, besides those within short pieces. It takes a few milliseconds for 100 knots, 0.3 s for 7,000,
 # during which the stream shares the interpreter. Each setpoint is checked again when it is played.
@@ -57,6 +61,8 @@ class SplineTopic:
         self._worker = Worker(node, "trajectories")
         # Identities of motions in validation, True for a cancelled one.
         self._validating: dict[str, bool] = {}
+        # Identities of the last goals, whatever has become of them.
+        self._goals: deque[str] = deque(maxlen=_GOALS)
         # Periods since the last renewal of a lease, by the identity of its trajectory.
         self._leases: dict[str, int] = {}
         self._requests = RequestNames("spline_trajectory")
@@ -90,6 +96,10 @@ class SplineTopic:
             self._stream.end_trajectory(_SENDER_GONE)
 
     def _receive(self, message: SplineTrajectory) -> None:
+        if message.knots and _is_goal(message.request):  # sent again until it is answered
+            if message.request in self._goals:
+                return
+            self._goals.append(message.request)
         # Statuses of the message begin with its header and its identity.
         status = TrajectoryStatus(header=message.header, request=self._requests.next(message))
         try:
@@ -98,10 +108,6 @@ class SplineTopic:
                 self._withdraw(message.request)
                 if message.request in ("", self._stream.player.request):
                     self._stream.end_trajectory(_STOPPED)
-                return
-            # The planning node sends a goal again where it discovers a subscriber before the answer.
-            known = message.request in self._validating or message.request == self._stream.player.request
-            if known and _is_goal(message.request):
                 return
             if len(self._validating) >= _DEPTH:
                 raise TrajectoryError(f"{_DEPTH} others are still being validated")

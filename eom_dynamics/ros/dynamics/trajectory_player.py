@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -11,16 +11,18 @@ from sensor_msgs.msg import TimeReference
 from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 
+from ...arrays import Array
 from ...control.control_loop import REFUSALS, Refusal
+from ...control.fields import STATE_FIELDS, doubles
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
-from ...control.settings import FASTEST_PACE, LARGEST_CORRECTION, LONGEST_GAP, REFUSAL_MESSAGES
+from ...control.settings import FASTEST_PACE, LARGEST_CORRECTION, LONGEST_GAP, MODES, REFUSAL_MESSAGES
 from ...exceptions import TrajectoryError
 from ...terminal import printable
 from ...trajectory import Spline
 from ..diagnostics import present
 from ..executors import keep_pace, steady_timer
-from ..interfaces import TrajectoryStatus, nanoseconds, set_stamp, status_qos
+from ..interfaces import JointTrajectorySetpoint, TrajectoryStatus, nanoseconds, set_stamp, status_qos
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
 from .measured_arm import MeasuredArm
@@ -32,6 +34,7 @@ class TrajectoryReports:
 
     def __init__(self, node: RobotNode) -> None:
         self._path_time = node.create_publisher(TimeReference, "path_time", 10)
+        self._motion = node.create_publisher(JointTrajectorySetpoint, "commanded_motion", 10)
         self._status = node.create_publisher(TrajectoryStatus, "trajectory_status", status_qos())
 
     def tell(self, identity: TrajectoryStatus, status: int, message: str = "") -> None:
@@ -46,6 +49,16 @@ class TrajectoryReports:
         set_stamp(message.header.stamp, at)
         set_stamp(message.time_ref, t)
         self._path_time.publish(message)
+
+    def motion(self, names: Sequence[str], states: Array, at: int) -> None:
+        """Publish the commanded motion of the links, q … qdddd (5, n), of a time of the clock, ns."""
+        if not self._motion.get_subscription_count():
+            return
+        message = JointTrajectorySetpoint(joint_names=list(names))
+        set_stamp(message.header.stamp, at)
+        for field, values in zip(STATE_FIELDS, states, strict=True):
+            setattr(message, field, doubles(values))
+        self._motion.publish(message)
 
 
 # Time that a motion loses in late cycles, s, from which on that is reported.
@@ -366,7 +379,7 @@ class TrajectoryPlayer:
         return now if self._played is None and at - self._ahead < host.record.latest else at
 
     def _start(self, host: SetpointLoop, now: int) -> None:
-        """Begin the waiting motion, and report a refusal: the active one continues, without a new status."""
+        """Begin the waiting motion; after a refusal, an active one ends, too, since it was reported as replaced."""
         why = self._plan(host, now, self._begin)
         if why is None:
             self._take_over(host, now)
@@ -375,10 +388,11 @@ class TrajectoryPlayer:
         if why.name == "ended" and not host.record.valid:  # a single waypoint
             text = "the position of the arm is unknown: publish joint_states, or begin with a waypoint there"
         reason = f"refused at its start: {printable(text)}"
+        if self.playing:
+            self._break(reason)
+            return
         self._node.warn("trajectory", reason, always=True)
-        if self._accepted is not None:
-            self.reports.tell(self._accepted, TrajectoryStatus.STOPPED, reason)
-        self._accepted = None
+        self._end(TrajectoryStatus.STOPPED, reason)
 
     def _find_end(self, host: SetpointLoop) -> None:
         """Report the end of the active or waiting motion; the next one takes over from here."""
@@ -388,14 +402,19 @@ class TrajectoryPlayer:
         if self.playing and record.finished != self._finished:
             self._end(TrajectoryStatus.FINISHED, self.pace.lateness)
         else:
-            self._end(TrajectoryStatus.STOPPED, "a target takes over" if record.aiming else "")
+            mode = MODES[record.mode]
+            taken = "a target" if record.aiming else f"mode {mode}" if mode != MODES[0] else "another reference"
+            self._end(TrajectoryStatus.STOPPED, f"{taken} takes over")
 
     def _observe(self) -> None:
         now = self._now()
         if self._host is None or not (self.playing or self.waiting):
             return
+        at = self._last if self._played is not None and self._last else now
+        if self._host.record.valid:
+            self.reports.motion(self._host.arm.robot.joint_names, self._host.loop.state, at)
         if self._played is not None:
-            self.reports.time(self._played, self._last or now, round(self._host.record.path_time * _SECOND))
+            self.reports.time(self._played, at, round(self._host.record.path_time * _SECOND))
             self.pace.warn_of_standstill()
         if self.waiting and self._accepted is not None:
             self.reports.time(self._accepted, now, now - self._begin)

@@ -28,9 +28,9 @@ from ...exceptions import StateError, TrajectoryError
 from ...terminal import printable
 from ...trajectory import Spline
 from ..executors import Worker, steady_timer
-from ..interfaces import GOAL_ACTION, TrajectoryStatus, nanoseconds, status_qos
+from ..interfaces import GOAL_ACTION, JointTrajectorySetpoint, TrajectoryStatus, nanoseconds, status_qos
 from ..robot_node import MeasuredJoints, RobotNode
-from .goal_execution import LONGEST_GAP, GoalContext, GoalExecution, GoalMotion
+from .goal_execution import LONGEST_GAP, CommandedMotion, GoalContext, GoalExecution, GoalMotion
 from .services import ACTION_QUEUES
 from .trajectories import Start
 
@@ -48,6 +48,10 @@ _AT_ONCE = 0.02
 # Time within which the dynamics node must answer, s, and time from the start of this node until it has discovered that
 # node.
 _PATIENCE, DISCOVERY = 1.0, 3.0
+
+# Period in which a motion without an answer is sent again, s: of a dynamics node that starts, the middleware may lose
+# it, and it counts a killed one for seconds.
+_AGAIN = 0.2
 
 # Longest time for which the end of the process waits until clients have been answered, s, and the periods for which it
 # does so after the last goal has ended.
@@ -84,12 +88,12 @@ class FollowTrajectory:
         # Held while a motion is sent, or goals are ended so that theirs must not be sent any more.
         self._sending = threading.Lock()
         self._closing = False
-        # When each joint had its last state, and the last look at the clock, ns.
-        self._heard: dict[str, int] = {}
+        # The last state of each joint, its speed by two positions, and the last look at the clock, ns.
+        self._heard: dict[str, MeasuredJoint] = {}
+        self._speeds: dict[str, float] = {}
         self._looked = node.get_clock().now().nanoseconds
-        # Last time of another client's motion, on the monotonic clock, s; and the goal that ended last: its
-        # motion may still be reported.
-        self._other_played, self._ended = -math.inf, ""
+        # Last time of another client's motion, on the monotonic clock, s.
+        self._other_played = -math.inf
         self._action: ActionServer | None = None
         try:
             from control_msgs.action import FollowJointTrajectory
@@ -97,11 +101,13 @@ class FollowTrajectory:
             node.get_logger().info(f"no action {GOAL_ACTION}: control_msgs is not installed (ros-jazzy-control-msgs)")
             return
         self.kind = FollowJointTrajectory
-        self._context = GoalContext(node, self.kind, measured, players, stop, {})
+        commanded = CommandedMotion()
+        self._context = GoalContext(node, self.kind, measured, players, stop, commanded, self._is_playing, {})
         self._worker = Worker(node, "goals")
         self._lease = node.create_publisher(String, "trajectory_lease", 10)
         node.create_subscription(TrajectoryStatus, "trajectory_status", self._on_status, status_qos())
         node.create_subscription(TimeReference, "path_time", self._on_path_time, 10)
+        node.create_subscription(JointTrajectorySetpoint, "commanded_motion", commanded.receive, 10)
         steady_timer(node, _PERIOD, self._tick)
         self._action = ActionServer(
             node,
@@ -151,13 +157,12 @@ class FollowTrajectory:
 
     def _accepted(self, goal: ServerGoalHandle) -> None:
         name = f"{GOAL_ACTION}/{bytes(goal.goal_id.uuid).hex()}"
-        # The goal that is active until this one begins.
-        before = next((x for x in reversed(self._executions.values()) if x.is_playing), None)
-        if before is not None and before.before is not None:  # it waits for its start
-            before = before.before
-        execution = self._executions[name] = GoalExecution(self._context, goal, name, before)
+        execution = self._executions[name] = GoalExecution(self._context, goal, name)
         self._lease.publish(String(data=name))  # so that the dynamics node reads where the arm is meanwhile
         goal.execute(partial(self._execute, execution))
+
+    def _is_playing(self) -> bool:
+        return any(execution.is_playing for execution in self._executions.values())
 
     def _cancel(self, goal: ServerGoalHandle) -> CancelResponse:
         with self._sending:
@@ -175,21 +180,13 @@ class FollowTrajectory:
                 self._lease.publish(String(data=execution.name))
             if execution.is_accepted:
                 execution.observe()
-            elif execution.is_sent and self._context.players() != execution.receivers:
-                self._send_to_new(execution)
+            elif execution.is_sent and time.monotonic() > execution.again:
+                with self._sending:
+                    if execution.is_sent:
+                        self._send(execution)
             elif time.monotonic() > execution.until:
                 missing = "no node has answered on trajectory_status: is dynamics_node running and active?"
                 self._reject(execution, TrajectoryError(missing))
-
-    def _send_to_new(self, execution: GoalExecution) -> None:
-        """Send a motion without an answer again to a dynamics node that is known since: after a restart, the killed one
-        still counts for seconds.
-        """
-        with self._sending:
-            players = self._context.players()
-            if players > execution.receivers and execution.is_sent:
-                self._send(execution)
-            execution.receivers = players
 
     def _listen(self) -> None:
         """Read joint states, since a goal would take two milliseconds to read all that came since the last one."""
@@ -197,9 +194,12 @@ class FollowTrajectory:
         # While this process is held up, or the clock stands still, none can come.
         passed, self._looked = min(max(now - self._looked, 0) / _SECOND, 2 * _PERIOD), now
         for name, joint in self._measured.read().items():
-            ended = self._heard.get(name) == joint.time
+            before = self._heard.get(name, joint)
+            ended = name in self._heard and before.time == joint.time
             unheard[name] = unheard.get(name, 0.0) + passed if ended else 0.0
-            self._heard[name] = joint.time
+            if joint.time > before.time:
+                self._speeds[name] = abs(joint.position - before.position) * _SECOND / (joint.time - before.time)
+            self._heard[name] = joint
 
     async def _execute(self, execution: GoalExecution, goal: ServerGoalHandle) -> Any:
         trajectory = goal.request.trajectory
@@ -208,10 +208,12 @@ class FollowTrajectory:
         else:
             self._end_all("a goal without points has stopped it", but=execution)
             self._stop("")
-            execution.end(self.kind.Result.SUCCESSFUL, "the motion under way stops, as the goal has no points")
+            if self._context.players():
+                execution.end(self.kind.Result.SUCCESSFUL, "the goal has no points: the dynamics node was told to stop")
+            else:
+                execution.abort("the goal has no points, and there is no dynamics node to stop")
         code, text = await execution.done
         del self._executions[execution.name]
-        self._ended = execution.name
         trajectory.points.clear()  # the server keeps the goal for a quarter of an hour, for each collection of garbage
         if execution.is_cancelled:
             goal.canceled()
@@ -225,7 +227,7 @@ class FollowTrajectory:
     def _plan(self, execution: GoalExecution) -> None:
         """Have the motion of a goal planned and sent in the worker's thread."""
         request = execution.goal.request
-        under_way = any(other.is_playing for other in self._executions.values())
+        under_way = self._is_playing()
         under_way |= time.monotonic() < self._other_played + LONGEST_GAP
         # Not for each of many goals at once.
         waits = all(x is execution or x.is_accepted or x.done.done() for x in self._executions.values())
@@ -248,10 +250,12 @@ class FollowTrajectory:
         self._worker.compute(plan_and_send, _AT_ONCE if waits else 0.0).add_done_callback(check)
 
     def _send(self, execution: GoalExecution) -> None:
-        """Send the motion of a goal to the dynamics nodes that are known, and wait for an answer."""
+        """Send the motion of a goal to the dynamics nodes, and wait for an answer; longer for a node that is new."""
         plan, header = execution.plan, execution.goal.request.trajectory.header
-        execution.receivers = self._context.players()
-        execution.until = max(time.monotonic(), self._since + DISCOVERY) + _PATIENCE
+        now, players = time.monotonic(), self._context.players()
+        if players > execution.receivers:
+            execution.until = max(now, self._since + DISCOVERY) + _PATIENCE
+        execution.receivers, execution.again = players, now + _AGAIN
         self._publish(plan.motion, plan.digest, header, execution.name)
 
     def _reject(self, execution: GoalExecution, error: Exception) -> None:
@@ -297,9 +301,12 @@ class FollowTrajectory:
 
         calm_since, moved = math.inf, False
 
+        def speed(name: str, joint: MeasuredJoint) -> float:
+            return abs(joint.velocity) if math.isfinite(joint.velocity) else self._speeds.get(name, 0.0)
+
         def rests(present: Mapping[str, MeasuredJoint]) -> bool:
             nonlocal calm_since, moved
-            speeds, now = [abs(present[name].velocity) for name in joints if name in present], time.monotonic()
+            speeds, now = [speed(name, present[name]) for name in joints if name in present], time.monotonic()
             calm_since = math.inf if any(speed > _NEAR_REST for speed in speeds) else min(calm_since, now)
             moved = moved or any(speed > _AT_REST for speed in speeds)
             return now - calm_since >= _CALM * moved
@@ -317,9 +324,7 @@ class FollowTrajectory:
     def _on_path_time(self, message: TimeReference) -> None:
         if (execution := self._executions.get(message.source)) is not None:
             execution.on_path_time(message)
-        elif replaced := [x for x in self._executions.values() if x.replaces(message.source)]:
-            replaced[0].on_path_time_before(message)
-        elif message.source != self._ended:
+        elif not message.source.startswith(f"{GOAL_ACTION}/"):  # nor a late report of a goal that has ended
             self._other_played = time.monotonic()
 
     def _on_status(self, status: TrajectoryStatus) -> None:

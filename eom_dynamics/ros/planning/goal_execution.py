@@ -18,7 +18,7 @@ from sensor_msgs.msg import TimeReference
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from ...arrays import Array
-from ...control.fields import doubles
+from ...control.fields import STATE_FIELDS, doubles
 from ...control.joint_order import shown_name
 from ...control.measured import JointTolerances, MeasuredJoint
 from ...control.setpoint_to_command import refusal_reason
@@ -26,7 +26,7 @@ from ...control.settings import FASTEST_PACE
 from ...control.trajectories import duration
 from ...terminal import printable
 from ...trajectory import Spline
-from ..interfaces import TrajectoryStatus, nanoseconds, set_stamp
+from ..interfaces import JointTrajectorySetpoint, TrajectoryStatus, nanoseconds, set_stamp
 from ..robot_node import MeasuredJoints, RobotNode
 from .trajectories import whole_turns
 
@@ -57,6 +57,28 @@ class GoalMotion(NamedTuple):
         return self.path.any or self.goal.any
 
 
+class CommandedMotion:
+    """Motion of the links that the dynamics node commands: its reports on ``commanded_motion``."""
+
+    def __init__(self) -> None:
+        self._names: Sequence[str] = ()
+        self._stamp, self._states = 0, np.zeros((len(STATE_FIELDS), 0))
+
+    def receive(self, message: JointTrajectorySetpoint) -> None:
+        """Take a report."""
+        self._names, self._stamp = message.joint_names, nanoseconds(message.header.stamp)
+        self._states = np.array([getattr(message, field) for field in STATE_FIELDS])
+
+    def at(self, now: int, names: Sequence[str], since: int) -> Array | None:
+        """Position, velocity and acceleration (3, n) of joints at a time, ns; None without a report since another."""
+        if self._stamp < since or not {*names} <= {*self._names}:
+            return None
+        states = self._states[:, [self._names.index(name) for name in names]]
+        passed = min(max(now - self._stamp, 0) / _SECOND, LONGEST_GAP)
+        terms = [passed**k / math.factorial(k) for k in range(len(states))]
+        return np.array([np.tensordot(terms[: len(states) - k], states[k:], 1) for k in range(3)])
+
+
 class GoalContext(NamedTuple):
     """Shared context of a server's goals, see :class:`~.follow_trajectory.FollowTrajectory`."""
 
@@ -65,6 +87,8 @@ class GoalContext(NamedTuple):
     measured: MeasuredJoints
     players: Callable[[], int]
     stop: Callable[[str], None]
+    commanded: CommandedMotion
+    is_playing: Callable[[], bool]  # whether a goal of the server is active, or waits
     unheard: dict[str, float]  # time without states of joints that had some, on the node's clock, s
 
 
@@ -80,25 +104,23 @@ class GoalExecution:
         is_playing: whether that plays it, or has it wait for its start.
         is_cancelled: whether the client has cancelled the goal.
         until: when the dynamics node must have answered.
-        receivers: number of dynamics nodes that are known since the motion was sent.
+        again: when the motion is sent again without an answer.
+        receivers: number of dynamics nodes that were known when the motion was sent.
     """
 
     plan: GoalMotion
 
-    def __init__(
-        self, context: GoalContext, goal: ServerGoalHandle, name: str, before: GoalExecution | None = None
-    ) -> None:
+    def __init__(self, context: GoalContext, goal: ServerGoalHandle, name: str) -> None:
         self._context, self._node, self._kind = context, context.node, context.kind
-        self.goal, self.name, self.before = goal, name, before
+        self.goal, self.name = goal, name
         self.done = Future()
         self.is_sent = self.is_accepted = self.is_playing = self.is_cancelled = self._finished = False
         self._remark = ""  # of the player, at the end
-        self.until, self.receivers = math.inf, 0
+        self.until = self.again = math.inf
+        self.receivers = -1
         self._reference: _PathTime | None = None
-        # From the motion of the goal before to the first point, as the loop plans it.
-        self._way: Spline | None = None
-        # Periods without reports, and when the goal came, on the monotonic clock, s.
-        self._silent_periods, self._since = 0, time.monotonic()
+        # Periods without reports; when the goal came, on the monotonic clock, s; and when it was accepted, ns.
+        self._silent_periods, self._since, self._accepted = 0, time.monotonic(), 0
 
     @property
     def elapsed(self) -> float:
@@ -124,8 +146,8 @@ class GoalExecution:
 
     def refuse(self, reason: str) -> None:
         """End, since the motion is refused."""
-        goes_on = self.before is not None and self.before.is_playing
-        self.end(self._kind.Result.INVALID_GOAL, reason + "; the goal before goes on" * goes_on)
+        goes_on = "; the goal before goes on, unless on_refused_trajectory is stop" * self._context.is_playing()
+        self.end(self._kind.Result.INVALID_GOAL, reason + goes_on)
 
     def end(self, code: int, text: str) -> None:
         """Complete, once, and stop the motion if it was sent and has not ended."""
@@ -141,6 +163,7 @@ class GoalExecution:
             return
         if status.status == status.ACCEPTED:
             self.is_accepted = self.is_playing = True
+            self._accepted = self._node.get_clock().now().nanoseconds
             self._node.get_logger().info(f"goal accepted: {duration(self.plan.motion):.3g} s")
         elif not self.is_accepted:
             self._node.get_logger().warning(f"goal refused: {printable(status.message)}")
@@ -149,7 +172,6 @@ class GoalExecution:
             self.is_playing, self._remark = False, status.message
             self._finished = status.status == status.FINISHED
             if self._finished:  # from now on, as far as the time for the goal
-                self.before = None  # if it ended between two reports
                 self._reference = _PathTime(self._node.get_clock().now().nanoseconds, self.plan.motion.end, 1.0)
             else:
                 self.abort(status.message)
@@ -170,11 +192,6 @@ class GoalExecution:
             return
         pace = (t - last.time) * _SECOND / (stamp - last.stamp) if last else 1.0
         self._reference = _PathTime(stamp, t, min(max(pace, 0.0), FASTEST_PACE))
-        if t >= 0 and self.before is not None:
-            first, before, self.before = self.plan.motion.start, self.before, None
-            if t < first and before._reference is not None:
-                leaves = before.state(before._time_at(stamp - round(t * _SECOND)), 4)
-                self._way = Spline([0.0, first], np.stack([leaves, self.plan.motion.states[:, 0]], axis=1))
 
     def observe(self) -> None:
         """Send feedback, and end where the motion, its deviation or its player does."""
@@ -205,14 +222,18 @@ class GoalExecution:
     def _observe(self) -> None:
         """Send feedback, and check tolerances."""
         plan, codes, joints = self.plan, self._kind.Result, self._context.measured.read()
-        t, leader = self.elapsed, self._leader
-        desired = list(leader.state(leader.elapsed, 2))
+        now, t = self._node.get_clock().now().nanoseconds, self.elapsed
+        commanded = None if self._finished else self._context.commanded.at(now, plan.names, self._accepted)
+        motion = plan.motion
+        desired = [
+            *(motion.derivatives(motion.end if self._finished else motion.start, 2) if commanded is None else commanded)
+        ]
         state = [joints[name] for name in plan.names if name in joints]
         known = len(state) == len(plan.names)
         actual = [np.array(x) for x in zip(*state, strict=True)][:2] if known else []
         deviation = [x - y for x, y in zip(desired, actual, strict=False)]
-        for x in deviation[:1]:  # the loop plays the nearest turn of continuous joints
-            deviation[0] = _to_nearest_turn(self._node, plan.names, x)
+        if actual:  # the loop plays the nearest turn of continuous joints
+            deviation[0] = _to_nearest_turn(self._node, plan.names, deviation[0])
             desired[0] = actual[0] + deviation[0]
         self.goal.publish_feedback(self._feedback(t, desired, actual, deviation))
         if reason := self._silent(joints):
@@ -227,30 +248,8 @@ class GoalExecution:
             elif violation and t > plan.motion.end + plan.goal_time:
                 self.end(codes.GOAL_TOLERANCE_VIOLATED, f"{violation}, {t - plan.motion.end:.3g} s after the end")
             return
-        begun = leader is not self or self._way is not None or t >= plan.motion.start
-        if actual and begun and (violation := plan.path.violation(deviation)):
+        if actual and commanded is not None and (violation := plan.path.violation(deviation)):
             self.end(codes.PATH_TOLERANCE_VIOLATED, f"{violation}, at {t:.3g} s")
-
-    def replaces(self, name: str) -> bool:
-        """True if the goal of a name leads the arm until this one begins."""
-        return self.before is not None and self.before.name == name
-
-    def on_path_time_before(self, message: TimeReference) -> None:
-        """Take the time of the motion of the goal before, until this one begins."""
-        if self.before is not None:
-            self.before.on_path_time(message)
-
-    @property
-    def _leader(self) -> GoalExecution:
-        """The active goal: this one, or the one before until the dynamics node reports that this one has begun."""
-        return self if self.before is None else self.before
-
-    def state(self, t: float, order: int) -> Array:
-        """Position and its derivatives (order + 1, n) at a time, s; before the way to the first point, of that."""
-        motion, pace = self.plan.motion, self._reference.pace if self._reference else 1.0
-        motion = self._way if self._way is not None and t < motion.start else motion
-        place = float(np.clip(t, motion.start, motion.end))
-        return np.array([x * pace**k for k, x in enumerate(motion.derivatives(place, order))])
 
     def _feedback(self, t: float, *states: Sequence[Array]) -> Any:
         """Feedback with the desired and the actual state, and the deviation."""

@@ -13,7 +13,7 @@ pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 from eom_dynamics.msg import SplineTrajectory
 from node_client import assert_no_step, stamp_of
 from rclpy.time import Time
-from setpoint_engines import Publisher, unspun_node
+from setpoint_engines import Publisher, identity, unspun_node
 from tool_messages import spline_message
 
 import eom_dynamics as eom
@@ -26,6 +26,7 @@ from eom_dynamics.trajectory.feedforward import checked
 ROBOT = eom.load_robot("sea_planar_2r")
 FIRST, SECOND = ROBOT.joints
 MOTION = rest_to_rest([0.0, 0.0], [0.1, 0.1], 2.0)
+START = 1_700_000_000 * 10**9
 
 
 def loaded(mass: float) -> eom.Robot:
@@ -165,3 +166,38 @@ def test_a_motion_may_start_where_an_arm_sags(
     clocked.receive(rest_to_rest([0.12, 0.12], [0.2, 0.2], 2.0))
     assert stream.player.playing is plays
     assert stream.loop.loop.settings["start_tolerance"] == 0.01
+
+
+def test_a_refusal_at_its_start_also_ends_the_motion_that_it_would_have_replaced(
+    ros: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That was reported as replaced: slowed down, it is not where the waiting one starts, and went on for nobody."""
+    with unspun_node("/replaced", robot_file="sea_planar_2r", use_sim_time="true") as node:
+        stream, now, told = node._stream, START, []
+        stream.supervision.clock.__init__(stream.supervision.clock._read, lambda: now)
+        monkeypatch.setattr(
+            stream.player.reports, "tell", lambda status, kind, why="": told.append((status.request, why))
+        )
+
+        def run(count: int) -> Any:
+            nonlocal now
+            for _ in range(count):
+                now += 1_000_000
+                node.get_clock().set_ros_time_override(Time(nanoseconds=now))
+                for tick in (stream.player._tick, stream.stops._tick):
+                    tick()
+            return stream.loop.loop.state.copy()
+
+        run(1)
+        active = rest_to_rest([0.0, 0.0], [0.6, 0.6], 2.0)
+        stream.player.play(active, identity(request="active"))
+        run(400)
+        waiting = identity(now + 600_000_000, "waiting")
+        stream.player.play(rest_to_rest(active.derivatives(1.0, 0)[0], [0.0, 0.0], 2.0), waiting)
+        stream.player.pace.scale(0.2)
+        moving, held = run(580), run(1000)
+        assert np.abs(moving[1]).max() > 0.01
+        assert told[-1][0] == "waiting" and told[-1][1].startswith("refused at its start: joint_1 starts")
+        np.testing.assert_array_equal(held[1:], 0.0)
+        np.testing.assert_array_equal(run(500), held)
+        assert not stream.player.playing and stream.stops.cause

@@ -5,6 +5,7 @@ import sys
 import time
 from array import array
 from contextlib import suppress
+from itertools import zip_longest
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -12,12 +13,14 @@ import numpy as np
 import pytest
 from launching import wait_for
 
+from eom_dynamics.control.fields import STATE_FIELDS
 from eom_dynamics.control.measured import JointTolerances, MeasuredJoint
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.trajectory import through
 
 NAMES = ("shoulder", "elbow")
-INVALID_GOAL = -1
+INVALID_GOAL, PATH_TOLERANCE_VIOLATED = -1, -4
+CODES = {"INVALID_GOAL": INVALID_GOAL, "SUCCESSFUL": 0, "PATH_TOLERANCE_VIOLATED": PATH_TOLERANCE_VIOLATED}
 
 
 class Feedback(SimpleNamespace):
@@ -42,15 +45,21 @@ def time_of_path(execution, t):
 @pytest.fixture
 def execution(ros):
     """An accepted goal, 0.7 s after its start and past the second of three points."""
-    from eom_dynamics.ros.planning.goal_execution import GoalContext, GoalExecution, GoalMotion
+    from eom_dynamics.ros.planning.goal_execution import CommandedMotion, GoalContext, GoalExecution, GoalMotion
 
     def start(feedback):
         node, goal = Mock(arm=None), Mock(is_cancel_requested=False)
         node.get_clock().now.return_value = SimpleNamespace(nanoseconds=10**9 + 7 * 10**8, to_msg=Mock())
-        kind = SimpleNamespace(Feedback=feedback, Result=SimpleNamespace(INVALID_GOAL=INVALID_GOAL, SUCCESSFUL=0))
+        kind = SimpleNamespace(
+            Feedback=feedback,
+            Result=SimpleNamespace(
+                INVALID_GOAL=INVALID_GOAL, SUCCESSFUL=0, PATH_TOLERANCE_VIOLATED=PATH_TOLERANCE_VIOLATED
+            ),
+        )
         motion = through([0.0, 0.5, 1.0], np.zeros((3, 2)))
         none = JointTolerances.read("path_tolerance", (), NAMES)
-        context = GoalContext(node, kind, Mock(read=dict), players=Mock(return_value=1), stop=Mock(), unheard={})
+        rest = {"commanded": CommandedMotion(), "is_playing": Mock(return_value=False), "unheard": {}}
+        context = GoalContext(node, kind, Mock(read=dict), players=Mock(return_value=1), stop=Mock(), **rest)
         execution = GoalExecution(context, goal, "")
         execution.plan = GoalMotion(NAMES, motion, 10**9, none, none, 1.0, "")
         accepted = SimpleNamespace(status=1, ACCEPTED=1)
@@ -71,25 +80,44 @@ def test_feedback_has_an_index_where_the_message_has_one(execution, feedback):
     assert getattr(sent, "index", None) == (1 if feedback is IndexedFeedback else None)
 
 
-def test_the_goal_before_leads_until_the_next_one_has_begun(execution):
-    """Between the last report before its start and the first one after it, the first point was the desired state."""
-    before, *_ = execution(Feedback)
-    goal = Mock(is_cancel_requested=False)
-    following = type(before)(before._context, goal, "next", before)
-    following.plan = before.plan._replace(motion=through([2.5, 3.0], np.ones((2, 2))))
-    following.on_status(SimpleNamespace(status=1, ACCEPTED=1))
-    early = SimpleNamespace(sec=-1, nanosec=10**9 - 10**7)  # 0.01 s before its start, 0.05 s ago
-    stamp = SimpleNamespace(sec=1, nanosec=65 * 10**7)
-    following.on_path_time(Mock(header=Mock(stamp=stamp), time_ref=early))
-    assert following.elapsed > 0
-    following.observe()
+def commanded_motion(sec, nanosec, *states):
+    """A report of the commanded motion, joints in another order than that of the goal."""
+    message = SimpleNamespace(header=SimpleNamespace(stamp=SimpleNamespace(sec=sec, nanosec=nanosec)))
+    message.joint_names = NAMES[::-1]
+    for field, values in zip_longest(STATE_FIELDS, states, fillvalue=(0.0, 0.0)):
+        setattr(message, field, array("d", values[::-1]))
+    return message
+
+
+def test_the_desired_state_is_the_motion_that_the_node_commands(execution):
+    """Of the goal before, on the way to the first point, or slowed down: the planning node rebuilds none of it."""
+    execution, goal, node = execution(Feedback)
+    reports = execution._context.commanded
+    reports.receive(commanded_motion(1, 6 * 10**8, (9.0, 9.0)))  # of before the goal was accepted
+    execution.observe()
     (sent,) = goal.publish_feedback.call_args.args
-    np.testing.assert_array_equal(sent.desired.positions, [0.0, 0.0])
-    # A short motion ends between two reports.
-    following.on_status(SimpleNamespace(status=3, ACCEPTED=1, FINISHED=3, message=""))
-    following.observe()
+    assert [*sent.desired.positions] == [0.0, 0.0]
+    reports.receive(commanded_motion(1, 7 * 10**8, (1.0, 2.0), (0.1, 0.0), (0.0, 4.0)))
+    node.get_clock().now.return_value.nanoseconds += 5 * 10**7
+    execution.observe()
     (sent,) = goal.publish_feedback.call_args.args
-    np.testing.assert_array_equal(sent.desired.positions, [1.0, 1.0])
+    np.testing.assert_allclose(sent.desired.positions, [1.005, 2.005])
+    np.testing.assert_allclose(sent.desired.velocities, [0.1, 0.2])
+    np.testing.assert_allclose(sent.desired.accelerations, [0.0, 4.0])
+
+
+def test_path_tolerance_is_that_of_the_motion_that_the_node_commands(execution):
+    execution, *_ = execution(Feedback)
+    limits = JointTolerances.read("path_tolerance", (), NAMES, 0.1)
+    execution.plan = execution.plan._replace(path=limits)
+    joints = {name: MeasuredJoint(1.05, 0.0, 0.0, 17 * 10**8) for name in NAMES}
+    execution._context = execution._context._replace(measured=Mock(read=lambda: joints))
+    execution._context.commanded.receive(commanded_motion(1, 7 * 10**8, (1.0, 1.0)))
+    execution.observe()
+    assert not execution.done.done()
+    execution._context.commanded.receive(commanded_motion(1, 7 * 10**8, (1.0, 1.2)))
+    execution.observe()
+    assert execution.done.result()[0] == PATH_TOLERANCE_VIOLATED and "elbow" in execution.done.result()[1]
 
 
 def test_an_exception_ends_the_goal(execution):
@@ -152,7 +180,7 @@ def server(ros, monkeypatch):
         monkeypatch.setitem(sys.modules, name, Mock())
     node = Mock()
     node.get_clock().now().nanoseconds = 0
-    server = follow_trajectory.FollowTrajectory(node, *[Mock() for _ in range(6)])
+    server = follow_trajectory.FollowTrajectory(node, *[Mock(return_value=1) for _ in range(6)])
     for name in ("_start_time", "_planned"):
         monkeypatch.setattr(server, name, Mock())
     server.jobs, server.waits = [], []
@@ -242,17 +270,29 @@ def test_a_late_report_of_a_goal_that_has_ended_is_of_no_other_motion(server):
         assert server._planned.call_args.args[2] is others
 
 
-def test_a_goal_that_replaces_a_waiting_one_follows_the_active_one(server):
-    """Not the one that it replaces, which never leads the arm."""
+def test_a_motion_is_sent_again_until_it_is_answered(server, monkeypatch):
+    """The middleware counts a killed node for seconds, and may lose what it sends to one that starts."""
     from trajectory_msgs.msg import JointTrajectoryPoint
 
-    followed = []
-    for _ in range(4):  # the first one is played, each other one waits for its start
-        _, execution, _ = begun(server, JointTrajectoryPoint())
-        followed.append(execution.before)
-        execution.is_playing = True
-    active, *_ = server._executions.values()
-    assert followed == [None, active, active, active]
+    from eom_dynamics.ros.planning import follow_trajectory
+
+    now = [100.0]
+    monkeypatch.setattr(follow_trajectory, "time", Mock(monotonic=lambda: now[0]))
+    server._measured.read, server._since = dict, 0.0
+    _, execution, _ = begun(server, JointTrajectoryPoint())
+    server.jobs[0]()
+    sent, ends = [], []
+    for k in range(1, 60):
+        now[0] = 100.0 + 0.05 * k
+        if k == 16:  # another node is known
+            server._context.players.return_value = 2
+        server._tick()
+        sent.append(server._publish.call_count)
+        ends.append(execution.done.done())
+    assert sent[:13] == [1] * 4 + [2] * 5 + [3] * 4
+    first = ends.index(True)
+    assert 1.0 <= 0.05 * (first - 15) <= 1.3  # since the node was known, by the next time that it was sent
+    assert sent[-1] == sent[first] and "no node has answered" in execution.done.result()[1]
 
 
 def test_the_executor_waits_for_the_plan_of_one_goal_only(server):
