@@ -84,12 +84,17 @@ class Driven:
         return cls(make(), limits, mass, **settings)
 
     def run(self, cycles: int) -> None:
-        for _ in range(cycles):
+        states = np.zeros((cycles, *self.states.shape))
+        commands = {x: np.zeros((cycles, self.loop.command[x].size)) for x in self.ends}
+        for k in range(cycles):
             self.now += PERIOD
             assert self.loop.update(self.now, 1e-9 * PERIOD) <= 0
-            for x, most in self.ends.items():
-                self.shares[x] = max(self.shares[x], float(np.max(np.abs(self.loop.command[x]) / most)))
-            self.states = np.maximum(self.states, np.abs(self.loop.state))
+            states[k] = self.loop.state
+            for x, row in commands.items():
+                row[k] = self.loop.command[x]
+        for x, row in commands.items():
+            self.shares[x] = max(self.shares[x], float(np.max(np.abs(row) / self.ends[x], initial=0.0)))
+        self.states = np.maximum(self.states, np.abs(states).max(axis=0, initial=0.0))
         self.least = min(self.least, self.loop.number("slowed_to"))
 
     def wander(self, seed: int, targets: int) -> None:
