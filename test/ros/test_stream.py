@@ -71,6 +71,31 @@ def test_setpoints_older_than_their_lifespan_are_dropped_and_counted(default):
     assert dropped not in [m.header.stamp.nanosec for m in default.feedforward]
 
 
+def assert_documented(values):
+    page = (ROOT / "docs/node_operation.md").read_text("utf-8")
+    keys = {re.sub(r"^(in doubt|last refused)\b.*", r"\1", key) for key in values}
+    assert keys <= {key.rstrip(":… ") for key in re.findall(r"`([^`]+)`", page.partition("## Diagnostics")[2])}
+
+
+def test_diagnostics_report_the_stream(iiwa):
+    level, _, values = iiwa.wait_for_diagnostics(lambda *s: s[1] == "waiting for setpoints", "a start")
+    assert level == 0
+    assert (values["state"], values["robot"], values["joints"]) == ("active", "iiwa", ", ".join(NAMES))
+    assert values["backend"] == eom.Dynamics(ROBOT).backend
+    assert values["compute time median (us)"] == ""
+    status = iiwa.diagnostics[-1].status[0]
+    assert (status.name, status.hardware_id) == (
+        f"{iiwa.process.namespace[1:]}/{iiwa.process.name}: feedforward",
+        f"{iiwa.process.namespace}/{iiwa.process.name}",
+    )
+    iiwa.repeat(lambda: iiwa.publish(**GOOD), lambda: status_of(iiwa.diagnostics[-1])[:2] == (0, "streaming"), "stream")
+    values = iiwa.values
+    assert float(values["rate (Hz)"]) > 0 and 0 < float(values["load (%)"]) < 100
+    assert_documented(values)
+    values = iiwa.wait_for_diagnostics(lambda *s: s[1] == "waiting for setpoints", "a pause")[2]
+    assert values["compute time median (us)"] == ""
+
+
 def random_case(rng, *, wrench=False, shuffled=False):
     """Fields of a setpoint, its order of the joints, and the seven quantities of its command by the closed form."""
     state, wrenches = rng.uniform(-2, 2, (5, N)), rng.uniform(-20, 20, (3, 6)) if wrench else ()
@@ -127,25 +152,7 @@ def test_refusals_are_logged_once_in_a_period(iiwa):
     for field in ("position", "acceleration"):  # another reason
         found = refuse(51, field)
         assert 1 <= found <= 1 + (time.monotonic() - begin)
-
-
-def test_diagnostics_report_the_stream(iiwa):
-    level, _, values = iiwa.wait_for_diagnostics(lambda *s: s[1] == "waiting for setpoints", "a pause")
-    assert level == 0
-    assert (values["state"], values["robot"], values["joints"]) == ("active", "iiwa", ", ".join(NAMES))
-    assert values["backend"] == eom.Dynamics(ROBOT).backend
-    assert values["compute time median (us)"] == ""
-    status = iiwa.diagnostics[-1].status[0]
-    assert (status.name, status.hardware_id) == (
-        f"{iiwa.process.namespace[1:]}/{iiwa.process.name}: feedforward",
-        f"{iiwa.process.namespace}/{iiwa.process.name}",
-    )
-    iiwa.repeat(lambda: iiwa.publish(**GOOD), lambda: status_of(iiwa.diagnostics[-1])[:2] == (0, "streaming"), "stream")
-    values = iiwa.values
-    assert float(values["rate (Hz)"]) > 0 and 0 < float(values["load (%)"]) < 100
-    page = (ROOT / "docs/node_operation.md").read_text("utf-8")
-    keys = {re.sub(r"^(in doubt|last refused)\b.*", r"\1", key) for key in values}
-    assert keys <= {key.rstrip(":… ") for key in re.findall(r"`([^`]+)`", page.partition("## Diagnostics")[2])}
+    assert_documented(iiwa.values)
 
 
 # --- Service ----------------------------------------------------------------------------
