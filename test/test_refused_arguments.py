@@ -62,11 +62,6 @@ def spread(**known: Any) -> dict[str, Any]:
     return known
 
 
-def rated(function: Call, *first: Any, count: int = 2, **fixed: Any) -> Call:
-    """A function whose motion is not named, by the names of its first arguments."""
-    return lambda *motion, **options: function(*first, *motion, **fixed, **options)
-
-
 HEAVY = replace(ROBOT, base=Inertial(4.0, SHORT, np.eye(3)))
 
 # Function, its arguments in order, and its options; None of an option is its default.
@@ -288,7 +283,6 @@ ALLOWED |= {"through accelerations nan", "trajectory_feedforward t size"}
 
 ALLOWED |= {f"shortest_duration {name} inf" for name in ("acceleration", "jerk")}
 
-# Refused, but not by name, or not at all.
 # Words of messages for some arguments.
 WORDS = {
     **{

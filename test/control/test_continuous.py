@@ -15,7 +15,6 @@ from eom_dynamics.robot.model import Mimic, Robot
 CASE = SHARED / "cases" / "target_wrap"
 TURN = 2 * np.pi
 LIMITS = {"velocity": 3.0, "acceleration": 20.0, "jerk": 500.0}
-MS = 1_000_000
 
 
 @cache

@@ -185,24 +185,3 @@ def test_a_first_setpoint_as_fast_as_in_degrees_is_asked_for_its_unit(
         "a refusal",
     )
     assert not client.motor_setpoint
-
-
-# --- Stops ----------------------------------------------------------------------------------------
-
-
-def now_of(client: Any) -> int:
-    return int(client.node.get_clock().now().nanoseconds)
-
-
-def positions_of(client: Any) -> np.ndarray:
-    return np.array([message.position for message in client.motor_setpoint])
-
-
-def play(client: Any, positions: Any) -> Any:
-    """Publish a trajectory through positions, or an empty one; return its publisher."""
-    publisher = client.publisher(SplineTrajectory, "spline_trajectory")
-    message = SplineTrajectory(joint_names=PANDA.joint_names)
-    if len(positions):
-        write_spline(message, through([0.0, 2.0], list(positions)), PANDA.joint_names)
-    publisher.publish(message)
-    return publisher
