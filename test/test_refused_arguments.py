@@ -1,34 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Any wrong value of any argument is refused on one line that names the argument."""
+"""Refused arguments: any wrong value is named on one line; rows of remedies, and of arguments that contradict."""
 
-from collections.abc import Iterator
+import copy
+import pickle
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
+from inspect import isfunction, signature
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import sympy as sp
+from refusals import refusals
 from valid_arguments import (
     AT_REST,
     BODY,
+    CALLS,
     CLOSED,
     GAINS,
     INF,
     LOOPED,
     MOTION,
-    MOVED,
     NAN,
     NU,
     POSE,
     POSES,
     RAGGED,
-    REACHED,
     REFUSED,
     ROBOT,
     SHORT,
-    SQUARE,
     START,
-    STATES,
     TURNING,
     WAYPOINTS,
     Call,
@@ -45,236 +47,22 @@ from valid_arguments import (
 )
 
 import eom_dynamics as eom
-from eom_dynamics import ElasticArm, equations, identification, trajectory
-from eom_dynamics.contacts import FrictionCone, PointContact, SurfaceContact, WrenchCone, axes_of_normal
-from eom_dynamics.elastic import base_motion, flat_state, linearizing_effort, motor_jet, motor_pd_effort
-from eom_dynamics.identification import ExcitationOptions, fit_motor, fit_resonance, fit_spring
+from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, equations, identification, lagrange, trajectory
+from eom_dynamics.codegen.backends import KERNELS
+from eom_dynamics.contacts import ContactDynamics, PointContact
+from eom_dynamics.control.spatial import force_is_unset, read_base_motion
+from eom_dynamics.elastic import base_motion, flat_state, linearizing_effort, motor_jet
+from eom_dynamics.exceptions import TrajectoryError
+from eom_dynamics.export import capabilities, project
+from eom_dynamics.identification import fit_spring
 from eom_dynamics.kinematics import newton_raphson, planar_2r_inverse
-from eom_dynamics.robot import Inertial, solids
-from eom_dynamics.simulation import ElasticPlant, SimulatedDrives, SimulatedRobot, Stepper, energy, simulate
-from eom_dynamics.simulation.margins import motor_loop, outer_loop
-from eom_dynamics.simulation.simulated_robot import SensorNoise
-from eom_dynamics.trajectory import Fourier, Spline, fit_trajectory, rest_to_rest, shortest_duration, through
+from eom_dynamics.lagrange import Lagrangian, LagrangianError
+from eom_dynamics.loops import ClosedLoopArm
+from eom_dynamics.robot import Frame, Inertial, solids
+from eom_dynamics.robot.model import Mimic, RotorMount
+from eom_dynamics.simulation import SimulatedRobot, SimulationError, energy_audit, simulate
+from eom_dynamics.trajectory import fit_trajectory, rest_to_rest, shortest_duration, through
 from eom_dynamics.trajectory.feedforward import trajectory_feedforward
-
-
-def spread(**known: Any) -> dict[str, Any]:
-    return known
-
-
-HEAVY = replace(ROBOT, base=Inertial(4.0, SHORT, np.eye(3)))
-
-# Function, its arguments in order, and its options; None of an option is its default.
-CALLS: dict[str, tuple[Call, dict[str, Any], dict[str, Any]]] = {
-    "Dynamics": (lambda **x: eom.Dynamics(ROBOT, **x), {}, spread(order=2, rotor_inertia=False, backend="numpy")),
-    "effort": (dynamics().effort, STATES, spread(wrench=(W,))),
-    "inverse_dynamics": (dynamics().inverse_dynamics, STATES, spread(wrench=(W, W))),
-    "mass_matrix": (dynamics().mass_matrix, {"q": Q}, {}),
-    "forward_dynamics": (
-        dynamics().forward_dynamics,
-        spread(q=Q, qd=Z, tau=Z),
-        spread(wrench=(W,), added_inertia=np.ones(2)),
-    ),
-    "forward_dynamics_derivatives": (
-        dynamics().forward_dynamics_derivatives,
-        spread(q=Q, qd=Z, tau=Z),
-        spread(wrench=(W,), added_inertia=np.ones(2)),
-    ),
-    "floating effort": (floating().effort, spread(pose=POSE, q=Q, nu=NU, nud=NU), spread(wrench=(W,))),
-    "floating forward": (eom.FloatingBase(HEAVY).forward_dynamics, spread(pose=POSE, q=Q, nu=NU, tau=NU), {}),
-    "floating motion": (floating().motion, spread(pose=POSE, q=Q, nu=NU), spread(frame="joint_2")),
-    "floating jacobian": (floating().jacobian, spread(pose=POSE, q=Q, frame="joint_2", reference="space"), {}),
-    "imu_efforts": (
-        floating().imu_efforts,
-        STATES,
-        spread(angular_velocity=np.zeros((2, 3)), specific_force=np.ones((1, 3))),
-    ),
-    "jacobian": (kinematics().jacobian, spread(q=Q, frame="joint_2", reference="body"), spread(point=SHORT)),
-    "motion": (kinematics().motion, spread(q=Q, qd=Z, qdd=Z), {}),
-    "statics": (kinematics().statics, spread(q=Q, wrench=W), {}),
-    "wrench": (kinematics().wrench, spread(q=Q, tau=Z), {}),
-    "singular_directions": (kinematics().singular_directions, {"q": Q}, spread(tolerance=0.1)),
-    "inverse_kinematics": (
-        partial(eom.inverse_kinematics, kinematics()),
-        spread(target=REACHED, frame="joint_2", start=Q),
-        spread(
-            weights=np.ones(6),
-            objective="central",
-            limits=False,
-            tolerance=1e-6,
-            iterations=9,
-            attempts=3,
-            iterates=False,
-        ),
-    ),
-    "differential_inverse_kinematics": (
-        partial(eom.differential_inverse_kinematics, kinematics()),
-        spread(q=Q, twists=(W,)),
-        spread(reference="body", null_motion=(Z,), weights=np.ones(2), task=np.ones(6), damping=0.1, length=1.0),
-    ),
-    "newton_raphson": (
-        partial(newton_raphson, kinematics()),
-        spread(target=REACHED, start=Z),
-        spread(error="twist", step=1.0, damping=0.1, length=1.0, tolerance=1e-3, iterations=3),
-    ),
-    "planar_2r_inverse": (planar_2r_inverse, spread(lengths=np.ones(2), target=np.ones(2)), {}),
-    "equations_of_motion": (partial(eom.equations_of_motion, ROBOT), STATES, spread(wrench=(W,), coriolis="skew")),
-    "floating_equations_of_motion": (
-        partial(eom.floating_equations_of_motion, ROBOT),
-        spread(pose=POSE, q=Q, nu=NU),
-        spread(coriolis="skew"),
-    ),
-    "spatial_equations_of_motion": (partial(equations.spatial_equations_of_motion, ROBOT), STATES, {}),
-    "system_matrices": (partial(equations.system_matrices, ROBOT), STATES, spread(coriolis="paper")),
-    "spatial_momentum": (partial(equations.spatial_momentum, ROBOT), STATES, spread(about="origin")),
-    "floating_spatial_momentum": (
-        partial(equations.floating_spatial_momentum, ROBOT),
-        spread(pose=POSE, q=Q, nu=NU),
-        spread(about="origin"),
-    ),
-    "system_form": (
-        partial(equations.system_form, ROBOT),
-        STATES,
-        spread(base_twist=W, base_acceleration=W, wrench=(W,)),
-    ),
-    "coriolis_tensor": (partial(equations.coriolis_tensor, ROBOT), spread(q=Q, route="kernel"), {}),
-    "mass_matrix_from_jacobians": (partial(equations.mass_matrix_from_jacobians, ROBOT), {"q": Q}, {}),
-    "rigid body": (BODY.wrench, spread(V=W, Vd=W), {}),
-    "newton_euler": (
-        equations.newton_euler,
-        spread(mass=1.0, inertia=np.eye(3), w=SHORT, wd=SHORT, acceleration=SHORT),
-        {},
-    ),
-    "loop motion": (LOOPED.motion, spread(q=CLOSED, ud=np.ones(1)), {}),
-    "loop close": (LOOPED.close, spread(u=CLOSED[:1], guess=CLOSED), {}),
-    "ElasticArm": (
-        partial(ElasticArm, ROBOT),
-        {},
-        spread(stiffness=np.full(2, 300.0), rotor_inertia=np.ones(2), rotor_model="reduced"),
-    ),
-    "feedforward": (
-        arm("variable").feedforward,
-        MOVED,
-        spread(wrench=(W,), commanded_stiffness=(np.full(2, 400.0),), lead=1e-3),
-    ),
-    "feedforward on a base": (arm().feedforward, MOVED, spread(base=(np.zeros((4, 3)), np.ones((3, 3))))),
-    "damped feedforward": (arm("damped").feedforward, MOVED, spread(deflection=np.zeros(2))),
-    "deflections_over_time": (
-        arm("damped").deflections_over_time,
-        spread(t=T[:3], efforts=(np.zeros((3, 2)),) * 3),
-        spread(start=Z),
-    ),
-    "friction_states": (arm().friction_states, spread(position=np.zeros((3, 2)), velocity=np.zeros((3, 2))), {}),
-    "flat_state": (
-        partial(flat_state, arm("rigid", "linear")),
-        spread(motor_position=Z, motor_velocity=Z, q=Z, qd=Z),
-        spread(rigid=(Z, Z), wrench=(W,)),
-    ),
-    "linearizing_effort": (
-        lambda reference, gains, **x: linearizing_effort(arm(), AT_REST, reference, gains, **x),
-        spread(reference=tuple(MOTION), gains=GAINS),
-        spread(wrench=(W,)),
-    ),
-    "motor_jet": (partial(motor_jet, arm()), spread(motion=tuple(MOTION), order=0), {}),
-    "motor_pd_effort": (
-        lambda **x: motor_pd_effort(arm().feedforward(*MOTION), **x),
-        {},
-        spread(motor_position=Z, motor_velocity=Z, kp=np.ones(2), kd=np.ones(2)),
-    ),
-    "base_motion": (partial(base_motion, ROBOT), spread(pose=POSE, V0=W, V0d=W), {}),
-    "observer": (partial(eom.ExternalEffortObserver, arm()), spread(bandwidth=30.0, sensors="torque"), {}),
-    "simulate": (
-        partial(simulate, rigid(), None),
-        spread(t=np.array([0.0, 0.01]), start=START),
-        spread(method="DOP853", relative_tolerance=1e-6, absolute_tolerance=1e-6),
-    ),
-    "energy": (partial(energy, rigid()), {"state": START}, {}),
-    "Stepper": (partial(Stepper, rigid()), {"period": 1e-3}, spread(limited=True)),
-    "SimulatedRobot": (partial(SimulatedRobot, rigid().arm), {}, spread(period=1e-3, position=Z, limited=True, seed=1)),
-    "SimulatedDrives": (
-        lambda **x: SimulatedRobot(rigid().arm, drives=SimulatedDrives(**x)),
-        {},
-        spread(natural_frequency=70.0, damping_ratio=1.0, kp=np.ones(2), kd=np.ones(2), drive_interpolation="none"),
-    ),
-    "SensorNoise": (
-        lambda **x: SimulatedRobot(rigid().arm, noise=SensorNoise(**x)),
-        {},
-        spread(position=1e-3, velocity=1e-3, effort=np.ones(2)),
-    ),
-    "motor_loop": (partial(motor_loop, rigid()), spread(q=Q, natural_frequency=70.0), {}),
-    "outer_loop": (partial(outer_loop, ElasticPlant(arm())), spread(q=Q, natural_frequency=70.0, delay=1e-3), {}),
-    "margins": (lambda delay: motor_loop(rigid(), Q, 70.0).margins(delay), {"delay": 1e-3}, {}),
-    "PointContact": (partial(PointContact, "tip", "joint_2"), spread(friction=0.5, pose=POSE), {}),
-    "SurfaceContact": (partial(SurfaceContact, "tip", "joint_2"), spread(friction=0.5, corners=SQUARE), {}),
-    "WrenchCone": (WrenchCone, spread(corners=SQUARE, friction=0.5), {}),
-    "half_spaces": (FrictionCone(0.5).half_spaces, {"faces": 4}, {}),
-    "axes_of_normal": (axes_of_normal, {"normal": np.ones(3)}, {}),
-    "contact forward_dynamics": (
-        touching().forward_dynamics,
-        spread(q=Q, nu=Z, tau=Z),
-        spread(acceleration=np.zeros(9)),
-    ),
-    "contact split": (touching().split, {"forces": np.zeros(9)}, {}),
-    "through": (
-        through,
-        spread(t=np.arange(3.0), positions=WAYPOINTS),
-        spread(velocities=0 * WAYPOINTS, accelerations=0 * WAYPOINTS, ends="rest", degree=7),
-    ),
-    "rest_to_rest": (rest_to_rest, spread(start=Z, end=Q, duration=1.0), {}),
-    "shortest_duration": (
-        shortest_duration,
-        spread(start=Z, end=Q),
-        spread(velocity=1.0, acceleration=1.0, jerk=np.ones(2)),
-    ),
-    "Spline": (Spline, spread(t=np.arange(2.0), states=np.zeros((5, 2, 1))), {}),
-    "Fourier": (Fourier, spread(frequency=1.0, sine=np.ones((2, 2)), cosine=np.ones((2, 2)), offset=Z), {}),
-    "fit_trajectory": (fit_trajectory, spread(t=T, positions=np.stack([TURNING] * 2, axis=1)), spread(cutoff=9.0)),
-    "check": (
-        lambda **x: trajectory.check(rigid().arm, rest_to_rest(Z, Q, 1.0), **x),
-        {},
-        spread(rate=100.0, wrench=(W,)),
-    ),
-    "trajectory_feedforward": (
-        lambda **x: trajectory_feedforward(rigid().arm, rest_to_rest(Z, Q, 1.0), **x),
-        {},
-        spread(t=np.linspace(0.0, 1.0, 5), rate=1000.0),
-    ),
-    "minimum_time": (
-        lambda path, **x: trajectory.minimum_time(rigid().arm, path, {"joint_1": {"velocity": 1.0}}, **x),
-        {"path": WAYPOINTS},
-        spread(tolerance=1e-3),
-    ),
-    "through_poses": (trajectory.through_poses, spread(t=np.arange(3.0), poses=POSES), spread(start=(W,))),
-    "straight_lines": (trajectory.straight_lines, spread(poses=POSES, corner=0.01), {}),
-    "fit_spring": (
-        fit_spring,
-        spread(deflection=TURNING, deflection_rate=np.gradient(TURNING), effort=400 * TURNING, law="linear"),
-        {},
-    ),
-    "fit_motor": (
-        lambda **x: fit_motor(t=T, **x),
-        {},
-        spread(theta=TURNING, tau=TURNING, effort=2 * TURNING, gear_ratio=1.0, cutoff=9.0),
-    ),
-    "fit_resonance": (fit_resonance, spread(t=T, theta=TURNING, effort=TURNING), spread(inertia=np.eye(1))),
-    "excitation": (
-        lambda **x: identification.Excitation(ROBOT, replace(EXCITATION, **x)),
-        {},
-        spread(period=4.0, harmonics=5, periods=1, clearance=0.1, share=0.8, noise=1.0, condition_weight=1.0),
-    ),
-    "identification": (lambda **x: identification.Options(**x), {}, spread(side="joint", cutoff=5.0, offset="arm")),
-    "box": (solids.box, {"size": np.ones(3)}, spread(mass=1.0)),
-    "sphere": (solids.sphere, {"radius": 1.0}, spread(density=1.0)),
-    "hollow_cylinder": (
-        solids.hollow_cylinder,
-        spread(inner_radius=0.1, outer_radius=0.2, length=1.0),
-        spread(mass=1.0),
-    ),
-    "Payload": (lambda **x: dynamics().effort(Q, Z, Z, payload=eom.Payload(**x)), {}, spread(mass=1.0)),
-}
-EXCITATION = ExcitationOptions(
-    limits={name: {"lower": -1.5, "upper": 2.0, "velocity": 3.0} for name in ROBOT.joint_names}
-)
 
 # Arguments for which a value is right that is wrong for others.
 ALLOWED = {"ElasticArm stiffness inf", "fit_trajectory t nan", "fit_trajectory t inf", "fit_trajectory positions nan"}
@@ -337,3 +125,271 @@ def test_a_wrong_argument_is_named_on_one_line(name: str) -> None:
             with pytest.raises(REFUSED, match=rf"\b({word})\b") as refused:
                 function(*(changed[x] for x in arguments), **{x: changed[x] for x in options})
             assert "\n" not in str(refused.value), (argument, kind)
+
+
+# --- Remedies, and arguments that contradict each other ---
+
+SYMBOLS = sp.symbols("q_1 q_2")
+X, XD, XDD = sp.symbols("x xd xdd", real=True)
+
+
+def mimicking() -> eom.Dynamics:
+    first, second = ROBOT.joints
+    return eom.Dynamics(replace(ROBOT, joints=(first, replace(second, mimic=Mimic(0, 0.5)))), backend="numpy")
+
+
+def shifted() -> list[np.ndarray]:
+    memory = np.zeros(6)
+    return [memory[:2], memory[1:3], memory[4:]]
+
+
+def own_rotor() -> ElasticArm:
+    """An arm whose first rotor is on the link that it moves."""
+    first = replace(ROBOT.joints[0], rotor_mount=RotorMount(0, np.array([0.0, 0.0, 1.0])))
+    return ElasticArm(replace(ROBOT, joints=(first, ROBOT.joints[1])), rotor_model="complete")
+
+
+def looped(**given: Any) -> Any:
+    known = {"tree": LOOPED.tree, "loops": LOOPED.loops, "independent": LOOPED.independent}
+    return ClosedLoopArm(**{**known, **given})
+
+
+def reach(target: Any, *arguments: Any, **options: Any) -> Any:
+    return eom.inverse_kinematics(kinematics(), target, *arguments, **options)
+
+
+test_remedies = refusals(
+    REFUSED,
+    (
+        lambda: dynamics().effort(Q, Z, Z, payload=eom.Payload(1.0, tool="hand")),
+        "has no frame 'hand'; known are joint_",
+    ),
+    (lambda: dynamics().inverse_dynamics(*[Q] * 5, out=shifted()), r"out\[0\] and out\[1\] share memory"),
+    (lambda: dynamics().effort(Q, Z, Z, out=5), "out must be a sequence of 1 arrays, is 5"),
+    (lambda: mimicking().forward_dynamics([0.1], [0.0], [NAN]), r"tau must be finite; entry \[0\] is nan"),
+    (lambda: dynamics().forward_dynamics(Q, Z, Z, added_inertia=[1.0, -1.0]), "added_inertia must not be negative"),
+    (lambda: eom.Dynamics(ROBOT, friction="no"), "friction must be True, False"),
+    (lambda: floating().motion(POSE, Q, NU, frame=["a"]), r"has no frame \['a'\]"),
+    (lambda: floating().pose(POSE, Q, Frame("far", 7, POSE)), "^planar_2r has no body 7 for the frame 'far'"),
+    (lambda: floating().forward_dynamics(POSE, Q, NU, Z), r"\(8,\), has \(2,\): .* u @ floating.selection"),
+    (lambda: floating().jacobian(None, Q, None, "space"), "^the space Jacobian requires the pose of the base"),
+    (lambda: eom.FloatingBase(replace(ROBOT, base=None)), "must be an Inertial"),
+    (lambda: eom.FloatingBase(replace(ROBOT, base=Inertial(0.0, SHORT, np.eye(3)))), "inertia must have mass"),
+    (lambda: kinematics().pose(Q, frame="joint_77"), "no frame 'joint_77'; did you mean"),
+    (lambda: reach([POSE] * 3, None, [Q, Q]), r"start must have shape \(2,\) or \(3, 2\), has \(2, 2\)"),
+    (lambda: reach(POSE, weights=(1e200,) * 6), r"weights must be 0 or from 1e-20 to 1e\+20"),
+    (lambda: reach([POSE] * 2, iterates=True), "iterates are of one target, there are 2"),
+    (lambda: planar_2r_inverse((1.0, 0.5), (2.0, 0.0)), "by 0.5 m: the target is 2 m from the first joint, more than"),
+    (lambda: planar_2r_inverse((1.0, 0.5), (0.0, 0.2)), "out of reach by 0.3 m: .*less than 0.5 m"),
+    (lambda: planar_2r_inverse((1.0, 1.0), (0.0, 0.0)), "angle is therefore not determined"),
+    (lambda: newton_raphson(kinematics(), np.ones((4, 4)), Q), "^target must be a pose: a rotation matrix"),
+    (lambda: equations.spatial_momentum(ROBOT, Z), "^spatial_momentum needs at least q and qd"),
+    (lambda: eom.equations_of_motion(ROBOT, *np.zeros((2, 0, 2))), r"^q has no states: its shape is \(0, 2\)"),
+    (lambda: BODY.wrench(np.zeros((3, 6)), np.zeros((2, 6))), r"V and Vd must have as many states, .*\(3, 6\) and"),
+    (lambda: equations.RigidBody(Inertial.massless()).acceleration(W, W), "no mass"),
+    (lambda: looped(independent=["crank", "crank"]), "is listed twice"),
+    (
+        lambda: looped(loops=[replace(LOOPED.loops[0], predecessor="a")]),
+        "predecessor, the index of a joint, must be an",
+    ),
+    (
+        lambda: arm("variable").feedforward(*MOTION, commanded_stiffness=[[10.0, 400.0]]),
+        "joint_1: stiffness 10 is outs",
+    ),
+    (
+        lambda: arm(model="complete").feedforward(*MOTION, base=np.zeros((2, 4, 3))[:, :3]),
+        "complete rotor model has no",
+    ),
+    (lambda: arm().feedforward(*MOTION, lead=-1e-3), "lead must not be negative"),
+    (lambda: arm("damped").deflections_over_time([0.0, 0.1, 0.1], (np.zeros((3, 2)),) * 3), "t must increase"),
+    (lambda: flat_state(arm("cubic", "rigid"), Z, Z, Z, Z), "joint_2: the deflection of a rigid joint does not determ"),
+    (lambda: flat_state(arm(model="complete"), *np.zeros((4, 2))), "planar_2r: in the complete rotor model"),
+    (lambda: linearizing_effort(arm("cubic", "damped"), AT_REST, MOTION, GAINS), "joint_2: is damped; feedback linear"),
+    (lambda: motor_jet(own_rotor(), MOTION), "planar_2r: the rotors of joint_1 act on each other's links"),
+    (lambda: energy_audit(rigid(), None), "simulation must be the result of simulate, is None"),
+    (
+        lambda: simulate(rigid(), 3, [0, 1], START),
+        "control must be a function of time and state, or None for none, is 3",
+    ),
+    (lambda: simulate(rigid(), lambda t, x: None, [0, 1], START), r"efforts of shape \(2,\), returns None"),
+    (lambda: simulate(rigid(), None, [0, 1e300], START), r"t must span at most 1e\+07 s, spans 1e\+300"),
+    (
+        lambda: simulate(rigid(), None, [0, 1], START, method="euler"),
+        "euler needs a step, a number of seconds > 0, is N",
+    ),
+    (lambda: simulate(rigid(), None, [0, 1], START, step=0.1), "DOP853 chooses its steps by tolerances; omit step, or"),
+    (lambda: SimulatedRobot(rigid().arm, position=45.0), "at 45 rad is 7.16 turns from zero: was that in degrees"),
+    (lambda: touching().forward_dynamics(Q, Z, Z, sliding={"tipp": None}), "mean tip"),
+    (lambda: ContactDynamics(dynamics(), touching().contacts[0]), "must be a sequence of contacts, is PointContact"),
+    (lambda: PointContact("tip", "a", 0.5, axes=np.diag([1.0, 1.0, -1.0])), "tip: axes is not a rotation matrix"),
+    (lambda: through([0, 2, 1], WAYPOINTS), r"times\[2\] = 1.0 does not"),
+    (lambda: through([0, 1, 2], WAYPOINTS, ends={"begin": (0.0,)}), "'begin'"),
+    (lambda: shortest_duration([0.0], [1.0]), "has no limit"),
+    (lambda: fit_trajectory(np.append(T[:-1], 1.7e9), WAYPOINTS[np.zeros(401, int)], cutoff=2.0), "cut the recording"),
+    (lambda: trajectory.check(rigid().arm, rest_to_rest(Z, Q, 1.0)), "requires a sample rate"),
+    (lambda: trajectory.minimum_time(rigid().arm, WAYPOINTS, {"elbow": {}}), "limits of unknown joint 'elbow'"),
+    (lambda: trajectory.straight_lines(POSES[[0, 1, 0]], 0.1), "turns back at waypoint 1"),
+    (lambda: fit_spring(TURNING, TURNING, -400 * TURNING), "efforts fall with the deflection; check the signs"),
+    (lambda: solids.sphere(1), "mass: give either mass or density$"),
+    (lambda: capabilities(replace(ROBOT, joints=(replace(ROBOT.joints[0], mass=X), ROBOT.joints[1]))), "is symbolic"),
+    (lambda: project("planar_2r", ["effort"]), r"returned.*load_robot"),
+    (lambda: eom.Dynamics(ROBOT, backend="numpy").mass_matrix(SYMBOLS), r"q is symbolic: .* codegen --language casadi"),
+    (lambda: ElasticArm(ROBOT).feedforward(*[sp.Matrix(SYMBOLS)] * 3), "q is symbolic"),
+)
+
+
+test_lagrangians = refusals(
+    LagrangianError,
+    (lambda: Lagrangian((X,), XD**2 + XD), "T must be quadratic in the rates"),
+    (lambda: Lagrangian((X,), XD**2, XD), "U must not depend on rates"),
+    (lambda: Lagrangian((X,), XD**2, forces=(XDD,)), "force 1 must not depend on accelerations, has xdd"),
+    (lambda: Lagrangian((X,), XD**2, inputs=(XD,)), "coordinate xd has the name of the rate of x"),
+    (lambda: Lagrangian((X, X), XD**2), "x is listed twice"),
+    (lambda: Lagrangian(X, XD**2), "q must be a tuple of symbols"),
+    (lambda: Lagrangian((X,), XD**2, float("nan")), "U must be finite"),
+    (lambda: lagrange.robot_lagrangian(eom.load_robot("panda")), "7 joints, more than 5: .* lift the limit by most_j"),
+)
+
+
+@pytest.mark.parametrize("robot", [None, "planar_2r"])
+def test_robots_that_are_none(robot: Any) -> None:
+    of_motion = eom.equations_of_motion, equations.system_matrices, equations.system_form, equations.coriolis_tensor
+    for use in (
+        *(eom.Dynamics, eom.ElasticArm, eom.FloatingBase, eom.lagrange.robot_lagrangian),
+        *(lambda x, f=f: f(x, Q, Z) for f in (*of_motion, equations.spatial_momentum)),
+        *(lambda x, f=f: f(x, POSE, Q, NU) for f in (eom.floating_equations_of_motion,)),
+        lambda x: looped(tree=x),
+    ):
+        with pytest.raises(TypeError, match=r"returned.*load_robot"):
+            use(robot)
+
+
+PUBLIC = {
+    name: getattr(package, name)
+    for package in (eom, eom.elastic, eom.simulation, eom.trajectory, identification)
+    for name in package.__all__
+}
+
+
+def annotations(call: Any) -> dict[str, Any]:
+    return getattr(call if isfunction(call) else call.__init__, "__annotations__", {})
+
+
+TAKING_ARMS = [x for name, x in PUBLIC.items() if annotations(x).get("arm") == "ElasticArm" and name != "FastestMotion"]
+
+
+@pytest.mark.parametrize("call", TAKING_ARMS)
+def test_a_robot_is_no_arm(call: Callable[..., Any]) -> None:
+    required = [name for name, x in signature(call).parameters.items() if x.default is x.empty]
+    with pytest.raises(TypeError, match=r"arm must be an ElasticArm, such as ElasticArm\(robot\), is Robot"):
+        call(**dict.fromkeys(required) | {"arm": ROBOT})
+
+
+@pytest.mark.parametrize("backend", KERNELS)
+@pytest.mark.parametrize("count", [None, 3])
+def test_wrenches_that_are_no_numbers(backend: str, count: int | None) -> None:
+    states = [x if count is None else [x] * count for x in (Q, Z, Z)]
+    for wrench in (W.astype(object), [1, 2, 3, 4, 5, None]):
+        for call in (dynamics(backend).effort, dynamics(backend).forward_dynamics):
+            with pytest.raises(StateError, match="object"):
+                call(*states, wrench=(wrench,))
+
+
+def test_a_message_without_specific_force_is_refused() -> None:
+    rows = np.zeros((7, 3))
+    with pytest.raises(StateError, match=r"base\[0\]\.specific_force is zero, .* 9\.81 m/s²"):
+        read_base_motion(SimpleNamespace(base=[rows]))
+    rows[4] = [0.0, 0.0, 1e-9]
+    fall = read_base_motion(SimpleNamespace(base=[rows]))
+    assert fall is not None and fall.specific_force[0, 2] == 1e-9
+    many = np.zeros((7, 3, 3))
+    many[4, 1] = [0.0, 0.0, 9.81]
+    np.testing.assert_array_equal(force_is_unset(many), [True, False, True])
+
+
+@pytest.mark.parametrize("pose", [np.zeros((4, 4)), np.diag([1.0, 1.0, -1.0, 1.0]), np.eye(4) + 1e-3])
+def test_poses_are_checked(pose: Any) -> None:
+    for call, name in (
+        (lambda: base_motion(ROBOT, pose, np.zeros(6), np.zeros(6)), "pose"),
+        (lambda: BODY.seen_from(pose), "frame"),
+        (lambda: eom.floating_equations_of_motion(ROBOT, pose, np.zeros(2), np.zeros(8)), "pose"),
+    ):
+        with pytest.raises(StateError, match=rf"^{name} is not a homogeneous transform: it must be a rotation matrix"):
+            call()
+    turned = eom.lie.exp(np.array([0.3, 0.5, -0.2, 1.0, 2.0, 3.0]))
+    turned[:3, :3] = turned[:3, :3].round(7)
+    assert np.isfinite(BODY.seen_from(turned).inertia_matrix).all()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # SciPy divides by its step of zero
+@pytest.mark.parametrize("method", ["DOP853", "BDF"])
+def test_control_that_is_not_finite_or_fails(method: str) -> None:
+    def broken(t: float, x: Any) -> Any:
+        raise ZeroDivisionError("mine")
+
+    for control, error, message in (
+        (lambda t, x: np.full(2, NAN), SimulationError, "planar_2r: at 0 s: control returns efforts"),
+        (lambda t, x: np.full(2, 1e300), SimulationError, r"planar_2r: at \S+ s:? "),
+        (lambda t, x: np.full(2, NAN if t > 5e-3 else 0.0), SimulationError, r"at 0\.0\d+ s: control returns efforts"),
+        (broken, ZeroDivisionError, "^mine$"),
+    ):
+        with pytest.raises(error, match=message):
+            simulate(rigid(), control, [0.0, 0.01], START, method=method)
+
+
+def test_too_many_and_too_few_independent_joints() -> None:
+    bad, none = (looped(independent=names) for names in (["crank", "rocker"], []))
+    many = r"the mechanism has 1 degree of freedom here, but 2 independent joints \(crank, rocker\): name as many"
+    for call, message in (
+        (lambda: bad.motion(CLOSED, [1.0, 0.0]), many),
+        (lambda: bad.inverse_dynamics(CLOSED, *[Z] * 4), many),
+        (lambda: bad.forward_dynamics(CLOSED, Z, Z), many),
+        (lambda: bad.close(CLOSED[[0, 2]] + 0.1, CLOSED), many),
+        (lambda: none.motion(CLOSED, []), r"singular configuration.*1 degree of freedom.* 0 independent joints"),
+    ):
+        with pytest.raises(StateError, match=message):
+            call()
+    np.testing.assert_allclose(bad.close(CLOSED[[0, 2]], CLOSED), CLOSED, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: LOOPED.motion(x, [1.0]),
+        lambda x: LOOPED.inverse_dynamics(np.stack([CLOSED, x]), *np.zeros((4, 2, 1))),
+        lambda x: LOOPED.forward_dynamics(x, [1.0], [0.0]),
+    ],
+)
+def test_open_loops_are_refused(call: Call) -> None:
+    call(CLOSED + 1e-8)
+    for away in (1e-5, 0.1):
+        with pytest.raises(StateError, match=r"four_bar.*close"):
+            call(CLOSED + away)
+
+
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+def test_wrenches_of_several_tools_have_one_shape(backend: str) -> None:
+    dual = eom.Dynamics(eom.load_robot("dual_arm"), backend=backend)
+    q, wrench = np.zeros(dual.robot.n), np.arange(12.0).reshape(2, 6)
+    one = dual.effort(q, q, q, wrench=(wrench,))
+    np.testing.assert_allclose(one, dual.effort([q], [q], [q], wrench=(wrench,))[0], rtol=1e-13, atol=1e-13)
+    for states in ([q] * 3, [[q]] * 3):
+        with pytest.raises(StateError, match=r"wrench W must have shape"):
+            dual.effort(*states, wrench=(wrench.ravel(),))
+
+
+def test_poses_of_frames_are_read_only() -> None:
+    pose = np.eye(4)
+    frame = Frame("x", 0, pose)
+    pose[0, 3] = 1.0
+    for same in (frame, copy.deepcopy(frame), pickle.loads(pickle.dumps(frame))):
+        assert same.pose[0, 3] == 0
+        with pytest.raises(ValueError, match="read-only"):
+            same.pose[0, 3] = 1
+
+
+def test_refused_while_planning() -> None:
+    with pytest.raises(TrajectoryError, match="more than 1000 samples"):
+        trajectory_feedforward(rigid().arm, rest_to_rest(Z, Q, 1.0), [0.0, 1.0], rate=1e6, most=1000)
+    with pytest.raises(RobotDescriptionError, match="stiffness: must have 1 or 2 entries, has 3"):
+        ElasticArm(ROBOT, stiffness=SHORT + 1)
