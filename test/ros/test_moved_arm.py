@@ -3,8 +3,6 @@
 
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,9 +16,7 @@ from std_srvs.srv import Trigger
 from tool_messages import payload_message
 
 import eom_dynamics as eom
-from eom_dynamics.actuators.springs import RIGID
 from eom_dynamics.control.trajectories import write_spline
-from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.ros.interfaces import SplineTrajectory, TrajectoryStatus
 from eom_dynamics.trajectory import through
 
@@ -106,20 +102,10 @@ class MovedArm:
         return statuses[0]
 
 
-@pytest.fixture(scope="module", params=["elastic", "rigid"])
-def robot(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    if request.param == "elastic":
-        return "panda"
-    rigid = replace(PANDA, joints=tuple(replace(joint, spring=RIGID) for joint in PANDA.joints))
-    file: Path = tmp_path_factory.mktemp("rigid") / "rigid.yaml"
-    file.write_text(robot_as_yaml(rigid).text)
-    return str(file)
-
-
 @pytest.fixture
-def arm(start: Any, robot: str) -> Iterator[MovedArm]:
+def arm(start: Any) -> Iterator[MovedArm]:
     """Which has reached a target under the defaults, after which nothing is commanded."""
-    arm = MovedArm(start("-p", f"robot_file:={robot}", "-p", "safety:=strict"))
+    arm = MovedArm(start("-p", "robot_file:=panda", "-p", "safety:=strict"))
     arm.arrive(HOME)
     yield arm
     arm.client.node.destroy_timer(arm._timer)
@@ -219,9 +205,9 @@ def test_a_target_is_reached_where_the_arm_is_measured(arm: MovedArm) -> None:
     assert message == "target commanded, not reached: fer_joint1 is measured 0.4 rad from where it was commanded"
 
 
-def test_an_arm_that_does_not_follow_takes_no_target_and_no_trajectory_until_it_does(start: Any, robot: str) -> None:
+def test_an_arm_that_does_not_follow_takes_no_target_and_no_trajectory_until_it_does(start: Any) -> None:
     """Commands go on, since the stream has ended, and the node holds the arm."""
-    arm = MovedArm(start("-p", f"robot_file:={robot}", "-p", "safety:=strict", "-p", "stop_duration:=0.05"))
+    arm = MovedArm(start("-p", "robot_file:=panda", "-p", "safety:=strict", "-p", "stop_duration:=0.05"))
     arm.client.spin(0.2)
     arm.stand()
     arm.client.wait(lambda: arm.client.values["watchdog"] == "held", "the end of the stream")
@@ -239,8 +225,8 @@ def test_an_arm_that_does_not_follow_takes_no_target_and_no_trajectory_until_it_
     arm.client.wait(lambda: arm.is_near(ONWARD), "arrival")
 
 
-def test_a_loss_that_is_noticed_late_holds_the_arm_where_it_is(start: Any, robot: str) -> None:
-    arm = MovedArm(start("-p", f"robot_file:={robot}", "-p", "safety:=strict", "-p", "setpoint_timeout:=1.5"))
+def test_a_loss_that_is_noticed_late_holds_the_arm_where_it_is(start: Any) -> None:
+    arm = MovedArm(start("-p", "robot_file:=panda", "-p", "safety:=strict", "-p", "setpoint_timeout:=1.5"))
     arm.client.spin(0.2)
     arm.stand()
     arm.set_down(MOVED)
