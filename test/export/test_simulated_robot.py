@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The simulated robot of the package for ros2_control, compiled with stand-ins for its base class and for logs."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,10 +27,12 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("simulated")
     files = code.LANGUAGES["ros2_control"].files(*with_values(robot("sea_planar_2r"), (code.FEEDFORWARD,)))
     write({**files, **loop_sources()}, folder)
-    own = Path(__file__).with_name("simulated_robot_cycles.cpp")
-    folders = [f"-I{HELPERS / 'ros2_control_stand_in'}", "-Iinclude", "-Isrc"]
+    # Compilers run once only on what is in their folder.
+    shutil.copytree(HELPERS / "ros2_control_stand_in", folder / "stand_in")
+    shutil.copy(Path(__file__).with_name("simulated_robot_cycles.cpp"), folder / "cycles.cpp")
+    folders = ["-Istand_in", "-Iinclude", "-Isrc"]
     sizes = [f"-DEOM_{name}={size}" for name, size in (("JOINTS", 2), ("MOTORS", 4), ("TOOLS", 1))]
-    succeed(["c++", *CPP_STRICT, "-O0", *folders, "-c", own, "-o", "cycles.o"], folder)
+    succeed(["c++", *CPP_STRICT, "-O0", *folders, "-c", "cycles.cpp", "-o", "cycles.o"], folder)
     succeed(["c++", "-std=c++17", "-O0", *folders, *sizes, "-c", "src/loop.cpp", "-o", "loop.o"], folder)
     succeed(["c++", "cycles.o", "loop.o", "-ldl", "-pthread", "-o", "simulated"], folder)
     return folder / "simulated"
