@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from paths import CONFIG, PANDA_BAG, SHARED
 
 from eom_dynamics import load_robot
 from eom_dynamics.actuators.springs import RIGID
+from eom_dynamics.identification import Recording
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 
 CASES = SHARED / "cases"
@@ -62,10 +64,15 @@ def test_folded_positions(which: str, identify) -> None:
         np.testing.assert_allclose(identified(out, joint)[:2], [viscous, coulomb], atol=0.005)
 
 
-def arm_table(path: Path, change: Change, duration: float = 25.0, rate: float = 100.0) -> Path:
-    """A recording of ``sea_planar_2r`` with other efforts (N, 2)."""
+@cache
+def arm_recording() -> Recording:
     robot = load_robot("sea_planar_2r")
-    source = recording(robot, true_robot(robot), rate=100.0, duration=25.0)
+    return recording(robot, true_robot(robot), rate=100.0, duration=25.0)
+
+
+def arm_table(path: Path, change: Change) -> Path:
+    """A recording of ``sea_planar_2r`` with other efforts (N, 2)."""
+    source = arm_recording()
     rows = np.column_stack([source.t, source.q, change(source.tau.copy())])
     header = "t,position.joint_1,position.joint_2,effort.joint_1,effort.joint_2"
     np.savetxt(path, rows, delimiter=",", header=header, comments="")
@@ -88,7 +95,6 @@ def random_rows(share: float) -> Change:
 
 GAPS = {
     "every seventh row": missing(lambda k: k % 7 == 0),
-    "2 % of the rows": missing(random_rows(0.02)),
     "14 % of the rows": missing(random_rows(0.14)),
     "every other row": missing(lambda k: k % 2 == 0),
     "bursts of three": missing(lambda k: k % 40 < 3),
@@ -97,21 +103,24 @@ GAPS = {
 }
 
 
-@pytest.mark.parametrize("gaps", GAPS)
-def test_missing_efforts(gaps: str, identify, tmp_path: Path) -> None:
+def test_missing_efforts(identify, tmp_path: Path) -> None:
     """Each joint uses the samples that it has: parameters are those of the whole recording, within their deviations."""
-    found = {}
-    for name, change in (("whole", lambda tau: tau), ("gaps", GAPS[gaps])):
-        path = arm_table(tmp_path / f"{name}.csv", change)
+
+    def found(name: str, change: Change) -> Any:
         options = ("--hold-out", "0.3", "--cutoff", "5", "--json")
-        found[name] = identify(path, CONFIG / "sea_planar_2r.yaml", *options).json
-    assert found["gaps"]["kept"] == []
-    for term in ("viscous", "coulomb"):
-        whole, gaps_too = (found[name]["terms"][term] for name in ("whole", "gaps"))
-        np.testing.assert_allclose(gaps_too["values"], whole["values"], atol=3 * np.max(whole["deviations"]))
-        assert np.max(gaps_too["deviations"]) < 2 * np.max(whole["deviations"])
-    before, after = (np.array(found["gaps"]["validation"][x]) for x in ("rms_before", "rms_after"))
-    assert np.all(after < 0.2 * before)
+        return identify(arm_table(tmp_path / f"{name}.csv", change), CONFIG / "sea_planar_2r.yaml", *options).json
+
+    whole = found("whole", lambda tau: tau)["terms"]
+    for name, change in GAPS.items():
+        part = found(name, change)
+        assert part["kept"] == [], name
+        for term in ("viscous", "coulomb"):
+            wanted, got = whole[term], part["terms"][term]
+            close = 3 * np.max(wanted["deviations"])
+            np.testing.assert_allclose(got["values"], wanted["values"], rtol=0, atol=close, err_msg=name)
+            assert np.max(got["deviations"]) < 2 * np.max(wanted["deviations"]), name
+        before, after = (np.array(part["validation"][x]) for x in ("rms_before", "rms_after"))
+        assert np.all(after < 0.2 * before), name
 
 
 def test_the_case_of_missing_efforts(identify) -> None:
@@ -135,7 +144,7 @@ def test_the_case_of_a_load_on_a_balanced_wrist(identify) -> None:
     assert float(mass) == pytest.approx(2.8, abs=0.006)
 
 
-@pytest.mark.parametrize("share", ["0", "0.05", "0.1", "0.2", "0.3", "0.6", "0.9"])
+@pytest.mark.parametrize("share", ["0", "0.05", "0.1", "0.2", "0.6", "0.9"])
 def test_any_share_that_is_held_out_identifies(share: str, identify, tmp_path: Path) -> None:
     """Blocks are as long as the filter needs, whatever share is asked for; a note tells the one that is taken."""
     path = arm_table(tmp_path / "run.csv", lambda tau: tau)
@@ -158,7 +167,7 @@ def test_values_far_from_the_file_are_named_first(identify, tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
-@pytest.mark.parametrize("share", ["0.05", "0.1", "0.3"])
+@pytest.mark.parametrize("share", ["0.05", "0.1"])
 def test_any_share_identifies_a_real_arm(share: str, run, tmp_path: Path) -> None:
     """At 0.1 of 24 s, half a second is left of the block, and decided that nothing is identified."""
     pytest.importorskip("rosbags")
