@@ -115,7 +115,7 @@ def forces_at_corners(rng: np.random.Generator, cone: WrenchCone) -> Array:
 def test_wrenches_of_forces_inside_the_friction_cones_are_inside(name: str) -> None:
     """All of them, by default; pyramids refuse some."""
     rng, cone = np.random.default_rng(1), WrenchCone(POLYGONS[name], 0.6)
-    wrenches = [cone.grasp_matrix @ forces_at_corners(rng, cone).ravel() for _ in range(100)]
+    wrenches = [cone.grasp_matrix @ forces_at_corners(rng, cone).ravel() for _ in range(50)]
     assert all(cone.contains(wrench, tolerance=1e-9) for wrench in wrenches)
     assert not all(cone.contains(wrench, faces=4) for wrench in wrenches)
 
@@ -159,7 +159,7 @@ def test_forces_at_corners_and_edges_are_at_the_edge_of_the_exact_cone(shape: li
     cone = WrenchCone(shape, friction)
     for loaded in ([0], [0, 1]):
         for slack in (0.0, 1e-12, 1e-6, 0.1, 1.0):
-            for angle in np.linspace(0, 2 * np.pi, 9):
+            for angle in np.arange(5) * 0.4 * np.pi:
                 forces = np.zeros((len(shape), 3))
                 for i in loaded:
                     tangential = friction * (1 - slack) * np.array([np.cos(angle + i), np.sin(angle + i)])
