@@ -36,7 +36,11 @@ def test_nominal_torque_is_that_of_the_inverse_dynamics(capsys: pytest.CaptureFi
         assert found[0] > first and found[-1] < last
 
 
-def test_links_come_close_at_least_as_fast_as_the_bound_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_links_come_close_at_least_as_fast_as_the_bound_says(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over the first runs; docs/learning.md has the errors of all of them."""
+    monkeypatch.setattr(learning, "RUNS", 3)
     learning.learn_links()
     text = capsys.readouterr().out
     (bound,), errors = printed(text, "to run:"), printed(text, "links")
