@@ -196,13 +196,12 @@ def interleaved(*topics: list[tuple[int, object]]) -> list[tuple[int, object]]:
     return sorted((row for rows in topics for row in rows), key=lambda row: row[0])
 
 
-@pytest.mark.parametrize("kind", ["separate", "gripper", "another rate", "later", "three publishers"])
+@pytest.mark.parametrize("kind", ["gripper", "another rate", "later", "three publishers"])
 def test_joints_of_separate_publishers(kind: str, tmp_path: Path) -> None:
     """They are merged on one clock; the messages of a gripper are none of the arm's."""
     one, two = (states(Q[:, [k]], TAU[:, [k]], NAMES[k : k + 1], later) for k, later in ((0, 0), (1, 3_000_000)))
     gripper = states(0 * Q[:, :1], 0 * TAU[:, :1], ("finger",), 5_000_000)
     messages = {
-        "separate": interleaved(one, two),
         "gripper": interleaved(states(), gripper),
         "another rate": interleaved(one, two[::4]),
         "later": interleaved(one, two[500:]),

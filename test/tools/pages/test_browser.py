@@ -63,7 +63,7 @@ def opened(chromium: Any, file: Path, **settings: Any) -> Iterator[browser.Tab]:
 
 
 @pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("width", [360, 1280, 2560])
+@pytest.mark.parametrize("width", [360, 2560])
 def test_every_chart_is_drawn_and_fits_the_screen(chromium: Any, pages: dict[str, Path], name: str, width: int) -> None:
     for tab in opened(chromium, pages[name], viewport={"width": width, "height": 740}):
         assert tab.charts()
