@@ -8,6 +8,7 @@ from eom_dynamics import Robot, equations_of_motion
 
 def assert_same_dynamics(robot: Robot, again: Robot) -> None:
     assert sorted(again.joint_names) == sorted(robot.joint_names)
+    np.testing.assert_allclose(again.base.spatial_inertia, robot.base.spatial_inertia, rtol=0, atol=1e-12)
     order = [robot.joint_names.index(name) for name in again.joint_names]
     rng = np.random.default_rng(3)
     q, qd, qdd = rng.uniform(-1, 1, (3, robot.n))
