@@ -19,6 +19,7 @@ from eom_dynamics import ElasticArm, Robot, RobotDescriptionError, equations_of_
 from eom_dynamics.actuators.parallel_springs import ParallelSpring, SignedLinearLaw
 from eom_dynamics.actuators.springs import RIGID, CubicSpring, DampedSpring, LinearSpring
 from eom_dynamics.arrays import Array
+from eom_dynamics.robot.inertia import Inertial
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.robot.writers.mjcf import robot_as_mjcf
 
@@ -40,7 +41,8 @@ def loaded(text: str) -> Robot:
 @pytest.mark.parametrize("name", [name for name in packaged_robots() if name not in TRIANGLE])
 def test_packaged_robots_without_springs_are_the_same_again(name: str) -> None:
     robot = load_robot(name)
-    robot = replace(robot, joints=tuple(replace(joint, spring=RIGID) for joint in robot.joints))
+    base = Inertial.about_center(2.0, np.array([0.1, 0.0, 0.2]), np.diag([0.2, 0.3, 0.25]))
+    robot = replace(robot, joints=tuple(replace(joint, spring=RIGID) for joint in robot.joints), base=base)
     again = loaded(robot_as_mjcf(robot).text)
     assert_same_dynamics(robot, again)
     assert again.joint_names == robot.joint_names
