@@ -320,6 +320,7 @@ def test_on_any_stream_the_loop_finds_what_the_reference_finds(
     # and since the one before.
     time, last, followed, interval = 0, None, 0, 0
     for count, fault, stamps, restarts in segments:
+        found, wanted = [], []
         for j in range(count):
             k += 1
             now += STEPS.get(stamps, MS) if j == 0 else MS
@@ -337,12 +338,14 @@ def test_on_any_stream_the_loop_finds_what_the_reference_finds(
                 expected.answered(stamp, state)
                 interval, followed = time - followed, time
             assert stream.host.suspicions == +expected.counts
-            found = [stream.host.loop.number(f"finding{part}") for part in FOUND]
-            np.testing.assert_allclose(found, expected.finding, rtol=1e-6, atol=1e-6)
+            found.append([stream.host.loop.number(name) for name in FOUND])
+            wanted.append(expected.finding)
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
         if restarts:
             stream.host.loop.restart()
             expected, last = Checks(rate_limits, expected.settings), None
 
 
-FOUND = ("", "_field", "_joint", "_joints", "_time", "_step", "_allowed", "_difference", "_factor")
-"""Endings of the numbers of a loop, in the order of the reference's Finding."""
+PARTS = ("", "_field", "_joint", "_joints", "_time", "_step", "_allowed", "_difference", "_factor")
+FOUND = [f"finding{part}" for part in PARTS]
+"""Numbers of a loop, in the order of the reference's Finding."""
