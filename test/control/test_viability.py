@@ -13,7 +13,7 @@ from exported_loop import ExportedTable
 
 import eom_dynamics as eom
 from eom_dynamics.arrays import STATE_NAMES
-from eom_dynamics.control.control_loop import ControlLoop, Refusal, rows
+from eom_dynamics.control.control_loop import ControlLoop, Refusal
 from eom_dynamics.control.online_trajectory import OnlineTrajectory, braking, motion_limits
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.setpoint_loop import SetpointLoop
@@ -56,7 +56,7 @@ def stream(loop: ControlLoop, states: Iterable[np.ndarray], more: int = 500) -> 
                 loop.given[row][:] = values
             loop.refer(START + k * MS)
         codes.append(loop.update(START + k * MS, 1e-3))
-        followed.append(rows(loop.setpoint, STATE_NAMES))
+        followed.append(loop.state.copy())
     return codes, np.array(followed)
 
 
@@ -64,18 +64,18 @@ def limits_of(arm: eom.ElasticArm, joint: int) -> Any:
     return arm.robot.independent_joints[joint].limits
 
 
-def run_up(arm: eom.ElasticArm, name: str, joint: int, speed: float, side: int) -> tuple[float, list[np.ndarray]]:
-    """The limit, and states of a motion that speeds up smoothly before it, in 0.8 s, and goes on beyond it."""
+def run_up(arm: eom.ElasticArm, name: str, joint: int, speed: float, side: int) -> tuple[float, np.ndarray]:
+    """The limit, and states (N, 5, n) of a motion that speeds up smoothly before it, in 0.8 s, and goes on."""
     limits = limits_of(arm, joint)
     limit = limits.upper if side > 0 else limits.lower
     home = np.array(HOMES.get(name.split()[0], np.zeros(arm.robot.n)))
     home[joint] = limit - side * (0.6 * speed + 0.05)
-    faster = rest_to_rest(np.zeros(1), [speed], 0.8)  # of velocities
-    axis, states, way, t = side * np.eye(arm.robot.n)[joint], [], 0.0, np.arange(0.0, 1.5, 1e-3)
-    for x in t:
-        v, a, jerk, snap = (float(row[0]) for row in faster.derivatives(x, 3))
-        states.append(np.outer([way, v, a, jerk, snap], axis) + np.outer(np.eye(5)[0], home))
-        way += 1e-3 * v
+    faster, t = rest_to_rest(np.zeros(1), [speed], 0.8), np.arange(0.0, 1.5, 1e-3)  # of velocities
+    rates = np.hstack(faster.derivatives(t, 3))  # velocity to snap
+    states = np.zeros((len(t), 5, arm.robot.n))
+    states[:, 0] = home
+    states[1:, 0, joint] += side * np.cumsum(1e-3 * rates[:-1, 0])
+    states[:, 1:, joint] = side * rates
     return limit, states
 
 

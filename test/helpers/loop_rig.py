@@ -3,6 +3,7 @@
 
 import ctypes
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ NUMBERS = (
     *("followed", "refused", "stop_end", "paused", "loaded", "waiting", "pace", "path_time"),
 )
 """Numbers of the loop that are recorded in each cycle."""
+
+_numbers_of = attrgetter(*NUMBERS)
 
 
 @cache
@@ -185,8 +188,7 @@ class LoopRig:
         self.codes[k] = code = cycle(at, self.now, 1e-3)
         self.times[k], self.given[k], self._refers = self.now, self._refers, False
         self.rows[k] = self._window
-        state = self.loop.record
-        self.numbers[k] = [getattr(state, name) for name in NUMBERS]
+        self.numbers[k] = _numbers_of(self.loop.record)
         self.count += 1
         self.now += step
         return int(code)

@@ -147,7 +147,7 @@ _AT = {name: k for k, name in enumerate(NUMBERS)}
 
 def state_of(numbers: Array) -> str:
     """What the loop does, by the numbers of its last cycle."""
-    x = {name: numbers[k] for name, k in _AT.items()}
+    x = dict(zip(NUMBERS, numbers.tolist(), strict=True))
     if not x["valid"]:
         return "waiting"
     if x["touched"]:
