@@ -65,10 +65,11 @@ class Change:
     """Path parameter from a state to a pace, which stays after ``duration``; by default the pace 1 from 0."""
 
     def __init__(self, start: Array | None = None, pace: float = 1.0, shape: Shape | None = None) -> None:
-        self.pace, self.shape, self._parts = pace, shape or Shape(), ()
+        self.pace, self.shape = pace, shape or Shape()
         self.duration, self._end = self.shape.total, 0.0
         self.first = 1.0 if start is None else start[1]
         self.steady = start is None or not start[2:].any()
+        self._start = start
         if start is None:
             return
         wait, rise, hold, fall, edge = self.shape
@@ -82,26 +83,30 @@ class Change:
         kept = np.append(True, np.diff(self.sections) > 1e-12)
         rows = np.stack([jerks, np.zeros(8)], axis=1)[kept]
         trapezoid = PPoly.from_bernstein_basis(BPoly.from_derivatives(self.sections[kept] - wait, rows))
-        self._start = start
-        self._parts = tuple((trapezoid.antiderivative(3 - i), _nth(fading, 2 - i)) for i in range(5))
+        # With their derivatives up to the snap.
+        self._trapezoid = _stacked([trapezoid.antiderivative(3 - i) for i in range(5)])
+        self._fading = _stacked([PPoly.from_bernstein_basis(fading).antiderivative(2 - i) for i in range(5)])
         self._end = self.at(np.nextafter(self.duration, 0.0))[0]
 
     def at(self, t: float) -> Array:
         """Path parameter with four derivatives."""
-        if not self._parts or t >= self.duration:
+        if self._start is None or t >= self.duration:
             return np.array([self._end + self.pace * (t - self.duration), self.pace, 0, 0, 0])
         x, T = t - self.shape.wait, self.shape.rise
         s = np.array([self._start[0] + self._start[1] * t, self._start[1], 0, 0, 0])
         if x >= 0:
-            s += [float(trapezoid(x)) for trapezoid, _ in self._parts]
-            faded = [float(fading(min(x, T))) for _, fading in self._parts]
+            faded = self._fading(min(x, T))
             faded[0] += faded[1] * max(x - T, 0.0)
-            s += faded if x < T else [*faded[:2], 0, 0, 0]
+            faded[2:] *= x < T
+            s += self._trapezoid(x) + faded
         return s
 
 
-def _nth(curve: BPoly, integrals: int) -> BPoly:
-    return curve.antiderivative(integrals) if integrals > 0 else curve.derivative(-integrals) if integrals else curve
+def _stacked(curves: Sequence[PPoly]) -> PPoly:
+    """Several curves with the same sections as one, which is evaluated once."""
+    size = max(len(curve.c) for curve in curves)
+    rows = [np.pad(curve.c, ((size - len(curve.c), 0), (0, 0))) for curve in curves]
+    return PPoly(np.stack(rows, axis=-1), curves[0].x)
 
 
 class PathTime:
