@@ -270,6 +270,27 @@ def test_a_late_report_of_a_goal_that_has_ended_is_of_no_other_motion(server):
         assert server._planned.call_args.args[2] is others
 
 
+def test_an_arm_without_measured_velocities_rests_where_its_positions_do(server):
+    """Right after a cancel it brakes still, and a goal from there exceeded limits on its way."""
+    nan, now, q = float("nan"), [0], [0.0]
+    server._node.get_clock().now = lambda: SimpleNamespace(nanoseconds=now[0])
+    server._measured.read = lambda: {name: MeasuredJoint(q[0], nan, nan, now[0]) for name in NAMES}
+    server._measured.published = True
+    waited = []
+
+    def wait(names, met):
+        waited.append(met(server._measured.read()))
+        return server._measured.read()
+
+    server._measured.wait = wait
+    for moved in (0.0, 0.03, 0.0):  # rad in 0.05 s
+        now[0] += 5 * 10**7
+        q[0] += moved
+        server._listen()
+        server._state(NAMES, under_way=False)
+    assert waited == [True, False, True]
+
+
 def test_a_motion_is_sent_again_until_it_is_answered(server, monkeypatch):
     """The middleware counts a killed node for seconds, and may lose what it sends to one that starts."""
     from trajectory_msgs.msg import JointTrajectoryPoint
