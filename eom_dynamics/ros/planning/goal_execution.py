@@ -223,7 +223,11 @@ class GoalExecution:
         """Send feedback, and check tolerances."""
         plan, codes, joints = self.plan, self._kind.Result, self._context.measured.read()
         now, t = self._node.get_clock().now().nanoseconds, self.elapsed
-        commanded = None if self._finished else self._context.commanded.at(now, plan.names, self._accepted)
+        commanded = (
+            None
+            if self._finished
+            else self._context.commanded.at(now, plan.names, self._accepted - round(LONGEST_GAP * _SECOND))
+        )
         motion = plan.motion
         desired = [
             *(motion.derivatives(motion.end if self._finished else motion.start, 2) if commanded is None else commanded)

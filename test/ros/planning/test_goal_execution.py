@@ -93,10 +93,12 @@ def test_the_desired_state_is_the_motion_that_the_node_commands(execution):
     """Of the goal before, on the way to the first point, or slowed down: the planning node rebuilds none of it."""
     execution, goal, node = execution(Feedback)
     reports = execution._context.commanded
-    reports.receive(commanded_motion(1, 6 * 10**8, (9.0, 9.0)))  # of before the goal was accepted
-    execution.observe()
-    (sent,) = goal.publish_feedback.call_args.args
-    assert [*sent.desired.positions] == [0.0, 0.0]
+    # Long before the goal was accepted, and just before it, in the motion of another one.
+    for nanosec, positions in ((5 * 10**8, [0.0, 0.0]), (65 * 10**7, [9.0, 9.0])):
+        reports.receive(commanded_motion(1, nanosec, (9.0, 9.0)))
+        execution.observe()
+        (sent,) = goal.publish_feedback.call_args.args
+        assert [*sent.desired.positions] == positions
     reports.receive(commanded_motion(1, 7 * 10**8, (1.0, 2.0), (0.1, 0.0), (0.0, 4.0)))
     node.get_clock().now.return_value.nanoseconds += 5 * 10**7
     execution.observe()
