@@ -181,7 +181,7 @@ def _arguments() -> tuple[list[str], Settings]:
 
 
 def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
-    """Write each section to its document, and those of SHARED only if all were run; returns the documents."""
+    """Write each section to its document, and the documents of SHARED only after all sections; return the documents."""
     written = set()
     for section in sections:
         if section.name not in SHARED:

@@ -174,7 +174,7 @@ class Joint(JointProperties):
         mimic: mimic relation, or None for an independent joint.
         limits: limits of position, velocity, effort and their rates.
         damping: viscous friction, N m s/rad (prismatic: N s/m).
-        friction: dry friction of the joint, N m (prismatic: N), beside that of its motor (``actuator.friction``).
+        friction: dry friction of the joint, N m (prismatic: N); its motor has ``actuator.friction``, too.
         constant_effort: joint effort that holds against a constant load, such as a counterbalance, N m (prismatic: N).
         parallel_spring: spring between the link and its parent, or None.
         gear_ratio: motor revolutions per joint revolution.

@@ -165,7 +165,7 @@ def named(metavar: str, value: Callable[[str], Any]) -> Callable[[str], tuple[st
 
 
 def one_of(names: Iterable[str]) -> Callable[[str], str]:
-    """Return a type for one of some names."""
+    """Return an argparse type that accepts listed names only."""
 
     def read(text: str) -> str:
         if text not in names:

@@ -139,7 +139,7 @@ _CHUNK = 1024
 
 
 numbers = partial(real_array, error=TrajectoryError)
-"""Array of numbers as of :func:`.real_array`, whose errors are those of trajectories."""
+""":func:`.real_array`, which raises TrajectoryError."""
 
 
 def durations(times: Array) -> Array:
@@ -351,7 +351,7 @@ def basis_rows(t: Array, degree: int, x: Array, interval: NDArray[np.intp], orde
     # Its import takes longer than importing this library.
     from scipy.interpolate import BSpline
 
-    # Each column has one of consecutive splines.
+    # Consecutive basis splines take turns in the columns.
     count, width = len(t) - degree - 1, degree + 1
     basis = BSpline(t, np.eye(width)[np.arange(count) % width], degree)
     columns = (interval[:, np.newaxis] + np.arange(width)) % width

@@ -160,7 +160,7 @@ def _reduction(transmission: Element, parts: Sequence[Element], where: str) -> R
 def _value(
     transmission: Element, parts: Sequence[Element], tags: Sequence[str], default: float, rule: str = "finite"
 ) -> float:
-    """The number in the children of these parts with one of these tags, as text or attribute ``value``.
+    """Value given by children with these tags in these parts, as text or attribute ``value``.
 
     All that differ from the default agree.
     """

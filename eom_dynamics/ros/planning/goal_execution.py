@@ -125,12 +125,9 @@ class GoalExecution:
     @property
     def elapsed(self) -> float:
         """Time of the motion, s, as the dynamics node reports it; before its start 0."""
-        return self._time_at(self._node.get_clock().now().nanoseconds)
-
-    def _time_at(self, now: int) -> float:
         if (last := self._reference) is None:
             return 0.0
-        since = max(now - last.stamp, 0) / _SECOND
+        since = max(self._node.get_clock().now().nanoseconds - last.stamp, 0) / _SECOND
         return last.time + last.pace * (since if self._finished else min(since, LONGEST_GAP))
 
     def cancel(self) -> None:
