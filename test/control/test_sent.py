@@ -578,6 +578,21 @@ def test_stream_that_waits_shortly_is_answered_in_full() -> None:
     assert max(codes[10:]) <= 0  # it begins at 8 rad/s²
 
 
+def test_stream_that_catches_up_slow_arrivals_is_answered_in_full() -> None:
+    """Without a gap: its sender, held up again and again, came ever later than its stamps, and then sent all at once."""
+    rig = LoopRig("panda")
+    rig.restart(HOME)
+    rig.cycles(50, rest(HOME))
+    begin, codes = rig.now, []
+    for k in range(1500):
+        arrival = begin + k * MS
+        rig.refer(swing(1e-3 * k), arrival)
+        slow = 300 <= k < 400
+        codes.append(rig.run(30_000 if not slow and arrival < rig.now - MS else (8 * MS) // 5 if slow else MS))
+        rig.now += max(arrival - rig.now, 0)
+    assert max(codes[10:]) <= 0  # it begins at 8 rad/s²
+
+
 @pytest.mark.parametrize("begins", ["restart", "loss"])
 def test_first_setpoints_have_no_time_of_a_gap_before(begins: str) -> None:
     """As if others had waited since then, one 5 ms later could move motors by their way in 0.1 s."""

@@ -192,6 +192,7 @@ class Commander : public Evaluation<Robot> {
         leader_ = leader;
         renewed_ = true;
         spare_ = std::clamp<std::int64_t>(unchanged_ + spare_ - used_, 0, most_spare_);
+        lag_ = next_lag_;
         unchanged_ = 0;
         ++counts.followed;
         return true;
@@ -399,10 +400,15 @@ class Commander : public Evaluation<Robot> {
     bool blocks(Leader leader, std::int64_t stamp) noexcept
     {
         const bool given = leader == Leader::setpoints;
-        used_ = 0;
+        used_ = next_lag_ = 0;
+        std::int64_t between = 0;
         if (given) {
             const bool goes_on = leader_ == Leader::setpoints; // what waits in a gap of a stream has its time
-            most_spare_ = goes_on ? std::max({MOST_SPARE, most_spare_ - silent_, silent_}) : MOST_SPARE;
+            if (goes_on && stamp_ && stamp) {
+                between = stamp - stamp_;
+                next_lag_ = std::clamp<std::int64_t>(lag_ + unchanged_ - between, 0, longest_gap_);
+            }
+            most_spare_ = goes_on ? std::max({MOST_SPARE, most_spare_ - silent_, silent_, next_lag_}) : MOST_SPARE;
             spare_ = std::min(spare_, most_spare_);
             silent_ = 0;
         }
@@ -410,8 +416,7 @@ class Commander : public Evaluation<Robot> {
             return false;
         std::int64_t time = least_step();
         if (given) {
-            const bool stamped = stamp_ && stamp && leader_ == Leader::setpoints;
-            time = std::min(unchanged_ + spare_, STAMP_JITTER + std::max(unchanged_, stamped ? stamp - stamp_ : 0));
+            time = std::min(unchanged_ + spare_, STAMP_JITTER + std::max(unchanged_, between));
             used_ = std::llround(1e9 * std::min(least_time(), 1.0));
         }
         if (!gate_.judge(result_, output.command, seconds(time), !given, leader == leader_, blocked_))
@@ -457,6 +462,8 @@ class Commander : public Evaluation<Robot> {
     std::int64_t longest_gap_ = LONGEST_GAP;
     // Time that the step of a setpoint takes motors, that which steps before have left of the time that has passed, and the most, ns.
     std::int64_t used_ = 0, spare_ = MOST_SPARE, most_spare_ = MOST_SPARE;
+    // Time by which a stream has come later than by its stamps, and with the setpoint that is judged, ns.
+    std::int64_t lag_ = 0, next_lag_ = 0;
     static constexpr std::int64_t STAMP_JITTER = std::int64_t(1e9 * @stamp_jitter@),
                                   MOST_SPARE = LONGEST_RESPONSE_STEP + STAMP_JITTER;
     std::int64_t stamp_ = 0;
