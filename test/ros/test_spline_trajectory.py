@@ -386,3 +386,18 @@ def test_a_process_that_was_held_up_continues_later_and_says_so(node, publisher,
     assert np.abs(positions[stall + 1] - positions[stall]).max() <= 0.04 * np.abs(velocities).max()
     there = ARM.feedforward(START + DISTANCE, *np.zeros((4, 2))).motor_position
     np.testing.assert_allclose(positions[-1], there, rtol=0, atol=1e-9)
+
+@pytest.mark.usefixtures("ros")
+def test_a_trajectory_that_is_refused_midway_says_why():
+    """Efforts beyond what can be computed, where limits are ignored."""
+    fast = np.zeros((5, 3, 2))
+    fast[2, 2] = 1e140
+    with unspun_node("/midway", robot_file="planar_2r", limits="ignore") as node:
+        player = node._stream.player
+        player.reports._status = Publisher(TrajectoryStatus, sent := [])
+        player.play(Spline([0.0, 0.1, 0.2], fast), identity())
+        for _ in range(20):
+            time.sleep(0.02)
+            player._tick()
+    assert sent[-1].status == TrajectoryStatus.STOPPED
+    assert "s after its start: refused: numbers too large: effort_rate of joint 'joint_1'" in sent[-1].message

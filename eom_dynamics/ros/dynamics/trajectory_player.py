@@ -370,7 +370,8 @@ class TrajectoryPlayer:
             self._node.warn("trajectory late", self.pace.lateness, always=True)
         sent = self._publish(host, at, self._played.header.frame_id, code)
         if not sent and self._node.context.ok():
-            self._break(f"{(at - self._begin) / _SECOND:.3g} s after its start: setpoint refused")
+            why = refusal_reason(host.refusal(Refusal(code))) if code > 0 else "internal error, see the log"
+            self._break(f"{(at - self._begin) / _SECOND:.3g} s after its start: refused: {printable(why)}")
         self._find_end(host)
 
     def _instant(self, host: SetpointLoop, now: int) -> int:
