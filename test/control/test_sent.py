@@ -579,7 +579,7 @@ def test_stream_that_waits_shortly_is_answered_in_full() -> None:
 
 
 def test_stream_that_catches_up_slow_arrivals_is_answered_in_full() -> None:
-    """Without a gap: its sender, held up again and again, came ever later than its stamps, and then sent all at once."""
+    """Without a gap: its sender, held up again and again, came ever later than its stamps, then sent all at once."""
     rig = LoopRig("panda")
     rig.restart(HOME)
     rig.cycles(50, rest(HOME))

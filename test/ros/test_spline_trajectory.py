@@ -387,6 +387,7 @@ def test_a_process_that_was_held_up_continues_later_and_says_so(node, publisher,
     there = ARM.feedforward(START + DISTANCE, *np.zeros((4, 2))).motor_position
     np.testing.assert_allclose(positions[-1], there, rtol=0, atol=1e-9)
 
+
 @pytest.mark.usefixtures("ros")
 def test_a_trajectory_that_is_refused_midway_says_why():
     """Efforts beyond what can be computed, where limits are ignored."""
