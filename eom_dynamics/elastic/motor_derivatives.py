@@ -105,7 +105,7 @@ def motor_jet(
                 arm.functions.refuse(np.stack([x[0] for x in tau], axis=-1), commanded[:1], np.asarray(delta[i][0]))
             position[i] = delta[i] + Jet([x[..., arm.motor_joint[i]] for x in states])
             load[i] = efforts[i]
-        if arm.transmission is not None and set(arm.transmission[0]) <= set(joints):
+        if arm.transmission is not None and set(arm.transmission.joints) <= set(joints):
             position, load = arm.side.motors_of(position), arm.side.motor_loads(load)
     spins = [inertia * x.rate.rate for inertia, x in zip(arm.motor_inertia, position, strict=True)]
     if rotors is not None:
@@ -173,7 +173,7 @@ def _rotor_efforts(
 def _elimination(arm: ElasticArm) -> list[tuple[int, ...]]:
     """Groups of joints in the order of computation of their motor motion."""
     require_arm(arm)
-    waiting = [set(group[0]) for group in (arm.coupled, arm.transmission) if group is not None]
+    waiting = [set(group.joints) for group in (arm.coupled, arm.transmission) if group is not None]
     if len(waiting) == 2 and waiting[0] & waiting[1]:
         waiting = [waiting[0] | waiting[1]]
     waiting += [{joint} for joint in range(arm.robot.n) if not any(joint in group for group in waiting)]

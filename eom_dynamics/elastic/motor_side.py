@@ -31,6 +31,20 @@ class PlacedSpring(NamedTuple):
     spring: Spring
 
 
+class CoupledJoints(NamedTuple):
+    """Indices of joints, and the spring that couples them."""
+
+    joints: tuple[int, ...]
+    spring: CoupledSpring
+
+
+class TransmissionJoints(NamedTuple):
+    """Indices of joints with one motor each, and the matrices of the transmission that drives them."""
+
+    joints: tuple[int, ...]
+    matrices: Transmission
+
+
 @dataclass(frozen=True, eq=False)
 class MotorSide:
     """Motor side of n joints with m >= n motors: springs, transmission, gears, rotors and motors.
@@ -38,8 +52,8 @@ class MotorSide:
     Attributes:
         joint_names: (n,) names of the joints.
         springs: (n,) springs of the joints; joints of the coupled spring count as rigid here.
-        coupled: indices of the coupled joints and their spring, which replaces their individual springs; or None.
-        transmission: indices of joints with one motor each, and their transmission; or None.
+        coupled: coupled joints and their spring, which replaces their individual springs; or None.
+        transmission: joints with a transmission; or None.
         rotor_inertia: (n,) rotor inertia of each motor of a joint, link side of the gear, kg m² or kg.
         actuators: (n,) friction, gear and motor data of each joint.
         gear_ratio: (n,) turns of a motor for one turn of its joint.
@@ -47,8 +61,8 @@ class MotorSide:
 
     joint_names: tuple[str, ...]
     springs: tuple[Spring, ...]
-    coupled: tuple[tuple[int, ...], CoupledSpring] | None
-    transmission: tuple[tuple[int, ...], Transmission] | None
+    coupled: CoupledJoints | None
+    transmission: TransmissionJoints | None
     rotor_inertia: tuple[float, ...]
     actuators: tuple[Actuator, ...]
     gear_ratio: tuple[float, ...]
@@ -66,7 +80,7 @@ class MotorSide:
             robot.joint_names,
             springs,
             coupled,
-            robot.transmission,
+            None if robot.transmission is None else TransmissionJoints(*robot.transmission),
             tuple(inertia.tolist()),
             tuple(joint.actuator for joint in joints),
             tuple(joint.gear_ratio for joint in joints),
@@ -75,25 +89,25 @@ class MotorSide:
     @cached_property
     def motor_joint(self) -> NDArray[np.intp]:
         """Joint index of each motor (m,), in the order of joints."""
-        return np.repeat(np.arange(len(self.springs)), [len(spring.motors) for spring in self.springs])
+        return np.repeat(np.arange(len(self.springs)), [len(spring.motor_suffixes) for spring in self.springs])
 
     @cached_property
     def motor_names(self) -> tuple[str, ...]:
         """Names of the motors (m,)."""
         rows = zip(self.joint_names, self.springs, strict=True)
-        return tuple(name + suffix for name, spring in rows for suffix in spring.motors)
+        return tuple(name + suffix for name, spring in rows for suffix in spring.motor_suffixes)
 
     @cached_property
     def placed(self) -> tuple[PlacedSpring, ...]:
         """All springs with their joints and motors."""
-        group = self.coupled[0] if self.coupled else ()
+        group = self.coupled.joints if self.coupled else ()
         places = [
             PlacedSpring((joint,), tuple(np.flatnonzero(self.motor_joint == joint).tolist()), spring)
             for joint, spring in enumerate(self.springs)
             if joint not in group
         ]
         if self.coupled:
-            places.append(PlacedSpring(tuple(group), self._motors_of(group), self.coupled[1]))
+            places.append(PlacedSpring(tuple(group), self._motor_indices(group), self.coupled.spring))
         return tuple(places)
 
     @cached_property
@@ -127,7 +141,7 @@ class MotorSide:
     @cached_property
     def paired(self) -> NDArray[np.bool_]:
         """Flags (n,) of joints with two motors."""
-        return np.array([len(spring.motors) > 1 for spring in self.springs])
+        return np.array([len(spring.motor_suffixes) > 1 for spring in self.springs])
 
     @property
     def nominal_stiffness(self) -> Array:
@@ -141,13 +155,13 @@ class MotorSide:
         state: Sequence[Scalar] | None = None,
         joints: Collection[int] | None = None,
     ) -> tuple[list[Jet], list[Jet]]:
-        """Deflections and efforts of the springs at all motors under efforts on the links.
+        """Deflections, rad or m, and efforts, N m or N, of the springs at all motors under efforts on the links.
 
         Args:
-            tau: effort of each joint.
-            stiffness: commanded stiffness, for each joint; by default nominal and constant. Results are NaN for a
-                stiffness out of range.
-            state: present deflections of damped springs, for each joint; by default without transient.
+            tau: effort of each joint, N m or N.
+            stiffness: commanded stiffness, for each joint, N m/rad or N/m; by default nominal and constant. Results are
+                NaN for a stiffness out of range.
+            state: present deflections of damped springs, for each joint, rad or m; by default without transient.
             joints: joints to compute; deflections and efforts of other joints are None.
         """
         delta: list[Any] = [None] * len(self.motor_joint)
@@ -169,12 +183,12 @@ class MotorSide:
         """Spring efforts on the links and at the motors, and stiffness, for deflections at the motors.
 
         Args:
-            delta: deflection at each motor.
-            stiffness: commanded stiffness of joints with one motor, for each joint; by default nominal.
+            delta: deflection at each motor, rad or m.
+            stiffness: commanded stiffness of joints with one motor, for each joint, N m/rad or N/m; by default nominal.
 
         Returns:
-            Efforts on the links, NaN at rigid joints; efforts at the motors, zero at rigid joints; commanded stiffness,
-            zero at other joints.
+            Efforts on the links, N m or N, NaN at rigid joints; efforts at the motors, zero at rigid joints; commanded
+            stiffness, zero at other joints.
         """
         links: list[Any] = [None] * len(self.springs)
         motors: list[Any] = [None] * len(self.motor_joint)
@@ -192,15 +206,15 @@ class MotorSide:
 
     def motors_of(self, x: Sequence[Any]) -> list[Any]:
         """Motor positions, or rates, from the motor ends of all springs (m,), through the transmission."""
-        return self._transmitted(x, None if self.transmission is None else self.transmission[1].inverse)
+        return self._transmitted(x, None if self.transmission is None else self.transmission.matrices.inverse)
 
     def joint_sides(self, x: Sequence[Any]) -> list[Any]:
         """Motor ends of all springs (m,), or rates, from motor positions, through the transmission."""
-        return self._transmitted(x, None if self.transmission is None else self.transmission[1].matrix)
+        return self._transmitted(x, None if self.transmission is None else self.transmission.matrices.matrix)
 
     def motor_loads(self, load: Sequence[Any]) -> list[Any]:
         """Motor loads, on the link side of the gears, from the spring efforts (m,)."""
-        return self._transmitted(load, None if self.transmission is None else self.transmission[1].matrix.T)
+        return self._transmitted(load, None if self.transmission is None else self.transmission.matrices.matrix.T)
 
     def is_ideal(self, joint: int) -> bool:
         """True if a joint's motors have the effort of its springs: without inertia, friction and loss."""
@@ -212,7 +226,7 @@ class MotorSide:
 
         The efforts of a joint's motors add up, so that efforts of a pair against each other cancel.
         """
-        inverse = None if self.transmission is None else self.transmission[1].inverse.T
+        inverse = None if self.transmission is None else self.transmission.matrices.inverse.T
         sums: list[Any] = [0.0] * len(self.springs)
         for joint, part in zip(self.motor_joint, self._transmitted(effort, inverse), strict=True):
             sums[joint] = sums[joint] + part
@@ -228,9 +242,9 @@ class MotorSide:
 
         Args:
             motor: index of the motor.
-            load: effort behind the gear.
-            velocity: motor velocity.
-            spin: effort that accelerates the rotor.
+            load: effort behind the gear, N m or N.
+            velocity: motor velocity, rad/s or m/s.
+            spin: effort that accelerates the rotor, N m or N.
             state: state of presliding friction, as in :meth:`.Friction.effort_jet`.
         """
         actuator = self.actuators[self.motor_joint[motor]]
@@ -251,8 +265,8 @@ class MotorSide:
         """Motor motion with r + 2 and motor efforts with r time derivatives, from link motion with r + 2.
 
         Args:
-            q: joint variable of each joint.
-            tau: effort on the links at each joint.
+            q: joint variable of each joint, rad or m.
+            tau: effort on the links at each joint, N m or N.
             stiffness, state: as for :meth:`deflections`.
             spin: effort of each motor that accelerates its rotor while it follows its links without deflection; by
                 default zero, as in the reduced rotor model.
@@ -295,7 +309,7 @@ class MotorSide:
         """Deflections of damped springs a time step later, for each joint; zero at others.
 
         Args:
-            delta: deflection of each joint at the start.
+            delta: deflection of each joint at the start, rad or m.
             before, after: tau, taud, taudd at the start and at the end, for each joint.
             dt: time step, s, > 0.
         """
@@ -306,24 +320,23 @@ class MotorSide:
         """Motor vector with the matrix applied to the entries of the transmission."""
         values = list(x)
         if matrix is not None and self.transmission is not None:
-            motors = self._motors_of(self.transmission[0])
+            motors = self._motor_indices(self.transmission.joints)
             for motor, row in zip(motors, matrix.tolist(), strict=True):
                 terms = [x[other] * weight for other, weight in zip(motors, row, strict=True) if weight]
                 values[motor] = sum(terms[1:], terms[0])
         return values
 
-    def _motors_of(self, joints: Sequence[int]) -> tuple[int, ...]:
+    def _motor_indices(self, joints: Sequence[int]) -> tuple[int, ...]:
         """Motor index of each of the joints, all with one motor."""
         return tuple(np.searchsorted(self.motor_joint, joints).tolist())
 
 
-def _springs(
-    robot: Robot, stiffness: ArrayLike | None
-) -> tuple[tuple[Spring, ...], tuple[tuple[int, ...], CoupledSpring] | None]:
+def _springs(robot: Robot, stiffness: ArrayLike | None) -> tuple[tuple[Spring, ...], CoupledJoints | None]:
     """Springs of the joints, and the spring of coupled joints."""
     if stiffness is None:
-        return tuple(joint.spring for joint in robot.independent_joints), robot.coupled_stiffness
+        coupled = None if robot.coupled_stiffness is None else CoupledJoints(*robot.coupled_stiffness)
+        return tuple(joint.spring for joint in robot.independent_joints), coupled
     values = parameters.parameter_array("stiffness", stiffness)
     if robot.n > 1 and values.shape == (robot.n, robot.n):
-        return (RIGID,) * robot.n, (tuple(range(robot.n)), CoupledSpring(values))
+        return (RIGID,) * robot.n, CoupledJoints(tuple(range(robot.n)), CoupledSpring(values))
     return tuple(map(spring_of_stiffness, parameters.repeated_parameter("stiffness", values, robot.n))), None

@@ -203,7 +203,7 @@ def _parts(project: Project) -> tuple[list[str], list[str]]:
     The motor of a rigid joint is the joint itself, unless its drive has other units.
     """
     side, joints = project.side, project.robot.independent_joints
-    together = {joint for group in (side.coupled, side.transmission) if group for joint in group[0]}
+    together = {joint for group in (side.coupled, side.transmission) if group for joint in group.joints}
     parts, motors = list(project.robot.joint_names), []
     for name, joint in zip(side.motor_names, side.motor_joint.tolist(), strict=True):
         if side.rigid[joint] and joint not in together and joints[joint].drive == SI_UNITS:

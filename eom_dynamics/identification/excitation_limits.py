@@ -175,7 +175,7 @@ class ExcitationLimits:
         self._speed_limited = np.zeros(arm.robot.n, dtype=bool)
         self._speed_limited[arm.motor_joint[limits.largest["motor_speed"] < np.inf]] = True
         if arm.transmission is not None:
-            joints = list(arm.transmission[0])
+            joints = list(arm.transmission.joints)
             self._speed_limited[joints] = np.all(self._speed_limited[joints])
         self._require(lower, upper, largest)
         self.middle, self.half = (lower + upper) / 2, share * (upper - lower) / 2

@@ -158,8 +158,8 @@ class ElasticPlant:
         self.joints = np.eye(n)[arm.motor_joint]
         self.geared = np.eye(m)
         if arm.transmission:
-            motors = np.searchsorted(arm.motor_joint, arm.transmission[0])
-            self.geared[np.ix_(motors, motors)] = arm.transmission[1].matrix
+            motors = np.searchsorted(arm.motor_joint, arm.transmission.joints)
+            self.geared[np.ix_(motors, motors)] = arm.transmission.matrices.matrix
             self._refuse(self.rigid & np.isin(np.arange(m), motors), "a transmission moves rigid joints")
         self._refuse(~self.rigid & (arm.motor_inertia == 0), "rotor_inertia must be positive at elastic joints")
         self._refuse(self.rigid & (arm.gear.efficiency < 1), "efficiency must be 1 at rigid joints")

@@ -81,7 +81,7 @@ def test_curve_through_any_table_is_monotone(steps: list[tuple[float, float]], a
 
 @pytest.mark.parametrize("spring", [EVERY_KIND[kind] for kind in EVERY_KIND if kind != "rigid"], ids=lambda s: s.kind)
 def test_scaled_springs_have_as_much_more_effort(spring: kinds.Spring) -> None:
-    delta = np.array([0.03, -0.02]) if len(spring.motors) == 2 else np.array(0.03)
+    delta = np.array([0.03, -0.02]) if len(spring.motor_suffixes) == 2 else np.array(0.03)
     stiffer = spring.scaled(1.1)
     assert type(stiffer) is type(spring)
     for quantity in ("energy", "tangent"):

@@ -68,7 +68,7 @@ class Feedforward(NamedTuple):
         commanded = self.case.stiffness(t) or [arm.stiffness]
         springs = np.concatenate(
             [
-                0.5 * tau_i + _preload(spring, k) if len(spring.motors) == 2 else [tau_i]
+                0.5 * tau_i + _preload(spring, k) if len(spring.motor_suffixes) == 2 else [tau_i]
                 for tau_i, spring, k in zip(tau, arm.springs, commanded[0], strict=True)
             ]
         )

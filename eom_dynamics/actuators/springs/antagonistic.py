@@ -31,7 +31,7 @@ class AntagonisticPair(Spring):
         nominal: sigma without a command, N m/rad (N/m).
     """
 
-    motors = ("_agonist", "_antagonist")
+    motor_suffixes = ("_agonist", "_antagonist")
     is_variable = True
 
     nominal: float

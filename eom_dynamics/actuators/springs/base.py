@@ -50,7 +50,7 @@ class Spring(Declared, ABC):
     position of a motor's joint side minus the link position.
     """
 
-    motors: ClassVar[tuple[str, ...]] = ("",)
+    motor_suffixes: ClassVar[tuple[str, ...]] = ("",)
     """Suffixes of motor names, added to the joint name, for each motor of a joint."""
 
     is_rigid: ClassVar[bool] = False
@@ -161,7 +161,7 @@ class Spring(Declared, ABC):
     def _columns(self, delta: ArrayLike) -> list[Array]:
         """Deflections of each motor."""
         x = np.asarray(delta, dtype=float)
-        return [x] if len(self.motors) == 1 else [x[..., 0], x[..., 1]]
+        return [x] if len(self.motor_suffixes) == 1 else [x[..., 0], x[..., 1]]
 
 
 class EffortLaw(Declared, ABC):

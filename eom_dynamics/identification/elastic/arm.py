@@ -91,7 +91,7 @@ def check_elastic(robot: Robot, options: ElasticOptions | None = None) -> None:
     options.check(robot)
     for joint in robot.independent_joints:
         law = options.law(joint)
-        if len(joint.spring.motors) != 1 or law not in (*laws(), KEEP):
+        if len(joint.spring.motor_suffixes) != 1 or law not in (*laws(), KEEP):
             raise RobotDescriptionError(
                 f"{joint.name}: has a spring of type {joint.spring.kind}; each joint needs one motor behind one of the "
                 f"types {', '.join(sorted(laws()))}"

@@ -137,7 +137,7 @@ def laws() -> dict[str, type[Spring]]:
 def _can_be_fitted(kind: type[Spring]) -> bool:
     declared = kind.parameters().values()
     numbers = bool(declared) and all(entry.check in (positive, not_negative) for entry in declared)
-    if kind.is_damped or len(kind.motors) > 1 or kind.is_variable:
+    if kind.is_damped or len(kind.motor_suffixes) > 1 or kind.is_variable:
         return kind is DampedSpring
     return numbers or kind is TabulatedSpring
 

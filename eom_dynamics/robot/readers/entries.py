@@ -200,7 +200,7 @@ def _groups(
         free = [joint.name for joint in actuated if joint.spring.is_rigid]
         coupled = _group(robot, "coupled_stiffness", free, "without an elasticity", CoupledSpring)
     if "transmission" in robot:
-        single = [joint.name for joint in actuated if len(joint.spring.motors) == 1]
+        single = [joint.name for joint in actuated if len(joint.spring.motor_suffixes) == 1]
         transmission = _group(robot, "transmission", single, "with one motor", Transmission)
     return coupled, transmission
 

@@ -344,7 +344,9 @@ def _of_one(
     robot: Robot, recording: TwoSidedRecording, source: Source, motors: MotorSource, commands: _Commands
 ) -> tuple[DriveDelay | None, Delay]:
     stamps, fields = commands
-    if robot.transmission is not None or any(len(joint.spring.motors) != 1 for joint in robot.independent_joints):
+    if robot.transmission is not None or any(
+        len(joint.spring.motor_suffixes) != 1 for joint in robot.independent_joints
+    ):
         raise IdentificationError("it needs a motor at each joint")
     if robot.compensated_by_robot:
         raise IdentificationError("drives add efforts of the robot, which have no delay")
