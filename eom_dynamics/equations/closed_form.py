@@ -11,6 +11,9 @@ Applied k times, this step (:func:`.derivative_step`) gives the k-th derivative 
 are equations (35)-(60) of A. Müller and S. Kumar, "Closed form time derivatives of the equations of motion of rigid
 body systems", Multibody System Dynamics 53 (2021); all equation numbers are from its preprint, arXiv:2507.11076.
 :func:`.system_matrices` returns the body-level matrices themselves.
+
+As in the paper, there is no joint friction and no rotor inertia; :mod:`eom_dynamics.recursion` adds both to the efforts
+if the robot includes them.
 """
 
 from __future__ import annotations

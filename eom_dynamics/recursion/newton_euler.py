@@ -14,6 +14,9 @@ rule, as do equations (35)-(60) of A. Müller and S. Kumar, "Closed form time de
 rigid body systems", Multibody System Dynamics 53 (2021), but at a cost of O(n). Gravity is an acceleration -g of the
 base: constant for a fixed base, and rotating in the frame of a rotating base, :func:`specific_force`.
 
+The joint axis is the z axis of its link: the effort is the z component of the moment, or of the force at a
+prismatic joint. Joint friction, constant efforts, parallel springs and rotor inertia add to it where the tree has them.
+
 Scalars may be of any type with + - * and a sine and cosine: floats, NumPy arrays, SymPy or CasADi symbols, or the
 expressions of :mod:`eom_dynamics.codegen`.
 """
@@ -105,7 +108,7 @@ def outward_and_inward_pass(
     *,
     reaction: bool = False,
 ) -> Passes:
-    """Outward and inward pass; force and moment of the base only on request."""
+    """Outward and inward pass; force and moment of the base only with ``reaction``."""
     orders = len(states) - 2
     motions: list[LinkMotion] = []
     forces, moments = [], []
@@ -144,7 +147,14 @@ def outward_and_inward_pass(
 
 @dataclass(frozen=True)
 class LinkMotion:
-    """Motion of a link: angular velocity w, acceleration p of its origin, U; rotation and translation of its joint."""
+    """Motion of a link, in its frame.
+
+    Attributes:
+        w: angular velocity, rad/s.
+        p: classical acceleration of its origin, minus gravity, m/s².
+        U: matrix of accelerations, 1/s².
+        angle, shift: rotation about and translation along the z axis, the joint axis, rad and m.
+    """
 
     w: Vector
     p: Vector

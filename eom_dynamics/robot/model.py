@@ -208,7 +208,10 @@ class Joint(JointProperties):
 
     @property
     def friction_law(self) -> Friction:
-        """Joint friction D v + c tanh(v/v_0), damping D, dry friction c and v_0 = 0.01: its derivatives move motors."""
+        """Joint friction D v + c tanh(v/v_0) with damping D, dry friction c and v_0 = 0.01 rad/s (m/s).
+
+        v_0 is not an entry: a smaller one has larger derivatives, which deflect springs and thus move motors.
+        """
         return Friction(viscous=self.damping, coulomb=self.friction, static=self.friction, smoothing_velocity=0.01)
 
     @property
