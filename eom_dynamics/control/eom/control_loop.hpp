@@ -188,8 +188,12 @@ class ControlLoop : public LoopMotions<Robot> {
     /// A cycle at a time, ns, of a period, s; 0 where it is not known.
     ///
     /// Before the first setpoint, and without a measured position at restart(), a trajectory has no commanded position
-    /// to continue from: it is played as it is, and there is no command until it starts. A host that ends motions
-    /// itself where its clock goes back passes hosted.
+    /// to continue from: it is played as it is, and there is no command until it starts.
+    ///
+    /// A host with hosted does itself what costs time, or needs its clock. Then a cycle ends no motion where the clock goes
+    /// back; takes no trajectory, see plan(); looks where the arm is only before a setpoint whose jump is checked and before
+    /// a change of mode, see locate(); and notes when the position was sent only with a new command, or in another mode than
+    /// position.
     const LoopOutput<Robot> &update(std::int64_t now, double period, const Measurement<Robot> &measured,
                                     bool hosted = false) noexcept
     {

@@ -31,7 +31,7 @@ enum class Phase { EOM_PHASES(EOM_FIRST) };
     X(ignored, anywhere, "setpoints are lost, on_setpoint_loss is none") \
     X(fades, never, "setpoints are lost, on_setpoint_loss is ramp") \
     X(inactive, never, "setpoints are lost, on_setpoint_loss is deactivate")
-enum class Cause { EOM_CAUSES(EOM_FIRST) };
+enum class Cause { EOM_CAUSES(EOM_FIRST) stays /**< of a cell: the cause before the event */ };
 
 /// Where setpoints are accepted again: anywhere, near the command (resume_distance), near it after the stop, or nowhere.
 enum class Resumption { anywhere, near, near_at_rest, never };
@@ -44,7 +44,7 @@ enum class Resumption { anywhere, near, near_at_rest, never };
     X(retract, "contact begins, on_contact is retract: a motion to a target leads back") \
     X(end, "the motion has come to its end") \
     X(fade, "a ramp has come to its end") \
-    X(pause, "a pause begins: the pace becomes 0") \
+    X(pause, "a pause is requested, or contact begins in a trajectory, on_contact is hold: the pace becomes 0") \
     X(resume, "a pause ends: the pace becomes speed_scaling") \
     X(stop, "a stop is requested") \
     X(empty, "an empty trajectory: the active trajectory or target ends") \
@@ -78,7 +78,7 @@ struct Facts {
 /// Condition of a cell; if it fails, the event is refused or ignored.
 enum class Condition { never, always, commanded, resumes, arrived, unfading, unasked, unlost };
 
-/// Effect of an event in a state: the next state and its cause (at the end of a stop, its cause stays), or the refusal.
+/// Effect of an event in a state: the next state and its cause, or the refusal.
 struct Cell {
     Condition when;
     Phase next;
@@ -101,7 +101,7 @@ struct Cell {
     X(back, unasked, aiming, done, released, "**aiming**; a requested stop continues") \
     X(play, always, playing, done, none, "**playing**") \
     X(finish, always, holding, done, none, "**holding**, done") \
-    X(rest, always, holding, done, none, "**holding**, the cause stays") \
+    X(rest, always, holding, stays, none, "**holding**, the cause stays") \
     X(faded, always, released, fades, none, "**released**") \
     X(brake, commanded, stopping, asked, none, "**stopping**, asked") \
     X(ask, unfading, stopping, asked, none, "**stopping**, asked; a ramp continues, its cause stays") \
@@ -113,8 +113,7 @@ struct Cell {
     X(settle, always, stopping, broken_off, none, "**stopping**, broken off") \
     X(let, always, following, done, none, "**following**: the last command stays until setpoints are lost") \
     X(forget, always, idle, done, none, "**idle**") \
-    X(slow, always, stopping, done, none, "**stopping**, done") \
-    X(keep, always, holding, done, none, "**holding**, done")
+    X(slow, always, stopping, done, none, "**stopping**, done")
 
 namespace cells {
 #define EOM_CELL(name, when, next, cause, otherwise, text) \
@@ -145,7 +144,7 @@ EOM_CELLS(EOM_CELL)
     X(break_off, none, none, settle, settle, none, none, none) \
     X(halt, stay, stay, let, let, stay, stay, stay) \
     X(restart, forget, forget, forget, forget, forget, forget, forget) \
-    X(restart_soon, slow, slow, slow, slow, slow, keep, none) \
+    X(restart_soon, slow, slow, slow, slow, slow, finish, none) \
     X(located, forget, let, none, forget, none, let, none) \
     X(motion, slow, slow, none, none, none, none, none)
 
@@ -222,7 +221,7 @@ class StateMachine {
         ++visits_[index(event)][index(phase_)];
         if (!holds(cell.when, facts))
             return false;
-        if (event != Event::end || phase_ != Phase::stopping)
+        if (cell.cause != Cause::stays)
             cause_ = cell.cause;
         phase_ = cell.next;
         return true;
