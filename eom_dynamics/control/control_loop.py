@@ -17,7 +17,7 @@ from ..exceptions import StateError
 from ..robot import Payload
 from ..trajectory import Spline
 from ..vectors import AXES, JOINTS, MOTORS, TOOLS, of_part
-from .headers import loop_headers, source
+from .headers import enumerators, loop_headers, source, table_rows
 from .online_trajectory import MotionLimits
 from .robot_table import RobotTable, raise_reason
 from .settings import CHOICES, DEFAULTS, MODES, Status, settings_at
@@ -36,6 +36,12 @@ REFUSALS = _refusals()
 Refusal = IntEnum("Refusal", [*REFUSALS], start=0)  # type: ignore[misc]
 Refusal.__doc__ = "Why a reference was refused."
 
+Check = IntEnum("Check", enumerators(source("reasons.hpp"), "Check"), start=0)  # type: ignore[misc]
+Check.__doc__ = "Checks that find a setpoint not plausible, eom::Check."
+
+OffPath = IntEnum("OffPath", enumerators(source("loop_parameters.hpp"), "OffPath"), start=0)  # type: ignore[misc]
+OffPath.__doc__ = "What leads in place of a trajectory, eom::OffPath."
+
 
 class Reason(ctypes.Structure):
     """First members of eom::Reason."""
@@ -47,6 +53,9 @@ class Reason(ctypes.Structure):
         ("others", ctypes.c_char * 48),
     )
 
+
+SUSPICIONS = {check.strip('"'): name for name, check in table_rows(source("loop_parameters.hpp"), "EOM_SUSPICIONS")}
+"""Counts of setpoints that are not plausible, by check: EOM_SUSPICIONS of eom/loop_parameters.hpp."""
 
 _TYPES: dict[str, Any] = {
     "bool": ctypes.c_bool,
@@ -64,7 +73,8 @@ def _members() -> list[tuple[str, Any]]:
     assert state is not None and counts is not None
     numbers = re.findall(r"X\(([\w:]+), (\w+),", state.group(1))
     members = [(name, _TYPES.get(kind, ctypes.c_int)) for kind, name in numbers]
-    return [*members, *((name, ctypes.c_uint64) for name in re.findall(r"X\((\w+)\)", counts.group(1)))]
+    names = [*re.findall(r"X\((\w+)\)", counts.group(1)), *SUSPICIONS.values()]
+    return [*members, *((name, ctypes.c_uint64) for name in names)]
 
 
 class LoopRecord(ctypes.Structure):

@@ -59,6 +59,13 @@ def table_rows(text: str, name: str) -> list[list[str]]:
     return [re.findall(r"\"[^\"]*\"|[\w:]+", row) for row in rows]
 
 
+def enumerators(text: str, name: str) -> list[str]:
+    """Names of an enumeration of C++ without numbers, in order."""
+    match = re.search(rf"enum class {name} {{(.*?)}};", text, re.DOTALL)
+    assert match is not None
+    return re.findall(r"\w+", re.sub(r"//.*", "", match.group(1)))
+
+
 @cache
 def loop_headers() -> dict[str, str]:
     """Headers by path."""

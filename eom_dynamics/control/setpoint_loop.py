@@ -19,7 +19,7 @@ from ..elastic.limits import arm_limits
 from ..elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ..exceptions import DoubtfulSetpointError, EomDynamicsError, StateError, StiffnessError, TrajectoryError
 from ..robot import Payload, Robot
-from .control_loop import EXCEEDS, REFUSALS, ControlLoop, LoopRecord, Refusal, rows
+from .control_loop import EXCEEDS, REFUSALS, SUSPICIONS, Check, ControlLoop, LoopRecord, Refusal, rows
 from .fields import STATE_FIELDS
 from .online_trajectory import limits_of_joints
 from .robot_table import RobotTable
@@ -30,15 +30,6 @@ from .settings import CONSISTENCY_TOLERANCE, CONSISTENCY_WINDOW, LONGEST_BLEND, 
 
 class EarlySetpointError(StateError):
     """A setpoint that waits for the next cycle, as its stamp runs ahead of its arrival."""
-
-
-# Counts of the loop.
-_COUNTS = {
-    "stamps": "suspect_stamps",
-    "jumps": "jumps",
-    "consistency": "inconsistent",
-    "without stamp": "without_stamp",
-}
 
 
 _ERRORS: dict[str, type[EomDynamicsError]] = {
@@ -54,9 +45,6 @@ _EXCEEDS = REFUSALS["over_limits"].partition("{")[0]
 
 # Refusals of setpoints that step away from the command.
 _STEPS = "jump", "motor_step", "far_from_hold"
-
-# eom::Check::consistency.
-_CONSISTENCY = 3
 
 
 class SetpointLoop:
@@ -193,13 +181,13 @@ class SetpointLoop:
     def suspicions(self) -> Counter[str]:
         """How many setpoints were not plausible since the stream began, by check."""
         record = self.loop.record
-        counts = {check: getattr(record, name) for check, name in _COUNTS.items()}
+        counts = {check: getattr(record, name) for check, name in SUSPICIONS.items()}
         return Counter({check: count for check, count in counts.items() if count})
 
     def suspicion(self) -> str:
         """What was not plausible last; empty for nothing."""
         record, names = self.loop.record, self.arm.robot.joint_names
-        if record.finding == _CONSISTENCY:
+        if record.finding == Check["consistency"]:
             if len(self._window) == self._window.maxlen:
                 times, states = (np.array(rows) for rows in zip(*self._window, strict=True))
                 place = record.finding_field, record.finding_joint, record.finding_joints

@@ -26,7 +26,7 @@ from eom_dynamics import ElasticArm, Robot
 from eom_dynamics.arrays import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, Array
 from eom_dynamics.codegen.floating_programs import IMU_NAMES
 from eom_dynamics.control.contact_thresholds import ContactThresholds
-from eom_dynamics.control.control_loop import ControlLoop
+from eom_dynamics.control.control_loop import SUSPICIONS, ControlLoop
 from eom_dynamics.control.external_effort import ExternalEffortObserver
 from eom_dynamics.control.fields import BASE_FIELD, EFFORT_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.control.online_trajectory import motion_limits
@@ -426,10 +426,9 @@ def vectors_of(fields: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def row_of_loop(loop: ControlLoop) -> Array | None:
-    counts = ("suspect_stamps", "jumps", "inconsistent", "without_stamp")
     sent = [loop.command[name] for name in EFFORT_NAMES]
     sent += [loop.sent[name] for name in (*DRIVE_NAMES, SENT_NAMES[0])]
-    row = [[loop.number("status")], *sent, [sum(map(loop.number, counts))]]
+    row = [[loop.number("status")], *sent, [sum(map(loop.number, SUSPICIONS.values()))]]
     return np.concatenate(row) if loop.number("valid") else None
 
 

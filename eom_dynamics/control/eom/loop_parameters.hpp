@@ -93,12 +93,18 @@ bool follows(const LoopOutput<Robot> &output, const Measurement<Robot> &measured
 /// stamps ran ahead of their arrival, see StampLeads; of cycles of a mode that needs measurements without usable ones;
 /// and of trajectories that have begun, and that have reached their end.
 #define EOM_COUNTS(X) \
-    X(cycles) X(followed) X(refused) X(over_limits) X(timeouts) X(refused_payloads) X(suspect_stamps) X(jumps) X(inconsistent) \
-    X(without_stamp) X(early) X(unmeasured) X(contacts) X(begun) X(finished)
+    X(cycles) X(followed) X(refused) X(over_limits) X(timeouts) X(refused_payloads) X(early) X(unmeasured) X(contacts) X(begun) \
+    X(finished)
+/// Those of setpoints that are not plausible, by check.
+#define EOM_SUSPICIONS(X) \
+    X(suspect_stamps, "stamps") X(jumps, "jumps") X(inconsistent, "consistency") X(without_stamp, "without stamp")
 struct LoopCounts {
 #define EOM_COUNT(name) std::uint64_t name = 0;
+#define EOM_SUSPICION(name, check) EOM_COUNT(name)
+#define EOM_ADD(name, check) +name
     EOM_COUNTS(EOM_COUNT)
-    std::uint64_t suspect() const noexcept { return suspect_stamps + jumps + inconsistent + without_stamp; }
+    EOM_SUSPICIONS(EOM_SUSPICION)
+    std::uint64_t suspect() const noexcept { return 0 EOM_SUSPICIONS(EOM_ADD); }
 };
 
 /// What tells the effort on the link of a joint.

@@ -10,7 +10,7 @@ import numpy as np
 from rclpy.qos import QoSCompatibility, qos_check_compatible
 
 from ...arguments import all_finite
-from ...control.control_loop import REFUSALS
+from ...control.control_loop import REFUSALS, OffPath
 from ...control.robot_table import limits_of
 from ...control.setpoint_loop import SetpointLoop, period_note
 from ...control.setpoint_to_command import refusal_reason
@@ -26,9 +26,6 @@ from .stops import Modes, StreamPhase
 from .target_topics import NOT_REACHED
 
 _PARAMETERS = ("limits", "setpoint_lifespan", "command_lead")
-
-# eom::OffPath::references.
-_STREAMS = 2
 
 
 class SetpointStream(SetpointAnswers):
@@ -207,7 +204,7 @@ class SetpointStream(SetpointAnswers):
     def end_trajectory(self, cause: str) -> None:
         """End a trajectory that is played or waits, and hold the arm at rest, unless a stream leads."""
         leads, last = self.leads, self._commands.sent_of
-        streams = not leads and last is not None and last.record.off_path == _STREAMS
+        streams = not leads and last is not None and last.record.off_path == OffPath["references"]
         self.player.stop(cause)
         if not streams:
             self.stops.break_off(cause)

@@ -12,7 +12,7 @@ from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 
 from ...arrays import Array
-from ...control.control_loop import REFUSALS, Refusal
+from ...control.control_loop import REFUSALS, OffPath, Refusal
 from ...control.fields import STATE_FIELDS, doubles
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
@@ -64,10 +64,11 @@ class TrajectoryReports:
 # Time that a motion loses in late cycles, s, from which on that is reported.
 _LATE = 0.1
 
-# Names of eom::OffPath, and how each comes to rest.
-_REST = {
-    "a motion to a target": "send another target, or an empty trajectory to stop",
-    "a stream of setpoints": "have its publisher come to rest",
+# Motions without a path to pause on, and how each comes to rest.
+_OFF_PATH = {
+    OffPath["nothing"]: ("", ""),
+    OffPath["target"]: ("a motion to a target", "send another target, or an empty trajectory to stop"),
+    OffPath["references"]: ("a stream of setpoints", "have its publisher come to rest"),
 }
 
 
@@ -109,7 +110,7 @@ class TrajectoryPace:
             self._node.warn("speed_scaling", f"it must be 0 to {FASTEST_PACE:g}, is {factor:g}: ignored")
             return
         if factor != self._scaling:
-            warn_of_speed(self._node, factor, self._leader)
+            warn_of_speed(self._node, factor, self._off_path[0])
         self._scaling = factor
         if self._host is not None:
             self._host.loop.speed(factor)
@@ -122,7 +123,7 @@ class TrajectoryPace:
 
     def _answer(self, pauses: bool, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Services pause and resume: apply the request, and answer whether it has an effect."""
-        leader = self._leader if pauses else ""
+        leader, remedy = self._off_path if pauses else ("", "")
         strays = self._host is not None and not pauses and self._measured.locate(self._host)
         response.success = self._host is not None and not leader and not strays
         if strays:
@@ -133,17 +134,17 @@ class TrajectoryPace:
             self.pause(pauses)
         else:
             response.message = (
-                f"{leader} does not pause: {_REST[leader]}" if leader else "there is no robot yet: load one first"
+                f"{leader} does not pause: {remedy}" if leader else "there is no robot yet: load one first"
             )
         return response
 
     @property
-    def _leader(self) -> str:
-        """Active motion without a path to pause on: a key of _REST; empty if none."""
+    def _off_path(self) -> tuple[str, str]:
+        """Active motion without a path to pause on, and how it comes to rest; empty if none."""
         record = self._host.record if self._host is not None else None
         if record is None or self._clock.now() - record.latest > LONGEST_GAP:
-            return ""
-        return ("", *_REST)[record.off_path]
+            return _OFF_PATH[OffPath["nothing"]]
+        return _OFF_PATH[OffPath(record.off_path)]
 
     @property
     def standstill(self) -> str:
@@ -170,7 +171,7 @@ class TrajectoryPace:
         """Values of diagnostics: why trajectories stand still, or a speed that is not theirs."""
         scaling = "" if self._scaling == self._allowed == 1 else f"{100 * self._scaling:.0f} %"
         scaling += f", limits allow {100 * self._allowed:.0f} %" if self._allowed < self._scaling else ""
-        scaling += ", of trajectories alone" if scaling and self._leader else ""
+        scaling += ", of trajectories alone" if scaling and self._off_path[0] else ""
         late = self.lateness if self._host is not None and self._host.record.playing else ""
         return present({"trajectories": self.standstill, "speed scaling": scaling, "trajectory late": late})
 
