@@ -12,6 +12,7 @@
 #include "feedback.hpp"
 #include "gate.hpp"
 #include "state_machine.hpp"
+#include "step_time.hpp"
 
 namespace eom {
 
@@ -50,9 +51,8 @@ class Commander : public Evaluation<Robot> {
     {
         parameters = chosen;
         feedback_.configure(chosen);
-        longest_gap_ = LONGEST_GAP; // within a stream
-        if (chosen.setpoint_timeout > 0)
-            longest_gap_ = std::min<std::int64_t>(std::llround(1e9 * chosen.setpoint_timeout), LONGEST_GAP);
+        const std::int64_t timeout = chosen.setpoint_timeout > 0 ? std::llround(1e9 * chosen.setpoint_timeout) : LONGEST_GAP;
+        step_time_.limit(std::min<std::int64_t>(timeout, LONGEST_GAP));
     }
 
     /// A cycle at a time of the loop, ns, after a step of at most LONGEST_RESPONSE_STEP, and another one on the clock.
@@ -61,14 +61,11 @@ class Commander : public Evaluation<Robot> {
         latest = time;
         step_ = step;
         paced_ += step;
-        passed = std::max<std::int64_t>(passed, 0);
-        passed_ = std::min(passed, longest_gap_);
-        unchanged_ = std::min(unchanged_ + passed, longest_gap_);
-        silent_ = std::min(silent_ + passed, longest_gap_);
+        step_time_.pass(std::max<std::int64_t>(passed, 0));
     }
 
     /// Whether the last command is older than the last cycle: motors stand there.
-    bool stands() const noexcept { return unchanged_ > passed_; }
+    bool stands() const noexcept { return step_time_.stands(); }
 
     /// Leaves out time, ns, which a motion of the loop has lost and which is over once it rests: its springs go on.
     void skip(std::int64_t time) noexcept
@@ -117,10 +114,10 @@ class Commander : public Evaluation<Robot> {
 
     /// Makes a setpoint and its command the present ones, unless it is refused; returns whether it was not.
     ///
-    /// The command is for the motion at the lead, which may be given. One that is not refused by limits that are to be refused
-    /// leaves the payload as it is: see yield_payload(). Amid a stop or a change of pace, whose limits were checked without
-    /// changes of the payload that have not begun, these are held. From a setpoint of a stream the arm must be able to stop
-    /// within limits of positions; what the loop makes itself ends there.
+    /// The command is feedforward, for the motion at the lead, which may be given. Limits judge it, then the gate its step; what is
+    /// sent of it, with feedback, follows in complete(). One that is not refused by limits that are to be refused leaves the
+    /// payload as it is: see yield_payload(). Amid a stop or a change of pace, whose limits were checked without changes of the
+    /// payload that have not begun, these are held.
     bool accept(const Setpoint<Robot> &x, std::int64_t stamp, Leader leader, bool refusable = true,
                 const State<n> *ahead = nullptr, bool held = false) noexcept
     {
@@ -139,25 +136,10 @@ class Commander : public Evaluation<Robot> {
             refuse(parameters.limits != LimitPolicy::ignore && far.refusal != Refusal::none ? far : Base::undefined());
             return false;
         }
-        const bool stops = leader != Leader::setpoints || Limits<Robot>::can_stop(robot, own(), parameters.stop_duration);
-        const bool exceeds = parameters.limits != LimitPolicy::ignore && !(stops && meets());
-        if (exceeds) {
-            ++counts.over_limits;
-            exceeded_ = result_;
-            exceeding_ = own();
-            if (const Reason far = Limits<Robot>::far(robot, own().q); refusable && far.refusal != Refusal::none) {
-                refuse(far);
-                return false;
-            }
-            // An arm that was led, or found, beyond limits of its positions may come back.
-            const bool returns = stops && output.valid && Limits<Robot>::returns(robot, own().q, output.setpoint.q) &&
-                                 Limits<Robot>::meets_others(robot, own(), result_, shafts_);
-            if (refusable && !returns && parameters.limits == LimitPolicy::refuse) {
-                refuse(Base::worst(stops ? Refusal::over_limits : Refusal::cannot_stop));
-                return false;
-            }
-        }
-        if (blocks(leader, stamp)) {
+        bool exceeds = false;
+        if (!admits(leader, refusable, exceeds))
+            return false;
+        if (!can_step(leader, stamp)) {
             if (refusable) {
                 refuse(blocked_);
                 return false;
@@ -168,33 +150,7 @@ class Commander : public Evaluation<Robot> {
         payload_.keep(payload_stamp_, paced_);
         if (refusable)
             payload_.resume();
-        if (robot.filters() || robot.slides()) {
-            filter_.keep(stamp, result_, candidate_);
-            if (apart())
-                present_filter_.keep(stamp, present_, setpoint_);
-        }
-        find_deflections();
-        feedback_.refer(apart() ? present_ : result_);
-        if (parameters.limits == LimitPolicy::clip)
-            Limits<Robot>::clip(robot, result_);
-        else if (exceeds)
-            gate_.clip(result_.motor_effort, result_.tau, Command<Robot>(result_), leader, parameters.limits);
-        output.setpoint = own();
-        output.setpoint.deflection = candidate_.deflection;
-        output.setpoint.friction_state = candidate_.friction_state;
-        output.command = result_;
-        stamp_ = stamp;
-        output.status = Status::fresh;
-        output.valid = true;
-        if (robot.converts())
-            sent_for_ = candidate_;
-        share = {1, 0};
-        leader_ = leader;
-        renewed_ = true;
-        spare_ = std::clamp<std::int64_t>(unchanged_ + spare_ - used_, 0, most_spare_);
-        lag_ = next_lag_;
-        unchanged_ = 0;
-        ++counts.followed;
+        keep(stamp, leader, exceeds);
         return true;
     }
 
@@ -364,13 +320,70 @@ class Commander : public Evaluation<Robot> {
         return evaluate(x, stamp, ahead, payload_);
     }
 
+    /// Judges the last result by limits: whether it exceeds them, and whether it is to be commanded all the same. From a setpoint of
+    /// a stream the arm must be able to stop within limits of positions; what the loop makes itself ends there.
+    bool admits(Leader leader, bool refusable, bool &exceeds) noexcept
+    {
+        const bool stops = leader != Leader::setpoints || Limits<Robot>::can_stop(robot, own(), parameters.stop_duration);
+        exceeds = parameters.limits != LimitPolicy::ignore && !(stops && meets());
+        if (!exceeds)
+            return true;
+        ++counts.over_limits;
+        exceeded_ = result_;
+        exceeding_ = own();
+        if (!refusable)
+            return true;
+        if (const Reason far = Limits<Robot>::far(robot, own().q); far.refusal != Refusal::none) {
+            refuse(far);
+            return false;
+        }
+        // An arm that was led, or found, beyond limits of its positions may come back.
+        const bool returns = stops && output.valid && Limits<Robot>::returns(robot, own().q, output.setpoint.q) &&
+                             Limits<Robot>::meets_others(robot, own(), result_, shafts_);
+        if (!returns && parameters.limits == LimitPolicy::refuse) {
+            refuse(Base::worst(stops ? Refusal::over_limits : Refusal::cannot_stop));
+            return false;
+        }
+        return true;
+    }
+
+    /// Makes the last result and its setpoint the output.
+    void keep(std::int64_t stamp, Leader leader, bool exceeds) noexcept
+    {
+        if (robot.filters() || robot.slides()) {
+            filter_.keep(stamp, result_, candidate_);
+            if (apart())
+                present_filter_.keep(stamp, present_, setpoint_);
+        }
+        find_deflections();
+        feedback_.refer(apart() ? present_ : result_);
+        if (parameters.limits == LimitPolicy::clip)
+            Limits<Robot>::clip(robot, result_);
+        else if (exceeds)
+            gate_.clip(result_.motor_effort, result_.tau, Command<Robot>(result_), leader, parameters.limits);
+        output.setpoint = own();
+        output.setpoint.deflection = candidate_.deflection;
+        output.setpoint.friction_state = candidate_.friction_state;
+        output.command = result_;
+        stamp_ = stamp;
+        output.status = Status::fresh;
+        output.valid = true;
+        if (robot.converts())
+            sent_for_ = candidate_;
+        share = {1, 0};
+        leader_ = leader;
+        renewed_ = true;
+        step_time_.keep();
+        ++counts.followed;
+    }
+
     /// Motor positions at the joint sides of the springs, less those of the links.
     void find_deflections() noexcept
     {
         const std::size_t count = robot.motor_count();
         for (std::size_t i = 0; i < count; ++i) {
             Scalar side = result_.motor_position[i];
-            if (robot.couples()) {
+            if (robot.has_transmission()) {
                 side = 0;
                 for (std::size_t j = 0; j < count; ++j)
                     side += robot.joint_sides[i * count + j] * result_.motor_position[j];
@@ -395,38 +408,28 @@ class Commander : public Evaluation<Robot> {
         return longest;
     }
 
-    /// Whether a step from the last command is more than motors can make in a cycle, or, of setpoints, in the time of their stamps,
-    /// with jitter: in all not more than passes, and a little that others before have left.
-    bool blocks(Leader leader, std::int64_t stamp) noexcept
+    /// Judges the step from the last command: whether motors can make it in a cycle, or, to a setpoint, in its StepTime.
+    bool can_step(Leader leader, std::int64_t stamp) noexcept
     {
-        const bool given = leader == Leader::setpoints;
-        used_ = next_lag_ = 0;
-        std::int64_t between = 0;
-        if (given) {
-            const bool goes_on = leader_ == Leader::setpoints; // what waits in a gap of a stream has its time
-            if (goes_on && stamp_ && stamp) {
-                between = stamp - stamp_;
-                next_lag_ = std::clamp<std::int64_t>(lag_ + unchanged_ - between, 0, longest_gap_);
-            }
-            most_spare_ = goes_on ? std::max({MOST_SPARE, most_spare_ - silent_, silent_, next_lag_}) : MOST_SPARE;
-            spare_ = std::min(spare_, most_spare_);
-            silent_ = 0;
-        }
-        if (!output.valid || parameters.limits == LimitPolicy::ignore || (given && parameters.jump_check != CheckPolicy::refuse))
-            return false;
-        std::int64_t time = least_step();
-        if (given) {
-            time = std::min(unchanged_ + spare_, STAMP_JITTER + std::max(unchanged_, between));
-            used_ = std::llround(1e9 * std::min(least_time(), 1.0));
-        }
-        if (!gate_.judge(result_, output.command, seconds(time), !given, leader == leader_, blocked_))
-            return false;
-        if (given && blocked_.quantity == Quantity::motor_position && blocked_.value <= resuming) {
+        const bool streams = leader == Leader::setpoints, goes_on = leader_ == Leader::setpoints;
+        if (streams)
+            step_time_.judge(goes_on, goes_on && stamp_ && stamp ? std::optional(stamp - stamp_) : std::nullopt);
+        else
+            step_time_.judge();
+        if (!output.valid || parameters.limits == LimitPolicy::ignore ||
+            (streams && parameters.jump_check != CheckPolicy::refuse))
+            return true;
+        const std::int64_t time = streams ? step_time_.left() : least_step();
+        if (streams)
+            step_time_.use(std::llround(1e9 * std::min(least_time(), 1.0)));
+        if (!gate_.judge(result_, output.command, seconds(time), !streams, leader == leader_, blocked_))
+            return true;
+        if (streams && blocked_.quantity == Quantity::motor_position && blocked_.value <= resuming) {
             gate_.change(); // motors pass to where they are to be
-            used_ = 0;
-            return false;
+            step_time_.use(0);
+            return true;
         }
-        return true;
+        return false;
     }
 
     /// Writes what is sent of a command with the efforts of the output, where that is finite in the units of the drives.
@@ -456,17 +459,9 @@ class Commander : public Evaluation<Robot> {
     bool renewed_ = true;
     // Stamp by which the payload changes, ns; 0 for the time of the loop, by which the loop's own motions go.
     std::int64_t payload_stamp_ = 0;
-    // Time of the last cycle, by the loop and by the clock; time since the last command that was new, and since the last
-    // setpoint, also a refused one; and when the motion without setpoints began, ns.
-    std::int64_t step_ = 0, passed_ = 0, unchanged_ = 0, silent_ = 0, accompanied_ = 0;
-    std::int64_t longest_gap_ = LONGEST_GAP;
-    // Time that the step of a setpoint takes motors, that which steps before have left of the time that has passed, and the most, ns.
-    std::int64_t used_ = 0, spare_ = MOST_SPARE, most_spare_ = MOST_SPARE;
-    // Time by which a stream has come later than by its stamps, and with the setpoint that is judged, ns.
-    std::int64_t lag_ = 0, next_lag_ = 0;
-    static constexpr std::int64_t STAMP_JITTER = std::int64_t(1e9 * @stamp_jitter@),
-                                  MOST_SPARE = LONGEST_RESPONSE_STEP + STAMP_JITTER;
-    std::int64_t stamp_ = 0;
+    // Time of the last cycle, by the loop; when the motion without setpoints began; and the stamp of the last setpoint, ns.
+    std::int64_t step_ = 0, accompanied_ = 0, stamp_ = 0;
+    StepTime step_time_;
     // The setpoint that the command is for, where what is sent depends on it.
     Setpoint<Robot> sent_for_;
     // Behind what cycles read: the last step that motors cannot make.

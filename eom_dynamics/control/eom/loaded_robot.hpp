@@ -127,7 +127,7 @@ class LoadedRobot {
     std::size_t tool_count() const noexcept { return table_.tools; }
     bool filters() const noexcept { return kernels_.filtered.call; }
     bool slides() const noexcept { return kernels_.presliding.call; }
-    bool couples() const noexcept { return table_.transmission; }
+    bool has_transmission() const noexcept { return table_.transmission; }
     bool converts() const noexcept { return kernels_.drive_command.call; }
     bool carries() const noexcept { return kernels_.feedforward_with_payload.call; }
     bool base_moves() const noexcept { return kernels_.feedforward_on_base.call; }
@@ -203,9 +203,9 @@ class LoadedRobot {
         std::array<Scalar, N> sums{};
         const std::size_t count = motor_count();
         for (std::size_t i = 0; i < count; ++i) {
-            if (!couples())
+            if (!has_transmission())
                 sums[motor_joint[i]] += effort[i];
-            for (std::size_t j = 0; couples() && j < count; ++j)
+            for (std::size_t j = 0; has_transmission() && j < count; ++j)
                 sums[motor_joint[i]] += to_springs[i * count + j] * effort[j];
         }
         return sums;
@@ -220,9 +220,9 @@ class LoadedRobot {
             shares[motor_joint[i]] += 1;
         for (std::size_t j = 0; j < count; ++j) {
             const Scalar part = added[motor_joint[j]] / shares[motor_joint[j]];
-            if (!couples())
+            if (!has_transmission())
                 effort[j] += part;
-            for (std::size_t i = 0; couples() && i < count; ++i)
+            for (std::size_t i = 0; has_transmission() && i < count; ++i)
                 effort[i] += load_weights[i * count + j] * part;
         }
     }
@@ -232,9 +232,9 @@ class LoadedRobot {
     {
         const std::size_t count = motor_count();
         for (std::size_t j = 0; j < count; ++j) {
-            if (!couples())
+            if (!has_transmission())
                 position[j] += added[motor_joint[j]];
-            for (std::size_t i = 0; couples() && i < count; ++i)
+            for (std::size_t i = 0; has_transmission() && i < count; ++i)
                 position[i] += to_springs[j * count + i] * added[motor_joint[j]];
         }
     }
