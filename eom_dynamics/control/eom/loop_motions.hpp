@@ -269,9 +269,16 @@ class LoopMotions {
     /// Facts for the conditions of the table; in a pause the arm stays where it is, while trajectories wait.
     Facts facts() const noexcept
     {
-        const bool by_hand = commander_.mode() == Mode::gravity_compensation;
-        return {commander_.output.valid, stream_.received() && watchdog_.is_near(stream_.reference().q), arrived(), paused, touched_,
-                stream_.led(), by_hand, where_.strays()};
+        Facts facts;
+        facts.commanded = commander_.output.valid;
+        facts.near = stream_.received() && watchdog_.is_near(stream_.reference().q);
+        facts.arrived = arrived();
+        facts.paused = paused;
+        facts.touched = touched_;
+        facts.led = stream_.led();
+        facts.by_hand = commander_.mode() == Mode::gravity_compensation;
+        facts.strays = where_.strays();
+        return facts;
     }
     /// Why an event is refused, by the table, or none.
     Refusal refusal_of(Event event) noexcept { return state_machine_.refusal(event, facts()); }

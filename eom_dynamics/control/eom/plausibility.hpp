@@ -36,7 +36,9 @@ class StampCheck {
         back_ = stamp;
         if (back != 0 && stamp > back)
             return false;
-        found = {Check::stamps, false, 0, 0, 0, seconds(answered_ - stamp)};
+        found = {};
+        found.check = Check::stamps;
+        found.time = seconds(answered_ - stamp);
         return true;
     }
 
@@ -204,7 +206,11 @@ class ConsistencyCheck {
                     const double product = 0.5 * (changes + integrals - differences);
                     const double factor = changes > 0 ? product / changes : 0, fitted = factor * product;
                     const bool fits = integrals - fitted <= allowed * std::max(integrals, fitted);
-                    found = {Check::consistency, false, k + 1, i, found.joints, 0, 0, 0, std::sqrt(miss), fits ? factor : 0};
+                    found.check = Check::consistency;
+                    found.field = k + 1;
+                    found.joint = i;
+                    found.difference = std::sqrt(miss);
+                    found.factor = fits ? factor : 0;
                 }
             }
         }
@@ -333,7 +339,13 @@ class PlausibilityChecks {
                 if (!(step[i] > most[i] && step[i] / most[i] > worst))
                     continue;
                 worst = step[i] / most[i];
-                found = {known || k > 0 ? Check::jumps : Check::away, false, k, i, 0, dt, step[i], most[i]};
+                found = {};
+                found.check = known || k > 0 ? Check::jumps : Check::away;
+                found.field = k;
+                found.joint = i;
+                found.time = dt;
+                found.step = step[i];
+                found.allowed = most[i];
             }
         };
         for (std::size_t k = is_near || !known ? 1 : 0; k < std::size(limits); ++k) {

@@ -63,6 +63,14 @@ class Whereabouts {
 
     /// Where the arm is at a time, further than a distance from its command or not, by what is measured, also as of motors that
     /// pass to another mode; while the loop moves it, and where all ends, or not. See ControlLoop::locate().
+    ///
+    ///     commands are sent?   and                                              an arm further away
+    ///     no, for LONGEST_GAP  the loop moves it                                is as commanded: it is on its way
+    ///     no                   samples jump, unless all ends                    is elsewhere, and strays
+    ///     no                   samples are steady                               was moved
+    ///     yes                  its position has changed within LONGEST_GAP      is as commanded: it follows
+    ///     yes                  all ends, and the loop does not move it          was moved, and strays
+    ///     yes                  else                                             is elsewhere, and strays
     Place look(std::int64_t now, const LoopOutput<Robot> &output, const Measurement<Robot> &measured,
                const Measurement<Robot> &unshifted, double farthest, bool moves, bool ends) noexcept
     {
@@ -72,7 +80,8 @@ class Whereabouts {
         const bool doubtful = idle && !ends && now - seen_at_ < LONGEST_GAP && (!steady() || jumps(measured));
         if (!idle || doubtful)
             strays_ = now;
-        return moves || doubtful || !(idle || ends) ? Place::elsewhere : Place::moved;
+        const bool moved = idle ? !doubtful : ends && !moves;
+        return moved ? Place::moved : Place::elsewhere;
     }
 
   private:
