@@ -315,12 +315,16 @@ SAFETY: dict[str, dict[str, Any]] = {
 }
 """Settings by level of safety, for all hosts of the loop."""
 
-DEFAULTS: dict[str, Any] = {
-    name: x.default
-    for name, x in SETTINGS.items()
-    if x.of_loop and name not in ("mode", "damping_ratio", "effort_on_deactivate", "command_lead")
+_SET_BY_HOST = {
+    "mode": "the control mode changes amid the stream",
+    "damping_ratio": "with the stiffness of the mode impedance",
+    "effort_on_deactivate": "before the last command",
+    "command_lead": "a negative one is that of the robot",
 }
-"""Of the settings of the loop that all its hosts set as they are given, those of the first level."""
+"""Settings of the loop that its hosts set themselves, with the occasion."""
+
+DEFAULTS: dict[str, Any] = {name: x.default for name, x in SETTINGS.items() if x.of_loop and name not in _SET_BY_HOST}
+"""Of the settings of the loop that its hosts pass on as they are, those of the first level."""
 
 
 def settings_at(safety: str) -> dict[str, Any]:
