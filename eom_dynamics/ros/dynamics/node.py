@@ -408,27 +408,25 @@ class DynamicsNode(LifecycleNode, RobotNode):
         before, self._rivals = self._rivals, self._rivals_now() if self.active else ""
         if self._rivals and self._rivals != before:
             self.get_logger().error(f"two nodes command the same motors: {self._rivals}")
-        if self.failed_transition:
-            level, message = Level.ERROR, f"{self.state}: {self.failed_transition}"
-        elif self._rivals:
-            level, message = Level.ERROR, f"two nodes command the same motors: {self._rivals}"
-        elif self._scheduling_problem and level == Level.OK:
-            level, message = Level.WARN, self._scheduling_problem
-        elif not self.active and level == Level.OK:
-            message = f"{self.state}: setpoints are not answered"
         values = {"state": self.state, "backend": self.arm.dynamics.backend if self.arm else "", **figures}
         measured = self._stream.measured.report() | self._stream.modes.report()
-        if "measured" in measured and self.active and level == Level.OK:
-            level, message = Level.WARN, f"measured: {measured['measured']}"
-        if self.active and level == Level.OK and measured.get("mode", MODES[0]) != MODES[0]:
-            message = f"mode {measured['mode']}: efforts are streamed"
-        if self.active and (blinded := self._stream.modes.blinded):
-            level, message = Level.ERROR, blinded
-        if self._stream.modes.beyond and level == Level.OK:
-            level, message = Level.WARN, self._stream.modes.beyond
-        if problem := self._stream.contact.problem:
-            level, message = max((Level.WARN, problem), (level, message), key=lambda x: x[0])
-        values |= measured | self._stream.contact.report() | self._payloads.report()
+        modes, contact, mode = self._stream.modes, self._stream.contact, measured.get("mode", MODES[0])
+        statuses = (  # the first one that holds
+            (self.active and modes.blinded, Level.ERROR, modes.blinded),
+            (self.failed_transition, Level.ERROR, f"{self.state}: {self.failed_transition}"),
+            (self._rivals, Level.ERROR, f"two nodes command the same motors: {self._rivals}"),
+            (level > Level.WARN, level, message),
+            (contact.problem, Level.WARN, contact.problem),
+            (level > Level.OK, level, message),
+            (self._scheduling_problem, Level.WARN, self._scheduling_problem),
+            (self.active and "measured" in measured, Level.WARN, f"measured: {measured.get('measured')}"),
+            (modes.beyond, Level.WARN, modes.beyond),
+            (self.active and mode != MODES[0], level, f"mode {mode}: efforts are streamed"),
+            (not self.active, level, f"{self.state}: setpoints are not answered"),
+            (True, level, message),
+        )
+        level, message = next((level, message) for holds, level, message in statuses if holds)
+        values |= measured | contact.report() | self._payloads.report()
         status = self._stream.supervision.report(StatusReport(level, message, values))
         if self.active and status.level <= Level.WARN and (held := self._stream.held_by_contact):
             return status._replace(level=Level.WARN, message=held)
