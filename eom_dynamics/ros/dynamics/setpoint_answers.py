@@ -62,7 +62,7 @@ class SetpointAnswers:
         self.loop: SetpointLoop | None = None
         self._shapes, self.statistics, self.closed = LearnedShapes(), StreamStatistics(node), True
         # Largest age of setpoints, ns, their lead, s, and the time of the last one, ns.
-        self._lifespan, self._lead, self._latest = 0, 0.0, 0
+        self._lifespan, self._lead_time, self._latest = 0, 0.0, 0
         quality = stream_qos(INPUT_DEPTH, watched=True)
         self._subscription = node.create_subscription(
             JointTrajectorySetpoint, "setpoint", self.answer_bytes, raw=True, **quality
@@ -166,7 +166,7 @@ class SetpointAnswers:
             self.start_measured()
             loop.read(setpoint)
             self.require_radians(loop.loop.given["q"])
-            loop.configure(command_lead=self._lead)
+            loop.configure(command_lead=self._lead_time)
             return loop.answer(stamp, self.clock.now())
 
         return self._sent(setpoint.header, loop, cycle, time.perf_counter_ns())

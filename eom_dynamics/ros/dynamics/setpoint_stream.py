@@ -76,10 +76,10 @@ class SetpointStream(SetpointAnswers):
         """Set the lead of setpoints, and of trajectories with their known period."""
         if self.loop is not None:
             lead, robot = self._node.get_parameter("command_lead").value, self.loop.arm.robot
-            self._lead = lead if lead >= 0 else robot.command_lead
+            self._lead_time = lead if lead >= 0 else robot.command_lead
             period = 1.0 / self._node.get_parameter("stream_rate").value
             self.player.lead = self.targets.lead = lead if lead >= 0 else robot.command_lead_at(period)
-            self.loop.configure(command_lead=self._lead)
+            self.loop.configure(command_lead=self._lead_time)
             self._shapes.forget()
 
     def _limit(self, policy: str) -> None:
@@ -241,7 +241,7 @@ class SetpointStream(SetpointAnswers):
         if self.loop is not None and (period := self.loop.period) > 0:
             for line in period_note(self.loop.arm.robot, period):
                 self._node.warn("timing", line)
-        lead = self.player.lead if self.player.playing else self._lead if self.loop else 0.0
+        lead = self.player.lead if self.player.playing else self._lead_time if self.loop else 0.0
         values = {"command lead [ms]": f"{1e3 * lead:g}", **self.player.values, **self.targets.report(self.loop)}
         if level == Level.OK and self.player.playing and (late := self.player.pace.lateness):
             level, message = Level.WARN, f"trajectory late: {late}"
