@@ -21,7 +21,7 @@ from ..arrays import Array
 from ..exceptions import StateError, StiffnessError
 from ..vectors import FAMILIES
 from .joint_order import JointOrder, shown_name
-from .settings import REFUSAL_MESSAGES
+from .settings import SHARED_MESSAGES
 
 # Setpoints and requests: q to qdddd; wrenches at the tools, and commanded stiffness; commands and responses, by joint;
 # and of BaseMotion. With time derivatives.
@@ -137,7 +137,7 @@ def _completed(
             like = ", one for each joint" if most == 1 else f", as {fields[0]} has"
             allowed = f"{size}{' or none' if field in optional else like}"
             alone = most == 1 and not len(part) and field == STATE_FIELDS[1] and fields[-1] == STATE_FIELDS[-1]
-            hint = f"; {REFUSAL_MESSAGES['positions_alone']}" if alone else ""
+            hint = f"; {SHARED_MESSAGES['positions_alone']}" if alone else ""
             raise StateError(f"{field} has {len(part)} entries, must have {allowed}{hint}")
     return [part if len(part) else bytes(8 * size) for part in parts], count
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..codegen.cache import digest
 from ..filling import SETTLED, TOLERANCE, filled
 from ..vectors import VECTORS, of_part
-from .settings import CHOICES, CONSTANTS, REFUSAL_MESSAGES, SAFETY, SETTINGS, settings_at
+from .settings import CHOICES, CONSTANTS, SAFETY, SETTINGS, SHARED_MESSAGES, settings_at
 
 LARGEST_LOADED = {"joints": 64, "motors": 128, "tools": 16}
 """Most joints, motors and tools of a robot that a loop loads."""
@@ -80,7 +80,7 @@ def loop_headers() -> dict[str, str]:
         part: " ".join(f"X({of}, {name}, {first.get(name, '{}')})" for name, of in of_part(part).items())
         for part in ("setpoint", "payload", "base", "command", "sent")
     }
-    fields = _settings() | parts | shared | constants | REFUSAL_MESSAGES | {"robot_abi": f"0x{abi}"}
+    fields = _settings() | parts | shared | constants | SHARED_MESSAGES | {"robot_abi": f"0x{abi}"}
     names = sorted(entry.name for entry in _FOLDER.iterdir() if entry.is_file() and entry.name != "loop.cpp")
     texts = {name: filled(source(name), **fields) for name in names}
     sources = digest(source("loop.cpp"), *(part for file in texts.items() for part in file))

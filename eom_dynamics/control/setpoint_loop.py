@@ -25,7 +25,7 @@ from .online_trajectory import limits_of_joints
 from .robot_table import RobotTable
 from .serialized import Shape, ShapeCall
 from .setpoint_to_command import SetpointEvaluator
-from .settings import CONSISTENCY_TOLERANCE, CONSISTENCY_WINDOW, LONGEST_BLEND, REFUSAL_MESSAGES, settings_at
+from .settings import CONSISTENCY_TOLERANCE, CONSISTENCY_WINDOW, LONGEST_BLEND, SHARED_MESSAGES, settings_at
 
 
 class EarlySetpointError(StateError):
@@ -247,7 +247,7 @@ class SetpointLoop:
             for i in np.flatnonzero((reference["q"] < lower) | (reference["q"] > upper))[:1]:
                 yield f"the range of {robot.joint_names[i]} is {lower[i]:.4g} to {upper[i]:.4g}"
         if not any(reference[name].any() for name in STATE_NAMES[1:]):
-            yield REFUSAL_MESSAGES["positions_alone"]
+            yield SHARED_MESSAGES["positions_alone"]
         elif not stamped:
             yield "amid a stream, write the time of the motion to header.stamp"
 

@@ -337,7 +337,7 @@ def settings_at(safety: str) -> dict[str, Any]:
 Status = IntEnum("Status", "FRESH HELD STOPPING RAMPING WAITING LOST", start=0)
 """What a command answers: eom::Status, of which the first four are those of a FeedforwardCommand."""
 
-REFUSAL_MESSAGES = {
+SHARED_MESSAGES = {
     "unchecked_steps": "steps are not checked: give these motors, or their joints, a limit of velocity",
     "until_rest": "until it has ended and the arm rests, or call ~/resume",
     "unstamped": "setpoints without stamps, whose jumps are not known",

@@ -25,7 +25,7 @@ from eom_dynamics.actuators.springs import RigidSpring
 from eom_dynamics.control import headers
 from eom_dynamics.control.headers import source
 from eom_dynamics.control.measured import SAMPLE_REASONS
-from eom_dynamics.control.settings import DEFAULTS, REFUSAL_MESSAGES
+from eom_dynamics.control.settings import DEFAULTS, SHARED_MESSAGES
 from eom_dynamics.elastic.limits import arm_limits
 from eom_dynamics.export.ros2_control import PACKAGE
 
@@ -76,7 +76,7 @@ def test_package() -> None:
         exported = f"PLUGINLIB_EXPORT_CLASS({PACKAGE}::{plugin}, {entry.get('base_class_type')})"
         assert exported in files[f"src/{written}.cpp"].decode()
     messages = files["src/feedforward_controller_messages.cpp"].decode()
-    said = (REFUSAL_MESSAGES[name] for name in ("until_rest", "standstill", "unchecked_steps"))
+    said = (SHARED_MESSAGES[name] for name in ("until_rest", "standstill", "unchecked_steps"))
     for text in (*said, *SAMPLE_REASONS.values()):  # as the node says it
         assert f'{text}"' in messages
     # Two controllers of one manager have topics of their own.

@@ -17,7 +17,7 @@ from ...control.external_effort import ExternalEffortObserver
 from ...control.fields import doubles
 from ...control.observed_payload import LONGEST_TIME, EffortBlocks, ObservedPayload, payload_of_efforts
 from ...control.setpoint_loop import SetpointLoop
-from ...control.settings import REFUSAL_MESSAGES
+from ...control.settings import SHARED_MESSAGES
 from ...exceptions import EomDynamicsError, StateError
 from ...kinematics import Kinematics
 from ...terminal import printable
@@ -179,7 +179,7 @@ class ContactTopics:
         if self._loop is None or self._observer is None or self._node.get_parameter("on_contact").value == "ignore":
             return ""
         if self._loop.record.touched:
-            return f"contact at {self.last}: {REFUSAL_MESSAGES['until_rest']}"
+            return f"contact at {self.last}: {SHARED_MESSAGES['until_rest']}"
         return f"contact at {self.last}" if self._in_contact else ""
 
     def report(self) -> dict[str, str]:

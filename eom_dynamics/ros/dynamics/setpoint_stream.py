@@ -14,7 +14,7 @@ from ...control.control_loop import REFUSALS, OffPath
 from ...control.robot_table import limits_of
 from ...control.setpoint_loop import SetpointLoop, period_note
 from ...control.setpoint_to_command import refusal_reason
-from ...control.settings import MODES, REFUSAL_MESSAGES
+from ...control.settings import MODES, SHARED_MESSAGES
 from ...terminal import printable
 from ..diagnostics import Level, StatusReport
 from ..robot_node import RobotNode
@@ -124,7 +124,7 @@ class SetpointStream(SetpointAnswers):
         speeds = limits_of(loop.arm)["motor_speed"]
         if loop.loop.settings["jump_check"] == "refuse" and not all_finite(speeds):
             names = ", ".join(name for name, x in zip(loop.arm.motor_names, speeds, strict=True) if np.isinf(x))
-            self._node.get_logger().warning(f"{names}: {REFUSAL_MESSAGES['unchecked_steps']}")
+            self._node.get_logger().warning(f"{names}: {SHARED_MESSAGES['unchecked_steps']}")
 
     def objection(self, loop: SetpointLoop) -> str:
         """Why the robot of a loop cannot take over now, and what to do; empty if it can."""

@@ -16,7 +16,7 @@ from ...control.control_loop import REFUSALS, OffPath, Refusal
 from ...control.fields import STATE_FIELDS, doubles
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
-from ...control.settings import FASTEST_PACE, LARGEST_CORRECTION, LONGEST_GAP, MODES, REFUSAL_MESSAGES
+from ...control.settings import FASTEST_PACE, LARGEST_CORRECTION, LONGEST_GAP, MODES, SHARED_MESSAGES
 from ...exceptions import TrajectoryError
 from ...terminal import printable
 from ...trajectory import Spline
@@ -153,7 +153,7 @@ class TrajectoryPace:
             return f"paused{self._pause_cause and ' by '}{self._pause_cause}: call ~/resume"
         if not self._scaling:
             return "speed_scaling is 0: publish more"
-        return "" if self._allowed else REFUSAL_MESSAGES["standstill"]
+        return "" if self._allowed else SHARED_MESSAGES["standstill"]
 
     @property
     def _allowed(self) -> float:
@@ -177,7 +177,7 @@ class TrajectoryPace:
 
     def warn_of_standstill(self) -> None:
         """Log that limits do not let a trajectory go on."""
-        if (why := self.standstill) == REFUSAL_MESSAGES["standstill"]:
+        if (why := self.standstill) == SHARED_MESSAGES["standstill"]:
             self._node.warn("trajectory stands still", why)
 
 
