@@ -133,9 +133,7 @@ class GoalExecution:
     def cancel(self) -> None:
         """End, as the client wants."""
         self.is_cancelled = not self.done.done()
-        stands = self._reference is not None and not self._reference.pace
-        text = "cancelled" + ", at a standstill, in which the next goal waits" * stands
-        self.end(self._kind.Result.SUCCESSFUL, text)
+        self.end(self._kind.Result.SUCCESSFUL, "cancelled")
 
     def abort(self, reason: str) -> None:
         """End, since the motion is no longer played."""
@@ -241,6 +239,9 @@ class GoalExecution:
             self.end(codes.INVALID_GOAL, reason)
             return
         if self._finished:
+            # Where the clock goes back, the time for the goal begins anew.
+            end = _PathTime(now, plan.motion.end, 1.0)
+            self._reference = min(self._reference or end, end)
             violation = plan.goal.violation(deviation) if plan.goal.any else ""
             # With a state of now, unless there never was one: the robot may have died on the way.
             alive = not any(self._context.unheard.get(name, 0.0) for name in plan.names)

@@ -19,8 +19,7 @@ from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.trajectory import through
 
 NAMES = ("shoulder", "elbow")
-INVALID_GOAL, PATH_TOLERANCE_VIOLATED = -1, -4
-CODES = {"INVALID_GOAL": INVALID_GOAL, "SUCCESSFUL": 0, "PATH_TOLERANCE_VIOLATED": PATH_TOLERANCE_VIOLATED}
+INVALID_GOAL, PATH_TOLERANCE_VIOLATED, GOAL_TOLERANCE_VIOLATED = -1, -4, -5
 
 
 class Feedback(SimpleNamespace):
@@ -53,7 +52,10 @@ def execution(ros):
         kind = SimpleNamespace(
             Feedback=feedback,
             Result=SimpleNamespace(
-                INVALID_GOAL=INVALID_GOAL, SUCCESSFUL=0, PATH_TOLERANCE_VIOLATED=PATH_TOLERANCE_VIOLATED
+                INVALID_GOAL=INVALID_GOAL,
+                SUCCESSFUL=0,
+                PATH_TOLERANCE_VIOLATED=PATH_TOLERANCE_VIOLATED,
+                GOAL_TOLERANCE_VIOLATED=GOAL_TOLERANCE_VIOLATED,
             ),
         )
         motion = through([0.0, 0.5, 1.0], np.zeros((3, 2)))
@@ -137,13 +139,22 @@ def test_what_the_player_remarks_at_the_end_is_the_text_of_the_goal(execution):
     assert execution.done.result() == (0, late)
 
 
-def test_a_goal_that_is_cancelled_at_a_standstill_says_that_this_stays(execution):
-    execution, *_ = execution(Feedback)
-    for nanosec in (8 * 10**8, 9 * 10**8):
-        stamp = SimpleNamespace(sec=1, nanosec=nanosec)
-        execution.on_path_time(Mock(header=Mock(stamp=stamp), time_ref=SimpleNamespace(sec=0, nanosec=7 * 10**8)))
-    execution.cancel()
-    assert execution.done.result() == (0, "cancelled, at a standstill, in which the next goal waits")
+def test_a_goal_that_is_not_reached_ends_also_where_the_clock_goes_back(execution):
+    """As a simulation that is reset has it: within the time for the goal, from then on."""
+    execution, _, node = execution(Feedback)
+    limits = JointTolerances.read("goal_tolerance", (), NAMES, 0.1)
+    execution.plan = execution.plan._replace(goal=limits)
+    joints = {name: MeasuredJoint(1.0, 0.0, 0.0, 17 * 10**8) for name in NAMES}
+    execution._context = execution._context._replace(measured=Mock(read=lambda: joints))
+    execution.on_status(SimpleNamespace(status=3, ACCEPTED=1, FINISHED=3, message=""))
+    ended = []
+    for now in (25 * 10**8, 0, 9 * 10**8, 11 * 10**8):
+        node.get_clock().now.return_value.nanoseconds = now
+        execution.observe()
+        ended.append(execution.done.done())
+    assert ended == [False, False, False, True]
+    code, text = execution.done.result()
+    assert code == GOAL_TOLERANCE_VIOLATED and text.endswith(", 1.1 s after the end")
 
 
 def test_a_goal_ends_where_the_node_that_plays_it_is_silent(execution):
