@@ -185,16 +185,16 @@ class SetpointStream(SetpointAnswers):
         self._node.get_logger().warning(f"{cause} (on_contact: {reaction}){does}")
         if loop is None:
             return
+        if pauses:
+            self.player.pace.pause(True, cause)
+            return
+        self.player.stop(cause)
         if reaction == "deactivate":
             self._deactivate()
-        elif pauses:
-            self.player.pace.pause(True, cause)
-        else:
-            self.player.stop(cause)
-            if loop.record.aiming:
-                self.targets.go_on()
-            elif (last := self._commands.sent_of) is not None:
-                self.stops.come_to_rest(last, cause)
+        elif loop.record.aiming:
+            self.targets.go_on()
+        elif (last := self._commands.sent_of) is not None:
+            self.stops.come_to_rest(last, cause)
 
     @property
     def held_by_contact(self) -> str:

@@ -25,6 +25,7 @@ from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.robot.model import EffortSpread
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.ros.diagnostics import Level
+from eom_dynamics.ros.interfaces import TrajectoryStatus
 from eom_dynamics.trajectory import Spline
 
 START, MS = 1_700_000_000 * 10**9, 10**6
@@ -121,7 +122,7 @@ UNTIL = "until it has ended and the arm rests, or call ~/resume"
 
 
 @pytest.mark.usefixtures("ros")
-@pytest.mark.parametrize("reaction", ["hold", "stop", "retract"])
+@pytest.mark.parametrize("reaction", ["hold", "stop", "retract", "deactivate"])
 def test_what_is_refused_in_contact_and_what_ends_it_is_said(
     reaction: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -153,10 +154,16 @@ def test_what_is_refused_in_contact_and_what_ends_it_is_said(
             return str(status.message)
 
         run(1, 0.0)
+        stream.player.reports._status = Publisher(TrajectoryStatus, statuses := [])
         stream.player.play(path, identity())
         run(400, 0.0)
         paused = "paused by contact at joint_2: "
         message = run(50, 5.0)
+        assert len(statuses) == (1 if reaction == "hold" else 2)
+        if reaction != "hold":
+            assert statuses[-1].message.startswith("contact at joint_2: ")
+        if reaction == "deactivate":
+            return
         assert message.startswith(paused if reaction == "hold" else "contact at joint_2: ")
         with pytest.raises(
             eom.EomDynamicsError, match=paused if reaction == "hold" else f"contact at joint_2: {UNTIL}"
