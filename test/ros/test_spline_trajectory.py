@@ -359,6 +359,31 @@ def test_stamps_do_not_go_back_where_a_trajectory_begins_amid_a_stream():
     assert stamps == [-5_000_000, 700_000, 900_000, 1_900_000, 2_900_000]
 
 
+@pytest.mark.usefixtures("ros")
+def test_a_stream_goes_on_where_the_clock_ends_a_trajectory_that_waits():
+    """Its setpoints were refused, until the arm was at rest."""
+    begin, v = 10**9, np.array([0.1, 0.1])
+    with unspun_node("/behind", robot_file="planar_2r", use_sim_time="true") as node:
+        stream = node._stream
+        stream.player.reports._status = Publisher(TrajectoryStatus, sent := [])
+
+        def answer(k, back=0):
+            now = begin + 5_000_000 * k - back
+            node.get_clock().set_ros_time_override(Time(nanoseconds=now))
+            stream.player._tick()
+            rows = (5e-3 * k * v, v, *np.zeros((3, 2)))
+            fields = {name: array("d", row) for name, row in zip(STATE_FIELDS, rows, strict=True)}
+            setpoint = JointTrajectorySetpoint(**fields)
+            set_stamp(setpoint.header.stamp, now)
+            return stream.answer(setpoint)
+
+        assert all(answer(k) for k in range(5))
+        stream.player.play(Spline([0.0, 1.0], np.zeros((5, 2, 2))), identity(2 * begin))
+        assert all(answer(k, back=3 * 10**8 * (k > 7)) for k in range(5, 20))
+    assert [x.status for x in sent] == [TrajectoryStatus.ACCEPTED, TrajectoryStatus.STOPPED]
+    assert sent[-1].message.startswith("the clock went back by 0.29")
+
+
 def test_a_process_that_was_held_up_continues_later_and_says_so(node, publisher, statuses):
     """It moved by what the time had been for, 0.3 rad and more in a command, and said nothing."""
     command(node, START)

@@ -344,8 +344,11 @@ class TrajectoryPlayer:
 
     def _break(self, reason: str) -> None:
         self._node.warn("trajectory stopped", reason, always=True)
+        # While one waits, a stream of setpoints may lead, which goes on.
+        ends = self.playing or (self._host is not None and self._host.record.aiming)
         self.stop(reason)
-        self._stops.break_off(reason)
+        if ends:
+            self._stops.break_off(reason)
 
     def _tick(self) -> None:
         if self._host is not None and (self.playing or self.waiting):
