@@ -195,6 +195,25 @@ def test_a_trajectory_that_waits_does_not_halt_targets_that_change(start: Any) -
     assert "setpoints lost" not in client.process.log
 
 
+def test_a_trajectory_that_is_stopped_while_it_waits_leaves_a_target_alone(client: Any) -> None:
+    """The arm braked amid its motion to the target, which another client had sent."""
+    publisher = client.publisher(SplineTrajectory, "spline_trajectory")
+    waiting = spline_message(rest_to_rest(REST, REST, 1.0), JOINTS)
+    now = client.node.get_clock().now().nanoseconds + 10 * 10**9
+    waiting.header.stamp.sec, waiting.header.stamp.nanosec = divmod(now, 10**9)
+    waiting.request = "later"
+    accepted = client.process.log.count("trajectory accepted")
+    client.repeat(
+        lambda: publisher.publish(waiting),
+        lambda: client.process.log.count("trajectory accepted") > accepted,
+        "what waits",
+    )
+    aim(client, [JOINTS[0]], [1.0])
+    client.wait(lambda: client.motor_setpoint and position(client)[0] > 0.2, "the motion")
+    publisher.publish(SplineTrajectory(request="later"))
+    arrive(client, 1.0, 0)
+
+
 def test_a_target_beyond_limits_is_clamped_and_named(client: Any) -> None:
     aim(client, [JOINTS[3], JOINTS[5]], [0.5, 1.4])
     assert arrive(client, 1.4, 5)["clamped targets"] == JOINTS[3] and position(client)[3] < 0

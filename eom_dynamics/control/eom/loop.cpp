@@ -201,6 +201,7 @@ const char *eom_loop_act(eom_loop *loop, const char *action)
             void (*act)(Of &of);
         } actions[] = {{"take", [](Of &x) { x.loop.refer_to_mailbox(); }}, // first, for its cycles
                        {"halt", [](Of &x) { x.loop.halt(); }},
+                       {"drop", [](Of &x) { x.loop.drop(); }},
                        {"stop", [](Of &x) { x.loop.stop(); }},
                        {"lose", [](Of &x) { x.loop.lose(); }},
                        {"pause", [](Of &x) { x.loop.paused = true; }},

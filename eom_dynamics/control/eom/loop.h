@@ -114,8 +114,8 @@ int eom_loop_plan(eom_loop *loop, int64_t now, double period);
 /* Has what waits begin later by a time, ns, for which the clock of its start stood still, or less than none. */
 void eom_loop_delay(eom_loop *loop, int64_t time);
 
-/* "halt" what is played and what waits, with the last command; "stop" it, and bring the
- * arm to rest, whatever the settings say; "lose": begin the response to a loss of setpoints, by the settings; "pause" motions
+/* "halt" what is played and what waits, with the last command; "drop" what waits where nothing is played, and what leads goes on;
+ * "stop" what is played, and bring the arm to rest, whatever the settings say; "lose": begin the response to a loss of setpoints, by the settings; "pause" motions
  * that are played, on their paths, and "resume" them, from any thread; "release": write the vectors of the last command, for
  * when the loop is switched off; "take" the setpoint that was posted last as the reference, if there is a new one. Returns
  * null for these. "resume" also follows references again after contact. */

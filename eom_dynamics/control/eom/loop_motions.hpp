@@ -90,6 +90,13 @@ class LoopMotions {
         state_machine_.on(commander_.output.valid ? Event::halt : Event::restart);
     }
 
+    /// Ends what waits; what leads goes on.
+    void drop() noexcept
+    {
+        if (!playing())
+            player_.halt();
+    }
+
     /// State of the loop: see state_machine.hpp.
     const StateMachine &state_machine() const noexcept { return state_machine_; }
     /// Commands, and why they were refused; what the arm does without setpoints; and what is played, and planned.

@@ -201,6 +201,13 @@ class SetpointStream(SetpointAnswers):
         """Why references are refused after contact, and what to do; empty for nothing."""
         return self.player.pace.standstill if self.player.pace.held_by else self.contact.consequence
 
+    def drop_trajectory(self, cause: str) -> None:
+        """End a trajectory that is played as :meth:`end_trajectory`, or one that waits: what leads goes on."""
+        if self.player.playing:
+            self.end_trajectory(cause)
+        else:
+            self.player.drop(cause)
+
     def end_trajectory(self, cause: str) -> None:
         """End a trajectory that is played or waits, and hold the arm at rest, unless a stream leads."""
         leads, last = self.leads, self._commands.sent_of

@@ -93,7 +93,7 @@ class SplineTopic:
                 del self._leases[request]
         if self._leases.get(self._stream.player.request or "", 0) > _LEASE - 1:
             self._node.warn("trajectory stopped", _SENDER_GONE, always=True)
-            self._stream.end_trajectory(_SENDER_GONE)
+            self._stream.drop_trajectory(_SENDER_GONE)
 
     def _receive(self, message: SplineTrajectory) -> None:
         if message.knots and _is_goal(message.request):  # sent again until it is answered
@@ -106,8 +106,10 @@ class SplineTopic:
             loop = self._loop()
             if not message.knots:
                 self._withdraw(message.request)
-                if message.request in ("", self._stream.player.request):
+                if not message.request:
                     self._stream.end_trajectory(_STOPPED)
+                elif message.request == self._stream.player.request:
+                    self._stream.drop_trajectory(_STOPPED)
                 return
             if len(self._validating) >= _DEPTH:
                 raise TrajectoryError(f"{_DEPTH} others are still being validated")

@@ -294,12 +294,16 @@ class TrajectoryPlayer:
         self._watch_timer.reset()
         self._command(self._host, now)
 
-    def stop(self, reason: str) -> None:
-        """End the active and the waiting motion, with the last command."""
+    def stop(self, reason: str, action: str = "halt") -> None:
+        """End the active and the waiting motion, with the last command, by an action of the loop."""
         if self._host is not None and (self.playing or self.waiting):
             if self._host.record.playing or self._host.record.waiting:
-                self._host.loop.act("halt")
+                self._host.loop.act(action)
             self._end(TrajectoryStatus.STOPPED, reason)
+
+    def drop(self, reason: str) -> None:
+        """End the waiting motion; what leads goes on."""
+        self.stop(reason, "drop")
 
     def _plan(self, host: SetpointLoop, now: int, begin: int) -> Refusal | None:
         """Let the loop plan the new or waiting motion from the arm's state; reason for a refusal, or None."""
@@ -344,10 +348,10 @@ class TrajectoryPlayer:
 
     def _break(self, reason: str) -> None:
         self._node.warn("trajectory stopped", reason, always=True)
-        # While one waits, a stream of setpoints may lead, which goes on.
-        ends = self.playing or (self._host is not None and self._host.record.aiming)
-        self.stop(reason)
-        if ends:
+        if not self.playing:  # another source may lead
+            self.drop(reason)
+        else:
+            self.stop(reason)
             self._stops.break_off(reason)
 
     def _tick(self) -> None:
