@@ -7,6 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 import pytest
+from exported import loop_sources
 from put_back import changed
 from random_scenes import CYCLES, INPUTS, ROBOTS, STATES, Result, run, table
 from sent_oracle import Finding
@@ -96,14 +97,10 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
         )
     ],
     "a late cycle is caught up": [("loop_motions.hpp", "moves ? latest + LONGEST_RESPONSE_STEP : NEVER", "NEVER")],
-    "steps are not judged": [("commander.hpp", "if (blocks(leader, stamp)) {", "if (false) {")],
+    "steps are not judged": [("commander.hpp", "if (!can_step(leader, stamp)) {", "if (false) {")],
     "stamps are trusted": [
         ("plausibility.hpp", "if (greatest == UNKNOWN || lead - ahead <= LONGEST_RESPONSE_STEP)", "if (true)"),
-        (
-            "commander.hpp",
-            "time = std::min(unchanged_ + spare_, STAMP_JITTER + std::max(",
-            "time = (STAMP_JITTER + std::max(",
-        ),
+        ("step_time.hpp", "std::min(unchanged_ + spare_, STAMP_JITTER + std::max(", "(STAMP_JITTER + std::max("),
     ],
     "streams run into limits": [
         (
@@ -112,7 +109,9 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
             "true",
         )
     ],
-    "motions begin while the arm is elsewhere": [("loop_motions.hpp", "by_hand, where_.strays()}", "by_hand, false}")],
+    "motions begin while the arm is elsewhere": [
+        ("loop_motions.hpp", "facts.strays = where_.strays()", "facts.strays = false")
+    ],
     "an arm counts as where it was commanded": [
         ("whereabouts.hpp", "? finite(measured.motor_position) &&", "? false &&")
     ],
@@ -125,6 +124,12 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
     ],
 }
 """Some causes of what drives must not get, and how headers have them again: header, text, and what takes its place."""
+
+
+def test_faults_that_can_be_put_back() -> None:
+    sources = loop_sources()
+    for header, old, _ in (text for texts in FAULTS.values() for text in texts):
+        assert sources[f"include/eom/{header}"].count(old) == 1, old
 
 
 @pytest.mark.soak
