@@ -519,6 +519,25 @@ def test_target_while_the_arm_is_measured_elsewhere(elsewhere: float) -> None:
     assert not moved or np.abs(sent[0] - away).max() < 0.05
 
 
+@pytest.mark.parametrize(("share", "follows"), [(0.9, True), (1.4, False), (-0.4, False)])
+def test_drives_that_pass_their_last_command_by_its_velocity(share: float, follows: bool) -> None:
+    """While a node is held up they hold the velocity, too: a damper leads them on, which is no push."""
+    rig = LoopRig("panda")
+    rig.restart(HOME)
+    rig.cycles(50, rest(HOME))
+    begin = rig.now
+    for _ in range(300):
+        rig.measure_motors(rig.loop.command["motor_position"])
+        rig.refer(swing(1e-9 * (rig.now - begin)), rig.now)
+        assert rig.run() <= 0 or rig.now - begin < 10 * MS
+    theta, velocity = rig.loop.command["motor_position"].copy(), rig.loop.command["motor_velocity"].copy()
+    due = rig.now
+    rig.now += 200 * MS
+    rig.measure_motors(theta + share * 0.1 * velocity)
+    rig.refer(swing(1e-9 * (due - begin)), due)
+    assert (rig.run() <= 0) is follows
+
+
 @pytest.mark.parametrize("efforts", ["zero", "gravity", "keep"])
 def test_last_command_after_a_pause_is_where_the_arm_is_measured(efforts: str) -> None:
     rig = LoopRig("panda", effort_on_deactivate=efforts)

@@ -4,6 +4,7 @@
 #define EOM_WHEREABOUTS_HPP
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -90,9 +91,24 @@ class Whereabouts {
     /// Whether an arm at rest is away from its command: by its motors, which a push leaves there, or else by its links.
     static bool is_elsewhere(const LoopOutput<Robot> &output, const Measurement<Robot> &measured, double farthest) noexcept
     {
+        const auto &x = output.setpoint;
+        const auto &y = output.command;
         return measured.motors
-                   ? finite(measured.motor_position) && apart(measured.motor_position, output.command.motor_position, farthest)
-                   : measured.links && finite(measured.q) && apart(measured.q, output.setpoint.q, farthest);
+                   ? finite(measured.motor_position) && is_away(measured.motor_position, y.motor_position, y.motor_velocity, farthest)
+                   : measured.links && finite(measured.q) && is_away(measured.q, x.q, x.qd, farthest);
+    }
+
+    /// Whether a position is further than a distance from a commanded one, and from where drives go on to with the commanded velocity:
+    /// they pass the position by up to its way in twice their damping ratio, divided by their natural frequency, at most LONGEST_GAP.
+    template <class Vector>
+    static bool is_away(const Vector &measured, const Vector &commanded, const Vector &velocity, double farthest) noexcept
+    {
+        for (std::size_t i = 0; i < measured.size(); ++i) {
+            const double way = static_cast<double>(velocity[i]) * seconds(LONGEST_GAP) / 2;
+            if (std::fabs(measured[i] - commanded[i] - way) > farthest + std::fabs(way))
+                return true;
+        }
+        return false;
     }
 
     /// Whether what is measured is away from where it was in the last cycle: a wrong sample, or an arm that was moved.
