@@ -5,16 +5,20 @@ import codeop
 import os
 import re
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import CommandError, check
 from pages import PATIENT, run_page
 from paths import DOCS, ROOT
+from stalls import stalls
 
 import eom_dynamics
+from eom_dynamics.control.settings import LONGEST_GAP
 from eom_dynamics.exceptions import EXTRAS
 from eom_dynamics.spelling import duplicates
 from eom_dynamics.tools.cli.main import _parser
@@ -198,10 +202,18 @@ def test_page_with_nodes(page: str, tmp_path: Path) -> None:
     from node_client import fork_server
 
     domains.claim_domain()
-    with (tmp_path / "log").open("w") as log:
-        process = fork_server().start("page_with_nodes", [page], tmp_path, log)
+    with stalls(tmp_path / "stalls") as longest:
+        with (tmp_path / "log").open("w") as log:
+            process = fork_server().start("page_with_nodes", [page], tmp_path, log)
+        run_with_nodes(process, tmp_path, longest)
+
+
+def run_with_nodes(process: Any, tmp_path: Path, longest: Callable[[], float]) -> None:
+    """Wait for a page; its nodes rightly refuse setpoints after a stall of the machine."""
     try:
         code, log = process.wait(PATIENCE), (tmp_path / "log").read_text()
+        if code == 1 and "the player says above what the node has refused" in log and longest() > LONGEST_GAP / 1e9:
+            pytest.skip(f"no real time: the machine stood still for {longest():.2g} s")
         if code == 1 and "is not five times better" in log:
             # As the page says, on a busy machine: the file is gone where it is not five times better.
             gains = re.findall(r": ([\d.]+) N m by the given file, ([\d.]+) by the identified one", log)

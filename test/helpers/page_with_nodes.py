@@ -3,23 +3,11 @@
 
 import os
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import rclpy  # noqa: F401 (in the process that forks)
 from pages import run_page
-
-
-def prefer(nodes: bool) -> None:
-    """Set the priority of a block: an arm that is simulated in real time, and recorded, is not held up by tests beside.
-
-    Commands, which may compute on all processors, must not hold up those either. Linux may divide processors among
-    sessions first, by the niceness of each, and only then among their processes.
-    """
-    niceness = -15 if nodes else 0
-    with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, niceness)
-        Path("/proc/self/autogroup").write_text(str(niceness))
+from stalls import prefer
 
 
 def main():
