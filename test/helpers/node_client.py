@@ -70,8 +70,9 @@ class NodeProcess:
 
     @property
     def log(self):
-        self._log.seek(0)
-        return processes.own_lines(self._log.read().decode(errors="replace"))
+        # Without seeking: the process shares the place in the file, and moves it to the end by what it writes.
+        text = os.pread(self._log.fileno(), os.fstat(self._log.fileno()).st_size, 0)
+        return processes.own_lines(text.decode(errors="replace"))
 
     def wait_for(self, text):
         deadline = time.monotonic() + PATIENCE
