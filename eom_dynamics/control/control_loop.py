@@ -40,7 +40,7 @@ Check = IntEnum("Check", enumerators(source("reasons.hpp"), "Check"), start=0)  
 Check.__doc__ = "Checks that find a setpoint not plausible, eom::Check."
 
 OffPath = IntEnum("OffPath", enumerators(source("loop_parameters.hpp"), "OffPath"), start=0)  # type: ignore[misc]
-OffPath.__doc__ = "What leads in place of a trajectory, eom::OffPath."
+OffPath.__doc__ = "Source of a motion that has no path, as eom::OffPath."
 
 
 class Reason(ctypes.Structure):

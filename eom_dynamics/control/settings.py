@@ -316,15 +316,15 @@ SAFETY: dict[str, dict[str, Any]] = {
 """Settings by level of safety, for all hosts of the loop."""
 
 _SET_BY_HOST = {
-    "mode": "the control mode changes amid the stream",
-    "damping_ratio": "with the stiffness of the mode impedance",
-    "effort_on_deactivate": "before the last command",
-    "command_lead": "a negative one is that of the robot",
+    "mode": "may change during a stream",
+    "damping_ratio": "set with the stiffness of impedance mode",
+    "effort_on_deactivate": "set before the last command",
+    "command_lead": "a negative value stands for the lead of the robot",
 }
-"""Settings of the loop that its hosts set themselves, with the occasion."""
+"""Settings that the hosts of the loop set themselves, and why."""
 
 DEFAULTS: dict[str, Any] = {name: x.default for name, x in SETTINGS.items() if x.of_loop and name not in _SET_BY_HOST}
-"""Of the settings of the loop that its hosts pass on as they are, those of the first level."""
+"""Defaults of the settings that hosts pass to the loop unchanged, at the first safety level."""
 
 
 def settings_at(safety: str) -> dict[str, Any]:

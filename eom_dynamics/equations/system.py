@@ -63,7 +63,7 @@ def system_matrices(robot: Robot, q: ArrayLike, *rates: ArrayLike, coriolis: str
         q: joint variables (n,), rad or m.
         rates: qd, qdd, …, as q, at least qd. m rates give m - 1 time derivatives of each matrix.
         coriolis: form of C_b, as for :func:`.equations_of_motion`, whose default ``christoffel`` serves control, as
-            dM/dt - 2 C is skew-symmetric. The default here is that of the paper, equation (29), like all matrices.
+            dM/dt - 2 C is skew-symmetric. The default is the form of equation (29) of the paper, as for other matrices.
 
     >>> import numpy as np, eom_dynamics as eom
     >>> robot, q, qd, qdd = eom.load_robot("planar_2r"), [0.3, -0.5], [0.2, 0.1], [1.0, -2.0]

@@ -202,7 +202,7 @@ class SetpointStream(SetpointAnswers):
         return self.player.pace.standstill if self.player.pace.held_by else self.contact.consequence
 
     def drop_trajectory(self, cause: str) -> None:
-        """End a trajectory that is played as :meth:`end_trajectory`, or one that waits: what leads goes on."""
+        """Stop the active trajectory, or drop a waiting one and leave the present motion alone."""
         if self.player.playing:
             self.end_trajectory(cause)
         else:
