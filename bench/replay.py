@@ -19,8 +19,8 @@ _NOISE = 1e-5  # joint encoders of an arm resolve some 1e-5 rad
 
 _CHILD = f"""
 import json, sys, time
-from eom_dynamics.tools.replay.job import Job
-from eom_dynamics.tools.replay.run import replay_bag
+from eom_dynamics.tools.replay.bag import Job
+from eom_dynamics.tools.replay.bag import replay_bag
 {PEAK_MEMORY}
 job = Job(Path(sys.argv[1]), Path(sys.argv[2]), robot=sys.argv[3], format=sys.argv[4])
 wall, cpu = time.perf_counter(), time.process_time()

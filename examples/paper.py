@@ -27,8 +27,7 @@ import numpy as np
 import eom_dynamics as eom
 from eom_dynamics.arrays import Array
 from eom_dynamics.exceptions import EomDynamicsError, KernelError
-from eom_dynamics.tools.pages import html_page
-from eom_dynamics.tools.pages.charts import CURVE_POINTS, MARKERS, add_joints, over_time
+from eom_dynamics.tools.pages import CURVE_POINTS, MARKERS, add_joints, html_page, over_time
 from eom_dynamics.tools.quantity_text import number, relative
 from eom_dynamics.tools.results import Result, ResultSection, TextTable, machine, show
 from eom_dynamics.tools.writing import whole_folder

@@ -335,7 +335,7 @@ def robot_file_page() -> str:
         PayloadEntries,
         ToolEntries,
     )
-    from eom_dynamics.tools.template import TEMPLATE
+    from eom_dynamics.tools.cli.inspect import TEMPLATE
 
     parts = {"": BodyEntries, "payloads.NAME": PayloadEntries, "tools.NAME": ToolEntries, "origin": OriginEntries}
     others = [row for name, kind in parts.items() for row in _entry_rows(kind, name)]

@@ -59,7 +59,7 @@ STARTS_ROS_PROCESSES = ("ros/", "launch/", "tools/cli/test_demo.py")
 # Not those that simulate an arm in real time, such as pages: without durations, others compile at the start.
 LONG = (
     *("ros/test_engines.py", "ros/test_watchdog.py"),
-    *("tools/pages/test_browser.py", "export/", "tools/replay/", "tools/cli/"),
+    *("tools/test_pages.py", "export/", "tools/replay/", "tools/cli/"),
     *("identification/", "simulation/", "control/", "test_examples.py", "trajectory/test_minimum_time.py"),
 )
 

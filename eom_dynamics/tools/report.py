@@ -26,10 +26,9 @@ from ..robot import Robot
 from ..trajectory.limits import Peak, check
 from ..trajectory.trajectory import Samples
 from .options import RobotOptions
+from .pages import add_joints, charts_over_time, color
 from .quantity_text import NOTHING, milli, number, percent, together, unit_at
-from .replay.job import Job
-from .replay.results import notes
-from .replay.run import described_robot, replay_bag
+from .replay.bag import Job, described_robot, replay_bag
 from .results import Result, ResultSection, TextTable
 
 if TYPE_CHECKING:
@@ -200,7 +199,7 @@ def _with_commands(record: Record, path: Path, conventions: Conventions) -> Reco
         note = f"commands were not recorded, and cannot be computed: {'; '.join(error.errors)}"
     else:
         note = f"commands were not recorded: they are those of a replay of {report.topic} for {report.robot}"
-        more = [*notes(report)]
+        more = [*report.notes()]
         record = replace(record, command=streams["command"], motors=record.motors or streams["motors"])
     return replace(record, notes=(note, *record.notes, *more))
 
@@ -218,8 +217,6 @@ def report_result(records: Sequence[Record], about: Mapping[str, str], page: Pat
 
 
 def _figure(record: Record) -> go.Figure:
-    from .pages.charts import add_joints, charts_over_time, color
-
     charts = {
         "q, position": ("position", "position", (record.setpoint, record.measured)),
         "q − measured position": ("position", "milliposition", (record.error("position"),)),

@@ -25,8 +25,7 @@ from eom_dynamics.robot import Robot
 from eom_dynamics.robot.model import DRIVE_INTERPOLATIONS
 from eom_dynamics.simulation.simulated_robot import SensorNoise
 from eom_dynamics.tools.options import path
-from eom_dynamics.tools.pages import html_page
-from eom_dynamics.tools.pages.charts import add_joints, over_time
+from eom_dynamics.tools.pages import add_joints, html_page, over_time
 from eom_dynamics.tools.processes import RunError
 from eom_dynamics.tools.quantity_text import milli, number, position_units, together
 from eom_dynamics.tools.results import Result, ResultSection, TextTable, complain

@@ -12,6 +12,7 @@ import numpy as np
 from eom_dynamics.arrays import Array
 from eom_dynamics.dynamics import Dynamics
 from eom_dynamics.robot.model import Joint
+from eom_dynamics.tools.pages import CURVE_POINTS, add_joints, over_time
 from eom_dynamics.tools.quantity_text import effort_units, milli, number, position_units, together
 from eom_dynamics.tools.results import Result, ResultSection, TextTable
 
@@ -128,8 +129,6 @@ def circle_result(result: IdentificationResult, page: Path) -> Result:
 
 def _charts(result: IdentificationResult) -> dict[str, go.Figure]:
     """Draw link errors on the motion that was not identified from, and motor efforts of the excitation."""
-    from eom_dynamics.tools.pages.charts import CURVE_POINTS, add_joints, over_time  # only this needs Plotly
-
     robot, before, after, recording = result.task.robot, result.before, result.after, result.recording
     errors, efforts = milli(position_units(robot)), effort_units(robot)
     drawn = {

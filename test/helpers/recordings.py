@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from eom_dynamics.tools.demo import Plan
+from eom_dynamics.tools.cli.demo import Plan
 
 
 def recorded(plan: Plan, lost: int = 0, lateness: float = 3e-4) -> dict[str, np.ndarray]:

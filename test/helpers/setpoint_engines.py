@@ -40,8 +40,7 @@ from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from eom_dynamics.elastic.motor_programs import STIFFNESS_NAMES
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.tools.options import CommandOptions
-from eom_dynamics.tools.replay.job import Job
-from eom_dynamics.tools.replay.run import replay_bag
+from eom_dynamics.tools.replay.bag import Job, replay_bag
 
 MOTION = {"velocity": 2.0, "acceleration": 20.0, "jerk": 2000.0, "snap": 4e5, "smoothing": 0.005}
 """Limits of motion to targets."""

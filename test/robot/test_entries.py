@@ -26,7 +26,7 @@ from eom_dynamics.robot.model import Joint, Robot
 from eom_dynamics.robot.readers.entries import declared_values, read_part
 from eom_dynamics.robot.readers.section import Section
 from eom_dynamics.robot.writers.parameters import robot_as_parameters
-from eom_dynamics.tools.template import TEMPLATE, entry_lines
+from eom_dynamics.tools.cli.inspect import TEMPLATE, entry_lines
 
 KINDS = (JointDescription, Description, BodyEntries, PayloadEntries, ToolEntries, OriginEntries)
 

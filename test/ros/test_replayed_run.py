@@ -14,8 +14,7 @@ from tool_messages import payload_message
 import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS, MEASURED_FIELDS
 from eom_dynamics.tools.options import CommandOptions
-from eom_dynamics.tools.replay.job import Job
-from eom_dynamics.tools.replay.run import replay_bag
+from eom_dynamics.tools.replay.bag import Job, replay_bag
 
 FRESH, HELD, STOPPING, RAMPING = range(4)
 SETTINGS = {"stop_duration": 0.15, "ramp_duration": 0.2, "resume_distance": 10.0}

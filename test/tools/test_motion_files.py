@@ -14,8 +14,8 @@ import eom_dynamics as eom
 from eom_dynamics.arrays import STATE_NAMES
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.recordings.number_files import read_waypoints
+from eom_dynamics.tools.cli.excite import read_spheres, write_trajectory
 from eom_dynamics.tools.cli.main import main
-from eom_dynamics.tools.excite import read_spheres, write_trajectory
 from eom_dynamics.trajectory import Fourier, check, minimum_time, rest_to_rest
 
 ROBOT = "sea_planar_2r"

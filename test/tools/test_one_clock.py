@@ -23,8 +23,7 @@ from eom_dynamics.recordings.sides import read_sides
 from eom_dynamics.recordings.turns import without_turns_between
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
-from eom_dynamics.tools.replay.job import Job
-from eom_dynamics.tools.replay.run import replay_bag
+from eom_dynamics.tools.replay.bag import Job, replay_bag
 from eom_dynamics.tools.report import read_records
 
 T = np.arange(0.0, 20.0, 0.01)

@@ -27,8 +27,7 @@ from eom_dynamics.recordings.sides import read_sides
 from eom_dynamics.recordings.streams import Refusals
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.tools.cli.main import main
-from eom_dynamics.tools.replay.job import Job
-from eom_dynamics.tools.replay.run import replay_bag
+from eom_dynamics.tools.replay.bag import Job, replay_bag
 from eom_dynamics.tools.report import read_records
 from eom_dynamics.trajectory import Cosine
 

@@ -17,9 +17,8 @@ from eom_dynamics.recordings.bags import BagError
 from eom_dynamics.recordings.streams import Stream
 from eom_dynamics.robot import Limits
 from eom_dynamics.tools.pages import html_page
-from eom_dynamics.tools.replay.job import Job
-from eom_dynamics.tools.replay.results import compared_figure
-from eom_dynamics.tools.replay.run import replay_bag
+from eom_dynamics.tools.replay.bag import Job, replay_bag
+from eom_dynamics.tools.replay.run import compared_figure
 from eom_dynamics.tools.report import Record, read_records, report_result
 
 STREAMS = ("setpoint", "command", "motors", "measured")

@@ -4,7 +4,7 @@
 The section ``robot`` describes the robot itself, every entry checked, or names its URDF, xacro or MJCF file and
 completes it by the entries of the section ``urdf`` of a node: docs/robots.md, "Complete a URDF". The entries are in
 docs/parameter_files.md and docs/actuators.md, and all in the template of ``eom_dynamics inspect --template``,
-:mod:`eom_dynamics.tools.template`.
+:mod:`eom_dynamics.tools.cli.inspect`.
 """
 
 from __future__ import annotations

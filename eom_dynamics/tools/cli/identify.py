@@ -24,6 +24,7 @@ from ..options import (
     options_of,
     robot_path,
 )
+from ..pages import html_page
 from ..results import Result, progress_bars
 from ..writing import check_file, whole_file, write_file
 
@@ -80,7 +81,5 @@ def run(options: argparse.Namespace) -> Result:
             progress("draw the page", 0.0)
         result = replace(identification_result(identified, about, options.page), warnings=not_in_file)
         if options.page:
-            from ..pages import html_page
-
             write_file(options.page, html_page("identify", result).encode(), force=options.force)
     return result

@@ -31,11 +31,12 @@ from ..options import (
     options_of,
     path,
 )
+from ..pages import html_page
 from ..results import Result, progress_bars
 from ..writing import write_file
 
 if TYPE_CHECKING:
-    from ..replay.job import Job
+    from ..replay.bag import Job
     from ..replay.run import Outcome
 
 
@@ -123,8 +124,7 @@ def run(options: argparse.Namespace) -> Result:
     if options.page is not None:
         require("report")
 
-    from ..replay.results import replay_result
-    from ..replay.run import replay
+    from ..replay.run import replay, replay_result
 
     checked, output_format = options_of(_Checks, options), _format(options.output, options.format)
     checked.refuse_contradictions(options, output_format)
@@ -148,15 +148,13 @@ def run(options: argparse.Namespace) -> Result:
     about = {"robot": robot} | ({"compared with": str(options.compare)} if options.compare else {})
     result = replay_result(outcomes, options.compare, about, options.page)
     if options.page is not None:
-        from ..pages import html_page
-
         write_file(options.page, html_page("replay", result).encode(), force=True)
     return result
 
 
 def _settings(options: argparse.Namespace, checked: _Checks, output_format: str) -> Job:
+    from ..replay.bag import Job
     from ..replay.compare import Golden, Tolerances
-    from ..replay.job import Job
 
     golden = None
     if checked.compare is not None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from ...exceptions import EomDynamicsError, require
 from ...recordings.options import Conventions
 from ..options import RobotOptions, add_options, add_output_file, add_robot_arguments, html_path, load, options_of, path
+from ..pages import html_page
 from ..results import Result, complain
 from ..writing import check_file, write_file
 
@@ -35,7 +36,6 @@ def run(options: argparse.Namespace) -> Result:
     robot = None if options.robot is None else load(options)
 
     from ...recordings.bags import find_bags
-    from ..pages import html_page
     from ..report import Record, read_records, report_result
 
     conventions, part = options_of(Conventions, options), options_of(RobotOptions, options)

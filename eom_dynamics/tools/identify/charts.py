@@ -15,7 +15,7 @@ from ...identification.elastic.arm import low_pass_of, measured
 from ...identification.links.regressor import TERMS, Motion
 from ...identification.sampling import rate_of
 from ...robot import Joint
-from ..pages.charts import add_line, chart, color, drawn, over_time, short
+from ..pages import add_line, chart, color, drawn, over_time, short
 from ..quantity_text import effort_units, position_units
 from ..results import ResultSection
 from .elastic import ElasticFit, ResonanceResult

@@ -6,9 +6,9 @@ replays one bag, and :class:`Golden` compares bags.
 """
 
 from ..options import CommandOptions
+from .bag import Job, Report, replay_bag
 from .compare import FIELDS, Difference, Golden, Tolerances
-from .job import Job, Report
-from .run import Outcome, replay, replay_bag, replay_bags
+from .run import Outcome, replay, replay_bags
 
 __all__ = [
     "FIELDS",

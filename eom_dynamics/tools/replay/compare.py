@@ -289,3 +289,8 @@ def _matched(left: Iterator[_Part], right: Iterator[_Part]) -> Iterator[_Pair]:
 def _before(part: _Part, time: np.int64) -> int:
     behind = part.times >= time
     return int(np.argmax(behind)) if behind.any() else len(part.times)
+
+
+def time_text(time: int) -> str:
+    """Format a time in ns as seconds, with all digits."""
+    return f"{time // 1_000_000_000}.{time % 1_000_000_000:09d}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replay of a bag, and of bags and folders of bags on the cores of a machine or on a Dask cluster."""
+"""Replay of bags and folders of bags on the cores of a machine or on a Dask cluster, and its result."""
 
 from __future__ import annotations
 
@@ -7,35 +7,31 @@ import os
 import signal
 import time
 import traceback
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...control.setpoint_loop import period_note
-from ...elastic import ElasticArm
-from ...exceptions import EomDynamicsError, RobotDescriptionWarning, require
+from ...control.fields import COMMAND_FIELDS, EFFORT_FIELDS
+from ...exceptions import EomDynamicsError, require
 from ...recordings.bags import Bag, BagError, find_bags
 from ...recordings.bags.bag import ENDINGS
-from ...recordings.bags.layout import read_blocks
-from ...recordings.bags.types import JOINT_STATE, SETPOINT, STRING
-from ...recordings.fitted_motion import command_lead
-from ...recordings.streams import choose_topic, is_motor_topic
-from ...recordings.turns import turns_note
-from ...robot import Robot, robot_from_urdf
-from ..options import RobotOptions
-from .compare import MISSING, Difference
-from .evaluation import Evaluation
-from .job import Job, Report
-from .outputs import open_sink, output_topics
+from ...recordings.streams import TopicReader
+from ..pages import add_joints, charts_over_time
+from ..results import Result, ResultSection, TextTable
+from .bag import Job, Report, replay_bag
+from .compare import MISSING, Difference, time_text
 
-_FEWEST = 20  # fewest commands from which a period is compared with the robot's
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
 _CONNECT_TIMEOUT = 10.0
+_MOST_CHARTS = 4  # of a bag
 
 # Called with the number of bags replayed so far, in fractions of a bag, and their total number.
 Progress = Callable[[float, int], None]
@@ -105,100 +101,6 @@ def attempt(job: Job) -> Outcome:
     except Exception as failure:
         error, detail = f"internal error: {type(failure).__name__}: {failure}", traceback.format_exc()
     return Outcome(job, error=error, detail=detail)
-
-
-@np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
-def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Report:
-    """Replay a bag; ``progress`` is called with the fraction read.
-
-    Raises:
-        BagError: the bag cannot be read, has no motion to replay, or none of its messages can be used; or the golden
-            bag cannot be compared with.
-        RobotDescriptionError: the robot cannot be used.
-        FolderError: the output cannot be written, or exists.
-    """
-    with Bag(job.bag) as bag:
-        topic = choose_topic(bag, job.topic)
-        if job.golden is not None:
-            job.golden.check(job.output, output_topics(topic.name.rpartition("/")[0]))
-        arm, warned = _arm(job, bag)
-        robot = arm.robot
-        types = {joint.name: joint.type for joint in robot.independent_joints}
-        report = Report(topic.name, robot.name, robot.joint_names, types, warnings=warned)
-        report.command_lead = command_lead(bag, topic, robot, job.options.command_lead)
-        evaluation = Evaluation(arm, job.options, report.command_lead)
-        report.refusals, figures = evaluation.refusals, evaluation.figures
-        first, last, compared, squares = 2**63, -(2**63), 0, np.zeros(robot.n)
-        with open_sink(job, report.topic, robot, arm.motor_names) as write:
-            bag.progress = progress
-            for commands in evaluation.of_topic(bag, topic, job.sampling):
-                write(commands)
-                report.commands += len(commands)
-                recorded, measured = commands.setpoints.recorded, commands.setpoints.values.get("effort")
-                if topic.type == SETPOINT and not report.motion and len(recorded) > _FEWEST:
-                    period = 1e-9 * float(np.median(np.diff(commands.setpoints.stamp)))
-                    report.motion = period_note(robot, period)
-                first, last = min(first, int(recorded.min())), max(last, int(recorded.max()))
-                if job.against and measured is not None:
-                    error = commands.values[job.against] - measured
-                    error = error[np.isfinite(error).all(axis=1)]
-                    compared += len(error)
-                    squares += np.sum(error**2, axis=0)
-            if not report.commands:
-                raise BagError(f"{job.bag}: no message of topic {topic.name} can be used: {_why(report)}")
-            if job.against and not compared:
-                others = [t.name for t in bag.topics if t.type == JOINT_STATE and t != topic and not is_motor_topic(t)]
-                remedy = f"; it may be in {', '.join(others)}: --topic {others[0]}" if others else ""
-                raise BagError(f"{job.bag}: topic {topic.name} has no recorded effort to compare with{remedy}")
-        report.seconds = (last - first) * 1e-9
-        report.held, report.early = evaluation.held, evaluation.early
-        report.exceeded = evaluation.violations.lines()
-        report.motion += [*turns_note(figures.turns), *figures.notes]
-        if figures.count:
-            report.deviation, report.largest_deviation = figures.rms.tolist(), figures.largest.tolist()
-            report.repeated, report.first_repeated = figures.repeated, figures.first_repeated
-        if job.against:
-            report.rms = np.sqrt(squares / compared).tolist()
-    return report
-
-
-def _arm(job: Job, bag: Bag) -> tuple[ElasticArm, list[str]]:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", RobotDescriptionWarning)
-        robot = job.robot_options.load(job.robot) if isinstance(job.robot, str) else job.robot
-        robot = described_robot(bag, job.robot_options) if robot is None else robot
-        if robot is None:
-            raise BagError(f"{job.bag}: has no robot on a topic robot_description; name it, --robot ROBOT")
-        arm = ElasticArm(robot)
-    job.sampling.conventions.check(robot.name, robot.joint_names)
-    if job.against == "motor_effort" and len(arm.motor_names) != robot.n:
-        raise BagError(
-            f"{job.bag}: motor_effort cannot be compared with recorded efforts: robot {robot.name} has "
-            f"{len(arm.motor_names)} motors at {robot.n} joints"
-        )
-    return arm, [str(warning.message) for warning in caught] if job.robot is None else []
-
-
-def described_robot(bag: Bag, options: RobotOptions) -> Robot | None:
-    """Load the robot of the first message on a topic robot_description; None if a bag has none."""
-    for topic in bag.topics:
-        if topic.type == STRING and topic.name.rpartition("/")[2] == "robot_description":
-            source = f"{bag.path}: topic {topic.name}"
-
-            def refuse(reason: str, time: int, source: str = source) -> None:
-                raise BagError(f"{source}: {reason}; name the robot, --robot ROBOT")
-
-            for block in read_blocks(bag, topic, refuse):
-                # A URDF, never the name of a robot: a bag must not choose files of this machine.
-                return robot_from_urdf(str(getattr(block.message, "data", "")), options.urdf_section(), source=source)
-    return None
-
-
-def _why(report: Report) -> str:
-    if not report.refusals.reasons:
-        return "it has none"
-    (reason, count), *others = report.refusals.ranked()
-    return report.refusals.text(reason) + (f" ({count:,} of {report.refusals.total:,})" if others else "")
 
 
 def replay(
@@ -313,3 +215,112 @@ def _jobs(bags: Sequence[Path], folder: Path, settings: Job) -> list[Job]:
             golden = settings.golden and replace(settings.golden, path=settings.golden.path / place)
             jobs[place] = replace(settings, bag=bag, output=folder / place, golden=golden)
     return list(jobs.values())
+
+
+def replay_result(
+    outcomes: Sequence[Outcome], golden: Path | None, about: Mapping[str, str], page: Path | None = None
+) -> Result:
+    """Make the result of a replay: a row for each bag, and details below; ``golden`` is what bags are compared with."""
+    failures = [outcome.error for outcome in outcomes if outcome.error]
+    if differing := sum(bool(outcome.beyond) for outcome in outcomes):
+        compared = sum(outcome.differences is not None for outcome in outcomes)
+        failures.append(f"{differing} of {compared} bags differ from {golden}")
+    failures += [f"{outcome.job.bag}: {line}" for outcome in outcomes for line in outcome.failed_checks]
+    failed = sum(bool(outcome.failures) for outcome in outcomes)
+    return Result(
+        title=str(outcomes[0].job.bag) if len(outcomes) == 1 else f"{len(outcomes):,} bags",
+        facts={"passed": f"{len(outcomes) - failed:,}", "failed": f"{failed:,}"} if len(outcomes) > 1 else {},
+        sections=[
+            ResultSection(tables=[_index(outcomes)]),
+            *(_section(outcome, charts=page is not None) for outcome in outcomes),
+        ],
+        failures=failures,
+        files={} if page is None else {"page": page},
+        json=list(map(_as_json, outcomes)),
+        about=about,
+    )
+
+
+def _index(outcomes: Sequence[Outcome]) -> TextTable:
+    header = ("bag", "topic", "commands", "refused", "recorded, s", "took, s", "")
+    rows = []
+    for outcome in outcomes:
+        numbers, report = ("",) * 4, outcome.report
+        if report is not None:
+            numbers = report.topic, f"{report.commands:,}", f"{report.refusals.total:,}", f"{report.seconds:.2f}"
+        state = "failed" if outcome.failures else "kept" if outcome.kept else ""
+        rows.append((outcome.job.bag.name, *numbers, f"{outcome.wall:.2f}", state))
+    failed = {(i, header.index("")) for i, outcome in enumerate(outcomes) if outcome.failures}
+    return TextTable(header, rows, text_columns=2, failed=failed)
+
+
+def _section(outcome: Outcome, *, charts: bool) -> ResultSection:
+    lines, tables, drawn = outcome.detail.splitlines(), [], {}
+    if (report := outcome.report) is not None:
+        lines += report.notes()
+        errors = {
+            "fit, RMS": [f"{x:.2e}" for x in report.deviation],
+            "fit, largest": [f"{x:.2e}" for x in report.largest_deviation],
+            "effort, RMS difference": [f"{x:.3f}" for x in report.rms],
+        }
+        if errors := {title: values for title, values in errors.items() if values}:
+            rows = list(zip(report.joint_names, *errors.values(), strict=True))
+            tables.append(TextTable(("joint", *errors), rows))
+    if outcome.differences:
+        # Differences without a number, such as of names of joints.
+        lines += [f"{row.topic}: {row.text}" for row in outcome.beyond if not row.largest] + outcome.missing
+        tables.append(_differences(outcome.differences))
+        differing = [row for row in outcome.beyond if row.field in COMMAND_FIELDS][:_MOST_CHARTS]
+        if charts and differing and outcome.job.golden is not None:
+            topic, fields = differing[0].topic, [row.field for row in differing]
+            drawn[topic] = compared_figure(outcome.job.output, outcome.job.golden.path, topic, fields)
+    return ResultSection(str(outcome.job.bag) if lines or tables else "", lines, charts=drawn, tables=tables)
+
+
+def compared_figure(output: Path, golden: Path, topic: str, fields: Sequence[str]) -> go.Figure:
+    """Draw fields of commands minus those of a golden bag at the same stamps, of the joints or motors of both."""
+    sides = []
+    for path in (output, golden):
+        with Bag(path) as bag:
+            sides.append(TopicReader(bag, next(x for x in bag.topics if x.name == topic)).streams())
+    figure = charts_over_time(dict.fromkeys((f"{field.replace('_', ' ')}, replayed − golden" for field in fields), ""))
+    for row, field in enumerate(fields, 1):
+        mine, theirs = (side["command" if field in EFFORT_FIELDS else "motors"] for side in sides)
+        _, first, second = np.intersect1d(mine.stamp, theirs.stamp, return_indices=True)
+        names = tuple(name for name in mine.names if name in theirs.names)
+        difference = mine[first].ordered(names).values[field] - theirs[second].ordered(names).values[field]
+        t = mine[first].seconds(int(mine.stamp[0]))
+        add_joints(figure, names, [""] * len(names), t, difference, row=row)
+    return figure
+
+
+def _differences(differences: Sequence[Difference]) -> TextTable:
+    shown = [row for row in differences if row.field != MISSING]
+    rows = [
+        (
+            *(row.topic, row.field, f"{row.compared:,}", row.difference, row.worst),
+            *(f"{row.beyond:,}" if row.beyond else "", "" if row.first is None else time_text(row.first)),
+        )
+        for row in shown
+    ]
+    header = ("topic", "field", "compared", "largest difference", "of", "beyond", "first at")
+    failed = {(i, header.index("beyond")) for i, row in enumerate(shown) if row.beyond}
+    return TextTable(header, rows, text_columns=2, failed=failed)
+
+
+def _as_json(outcome: Outcome) -> dict[str, Any]:
+    compared: dict[str, Any] = {}
+    if (differences := outcome.differences) is not None:
+        rows = [vars(row) for row in differences if row.field != MISSING]
+        compared = {"differences": rows, "missing": [row.topic for row in differences if row.field == MISSING]}
+    return {
+        "bag": str(outcome.job.bag),
+        "output": str(outcome.job.output),
+        "passed": not outcome.failures,
+        "failures": outcome.failures,
+        "error": outcome.error,
+        "wall": outcome.wall,
+        "kept": outcome.kept,
+        "report": asdict(outcome.report) if outcome.report else None,
+        **compared,
+    }

@@ -1,21 +1,325 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``eom_dynamics inspect``: text, warnings and the template of parameter files."""
+"""``eom_dynamics inspect``: facts about a robot, as data and as text, mistakes of units, and the template."""
 
 import json
 import re
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from urdf_arms import MASSLESS_TIP, urdf_arm
 
 import eom_dynamics as eom
-from eom_dynamics import Dynamics, ElasticArm, load_robot
+from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
+from eom_dynamics.actuators import Motor
+from eom_dynamics.actuators.actuator import Actuator
+from eom_dynamics.actuators.drive_units import DriveUnits
+from eom_dynamics.actuators.friction import Friction
+from eom_dynamics.actuators.springs import RIGID, LinearSpring
+from eom_dynamics.elastic.plausibility import elastic_joints, implausible, motors_at_rest
+from eom_dynamics.robot import packaged_robots
+from eom_dynamics.robot.model import Limits
+from eom_dynamics.robot.task_space import reach
+from eom_dynamics.tools.cli import inspect as inspect_command
 from eom_dynamics.tools.cli.inspect import facts_result
 
 
-def changed(folder: Path, name: str, pattern: str, text: str) -> str:
+@pytest.fixture
+def quick(monkeypatch) -> None:
+    monkeypatch.setattr(inspect_command, "reach", lambda robot, tool: 1.0)
+
+
+def shown(robot: Robot) -> list[str]:
+    return facts_result(robot).as_text().splitlines()
+
+
+@pytest.mark.parametrize("name", ["dual_arm", "planar_pr"])
+@pytest.mark.usefixtures("quick")
+def test_facts_are_those_of_the_robot(name: str) -> None:
+    robot = eom.load_robot(name)
+    lines = shown(robot)
+    mass, gravity = sum(joint.mass for joint in robot.joints), " ".join(f"{x:g}" for x in robot.gravity)
+    assert lines[0] == f"{name}: {robot.n} joints, {mass:g} kg, gravity [{gravity}] m/s²"
+    for joint in robot.joints:
+        cells = re.split(r"  +", next(line for line in lines if line.startswith(f"{joint.name} ")))
+        limits = f"{joint.limits.lower:g} … {joint.limits.upper:g}" if np.isfinite(joint.limits.upper) else "-"
+        kind = "continuous" if joint.type == "revolute" and limits == "-" else joint.type
+        assert {kind, limits} < set(cells)
+        assert cells[-3:] == [f"{x:g}" for x in (joint.mass, joint.stiffness, joint.rotor_inertia)]
+    for tool in robot.tools:
+        assert f"tool {tool.name} on the body of {robot.joints[tool.joint].name}: reach 1 m from the base" in lines
+
+
+def test_a_look_at_a_robot_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernels of a chain of 150 joints take a minute."""
+    monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(tmp_path))
+    assert any(line.startswith("motor ") for line in shown(eom.load_robot("vsa_planar_2r")))
+    assert not list(tmp_path.iterdir())
+
+
+def _joint(kind: str, screw: list[float], **more: Any) -> dict[str, Any]:
+    return {
+        "type": kind,
+        "screw": screw,
+        "origin": {"xyz": [0.0, 0.0, 0.3], "rpy": [0.0, 0.0, 0.0]},
+        "mass": 2.0,
+        "center_of_mass": [0.0, 0.0, 0.1],
+        "inertia": [0.02, 0.0, 0.0, 0.02, 0.0, 0.01],
+        **more,
+    }
+
+
+def _robot(name: str, joints: dict[str, Any]) -> eom.Robot:
+    parameters = {"name": name, "joint_names": list(joints), "inertia_reference": "com", "joints": joints}
+    return eom.robot_from_parameters(parameters)
+
+
+def test_types_axes_and_assumptions_of_all_kinds_of_joints() -> None:
+    joints = {
+        "turn": _joint("revolute", [0.0, 1.0, 0.0, 0.1, 0.0, 0.2], rotor_inertia=0.3),
+        "slide": _joint("prismatic", [0.0, 0.0, 0.0, 0.6, 0.0, 0.8], elasticity={"type": "linear", "stiffness": 500.0}),
+        "drill": _joint("helical", [0.0, 0.0, 1.0, 0.0, 0.0, 0.05]),
+    }
+    lines = shown(_robot("mixed", joints))
+    cells = [re.split(r"  +", next(line for line in lines if line.startswith(name))) for name in joints]
+    assert [row[1] for row in cells] == ["continuous", "prismatic", "helical"]
+    assert [row[2] for row in cells] == ["[0 1 0]", "[0.6 0 0.8]", "[0 0 1]"]
+    assert [row[-2] for row in cells] == ["rigid", "500", "rigid"]
+    assert [line for line in lines if line.startswith("assumed")] == [
+        "assumed: rigid, without a spring: turn, drill",
+        "assumed: no rotor inertia: slide, drill",
+        "assumed: no limits of position: all joints",
+        "assumed: an external wrench acts at drill",
+    ]
+    assert "stiffness [N m/rad or N/m]" in lines[2] and "rotor inertia [kg m² or kg]" in lines[2]
+
+
+@pytest.mark.usefixtures("quick")
+def test_parents_are_shown_where_the_tree_has_branches() -> None:
+    lines = shown(eom.load_robot("dual_arm"))
+    assert lines[2].split()[:2] == ["joint", "parent"] and lines[3].split()[:2] == ["torso", "base"]
+    rows = dict(line.split()[:2] for line in lines[3:12])
+    assert rows["left_lift"] == rows["right_lift"] == "torso" and rows["right_turn"] == "right_lift"
+    assert "parent" not in shown(eom.load_robot("planar_2r"))[2]
+
+
+@pytest.mark.usefixtures("quick")
+def test_part_of_a_urdf_with_a_mimic_joint(tmp_path: Any) -> None:
+    body = '<inertial><mass value="2"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+    text = (
+        f'<robot name="cart"><link name="world"/><link name="cart">{body}</link><link name="wheel">{body}</link>'
+        '<link name="hook"/><joint name="rail" type="prismatic"><parent link="world"/><child link="cart"/>'
+        '<limit lower="-1" upper="3" velocity="2" effort="5"/></joint>'
+        '<joint name="axle" type="continuous"><parent link="cart"/><child link="wheel"/><axis xyz="0 0 1"/>'
+        '<mimic joint="rail" multiplier="4" offset="-1"/></joint>'
+        '<joint name="weld" type="fixed"><parent link="wheel"/><child link="hook"/></joint></robot>'
+    )
+    lines = shown(eom.load_robot(text, tip="hook"))
+    assert "merged: link hook into the body of axle (0 kg)" in lines
+    named = "the tool is wheel, the last body; fixed to it: hook; to choose one: --tool hook, or tools: hook in a "
+    named += "parameter file"
+    for tool in ((), "hook"):
+        assert any(named in line for line in shown(eom.load_robot(text, tools=tool))) is (tool == ())
+    assert next(line for line in lines if line.startswith("assumed")).endswith(
+        "axis [1 0 0], the default of URDF: rail"
+    )
+    assert lines[2].split()[:6] == ["joint", "type", "axis", "limits", "velocity", "effort"]
+    assert re.search(r"^rail +prismatic +\[1 0 0\] +-1 … 3 +2 +5 +2 ", lines[3])
+    assert re.search(r"^axle += 4 rail -1 ", lines[4])
+    assert "tool hook on the body of axle: reach 1 m from the base" in lines
+
+
+def test_the_reach_of_a_long_chain_is_its_length() -> None:
+    joint = _joint("revolute", [0.0, 0, 1, 0, 0, 0], origin={"xyz": [0.1, 0.0, 0.0], "rpy": [0.0, 0.0, 0.3]})
+    chain = _robot("chain", dict.fromkeys((f"j{i}" for i in range(100)), joint))
+    # The first origin is 0.1 m from the base, and the last body's frame is its tool.
+    assert reach(chain, chain.tools[0]) == pytest.approx(10.0, rel=1e-6)
+    assert any(line.endswith("reach 0.9 m from the base") for line in shown(eom.load_robot("planar_2r")))
+
+
+def test_a_long_chain_with_a_strange_name() -> None:
+    lines = shown(_robot("a\nsnake", {f"j{i}": _joint("revolute", [0.0, 1, 0, 0, 0, 0]) for i in range(21)}))
+    assert lines[0].startswith(r"a\nsnake: ")
+    assert "tool j20 on the body of j20: reach 6.3 m from the base" in lines
+
+
+@pytest.mark.usefixtures("quick")
+def test_drives_motor_friction_and_all_limits_are_shown() -> None:
+    joint = _joint("revolute", [0.0, 1, 0, 0, 0, 0], limits={"acceleration": 11.0, "jerk": 512.0, "effort_rms": 13.0})
+    robot = _robot("arm", {"free": _joint("revolute", [0.0, 1, 0, 0, 0, 0]), "limited": joint})
+    drives = {"command_period": 1e-3, "drive_delay": 2e-3, "drive_interpolation": "linear"}
+    lines = shown(replace(robot, **drives))
+    assert "command_period 0.001 s, drive_delay 0.002 s, drive_interpolation linear: command lead 0.003 s" in lines
+    units = DriveUnits("motor", -1, 131072.0, 60.0, effort="per_mille", rated_torque=1.27)
+    sticks = Actuator(friction=Friction(viscous=0.5, coulomb=2.0, static=3.0, presliding_distance=1e-4))
+    own = replace(robot, joints=(replace(robot.joints[0], drive=units, actuator=sticks), robot.joints[1]))
+    counts = "side motor, sign -1, units_per_turn 131072, velocity_units_per_turn 60"
+    friction = "viscous 0.5, coulomb 2, static 3"
+    drive = f"drive ({counts}, effort per_mille, rated_torque 1.27)"
+    assert f"free: motor friction ({friction}, presliding_distance 0.0001), {drive}" in shown(own)
+    header, row = (next(line for line in lines if line.startswith(name)) for name in ("joint ", "limited"))
+    assert "limits  acceleration  jerk  effort rms  mass" in header and row.split()[6:10] == ["11", "512", "13", "2"]
+    unknown = "\n".join(shown(robot))
+    assert "command_period unknown, drive_delay 0 s, drive_interpolation none: command lead 0 s" in unknown
+
+
+def test_efforts_of_a_joint_are_shown_with_their_units() -> None:
+    spring = {"type": "linear", "stiffness": 20.0}
+    turn = _joint("revolute", [0.0, 1, 0, 0, 0, 0], constant_effort=1.5, parallel_spring=spring)
+    slide = _joint("prismatic", [0.0, 0, 0, 0, 0, 1], damping=3.0, friction=0.2)
+    lines = shown(_robot("arm", {"turn": turn, "slide": slide}))
+    assert "slide: damping 3 N s/m, friction 0.2 N" in lines
+    assert "turn: constant effort 1.5 N m, parallel spring (type linear, stiffness 20" in "\n".join(lines)
+
+
+def changed(**changes: Any) -> Robot:
+    """The pendulum, of a point mass m l²."""
+    robot = load_robot("pendulum")
+    return replace(robot, joints=(replace(robot.joints[0], **changes),))
+
+
+def lines(robot: Robot) -> list[str]:
+    return implausible(robot, elastic_joints(robot), motors_at_rest(robot))
+
+
+def test_frequencies_and_sag_of_a_pendulum() -> None:
+    robot = changed(spring=LinearSpring(500.0), rotor_inertia=0.2, limits=Limits())
+    joint = robot.joints[0]
+    inertia = joint.inertia_about_origin[2, 2] if joint.screw[2] else joint.inertia_about_origin[1, 1]
+    (row,) = elastic_joints(robot)
+    assert row.link_frequency == pytest.approx(np.sqrt(500 / inertia) / (2 * np.pi), rel=1e-6)
+    assert row.motor_frequency == pytest.approx(np.sqrt(500 / inertia + 500 / 0.2) / (2 * np.pi), rel=1e-6)
+    weight = joint.mass * np.linalg.norm(robot.gravity) * np.linalg.norm(joint.center_of_mass)
+    assert row.sag == pytest.approx(weight / 500, rel=1e-3)
+    assert elastic_joints(changed(spring=LinearSpring(500.0), rotor_inertia=0.0)) == []
+
+
+@pytest.mark.parametrize("name", packaged_robots())
+def test_packaged_robots_are_plausible(name: str) -> None:
+    assert lines(load_robot(name)) == []
+
+
+@pytest.mark.parametrize("text", [urdf_arm(), urdf_arm(mass=60.0), MASSLESS_TIP])
+@pytest.mark.filterwarnings("ignore")
+def test_urdfs_are_plausible(text: str) -> None:
+    assert lines(load_robot(text)) == []
+
+
+def test_limits_of_fast_joints_and_large_numbers_for_none_are_plausible() -> None:
+    assert lines(changed(limits=Limits(lower=-1e16, upper=1e16, velocity=1000.0))) == []
+    assert lines(changed(limits=Limits(velocity=52.4))) == []
+
+
+# Robot, pattern in its file, what is wrong in its place, joints that are named, and what is said.
+FAULTS = [
+    ("sea_planar_2r", r"rotor_inertia: .*", r"rotor_inertia: 1.0e-5", 2, "must have the square of the ratio: 0.1"),
+    ("sea_planar_2r", r"rotor_inertia: .*", r"rotor_inertia: 0.0", 2, "rotor_inertia is 0, so the motor"),
+    ("panda", r"rotor_inertia: 0.6", r"rotor_inertia: 6.0e-5", 4, "must have the square of the ratio: 0.6"),
+    ("sea_planar_2r", r"stiffness: 400.0", r"stiffness: 6.98", 1, "may be per degree: in N m/rad that is 399.9"),
+    ("panda", r"stiffness: 14000.0", r"stiffness: 244.0", 4, "may be per degree: in N m/rad that is 1.398e+04"),
+    ("sea_planar_2r", r"stiffness: (\d)00.0", r"stiffness: \g<1>.0e+7", 2, "above the 1000 commands a second"),
+    ("panda", r"lower: -2.8973, upper: 2.8973", r"lower: -166.0, upper: 166.0", 4, "if in degrees: -2.897, 2.897"),
+    ("panda", r"velocity: 2.175", r"velocity: 124.6", 4, "if in degrees: 2.175"),
+    ("sea_planar_2r", r"gear_ratio: 100.0", r"gear_ratio: 1.0", 2, "check gear_ratio 1, masses and limits"),
+]
+
+
+@pytest.mark.parametrize(("name", "pattern", "wrong", "count", "said"), FAULTS)
+@pytest.mark.filterwarnings("ignore")
+def test_a_file_with_a_fault_is_told(name: str, pattern: str, wrong: str, count: int, said: str, tmp_path: Path):
+    packaged = (resources.files(eom) / "config" / f"{name}.yaml").read_text(encoding="utf-8")
+    text, replaced = re.subn(pattern, wrong, packaged)
+    assert replaced == count
+    file = tmp_path / "arm.yaml"
+    file.write_text(text, encoding="utf-8")
+    found = lines(load_robot(str(file)))
+    # The value differs by joint.
+    told = [line for line in found if re.split(": |it is |that is ", said)[0] in line]
+    assert len({line.split(":")[0] for line in told}) == count
+    assert any(said in line for line in told)
+    # Nothing else is complained of but a resonance, which a rotor without the square of the ratio raises, too.
+    others = [line for line in found if line not in told]
+    assert not others or (pattern.startswith("rotor") and all("commands a second" in line for line in others))
+
+
+def test_a_command_period_in_ms_is_told_and_not_blamed_on_springs() -> None:
+    robot = replace(load_robot("panda"), command_period=1.0)
+    assert lines(robot) == ["command_period is 1 s between commands; if in ms, it is 0.001 s"]
+
+
+def test_a_gear_that_speeds_up_is_told() -> None:
+    (told,) = lines(changed(gear_ratio=0.01))
+    assert told.endswith(
+        "gear_ratio 0.01 is below 1, the motor turns slower than the joint; of a gear that reduces its speed it is 100"
+    )
+
+
+def test_a_moving_link_without_inertial_is_told_but_not_between_the_axes_of_a_wrist() -> None:
+    arm = load_robot("panda")
+    joints = list(arm.joints)
+    for k in (3, 4):
+        joints[k] = replace(joints[k], mass=0.0, center_of_mass=np.zeros(3), inertia_about_origin=np.zeros((3, 3)))
+    told = lines(replace(arm, joints=tuple(joints)))
+    inertial = "its link has neither mass nor inertia; give it an <inertial>, or mass and inertia"
+    # The axes of joints 5 and 6 meet, the body of joint 5 has the place of that of joint 6.
+    assert told == [f"fer_joint4: {inertial}"]
+
+
+def test_motor_numbers_on_both_sides_of_the_gear() -> None:
+    """By hand: shaft inertia B/N², and torque, current and voltage that hold the weight of both links."""
+    robot = load_robot("sea_planar_2r")
+    first, second = motors_at_rest(robot).values()
+    # Bodies of 2 kg at 0.5 m and of 1 kg at 0.9 m, stretched out; at rest an efficiency of 0.9 takes nothing.
+    weight = (2.0 * 0.5 + 1.0 * 0.9) * 9.80665
+    assert first["torque"] == pytest.approx(weight / 100, rel=1e-9)
+    assert first["current"] == pytest.approx(first["torque"] / 0.05)
+    assert first["voltage"] == pytest.approx(0.5 * first["current"])
+    assert first["rotor_inertia"] == 0.2 and first["gear_ratio"] == 100.0
+    assert (first["speed_limit"], first["torque_limit"], second["current_limit"]) == (500.0, 0.9, 12.0)
+    assert first["speed"] == np.inf and second["torque_constant"] == 0.05
+    assert any(re.match(r"joint_1 +100 +2e-05 +0.2 ", line) for line in shown(robot))
+    (limited,) = motors_at_rest(changed(gear_ratio=50.0, limits=Limits(velocity=2.0))).values()
+    assert limited["speed"] == 100.0
+    assert motors_at_rest(changed(gear_ratio=1.0, rotor_inertia=0.0, spring=RIGID)) == {}
+
+
+def test_a_pair_swings_with_both_motors() -> None:
+    row = elastic_joints(load_robot("vsa_planar_2r"))[0]
+    K, B = 250.0, 0.4
+    links = K / (2 * np.pi * row.link_frequency) ** 2
+    assert row.motor_frequency == pytest.approx(np.sqrt(K / links + K / B) / (2 * np.pi))
+
+
+def test_a_motor_slower_than_its_joint_is_told() -> None:
+    good = {"spring": LinearSpring(500.0), "rotor_inertia": 0.2, "gear_ratio": 100.0}
+    actuator = changed().joints[0].actuator
+    slow = replace(actuator, motor=Motor(speed_limit=100.0))
+    (line,) = lines(changed(**good, limits=Limits(velocity=2.0), actuator=slow))
+    assert "speed limit is 1 behind the gear, below the joint's velocity limit 2" in line
+
+
+@pytest.mark.parametrize(
+    ("pattern", "wrong", "said"),
+    [
+        (r"mass: (\d)", r"mass: \g<1>000", "mass is 3000 kg at a length of 0.9 m; if masses are in g, it is 3 kg"),
+        (r"xyz: \[0.5", r"xyz: [500.0", "lengths add up to 500.4 m; if they are in mm, to 0.5004 m"),
+    ],
+)
+def test_units_of_the_whole_arm(pattern: str, wrong: str, said: str) -> None:
+    text = (resources.files(eom) / "config" / "sea_planar_2r.yaml").read_text(encoding="utf-8")
+    assert lines(load_robot(re.sub(pattern, wrong, text))) == [said]
+
+
+def test_limits_in_degrees_are_one_line_a_joint() -> None:
+    slow = replace(changed().joints[0].actuator, motor=Motor(speed_limit=100.0))
+    (line,) = lines(changed(limits=Limits(lower=-115.0, upper=115.0, velocity=170.0), actuator=slow))
+    assert line.endswith("lower -115 rad, upper 115 rad, velocity 170 rad/s; if in degrees: -2.007, 2.007, 2.967")
+
+
+def changed_file(folder: Path, name: str, pattern: str, text: str) -> str:
     """The file of a packaged robot with another text in place of the first match."""
     packaged = (resources.files(eom) / "config" / f"{name}.yaml").read_text(encoding="utf-8")
     (folder / "arm.yaml").write_text(re.sub(pattern, text, packaged, count=1), encoding="utf-8")
@@ -38,7 +342,7 @@ def test_text_is_that_of_the_facts(run) -> None:
 
 def test_expected_errors_of_an_uncertain_model(tmp_path: Path, run) -> None:
     uncertainty = "uncertainty: {stiffness: 0.02, mass: 0.02, rotor_inertia: 0.02}"
-    file = changed(tmp_path, "panda", "robot:\n", f"robot:\n      {uncertainty}\n")
+    file = changed_file(tmp_path, "panda", "robot:\n", f"robot:\n      {uncertainty}\n")
     text = run("inspect", file).out
     advice = re.findall(
         r"^least expected .*: (.*) \(rigid (.*), tau/K (.*), flatness (.*) mrad .* (\d+) rad/s\)$", text, re.M
@@ -123,7 +427,7 @@ IMPLAUSIBLE = "panda: not plausible: fer_joint1: limits are lower -166 rad, uppe
 
 
 def test_inspect_fails_where_a_value_is_not_plausible_unless_the_file_accepts_it(tmp_path: Path, run) -> None:
-    file = changed(tmp_path, "panda", *IN_DEGREES)
+    file = changed_file(tmp_path, "panda", *IN_DEGREES)
     assert IMPLAUSIBLE.removeprefix("panda: ") in run("inspect", file, code=1).err
     text = Path(file).read_text(encoding="utf-8").replace("robot:\n", "robot:\n      implausible: accept\n", 1)
     Path(file).write_text(text, encoding="utf-8")
@@ -139,13 +443,13 @@ def test_json_has_limits_and_null_where_there_are_none(run) -> None:
 
 
 def test_every_command_tells_values_that_are_not_plausible(tmp_path: Path, run) -> None:
-    file = changed(tmp_path, "panda", *IN_DEGREES)
+    file = changed_file(tmp_path, "panda", *IN_DEGREES)
     assert f"warning: {IMPLAUSIBLE}" in run("convert", file, "-o", tmp_path / "arm.urdf").err
     assert f"warning: {IMPLAUSIBLE}" in run("codegen", file, "-o", tmp_path / "code", "--functions", "effort").err
 
 
 def test_excite_refuses_limits_in_degrees(tmp_path: Path, run) -> None:
-    file = changed(tmp_path, "panda", *IN_DEGREES)
+    file = changed_file(tmp_path, "panda", *IN_DEGREES)
     error = run("excite", file, "-o", tmp_path / "motion", code=2).err
     assert IMPLAUSIBLE in error and "write implausible: accept into the robot's file if it is meant" in error
     assert not (tmp_path / "motion").exists()

@@ -11,9 +11,8 @@ from bag_files import COMMAND, SETPOINT, read_bag, setpoints, write_bag
 
 from eom_dynamics import load_robot
 from eom_dynamics.recordings.bags import BagError
+from eom_dynamics.tools.replay.bag import Job, replay_bag
 from eom_dynamics.tools.replay.compare import Golden, Tolerances
-from eom_dynamics.tools.replay.job import Job
-from eom_dynamics.tools.replay.run import replay_bag
 from eom_dynamics.trajectory import paper_motion
 
 NUMBERS = "std_msgs/msg/Float64MultiArray"

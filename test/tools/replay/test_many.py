@@ -17,8 +17,8 @@ from paths import contents
 from eom_dynamics import load_robot
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.recordings.bags import BagError, find_bags
-from eom_dynamics.tools.replay.job import Job
-from eom_dynamics.tools.replay.run import Outcome, attempt, replay, replay_bag, replay_bags
+from eom_dynamics.tools.replay.bag import Job, replay_bag
+from eom_dynamics.tools.replay.run import Outcome, attempt, replay, replay_bags
 from eom_dynamics.tools.writing import whole_folder
 from eom_dynamics.trajectory import paper_motion
 

@@ -14,8 +14,7 @@ from eom_dynamics.recordings.bags import Bag, BagError
 from eom_dynamics.recordings.fitted_motion import FitFigures, fitted_motion, repeated_positions
 from eom_dynamics.recordings.options import Sampling
 from eom_dynamics.recordings.streams import Refusals, TopicReader
-from eom_dynamics.tools.replay.job import Job
-from eom_dynamics.tools.replay.run import replay_bag
+from eom_dynamics.tools.replay.bag import Job, replay_bag
 from eom_dynamics.trajectory import paper_motion, through
 
 MOTION = paper_motion(2)

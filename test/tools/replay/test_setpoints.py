@@ -37,9 +37,7 @@ from eom_dynamics.recordings.bags import BagError
 from eom_dynamics.recordings.options import Conventions
 from eom_dynamics.recordings.streams import Refusals
 from eom_dynamics.tools.options import CommandOptions, node_parameter
-from eom_dynamics.tools.replay.job import Job, Report
-from eom_dynamics.tools.replay.results import notes
-from eom_dynamics.tools.replay.run import replay_bag
+from eom_dynamics.tools.replay.bag import Job, Report, replay_bag
 from eom_dynamics.tools.report import read_records
 from eom_dynamics.tools.writing import FolderError
 from eom_dynamics.trajectory import paper_motion
@@ -202,7 +200,7 @@ def test_it_is_strict_as_the_node_is(tmp_path: Path) -> None:
     # Early ones wait for the next cycle, where the newest wins: they are no refusals.
     report = replay(ahead)
     assert (report.commands, report.early, report.refusals.total) == (len(messages) - 1, 1, 0)
-    assert "1 of topic /arm/setpoint early: their stamps ran ahead of their arrival (stamp_check)" in notes(report)
+    assert "1 of topic /arm/setpoint early: their stamps ran ahead of their arrival (stamp_check)" in report.notes()
     report = replay(ahead, safety="permissive")
     assert (report.commands, report.early) == (len(messages), 0)
     late = [(time + 600 * ms * (k >= 60), message) for k, (time, message) in enumerate(messages)]

@@ -16,8 +16,7 @@ import eom_dynamics as eom
 from eom_dynamics.identification import Options, fit
 from eom_dynamics.tools.identify.run import IdentificationResult
 from eom_dynamics.tools.identify.summary import identification_result
-from eom_dynamics.tools.pages import html_page
-from eom_dynamics.tools.pages.charts import CURVE_POINTS, add_joints, over_time
+from eom_dynamics.tools.pages import CURVE_POINTS, add_joints, html_page, over_time
 from eom_dynamics.tools.report import report_result
 
 

@@ -15,7 +15,7 @@ from recordings import recorded
 
 from eom_dynamics.control.fields import COMMAND_FIELDS
 from eom_dynamics.tools import processes
-from eom_dynamics.tools.demo import Plan
+from eom_dynamics.tools.cli.demo import Plan
 from eom_dynamics.tools.results import Result
 
 pytest.importorskip("matplotlib", reason="matplotlib is missing: make build")
@@ -31,7 +31,7 @@ def plan_of(rate: float, duration: float) -> Plan:
 
 def checked(plan: Plan, answers: Answers, *, drawn: bool = False) -> Result:
     """Result of a run, without the picture unless ``drawn``, since that takes longest."""
-    from eom_dynamics.tools import demo
+    from eom_dynamics.tools.cli import demo
 
     with pytest.MonkeyPatch.context() as patch:
         if not drawn:
