@@ -10,8 +10,8 @@ from .base import MemorylessSpring as MemorylessSpring
 from .base import Parameter as Parameter
 from .base import Spring as Spring
 from .damped import DampedSpring as DampedSpring
-from .dead_zone import DeadZoneSpring as DeadZoneSpring
 from .hardening import CubicSpring as CubicSpring
+from .hardening import DeadZoneSpring as DeadZoneSpring
 from .hardening import ExponentialSpring as ExponentialSpring
 from .hardening import PolynomialSpring as PolynomialSpring
 from .linear import RIGID as RIGID
