@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Export as a standalone C99 library: functions for one state and for batches, a header, CMake files and a test.
+"""Export as a library of C99, for one state and for batches, or of CUDA kernels for batches.
 
-The module also has the text that C and CUDA share.
+Each has functions, a header, CMake files and a test; that of CUDA with timing.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from .functions import Function, Steps
 from .project import SUMMARIES, Project, in_ascii, matrix_size, table, template
 from .stored_values import TOLERANCE, StoredValues
 
-WIDTH = 120
+_WIDTH = 120
 
 
-def comment(lines: Iterable[str]) -> str:
+def _comment(lines: Iterable[str]) -> str:
     """Lines as a C comment."""
     return "/* " + "\n".join(f" * {line}".rstrip() for line in lines)[3:] + " */\n"
 
 
-def constants(project: Project) -> str:
+def _constants(project: Project) -> str:
     """Constants: number of joints, and index of each joint."""
     prefix = project.name.upper()
     lines = [f"    {prefix}_JOINTS = {project.robot.n},"]
@@ -37,7 +37,7 @@ def constants(project: Project) -> str:
     return "\n".join([head, "enum {", *lines, "};\n"])
 
 
-def function_comment(project: Project, name: str) -> list[str]:
+def _function_comment(project: Project, name: str) -> list[str]:
     """Comment of a function: summary, cost, a line for each argument, and notes."""
     function = project.functions[name]
     rows = [(key, "in", f"[{size}]", project.meaning(key)) for key, size in function.inputs.items()]
@@ -62,11 +62,11 @@ def _cost(function: Function) -> list[str]:
 def wrapped(text: str, indent: str) -> str:
     """Text wrapped between words, with indented continuation lines."""
     return "\n".join(
-        textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        textwrap.wrap(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     )
 
 
-def sincos_calls(program: Program, inputs: Sequence[str], function: str, syntax: Syntax) -> list[str]:
+def _sincos_calls(program: Program, inputs: Sequence[str], function: str, syntax: Syntax) -> list[str]:
     """Lines that declare and compute the sines s0, s1, ... and cosines c0, c1, ... of a program's angles.
 
     Args:
@@ -81,29 +81,29 @@ def sincos_calls(program: Program, inputs: Sequence[str], function: str, syntax:
     return lines
 
 
-def checks_head(
+def _checks_head(
     project: Project, stored: StoredValues, check: Callable[[Function, Mapping[str, str]], str]
 ) -> dict[str, str]:
     """Shared template fields of the tests in C and CUDA; ``check`` returns the text for a function."""
     arrays, names = stored.named(project.functions)
     return {
-        "notice": comment(project.notice()),
+        "notice": _comment(project.notice()),
         "library": project.library,
         "states": str(stored.count),
         "tolerance": repr(TOLERANCE),
-        "stored": constant_arrays(arrays),
+        "stored": _constant_arrays(arrays),
         "comparison": template("test_comparison.c.in"),
         "checks": "\n".join(check(function, names[key]) for key, function in project.functions.items()),
         "calls": "\n".join(f"    check_{function.name}();" for function in project.functions.values()),
     }
 
 
-def expressions(vectors: Sizes, form: str = "{name}[{index}]") -> list[str]:
+def _expressions(vectors: Sizes, form: str = "{name}[{index}]") -> list[str]:
     """Expressions of vector entries, from a format with the fields name and index."""
     return [form.format(name=name, index=k) for name, size in vectors.items() for k in range(size)]
 
 
-def constant_arrays(arrays: Mapping[str, Array]) -> str:
+def _constant_arrays(arrays: Mapping[str, Array]) -> str:
     """Arrays (STATES, size) as constants ``stored_<name>``."""
     return "\n".join(
         f"static const double stored_{name}[STATES][{values.shape[1]}] = {{\n"
@@ -123,14 +123,14 @@ def call(start: str, arguments: Sequence[str], *, indent: int = 0) -> str:
     return wrapped(text, " " * (indent + 4)).replace("\N{NO-BREAK SPACE}", " ")
 
 
-def state_prototype(function: Function) -> str:
+def _state_prototype(function: Function) -> str:
     """Prototype of a function in C for one state, without semicolon."""
     inputs = [f"const double {name}[{size}]" for name, size in function.inputs.items()]
     outputs = [f"double {name}[{size}]" for name, size in function.outputs.items()]
     return call(f"void {function.name}", [*inputs, *outputs])
 
 
-def batch_prototype(function: Function) -> str:
+def _batch_prototype(function: Function) -> str:
     """Prototype of a function in C for a batch, without semicolon."""
     inputs = [f"const double *{name}" for name in function.inputs]
     outputs = [f"double *{name}" for name in function.outputs]
@@ -145,7 +145,7 @@ endif()"""
 
 
 def c_files(project: Project, stored: StoredValues) -> dict[str, str]:
-    """Files of the library by name."""
+    """Files of the C library by name."""
     texts = sources(project)
     for function in project.functions.values():
         texts[f"{function.name}_batch.c"] = _source(project, _batch(project, function))
@@ -158,7 +158,7 @@ def c_files(project: Project, stored: StoredValues) -> dict[str, str]:
         sources="\n".join(f"  {name}" for name in names),
         libraries=_MATH.format(library=project.library) if _calls_math(project) else "",
     )
-    checks = checks_head(project, stored, _check)
+    checks = _checks_head(project, stored, _check)
     texts[f"test_{project.library}.c"] = filled(template("test_dynamics.c.in"), **checks)
     return texts
 
@@ -176,17 +176,17 @@ def _header(project: Project) -> str:
     declarations = []
     for name, function in project.functions.items():
         declarations += [
-            comment(function_comment(project, name)),
-            state_prototype(function) + ";\n",
+            _comment(_function_comment(project, name)),
+            _state_prototype(function) + ";\n",
             f"/* {function.name} for count states. */",
-            batch_prototype(function) + ";\n",
+            _batch_prototype(function) + ";\n",
         ]
     return filled(
         template("dynamics.h.in"),
-        notice=comment(project.notice()),
+        notice=_comment(project.notice()),
         guard=f"{project.library.upper()}_H",
-        constants=constants(project),
-        properties=comment(line for text in _properties(project) for line in wrapped(text, "").split("\n")),
+        constants=_constants(project),
+        properties=_comment(line for text in _properties(project) for line in wrapped(text, "").split("\n")),
         declarations="\n".join(declarations),
     )
 
@@ -208,14 +208,14 @@ def _properties(project: Project) -> list[str]:
 def _math_header(project: Project) -> str:
     return filled(
         template("dynamics_math.h.in"),
-        notice=comment(project.notice()),
+        notice=_comment(project.notice()),
         guard=f"{project.library.upper()}_MATH_H",
         sincos=scalar_sincos(),
     )
 
 
 def _source(project: Project, lines: list[str]) -> str:
-    return "\n".join([comment(project.notice()), f'#include "{project.library}.h"', *lines, ""])
+    return "\n".join([_comment(project.notice()), f'#include "{project.library}.h"', *lines, ""])
 
 
 def _math(project: Project, program: Program) -> list[str]:
@@ -225,7 +225,7 @@ def _math(project: Project, program: Program) -> list[str]:
 
 
 def _state(project: Project, function: Function) -> list[str]:
-    prototype = state_prototype(function)
+    prototype = _state_prototype(function)
     if isinstance(function, Steps):
         return [
             "",
@@ -234,7 +234,7 @@ def _state(project: Project, function: Function) -> list[str]:
             *(call(step.name, [*step.inputs, *step.outputs], indent=4) + ";" for step in function.programs),
             "}",
         ]
-    inputs, syntax = expressions(function.inputs), REALS["one"].syntax
+    inputs, syntax = _expressions(function.inputs), REALS["one"].syntax
     lines, results = straight_line(function, inputs, syntax)
     read = {inputs[node.constant].partition("[")[0] for node in function.nodes if node.op is Op.INPUT}
     return [
@@ -243,15 +243,15 @@ def _state(project: Project, function: Function) -> list[str]:
         prototype,
         "{",
         *(f"    (void){name};" for name in function.inputs if name not in read),
-        *(f"    {line}" for line in sincos_calls(function, inputs, "eom_sincos_any", syntax)),
+        *(f"    {line}" for line in _sincos_calls(function, inputs, "eom_sincos_any", syntax)),
         *lines,
-        *(f"    {output} = {result};" for output, result in zip(expressions(function.outputs), results, strict=True)),
+        *(f"    {output} = {result};" for output, result in zip(_expressions(function.outputs), results, strict=True)),
         "}",
     ]
 
 
 def _batch(project: Project, function: Function) -> list[str]:
-    prototype = batch_prototype(function)
+    prototype = _batch_prototype(function)
     if isinstance(function, Steps):
         steps = [(f"{x.name}_batch", ["count", *x.inputs, *x.outputs]) for x in function.programs]
         return ["", prototype, "{", *(call(*step, indent=4) + ";" for step in steps), "}"]
@@ -319,3 +319,104 @@ def _check(function: Function, stored: Mapping[str, str]) -> str:
 
 def _calls_math(project: Project) -> bool:
     return any("sqrt" in used_functions(x) for x in project.programs.values())
+
+
+def cuda_files(project: Project, stored: StoredValues) -> dict[str, str]:
+    """Files of the CUDA library by name.
+
+    Entry j of state i of a vector is at ``j * count + i``, so that the threads of a warp, one for each state, access
+    consecutive numbers. CUDA's sines and cosines are accurate to two ulp for any angle.
+    """
+    library = f"{project.library}_cuda"
+    texts = {
+        f"{library}.h": _cuda_header(project),
+        f"test_{library}.cu": filled(template("test_dynamics.cu.in"), **_checks_head(project, stored, _cuda_check)),
+        "CMakeLists.txt": filled(
+            template("cuda_CMakeLists.txt.in"),
+            notice=project.notice_as("# "),
+            library=library,
+            sources="\n".join(f"  {function.name}.cu" for function in project.functions.values()),
+        ),
+    }
+    for function in project.functions.values():
+        texts[f"{function.name}.cu"] = (
+            _cuda_steps(project, function) if isinstance(function, Steps) else _cuda_source(project, function)
+        )
+    return texts
+
+
+def _cuda_header(project: Project) -> str:
+    declarations = [
+        f"{_comment(_function_comment(project, name))}\n{_host_prototype(function)};\n"
+        for name, function in project.functions.items()
+    ]
+    return filled(
+        template("dynamics_cuda.h.in"),
+        notice=_comment(project.notice()),
+        guard=f"{project.library.upper()}_CUDA_H",
+        constants=_constants(project),
+        declarations="\n".join(declarations),
+    )
+
+
+def _cuda_source(project: Project, program: Program) -> str:
+    inputs, outputs = (
+        [x.replace("[0 * count + i]", "[i]") for x in _expressions(vectors, "{name}[{index} * count + i]")]
+        for vectors in (program.inputs, program.outputs)
+    )
+    syntax = REALS["device"].syntax
+    lines, results = straight_line(program, inputs, syntax)
+    pointers = [f"const double *__restrict__ {name}" for name in program.inputs]
+    pointers += [f"double *__restrict__ {name}" for name in program.outputs]
+    body = [
+        *_sincos_calls(program, inputs, "sincos", syntax),
+        *(line.strip() for line in lines),
+        *(f"{output} = {result};" for output, result in zip(outputs, results, strict=True)),
+    ]
+    return filled(
+        template("dynamics.cu.in"),
+        notice=_comment(project.notice()),
+        library=project.library,
+        functions=functions_source(program, "device"),
+        kernel=call("__global__ void __launch_bounds__(THREADS) kernel", ["size_t count", *pointers]),
+        body="\n".join(f"        {line}" for line in body),
+        function=_host_prototype(program),
+        arguments=", ".join(["count", *program.inputs, *program.outputs]),
+    )
+
+
+def _cuda_steps(project: Project, function: Steps) -> str:
+    """Function that launches the kernels of its programs in the same stream."""
+    lines = ["    cudaError_t error = cudaSuccess;"]
+    for step in function.programs:
+        arguments = ["count", *step.inputs, *step.outputs, "stream"]
+        lines += ["    if (error == cudaSuccess)", call(f"error = {step.name}_cuda", arguments, indent=8) + ";"]
+    head = [_comment(project.notice()), f'#include "{project.library}_cuda.h"', ""]
+    return "\n".join([*head, f'extern "C" {_host_prototype(function)}', "{", *lines, "    return error;", "}\n"])
+
+
+def _cuda_check(function: Function, stored: Mapping[str, str]) -> str:
+    arguments = [f"{name}.data" for name in (*function.inputs, *function.outputs)]
+    return "\n".join(
+        [
+            f"static void check_{function.name}()",
+            "{",
+            *(f"    const Vector {name}(stored_{stored[name]}[0], {size});" for name, size in function.inputs.items()),
+            *(f"    const Vector {name}({size});" for name, size in function.outputs.items()),
+            f"    const auto run = [&] {{ require({function.name}_cuda(COUNT, {', '.join(arguments)}, 0)); }};",
+            f'    measure("{function.name}", run);',
+            *(
+                f'    compare("{function.name}", "{name}", {name}.values().data(), 1, COUNT, '
+                f"stored_{stored[name]}[0], {size});"
+                for name, size in function.outputs.items()
+            ),
+            "}\n",
+        ]
+    )
+
+
+def _host_prototype(function: Function) -> str:
+    """Prototype of the function that launches a kernel, without semicolon."""
+    inputs = [f"const double *{name}" for name in function.inputs]
+    outputs = [f"double *{name}" for name in function.outputs]
+    return call(f"cudaError_t {function.name}_cuda", ["size_t count", *inputs, *outputs, "cudaStream_t stream"])

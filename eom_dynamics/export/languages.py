@@ -17,7 +17,7 @@ from ..codegen.straight_line import casadi_function
 from ..elastic.motor_side import MotorSide
 from ..exceptions import missing
 from ..robot import Robot
-from . import c_project, cuda_project, dynamics_solver, matlab, ros2_control
+from . import c_project, dynamics_solver, matlab, ros2_control
 from .compiled_loop import UnavailableError
 from .functions import FEEDFORWARD, FRICTION, FUNCTIONS, Function, Steps, function_unavailable
 from .project import SUMMARIES, Project, refused_names, template
@@ -72,7 +72,7 @@ LANGUAGES: Mapping[str, Language] = MappingProxyType(
         "c": Language(c_project.c_files),
         "matlab": Language(matlab.matlab_files),
         "casadi": Language(_casadi_files, extra="casadi"),
-        "cuda": Language(cuda_project.cuda_files),
+        "cuda": Language(c_project.cuda_files),
         "ros2_control": Language(ros2_control.package_files, ros2_control.refusal, (FEEDFORWARD,)),
         "inverse_dynamics_solver": Language(dynamics_solver.solver_files, refused_names, (FEEDFORWARD, FRICTION)),
     }

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exported C: compiles without warnings or libraries, and agrees with the closed form."""
+"""Exported C compiles without warnings or libraries, and agrees with the closed form.
+
+Exported CUDA compiles if nvcc is installed, and runs if there is a device, else on the processor.
+"""
 
 import re
 import shutil
 from pathlib import Path
 
+import cuda_on_host
 import pytest
 from compilation import run, supports
 from exported import C_STRICT, export, passes_c_test, replace_in, robot, succeed, used_by_cmake
@@ -72,3 +76,53 @@ def test_cmake_package_in_a_cpp_program(tmp_path: Path) -> None:
     )
     tau = [float(x) for x in used_by_cmake(tmp_path, "CXX", "planar_2r_dynamics::planar_2r_dynamics", main).split()]
     assert tau == pytest.approx(stored.outputs["effort"]["tau"][1].tolist(), abs=stored.tolerance("effort", "tau")[1])
+
+
+@pytest.fixture(scope="module")
+def cuda(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not shutil.which("nvcc"):
+        pytest.skip("nvcc is not installed")
+    folder = tmp_path_factory.mktemp("cuda")
+    export(robot("mixed_chain"), "cuda", folder, ["effort"])
+    strict = ["-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror"]
+    succeed(["nvcc", "-arch=sm_80", *strict, *folder.glob("*.cu"), "-o", "built"], folder)
+    return folder
+
+
+def test_cuda_compiles_and_its_header_is_c(cuda: Path) -> None:
+    (cuda / "user.c").write_text('#include "mixed_chain_dynamics_cuda.h"\nint n = MIXED_CHAIN_JOINTS;\n')
+    succeed(["nvcc", "-c", "user.c", "-Xcompiler", "-std=c99,-Wall,-Werror"], cuda)
+
+
+@pytest.mark.skipif(bool(shutil.which("nvidia-smi")), reason="this machine may have a CUDA device")
+def test_the_test_of_cuda_reports_a_missing_device(cuda: Path) -> None:
+    done = run([cuda / "built"], cuda)
+    assert done.returncode == 1
+    assert done.stderr.startswith("CUDA: ")
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
+def test_the_test_of_cuda_finds_errors(tmp_path: Path) -> None:
+    export(robot("planar_2r"), "cuda", tmp_path, ["effort"])
+    cuda_on_host.adapt(tmp_path)
+    test = tmp_path / "test.o"
+    succeed(["g++", "-I.", "-c", *tmp_path.glob("test_*.cpp"), "-o", test], tmp_path)
+    (kernel,) = tmp_path.glob("*_effort.cu.cpp")
+    good = kernel.read_text()
+
+    def output(old: str, new: str) -> tuple[int, str]:
+        assert old in good
+        kernel.write_text(good.replace(old, new, 1))
+        succeed(["g++", "-I.", kernel, test, "-o", "built"], tmp_path)
+        done = run([tmp_path / "built"], tmp_path)
+        return done.returncode, done.stdout
+
+    code, lines = output("", "")
+    assert code == 0 and "BAD" not in lines
+    for old, new in (
+        ("tau[i] = ", "tau[i] = 1e-6 + "),
+        ("tau[i] = ", "tau[i] = (i == 0 ? NAN : 0.0) + "),
+        ("tau[1 * count + i] = ", "tau[0] = "),
+    ):
+        code, lines = output(old, new)
+        assert code == 1 and "BAD" in lines, new
