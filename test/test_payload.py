@@ -10,7 +10,7 @@ from differences import derivative
 import eom_dynamics as eom
 from eom_dynamics import lie
 from eom_dynamics.robot import Frame
-from eom_dynamics.robot.payload import with_payload
+from eom_dynamics.robot.payload import payload_parameters, with_parameters
 
 PAYLOAD = {"mass": 2.0, "center_of_mass": [0.1, 0.02, 0.2], "inertia": [0.02, 0.001, 0.002, 0.03, 0.001, 0.04]}
 
@@ -19,6 +19,10 @@ def close(one, other):
     for x, y in zip(one, other, strict=True):
         # Sums in another order: some tens of roundings of the largest term.
         np.testing.assert_allclose(x, y, rtol=0, atol=2e-14 * max(np.max(np.abs(y)), 1.0))
+
+
+def carrying(robot, payload):
+    return with_parameters(robot, payload_parameters(robot, [payload]))
 
 
 def numpy_dynamics(robot, **options):
@@ -33,7 +37,7 @@ def states(robot, size=0.3):
 def test_efforts_are_those_of_the_robot_with_the_payload_in_its_file(name):
     robot = eom.load_robot(name)
     payload = eom.Payload(**PAYLOAD, tool=robot.tools[-1].name)
-    loaded = numpy_dynamics(with_payload(robot, payload))
+    loaded = numpy_dynamics(carrying(robot, payload))
     dynamics, x = numpy_dynamics(robot), states(robot)
     close(dynamics.inverse_dynamics(*x, payload=payload), loaded.inverse_dynamics(*x))
     close([dynamics.effort(*x[:3], payload=payload)], [loaded.effort(*x[:3])])
@@ -49,7 +53,7 @@ def test_efforts_are_those_of_the_robot_with_the_payload_in_its_file(name):
 def test_a_payload_at_each_of_two_tools_adds_up():
     robot = eom.load_robot("dual_arm")
     payloads = [eom.Payload(1.0 + k, [0.1, 0, k], tool=tool.name) for k, tool in enumerate(robot.tools)]
-    loaded = with_payload(with_payload(robot, payloads[0]), payloads[1])
+    loaded = carrying(carrying(robot, payloads[0]), payloads[1])
     x = states(robot)
     close(numpy_dynamics(robot).inverse_dynamics(*x, payload=payloads), numpy_dynamics(loaded).inverse_dynamics(*x))
 
@@ -63,7 +67,7 @@ def test_feedforward_is_that_of_the_robot_with_the_payload_in_its_file(name, on_
     moving = eom.BaseMotion(0.1 * np.ones((4, 3)), np.ones((3, 3)))
     base = moving if on_base else None
     x = states(robot, 0.03)
-    loaded, arm = (eom.ElasticArm(x, rotor_model=model) for x in (with_payload(robot, payload), robot))
+    loaded, arm = (eom.ElasticArm(x, rotor_model=model) for x in (carrying(robot, payload), robot))
     close(arm.feedforward(*x, payload=payload, base=base), loaded.feedforward(*x, base=base))
     close(arm.efforts(*x, payload=[payload.parameters], base=moving), loaded.efforts(*x, base=moving))
 

@@ -123,11 +123,6 @@ def payload_shape(robot: Robot) -> tuple[int, ...]:
     return (10,) if count == 1 else (count, 10)
 
 
-def with_payload(robot: Robot, payload: Payload) -> Robot:
-    """Robot with a payload merged into the body that carries it."""
-    return with_parameters(robot, payload_parameters(robot, [payload]))
-
-
 def with_parameters(robot: Robot, parameters: Array) -> Robot:
     """Robot with payloads of :func:`payload_parameters` merged into the bodies that carry them."""
     joints, base = list(robot.joints), robot.base

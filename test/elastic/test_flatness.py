@@ -18,7 +18,7 @@ from eom_dynamics.actuators import Transmission
 from eom_dynamics.actuators.springs import AntagonisticPair, ExponentialPair, QuadraticPair
 from eom_dynamics.elastic import flat_state, linearizing_effort, motor_pd_effort
 from eom_dynamics.jet import Jet
-from eom_dynamics.robot.payload import with_payload
+from eom_dynamics.robot.payload import payload_parameters, with_parameters
 
 ELASTIC = {name: spring for name, spring in EVERY_KIND.items() if name not in ("rigid", "damped")}
 MIX = [
@@ -193,7 +193,7 @@ def test_feedback_linearization_takes_a_payload(source: str, rigid: bool) -> Non
     robot, stiffness = load_robot("sea_planar_2r"), [300.0, np.inf] if rigid else None
     arm = ElasticArm(robot, stiffness=stiffness)
     payload = Payload(0.4, [0.1, 0.02, 0.0], [0.01, 0.0, 0.0, 0.01, 0.0, 0.01])
-    loaded = ElasticArm(with_payload(robot, payload), stiffness=stiffness)
+    loaded = ElasticArm(with_parameters(robot, payload_parameters(robot, [payload])), stiffness=stiffness)
     motion = np.random.default_rng(5).uniform(-1, 1, (5, 2))
     gains, off = poles(10.0), motion + 0.01
 

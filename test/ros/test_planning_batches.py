@@ -14,7 +14,7 @@ from tool_messages import orientation, payload_message, vector
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS
-from eom_dynamics.robot.payload import with_payload
+from eom_dynamics.robot.payload import payload_parameters, with_parameters
 
 RATES = ("", "_rate", "_acceleration")
 
@@ -234,7 +234,7 @@ def test_invalid_requests_of_inverse_kinematics_are_refused(node, fields, reason
 
 
 PAYLOAD = eom.Payload(2.0, [0.02, 0.0, 0.1], [0.02, 0.001, 0.002, 0.03, 0.001, 0.04])
-LOADED = with_payload(ROBOT, PAYLOAD)
+LOADED = with_parameters(ROBOT, payload_parameters(ROBOT, [PAYLOAD]))
 
 
 def assert_carried(node, rng, robot, **given):

@@ -8,7 +8,7 @@ from tool_messages import payload_message
 
 import eom_dynamics as eom
 from eom_dynamics.codegen.recipe import Recipe
-from eom_dynamics.robot.payload import payload_parameters, with_payload
+from eom_dynamics.robot.payload import payload_parameters, with_parameters
 from eom_dynamics.ros.planning.services import CarriedPayloads, _with_payloads
 
 
@@ -26,7 +26,7 @@ def test_a_new_payload_needs_no_new_program(rng, monkeypatch):
         no_programs.delattr(Recipe, "__call__")
         payload = eom.Payload(2.0, [0.1, 0.0, 0.05], [0.01, 0.0, 0.0, 0.02, 0.0, 0.03])
         loaded, found = answers(payload)
-    wanted = eom.ElasticArm(with_payload(robot, payload), rotor_model="complete")
+    wanted = eom.ElasticArm(with_parameters(robot, payload_parameters(robot, [payload])), rotor_model="complete")
     expected = (*wanted.feedforward(*state), wanted.dynamics.forward_dynamics(*state[:2], tau))
     # Rounding of some hundred operations.
     np.testing.assert_allclose(np.stack(found), np.stack(expected), rtol=1e-12, atol=1e-12)
