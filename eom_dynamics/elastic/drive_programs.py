@@ -21,7 +21,7 @@ import numpy as np
 from .. import recursion
 from ..actuators.drive_units import DriveScales
 from ..arrays import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, Array
-from ..codegen.expressions import Expression, Partials, Scalar
+from ..codegen.expressions import Partials, Scalar
 from ..codegen.program import Program, Sizes, trace
 from ..codegen.programs import WITH_PAYLOAD, carrying_jets
 from ..jet import Jet
@@ -29,7 +29,7 @@ from ..recursion import PARAMETERS
 from ..robot import Robot
 from ..vectors import FAMILIES
 from .limit_violations import LimitViolation
-from .motor_programs import MOTOR_NAMES
+from .motor_programs import MOTOR_NAMES, Vectors
 from .motor_side import MotorSide
 
 
@@ -60,8 +60,6 @@ SHARE = "share"
 
 OWN_MOTORS = (*MOTOR_NAMES[:2], MOTOR_NAMES[3])
 """Motor position, velocity and effort, in SI units."""
-
-Vectors = Mapping[str, Sequence[Expression]]
 
 
 class DriveCommand(NamedTuple):

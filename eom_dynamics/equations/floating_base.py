@@ -34,11 +34,10 @@ from ..codegen.backends import require_robot
 from ..exceptions import StateError
 from ..jet import Jet, leibniz
 from ..robot import Robot
+from ..robot.task_space import TWIST
 from .body_matrices import CORIOLIS_FORMS, BodyMatrices, ad_blocks, block_diagonal
 from .closed_form import EquationsOfMotion, external_forces, passive_forces
 from .system import system_matrices, tool_matrix
-
-_TWIST = 6
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ def floating_states(
     if not rates:
         raise StateError(f"{function} needs at least pose, q and nu")
     names = ["pose", "q", *("nu" + k * "d" for k in range(len(rates)))]
-    shapes = [(4, 4), (robot.n,), *[(_TWIST + robot.n,)] * len(rates)]
+    shapes = [(4, 4), (robot.n,), *[(TWIST + robot.n,)] * len(rates)]
     states, samples = state_arrays((pose, q, *rates), names, shapes)
     if samples == (0,):
         raise StateError(f"pose has no states: its shape is {states[0].shape}")
@@ -116,11 +115,11 @@ def _equations(
     M = body.projected(body.M_b, body.J[0])
     G = gravity_acceleration(pose[:3, :3].T @ robot.gravity, Jet([rate[:3] for rate in rates]))
     T = tool_matrix(robot, with_base=True)
-    held = [np.append(np.zeros(_TWIST), x) for x in passive_forces(robot, q, [rate[_TWIST:] for rate in rates])]
+    held = [np.append(np.zeros(TWIST), x) for x in passive_forces(robot, q, [rate[TWIST:] for rate in rates])]
     return FloatingEquationsOfMotion(
         M=M,
         C=body.projected(body.C_b, body.J[0]),
-        gravity=tuple(leibniz([M_k[:, :_TWIST] for M_k in M], G, k) + held[k] for k in range(len(G))),
+        gravity=tuple(leibniz([M_k[:, :TWIST] for M_k in M], G, k) + held[k] for k in range(len(G))),
         external=external_forces(body, Jet([T @ np.ravel(W) for W in wrench])),
         rates=tuple(rates),
     )
@@ -128,9 +127,9 @@ def _equations(
 
 def floating_system(robot: Robot, q: AnyArray, rates: Sequence[AnyArray], coriolis: str = "paper") -> BodyMatrices:
     """Matrices for joint variables ``q`` (n,) and the rates nu, nud, … (6 + n,), with H as J."""
-    fixed = system_matrices(robot, q, *(rate[_TWIST:] for rate in rates))
-    zero = np.zeros((_TWIST, _TWIST))
-    top = np.eye(_TWIST, _TWIST + robot.n)
+    fixed = system_matrices(robot, q, *(rate[TWIST:] for rate in rates))
+    zero = np.zeros((TWIST, TWIST))
+    top = np.eye(TWIST, TWIST + robot.n)
     H = Jet(
         [
             np.vstack([top if k == 0 else 0 * top, np.hstack([U, J])])
@@ -140,7 +139,7 @@ def floating_system(robot: Robot, q: AnyArray, rates: Sequence[AnyArray], coriol
     V = H @ Jet(rates)
     b = Jet([ad_blocks(V_k) for V_k in V])
     S = Jet([block_diagonal([zero, S_k]) for S_k in fixed.S])
-    U = Jet([H_k[:, :_TWIST] for H_k in H])
+    U = Jet([H_k[:, :TWIST] for H_k in H])
     inertia = block_diagonal([robot.base.spatial_inertia, fixed.inertia])
     return BodyMatrices(S=S, J=H, U=U, V=V, b=b, inertia=inertia, coriolis=coriolis)
 
@@ -196,13 +195,13 @@ def center_of_mass_coordinates(M: Array, C: Array, gravity: Array, pose: Array, 
         nu: (V0, qd) (…, 6 + n).
     """
     Md = C + np.swapaxes(C, -1, -2)
-    top, top_rate, mass = M[..., :_TWIST, :], Md[..., :_TWIST, :], M[..., 5:6, 5:6]
+    top, top_rate, mass = M[..., :TWIST, :], Md[..., :TWIST, :], M[..., 5:6, 5:6]
     # Twist of the base at the same momentum with all joints locked.
-    locked = np.linalg.solve(top[..., :_TWIST], top)
-    locked_rate = np.linalg.solve(top[..., :_TWIST], top_rate - top_rate[..., :_TWIST] @ locked)
+    locked = np.linalg.solve(top[..., :TWIST], top)
+    locked_rate = np.linalg.solve(top[..., :TWIST], top_rate - top_rate[..., :TWIST] @ locked)
     R, turning = pose[..., :3, :3], lie.skew(nu[..., :3])
     T, Td = np.zeros((2, *M.shape))
-    T[..., _TWIST:, _TWIST:] = np.eye(M.shape[-1] - _TWIST)
+    T[..., TWIST:, TWIST:] = np.eye(M.shape[-1] - TWIST)
     for rows, body, rate in (
         (slice(0, 3), locked[..., :3, :], locked_rate[..., :3, :]),
         (slice(3, 6), top[..., 3:, :] / mass, top_rate[..., 3:, :] / mass),

@@ -28,12 +28,12 @@ from ..elastic.limits import GivenLimits
 from ..exceptions import TrajectoryError
 from ..robot import Robot
 from ..trajectory import Fourier, Verdict, check
+from ..trajectory.feedforward import CHECK_RATE
 from .excitation_limits import ExcitationLimits, Information, InformationModel, Spheres, smooth_maximum, with_limits
 from .links.regressor import Regressor
 
 # Samples in a period of the highest harmonic: in the optimisation, and in the final check at 1 kHz or more.
 _COARSE, _FINE = 16, 100
-CHECK_RATE = 1000.0  # smallest rate at which the limits of the result are checked, Hz
 _BISECTIONS = 20  # bisections of the amplitude
 _RANDOM = 0.1  # share of the random motions in the progress
 _ATTEMPTS = 100  # random motions that may be drawn for each that meets the limits

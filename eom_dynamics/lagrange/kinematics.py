@@ -17,11 +17,10 @@ from ..kinematics.frames import named_frame
 from ..recursion.kinematics import representation
 from ..robot import Robot
 from ..robot.model import frames_by_name
+from ..robot.task_space import TWIST
 from .lagrangian import variables
 from .normal_form import normal_form, normal_forms
 from .robots import exact_array, exact_model, exact_pose, joint_poses, symbolic_poses
-
-_TWIST = 6
 
 
 class SymbolicKinematics:
@@ -66,7 +65,7 @@ class SymbolicKinematics:
         frame or reference is unknown.
         """
         place, reference = named_frame(self.robot, self._frames, frame), representation(reference)
-        J = np.zeros((_TWIST, len(self.robot.joints)), dtype=object)
+        J = np.zeros((TWIST, len(self.robot.joints)), dtype=object)
         steps, bodies = joint_poses(self.robot, self.q), symbolic_poses(self.robot, self.q)
         i, in_body = place.joint, exact_pose(place.pose)
         while i >= 0:
@@ -82,7 +81,7 @@ class SymbolicKinematics:
             J[3:] += np.cross(J[:3], position, axisa=0).T
         return sp.Matrix(normal_forms(J @ exact_array(self.robot.coupling[0])))
 
-    def determinant(self, frame: str | None = None, rows: Sequence[int] = range(_TWIST)) -> Any:
+    def determinant(self, frame: str | None = None, rows: Sequence[int] = range(TWIST)) -> Any:
         """Determinant of the Jacobian of a frame, by default the first tool, as a product of its factors.
 
         The rows are of the world-aligned Jacobian, one for each joint: (3, 4, 5) for a position, (3, 4) for a position
@@ -94,13 +93,13 @@ class SymbolicKinematics:
 
     def _factored_determinant(self, frame: str | None, rows: Sequence[int]) -> tuple[Any, dict[Any, int]]:
         chosen = tuple(rows)
-        if len(chosen) != self.robot.n or not set(chosen) <= set(range(_TWIST)):
+        if len(chosen) != self.robot.n or not set(chosen) <= set(range(TWIST)):
             raise StateError(
                 f"{self.robot.name}: rows must be {self.robot.n} of 0 to 5, as many as joints, are {chosen!r:.60}; "
                 "angular rows come first"
             )
-        J = self.jacobian(frame, "space" if len(chosen) == _TWIST else "world_aligned")[list(chosen), :]
-        if len(chosen) == _TWIST:
+        J = self.jacobian(frame, "space" if len(chosen) == TWIST else "world_aligned")[list(chosen), :]
+        if len(chosen) == TWIST:
             J = J.subs(self.q[0], 0)  # without effect on the determinant
         J = J.applyfunc(sp.expand_trig)
         names = {atom: sp.Dummy() for atom in J.atoms(sp.sin, sp.cos)}  # SymPy's domains of polynomials have symbols
@@ -108,7 +107,7 @@ class SymbolicKinematics:
         determinant = entries.domain.to_sympy(entries.charpoly()[-1]) * (-1) ** J.rows
         return factored(determinant.xreplace({name: atom for atom, name in names.items()}), self.q)
 
-    def singularities(self, frame: str | None = None, rows: Sequence[int] = range(_TWIST)) -> tuple[Any, ...]:
+    def singularities(self, frame: str | None = None, rows: Sequence[int] = range(TWIST)) -> tuple[Any, ...]:
         """Factors of :meth:`determinant`; the arm is singular if and only if a factor is zero.
 
         Constant factors are omitted; (0,) is an arm that is singular everywhere.

@@ -9,8 +9,7 @@ import numpy as np
 
 from .. import lie
 from ..arrays import AnyArray, Array, times
-from ..robot.model import ENDS
-from .model import Frame, Joint, Robot
+from .model import ENDS, Frame, Joint, Robot
 
 TWIST = 6
 """Entries of a twist: angular, linear."""
