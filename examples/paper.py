@@ -27,7 +27,7 @@ import numpy as np
 import eom_dynamics as eom
 from eom_dynamics.arrays import Array
 from eom_dynamics.exceptions import EomDynamicsError, KernelError
-from eom_dynamics.tools.pages import CURVE_POINTS, MARKERS, add_joints, html_page, over_time
+from eom_dynamics.tools.pages import CURVE_POINTS, add_joints, html_page, over_time
 from eom_dynamics.tools.quantity_text import number, relative
 from eom_dynamics.tools.results import Result, ResultSection, TextTable, machine, show
 from eom_dynamics.tools.writing import whole_folder
@@ -178,7 +178,7 @@ def compare(dynamics: dict[str, eom.Dynamics]) -> Comparison:
 def figures(comparison: Comparison, joints: Sequence[str]) -> dict[str, Any]:
     """Charts of :data:`FIGURES`, by name."""
     charts: dict[str, Any] = {}
-    markers: dict[str, Any] = {"points": MARKERS, "markers": True}
+    markers: dict[str, Any] = {"points": 60, "markers": True}  # few, so that the line below stays visible
     for name, caption, unit, row in FIGURES:
         figure = charts[name] = over_time(caption, unit, comparison.fine[0], comparison.fine[-1])
         units = (unit,) * len(joints)

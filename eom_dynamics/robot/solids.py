@@ -123,10 +123,6 @@ def _lengths(name: str, value: ArrayLike, shape: tuple[int, ...] = (3,)) -> Arra
     lengths = positive(name, value)
     if lengths.shape != shape:
         refuse(name, f"must be {'three numbers' if shape else 'one number'}, has shape {lengths.shape}")
-    return _in_range(name, lengths)
-
-
-def _in_range(name: str, lengths: Array) -> Array:
     if np.any((lengths < _SMALLEST) | (lengths > _LARGEST)):
         refuse(name, f"must give lengths from {_SMALLEST:g} to {_LARGEST:g} m, gives {lengths}")
     return lengths

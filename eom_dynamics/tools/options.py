@@ -317,12 +317,6 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of text")
 
 
-def add_number(parser: Any, name: str, metavar: str, default: float, what: str, rule: str = "positive") -> None:
-    """Add a number with a default, which its help names, to a parser or group; the rule is as for :func:`numeric`."""
-    what += "; default: %(default)g"
-    parser.add_argument(name, metavar=metavar, type=numeric(rule), default=default, help=what)
-
-
 def add_robot_arguments(parser: argparse.ArgumentParser, name: str = "robot", note: str = "", **keywords: Any) -> None:
     """Add ROBOT, positional or as ``--robot``, and the options that select a part of it."""
     endings = ", ".join(ending for kind in FORMATS for ending in kind.endings[:2])

@@ -37,9 +37,6 @@ _RULE = "#d8dee4"  # grid of a picture
 CURVE_POINTS = 1000
 """Points of a curve: more than a screen resolves, few enough for a small page."""
 
-MARKERS = 60
-"""Markers along a curve: few enough to keep the line below visible."""
-
 _FONT = {"size": 13, "family": "system-ui, -apple-system, Segoe UI, Roboto, sans-serif"}
 _LEGEND = {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "tracegroupgap": 0}
 _ROW = 250  # height of one of several charts below each other, pixels

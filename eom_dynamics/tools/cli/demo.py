@@ -23,7 +23,7 @@ from ...equations import equations_of_motion
 from ...exceptions import require, require_ros
 from ...robot import load_robot
 from ...trajectory import paper_motion, paper_wrench
-from ..options import add_number, add_output_folder
+from ..options import add_output_folder, numeric
 from ..pages import color, frame, html_page
 from ..processes import Run, RunError
 from ..quantity_text import microseconds, relative
@@ -44,6 +44,52 @@ _NODE = (
 _SLOWED = 1.7
 
 _SAMPLES = 250  # largest number of setpoints with the closed form, which takes a millisecond each
+
+_TOLERANCE = 1e-10  # largest relative deviation that passes: some hundred operations, in different orders
+_REMEDY = "run again while the machine is idle, or at a lower rate: eom_dynamics demo --rate HZ"
+_ABOUT = (
+    "Each answer holds joint efforts τ, τ̇, τ̈, which the node computes from the setpoint alone, and motion and effort "
+    "of the motors: one behind a spring needs τ̇ for its velocity, τ̈ for its acceleration. Circles are the closed form "
+    "of the equations of motion, evaluated outside the node. Motion, 1.7 times slower, and tool wrench are those of "
+    "A. Müller and S. Kumar, Multibody System Dynamics 53 (2021). Deviations are relative to the largest value."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    what = "setpoints per second; default: %(default)g"
+    parser.add_argument("--rate", metavar="HZ", type=numeric("[100, 10000]"), default=1000.0, help=what)
+    add_output_folder(parser, default=Path("demo"))
+
+
+def run(options: argparse.Namespace) -> Result:
+    """Play, check and write; it fails if a process or a check fails."""
+    require("demo")
+    require_ros()
+    check_folder(options.output, force=options.force)
+    plan = Plan(options.rate, _DURATION)
+    try:
+        with (
+            progress_bars("{task.completed:,.0f} sent, {task.fields[received]:,} answered") as bars,
+            Run() as processes,
+        ):
+            bar = bars.add_task("setpoints", total=len(plan.t), received=0)
+            np.savez(processes.folder / "setpoints.npz", **plan.arrays())
+            processes.start("the node", "eom_dynamics.ros.dynamics_node", _NODE)
+            # The node may compile before the first answer.
+            files = "setpoints.npz answers.npz --timeout 60 --grace 5"
+            processes.play(
+                lambda sent, received: bars.update(bar, completed=sent, received=received),
+                "eom_dynamics.ros.player",
+                f"{files} --rate {plan.rate}",
+            )
+            with np.load(processes.folder / "answers.npz") as file:
+                answers = dict(file)
+    except RunError as error:
+        return Result(failures=[str(error)])
+    result = demo_result(plan, answers, options.output / "index.html")
+    written = {"index.html": html_page("demo", result).encode(), "demo.png": result.sections[0].picture}
+    write_folder(options.output, written, force=options.force)
+    return result
 
 
 class Plan:
@@ -83,16 +129,6 @@ class Plan:
         """Return times and setpoints as arrays, with the names that the player reads."""
         names, values = (*STATE_NAMES, *WRENCH_FIELDS), (*self.states, *self.wrench)
         return {"t": self.t, "joint_names": self.robot.joint_names, **dict(zip(names, values, strict=True))}
-
-
-_TOLERANCE = 1e-10  # largest relative deviation that passes: some hundred operations, in different orders
-_REMEDY = "run again while the machine is idle, or at a lower rate: eom_dynamics demo --rate HZ"
-_ABOUT = (
-    "Each answer holds joint efforts τ, τ̇, τ̈, which the node computes from the setpoint alone, and motion and effort "
-    "of the motors: one behind a spring needs τ̇ for its velocity, τ̈ for its acceleration. Circles are the closed form "
-    "of the equations of motion, evaluated outside the node. Motion, 1.7 times slower, and tool wrench are those of "
-    "A. Müller and S. Kumar, Multibody System Dynamics 53 (2021). Deviations are relative to the largest value."
-)
 
 
 def demo_result(plan: Plan, answers: Mapping[str, Array], page: Path) -> Result:
@@ -166,39 +202,3 @@ def _picture(plan: Plan, answers: Mapping[str, Array]) -> bytes:
     file = io.BytesIO()
     figure.savefig(file, dpi=120, format="png")
     return file.getvalue()
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_number(parser, "--rate", "HZ", 1000.0, "setpoints per second", "[100, 10000]")
-    add_output_folder(parser, default=Path("demo"))
-
-
-def run(options: argparse.Namespace) -> Result:
-    """Play, check and write; it fails if a process or a check fails."""
-    require("demo")
-    require_ros()
-    check_folder(options.output, force=options.force)
-    plan = Plan(options.rate, _DURATION)
-    try:
-        with (
-            progress_bars("{task.completed:,.0f} sent, {task.fields[received]:,} answered") as bars,
-            Run() as processes,
-        ):
-            bar = bars.add_task("setpoints", total=len(plan.t), received=0)
-            np.savez(processes.folder / "setpoints.npz", **plan.arrays())
-            processes.start("the node", "eom_dynamics.ros.dynamics_node", _NODE)
-            # The node may compile before the first answer.
-            files = "setpoints.npz answers.npz --timeout 60 --grace 5"
-            processes.play(
-                lambda sent, received: bars.update(bar, completed=sent, received=received),
-                "eom_dynamics.ros.player",
-                f"{files} --rate {plan.rate}",
-            )
-            with np.load(processes.folder / "answers.npz") as file:
-                answers = dict(file)
-    except RunError as error:
-        return Result(failures=[str(error)])
-    result = demo_result(plan, answers, options.output / "index.html")
-    written = {"index.html": html_page("demo", result).encode(), "demo.png": result.sections[0].picture}
-    write_folder(options.output, written, force=options.force)
-    return result
