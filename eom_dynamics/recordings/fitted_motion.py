@@ -27,11 +27,11 @@ from ..control.trajectories import read_points, read_positions, read_times
 from ..exceptions import StateError, TrajectoryError
 from ..robot import Robot
 from ..trajectory import Trajectory, fit_trajectory, through
+from . import Sampling, renaming_to
 from .bags import Bag, Topic
 from .bags.layout import MessageBlock, read_blocks, read_messages
 from .bags.types import COMMAND, JOINT_STATE, PAYLOAD, SETPOINT
 from .joint_recordings import COMPLETE, on_one_clock
-from .options import Sampling, renaming_to
 from .streams import Refusals, Stream, TopicReader, beside, joined
 from .turns import without_turns, without_turns_between
 

@@ -21,10 +21,10 @@ from ..elastic.limit_violations import MANY_TURNS
 from ..identification import IdentificationError, Recording
 from ..robot import Robot
 from ..spelling import listed
+from . import Source, check_joints, renaming_to
 from .bags import Bag, BagError
 from .bags.bag import METADATA, is_storage
 from .bags.types import JOINT_STATE
-from .options import Source, check_joints, renaming_to
 from .streams import Refusals, Stream, TopicReader, is_motor_topic, joined, only_one, topics_of_states
 from .tables import COLUMNS, TABLES, NumericTable, read_numeric_table
 from .turns import turns_note, without_turns

@@ -17,10 +17,10 @@ from ..arrays import Array
 from ..identification import IdentificationError, Recording
 from ..identification.recording import ArmRecording, both_sides
 from ..robot import Robot
+from . import MotorSource, Source
 from .bags import Bag, BagError
 from .bags.types import COMMAND
 from .joint_recordings import opened, read_stamped, refuse_missing
-from .options import MotorSource, Source
 from .streams import Stream, TopicReader, measured_states, only_one, topics_of_states
 from .tables import NumericTable
 

@@ -15,10 +15,10 @@ from ..control.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR
 from ..elastic import DriveState, ElasticArm
 from ..robot import Robot
 from ..spelling import duplicates, listed, without_numbers
+from . import DEFAULT, Conventions
 from .bags import Bag, BagError, Topic
 from .bags.layout import MessageBlock, read_blocks, read_messages
 from .bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
-from .options import DEFAULT, Conventions
 
 
 def in_si_units(

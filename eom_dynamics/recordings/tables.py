@@ -19,8 +19,8 @@ from ..control.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_SETPOINT_FIEL
 from ..exceptions import require
 from ..identification import IdentificationError
 from ..spelling import duplicates, listed
+from . import Conventions
 from .number_files import read_arrays, read_table
-from .options import Conventions
 from .streams import Refusals, Stream
 
 _ALIASES = {

@@ -15,7 +15,7 @@ from .readers import mjcf, urdf
 from .readers.files import MAX_CHARACTERS, DescriptionFile, is_xml, read_text, root_tag
 
 if TYPE_CHECKING:
-    from .writers.written import Written
+    from .writers import Written
 
 
 class RobotFormat(NamedTuple):

@@ -17,9 +17,9 @@ from ..control.fields import MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ..elastic import ElasticArm
 from ..exceptions import EomDynamicsError
 from ..identification.sampling import mean_of_known
+from ..recordings import DEFAULT, Conventions, Sampling
 from ..recordings.bags import Bag, BagError, Topic
 from ..recordings.bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
-from ..recordings.options import DEFAULT, Conventions, Sampling
 from ..recordings.streams import Stream, TopicReader, is_motor_topic, is_sent
 from ..recordings.turns import turns_note, without_turns
 from ..robot import Robot

@@ -6,7 +6,8 @@ from typing import Any
 
 from ..elastic.limits import UNITS
 from .analytical import Cosine, Fourier, paper_motion, paper_wrench, rest_to_rest, shortest_duration
-from .fastest import ActiveLimit, FastestMotion, minimum_time
+from .fastest.motion import ActiveLimit, FastestMotion
+from .fastest.search import minimum_time
 from .fit import TrajectoryFit, fit_trajectory
 from .limits import Peak, Verdict, check
 from .poses import PoseSpline, ToolMotion, follow, straight_lines, through_poses

@@ -12,9 +12,9 @@ import numpy as np
 import yaml
 
 from eom_dynamics.arrays import STATE_NAMES
+from eom_dynamics.recordings import Source
 from eom_dynamics.recordings.bags import BagError, BagWriter, Storage
 from eom_dynamics.recordings.bags.types import COMMAND, JOINT_STATE, SETPOINT
-from eom_dynamics.recordings.options import Source
 from eom_dynamics.recordings.sides import read_sides
 from eom_dynamics.robot import Robot
 from eom_dynamics.robot.writers.parameters import robot_as_yaml

@@ -16,9 +16,9 @@ from eom_dynamics import Robot, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.identification import IdentificationError
+from eom_dynamics.recordings import MotorSource, Source
 from eom_dynamics.recordings.bags.types import JOINT_TRAJECTORY
 from eom_dynamics.recordings.joint_recordings import read_recording
-from eom_dynamics.recordings.options import MotorSource, Source
 from eom_dynamics.recordings.sides import read_sides
 from eom_dynamics.recordings.turns import without_turns_between
 from eom_dynamics.robot.model import Limits

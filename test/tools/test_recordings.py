@@ -19,10 +19,10 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.elastic import DriveState
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.identification import IdentificationError
+from eom_dynamics.recordings import Conventions, MotorSource, Sampling, Source
 from eom_dynamics.recordings.bags import Bag, BagError
 from eom_dynamics.recordings.fitted_motion import FitFigures, read_setpoints
 from eom_dynamics.recordings.joint_recordings import read_recording
-from eom_dynamics.recordings.options import Conventions, MotorSource, Sampling, Source
 from eom_dynamics.recordings.sides import read_sides
 from eom_dynamics.recordings.streams import Refusals
 from eom_dynamics.robot.writers.parameters import robot_as_yaml

@@ -21,7 +21,7 @@ from ...exceptions import RobotDescriptionError
 from ...spelling import unused_name
 from ..inertia import Inertial
 from ..model import Joint, Robot
-from .written import LOST, Written, attributes, has_more, left_out, losses_of_rigid, word, words
+from . import LOST, Written, attributes, has_more, left_out, losses_of_rigid, word, words
 
 _LINEAR = ("linear", "damped")  # kinds of springs
 

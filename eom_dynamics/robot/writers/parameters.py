@@ -18,7 +18,7 @@ from ..inertia import Inertial, body_violation
 from ..mass_matrix import joints_without_inertia
 from ..model import ENDS, Joint, Robot
 from ..readers.parameter_tree import BASE
-from .written import Written, moments, rpy
+from . import Written, moments, rpy
 
 _HEADER = "# Written by eom_dynamics. Units are SI, angles rad; the entries are described in docs/parameter_files.md.\n"
 

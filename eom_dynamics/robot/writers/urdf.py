@@ -17,7 +17,7 @@ from ...robot.model import ENDS
 from ...spelling import unused_name
 from ..inertia import Inertial
 from ..model import STANDARD_GRAVITY, Joint, Limits, Robot
-from .written import Written, left_out, losses_of_rigid, moments, rpy, word, words
+from . import Written, left_out, losses_of_rigid, moments, rpy, word, words
 
 # Represents no limit if the format requires a limit; the largest number that the reader accepts.
 _UNLIMITED = 1e12

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ...arguments import option
 from ...exceptions import EomDynamicsError, require
-from ...recordings.options import Sampling
+from ...recordings import Sampling
 from ...terminal import printable
 from ..options import (
     CommandOptions,

@@ -11,7 +11,7 @@ import argparse
 from dataclasses import replace
 
 from ...exceptions import EomDynamicsError, require
-from ...recordings.options import Conventions
+from ...recordings import Conventions
 from ..options import RobotOptions, add_options, add_output_file, add_robot_arguments, html_path, load, options_of, path
 from ..pages import html_page
 from ..results import Result, complain

@@ -9,7 +9,7 @@ from pathlib import Path
 from ...arguments import option
 from ...identification import Options
 from ...identification.elastic.arm import ElasticOptions
-from ...recordings.options import MotorSource, Source
+from ...recordings import MotorSource, Source
 
 HELD_OUT = 0.2
 """Share of each recording that is held out for validation by default."""

@@ -33,7 +33,7 @@ from ...identification.elastic.delay import Delay, DriveDelay, combined, drive_d
 from ...identification.elastic.resonance import identify_resonance, with_resonance
 from ...identification.links.verification import EffortErrors
 from ...identification.recording import ArmRecording, both_sides
-from ...recordings.options import MotorSource, Source
+from ...recordings import MotorSource, Source
 from ...recordings.sides import TwoSidedRecording, arm_recordings, motors_alone, motors_in_joint_units
 from ...robot import Robot
 from ...robot.model import DRIVE_INTERPOLATIONS

@@ -21,12 +21,12 @@ from ...control.fields import COMMAND_FIELDS, EFFORT_FIELDS
 from ...control.setpoint_loop import period_note
 from ...elastic import ElasticArm
 from ...exceptions import RobotDescriptionWarning, require
+from ...recordings import Sampling
 from ...recordings.bags import Bag, BagError, BagWriter, Layout, Storage
 from ...recordings.bags.bag import METADATA
 from ...recordings.bags.layout import Bytes, read_blocks
 from ...recordings.bags.types import COMMAND, JOINT_STATE, NUMBERS, SETPOINT, STRING
 from ...recordings.fitted_motion import CONSEQUENCE, command_lead
-from ...recordings.options import Sampling
 from ...recordings.streams import Refusals, choose_topic, is_motor_topic
 from ...recordings.turns import turns_note
 from ...robot import Robot, robot_from_urdf

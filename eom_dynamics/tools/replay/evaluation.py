@@ -33,10 +33,10 @@ from ...elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
 from ...elastic.drive_programs import DRIVE_NAMES
 from ...elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ...exceptions import LimitError, StateError, StiffnessError
+from ...recordings import Sampling, renaming_to
 from ...recordings.bags import Bag, Topic
 from ...recordings.bags.types import SETPOINT
 from ...recordings.fitted_motion import FitFigures, read_setpoints, recorded_payloads, recorded_responses
-from ...recordings.options import Sampling, renaming_to
 from ...recordings.streams import Refusals, Stream
 from ..options import CommandOptions
 

@@ -24,8 +24,8 @@ from ...elastic import ElasticArm
 from ...elastic.limits import LimitCheck, own_efforts
 from ...exceptions import StateError
 from ..quantities import joint_efforts
+from . import SETTINGS
 from .path import GeometricPath, SquaredSpeed, chain, time_derivatives
-from .settings import SETTINGS
 
 _RATES = STATE_NAMES[1:]
 

@@ -21,9 +21,9 @@ import numpy as np
 from ...arguments import all_finite
 from ...arrays import Array
 from ...exceptions import TrajectoryError
+from . import SETTINGS
 from .constraints import ConstraintRows, Constraints
 from .path import PAIRS, SquaredSpeed
-from .settings import SETTINGS
 
 
 class _Point:

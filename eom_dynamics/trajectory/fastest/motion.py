@@ -16,8 +16,8 @@ from ...exceptions import StateError, TrajectoryError
 from ..planned_path import WaypointPath
 from ..quantities import Load, derivatives_for_limits, quantities, ratios
 from ..trajectory import ORDERS, PER_PIECE, Spline, Trajectory, sample
+from . import SETTINGS
 from .path import GeometricPath, SquaredSpeed, chain, divided, time_derivatives
-from .settings import SETTINGS
 
 # Nodes and weights of Gauss-Legendre quadrature on 0 … 1.
 _GAUSS, _WEIGHTS = (0.5 * x for x in np.polynomial.legendre.leggauss(6))

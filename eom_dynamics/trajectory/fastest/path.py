@@ -27,7 +27,7 @@ from ...arrays import Array
 from ...exceptions import TrajectoryError
 from ..planned_path import SmoothSpline
 from ..trajectory import Spline, Trajectory, basis_rows
-from .settings import SETTINGS
+from . import SETTINGS
 
 # Parameters s = phi(σ) from 0 to 1, by whether their first four derivatives vanish at the start and at the end. Powers
 # of σ cancel near 1: there, they are 1 - phi(1 - σ) of those with the ends exchanged.

@@ -18,11 +18,11 @@ from ...exceptions import StateError, TrajectoryError
 from ..planned_path import path_through
 from ..quantities import Load, quantities
 from ..trajectory import ORDERS, Spline, Trajectory
+from . import SETTINGS
 from .constraints import Constraints, limited_kinds
 from .interior_point import feasible, minimise
 from .motion import FastestMotion, ViolatedInstants, motion_of, motion_rate, places_of, violated_instants
 from .path import GeometricPath, SquaredSpeed
-from .settings import SETTINGS
 
 
 def positive_limits(arm: ElasticArm, limits: GivenLimits | None) -> LimitCheck:

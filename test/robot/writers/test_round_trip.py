@@ -17,9 +17,9 @@ from urdf_arms import urdf_arm
 from eom_dynamics import ElasticArm, Robot, RobotDescriptionError, load_robot, robot_from_parameters
 from eom_dynamics.actuators.springs import CubicSpring
 from eom_dynamics.lie import rotation_from_rpy
+from eom_dynamics.robot.writers import Written, rpy
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
-from eom_dynamics.robot.writers.written import Written, rpy
 
 WRITERS = {"YAML": robot_as_yaml, "URDF": robot_as_urdf}
 EXAMPLES = ("romeo_small", "tiago", "hyq_no_sensors")

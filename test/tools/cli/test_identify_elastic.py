@@ -22,7 +22,7 @@ from eom_dynamics.actuators.springs import RIGID, LinearSpring
 from eom_dynamics.identification import Recording as MotorRecording
 from eom_dynamics.identification import ResonanceFit
 from eom_dynamics.identification.elastic.delay import Delay, DriveDelay
-from eom_dynamics.recordings.options import MotorSource, Source
+from eom_dynamics.recordings import MotorSource, Source
 from eom_dynamics.recordings.sides import TwoSidedRecording
 from eom_dynamics.recordings.streams import Stream
 from eom_dynamics.robot.writers.parameters import robot_as_yaml

@@ -9,10 +9,10 @@ from bag_files import JOINT_STATE, START, TRAJECTORY, joint_state, read_bag, tra
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.control.fields import STATE_FIELDS
+from eom_dynamics.recordings import Sampling
 from eom_dynamics.recordings import fitted_motion as fitting
 from eom_dynamics.recordings.bags import Bag, BagError
 from eom_dynamics.recordings.fitted_motion import FitFigures, fitted_motion, repeated_positions
-from eom_dynamics.recordings.options import Sampling
 from eom_dynamics.recordings.streams import Refusals, TopicReader
 from eom_dynamics.tools.replay.bag import Job, replay_bag
 from eom_dynamics.trajectory import paper_motion, through

@@ -33,8 +33,8 @@ from eom_dynamics import Dynamics, ElasticArm, Payload, load_robot
 from eom_dynamics.control.fields import COMMAND_FIELDS
 from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.exceptions import EomDynamicsError, LimitError, RobotDescriptionError, StateError
+from eom_dynamics.recordings import Conventions
 from eom_dynamics.recordings.bags import BagError
-from eom_dynamics.recordings.options import Conventions
 from eom_dynamics.recordings.streams import Refusals
 from eom_dynamics.tools.options import CommandOptions, node_parameter
 from eom_dynamics.tools.replay.bag import Job, Report, replay_bag
