@@ -31,7 +31,7 @@ from eom_dynamics.identification.links.verification import feedforward_efforts
 from eom_dynamics.identification.sampling import root_mean_square
 from eom_dynamics.robot.writers.mjcf import robot_as_mjcf
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
-from eom_dynamics.tools.identify.outputs import write_and_verify
+from eom_dynamics.tools.cli.identify import write_and_verify
 from eom_dynamics.tools.identify.run import IdentificationResult, Request, identify
 from eom_dynamics.tools.options import RobotOptions
 from eom_dynamics.trajectory import Fourier

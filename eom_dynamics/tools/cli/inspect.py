@@ -43,6 +43,27 @@ _COLUMN, _WIDTH = 44, 120  # of comments of a template, and of its lines
 _LIMITS = [name for name in vars(NO_LIMITS) if name not in ENDS]
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_robot_arguments(parser, nargs="?")
+    what = "print a parameter file to fill in; for a robot of another format, one that adds springs and motors to it"
+    add_json(parser)
+    parser.add_argument("--template", action="store_true", help=what)
+
+
+def run(options: argparse.Namespace) -> Result:
+    if options.robot is None:
+        if not options.template:
+            options.refuse("give ROBOT or --template")
+        return Result(verbatim=TEMPLATE)
+    if not options.template:
+        return facts_result(load(options, warn=False))
+    if format_of(options.robot) in (None, PARAMETER_FILE):
+        options.refuse("--template goes with a .urdf or another file; parameter files have their springs and motors")
+    # Absolute, since the template may be written to any folder.
+    path, part = os.path.abspath(options.robot), options_of(RobotOptions, options)
+    return Result(verbatim=_completion(load(options), path, part.as_json()))
+
+
 def facts_result(robot: Robot) -> Result:
     """Make the result of the facts about a robot: a table of joints, and sections on the rest."""
     mass = f"{sum(joint.mass for joint in robot.joints):g} kg"
@@ -340,24 +361,3 @@ def _completion(robot: Robot, urdf: str, options: Mapping[str, Any]) -> str:
 def _quoted(text: str) -> str:
     plain = re.fullmatch(r"(?!(yes|no|true|false|on|off|null)$)[a-z_/][\w./-]+", text, re.IGNORECASE)
     return text if plain else json.dumps(text)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_robot_arguments(parser, nargs="?")
-    what = "print a parameter file to fill in; for a robot of another format, one that adds springs and motors to it"
-    add_json(parser)
-    parser.add_argument("--template", action="store_true", help=what)
-
-
-def run(options: argparse.Namespace) -> Result:
-    if options.robot is None:
-        if not options.template:
-            options.refuse("give ROBOT or --template")
-        return Result(verbatim=TEMPLATE)
-    if not options.template:
-        return facts_result(load(options, warn=False))
-    if format_of(options.robot) in (None, PARAMETER_FILE):
-        options.refuse("--template goes with a .urdf or another file; parameter files have their springs and motors")
-    # Absolute, since the template may be written to any folder.
-    path, part = os.path.abspath(options.robot), options_of(RobotOptions, options)
-    return Result(verbatim=_completion(load(options), path, part.as_json()))

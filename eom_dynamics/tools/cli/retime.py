@@ -43,9 +43,51 @@ _SLOW = 0.02
 _SHOWN = 40  # active limits in the table, the longest ones
 
 
-def fastest_motion_result(
-    arm: ElasticArm, motion: FastestMotion, waypoints: Array, page: Path, about: Mapping[str, str]
-) -> Result:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_robot_arguments(parser)
+    what = (
+        "waypoints: a .csv file with a column for each joint, a .json file with joint_names and points with "
+        "positions, a .npz file with q, or a bag with a JointTrajectory, whose times are ignored"
+    )
+    parser.add_argument("path", metavar="PATH", type=path, help=what)
+    parser.add_argument(
+        "--tolerance",
+        metavar="X",
+        type=numeric("positive"),
+        help="largest distance of the path from the waypoints, rad or m; default: by their digits and their noise",
+    )
+    add_output_folder(parser)
+
+
+def run(options: argparse.Namespace) -> Result:
+    require("retime")  # a bag with waypoints asks for its own
+    robot = load(options)
+    check_folder(options.output, force=options.force)
+    waypoints = read_waypoints(options.path, robot.joint_names)
+    waypoints, turns = without_turns_between(robot, waypoints, robot.joint_names)
+    arm = ElasticArm(robot)
+    with progress_bars("{task.completed:4.0%}") as bars:
+        bar = bars.add_task(robot.name, total=1.0)
+        motion = minimum_time(
+            arm, waypoints, tolerance=options.tolerance, progress=lambda done: bars.update(bar, completed=done)
+        )
+    if motion.duration * _RATE > _MOST_SAMPLES:
+        raise TrajectoryError(
+            f"the motion takes {motion.duration:.6g} s, at {_RATE:g} Hz more than {_MOST_SAMPLES} samples; check the "
+            "limits"
+        )
+    about = {"robot": f"{options.robot:.200}", "path": str(options.path), "waypoints": str(len(waypoints))}
+    result = _result(arm, motion, waypoints, options.output / "index.html", about)
+    result = replace(result, notes=turns_note(turns))
+    with whole_folder(options.output, force=options.force) as aside:
+        write_states(aside, sample(motion, _RATE), robot.joint_names)
+        fields = trajectory_fields(motion, robot.joint_names, _POINTS)
+        (aside / "joint_trajectory.json").write_text(f"{json.dumps(fields)}\n", encoding="utf-8")
+        (aside / "index.html").write_text(html_page("retime", result), encoding="utf-8")
+    return result
+
+
+def _result(arm: ElasticArm, motion: FastestMotion, waypoints: Array, page: Path, about: Mapping[str, str]) -> Result:
     """Make the result of a fastest motion along waypoints (K, n), within the limits of an arm."""
     limits = arm_limits(arm)
     samples = sample(motion, motion_rate(motion, _RATE))
@@ -139,47 +181,3 @@ def _shares(title: str, names: tuple[str, ...], t: Array, share: Array) -> go.Fi
     shown = [names[i] for i in used]
     add_joints(figure, shown, [""] * len(used), t, share[:, used], points=CURVE_POINTS, colors=colors)
     return figure
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_robot_arguments(parser)
-    what = (
-        "waypoints: a .csv file with a column for each joint, a .json file with joint_names and points with "
-        "positions, a .npz file with q, or a bag with a JointTrajectory, whose times are ignored"
-    )
-    parser.add_argument("path", metavar="PATH", type=path, help=what)
-    parser.add_argument(
-        "--tolerance",
-        metavar="X",
-        type=numeric("positive"),
-        help="largest distance of the path from the waypoints, rad or m; default: by their digits and their noise",
-    )
-    add_output_folder(parser)
-
-
-def run(options: argparse.Namespace) -> Result:
-    require("retime")  # a bag with waypoints asks for its own
-    robot = load(options)
-    check_folder(options.output, force=options.force)
-    waypoints = read_waypoints(options.path, robot.joint_names)
-    waypoints, turns = without_turns_between(robot, waypoints, robot.joint_names)
-    arm = ElasticArm(robot)
-    with progress_bars("{task.completed:4.0%}") as bars:
-        bar = bars.add_task(robot.name, total=1.0)
-        motion = minimum_time(
-            arm, waypoints, tolerance=options.tolerance, progress=lambda done: bars.update(bar, completed=done)
-        )
-    if motion.duration * _RATE > _MOST_SAMPLES:
-        raise TrajectoryError(
-            f"the motion takes {motion.duration:.6g} s, at {_RATE:g} Hz more than {_MOST_SAMPLES} samples; check the "
-            "limits"
-        )
-    about = {"robot": f"{options.robot:.200}", "path": str(options.path), "waypoints": str(len(waypoints))}
-    result = fastest_motion_result(arm, motion, waypoints, options.output / "index.html", about)
-    result = replace(result, notes=turns_note(turns))
-    with whole_folder(options.output, force=options.force) as aside:
-        write_states(aside, sample(motion, _RATE), robot.joint_names)
-        fields = trajectory_fields(motion, robot.joint_names, _POINTS)
-        (aside / "joint_trajectory.json").write_text(f"{json.dumps(fields)}\n", encoding="utf-8")
-        (aside / "index.html").write_text(html_page("retime", result), encoding="utf-8")
-    return result

@@ -24,7 +24,7 @@ from eom_dynamics.identification.links.parameters import with_link_parameters
 from eom_dynamics.robot.model import STANDARD_GRAVITY
 from eom_dynamics.robot.writers.mjcf import robot_as_mjcf
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
-from eom_dynamics.tools.identify.outputs import patched_urdf
+from eom_dynamics.tools.cli.identify import patched_urdf
 
 QUICK = ["--cutoff", "8"]
 

@@ -29,10 +29,10 @@ from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation import SimulatedDrives, SimulatedRobot
 from eom_dynamics.simulation.feedforward_comparison import perturbed
 from eom_dynamics.simulation.simulated_robot import SensorNoise
+from eom_dynamics.tools.cli.identify import robot_file
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.identify import run
 from eom_dynamics.tools.identify.elastic import CommandTiming, ResonanceResult, command_timing
-from eom_dynamics.tools.identify.outputs import robot_file
 from eom_dynamics.tools.identify.summary import identified_numbers
 from eom_dynamics.trajectory import paper_motion
 
