@@ -215,10 +215,11 @@ def several_bodies(arm):
 # --- Two goals --------------------------------------------------------------------------------------------------------
 
 
-def _on_the_way(arm, goal, seconds=2.0):
-    """Send a goal on the way to ``FAR``; return the outcomes of both."""
+def _on_the_way(arm, goal, seconds=2.0, past=-np.inf):
+    """Send a goal on the way to ``FAR``, at positions beyond ``past``; return the outcomes of both."""
     first = arm.send(arm.goal([seconds], [FAR]))
     arm.spin(0.8)
+    arm.wait(lambda: np.all(arm.position >= past))
     second = arm.send(goal(arm))
     return f"{first.end()}, {second.end()}"
 
@@ -244,8 +245,8 @@ _second("another goal, near", lambda arm: arm.goal([1.0], [NEAR]))
 _second("another goal, 1 rad away", lambda arm: arm.goal([2.0], [FAR - np.eye(7)[0] * 1.3]))
 _second("another goal, with a stamp to come", lambda arm: arm.goal([1.0], [NEAR], stamp=0.2))
 _second("another goal, which is refused", lambda arm: arm.goal(names=["elbow", *NAMES[1:]]))
-# On a long way, so that the arm is on it where this process was held up for a second.
-_second("no points on the way", lambda arm: arm.goal([], []), seconds=5.0)
+# On a long way and past the first place, so that the arm is between places where this process was held up for a second.
+_second("no points on the way", lambda arm: arm.goal([], []), seconds=5.0, past=NEAR + 0.02)
 
 
 @case
