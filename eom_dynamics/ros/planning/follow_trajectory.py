@@ -88,6 +88,9 @@ class FollowTrajectory:
         # Held while a motion is sent, or goals are ended so that theirs must not be sent any more.
         self._sending = threading.Lock()
         self._closing = False
+        # Identity of the motion that was sent last, the only one that is sent again: an older one that arrived after it
+        # would take its place. The middleware keeps the order of a publisher.
+        self._newest = ""
         # The last state of each joint, its speed by two positions, and the last look at the clock, ns.
         self._heard: dict[str, MeasuredJoint] = {}
         self._speeds: dict[str, float] = {}
@@ -180,9 +183,9 @@ class FollowTrajectory:
                 self._lease.publish(String(data=execution.name))
             if execution.is_accepted:
                 execution.observe()
-            elif execution.is_sent and time.monotonic() > execution.again:
+            elif execution.name == self._newest and time.monotonic() > execution.again:
                 with self._sending:
-                    if execution.is_sent:
+                    if execution.name == self._newest and execution.is_sent:
                         self._send(execution)
             elif time.monotonic() > execution.until:
                 missing = "no node has answered on trajectory_status: is dynamics_node running and active?"
@@ -240,7 +243,7 @@ class FollowTrajectory:
             with self._sending:
                 if not execution.done.done():
                     self._lease.publish(String(data=execution.name))
-                    execution.is_sent = True
+                    execution.is_sent, self._newest = True, execution.name
                     self._send(execution)
 
         def check(planned: Future) -> None:
@@ -328,11 +331,13 @@ class FollowTrajectory:
             self._other_played = time.monotonic()
 
     def _on_status(self, status: TrajectoryStatus) -> None:
+        names = [*self._executions]
+        earlier = names[: names.index(status.request)] if status.request in names else ()
         for name, execution in tuple(self._executions.items()):
             if name == status.request:
                 execution.on_status(status)
             elif status.status == status.ACCEPTED:
-                execution.on_another()
+                execution.on_another(newer=name in earlier)
 
 
 def _require_no_effort(trajectory: JointTrajectory) -> None:

@@ -171,11 +171,15 @@ class GoalExecution:
             else:
                 self.abort(status.message)
 
-    def on_another(self) -> None:
-        """End, as another trajectory is played: by a node that has restarted, or while this one waits for its goal."""
+    def on_another(self, newer: bool) -> None:
+        """End, as another trajectory is played: by a node that has restarted, or while this one waits for its goal.
+
+        Args:
+            newer: whether it was sent after this one, whose motion is lost if it has no answer yet.
+        """
         if self._finished:
             self.observe()  # it may be reached by now
-        elif not self.is_playing:
+        elif not (self.is_playing or (newer and self.is_sent)):
             return
         self.abort("replaced by another trajectory")
 

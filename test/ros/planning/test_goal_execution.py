@@ -231,6 +231,17 @@ def begun(server, *points):
     return goal, execution, coroutine
 
 
+@pytest.fixture
+def clock(server, monkeypatch):
+    """The time of the server's looks, as the one entry of a list."""
+    from eom_dynamics.ros.planning import follow_trajectory
+
+    now = [100.0]
+    monkeypatch.setattr(follow_trajectory, "time", Mock(monotonic=lambda: now[0]))
+    server._measured.read, server._since = dict, 0.0
+    return now
+
+
 def end(coroutine):
     """Have a coroutine go on to its end."""
     with pytest.raises(StopIteration):
@@ -304,20 +315,15 @@ def test_an_arm_without_measured_velocities_rests_where_its_positions_do(server)
     assert waited == [True, False, True]
 
 
-def test_a_motion_is_sent_again_until_it_is_answered(server, monkeypatch):
+def test_a_motion_is_sent_again_until_it_is_answered(server, clock):
     """The middleware counts a killed node for seconds, and may lose what it sends to one that starts."""
     from trajectory_msgs.msg import JointTrajectoryPoint
 
-    from eom_dynamics.ros.planning import follow_trajectory
-
-    now = [100.0]
-    monkeypatch.setattr(follow_trajectory, "time", Mock(monotonic=lambda: now[0]))
-    server._measured.read, server._since = dict, 0.0
     _, execution, _ = begun(server, JointTrajectoryPoint())
     server.jobs[0]()
     sent, ends = [], []
     for k in range(1, 60):
-        now[0] = 100.0 + 0.05 * k
+        clock[0] = 100.0 + 0.05 * k
         if k == 16:  # another node is known
             server._context.players.return_value = 2
         server._tick()
@@ -327,6 +333,68 @@ def test_a_motion_is_sent_again_until_it_is_answered(server, monkeypatch):
     first = ends.index(True)
     assert 1.0 <= 0.05 * (first - 15) <= 1.3  # since the node was known, by the next time that it was sent
     assert sent[-1] == sent[first] and "no node has answered" in execution.done.result()[1]
+
+
+@pytest.fixture
+def older_and_newer(server, clock, monkeypatch):
+    """Two goals whose motions were sent 0.05 s apart; and functions that accept one, and that look for 0.5 s and return
+    which motions were sent until then.
+    """
+    from trajectory_msgs.msg import JointTrajectoryPoint
+
+    server._planned.return_value = SimpleNamespace(motion=through([0.0, 1.0], np.zeros((2, 2))), digest="")
+    goals = []
+    for _ in range(2):
+        _, execution, _ = begun(server, JointTrajectoryPoint())
+        monkeypatch.setattr(execution, "observe", Mock())
+        server.jobs[-1]()
+        goals.append(execution)
+        clock[0] += 0.05
+
+    def accept(execution):
+        server._on_status(SimpleNamespace(request=execution.name, status=1, ACCEPTED=1, FINISHED=3, message=""))
+
+    def look():
+        for _ in range(10):
+            clock[0] += 0.05
+            server._tick()
+        return [{x.name: x for x in goals}[call.args[3]] for call in server._publish.call_args_list]
+
+    return *goals, accept, look
+
+
+def test_a_lost_motion_is_replaced_by_a_newer_one_that_is_accepted(server, older_and_newer):
+    """It was sent again after the newer one, and took its place."""
+    older, newer, accept, look = older_and_newer
+    accept(newer)
+    assert older.done.result() == (server.kind.Result.INVALID_GOAL, "replaced by another trajectory")
+    assert newer.is_playing and look() == [older, newer]
+
+
+def test_only_the_newest_motion_is_sent_again(older_and_newer):
+    """The newer one may have arrived, and its acceptance be on the way, where the older one is lost."""
+    older, newer, accept, look = older_and_newer
+    assert look() == [older, newer, newer, newer]
+    accept(older)
+    assert older.is_playing and newer.is_sent and not newer.done.done()  # the newer one is lost, or will be accepted
+
+
+def test_a_motion_is_not_sent_again_after_a_newer_one_that_is_cancelled(server, older_and_newer):
+    older, newer, _, look = older_and_newer
+    server._cancel(newer.goal)
+    assert look() == [older, newer]
+
+
+def test_a_goal_that_is_refused_while_it_is_planned_is_replaced_by_none(server, older_and_newer):
+    """Its reason may wait for its turn while a newer goal is accepted."""
+    from trajectory_msgs.msg import JointTrajectoryPoint
+
+    *_, accept, _ = older_and_newer
+    _, refused, _ = begun(server, JointTrajectoryPoint())
+    _, last, _ = begun(server, JointTrajectoryPoint())
+    server.jobs[-1]()
+    accept(last)
+    assert not refused.done.done()
 
 
 def test_the_executor_waits_for_the_plan_of_one_goal_only(server):
