@@ -31,6 +31,7 @@ except ImportError as error:
     ) from error
 
 __all__ = [
+    "GOALS_AT_ONCE",
     "ComputeTrajectoryFeedforwardAction",
     "FeedforwardCommand",
     "JointTrajectorySetpoint",
@@ -49,7 +50,12 @@ __all__ = [
 # Name of the action, with which identities of the motions of its goals begin.
 GOAL_ACTION = "follow_joint_trajectory"
 
-_STATUSES = 10
+GOALS_AT_ONCE = 100
+"""Goals of an action that wait to be taken; the middleware silently drops those beyond."""
+
+# All statuses of the longest burst of goals, for a node that is held up meanwhile: a goal has two at most, when it is
+# accepted and when it ends.
+_STATUSES = 2 * GOALS_AT_ONCE
 
 # The middleware allocates this many messages; larger depths overflow.
 _LARGEST_DEPTH = 1_000_000

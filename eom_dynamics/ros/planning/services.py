@@ -45,7 +45,7 @@ from ...robot.payload import payload_parameters, payload_shape, with_parameters
 from ...terminal import printable
 from ..diagnostics import payload_values
 from ..executors import Worker
-from ..interfaces import ComputeTrajectoryFeedforwardAction, Payload, srv, stream_qos
+from ..interfaces import GOALS_AT_ONCE, ComputeTrajectoryFeedforwardAction, Payload, srv, stream_qos
 from ..robot_node import MeasuredJoints, RobotNode
 from .trajectories import answer_trajectory
 
@@ -267,11 +267,11 @@ SERVICES: dict[str, tuple[Any, Callable[..., Any], tuple[str, ...]]] = {
 # Services whose code is compiled when the node takes a robot, with fields of a request at rest.
 _PREPARED = {"forward_dynamics": ("position", "velocity", "effort"), "equations_of_motion": ("position", "velocity")}
 
-# Enough for a burst; an answer can have 10 MB.
-_QOS = QoSProfile(depth=100)
+# An answer can have 10 MB.
+_QOS = QoSProfile(depth=GOALS_AT_ONCE)
 
 ACTION_QUEUES = {f"{service}_service_qos_profile": _QOS for service in ("goal", "result", "cancel")}
-"""Queues of requests and answers of an action; the middleware silently drops those beyond."""
+"""Queues of requests and answers of an action."""
 
 # Time for which an action keeps its result, s; it can have tens of megabytes.
 _RESULT_TIMEOUT = 10

@@ -397,6 +397,22 @@ def test_a_goal_that_is_refused_while_it_is_planned_is_replaced_by_none(server, 
     assert not refused.done.done()
 
 
+def test_statuses_of_the_longest_burst_reach_a_node_that_is_held_up(ros):
+    """With a queue of ten, the acceptance of a motion was lost, and its goal aborted as if no node had answered."""
+    from eom_dynamics.ros.interfaces import GOALS_AT_ONCE, TrajectoryStatus, status_qos
+
+    node, received = ros.create_node("held_up"), []
+    node.create_subscription(TrajectoryStatus, "trajectory_status", received.append, status_qos())
+    publisher = node.create_publisher(TrajectoryStatus, "trajectory_status", status_qos())
+    wait_for(publisher.get_subscription_count)
+    sent = [TrajectoryStatus(request=str(k // 2)) for k in range(2 * GOALS_AT_ONCE)]
+    for status in sent:
+        publisher.publish(status)
+    wait_for(lambda: len(received) == len(sent), node)
+    node.destroy_node()
+    assert received == sent
+
+
 def test_the_executor_waits_for_the_plan_of_one_goal_only(server):
     from trajectory_msgs.msg import JointTrajectoryPoint
 
