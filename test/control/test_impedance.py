@@ -14,6 +14,7 @@ from differences import gradient
 from exported import robot
 from exported_loop import ExportedTable
 from reference.impedance import Gains, Impedance
+from reference.payload_blend import falling
 from springs import EVERY_KIND, with_springs
 
 from eom_dynamics import ElasticArm, Kinematics, Robot, load_robot, robot_from_parameters
@@ -147,6 +148,34 @@ def test_changes_of_the_mode_make_no_step_of_efforts() -> None:
     # The change itself repeats the effort before, and the motion of the setpoint is that of one cycle.
     assert steps[changes].max() < 1e-12
     assert steps.max() < 2.0
+
+
+def test_what_is_sent_passes_to_that_of_another_mode_by_the_documented_polynomial() -> None:
+    """Efforts within 0.3 s; positions where the motors were sent to where they are measured before, with their rate."""
+    arm = ElasticArm(load_robot("sea_planar_2r"))
+    state = moving(arm, 0) * np.eye(5)[:, :1] + 0.2 * np.eye(5)[:, :1]
+    motors, host = motors_near(arm, state, 0.01), Complying(arm, "position", stiffness=40.0)
+    host.loop.restart(state[0])
+    host.cycle(motors, state)
+    for mode in ("impedance", "position"):
+        before = {name: x.copy() for name, x in host.loop.sent.items()}
+        host.loop.change_mode(mode)
+        found = {name: [] for name in ("drive_position", "drive_velocity", "drive_effort", "sent_effort")}
+        for _ in range(401):
+            assert host.cycle(motors, state) == 0
+            for name, rows in found.items():
+                rows.append(host.loop.sent[name].copy())
+        w, rate, _ = np.array([falling(1e-3 * k, 0.3) for k in range(401)]).T[:, :, np.newaxis]
+        passing = {name: before[name] - rows[-1] for name, rows in found.items()}
+        assert all(np.abs(passing[name]).min() > 1e-3 for name in ("drive_effort", "sent_effort"))
+        if mode == "impedance":  # motors are sent to where they are
+            passing["drive_position"] = passing["drive_velocity"] = 0.0
+        for name in ("drive_position", "drive_effort", "sent_effort"):
+            np.testing.assert_allclose(
+                found[name], found[name][-1] + w * passing[name], rtol=0, atol=1e-7, err_msg=name
+            )
+        moves = found["drive_velocity"][-1] + rate * passing["drive_position"]
+        np.testing.assert_allclose(found["drive_velocity"], moves, rtol=0, atol=1e-6)
 
 
 def test_lost_measurements_are_no_motion() -> None:

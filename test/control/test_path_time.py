@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 from paced import STEP, fast, played
+from reference.path import chain
 
 import eom_dynamics as eom
 from eom_dynamics.control.settings import Status
@@ -215,3 +216,19 @@ def test_where_no_change_of_pace_meets_limits_the_joints_stop():
     assert path.stop(0.2).on_path and hurried.stop(0.4).on_path and hurried.stop(0.4).duration < 0.2
     found = path.stop(0.595)
     assert not found.on_path and np.isfinite(found.excess)
+
+
+def test_states_on_a_path_are_those_of_the_chain_rule(arm):
+    """Of the path parameter and its velocity that are told; each further derivative is one number for all joints."""
+    motion = fast(arm, np.random.default_rng(2))
+    events = [(0.1 * motion.end, 0.4), (0.5 * motion.end, 0.9), (0.7 * motion.end, "stop")]
+    (states, places, paces), _ = played(arm, motion, events, 1.2 * motion.end, step=10 * STEP)
+    rates = np.abs(motion.derivatives(places, 1)[1]).max(axis=1)
+    moving = np.flatnonzero((paces > 0.1) & (rates > 0.1 * rates.max()))
+    assert len(np.unique(paces[moving])) > 100
+    for k in moving:
+        s, path = np.array([places[k], paces[k], 0.0, 0.0, 0.0]), np.stack(motion.derivatives(places[k]))
+        for order in (2, 3, 4):
+            s[order] = path[1] @ (states[k, order] - chain(path, s)[order]) / (path[1] @ path[1])
+        size = np.abs(path).max(axis=1) + np.abs(states[k]).max(axis=1)
+        assert np.all(np.abs(chain(path, s) - states[k]).max(axis=1) <= 1e-9 * size)

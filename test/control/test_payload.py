@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from paced import fast
+from reference.payload_blend import PayloadBlend
 
 import eom_dynamics as eom
 from eom_dynamics.arrays import EFFORT_NAMES, Array
@@ -336,3 +337,38 @@ def test_a_burst_amid_a_long_motion_is_checked_with_the_payload_before_it_begins
         states[0, 5:-1:2, 5] = 0.1  # more peaks of a wrist than are checked
         loop.send_trajectory(Spline(times, states), START)
         assert loop.plan(START, 1e-3) == expected
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_changes_along_any_stream_are_those_of_the_reference(tables: dict[str, RobotTable], seed: int) -> None:
+    """With gaps, without stamps, with stamps of other clocks, and with changes within changes at two tools."""
+    rng, loop = np.random.default_rng(seed), ControlLoop(tables["dual_arm"])
+    robot = loop.arm.robot
+    loop.configure(safety="permissive")
+    blend, stamp, clock, widths = PayloadBlend(robot), START, START, set[int]()
+    carried = loop.vectors("setpoint", dict.fromkeys(("P", "Pd", "Pdd"), 10 * len(robot.tools)))
+    for _ in range(600):
+        if rng.random() < 0.02:
+            tool = robot.tools[int(rng.integers(len(robot.tools)))].name
+            body, time = (
+                eom.Payload(float(rng.choice([0.0, 0.5, 2.0])), [0.0, 0.1, 0.0], tool=tool),
+                rng.uniform(0, 0.2),
+            )
+            loop.carry(body, time)
+            blend.change(body, time)
+        step = int(rng.choice([1, 1, 1, 1, 3, 40, 300])) * MS
+        clock += step
+        stamp += int(rng.choice([step, step, step, 0, 2 * step, -2_000 * MS], p=[0.5, 0.2, 0.1, 0.1, 0.09, 0.01]))
+        given = stamp if rng.random() < 0.9 else 0
+        loop.rest()
+        loop.refer(given)
+        assert loop.update(clock) <= 0
+        wanted = np.zeros((3, 10 * len(robot.tools)))
+        for row, x in zip(wanted, blend.at(given, clock), strict=False):
+            row[:] = np.ravel(x)
+        blend.commit()
+        assert loop.number("blending") == blend.blending
+        widths.add(len(blend._progress.changes))
+        size = 1e-13 * np.array([[1.0], [1e3], [1e6]]) * (1 + np.abs(wanted).max())
+        assert (np.abs(np.array([*carried.values()]) - wanted) <= size).all()
+    assert {0, 1, 2} <= widths

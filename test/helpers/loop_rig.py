@@ -37,6 +37,55 @@ def table_of(robot: str | Robot) -> RobotTable:
     return RobotTable(ElasticArm(load_robot(robot) if isinstance(robot, str) else robot))
 
 
+class Recorder:
+    """Rows of what a loop commands, cycle by cycle.
+
+    Attributes:
+        loop: the loop.
+        count: number of cycles so far.
+    """
+
+    def __init__(self, loop: ControlLoop, cycles: int) -> None:
+        self.loop, self.count = loop, 0
+        payload = dict.fromkeys(("P", "Pd"), 10 * len(loop.arm.robot.tools))
+        groups = {
+            "setpoint": (loop.setpoint | loop.vectors("setpoint", payload), (*STATE_NAMES, "W", "k", *payload)),
+            "command": (loop.command, (*EFFORT_NAMES, *MOTOR_NAMES)),
+            "sent": (loop.sent, (*DRIVE_NAMES, *SENT_NAMES)),
+        }
+        found = [
+            (vectors[name].ctypes.data, vectors[name].nbytes) for vectors, names in groups.values() for name in names
+        ]
+        begin, end = min(at for at, _ in found), max(at + size for at, size in found)
+        memory: Any = (ctypes.c_double * ((end - begin) // 8)).from_address(begin)
+        memory.owner = loop.handle
+        self._window = np.frombuffer(memory)
+        self.places = {
+            group: {name: ((vectors[name].ctypes.data - begin) // 8, vectors[name].size) for name in names}
+            for group, (vectors, names) in groups.items()
+        }
+        self._resize(cycles)
+
+    def _resize(self, cycles: int) -> None:
+        before = self.count and (self.rows, self.times, self.codes, self.numbers, self.given)
+        self.rows = np.zeros((cycles, len(self._window)))
+        self.times, self.codes = np.zeros(cycles, dtype=np.int64), np.zeros(cycles, dtype=np.int32)
+        self.numbers, self.given = np.zeros((cycles, len(NUMBERS))), np.zeros(cycles, dtype=bool)
+        if before:
+            for new, old in zip((self.rows, self.times, self.codes, self.numbers, self.given), before, strict=True):
+                new[: self.count] = old
+
+    def keep(self, now: int, code: int, given: bool) -> None:
+        """Record a cycle at a time, ns, with what it returned, and whether it had a setpoint."""
+        if self.count == len(self.rows):
+            self._resize(2 * self.count)
+        k = self.count
+        self.times[k], self.codes[k], self.given[k] = now, code, given
+        self.rows[k] = self._window
+        self.numbers[k] = _numbers_of(self.loop.record)
+        self.count += 1
+
+
 class Record:
     """What a loop has commanded in N cycles.
 
@@ -48,7 +97,7 @@ class Record:
         setpoint, command, sent: vectors by name, each (N, size).
     """
 
-    def __init__(self, rig: "LoopRig", first: int = 0) -> None:
+    def __init__(self, rig: Recorder, first: int = 0) -> None:
         last = rig.count
         self.time, self.code = rig.times[first:last].copy(), rig.codes[first:last].copy()
         self.given = rig.given[first:last].copy()
@@ -64,13 +113,11 @@ class Record:
         return np.stack([self.setpoint[name] for name in STATE_NAMES], axis=1)
 
 
-class LoopRig:
+class LoopRig(Recorder):
     """A loop with cycles of 1 ms of a clock, with the defaults of a level of safety.
 
     Attributes:
-        loop: the loop.
         now: time of the next cycle, ns.
-        count: number of cycles so far.
     """
 
     def __init__(
@@ -88,46 +135,17 @@ class LoopRig:
         Hosted is as by a node, which plans itself, and watches for jumps of its clock.
         """
         self.table = table_of(robot)
-        self.arm, self.loop = self.table.arm, ControlLoop(self.table)
+        self.arm = self.table.arm
+        super().__init__(ControlLoop(self.table), cycles)
         self.library, self.address = self.loop._library, self.loop.address
         self.n, self.m = self.arm.robot.n, len(self.arm.motor_names)
         self.loop.configure(safety=safety, **settings)
-        self.now, self.count, self.hosted = START, 0, hosted
+        self.now, self.hosted = START, hosted
         self.limits = None
         if targets is not None:
             self.limits = motion_limits(self.arm, targets or None)
             self.loop.limit(self.limits, 1e-3)
-        payload = dict.fromkeys(("P", "Pd"), 10 * len(self.arm.robot.tools))
-        groups = {
-            "setpoint": (
-                self.loop.setpoint | self.loop.vectors("setpoint", payload),
-                (*STATE_NAMES, "W", "k", *payload),
-            ),
-            "command": (self.loop.command, (*EFFORT_NAMES, *MOTOR_NAMES)),
-            "sent": (self.loop.sent, (*DRIVE_NAMES, *SENT_NAMES)),
-        }
-        found = [
-            (vectors[name].ctypes.data, vectors[name].nbytes) for vectors, names in groups.values() for name in names
-        ]
-        begin, end = min(at for at, _ in found), max(at + size for at, size in found)
-        memory: Any = (ctypes.c_double * ((end - begin) // 8)).from_address(begin)
-        memory.owner = self.loop.handle
-        self._window = np.frombuffer(memory)
-        self.places = {
-            group: {name: ((vectors[name].ctypes.data - begin) // 8, vectors[name].size) for name in names}
-            for group, (vectors, names) in groups.items()
-        }
         self._refers = False
-        self._resize(cycles)
-
-    def _resize(self, cycles: int) -> None:
-        before = self.count and (self.rows, self.times, self.codes, self.numbers, self.given)
-        self.rows = np.zeros((cycles, len(self._window)))
-        self.times, self.codes = np.zeros(cycles, dtype=np.int64), np.zeros(cycles, dtype=np.int32)
-        self.numbers, self.given = np.zeros((cycles, len(NUMBERS))), np.zeros(cycles, dtype=bool)
-        if before:
-            for new, old in zip((self.rows, self.times, self.codes, self.numbers, self.given), before, strict=True):
-                new[: self.count] = old
 
     # --- Inputs -------------------------------------------------------------------------
 
@@ -179,17 +197,13 @@ class LoopRig:
 
     def run(self, step: int = MS) -> int:
         """A cycle, which is recorded: 0 if its reference was followed, > 0 why it was refused, < 0 if in doubt."""
-        if self.count == len(self.rows):
-            self._resize(2 * self.count)
-        k, at = self.count, self.address
+        at = self.address
         if self.hosted:
             self._plan()
         cycle = self.library.loop_update if self.hosted else self.library.loop_run
-        self.codes[k] = code = cycle(at, self.now, 1e-3)
-        self.times[k], self.given[k], self._refers = self.now, self._refers, False
-        self.rows[k] = self._window
-        self.numbers[k] = _numbers_of(self.loop.record)
-        self.count += 1
+        code = cycle(at, self.now, 1e-3)
+        self.keep(self.now, code, self._refers)
+        self._refers = False
         self.now += step
         return int(code)
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from reference.checks import Settings
 from reference.impedance import Gains
-from reference.loop import Target
 
 from eom_dynamics import Robot
 from eom_dynamics.arrays import Array
@@ -25,6 +24,15 @@ class Carried(NamedTuple):
     center_of_mass: Sequence[float] = (0.0, 0.0, 0.0)
     inertia: Sequence[float] = (0.0,) * 6
     blend_time: float = 0.03
+
+
+class Target(NamedTuple):
+    """A target, NaN where that of a joint stays, or a chunk (K, n) at times, s, after an origin, ns."""
+
+    positions: Array
+    velocities: Array | None = None
+    times: Array | None = None
+    origin: int = 0
 
 
 class Cycle(NamedTuple):
@@ -73,7 +81,6 @@ class Scene:
         limits, lead, loss: parameters of the node: limits, command_lead, on_setpoint_loss.
         checks: plausibility checks of the stream.
         reverse: whether messages have the joints in reverse order.
-        rounding: by which numbers of the reference may differ, and of hosts whose polynomials are compiled otherwise.
         lacks: hosts that have no such scene, with the reason.
         on_contact: the parameter of the node.
         in_front: whether its targets may also be those that a controller in front writes.
@@ -87,7 +94,6 @@ class Scene:
     loss: str = "none"
     checks: Settings = NO_CHECKS
     reverse: bool = False
-    rounding: float = 0.0
     lacks: Mapping[str, str] = field(default_factory=dict)
     on_contact: str = "ignore"
     in_front: bool = False

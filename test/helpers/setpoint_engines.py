@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who answers scenes of setpoints: hosts of the control loop, and its reference.
+"""Who answers scenes of setpoints: hosts of the control loop.
 
 Hosts are the node, in two ways, Python, a controller, and replay. Each turns the cycles of a scene into rows: a status,
 then taud, taudd, and what drives are sent, in the robot's order, and the number of findings of plausibility checks.
@@ -12,17 +12,17 @@ from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from bag_files import SETPOINT, STORE, header, read_bag, wrenches, write_bag
 from exported_loop import ExportedTable
-from loop_scene import PERIOD, RAMP, STOP, STOPS, TIMEOUT, Carried, Cycle, Scene, time_of
-from reference.impedance import Modes
-from reference.loop import Options, ReferenceLoop, Target
-from reference.momentum_observer import momentum_observer
+from loop_rig import Record, Recorder
+from loop_scene import PERIOD, RAMP, STOP, STOPS, TIMEOUT, Carried, Cycle, Scene, Target, time_of
+from sent_oracle import Marks, Settings
 
 from eom_dynamics import ElasticArm, Robot
+from eom_dynamics.actuators.drive_units import NO_FEEDBACK_DELAY
 from eom_dynamics.arrays import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, Array
 from eom_dynamics.codegen.floating_programs import IMU_NAMES
 from eom_dynamics.control.contact_thresholds import ContactThresholds
@@ -323,13 +323,20 @@ def filled(rows: Sequence[Array | None]) -> Array:
 # --- Python ---------------------------------------------------------------------------------
 
 
-def called(scene: Scene) -> Array:
-    """Rows of a scene by calls of the loop from Python."""
+class Played(NamedTuple):
+    """Rows of a scene, and what the loop has commanded."""
+
+    rows: Array
+    record: Record
+
+
+def called(scene: Scene) -> Played:
+    """A scene by calls of the loop from Python."""
     loop = ControlLoop(RobotTable(arm_of(scene.robot), moving_base=True))
     loop.configure(**settings_of(scene), **gains_of(scene))
     limit_motion(scene, loop)
     sense = sensor_of(scene, loop)
-    rows: list[Array | None] = []
+    rows, recorder = list[Array | None](), Recorder(loop, len(scene.cycles))
     for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
         sense(cycle, now)
         if cycle.payload:
@@ -350,9 +357,9 @@ def called(scene: Scene) -> Array:
             for name, row in vectors_of(cycle.fields).items():
                 loop.given[name][:] = row
             loop.refer(time_of(k) if cycle.stamp is None else cycle.stamp)
-        loop.update(now, 1e-9 * PERIOD)
+        recorder.keep(now, loop.update(now, 1e-9 * PERIOD), cycle.fields is not None)
         rows.append(row_of_loop(loop))
-    return filled(rows)
+    return Played(filled(rows), Record(recorder))
 
 
 def aims(scene: Scene) -> bool:
@@ -389,21 +396,6 @@ def sensor_of(scene: Scene, loop: ControlLoop) -> Callable[[Cycle, int], None]:
     return sense
 
 
-def touched(scene: Scene) -> list[bool]:
-    """Whether there is contact in each cycle, by the matrices of the paper."""
-    rows = [cycle.sensed for cycle in scene.cycles]
-    if scene.on_contact == "ignore" or not all(rows):
-        return [False] * len(rows)
-    thresholds, contact, found = watched(arm_of(scene.robot)), False, []
-    residuals = momentum_observer(scene.robot, BANDWIDTH, ((1e-3 * k, *x) for k, x in enumerate(rows) if x), steps=20)
-    for k, (row, residual) in enumerate(zip(rows, residuals, strict=True)):
-        assert row is not None
-        share = float(np.max(np.abs(residual) / thresholds.limits(row[1])))
-        contact = 1e-3 * k >= 5 / BANDWIDTH and share > (0.7 if contact else 1.0)
-        found.append(contact)
-    return found
-
-
 def change_pace(loop: ControlLoop, cycle: Cycle) -> None:
     if cycle.speed is not None:
         loop.speed(cycle.speed)
@@ -429,45 +421,6 @@ def row_of_loop(loop: ControlLoop) -> Array | None:
     sent += [loop.sent[name] for name in (*DRIVE_NAMES, SENT_NAMES[0])]
     row = [[loop.number("status")], *sent, [sum(map(loop.number, SUSPICIONS.values()))]]
     return np.concatenate(row) if loop.number("valid") else None
-
-
-# --- The reference --------------------------------------------------------------------------
-
-
-def referred(scene: Scene) -> Array:
-    timeout = TIMEOUT if scene.loss != "none" else 0.0
-    options = (scene.limits, scene.lead, scene.loss, timeout, STOP, RAMP, scene.checks, PERIOD)
-    options = (*options, MOTION if aims(scene) else None, scene.on_contact)
-    in_contact = touched(scene)
-    reference = ReferenceLoop(arm_of(scene.robot), Options(*options))
-    rows: list[Array | None] = []
-    modes = Modes(reference.arm, scene.gains) if scene.gains else None
-    for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
-        reference.sense(in_contact[k])
-        if cycle.payload:
-            carry(reference, cycle.payload)
-        if cycle.speed is not None:
-            reference.speed_scaling = cycle.speed
-        if cycle.pauses:
-            reference.paused = True
-        elif cycle.pauses is not None:
-            reference.resume()
-        message = None if cycle.fields is None else setpoint_message(scene, k)
-        stamp = time_of(k) if cycle.stamp is None else cycle.stamp
-        reference.cycle(now, message, stamp, cycle.spline, cycle.begin or now, cycle.target)
-        command, found = reference.command, reference.checks.counts.total()
-        if command is None:
-            rows.append(None)
-            continue
-        efforts, motors, sent = command.efforts, command.motors, command.sent
-        drives = [motors[0], motors[1], *reference.efforts]
-        if sent:  # the reference has no drives of which efforts pass to those of another leader
-            np.testing.assert_array_equal(np.concatenate(drives[2:]), np.concatenate([motors[3], efforts[0]]))
-            drives = [*sent[:4]]
-        if modes is not None and cycle.motors is not None:
-            drives = modes.sent(reference.paced, cycle.mode, command.state, drives, cycle.motors)
-        rows.append(np.concatenate([[reference.status], *efforts, *drives, [found]]))
-    return filled(rows)
 
 
 # --- Replay ---------------------------------------------------------------------------------
@@ -496,8 +449,8 @@ def replayed(scene: Scene, file: Path, folder: Path) -> Array:
 # --- A controller ---------------------------------------------------------------------------
 
 
-def looped(scene: Scene, *, in_front: bool = False) -> Array:
-    """Rows of a scene from a loop with the library of its robot, to which messages come as to that of a controller.
+def looped(scene: Scene, *, in_front: bool = False) -> Played:
+    """A scene by a loop with the library of its robot, to which messages come as to that of a controller.
 
     Targets may be those of a controller in front, which writes the last one in each cycle; others then are refused.
     """
@@ -507,15 +460,15 @@ def looped(scene: Scene, *, in_front: bool = False) -> Array:
     loop.configure(**settings_of(scene), **gains_of(scene))
     limit_motion(scene, loop)
 
-    def call(name: str, *given: Any) -> None:
+    def call(name: str, *given: Any) -> int:
         arrays = [np.ascontiguousarray(x) if isinstance(x, list | np.ndarray) else x for x in given]
         converted = [ctypes.c_void_p(x.ctypes.data) if isinstance(x, np.ndarray) else x for x in arrays]
         converted = [ctypes.c_size_t(x) if isinstance(x, int) else x for x in converted]
-        loop._library[f"eom_loop_{name}"](ctypes.c_void_p(loop.address), *converted)
+        return int(loop._library[f"eom_loop_{name}"](ctypes.c_void_p(loop.address), *converted))
 
     sizes = {name: len(x) for name, x in loop.given.items()}
     posted, rows = loop.vectors("posted", sizes), list[Array | None]()
-    sense = sensor_of(scene, loop)
+    sense, recorder = sensor_of(scene, loop), Recorder(loop, len(scene.cycles))
     written = np.full(robot.n, np.nan)
     for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
         sense(cycle, now)
@@ -554,6 +507,28 @@ def looped(scene: Scene, *, in_front: bool = False) -> Array:
             call("pursue")
             if k % 50 == 0:
                 call("post_target", ctypes.c_int64(0), np.zeros(0), 0, np.ones(robot.n), *2 * [ctypes.c_void_p()])
-        call("run", ctypes.c_int64(now), ctypes.c_double(1e-9 * PERIOD))
+        code = call("run", ctypes.c_int64(now), ctypes.c_double(1e-9 * PERIOD))
+        recorder.keep(now, code, cycle.fields is not None)
         rows.append(row_of_loop(loop))
-    return filled(rows)
+    return Played(filled(rows), Record(recorder))
+
+
+# --- What a scene tells the oracle ----------------------------------------------------------
+
+
+def settings_for(scene: Scene) -> Settings:
+    """Settings of the loop on which bounds of what is sent depend."""
+    timeout, arm = TIMEOUT if scene.loss != "none" else 0.0, arm_of(scene.robot)
+    lag = arm.damped.any() or arm.robot.drive_feedback_delay != NO_FEEDBACK_DELAY
+    others: dict[str, Any] = {"permissive": True, "lag": lag, "stop_duration": STOP}
+    others |= {"command_lead": scene.lead} | ({"target_velocity": MOTION["velocity"]} if aims(scene) else {})
+    return Settings(scene.limits, timeout, False, scene.checks.distance, others)
+
+
+def marks_of(scene: Scene) -> Marks:
+    """What happens before each cycle."""
+    marks = Marks.none(len(scene.cycles))
+    for k, cycle in enumerate(scene.cycles):
+        marks.stop_asked[k], marks.jumped[k] = cycle.spline is STOPS, cycle.jump != 0
+        marks.posted[k] = bool(cycle.target or cycle.spline or cycle.payload)
+    return marks

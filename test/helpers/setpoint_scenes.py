@@ -19,11 +19,6 @@ COUNT = 60
 REPLAYS_SETPOINTS = {"replay": "a bag has the setpoints, and neither the stops nor the trajectories of the node"}
 IN_THE_ORDER_OF_THE_ROBOT = dict.fromkeys(("controller", "Python"), "its references have no names")
 
-# Of the reference, relative to 1 and the largest entry of a row. Kernels are the same, so that all but polynomials of
-# time have the same bits. Their derivatives, up to 1/T^4, amplify rounding: of payloads within 0.01 s, as a share of
-# the efforts, and of stops within 0.15 s.
-WEIGHTS, STOPS = 1e-14, 1e-11
-
 
 def motion(n: int, k: int, size: float) -> dict[str, Array]:
     w, phase = 4.0 + 0.3 * np.arange(n), 1.3 * np.arange(n)
@@ -83,7 +78,7 @@ def limits(policy: str) -> Any:
         given = spoiled(cycles(arm, 0.4), REFUSED)
         for k, q in {48: end, 49: np.nextafter(end, 1.0), 50: 6.5, 51: 6.6, 52: -6.5, 53: -6.6, 54: 3.1}.items():
             given[k].fields["position"][0] = q
-        return Scene(arm, given, limits=policy, rounding=1e-15)
+        return Scene(arm, given, limits=policy)
 
     return scene
 
@@ -98,7 +93,7 @@ def lead_of_wrenches(arm: Robot) -> Scene:
 
 
 def lead_with_drives(arm: Robot) -> Scene:
-    return Scene(arm, cycles(arm, 0.1), limits="clip", lead=2.5e-3, rounding=1e-15)
+    return Scene(arm, cycles(arm, 0.1), limits="clip", lead=2.5e-3)
 
 
 def wrenches_that_come_and_go(arm: Robot) -> Scene:
@@ -124,7 +119,7 @@ def payload(arm: Robot) -> Scene:
         45: Carried(0.0, blend_time=0.01),
     }.items():
         given[k] = given[k]._replace(payload=carried)
-    return Scene(arm, given, rounding=WEIGHTS)
+    return Scene(arm, given)
 
 
 def payload_in_a_burst(arm: Robot) -> Scene:
@@ -135,7 +130,7 @@ def payload_in_a_burst(arm: Robot) -> Scene:
     for k in range(20, 60):
         given[k] = given[k]._replace(fields=motion(arm.n, 20 + 10 * (k - 20), 0.1), stamp=time_of(20 + 10 * (k - 20)))
     given[60:] = (Cycle() for _ in range(40))
-    return Scene(arm, given, rounding=WEIGHTS, lacks=REPLAYS_SETPOINTS)
+    return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
 
 
 def payload_at_rest(arm: Robot) -> Scene:
@@ -148,7 +143,7 @@ def payload_at_rest(arm: Robot) -> Scene:
     for k, mass in ((5, 0.3), (140, 0.1), (240, 0.2)):
         given[k] = given[k]._replace(payload=Carried(mass, (0.1, 0.0, 0.0), blend_time=0.03))
     given.append(given[0]._replace(payload=None))
-    return Scene(arm, given, rounding=WEIGHTS, lacks=REPLAYS_SETPOINTS)
+    return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
 
 
 def payload_beyond_limits(loss: str, velocity: float = 0.0) -> Any:
@@ -161,12 +156,11 @@ def payload_beyond_limits(loss: str, velocity: float = 0.0) -> Any:
         given = [Cycle() for _ in range(280)]
         for k in range(15):
             given[k] = Cycle({name: np.array([0.29, 1.5]) * (name == "position") for name in STATE_FIELDS})
-            given[k].fields["position"][0] += (0.085 + 1e-3 * k) * velocity
+            given[k].fields["position"][0] += (0.05 + 1e-3 * k) * velocity
             given[k].fields["velocity"][0] = velocity
         for k, (mass, time) in {0: (2.0, 0.2), 160: (20.0, 0.5), 170: (0.1, 1e-3), 180: (0.1, 0.05)}.items():
             given[k] = given[k]._replace(payload=Carried(mass, (0.1, 0.0, 0.0), blend_time=time))
-        rounding = STOPS if velocity else WEIGHTS
-        return Scene(arm, given, limits="refuse", loss=loss, rounding=rounding, lacks=REPLAYS_SETPOINTS)
+        return Scene(arm, given, limits="refuse", loss=loss, lacks=REPLAYS_SETPOINTS)
 
     return scene
 
@@ -179,7 +173,7 @@ def loss(policy: str, limits: str = "ignore") -> Any:
         for k in (*range(20, 27), 60, 61):
             spoiled = {"jerk": np.full(arm.n, np.nan)} if k % 2 else {"velocity": np.full(arm.n, 1e200)}
             given[k] = Cycle(motion(arm.n, k, 0.1) | spoiled)
-        return Scene(arm, given, limits=limits, loss=policy, rounding=STOPS, lacks=REPLAYS_SETPOINTS)
+        return Scene(arm, given, limits=limits, loss=policy, lacks=REPLAYS_SETPOINTS)
 
     return scene
 
@@ -199,7 +193,7 @@ def return_amid_a_stop(arm: Robot) -> Scene:
     given = cycles(arm, 0.1)
     given[18] = given[18]._replace(payload=Carried(0.3, blend_time=0.03))
     given[20:35] = [Cycle()] * 15
-    return Scene(arm, given, loss="hold", rounding=STOPS, lacks=REPLAYS_SETPOINTS)
+    return Scene(arm, given, loss="hold", lacks=REPLAYS_SETPOINTS)
 
 
 def suspect_stamps(arm: Robot) -> Scene:
@@ -228,9 +222,9 @@ def return_far_from_the_stop(arm: Robot) -> Scene:
     given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(230)), *cycles(arm, 0.0, 40)]
     for k in range(250, 290):
         given[k].fields["position"] += motion(arm.n, 19, 0.1)["position"]
-        given[k].fields["position"][0] += -0.06 if k < 270 else 0.02
+        given[k].fields["position"][0] += -0.09 if k < 270 else 0.02
     checks = Settings(jumps="refuse")
-    return Scene(arm, given, loss="hold", checks=checks, rounding=STOPS, lacks=REPLAYS_SETPOINTS)
+    return Scene(arm, given, loss="hold", checks=checks, lacks=REPLAYS_SETPOINTS)
 
 
 def inconsistent(arm: Robot) -> Scene:
@@ -284,10 +278,6 @@ def free_fall(arm: Robot) -> Scene:
     return scene
 
 
-# Of equilibria, which hosts find from where they were before: 1e-9 rad, times the stiffness of the springs.
-EQUILIBRIA = 1e-7
-
-
 def measured(arm: Robot, given: list[Cycle], away: float) -> list[Cycle]:
     """With motors near those of the setpoints."""
     elastic, found = ElasticArm(arm), []
@@ -305,7 +295,7 @@ def impedance(gains: Gains) -> Any:
     def scene(arm: Robot) -> Scene:
         given = measured(arm, cycles(arm, 0.1), 0.003)
         given[10], given[45] = given[10]._replace(mode="impedance"), given[45]._replace(mode="position")
-        return Scene(arm, given, gains=gains, rounding=EQUILIBRIA, lacks=REPLAYS_SETPOINTS)
+        return Scene(arm, given, gains=gains, lacks=REPLAYS_SETPOINTS)
 
     return scene
 

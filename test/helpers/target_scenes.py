@@ -1,25 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scenes of targets, and of chunks of them."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from loop_scene import STOPS as STOPPED
-from loop_scene import Cycle, Scene, time_of
+from loop_scene import Cycle, Scene, Target, time_of
 from reference.checks import Settings
-from reference.loop import Target
 from setpoint_scenes import REPLAYS_SETPOINTS, base, cycles
 from trajectory_scenes import spline, streamed
 
 from eom_dynamics import Robot
 from eom_dynamics.control.fields import STATE_FIELDS
 from eom_dynamics.trajectory import Spline
-
-# Relative, as in setpoint_scenes.py: averages within 0.01 s, which take over, amplify rounding.
-ROUNDING = 1e-9
-
-SLOWED_DOWN = REPLAYS_SETPOINTS | {"reference": "it has no governor"}
 
 
 def at_rest(arm: Robot, q: float) -> Cycle:
@@ -34,7 +27,7 @@ def aimed(k: int, *positions: float, **others: Any) -> tuple[int, Cycle]:
 def scene_of_targets(arm: Robot, given: list[Cycle], *changes: tuple[int, Cycle], **options: Any) -> Scene:
     for k, cycle in changes:
         given[k] = cycle._replace(fields=given[k].fields) if cycle.target and given[k].fields else cycle
-    return Scene(arm, given, **{"rounding": ROUNDING, "lacks": REPLAYS_SETPOINTS, **options})
+    return Scene(arm, given, **{"lacks": REPLAYS_SETPOINTS, **options})
 
 
 def target_from_rest(arm: Robot) -> Scene:
@@ -77,10 +70,8 @@ def target_amid_a_trajectory(arm: Robot) -> Scene:
     """It takes over, and a trajectory from that; the second one is ended by an empty trajectory."""
     given = streamed(arm, 10, 740)
     played = [(10, Cycle(spline=spline(arm, 10, [0.0, 0.3]))), (60, Cycle(spline=spline(arm, 160, [0.1, 0.3])))]
-    scene = scene_of_targets(
-        arm, given, *played, aimed(40, 0.05, 0.05), aimed(340, 0.3, 0.3), (380, Cycle(spline=STOPPED))
-    )
-    return replace(scene, rounding=1e-8)  # the rest of a stop is small beside its snap
+    targets = aimed(40, 0.05, 0.05), aimed(340, 0.3, 0.3)
+    return scene_of_targets(arm, given, *played, *targets, (380, Cycle(spline=STOPPED)))
 
 
 def target_in_a_pause(arm: Robot) -> Scene:
@@ -110,18 +101,13 @@ def refused_target(arm: Robot) -> Scene:
     return scene_of_targets(arm, given, aimed(5, 0.4, 0.2), *back, limits="refuse")
 
 
-def overload_at_targets(arm: Robot, **options: Any) -> Scene:
-    """At rest, amid the motion to another one, which goes on, and at the end of a chunk."""
+def overload_at_targets(arm: Robot) -> Scene:
+    """At rest, amid the motion to another one, which goes on, or slows down on its way, and at the end of a chunk."""
     given = [*(at_rest(arm, 1.5) for _ in range(5)), *(Cycle() for _ in range(195))]
     rows = np.array([[1.5001, 1.5], [1.5002, 1.5], [0.1, 0.1]])
     sends = [(k, Cycle(target=Target(rows[:last], times=0.02 * np.arange(last)))) for k, last in ((100, 3), (120, 2))]
     targets = [aimed(5, 0.1, 0.1), aimed(10, 1.5001, 1.5), aimed(20, 0.1, np.nan)]
-    return scene_of_targets(arm, given, *targets, *sends, limits="refuse", **options)
-
-
-def slowed_down_targets(arm: Robot) -> Scene:
-    """The same, where limits refuse the motion, and slow down its way to rest, amid which a chunk comes."""
-    return overload_at_targets(arm, lacks=SLOWED_DOWN)
+    return scene_of_targets(arm, given, *targets, *sends, limits="refuse")
 
 
 def chunks(arm: Robot) -> Scene:
@@ -157,7 +143,7 @@ TARGETS: dict[str, tuple[str, Any]] = {
     "target, damped": ("damped, coupled, sticking", target_amid_a_stream),
     "target, refused": ("limited velocity", refused_target),
     "targets, overloaded": ("holding little", overload_at_targets),
-    "targets, slowed down": ("moved by little", slowed_down_targets),
+    "targets, slowed down": ("moved by little", overload_at_targets),
     "target, stalled": ("soft", target_after_a_stall),
     "chunks": ("soft", chunks),
 }

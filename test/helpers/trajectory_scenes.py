@@ -8,7 +8,7 @@ import numpy as np
 from loop_scene import STOPS as STOPPED
 from loop_scene import Carried, Cycle, Scene, time_of
 from reference.checks import Settings
-from setpoint_scenes import REPLAYS_SETPOINTS, STOPS, base, cycles, motion, stiffness, wrenches
+from setpoint_scenes import REPLAYS_SETPOINTS, base, cycles, motion, stiffness, wrenches
 
 from eom_dynamics import Robot
 from eom_dynamics.control.fields import STATE_FIELDS
@@ -16,9 +16,6 @@ from eom_dynamics.trajectory import Spline
 
 WATCHES_NO_CLOCK = {"Python": "its caller watches the clock"}
 STOPPED_BY_A_CLOCK = REPLAYS_SETPOINTS | WATCHES_NO_CLOCK
-
-# Relative, as in setpoint_scenes.py: a transition within 0.04 s amplifies rounding.
-SPLINES, PACES, LED = 1e-10, 1e-9, 1e-8
 
 
 def streamed(arm: Robot, count: int, silent: int) -> list[Cycle]:
@@ -42,12 +39,12 @@ def trajectory(arm: Robot) -> Scene:
     given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.04, 0.3], rest=False))
     given[20] = Cycle(motion(arm.n, 20, 0.05))
     given[25] = Cycle(spline=spline(arm, 25, [0.0, 0.2, 0.3]))
-    return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+    return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
 
 
 def lead_of_a_trajectory(arm: Robot) -> Scene:
     """Commands for its motion 2.5 ms later, up to its end, where polynomials of a message round most."""
-    return replace(trajectory(arm), cycles=[*trajectory(arm).cycles, *[Cycle()] * 256], lead=2.5e-3, rounding=1e-8)
+    return replace(trajectory(arm), cycles=[*trajectory(arm).cycles, *[Cycle()] * 256], lead=2.5e-3)
 
 
 def beside_a_trajectory(arm: Robot) -> Scene:
@@ -83,7 +80,7 @@ def return_after_a_trajectory(arm: Robot) -> Scene:
     given[50] = Cycle(jump=3 * 10**8)
     for k, away in ((0, 0.0), (290, 0.2), (300, 0.08)):
         given[k] = Cycle({name: np.full(arm.n, away * (name == "position")) for name in STATE_FIELDS})
-    return Scene(arm, given, checks=Settings(jumps="warn"), rounding=STOPS, lacks=STOPPED_BY_A_CLOCK)
+    return Scene(arm, given, checks=Settings(jumps="warn"), lacks=STOPPED_BY_A_CLOCK)
 
 
 def slowed_transition(arm: Robot) -> Scene:
@@ -91,7 +88,7 @@ def slowed_transition(arm: Robot) -> Scene:
     given = streamed(arm, 10, 540)
     given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.02, 0.4], 4e-3))
     given[60] = Cycle(spline=spline(arm, 60, [0.0, 0.01, 0.5], 9e-3))
-    return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+    return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
 
 
 def refused_trajectories(arm: Robot) -> Scene:
@@ -100,7 +97,7 @@ def refused_trajectories(arm: Robot) -> Scene:
     given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.3]))
     given[30] = Cycle(spline=spline(arm, 30, [0.0, 0.3], 0.05))
     given[40] = Cycle(spline=spline(arm, 40, [0.0, 0.3]), begin=time_of(-500))
-    return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+    return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
 
 
 def start_tolerances(arm: Robot) -> Scene:
@@ -110,14 +107,14 @@ def start_tolerances(arm: Robot) -> Scene:
     given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.3], behind + 0.02))
     given[11] = Cycle(spline=spline(arm, 11, [0.0, 0.3], behind - 1e-3))
     given[40] = Cycle(spline=spline(arm, 40, [0.02, 0.3], 0.05))
-    return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+    return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
 
 
 def a_little_late(arm: Robot) -> Scene:
     """By a part of a period, in motion."""
     given = streamed(arm, 10, 190)
     given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.1, 0.3], 2e-3), begin=time_of(10) - 400_000)
-    return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+    return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
 
 
 def late_starts(late: float) -> Any:
@@ -129,7 +126,7 @@ def late_starts(late: float) -> Any:
         states[0] = [[0.2], [0.21], [0.3]]
         given = [*(Cycle(rest) for _ in range(10)), *(Cycle() for _ in range(240))]
         given[10] = Cycle(spline=Spline([0.0, 0.2, 0.5], states), begin=time_of(10) - round(1e9 * late))
-        return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+        return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
 
     return scene
 
@@ -143,7 +140,7 @@ def waiting_starts(arm: Robot) -> Scene:
     given[35] = Cycle(spline=spline(arm, 150, [0.0, 0.07], 4e-3), begin=time_of(160))
     given[60] = Cycle(spline=spline(arm, 60, [0.0, 0.3], 0.05))
     given[155] = Cycle(motion(arm.n, 155, 0.05))  # between the two
-    return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+    return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
 
 
 def waiting_for_nothing(arm: Robot) -> Scene:
@@ -151,7 +148,7 @@ def waiting_for_nothing(arm: Robot) -> Scene:
     given = [Cycle() for _ in range(250)]
     given[3] = Cycle(spline=spline(arm, 10, [0.01, 0.3]), begin=time_of(10))
     given[80] = Cycle(spline=STOPPED)
-    return Scene(arm, given, rounding=STOPS, lacks=REPLAYS_SETPOINTS)
+    return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
 
 
 def paced(arm: Robot, *changes: tuple[int, Cycle], silent: int = 490, end: float = 0.6, **options: Any) -> Scene:
@@ -160,7 +157,7 @@ def paced(arm: Robot, *changes: tuple[int, Cycle], silent: int = 490, end: float
     given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.04, end]))
     for k, cycle in changes:
         given[k] = cycle
-    return Scene(arm, given, **{"rounding": PACES, "lacks": REPLAYS_SETPOINTS, **options})
+    return Scene(arm, given, **{"lacks": REPLAYS_SETPOINTS, **options})
 
 
 def override(arm: Robot) -> Scene:
@@ -231,7 +228,7 @@ def trajectories_of_a_loaded_arm(arm: Robot) -> Scene:
         given[k] = Cycle(spline=Spline([0.0, 0.1, end], states))
     burst = np.zeros((5, 4, arm.n)) + np.array([0.2, 0.21, 0.22, 0.23])[:, np.newaxis] * np.eye(5)[:, :1, np.newaxis]
     given[320] = Cycle(spline=Spline([0.0, 30.1, 30.48, 60.0], burst))
-    return Scene(arm, given, limits="refuse", rounding=PACES, lacks=REPLAYS_SETPOINTS)
+    return Scene(arm, given, limits="refuse", lacks=REPLAYS_SETPOINTS)
 
 
 def refused_on_the_path(arm: Robot) -> Scene:
@@ -244,7 +241,7 @@ def refused_on_the_path(arm: Robot) -> Scene:
 
 def led(scene: Any) -> Any:
     """With commands ahead of the motion."""
-    return lambda arm: replace(scene(arm), lead=2.5e-3, rounding=LED)
+    return lambda arm: replace(scene(arm), lead=2.5e-3)
 
 
 def clock_jumps(jump: float) -> Any:
@@ -255,7 +252,7 @@ def clock_jumps(jump: float) -> Any:
         given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.3]))
         for k in (50, 120):
             given[k] = Cycle(jump=round(1e9 * jump))
-        return Scene(arm, given, rounding=STOPS, lacks=STOPPED_BY_A_CLOCK)
+        return Scene(arm, given, lacks=STOPPED_BY_A_CLOCK)
 
     return scene
 
@@ -266,7 +263,7 @@ def replaced_in_a_pause(arm: Robot) -> Scene:
     given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.3]))
     given[50] = Cycle(jump=-(10**7) * 5)
     given[70] = Cycle(spline=spline(arm, 20, [0.0, 0.1, 0.3], 2e-3))
-    return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+    return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
 
 
 TRAJECTORIES: dict[str, tuple[str, Any]] = {

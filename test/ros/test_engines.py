@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A setpoint has one meaning: each scene goes through all hosts of the control loop, whose commands are the same.
 
-They are those of a reference, up to rounding.
+What they send keeps to the bounds of an oracle, and is what the scene is about.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from exported import robot
 
-from eom_dynamics import ElasticArm, Robot, load_robot
+from eom_dynamics import Robot, load_robot
 from eom_dynamics.arrays import Array
+from eom_dynamics.control.control_loop import Refusal
 from eom_dynamics.robot.model import EffortSpread, Limits
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 
@@ -23,10 +24,25 @@ pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
 from contact_scenes import CONTACTS
 from loop_scene import STOP
-from setpoint_engines import BANDWIDTH, NodeEngine, called, looped, referred, replayed, unspun_node
+from scene_outcomes import OUTCOMES, Outcome
+from sent_oracle import SentOracle
+from setpoint_engines import (
+    BANDWIDTH,
+    NodeEngine,
+    arm_of,
+    called,
+    looped,
+    marks_of,
+    replayed,
+    settings_for,
+    unspun_node,
+)
 from setpoint_scenes import SETPOINTS
 from target_scenes import TARGETS
 from trajectory_scenes import TRAJECTORIES
+
+EQUILIBRIA = 1e-7
+"""By what efforts of an impedance may differ, whose equilibria are found from where they were before: 1e-9 rad."""
 
 SCENES = SETPOINTS | TRAJECTORIES | TARGETS | CONTACTS
 
@@ -129,27 +145,39 @@ def test_engines_agree(name: str, node: NodeEngine, robots: Mapping[str, tuple[R
     # Messages are read in two ways, which makes no difference where hardly any comes.
     few = sum(cycle.fields is not None for cycle in scene.cycles) < 0.05 * len(scene.cycles)
     # Messages do not have all that is sent.
-    plays = {"Python": called, "controller": looped, "reference": referred}
-    others = next(play for host, play in plays.items() if host not in scene.lacks)(scene)
+    others = (looped if "Python" in scene.lacks else called)(scene).rows
     expected = known(node.play(scene, compiled=few), others)
     hosts = {
         **({} if few else {"node": lambda: known(node.play(scene, compiled=True), others)}),
-        "Python": lambda: called(scene),
-        "controller": lambda: looped(scene),
+        "Python": lambda: others,
+        "controller": lambda: looped(scene).rows,
         "replay": lambda: known(replayed(scene, file, tmp_path), expected),
     }
     if scene.in_front:
-        hosts["controller in front"] = lambda: looped(scene, in_front=True)
-    rounded = {} if "reference" in scene.lacks else {"reference": referred(scene)}
+        hosts["controller in front"] = lambda: looped(scene, in_front=True).rows
     for host, play in hosts.items():
-        if scene.gains and host not in scene.lacks:
-            rounded[host] = play()
-        elif host not in scene.lacks:
+        if host in scene.lacks:
+            continue
+        if scene.gains:
+            np.testing.assert_allclose(play(), expected, rtol=EQUILIBRIA, atol=EQUILIBRIA, err_msg=host)
+        else:
             np.testing.assert_array_equal(play(), expected, err_msg=host)
-    n, m = arm.n, len(ElasticArm(arm).motor_names)
-    ends = np.cumsum([1, n, n, n, m, m, m, n])
-    for engine, rows in rounded.items():
-        np.testing.assert_array_equal(rows[:, [0, -1]], expected[:, [0, -1]], err_msg=engine)
-        for got, wanted in zip(np.split(rows, ends, 1), np.split(expected, ends, 1), strict=True):
-            size = 1 + np.abs(wanted).max(axis=1, keepdims=True)
-            assert np.max(np.abs(got - wanted) / size) <= scene.rounding, engine
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_what_is_sent_keeps_to_bounds_and_is_what_the_scene_is_about(
+    name: str, robots: Mapping[str, tuple[Robot, Path]]
+) -> None:
+    which, made = SCENES[name]
+    scene, outcome = made(robots[which][0]), OUTCOMES.get(name, Outcome())
+    record = (looped if "Python" in scene.lacks else called)(scene).record
+    found = SentOracle(arm_of(scene.robot)).findings(record, settings_for(scene), marks_of(scene))
+    assert not found, "\n".join(map(str, found))
+    refused: dict[str, list[int]] = {}
+    for k in np.flatnonzero(record.code > 0):
+        refused.setdefault(Refusal(int(record.code[k])).name, []).append(int(k))
+    assert refused == {reason: [*cycles] for reason, cycles in outcome.refused.items()}
+    assert record.numbers["refused"][-1] - (record.code > 0).sum() == outcome.rejected
+    assert outcome.rests == (not record.state[-1, 1:].any())
+    if outcome.ends is not None:
+        np.testing.assert_allclose(record.state[-1, 0], np.broadcast_to(outcome.ends, scene.robot.n), rtol=1e-12)

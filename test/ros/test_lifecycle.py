@@ -12,7 +12,7 @@ import pytest
 from chains import packaged_parameters
 from node_client import EACH_WARNING, refusals_at_start
 from paths import CONFIG
-from reference.stop import rest_after
+from stopped import stopped
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS, WRENCH_FIELDS
@@ -253,8 +253,13 @@ ARM = eom.ElasticArm(eom.load_robot("panda"))
 MOVING = np.zeros((5, 7))
 MOVING[0] = 0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0
 MOVING[1], MOVING[2] = 0.3, 0.5
-END, NO_EFFORT = rest_after(MOVING, 0.3), np.zeros(7)
-AT_REST = ARM.feedforward(END, *np.zeros((4, 7)))
+STILL = np.zeros((4, 7))
+
+
+@pytest.fixture(scope="module")
+def held():
+    """A loop whose arm rests after a stop from that motion."""
+    return stopped(ARM, MOVING, 0.3)
 
 
 def in_motion(client, **fields):
@@ -278,7 +283,7 @@ SWITCHES = {
 
 
 @pytest.mark.parametrize("switch", SWITCHES.values(), ids=SWITCHES)
-def test_an_arm_that_moves_is_stopped_before_the_node_is_switched_off(start, switch):
+def test_an_arm_that_moves_is_stopped_before_the_node_is_switched_off(start, held, switch):
     client = start(*PANDA, depth=0)  # as drives have it
     in_motion(client)
     over = threading.Event()
@@ -296,7 +301,7 @@ def test_an_arm_that_moves_is_stopped_before_the_node_is_switched_off(start, swi
     statuses = [message.status for message in client.feedforward]
     first = statuses.index(STOPPING)
     assert set(statuses[:first]) == {FRESH} and set(statuses[first:]) == {STOPPING, HELD}
-    np.testing.assert_allclose(last.motor_position, AT_REST.motor_position, rtol=1e-12)
+    np.testing.assert_array_equal(last.motor_position, held.command["motor_position"])
     assert not any(np.any(getattr(last, name)) for name in COMMAND_FIELDS if name != "motor_position")
     assert setpoint.position == last.motor_position and not np.any(setpoint.velocity)
     assert setpoint.effort == client.effort_command[-1].data == last.motor_effort
@@ -329,18 +334,18 @@ def activated(panda):
 
 
 @pytest.mark.parametrize("efforts", REMAINING)
-def test_a_parameter_says_which_efforts_remain(activated, efforts):
+def test_a_parameter_says_which_efforts_remain(activated, held, efforts):
     client = activated(effort_on_deactivate=efforts)
     in_motion(client, **WRENCH)
     refusals = client.process.log.count("setpoint refused")
     client.publish(MOVING * np.nan)  # changes nothing
     client.wait(lambda: client.process.log.count("setpoint refused") > refusals, "the refusal")
     assert client.transition("deactivate")
-    held = ARM.feedforward(END, *np.zeros((4, 7)), **REMAINING[efforts])
+    remains = ARM.feedforward(held.setpoint["q"], *STILL, **REMAINING[efforts])
     last, _ = last_commands(client)
     # The effort of the first joint is the rounding of those of the others, 26 N m.
-    np.testing.assert_allclose(last.effort, held.tau, rtol=1e-9, atol=1e-15)
-    np.testing.assert_allclose(last.motor_effort, held.motor_effort, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(last.effort, remains.tau, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(last.motor_effort, remains.motor_effort, rtol=1e-9, atol=1e-15)
     assert not np.any(last.motor_velocity) and client.effort_command[-1].data == last.motor_effort
 
 
@@ -356,14 +361,14 @@ def test_a_node_that_has_commanded_nothing_since_its_activation_commands_nothing
 
 
 POLICIES = {
-    "hold": ("hold", "held", "gravity", ARM.dynamics.gravity(END)),
-    "ramp": ("ramp", "released", "gravity", NO_EFFORT),
-    "none": ("none", "lost", "zero", NO_EFFORT),
+    "hold": ("hold", "held", "gravity"),
+    "ramp": ("ramp", "released", "gravity"),
+    "none": ("none", "lost", "zero"),
 }
 
 
-@pytest.mark.parametrize(("policy", "phase", "efforts", "effort"), POLICIES.values(), ids=POLICIES)
-def test_a_response_to_lost_setpoints_is_continued(activated, policy, phase, efforts, effort):
+@pytest.mark.parametrize(("policy", "phase", "efforts"), POLICIES.values(), ids=POLICIES)
+def test_a_response_to_lost_setpoints_is_continued(activated, held, policy, phase, efforts):
     client = activated(setpoint_timeout=0.05, on_setpoint_loss=policy, effort_on_deactivate=efforts, ramp_duration=0.2)
     in_motion(client)
     level, message, _ = client.wait_for_diagnostics(lambda *s: s[2]["watchdog"] == phase, phase)
@@ -375,8 +380,9 @@ def test_a_response_to_lost_setpoints_is_continued(activated, policy, phase, eff
         client.wait(lambda: f"setpoint refused: {reason}" in client.process.log, "a refusal")
     assert client.transition("deactivate")
     last, _ = last_commands(client)
+    effort = ARM.dynamics.gravity(held.setpoint["q"]) if policy == "hold" else np.zeros(7)
     np.testing.assert_allclose(last.effort, effort, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(last.motor_position, AT_REST.motor_position, rtol=1e-12)
+    np.testing.assert_array_equal(last.motor_position, held.command["motor_position"])
     assert not np.any(last.motor_velocity)
     remaining = f"efforts: {'zero, as they were ramped down' if policy == 'ramp' else efforts}\n"
     assert remaining in client.process.log

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from own_drives import AGES, with_drives
 from paths import ROOT
-from reference.stop import rest_after
 from robot_client import RobotClient
+from stopped import stopped
 
 import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Motor
@@ -47,10 +47,12 @@ def test_the_last_command_is_in_the_units_of_the_drives(node, remain):
     node.wait(lambda: node.motor_setpoint[-1].header == node.feedforward[-1].header, "the last commands")
     node.spin(0.5)
     feedforward, setpoint = node.feedforward[-1], node.motor_setpoint[-1]
-    rest = [rest_after(MOTION.derivatives(4e-3), 0.3), *np.zeros((4, 2))]
+    loop = stopped(ARM, MOTION.derivatives(4e-3), 0.3)
+    rest = [loop.setpoint["q"], *np.zeros((4, 2))]
     command = ARM.feedforward(*rest)
     sent = ARM.drive_command(command, *rest[:3])
     np.testing.assert_allclose(feedforward.effort, command.tau * (remain != "zero"), rtol=1e-9)
+    np.testing.assert_array_equal(setpoint.position, loop.sent["drive_position"])
     np.testing.assert_allclose(setpoint.position, sent.position, rtol=1e-9)
     np.testing.assert_allclose(setpoint.effort, sent.effort * (remain != "zero"), rtol=1e-9, atol=1e-9)
     assert not np.any(setpoint.velocity) and node.effort_command[-1].data == setpoint.effort

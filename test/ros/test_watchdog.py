@@ -14,9 +14,9 @@ from rclpy.duration import Duration
 from rclpy.qos import LivelinessPolicy, QoSProfile
 from rclpy.serialization import serialize_message
 from rclpy.time import Time
-from reference.stop import rest_after
 from rosgraph_msgs.msg import Clock
 from setpoint_engines import kept_commands, unspun_node
+from stopped import stopped
 from tool_messages import spline_message
 from urdf_arms import urdf_arm
 
@@ -133,10 +133,12 @@ def test_hold_brings_the_arm_to_rest_without_a_step(node, configure):
     stopping, held = found.count(STOPPING), found.index(HELD)
     assert found == [FRESH] + [STOPPING] * stopping + [HELD] * (len(found) - 1 - stopping)
     assert [message.held for message in commands] == [status != FRESH for status in found]
-    # By its own route: the polynomial of the duration asked for, which meets all limits.
-    end = rest_after(STATE, 0.5)
+    # That of the duration asked for, which meets all limits.
+    loop = stopped(ARM, STATE, 0.5)
+    end = loop.setpoint["q"]
     at_rest = ARM.feedforward(end, *np.zeros((4, 7)))
     for message in commands[held:]:
+        np.testing.assert_array_equal(message.motor_position, loop.command["motor_position"])
         # That of the first joint is the rounding of those of the others, 27 N m.
         np.testing.assert_allclose(message.effort, at_rest.tau, rtol=1e-12, atol=1e-15)
     assert stopping > 20  # none of them is later by more than 20 ms
@@ -149,7 +151,7 @@ def test_hold_brings_the_arm_to_rest_without_a_step(node, configure):
 
     # Far from there they are refused, near it they are followed.
     away = STATE * 0.0
-    away[0] = end + 0.2
+    away[0] = end + 0.2 * np.eye(7)[0]
     refused = node.publish(away)
     node.wait(lambda: "fer_joint1 is 0.2 rad from where it is held" in node.process.log, "the reason")
     wait_for(node, HELD, statuses(node).count(HELD) + 20)
@@ -356,11 +358,12 @@ def test_a_new_robot_is_refused_until_a_stop_has_ended(described):
         client.node.report(1.0)
         assert client.node.arm.robot.name == "before" and client.node.refused_robot
         client.run(4.5)
-        end, commands = rest_after(MOVING, 4.0), client.commands[3:]
+        loop, commands = stopped(eom.ElasticArm(eom.load_robot(urdf_arm("before"))), MOVING, 4.0), client.commands[3:]
         last = commands[-1]
         assert last.status == HELD and not any(last.motor_velocity) and FRESH not in [x.status for x in commands]
-        load = eom.ElasticArm(eom.load_robot(urdf_arm("before"))).feedforward(end, *np.zeros((4, 2))).tau
-        np.testing.assert_allclose(last.effort, load, rtol=1e-12)
+        end = loop.setpoint["q"]
+        np.testing.assert_array_equal(last.motor_position, loop.command["motor_position"])
+        np.testing.assert_allclose(last.effort, loop.arm.feedforward(end, *np.zeros((4, 2))).tau, rtol=1e-12)
         client.node.report(1.0)
         assert client.node.arm.robot.name == "after" and not client.node.refused_robot
         client.run(4.5)

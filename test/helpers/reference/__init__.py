@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Law of the control loop in readable Python, which shares no code with it."""
+"""Formulas of the control loop in readable Python, which share no code with it."""

@@ -9,7 +9,6 @@ from scipy.spatial.transform import Rotation
 
 from eom_dynamics import ElasticArm, Kinematics
 from eom_dynamics.arrays import Array
-from reference.payload_blend import falling
 
 
 class Gains(NamedTuple):
@@ -157,45 +156,3 @@ class Impedance:
         """Mean of the motors of each joint at the joint sides of its springs."""
         side = np.array(self.arm.side.joint_sides(list(x)))
         return np.array([side[self.arm.motor_joint == joint].mean() for joint in range(self.n)])
-
-
-class Modes:
-    """What drives are sent in a mode: positions, velocities and efforts.
-
-    Efforts pass from those of the mode before, and so do positions in the mode position: before, the motors were sent
-    to where they were.
-    """
-
-    PASSAGE = 0.3
-
-    def __init__(self, arm: ElasticArm, gains: Gains) -> None:
-        self.law, self.mode, self._changed = Impedance(arm, gains), "position", 0
-        m, n = len(arm.motor_names), arm.robot.n
-        # Positions and efforts of motors and efforts of joints that were sent last, and by how much these differ.
-        self._last = self._away = [np.zeros(m), np.zeros(m), np.zeros(n)]
-
-    def sent(self, time: int, mode: str | None, state: Array, plain: list[Array], motors: Array) -> list[Array]:
-        """Position, velocity, effort and joint effort at a time, ns, in place of plain ones."""
-        changes = mode is not None
-        if changes:
-            if self.mode == "position":
-                self._travel, self._at = np.zeros(self.law.n), self.law.sides(motors[0])
-            self.mode, self._changed = mode, time
-            self._inertia = self.law.inertia(self._near)
-        self._near, (position, velocity, *efforts) = state[0], plain
-        if self.mode != "position":
-            free = self.mode == "gravity_compensation"
-            reference = state * np.eye(5)[:, :1] if free else state
-            at = self.law.sides(motors[0])
-            self._travel, self._at = np.clip(self._travel + at - self._at, -0.5, 0.5), at
-            given = {"inertia": self._inertia, "travel": self._travel}
-            found = self.law.comply(reference, motors, state[0], free=free, **given)
-            position, velocity = found.motors.motor_position, found.motors.motor_velocity
-            efforts = [*self.law.efforts(found)]
-        now = [position, *efforts]
-        if changes:
-            self._away = [last - x for last, x in zip(self._last, now, strict=True)]
-            self._away[0] = self._away[0] * (self.mode == "position")
-        left, rate, _ = falling(1e-9 * (time - self._changed), self.PASSAGE)
-        self._last = [x + left * away for x, away in zip(now, self._away, strict=True)]
-        return [self._last[0], velocity + rate * self._away[0], *self._last[1:]]

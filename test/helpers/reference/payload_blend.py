@@ -57,9 +57,6 @@ class PayloadBlend:
     that: with two publishers whose stamps differ it would run away.
     """
 
-    held = stays = False
-    """Whether changes that have not begun wait: for the end of a motion, or for a reference."""
-
     def __init__(self, robot: Robot) -> None:
         self._robot, self._shape = robot, payload_shape(robot)
         self._target = np.zeros((len(robot.tools), 10))
@@ -69,15 +66,6 @@ class PayloadBlend:
     def blending(self) -> bool:
         """Whether a change is under way, or waits for a setpoint."""
         return bool(self._progress.changes)
-
-    @property
-    def waits(self) -> bool:
-        return self.blending and self._progress.changes[-1].start is None
-
-    @property
-    def present(self) -> bool:
-        """Whether any tool carries a payload, or a change is under way."""
-        return self.blending or bool(np.any(self._target))
 
     @property
     def target(self) -> list[Array]:
@@ -90,12 +78,12 @@ class PayloadBlend:
             raise StateError(f"blend_time must be from 0 to {LONGEST_BLEND:g} s, is {blend_time:g}")
         tool, parameters = payload.at_tool(self._robot)
         duration, changes = round(blend_time * 1e9), self._progress.changes
-        waits = self.waits
+        waits = self.blending and changes[-1].start is None
         if len(changes) == MOST_CHANGES and not waits:
             raise StateError(f"{MOST_CHANGES} changes of the payload are still under way: wait for the end of one")
         target = self._target.copy()
         target[tool] = parameters
-        self._target, self.stays = target, False
+        self._target = target
         if waits:  # one that begins with it takes its place
             duration, changes = max(duration, changes[-1].duration), changes[:-1]
         self._progress = self._next = self._progress._replace(changes=(*changes, _Change(None, 0, duration, target)))
@@ -111,12 +99,9 @@ class PayloadBlend:
         if not self.blending:
             return self.target
         now = self._elapsed(stamp, clock)
-        starts = not (self.held or self.stays)
-        begun = [
-            c._replace(start=now, begun=clock) if c.start is None and starts else c for c in self._progress.changes
-        ]
+        begun = [c._replace(start=now, begun=clock) if c.start is None else c for c in self._progress.changes]
         settled = self._progress.settled
-        ended = [k for k, c in enumerate(begun) if c.start is not None and now - c.start >= c.duration]
+        ended = [k for k, c in enumerate(begun) if now - (c.start or 0) >= c.duration]
         if ended:
             # Changes before a completed one have zero weight.
             settled, begun = begun[ended[-1]].target, begun[ended[-1] + 1 :]
@@ -128,42 +113,6 @@ class PayloadBlend:
         latest = before if stamp and before - _CLOCK_JUMP <= stamp <= before else stamp
         self._next = _Progress(tuple(begun), settled, now, latest, clock)
         return self._weighed(self._next, now)
-
-    def predicted(self, clock: int, time: int) -> list[Array]:
-        """The same for a time, as far as changes have begun; both ns."""
-        if not self.present:
-            return []
-        return self._weighed(self._progress, self._elapsed(0, clock) + max(time - clock, 0))
-
-    def awaited(self, time: float = -1.0) -> list[list[Array]]:
-        """The most to come by a time from now on, s, or ever; halfway as fast as the last change, if it may then."""
-        if not self.blending:
-            return []
-        start, _, duration, target = self._progress.changes[-1]
-        before, T, weight = self._progress.settled, 1e-9 * duration, 0.0
-        if start is None:
-            before = self._weighed(self._progress, self._progress.elapsed)[0].reshape(before.shape)
-            weight = falling(time, T)[0] if 0 <= time < T else 0.0
-        away, rest = target - before, np.zeros_like(target)
-        rows = [(target - weight * away, rest, rest)]
-        if time <= T:
-            rows.append((before + 0.5 * away, 15 / 8 / T * away if T else rest, rest))
-        return [[x.reshape(self._shape) for x in row] for row in rows]
-
-    def hold(self, held: bool) -> None:
-        """Have changes that have not begun wait, while a motion goes on."""
-        self.held, self.stays = held, self.stays and not held
-
-    def stay(self, *, as_before: bool = False) -> bool:
-        """Have its change begin anew from the payload of now, or before it, later; return whether it was to change."""
-        progress = self._progress
-        if not progress.changes or ((self.held or self.stays) and progress.changes[0].start is None):
-            return False
-        now = progress.settled if as_before else self._weighed(progress, progress.elapsed)[0]
-        last = progress.changes[-1]._replace(start=None)
-        settled = now.reshape(progress.settled.shape)
-        self._progress, self.stays = progress._replace(changes=(last,), settled=settled), True
-        return True
 
     def _weighed(self, progress: _Progress, now: int) -> list[Array]:
         P, Pd, Pdd = progress.settled, np.zeros_like(progress.settled), np.zeros_like(progress.settled)
@@ -178,10 +127,6 @@ class PayloadBlend:
     def commit(self) -> None:
         """Let the time pass to that of the parameters computed last: their command has been sent."""
         self._progress = self._next
-
-    def go_by_clock(self) -> None:
-        """Let the time pass by the clock until the next setpoint."""
-        self._progress = self._progress._replace(stamp=0)
 
     def _elapsed(self, stamp: int, clock: int) -> int:
         """Time of the blend for a command, ns."""

@@ -2,8 +2,8 @@
 """Commands along a stream of setpoints: the reference with the memory of damped springs, friction and payload."""
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -54,23 +54,9 @@ class DeflectionFilter:
         """Keep states as the start of the next step; call it once the setpoint has been answered."""
         self._stamp, self.kept = stamp, states
 
-    def skip(self, time: int) -> None:
-        """Leave out time, ns."""
-        self._stamp += time if self._stamp else 0
-
-
-class Ahead(NamedTuple):
-    """Motion ahead of the setpoint, for which a command is computed."""
-
-    lead: float  # time after the setpoint, s
-    state: Array  # q, qd, qdd, qddd, qdddd (5, n) then
-
 
 class StreamEvaluator(SetpointEvaluator):
     """Each command of a stream continues from the last command that was sent; call :meth:`commit` once it is sent.
-
-    A message with a stamp, ns, 0 where it has none, is of the stream; without one it stands alone, after all changes of
-    the payload.
 
     Attributes:
         lead: time by which commands of the stream are ahead of setpoints, s.
@@ -83,61 +69,23 @@ class StreamEvaluator(SetpointEvaluator):
         super().__init__(arm, moving_base=moving_base)
         self.lead, self.deflections, self.blend = lead, DeflectionFilter(arm), PayloadBlend(arm.robot)
         self.clock: Callable[[], int] = time.monotonic_ns
-        self._stamp: int | None = None
-        self._ahead: Ahead | None = None
         # Stamp and states of a command that may be sent.
-        self._states: tuple[Array, ...] = ()
-        self._computed: tuple[int, tuple[Array, ...]] | None = None
+        self._stamp, self._states = 0, tuple[Array, ...]()
 
-    def evaluate(
-        self,
-        message: Any,
-        *options: Any,
-        stamp: int | None = None,
-        limit_policy: str = "warn",
-        admit: Callable[[int, Array], None] | None = None,
-    ) -> EvaluatedCommand:
-        """Compute a command; ``admit`` takes stamp and state (5, n) first, and raises StateError to refuse them."""
-        read = self.read(message, *options)
-        if admit is not None:
-            admit(stamp or 0, read[1])
-        return self.command(*read, stamp=stamp, limit_policy=limit_policy)
-
-    def command(
-        self,
-        *flow: Any,
-        stamp: int | None = None,
-        ahead: Ahead | None = None,
-        lead: float | None = None,
-        payload: Sequence[Array] | None = None,
-        **given: Any,
-    ) -> EvaluatedCommand:
-        """Compute a command; ``ahead``: exact motion at the lead, in the place of :attr:`lead` and Taylor's series."""
-        self._stamp, self._ahead, self._states = stamp, ahead, ()
-        if payload is None:
-            payload = self.blend.target if stamp is None else self.blend.at(stamp, self.clock())
-        lead = self.lead if lead is None else lead
-        lead = ahead.lead if ahead else lead if stamp is not None else 0.0
-        if stamp is not None:
-            self._computed = None
-        command = super().command(*flow, lead=lead, payload=payload, **given)
-        if stamp is not None and self._states:
-            self._computed = stamp, self._states
-        return command
+    def evaluate(self, message: Any, *options: Any, stamp: int = 0, limit_policy: str = "warn") -> EvaluatedCommand:
+        """Compute the command for a setpoint with a stamp, ns, 0 where it has none."""
+        self._stamp, self._states = stamp, ()
+        payload = self.blend.at(stamp, self.clock())
+        return self.command(*self.read(message, *options), lead=self.lead, payload=payload, limit_policy=limit_policy)
 
     def commit(self) -> None:
         """Continue the stream from the command computed last, which has been sent."""
         self.blend.commit()
-        if self._computed is not None:
-            stamp, states = self._computed
-            self.deflections.keep(stamp, *states)
-
-    def _later(self, lead: float, state: Array, given: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
-        later, given = super()._later(lead, state, given)
-        return (self._ahead.state if self._ahead else later), given
+        if self._states:
+            self.deflections.keep(self._stamp, *self._states)
 
     def _feedforward(self, state: Array, given: dict[str, Any]) -> Feedforward:
-        if self._stamp is None or not self.deflections.needed:
+        if not self.deflections.needed:
             return super()._feedforward(state, given)
         command, self._states = self.deflections.command(self._stamp, *state, **given)
         return command
