@@ -21,7 +21,7 @@ from ..exceptions import StateError
 from ..robot.task_space import poses_within_limits
 from ..spelling import hint, listed
 from .library import library
-from .settings import SMOOTHING
+from .settings import SHORTEST_AVERAGE, SMOOTHING, STOP_RAMP, UNKNOWN_BRAKING
 
 RAMP = 0.075
 """Longest default of the time in which the full acceleration rises, s (``bench/online_motion.py``)."""
@@ -170,6 +170,21 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
     default("smoothing", np.full(n, smoothing_for(frequency)))
     reason = f"a lowest joint frequency of {frequency:.3g} Hz" if frequency else "no joint frequency"
     return MotionLimits(**values, chosen=f"{', '.join(chosen)}, by default for {reason}" if chosen else "")
+
+
+@lru_cache(maxsize=8)
+def stop_limits(arm: ElasticArm) -> Array:
+    """Limits (n, 8) of the motion by which joints come to rest, in cycles of 1 ms: rows of eom::MotionLimits.
+
+    The acceleration is :func:`braking`, or :data:`UNKNOWN_BRAKING`; it rises within :data:`STOP_RAMP`, or as the limit
+    of jerk allows. Both averages are :data:`SMOOTHING` long, or :data:`SHORTEST_AVERAGE` without springs.
+    """
+    lower, upper, velocity, _, jerk = limits_of_joints(arm)
+    velocity, A = (np.where(np.isfinite(x), x, UNKNOWN_BRAKING) for x in (velocity, braking(arm)))
+    J = np.minimum(A / STOP_RAMP, jerk)
+    average = SHORTEST_AVERAGE if arm.rigid.all() else SMOOTHING
+    same = np.ones(len(J))
+    return np.column_stack([lower, upper, velocity, A, J, 2 * J / average, average * same, 1e-3 * same])
 
 
 def _shown(values: Array) -> str:

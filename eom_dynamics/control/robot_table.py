@@ -22,14 +22,14 @@ from ..exceptions import KernelError
 from ..robot.model import ENDS
 from .headers import LARGEST_LOADED
 from .library import library
-from .online_trajectory import braking
+from .online_trajectory import braking, stop_limits
 
 
 def limits_of(arm: ElasticArm) -> dict[str, Array]:
     """Ends of the ranges ``lower.q`` … ``upper.motor_sum``, and the other limits of an arm."""
     check = LimitCheck(arm)
     sums = check.motor_effort * (1 + TOLERANCE)
-    numbers = {"largest_effort": check.largest["effort"], "braking": braking(arm), "turn": check.turn}
+    numbers = {"largest_effort": check.largest["effort"], "stops": stop_limits(arm), "turn": check.turn}
     numbers |= {f"{name}_limit": check.largest[f"motor_{name}"] for name in SHAFT_UNITS}
     numbers |= {"jump_rate": check.rate_limits[0]}
     numbers |= {"lower.motor_sum": -sums, "upper.motor_sum": sums}
@@ -46,7 +46,7 @@ def _motor_speeds(arm: ElasticArm, limits: Mapping[str, Array]) -> Array:
     """
     joint = arm.motor_joint
     with np.errstate(divide="ignore", invalid="ignore"):
-        within = np.sqrt(2.0 * limits["braking"] * (limits["upper.q"] - limits["lower.q"]))
+        within = np.sqrt(2.0 * braking(arm) * (limits["upper.q"] - limits["lower.q"]))
         velocity = np.where(np.isfinite(limits["upper.qd"]), limits["upper.qd"], within)[joint]
         rate = limits["upper.taud"][joint]
         deflection = np.where(np.isfinite(rate), rate / arm.stiffness[joint], 0.0)

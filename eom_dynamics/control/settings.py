@@ -10,23 +10,19 @@ from typing import Any, Literal
 
 from ..exceptions import StateError
 
-STOP_GROWTH = 1.5
-"""Each duration of a stop that is tried is this many times the one before."""
-
-LONGER_STOPS, SHORTER_STOPS = 8, 5
-"""How many longer durations are tried after the wanted one, and then how many shorter ones."""
-
-STOP_SHRINKAGE, STOP_HASTE, SHORTEST_STOP, STOP_PLACES = 0.95, 0.5, 0.02, 16
-"""A joint that would leave its range is stopped in a duration that is reduced by this factor until it does not, down to
-this share of the time in which it can brake; the duration, s, below which it rests at once, as springs would take
-efforts beyond all limits; and at how many places its range is checked."""
+STOP_HASTE = 2.2
+"""Factor of the largest acceleration, up to which a joint brakes harder where it would otherwise leave its range."""
 
 BRAKING_SLACK = 1.01
 """Factor of the largest acceleration with which a setpoint must be able to stop before limits of position: motions that
 brake with the largest one there meet it, also between samples of what they were planned by."""
 
-STOP_SAMPLES, TRANSITION_SAMPLES = 64, 100
-"""Instants at which limits are checked, evenly over a stop, and over the transition to a trajectory."""
+UNKNOWN_BRAKING, STOP_RAMP, SHORTEST_AVERAGE = 1000.0, 0.01, 0.005
+"""Motion of a stop: acceleration where neither the joint nor its effort has a limit, rad/s² or m/s²; the shortest rise
+of the acceleration, s; and the length of each of the two averages without springs, s."""
+
+TRANSITION_SAMPLES = 100
+"""Instants at which limits are checked, evenly over the transition to a trajectory."""
 
 TRANSITIONS = tuple(0.05 * 1.5**k for k in range(14))
 """Durations of longer transitions that are tried, s: each half as long again as the one before."""

@@ -66,8 +66,8 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
         ("pace_keeper.hpp", "hurries_ ? SHORTEST_CHANGE : commander_.parameters.stop_duration;", "SHORTEST_CHANGE;"),
     ],
     "a motion begins with noise": [
-        ("stop.hpp", "x[3][i] = x[4][i] = 0;", "continue;"),
-        ("target_motion.hpp", "LARGEST_EXCESS = 1;", "LARGEST_EXCESS = 1e300;"),
+        ("setpoint.hpp", "x[3][i] = x[4][i] = 0;", "continue;"),
+        ("governed_motion.hpp", "LARGEST_EXCESS = 1;", "LARGEST_EXCESS = 1e300;"),
     ],
     "efforts are not within limits": [
         ("gate.hpp", "if (policy == LimitPolicy::clip || (policy", "if (false && (policy")
@@ -103,11 +103,7 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
         ("step_time.hpp", "std::min(unchanged_ + spare_, STAMP_JITTER + std::max(", "(STAMP_JITTER + std::max("),
     ],
     "streams run into limits": [
-        (
-            "commander.hpp",
-            "leader != Leader::setpoints || Limits<Robot>::can_stop(robot, own(), parameters.stop_duration)",
-            "true",
-        )
+        ("commander.hpp", "leader != Leader::setpoints || Limits<Robot>::can_stop(robot, own(), *stops)", "true")
     ],
     "motions begin while the arm is elsewhere": [
         ("loop_motions.hpp", "facts.strays = where_.strays()", "facts.strays = false")

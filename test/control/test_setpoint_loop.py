@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from own_drives import with_drives
 from reference.stream_evaluator import StreamEvaluator
 from springs import EVERY_KIND, with_springs
+from stopping import can_stop
 
 import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Friction, Gear, Motor, Transmission
@@ -26,7 +27,7 @@ from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.setpoint_loop import SetpointLoop
 from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
-from eom_dynamics.control.settings import BRAKING_SLACK, DEFAULTS, LIMIT_POLICIES, LONGEST_GAP
+from eom_dynamics.control.settings import DEFAULTS, LIMIT_POLICIES, LONGEST_GAP
 from eom_dynamics.elastic import LimitCheck
 from eom_dynamics.elastic.motor_programs import DEFLECTION
 from eom_dynamics.exceptions import LimitError, StiffnessError
@@ -167,12 +168,8 @@ class Pair:
         return True
 
     def runs_over(self, state: np.ndarray) -> bool:
-        """Whether a joint cannot stop before its limit: those with limits of position have one of acceleration."""
-        for joint, q, v in zip(self.arm.robot.independent_joints, *state[:2], strict=True):
-            room = joint.limits.upper - q if v > 0 else q - joint.limits.lower
-            if room >= 0 and abs(v) > np.sqrt(2 * BRAKING_SLACK * joint.limits.acceleration * room):
-                return True
-        return False
+        """Whether a joint cannot stop before its limit."""
+        return not all(can_stop(self.arm, joint, *row) for joint, row in enumerate(state[:3].T))
 
     def values(self) -> dict[str, bytes]:
         loop = self.loop.loop

@@ -383,7 +383,8 @@ class SentOracle:
         regular &= ~(marks.posted & (record.numbers["touched"] > 0))[1:]
         # Where a command of a motion is refused, the last one is repeated, as where setpoints are lost; a motion begins
         # where it is planned, which is near the last command.
-        blocked = np.isin(record.code, [Refusal[name] for name in COMMANDS]) & (~record.given | marks.posted)
+        begun = marks.posted | (record.numbers["touched"] > 0)  # contact has the arm go back
+        blocked = np.isin(record.code, [Refusal[name] for name in COMMANDS]) & (~record.given | begun)
         regular &= ~blocked[1:] & ~marks.lost[1:] & ~(np.diff(record.numbers["playing"]) > 0)
         if settings.limits != "refuse":  # nor where motors are to be faster than they can
             regular &= ~self._too_fast(record)[:-1]
@@ -470,6 +471,8 @@ class SentOracle:
             end = k + int(ends[0]) if len(ends) else len(leader)
             if excluded[k:end].any() or not np.isfinite(T):
                 continue
+            h = np.clip(np.diff(record.time[k:end]) * 1e-9, 0, LONGEST_STEP)
+            T = max(T, float(h.sum()))  # longer where limits need it
             way = np.abs(q[k:end] - q[k - 1]).max(axis=0)
             most = 2 * (T * qd[k - 1] / 2 + 3 * T**2 * qdd[k - 1] / 28)
             yield from _beyond("way of a stop", way[None], most[None] + 1e-6, first=int(k))

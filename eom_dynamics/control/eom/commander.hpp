@@ -29,6 +29,7 @@ class Commander : public Evaluation<Robot> {
     using Base::output;
     using Base::counts;
     using Base::latest;
+    using Base::stops;
 
     explicit Commander(const Robot &of) noexcept
         : Base(of), present_filter_(of), feedback_(of), gate_(of)
@@ -324,8 +325,8 @@ class Commander : public Evaluation<Robot> {
     /// a stream the arm must be able to stop within limits of positions; what the loop makes itself ends there.
     bool admits(Leader leader, bool refusable, bool &exceeds) noexcept
     {
-        const bool stops = leader != Leader::setpoints || Limits<Robot>::can_stop(robot, own(), parameters.stop_duration);
-        exceeds = parameters.limits != LimitPolicy::ignore && !(stops && meets());
+        const bool can_stop = leader != Leader::setpoints || Limits<Robot>::can_stop(robot, own(), *stops);
+        exceeds = parameters.limits != LimitPolicy::ignore && !(can_stop && meets());
         if (!exceeds)
             return true;
         ++counts.over_limits;
@@ -338,10 +339,10 @@ class Commander : public Evaluation<Robot> {
             return false;
         }
         // An arm that was led, or found, beyond limits of its positions may come back.
-        const bool returns = stops && output.valid && Limits<Robot>::returns(robot, own().q, output.setpoint.q) &&
+        const bool returns = can_stop && output.valid && Limits<Robot>::returns(robot, own().q, output.setpoint.q) &&
                              Limits<Robot>::meets_others(robot, own(), result_, shafts_);
         if (!returns && parameters.limits == LimitPolicy::refuse) {
-            refuse(Base::worst(stops ? Refusal::over_limits : Refusal::cannot_stop));
+            refuse(Base::worst(can_stop ? Refusal::over_limits : Refusal::cannot_stop));
             return false;
         }
         return true;

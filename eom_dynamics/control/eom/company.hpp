@@ -26,6 +26,9 @@ class Company {
                  (from.on_base && !none(from.base.wd, from.base.wdd, from.base.wddd, from.base.fd, from.base.fdd));
     }
 
+    /// Whether they change.
+    bool fades() const noexcept { return fades_; }
+
     /// Has a setpoint have them a time after the begin, s, of the time T in which their derivatives fade.
     void accompany(Setpoint<Robot> &x, double time, double T) const noexcept
     {

@@ -43,7 +43,7 @@ class ControlLoop : public LoopMotions<Robot> {
     /// Control mode: changed without a step of efforts, once measurements suffice.
     std::atomic<Mode> mode{Mode::position};
 
-    explicit ControlLoop(const Robot &robot) noexcept : Base(robot) { configure(commander_.parameters); }
+    explicit ControlLoop(const Robot &robot) : Base(robot) { configure(commander_.parameters); }
 
     /// Takes parameters, in the ranges of the node's; returns what is wrong with them, or null. Not while the loop runs.
     const char *configure(const LoopParameters<Robot> &parameters) noexcept

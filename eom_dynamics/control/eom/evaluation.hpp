@@ -29,6 +29,8 @@ class Evaluation {
     LoopCounts counts;
     /// Time of the last cycle, of the loop, ns.
     std::int64_t latest = 0;
+    /// The motion of stops.
+    const OnlineTrajectory *stops = nullptr;
 
     /// Why a setpoint is refused before anything is computed.
     Refusal objection(const Setpoint<Robot> &x) const noexcept
@@ -165,7 +167,7 @@ class Evaluation {
     {
         Shafts<Robot> shafts;
         robot.drive(exceeded_, shafts);
-        Limits<Robot>::violations(robot, exceeding_, exceeded_, shafts, parameters.stop_duration, call);
+        Limits<Robot>::violations(robot, exceeding_, exceeded_, shafts, *stops, call);
     }
 
     /// Why the last payload was refused, or null.

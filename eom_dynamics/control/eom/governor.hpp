@@ -11,7 +11,6 @@
 
 #include "commander.hpp"
 #include "online_trajectory.hpp"
-#include "stop.hpp"
 
 namespace eom {
 
@@ -40,6 +39,10 @@ class Governor {
     static constexpr std::array<double, 3> BRAKES{0.05, 0.25, 1};
     /// Instants within the window of the averages, at least and at most, and from its end to that of a motion, in turns.
     static constexpr std::size_t NEAR = 8, NEAR_MOST = 16, FAR = 8, TURNS = 4;
+    /// Instants of a stop, how often the place of the largest share is refined, and what a share relative to the start may be.
+    static constexpr std::size_t DENSE = 32;
+    static constexpr int REFINED = 3;
+    static constexpr double NO_WORSE = 1.02;
     /// Time after which a motion that hardly goes on comes to rest, s.
     static constexpr double STUCK = 0.5;
 
@@ -59,7 +62,7 @@ class Governor {
     /// Begins without a brake that is known to be possible.
     void restart() noexcept
     {
-        known_ = false;
+        known_ = calm_ = false;
         hot_ = {};
         last_most_ = 1;
         factors_.fill(1);
@@ -85,32 +88,63 @@ class Governor {
 
     /// Chooses the next cycle of a motion that is prepared, with wrench, stiffness, payload and base of the present setpoint, and
     /// with what tools are to carry.
-    void choose(OnlineTrajectory &motion, const Commander<Robot> &commander, bool ignores) noexcept
+    void choose(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
     {
         const double h = motion.joint(0).period();
         since_ += h;
         for (double &time : hot_)
             time -= h;
-        if (ignores || !limited_ || motion.rests()) {
+        const bool goes = motion.stops() && calm_ && !commander.blending(); // as planned
+        if (goes || commander.parameters.limits == LimitPolicy::ignore || !limited_ || motion.rests()) {
             known_ = false;
             factors_.fill(1);
             return;
         }
-        for (std::size_t i = 0; i < motion.size(); ++i)
-            now_[i] = static_cast<Scalar>(motion.joint(i).state()[0]);
-        beyond_ = -1;
-        prepare(commander);
-        if (!known_)
-            weigh_snaps(motion);
+        known_ ? look(motion, commander) : weigh(motion, commander);
         const double part = fitting(motion, commander);
         part_ += (std::max(part, LEAST) - part_) * std::min(1.0, h / APART);
         least_ = std::min(least_, part_);
-        stuck_ = part_ < 2 * LEAST ? stuck_ + h : 0;
+        stuck_ = part_ < 2 * LEAST && !motion.stops() ? stuck_ + h : 0;
         if (stuck_ > STUCK) { // the target leads to where the arm cannot rest
             stuck_ = 0;
             motion.stop();
             motion.propose(0);
         }
+    }
+
+    /// Tells the joints of a motion that begins how much room limits have for the largest jerks and snaps.
+    void weigh(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
+    {
+        look(motion, commander);
+        State<Robot::joints> state{};
+        for (std::size_t i = 0; i < motion.size(); ++i) {
+            state[0][i] = motion.joint(i).state()[0];
+            state[3][i] = motion.joint(i).largest_jerk();
+            state[4][i] = motion.joint(i).largest_snap();
+        }
+        take(state, setpoint_);
+        compute(moving_);
+        setpoint_.qddd = setpoint_.qdddd = {};
+        compute(resting_);
+        snaps_ = 0;
+        for (const Row &row : rows())
+            for (std::size_t i = 0; i < row.count; ++i)
+                snaps_ = std::fmax(snaps_, std::fabs(row.moving[i] - row.resting[i]) / row.high[i]);
+        for (std::size_t i = 0; i < motion.size(); ++i)
+            motion.joint(i).spare(1 / snaps_);
+    }
+
+    /// Largest share of a limit of efforts and motors in commands of a stop as planned, or else of the brake that takes its place;
+    /// infinite where motors cannot realise it.
+    double share_of_stop(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
+    {
+        look(motion, commander);
+        double most = densely(motion, commander);
+        if (most > 1 && limited_ && commander.parameters.limits != LimitPolicy::ignore)
+            most = std::max(1.0, std::min(most, brake(motion, commander))); // it slows down as late as it can
+        known_ = false;
+        calm_ = most <= CLOSE && !commander.company.fades();
+        return most_ * most;
     }
 
   private:
@@ -176,26 +210,29 @@ class Governor {
             proposed_fits(motion, commander);
             return least_factor();
         }
-        brake(motion, commander);
+        // The brake that was possible after the cycle before, if there is one.
+        if (known_)
+            motion.propose(0);
+        else
+            brake(motion, commander);
         return 0;
     }
 
-    /// Proposes a cycle of the brake that was possible after the cycle before, or of the one with the least share of limits.
-    void brake(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
+    /// Proposes a cycle of the brake with the least share of limits, which it returns, or the hardest one of those no worse than now.
+    double brake(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
     {
-        if (known_)
-            return motion.propose(0);
         double least = std::numeric_limits<double>::infinity(), best = 1;
+        motion.brake(best);
+        const double first = share(motion, commander, 1, Way::brake), start = first > 1 ? NO_WORSE * first : 0;
         for (const double gentle : BRAKES) {
             motion.brake(gentle);
-            const double most = largest(motion, commander, Way::brake, least, gentle);
-            if (most < least) {
-                least = most;
-                best = gentle;
-            }
+            const double most = std::max(largest(motion, commander, Way::brake, std::max(least, start), gentle), start);
+            if (most <= least)
+                least = most, best = gentle;
         }
         motion.brake(best);
         known_ = true;
+        return least;
     }
 
     double least_factor() const noexcept { return *std::min_element(factors_.begin(), factors_.end()); }
@@ -271,10 +308,8 @@ class Governor {
         }
         for (std::size_t i = 0; i < motion.size() && (!brake || motion.joint(0).jerk_part(gentle) * snaps_ >= SNAPS); ++i)
             motion.joint(i).visit(way, [&](double time) { goes_on = goes_on && on(time, motion.shorter()); });
-        if (brake) {
-            last_most_ = most;
-            hot = latest > CALM ? where : 0;
-        }
+        if (brake)
+            last_most_ = most, hot = latest > CALM ? where : 0;
         if (!goes_on || most + change / 2 <= CLOSE)
             return most;
         begin(commander);
@@ -288,25 +323,34 @@ class Governor {
         return most;
     }
 
-    /// Tells joints how much room limits have for the largest jerks and snaps.
-    void weigh_snaps(OnlineTrajectory &motion) noexcept
+    /// The same of a stop as planned, at instants that lie evenly, and about the largest share.
+    double densely(const OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
     {
-        State<Robot::joints> state{};
-        for (std::size_t i = 0; i < motion.size(); ++i) {
-            state[0][i] = motion.joint(i).state()[0];
-            state[3][i] = motion.joint(i).largest_jerk();
-            state[4][i] = motion.joint(i).largest_snap();
+        double most = 0, where = 0, h = motion.joint(0).period(), apart = std::max(motion.left(), h) / DENSE;
+        const auto on = [&](double time) {
+            const double share = this->share(motion, commander, std::max(std::lround(time / h), 1L), Way::plan);
+            if (share > most)
+                most = share, where = time;
+        };
+        begin(commander);
+        for (std::size_t k = 1; k <= DENSE; ++k)
+            on(apart * static_cast<double>(k));
+        for (int k = 0; k < REFINED && (apart /= 2) >= h; ++k) {
+            begin(commander);
+            const double middle = where;
+            on(middle - apart);
+            on(middle + apart);
         }
-        take(state, setpoint_);
-        compute(moving_);
-        setpoint_.qddd = setpoint_.qdddd = {};
-        compute(resting_);
-        snaps_ = 0;
-        for (const Row &row : rows())
-            for (std::size_t i = 0; i < row.count; ++i)
-                snaps_ = std::fmax(snaps_, std::fabs(row.moving[i] - row.resting[i]) / row.high[i]);
+        return most;
+    }
+
+    /// Notes where the motion is, and what accompanies it.
+    void look(const OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
+    {
         for (std::size_t i = 0; i < motion.size(); ++i)
-            motion.joint(i).spare(1 / snaps_);
+            now_[i] = static_cast<Scalar>(motion.joint(i).state()[0]);
+        beyond_ = -1;
+        prepare(commander);
     }
 
     /// Takes wrench, stiffness, payload and base of the present setpoint.
@@ -358,6 +402,8 @@ class Governor {
             since_begin_ = time;
         }
         compute(moving_);
+        if (!finite(moving_.command)) // springs are slack, or numbers too large
+            return std::numeric_limits<double>::infinity();
         const double most = share_of(rows()) / most_;
         if (!(most > 1))
             return most;
@@ -423,9 +469,10 @@ class Governor {
     std::array<double, BRAKES.size()> hot_{};
     // Largest share of a limit of snaps.
     double snaps_ = 0;
-    // Largest share of limits over the last brake; whether one is known to be possible; what is looked at next.
+    // Largest share of limits over the last brake; whether one is known to be possible, and whether a stop as planned is well within
+    // limits; what is looked at next.
     double last_most_ = 1;
-    bool known_ = false;
+    bool known_ = false, calm_ = false;
     std::size_t turn_ = 0;
     // Of the command predicted before: its time from now, s, efforts and deflections of damped springs.
     double since_begin_ = 0;

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "moving_averages.hpp"
-#include "time_optimal.hpp"
+#include "viability.hpp"
 
 namespace eom {
 
@@ -70,11 +70,12 @@ class JointTrajectory {
     {
         const auto [q, qd, qdd, qddd, qdddd] = averages_.state();
         const double t = back, f = averages_.fifth();
-        const auto held = [](double x, double limit, double end) {
-            return std::fabs(end) <= limit ? std::clamp(x, -limit, limit) : x; // beyond it, it comes back within it
+        const auto velocity = [&](double x) { return qd + x * (qdd + x / 2 * (qddd + x / 3 * (qdddd + x / 4 * f))); };
+        const auto held = [](double x, double limit, double most) {
+            return std::fabs(most) <= limit ? std::clamp(x, -limit, limit) : x; // beyond it, it comes back within it
         };
         return {q + t * (qd + t / 2 * (qdd + t / 3 * (qddd + t / 4 * (qdddd + t / 5 * f)))),
-                held(qd + t * (qdd + t / 2 * (qddd + t / 3 * (qdddd + t / 4 * f))), limits_.velocity, qd),
+                held(velocity(t), limits_.velocity, std::max(std::fabs(qd), (1 - 1e-6) * std::fabs(velocity(-limits_.period)))),
                 held(qdd + t * (qddd + t / 2 * (qdddd + t / 3 * f)), limits_.acceleration, qdd),
                 held(qddd + t * (qdddd + t / 2 * f), limits_.jerk, qddd), qdddd + t * f};
     }
@@ -93,14 +94,14 @@ class JointTrajectory {
         now_ = target_ = asked_ = {q};
         plan_.join(now_, now_, 0);
         pace_ = 2 * limits_.velocity;
-        stops_ = slowed_ = false;
+        stops_ = slowed_ = hurries_ = false;
         averages_.settle(now_);
     }
 
     /// Continues from a state, as from that past of a jerk of +-j whose averages have this jerk and snap, for the least j, and
-    /// comes to rest until there is a target. Position and velocity are kept, acceleration to snap as far as a motion within
-    /// limits has them. Returns by how much these are, or the motion may be, beyond limits, relative to them.
-    double take_over(const State &from) noexcept
+    /// comes to rest until there is a target. Position and velocity are kept, acceleration whole or, as jerk and snap, as far as
+    /// a motion within limits has them. Returns by how much these are, or the motion may be, beyond limits, relative to them.
+    double take_over(const State &from, bool whole = false) noexcept
     {
         if (from == State{from[0]}) {
             rest(from[0]);
@@ -109,7 +110,8 @@ class JointTrajectory {
         const double short_ = averages_.shorter(), long_ = averages_.longer(), variance_ = averages_.variance();
         const double A = limits_.acceleration, J = limits_.jerk, square = short_ * long_, span = short_ + long_;
         State x = from;
-        x[2] = std::clamp(x[2], -A, A);
+        if (!whole)
+            x[2] = std::clamp(x[2], -A, A);
         x[3] = std::clamp(x[3], -J, J);
         const double most = std::min(2 * J / long_, 2 * std::sqrt(J * (J - std::fabs(x[3])) / square));
         x[4] = std::clamp(x[4], -most, most);
@@ -159,25 +161,42 @@ class JointTrajectory {
         chase({inside(ahead.p)}, stays ? Moment{p, ahead.v, ahead.a} : Moment{inside(p)}, limits_.period);
     }
 
-    /// Comes to rest at once, or as soon as possible within limits.
-    void stop() noexcept
+    /// Comes to rest in a time, s, or as limits allow; up to some times as hard as these where it would end beyond its range.
+    void stop(double duration = 0, double haste = 1) noexcept
     {
+        haste_ = haste;
         pace_ = 2 * limits_.velocity;
         slowed_ = false;
-        target_ = asked_ = {rest_position()};
-        if (target_.p == inside(target_.p) || now_.p != inside(now_.p)) {
-            plan_.brake(now_, bounds());
-            time_ = 0;
-            stops_ = true;
-            return;
-        }
-        target_.p = asked_.p = inside(target_.p);
-        pursue();
+        stops_ = true;
+        stop_part_ = 1;
+        rise_ = std::max(duration / 8, limits_.period);
+        const double most = duration - 2 * delay();
+        const auto late = [&](double part) {
+            plan_.brake(now_, bounds(part, now_));
+            return plan_.end() >= most;
+        };
+        if (!late(1)) // bisection of the logarithm
+            for (double step = LEAST_PART; step < 1 - 1e-4; step = std::sqrt(step))
+                stop_part_ *= late(stop_part_ * step) ? 1 : step;
+        brake(haste_ > 1);
     }
     /// Where the follower, and what is commanded, rest after a stop that begins now.
     double rest_position() const noexcept { return Rest(now_, bounds()).position; }
     /// The same, and where it turns before.
-    std::array<double, 2> brake_positions() const noexcept { return brake_positions(now_, bounds()); }
+    std::array<double, 2> brake_positions() const noexcept { return eom::brake_positions(now_, bounds()); }
+
+    /// Largest velocity of the state and of the plan, whose averages have none larger.
+    double fastest() const noexcept
+    {
+        double most = std::fabs(state()[1]);
+        for (std::size_t i = 0; i < plan_.size(); ++i) {
+            const Moment x = plan_.at(plan_.time_of(i));
+            const double turn = x.a * x.j < 0 ? -x.a / x.j : 0; // of the acceleration
+            const bool turns = i + 1 < plan_.size() && plan_.time_of(i) + turn < plan_.time_of(i + 1);
+            most = std::max({most, std::fabs(x.v), turns ? std::fabs(x.after(turn).v) : 0});
+        }
+        return most;
+    }
 
     /// Part of jerk with one of the acceleration: where limits have many times more room for jerk and snap than these take, more of
     /// it; where less, that of a slower clock.
@@ -219,12 +238,15 @@ class JointTrajectory {
     void prepare() noexcept
     {
         if (slowed_ && stops_)
-            stop();
+            brake(false);
         else if (slowed_)
             pursue();
         slowed_ = false;
         move_target();
     }
+
+    /// By which setpoints are judged.
+    Viability viability() const noexcept { return {limits_.lower, limits_.upper, limits_.acceleration, limits_.jerk, delay(), averages_.variance()}; }
 
     /// Whether a cycle that is prepared changes nothing.
     bool rests() const noexcept { return averages_.rests() && now_.v == 0 && !moves_on() && time_ >= plan_.end(); }
@@ -235,16 +257,18 @@ class JointTrajectory {
     void propose(double part, double gentle) noexcept
     {
         const double h = limits_.period;
-        slowed_ = part < 1;
+        slowed_ = part < 1 && !hurries_;
+        if (!slowed_)
+            part = 1;
         if (part == 0)
             trial_.brake(now_, brake_);
         else if (slowed_ && stops_)
-            trial_.brake(now_, bounds(part, now_));
+            trial_.brake(now_, bounds(part * stop_part_, now_));
         else if (slowed_)
             trial_.reach(now_, slower(part), relative(slower(part), bounds(part, now_), 0));
         const Moment next = slowed_ ? trial_.at(h) : plan_.at(time_ + h);
         part_ = part;
-        if (part > 0 && !escape(next, gentle) && slowed_ && !leaves(now_))
+        if (part > 0 && !escape(next, gentle) && slowed_ && !leaves(now_, bounds(hardest(), now_)))
             propose(1, gentle); // it is too late for less
         else if (part == 0)
             escape_.brake(next, next_brake_ = brake_);
@@ -252,6 +276,8 @@ class JointTrajectory {
     /// Proposes a cycle of a brake that begins with it, with a part of the acceleration, or more as above.
     void brake(double gentle) noexcept
     {
+        if (hurries_)
+            return propose(1, gentle);
         slowed_ = true;
         part_ = 0;
         escape(now_, gentle);
@@ -304,6 +330,8 @@ class JointTrajectory {
 
   private:
     static constexpr int MOST_HALVINGS = 8;
+    /// Least part of acceleration in a stop, but for its square; distance beyond a range from which a joint comes back, rad or m.
+    static constexpr double LEAST_PART = 1e-3, FARTHEST = 0.2;
     /// Largest shares of limits that targets have, so that there is room to reach them; rounding of places, rad or m.
     static constexpr double FASTEST = 0.999, STRONGEST = 0.9, ROUNDING = 1e-12;
 
@@ -319,8 +347,12 @@ class JointTrajectory {
     {
         const double V = limits_.velocity, A = part * limits_.acceleration, speed = std::fabs(from.v);
         const double room = std::max(from.v * from.a > 0 ? V - speed : speed, 0.0);
-        const double least = from.a != 0 ? from.a * from.a / (2 * room) : 0;
-        return {-V, V, -A, A, std::min(std::max(jerk_part(part) * limits_.jerk, least), limits_.jerk)};
+        double least = from.a != 0 ? from.a * from.a / (2 * room) : 0;
+        if (stops_) // an acceleration at its start ends soon
+            least = std::max(least, std::fabs(from.a) / rise_);
+        // The jerk of a stop is that of another clock.
+        const double jerk = (stops_ ? part * part : jerk_part(part)) * limits_.jerk;
+        return {-V, V, -A, A, part > 1 ? jerk : std::min(std::max(jerk, least), limits_.jerk)};
     }
     /// In the frame of a target that moves on in a while, s.
     Bounds relative(const Moment &frame, Bounds most, double horizon) const noexcept
@@ -342,12 +374,33 @@ class JointTrajectory {
     {
         next_brake_ = bounds(gentle_ = gentle, from);
         bool leaves = this->leaves(from, next_brake_);
-        while (gentle_ < 1 && leaves) {
-            next_brake_ = bounds(gentle_ = std::min(2 * gentle_, 1.0), from);
+        while (gentle_ < hardest() && leaves) {
+            next_brake_ = bounds(gentle_ = std::min(2 * gentle_, hardest()), from);
             leaves = this->leaves(from, next_brake_);
         }
         escape_.brake(from, next_brake_);
         return !leaves;
+    }
+
+    /// Largest part of acceleration and jerk.
+    double hardest() const noexcept { return stops_ ? haste_ : 1; }
+    /// Plans a stop from now on with its part, or more where it would end beyond limits.
+    void brake(bool begins) noexcept
+    {
+        Bounds most = bounds(stop_part_, now_);
+        while (stop_part_ < haste_ && leaves(now_, most))
+            most = bounds(stop_part_ = std::min(2 * stop_part_, haste_), now_);
+        time_ = 0;
+        const auto [q, v, a, j, s] = state();
+        // Behind a follower that has turned, the average still slows down, maybe to its end of the range.
+        const bool behind = begins && v * a < 0 && v * now_.v < 0;
+        target_ = asked_ = {plan_.brake(now_, most, behind ? std::min(-v / a, delay()) : 0)};
+        hurries_ = stop_part_ == haste_ && q == inside(q) && leaves(now_, most);
+        const double over = target_.p - inside(target_.p), most_behind = limits_.acceleration * averages_.variance();
+        if (hurries_ && std::fabs(over) < FARTHEST) {
+            target_ = asked_ = {inside(target_.p) - std::clamp(over, -most_behind, most_behind)}; // the average stays behind
+            plan_.reach(now_, target_, most);
+        }
     }
 
     /// Sets a target that moves on in a while, s, without leaving limits.
@@ -358,7 +411,7 @@ class JointTrajectory {
         target_ = target;
         horizon_ = horizon;
         pace_ = 2 * limits_.velocity;
-        stops_ = slowed_ = false;
+        stops_ = slowed_ = hurries_ = false;
         const double last = target_.v + horizon * target_.a, A = STRONGEST * limits_.acceleration;
         if (!(std::max(std::fabs(target_.v), std::fabs(last)) < V && std::fabs(target_.a) <= A))
             target_.a = 0;
@@ -402,20 +455,9 @@ class JointTrajectory {
     bool leaves(const Moment &x) const noexcept { return leaves(x, bounds()); }
     bool leaves(const Moment &x, const Bounds &brake) const noexcept
     {
-        const auto ends = brake_positions(x, brake);
+        const auto ends = eom::brake_positions(x, brake);
         return std::any_of(ends.begin(), ends.end(), [this](double p) { return std::fabs(p - inside(p)) > ROUNDING; });
     }
-    static std::array<double, 2> brake_positions(const Moment &x, const Bounds &brake) noexcept
-    {
-        const Rest rest(x, brake);
-        if (rest.side * x.v >= 0)
-            return {rest.position, rest.position};
-        // Too much acceleration is left to rest without a turn.
-        const double a = std::fabs(x.a), J = brake.jerk;
-        const double time = (a - std::sqrt(std::max(a * a - 2 * J * std::fabs(x.v), 0.0))) / J;
-        return {rest.position, x.with(-rest.side * J).after(time).p};
-    }
-
     /// Fills the window with what the plan has until a time, and a parabola about it.
     void fill(double until, const Moment &more) noexcept
     {
@@ -441,12 +483,13 @@ class JointTrajectory {
     // Cycle that is proposed, if it is slower, and the brake after it; their parts of the acceleration; bounds of that brake, and
     // of the one after the last cycle.
     FollowerPlan trial_, escape_;
-    double part_ = 1, gentle_ = 1;
+    double part_ = 1, gentle_ = 1, stop_part_ = 1, haste_ = 1;
     Bounds next_brake_{}, brake_{};
-    // Whether the last cycle, or the one proposed, is slower; whether the plan is a stop.
-    bool slowed_ = false, stops_ = false;
-    // Since the plan began, and for which its target accelerates, s.
-    double time_ = 0, horizon_ = 0;
+    // Whether the last cycle, or the one proposed, is slower; whether the plan is a stop, and one that nothing may slow down, or the
+    // joint would leave its range.
+    bool slowed_ = false, stops_ = false, hurries_ = false;
+    // Since the plan began, for which its target accelerates, and in which an acceleration at the start of a stop ends at least, s.
+    double time_ = 0, horizon_ = 0, rise_ = 0;
     // The follower, its target, which is ahead by the delay, and the target without that.
     Moment now_, target_, asked_;
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "online_trajectory.hpp"
 #include "reasons.hpp"
 #include "setpoint.hpp"
 
@@ -77,10 +78,10 @@ struct Limits {
     }
 
     /// Calls a function with each quantity of a setpoint and its command beyond a limit; or else with each joint that is within its
-    /// range and could not stop there, with what stops it in a time, s, where its deceleration is unknown.
+    /// range and could not stop there, by the motion of stops.
     template <class Function>
     static void violations(const Robot &robot, const Setpoint<Robot> &x, const Command<Robot> &y, const Shafts<Robot> &shafts,
-                           double time, const Function &call) noexcept
+                           const OnlineTrajectory &stops, const Function &call) noexcept
     {
         bool any = false;
         const auto judge = [&](Reason found, double lower, double upper) {
@@ -117,8 +118,8 @@ struct Limits {
         look_at_shafts(Quantity::voltage, shafts.voltage, robot.table().voltage_limit);
         for (std::size_t i = 0; !any && i < robot.joint_count(); ++i) {
             Reason found(Refusal::none, Quantity::stopping_position, i);
-            found.from = x.q[i], found.rate = x.qd[i], found.braking = braking(robot, x, i, time);
-            found.value = found.from + found.rate * std::fabs(found.rate) / (2 * found.braking);
+            found.from = x.q[i], found.rate = x.qd[i], found.braking = stops.joint(i).viability().braking;
+            found.value = stops.joint(i).viability().stopping_position(x.q[i], x.qd[i], x.qdd[i]);
             if (found.rate != 0 && found.from >= low.q[i] && found.from <= high.q[i])
                 judge(found, low.q[i], high.q[i]);
             any = false;
@@ -158,32 +159,16 @@ struct Limits {
         return most;
     }
 
-    /// Acceleration, > 0, with which a joint of a setpoint can brake: its largest one; where that is unknown, the present one
-    /// and what stops it in a time, s.
-    static Scalar braking(const Robot &robot, const Setpoint<Robot> &x, std::size_t i, double time) noexcept
-    {
-        const Scalar most = robot.braking[i], now = x.qd[i] > 0 ? -x.qdd[i] : x.qdd[i];
-        return std::isfinite(most) ? most : std::max<Scalar>(now, 0) + std::fabs(x.qd[i]) / static_cast<Scalar>(time);
-    }
-
-    /// Distance of a joint from the limit of position ahead of it, and whether it can stop there with a deceleration.
-    template <class Number>
-    static Number room(const Robot &robot, std::size_t i, Number q, Number v) noexcept
-    {
-        return v > 0 ? robot.upper.q[i] - q : q - robot.lower.q[i];
-    }
-    template <class Number>
-    static bool can_brake(Number v, Number deceleration, Number room) noexcept
-    {
-        return !(v * v > static_cast<Number>(2 * @braking_slack@) * deceleration * room);
-    }
-
-    /// Whether each joint that is within its range can stop there.
-    static bool can_stop(const Robot &robot, const Setpoint<Robot> &x, double time) noexcept
+    /// Whether each joint that is within its range can stop there, by the motion of stops.
+    static bool can_stop(const Robot &robot, const Setpoint<Robot> &x, const OnlineTrajectory &stops) noexcept
     {
         for (std::size_t i = 0; i < robot.joint_count(); ++i) {
-            const Scalar v = x.qd[i], ahead = room(robot, i, x.q[i], v);
-            if (ahead >= 0 && !can_brake(v, braking(robot, x, i, time), ahead))
+            const double q = x.q[i], v = x.qd[i], a = x.qdd[i], way = v != 0 ? v : a;
+            const double ahead = way > 0 ? robot.upper.q[i] - q : q - robot.lower.q[i];
+            if (way == 0 || !(ahead >= 0))
+                continue;
+            const Viability &joint = stops.joint(i).viability();
+            if (joint.may_pass(ahead, v, a) && !joint.can_stop(q, v, a))
                 return false;
         }
         return true;

@@ -38,14 +38,14 @@ class LoadedRobot {
     struct Numbers {
         explicit Numbers(const RobotTable &table) noexcept
             : lower(ends(table.lower, -infinity)), upper(ends(table.upper, infinity)),
-              largest_effort(widened<N>(table.largest_effort, infinity)), braking(widened<N>(table.braking, infinity)),
+              largest_effort(widened<N>(table.largest_effort, infinity)),
               turn(widened<N>(table.turn, infinity)), jump_rate(widened<N>(table.jump_rate, infinity)),
               voltage_limit(widened<M>(table.voltage_limit, infinity)), motor_speed(widened<M>(table.motor_speed, infinity))
         {
         }
 
         Ends lower, upper;
-        std::array<Scalar, N> largest_effort, braking, turn, jump_rate;
+        std::array<Scalar, N> largest_effort, turn, jump_rate;
         std::array<Scalar, M> voltage_limit, motor_speed;
     };
 
@@ -108,7 +108,7 @@ class LoadedRobot {
     };
 
     LoadedRobot(const RobotTable &table, const Numbers &numbers) noexcept
-        : lower(numbers.lower), upper(numbers.upper), largest_effort(numbers.largest_effort), braking(numbers.braking),
+        : lower(numbers.lower), upper(numbers.upper), largest_effort(numbers.largest_effort),
           turn(numbers.turn), jump_rate(numbers.jump_rate), voltage_limit(numbers.voltage_limit),
           motor_speed(numbers.motor_speed), motor_joint(table.facts.motor_joint), joint_sides(table.joint_sides),
           load_weights(table.load_weights), to_springs(table.to_springs), motor_inertia(table.motor_inertia), table_(table), kernels_(table.kernels)
@@ -116,7 +116,7 @@ class LoadedRobot {
     }
 
     const Ends &lower, &upper;
-    const std::array<Scalar, N> &largest_effort, &braking, &turn, &jump_rate;
+    const std::array<Scalar, N> &largest_effort, &turn, &jump_rate;
     const std::array<Scalar, M> &voltage_limit, &motor_speed;
     const Span<const std::size_t> motor_joint;
     const Span<const double> joint_sides, load_weights, to_springs, motor_inertia;

@@ -36,7 +36,7 @@ class LoopMotions {
     std::atomic<double> speed_scaling{1};
     std::atomic<bool> paused{false};
 
-    explicit LoopMotions(const Robot &robot) noexcept
+    explicit LoopMotions(const Robot &robot)
         : commander_(robot), player_(trajectories, commander_), motion_(commander_), watchdog_(commander_, player_, motion_),
           stream_(commander_), state_machine_(commander_.state_machine)
     {
@@ -306,9 +306,7 @@ class LoopMotions {
         if (leader == Leader::setpoints)
             return stream_.moved_on(now);
         Setpoint<Robot> x = commander_.output.setpoint;
-        if (leader == Leader::stop)
-            watchdog_.accompany(x, now - commander_.latest);
-        else if (leader == Leader::trajectory || leader == Leader::target)
+        if (leader == Leader::stop || leader == Leader::trajectory || leader == Leader::target)
             commander_.accompany(x, now - commander_.latest);
         return x;
     }
@@ -374,14 +372,14 @@ class LoopMotions {
     /// Whether a target may begin: what leads now may brake harder before limits of positions that are refused than it does.
     bool has_room(std::int64_t now) noexcept
     {
-        if (aiming() || watchdog_.brakes() || commander_.parameters.limits != LimitPolicy::refuse)
+        if (aiming() || watchdog_.targets_brake() || commander_.parameters.limits != LimitPolicy::refuse)
             return true;
         return motion_.has_room(commanded(now));
     }
 
     void begin_target(std::int64_t now, Event event) noexcept
     {
-        const bool brakes = watchdog_.brakes();
+        const bool brakes = watchdog_.targets_brake();
         const State<n> from = commanded(now);
         if (brakes) // a host that plans itself aims before the cycle
             motion_.advance(std::clamp<std::int64_t>(now - commander_.latest, 0, LONGEST_RESPONSE_STEP));

@@ -91,6 +91,7 @@ class OnlineTrajectory {
     /// instead of targets, and of the rest of the chunks before; at its end it rests. Returns whether it changes something.
     bool take(const Target &x, double origin) noexcept
     {
+        stops_ = false;
         if (!x.times.empty()) {
             for (TargetFilter &filter : filters_)
                 filter.reset();
@@ -161,13 +162,16 @@ class OnlineTrajectory {
         anchored_ = 0;
     }
 
-    /// Comes to rest, each joint as soon as it can.
-    void stop() noexcept
+    /// Comes to rest, each joint in a time, s, or as it can.
+    void stop(double duration = 0, double haste = 1) noexcept
     {
         leave();
         for (JointTrajectory &joint : joints_)
-            joint.stop();
+            joint.stop(duration, haste);
+        stops_ = true;
     }
+    /// Whether it comes to rest without a target.
+    bool stops() const noexcept { return stops_; }
 
     /// Whether the target of a joint moves on, beside the path of chunks.
     bool moves_on() const noexcept
@@ -249,7 +253,7 @@ class OnlineTrajectory {
 
     std::vector<JointTrajectory> joints_;
     std::vector<TargetFilter> filters_;
-    bool synchronised_ = false;
+    bool synchronised_ = false, stops_ = false;
     TargetPath path_;
     double time_ = 0;
     // The joint that was anchored last.

@@ -12,7 +12,6 @@
 
 #include "joint_trajectory.hpp"
 #include "loop_parameters.hpp"
-#include "stop.hpp"
 
 namespace eom {
 

@@ -100,7 +100,7 @@ struct TableEnds {
 };
 
 #define EOM_NUMBERS(name) Span<const double> name;
-#define EOM_OF_TABLE(X) X(nominal_stiffness) X(largest_effort) X(braking) X(turn) X(speed_limit) X(torque_limit) X(current_limit) X(voltage_limit) X(joint_sides) X(load_weights) \
+#define EOM_OF_TABLE(X) X(nominal_stiffness) X(largest_effort) X(stops) X(turn) X(speed_limit) X(torque_limit) X(current_limit) X(voltage_limit) X(joint_sides) X(load_weights) \
     X(to_springs) X(motor_inertia) X(jump_rate) X(motor_speed)
 /// A robot: its names, numbers and code.
 struct RobotTable {

@@ -11,6 +11,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "spline.hpp"
+
 namespace eom {
 
 /// Longest time between two setpoints of one stream, ns; more is a pause or a jump of the clock.
@@ -228,6 +230,35 @@ JointVector<Robot> sides_of(const Robot &robot, const MotorVector<Robot> &values
     for (std::size_t i = 0; i < robot.joint_count(); ++i)
         mean[i] /= count[i];
     return mean;
+}
+
+/// The motion of a setpoint as a state.
+template <class Robot>
+State<Robot::joints> state_of(const Setpoint<Robot> &x) noexcept
+{
+    return {x.q, x.qd, x.qdd, x.qddd, x.qdddd};
+}
+
+/// Takes the motion of a state into a setpoint.
+template <class Robot>
+void take(const State<Robot::joints> &state, Setpoint<Robot> &x) noexcept
+{
+    x.q = state[0];
+    x.qd = state[1];
+    x.qdd = state[2];
+    x.qddd = state[3];
+    x.qdddd = state[4];
+}
+
+/// Leaves out jerk and snap of a state where they would move a joint further in a stop of T s than velocity and acceleration do:
+/// they are noise of differences.
+template <std::size_t n>
+void quiet(State<n> &x, double T) noexcept
+{
+    for (std::size_t i = 0; i < n; ++i)
+        if (T * T * (std::fabs(x[3][i]) / 84 + T * std::fabs(x[4][i]) / 1680) >
+            std::fabs(x[1][i]) / 2 + T * 3 * std::fabs(x[2][i]) / 28)
+            x[3][i] = x[4][i] = 0;
 }
 
 } // namespace eom

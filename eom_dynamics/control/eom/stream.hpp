@@ -11,7 +11,6 @@
 
 #include "commander.hpp"
 #include "plausibility.hpp"
-#include "stop.hpp"
 
 namespace eom {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Motion of a control loop to targets: online trajectory, governor, and the time of its cycles.
+// Motion of a control loop to targets: what leads there, and targets of a controller in front.
 #ifndef EOM_TARGET_MOTION_HPP
 #define EOM_TARGET_MOTION_HPP
 
@@ -9,25 +9,18 @@
 #include <limits>
 #include <vector>
 
-#include "commander.hpp"
-#include "governor.hpp"
-#include "online_trajectory.hpp"
-#include "setpoint.hpp"
-#include "stop.hpp"
+#include "governed_motion.hpp"
 
 namespace eom {
 
-/// Motion to the latest target, or to rest, by whole periods of its own, in cycles of any length. After a stall it continues
-/// later.
+/// Motion to the latest target.
 template <class Robot>
-class TargetMotion {
+class TargetMotion : public GovernedMotion<Robot> {
   public:
     static constexpr std::size_t n = Robot::joints;
+    using Base = GovernedMotion<Robot>;
 
-    explicit TargetMotion(const Commander<Robot> &commander) noexcept
-        : commander_(commander), robot_(commander.robot), governor_(robot_)
-    {
-    }
+    using Base::Base;
 
     /// Takes limits of each joint; returns what is wrong with them, or null. Allocates.
     const char *configure(const std::vector<MotionLimits> &limits, bool synchronised)
@@ -39,12 +32,12 @@ class TargetMotion {
         pursued_.resize(limits.size());
         forget_pursued();
         aimed_ = pursued_;
-        const State<n> from = brakes() ? state_of(setpoint()) : State<n>{};
-        if (const char *reason = motion_.configure(limits, synchronised))
+        const bool brakes = commander_.state_machine.braked() && Base::time_ != Base::NEVER;
+        const State<n> from = brakes ? state_of(Base::setpoint()) : State<n>{};
+        if (const char *reason = Base::configure(limits, synchronised))
             return reason;
-        period_ = std::llround(motion_.joint(0).period() * 1e9);
-        if (brakes())
-            take_over(from);
+        if (brakes)
+            Base::take_over(from);
         return nullptr;
     }
 
@@ -52,13 +45,12 @@ class TargetMotion {
     bool limited() const noexcept { return motion_.size() > 0; }
     bool leads() const noexcept { return commander_.state_machine.is(Phase::aiming); }
     bool arrived() const noexcept { return leads() && motion_.arrived(); }
-    const Governor<Robot> &governor() const noexcept { return governor_; }
 
     /// Whether joints that were commanded within their ranges come to rest there from a state that another motion has led to.
     bool has_room(const State<n> &from) noexcept
     {
-        forget();
-        take_over(from);
+        Base::forget();
+        Base::take_over(from);
         for (std::size_t i = 0; i < motion_.size(); ++i) {
             const double lower = robot_.lower.q[i], upper = robot_.upper.q[i], last = commander_.output.setpoint.q[i];
             for (const double position : motion_.joint(i).brake_positions())
@@ -68,37 +60,13 @@ class TargetMotion {
         return true;
     }
 
-    /// Begins at a state that is commanded at a time, ns; a target is to follow.
-    void begin(const State<n> &from, std::int64_t now) noexcept
-    {
-        take_over(from);
-        left_ = ahead_ = 0;
-        lead(now);
-    }
-
-    /// Leads again at a time, ns, to which it has gone on on its way to rest; a target is to follow.
-    void lead(std::int64_t now) noexcept { time_ = now; }
-
-    /// Comes to rest from a time on, ns, without a target.
-    void brake(std::int64_t now) noexcept
-    {
-        if (leads())
-            go_on(now);
-        motion_.stop();
-    }
-
-    /// Whether the last command is that of this motion, which may still lead, so that it can brake; whether it rests, and the time
-    /// until then, s.
-    bool commands(bool leads) const noexcept { return (leads && this->leads()) || time_ == commander_.latest; }
-    bool rests() const noexcept { return motion_.arrived(); }
-    double left() const noexcept { return motion_.left(); }
-
     /// Takes a target at a time, ns, whose time 0 is another one. A pause before is left out, as it is in going on; one at
     /// rest wholly, so that the first command is one period into the motion.
     void take(const Target &x, std::int64_t origin, std::int64_t now) noexcept
     {
-        time_ = std::max(time_, now - (motion_.arrived() ? std::min(period_, LONGEST_RESPONSE_STEP) : LONGEST_RESPONSE_STEP));
-        governor_.aim(motion_.take(x, motion_.time() + seconds(origin - time_ + left_)));
+        const std::int64_t longest = motion_.arrived() ? std::min(Base::period_, LONGEST_RESPONSE_STEP) : LONGEST_RESPONSE_STEP;
+        Base::time_ = std::max(Base::time_, now - longest);
+        Base::governor_.aim(motion_.take(x, motion_.time() + seconds(origin - Base::time_ + Base::left_)));
     }
 
     /// Moves the whole target of each continuous joint by whole turns, to be nearest to the target before, or at a time of a
@@ -137,55 +105,6 @@ class TargetMotion {
             motion_.stop();
     }
 
-    /// Another motion leads: it can brake no more.
-    void forget() noexcept { time_ = NEVER; }
-
-    /// What is commanded some time later, ns, by the last command.
-    State<n> state_after(std::int64_t later) const noexcept
-    {
-        Setpoint<Robot> x = commander_.output.setpoint;
-        const std::int64_t time = std::clamp<std::int64_t>(ahead_ + later, 0, LONGEST_RESPONSE_STEP);
-        eom::advance(x, static_cast<Scalar>(seconds(time)));
-        return state_of(x);
-    }
-    /// The same at a time, ns, while it leads.
-    State<n> state_at(std::int64_t now) const noexcept { return state_after(now - time_); }
-
-    /// Goes on to a time, ns.
-    void go_on(std::int64_t now) noexcept
-    {
-        advance(std::clamp<std::int64_t>(now - time_, 0, LONGEST_RESPONSE_STEP));
-        time_ = now;
-    }
-
-    /// Goes on by a time, ns: by whole periods. The governor predicts with wrench, stiffness and payload of the last command.
-    void advance(std::int64_t step) noexcept
-    {
-        time_ += step;
-        left_ += step;
-        ahead_ += step;
-        for (; left_ > 0; left_ -= period_) {
-            motion_.prepare();
-            governor_.choose(motion_, commander_, commander_.parameters.limits == LimitPolicy::ignore);
-            motion_.step();
-        }
-    }
-
-    /// The present setpoint, to be commanded: back from the end of the last period, within which limits hold.
-    Setpoint<Robot> setpoint() noexcept
-    {
-        ahead_ = 0;
-        Setpoint<Robot> x = robot_.rest();
-        State<n> state{};
-        for (std::size_t i = 0; i < motion_.size(); ++i) {
-            const auto joint = motion_.joint(i).state(seconds(left_));
-            for (std::size_t k = 0; k < state.size(); ++k)
-                state[k][i] = joint[k];
-        }
-        eom::take(state, x);
-        return x;
-    }
-
     // --- Targets of a controller in front, which repeats them ---------------------------
 
     /// Notes position to acceleration of a setpoint as the target pursued; returns whether there is one that has changed.
@@ -215,23 +134,8 @@ class TargetMotion {
 
   private:
     using Scalar = typename Robot::Scalar;
-    /// Excess over limits of a motion before, beyond which its jerk and snap are left out.
-    static constexpr double LARGEST_EXCESS = 1;
     /// Distance beyond a limit of position that is rounding, rad or m.
     static constexpr double BEYOND = 1e-6;
-    static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::min();
-
-    /// Whether it comes to rest, or has.
-    bool brakes() const noexcept { return commander_.state_machine.braked() && time_ != NEVER; }
-
-    void take_over(const State<n> &from) noexcept
-    {
-        governor_.restart();
-        for (std::size_t i = 0; i < motion_.size(); ++i)
-            if (motion_.joint(i).take_over({from[0][i], from[1][i], from[2][i], from[3][i], from[4][i]}) > LARGEST_EXCESS)
-                motion_.joint(i).take_over({from[0][i], from[1][i], from[2][i], 0, 0});
-        motion_.leave();
-    }
 
     bool note(const JointVector<Robot> &given, std::vector<double> &target) noexcept
     {
@@ -245,18 +149,13 @@ class TargetMotion {
         return changed;
     }
 
-    const Commander<Robot> &commander_;
-    const Robot &robot_;
-    OnlineTrajectory motion_;
-    Governor<Robot> governor_;
+    using Base::commander_;
+    using Base::motion_;
+    using Base::robot_;
+
     bool usable_ = true;
     // Target of a controller in front that was taken last.
     Target pursued_, aimed_;
-    // Period of its own, ns.
-    std::int64_t period_ = 0;
-    // Time of the last cycle; that less the time of the motion, which is at the end of a period; and that of the last command
-    // until then, ns.
-    std::int64_t time_ = NEVER, left_ = 0, ahead_ = 0;
 };
 
 } // namespace eom

@@ -109,12 +109,15 @@ class FollowerPlan {
         stop(x.after(cruise), side, most);
     }
 
-    /// Comes to rest at once.
-    void brake(const Moment &from, const Bounds &bounds) noexcept
+    /// Comes to rest at once, or after a time with the present acceleration, s; returns where.
+    double brake(const Moment &from, const Bounds &bounds, double hold = 0) noexcept
     {
-        const double end = Rest(from, bounds).position;
+        const Moment later = from.with(0).after(hold);
+        const double end = Rest(later, bounds).position;
         begin({end});
-        stop({from.p - end, from.v, from.a}, 1, bounds);
+        add(hold, {from.p - end, from.v, from.a}, 1);
+        stop({later.p - end, later.v, later.a}, 1, bounds);
+        return end;
     }
 
     /// One piece after another.

@@ -21,9 +21,10 @@ class Watchdog {
   public:
     static constexpr std::size_t n = Robot::joints;
 
-    Watchdog(Commander<Robot> &commander, TrajectoryPlayer<Robot> &player, TargetMotion<Robot> &motion) noexcept
-        : commander_(commander), state_machine_(commander.state_machine), player_(player), motion_(motion)
+    Watchdog(Commander<Robot> &commander, TrajectoryPlayer<Robot> &player, TargetMotion<Robot> &motion)
+        : commander_(commander), state_machine_(commander.state_machine), player_(player), motion_(motion), stop_(commander)
     {
+        commander_.stops = &stop_.trajectory();
     }
 
     void configure(double timeout) noexcept
@@ -46,8 +47,8 @@ class Watchdog {
     }
     /// Whether references lead, the last one at most a time ago, ns.
     bool fed_within(std::int64_t time) const noexcept { return state_machine_.is(Phase::following) && age_ <= time; }
-    /// Whether a motion to targets comes to rest, or has.
-    bool brakes() const noexcept { return state_machine_.braked() && stop_.brakes(); }
+    /// Whether the motion to targets comes to rest, or has.
+    bool targets_brake() const noexcept { return state_machine_.braked() && stop_.of(motion_); }
     /// The path parameter of the last command.
     PathState path_state() const noexcept
     {
@@ -66,16 +67,13 @@ class Watchdog {
     {
         // After a stall, the references that wait are taken before the timeout is over.
         age_ += std::min(step, timeout_ / 2);
-        // The first command of a stop that a host has begun repeats the last one, but where time goes on.
-        const bool goes_on = !std::exchange(waits_, false) && (!begun_ || stop_.on_path() || stop_.brakes());
-        step_ = state_machine_.braked() && goes_on ? std::min(step, LONGEST_RESPONSE_STEP) : 0;
-        begun_ = false;
+        step_ = state_machine_.braked() && !std::exchange(begun_, false) ? std::min(step, LONGEST_RESPONSE_STEP) : 0;
         stop_.advance(step_);
         end();
     }
 
-    /// A stop that has begun at the time of the next update(): it does not go on before.
-    void begin_with_update() noexcept { waits_ = true; }
+    /// A stop that has begun after the last cycle, of which the next one repeats the last command.
+    void begin_with_update() noexcept { begun_ = true; }
 
     /// Keeps the timeout away.
     void keep_away() noexcept { age_ = 0; }
@@ -111,6 +109,7 @@ class Watchdog {
     /// At rest, which needs no more references.
     void rest(const Setpoint<Robot> &x, std::int64_t now, Event why = Event::end) noexcept
     {
+        commander_.begin_company(x, commander_.latest);
         stop_.rest(x, now);
         state_machine_.on(why, {commander_.output.valid});
         end();
@@ -126,13 +125,13 @@ class Watchdog {
         if (rests(commander_.output.setpoint))
             return rest(commander_.output.setpoint, commander_.stamp(), why);
         brake(commander_.output.setpoint, why);
-        begun_ = true;
+        begun_ = !goes_on_;
     }
     void lose() noexcept
     {
         const bool stopped = state_machine_.braked();
         begin_loss();
-        begun_ = state_machine_.braked() && !stopped;
+        begun_ = state_machine_.braked() && !stopped && !goes_on_;
     }
 
     /// A cycle without a reference: the last command, until setpoints are lost and what the policy says then; returns
@@ -148,17 +147,8 @@ class Watchdog {
         return false;
     }
 
-    /// Has a setpoint have what accompanies the stop at a time after the last cycle, ns.
-    void accompany(Setpoint<Robot> &x, std::int64_t later = 0) const noexcept
-    {
-        stop_.on_path() || stop_.brakes() ? commander_.accompany(x, later) : stop_.accompany(x, seconds(later));
-    }
-
     /// What the stop commands at a time after the last cycle, ns.
-    State<n> state_after(std::int64_t later) const noexcept
-    {
-        return brakes() ? motion_.state_after(later) : stop_.state_after(seconds(later));
-    }
+    State<n> state_after(std::int64_t later) const noexcept { return stop_.state_after(later); }
 
   private:
     /// Whether a stop, or a ramp along it, has come to its end.
@@ -193,27 +183,27 @@ class Watchdog {
     void begin_stop(const Setpoint<Robot> &from, bool leads, std::int64_t now) noexcept
     {
         const bool stays = player_.on_path(leads) && stop_.choose(player_, from, now ? now : player_.commanded());
-        const bool brakes = !stays && motion_.commands(leads);
+        const bool brakes = !stays && ((leads && motion_.leads()) || motion_.commands());
+        goes_on_ = stays || brakes;
+        excess_ = 0;
         if (brakes)
-            stop_.choose(motion_, from, now ? now : commander_.latest);
+            stop_.choose(motion_, from, now ? now : commander_.latest, commander_.parameters.stop_duration);
         else
             motion_.forget();
-        if (stays || brakes)
-            excess_ = 0;
-        else
+        if (!goes_on_) {
+            commander_.begin_company(from, commander_.latest);
             stop_by_joints(from);
+        }
         step_ = 0;
         stays_ = false;
         last_ = commander_.output.command;
         commander_.renew();
     }
 
-    /// Begins a stop by the joints, or holds the position where motors can realise none.
     void stop_by_joints(const Setpoint<Robot> &from) noexcept
     {
-        excess_ = stop_.choose(commander_, from);
-        if (!std::isfinite(excess_))
-            stop_.rest(commander_.output.setpoint, commander_.stamp());
+        const double share = stop_.choose(from, commander_.stamp());
+        excess_ = std::max(share - 1 - LIMIT_TOLERANCE, 0.0);
     }
 
     /// Commands what the stop has come to; returns whether that can be computed.
@@ -221,11 +211,10 @@ class Watchdog {
     {
         State<n> ahead;
         if (stop_.on_path())
-            ahead = stop_.state_after(commander_.parameters.command_lead);
+            ahead = stop_.state_at_lead(commander_.parameters.command_lead);
         const State<n> *const at_lead = stop_.on_path() ? &ahead : nullptr;
         Setpoint<Robot> x = stop_.setpoint();
-        if (stop_.on_path() || stop_.brakes())
-            accompany(x);
+        commander_.accompany(x);
         return commander_.accept(x, stop_.stamp(), Leader::stop, false, at_lead, !stop_.rests());
     }
 
@@ -270,8 +259,9 @@ class Watchdog {
     JointVector<Robot> q_{};
     bool moved_ = false, rested_ = false;
     std::uint64_t refused_ = 0;
-    // Whether a host has begun a stop after the last cycle, or at the time of the next one; and whether the last command is held, before efforts fade.
-    bool begun_ = false, waits_ = false, stays_ = false;
+    // Whether the stop has begun after the last cycle; whether it goes on from there; and whether the last command is held, before
+    // efforts fade.
+    bool begun_ = false, goes_on_ = false, stays_ = false;
     Command<Robot> last_;
     // Time since the last valid reference, and the timeout, ns.
     std::int64_t age_ = 0, timeout_ = 0;

@@ -197,7 +197,7 @@ def description_of_stop(loop: SetpointLoop) -> str:
     excess, duration = record.excess, record.stop_end
     if not isfinite(excess):
         return "its position is held, as no stop is possible: numbers would be too large, or a spring slack"
-    beyond = f", beyond limits by {100 * excess / 2:.2g} % of their range" if excess > 0 else ""
+    beyond = f", beyond limits by {100 * excess:.2g} %" if excess > 0 else ""
     return f"the arm stops within {duration:.3g} s{beyond}" if isfinite(duration) else "the arm stops on its path"
 
 

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Motion of a control loop by an online trajectory and its governor, in cycles of any length; and its brake.
+#ifndef EOM_GOVERNED_MOTION_HPP
+#define EOM_GOVERNED_MOTION_HPP
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "commander.hpp"
+#include "governor.hpp"
+#include "online_trajectory.hpp"
+#include "setpoint.hpp"
+
+namespace eom {
+
+/// Motion to a target, or to rest, by whole periods of its own, in cycles of any length. After a stall it continues later.
+template <class Robot>
+class GovernedMotion {
+  public:
+    static constexpr std::size_t n = Robot::joints;
+
+    explicit GovernedMotion(const Commander<Robot> &commander) noexcept
+        : commander_(commander), robot_(commander.robot), governor_(robot_)
+    {
+    }
+
+    const Governor<Robot> &governor() const noexcept { return governor_; }
+    const OnlineTrajectory &trajectory() const noexcept { return motion_; }
+
+    /// Takes limits of each joint; returns what is wrong with them, or null. Allocates.
+    const char *configure(const std::vector<MotionLimits> &limits, bool synchronised = false)
+    {
+        if (const char *reason = motion_.configure(limits, synchronised))
+            return reason;
+        period_ = std::llround(motion_.joint(0).period() * 1e9);
+        return nullptr;
+    }
+
+    /// Begins at a state that is commanded at a time, ns. Its acceleration is kept whole, or that of a stream as far as limits of the
+    /// motion allow.
+    void begin(const State<n> &from, std::int64_t now, bool whole = false) noexcept
+    {
+        take_over(from, whole);
+        left_ = ahead_ = 0;
+        lead(now);
+    }
+
+    /// Leads again at a time, ns, to which it has gone on on its way to rest.
+    void lead(std::int64_t now) noexcept { time_ = now; }
+
+    /// Comes to rest in a time, s, or as limits allow, or up to some times as hard as ranges need; returns its largest share of a
+    /// limit, infinite where motors cannot realise it.
+    double brake(double duration, double haste = 1) noexcept
+    {
+        governor_.weigh(motion_, commander_);
+        motion_.stop(duration, haste);
+        return governor_.share_of_stop(motion_, commander_);
+    }
+
+    /// Another motion leads: it can brake no more.
+    void forget() noexcept { time_ = NEVER; }
+
+    /// Whether the last command is that of this motion; whether it rests, and the time until then, s.
+    bool commands() const noexcept { return time_ == commander_.latest; }
+    bool rests() const noexcept { return motion_.arrived(); }
+    double left() const noexcept { return motion_.left(); }
+
+    /// What is commanded some time later, ns, by the last command.
+    State<n> state_after(std::int64_t later) const noexcept
+    {
+        Setpoint<Robot> x = commander_.output.setpoint;
+        const std::int64_t time = std::clamp<std::int64_t>(ahead_ + later, 0, LONGEST_RESPONSE_STEP);
+        eom::advance(x, static_cast<Scalar>(seconds(time)));
+        return state_of(x);
+    }
+    /// The same at a time, ns, while it leads.
+    State<n> state_at(std::int64_t now) const noexcept { return state_after(now - time_); }
+
+    /// Goes on to a time, ns.
+    void go_on(std::int64_t now) noexcept
+    {
+        advance(std::clamp<std::int64_t>(now - time_, 0, LONGEST_RESPONSE_STEP));
+        time_ = now;
+    }
+
+    /// Goes on by a time, ns: by whole periods. The governor predicts with wrench, stiffness and payload of the last command.
+    void advance(std::int64_t step) noexcept
+    {
+        time_ += step;
+        left_ += step;
+        ahead_ += step;
+        for (; left_ > 0; left_ -= period_) {
+            motion_.prepare();
+            governor_.choose(motion_, commander_);
+            motion_.step();
+        }
+    }
+
+    /// The present setpoint, to be commanded: back from the end of the last period, within which limits hold.
+    Setpoint<Robot> setpoint() noexcept
+    {
+        ahead_ = 0;
+        Setpoint<Robot> x = robot_.rest();
+        State<n> state{};
+        for (std::size_t i = 0; i < motion_.size(); ++i) {
+            const auto joint = motion_.joint(i).state(seconds(left_));
+            for (std::size_t k = 0; k < state.size(); ++k)
+                state[k][i] = joint[k];
+        }
+        eom::take(state, x);
+        return x;
+    }
+
+  protected:
+    using Scalar = typename Robot::Scalar;
+    /// Excess over limits of a motion before, beyond which its jerk and snap are left out.
+    static constexpr double LARGEST_EXCESS = 1;
+    static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::min();
+
+    void take_over(const State<n> &from, bool whole = false) noexcept
+    {
+        const bool streams = commander_.leader() == Leader::setpoints;
+        whole = whole || !streams;
+        governor_.restart();
+        for (std::size_t i = 0; i < motion_.size(); ++i) {
+            const double excess = motion_.joint(i).take_over({from[0][i], from[1][i], from[2][i], from[3][i], from[4][i]}, whole);
+            if (streams && excess > LARGEST_EXCESS)
+                motion_.joint(i).take_over({from[0][i], from[1][i], from[2][i], 0, 0}, whole);
+        }
+        motion_.leave();
+    }
+
+    const Commander<Robot> &commander_;
+    const Robot &robot_;
+    OnlineTrajectory motion_;
+    Governor<Robot> governor_;
+    // Period of its own, ns.
+    std::int64_t period_ = 0;
+    // Time of the last cycle; that less the time of the motion, which is at the end of a period; and that of the last command
+    // until then, ns.
+    std::int64_t time_ = NEVER, left_ = 0, ahead_ = 0;
+};
+
+} // namespace eom
+
+#endif
