@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brake of the joints from any state.
+// Brake of the joints from any state; and the share of limits that one would need at present.
 #ifndef EOM_JOINT_BRAKE_HPP
 #define EOM_JOINT_BRAKE_HPP
 
@@ -55,6 +55,45 @@ class JointBrake : public GovernedMotion<Robot> {
     using Base = GovernedMotion<Robot>;
     using Base::commander_;
     using Base::motion_;
+};
+
+/// Largest share of a limit that a stop by the joints would take after the last command, looked at every 0.1 s.
+template <class Robot>
+class WayOut {
+  public:
+    explicit WayOut(const Commander<Robot> &commander) : commander_(commander), brake_(commander) {}
+
+    /// 0.4 where it needs 40 % of a limit; and the largest one since the restart of the loop.
+    double share() const noexcept { return share_; }
+    double largest() const noexcept { return largest_; }
+    /// Notes that of a stop that begins.
+    void note(double share) noexcept
+    {
+        share_ = share;
+        largest_ = std::max(largest_, share);
+    }
+    void restart() noexcept
+    {
+        share_ = largest_ = 0;
+        left_ = 0;
+    }
+
+    /// After a cycle with a command, that takes a time, ns.
+    void look(std::int64_t step) noexcept
+    {
+        if ((left_ -= step) > 0)
+            return;
+        left_ = EVERY;
+        note(brake_.begin(commander_.output.setpoint));
+    }
+
+  private:
+    static constexpr std::int64_t EVERY = 100'000'000;
+
+    const Commander<Robot> &commander_;
+    JointBrake<Robot> brake_;
+    double share_ = 0, largest_ = 0;
+    std::int64_t left_ = 0;
 };
 
 } // namespace eom

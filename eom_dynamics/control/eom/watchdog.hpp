@@ -22,7 +22,8 @@ class Watchdog {
     static constexpr std::size_t n = Robot::joints;
 
     Watchdog(Commander<Robot> &commander, TrajectoryPlayer<Robot> &player, TargetMotion<Robot> &motion)
-        : commander_(commander), state_machine_(commander.state_machine), player_(player), motion_(motion), stop_(commander)
+        : commander_(commander), state_machine_(commander.state_machine), player_(player), motion_(motion), stop_(commander),
+          way_out_(commander)
     {
         commander_.stops = &stop_.trajectory();
     }
@@ -54,6 +55,16 @@ class Watchdog {
     {
         return state_machine_.braked() && stop_.on_path() ? stop_.path_state() : player_.path_state();
     }
+
+    /// Largest share of a limit that a stop by the joints takes, or would take; looked at after a cycle that takes a time, ns, unless
+    /// one brings the arm to rest.
+    const WayOut<Robot> &way_out() const noexcept { return way_out_; }
+    void look(std::int64_t step) noexcept
+    {
+        if (!state_machine_.is(Phase::stopping))
+            way_out_.look(step);
+    }
+    void restart() noexcept { way_out_.restart(); }
 
     /// Another motion leads.
     void leave() noexcept
@@ -203,6 +214,7 @@ class Watchdog {
     void stop_by_joints(const Setpoint<Robot> &from) noexcept
     {
         const double share = stop_.choose(from, commander_.stamp());
+        way_out_.note(share);
         excess_ = std::max(share - 1 - LIMIT_TOLERANCE, 0.0);
     }
 
@@ -254,6 +266,7 @@ class Watchdog {
     TrajectoryPlayer<Robot> &player_;
     TargetMotion<Robot> &motion_;
     Stop<Robot> stop_;
+    WayOut<Robot> way_out_;
     // Of the last valid setpoint: its positions, whether they differ from those before, as rates may be unknown, and how many were
     // refused up to then; and whether setpoints that were lost have ended at rest.
     JointVector<Robot> q_{};

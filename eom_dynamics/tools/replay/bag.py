@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from ...control.fields import COMMAND_FIELDS, EFFORT_FIELDS
 from ...control.setpoint_loop import period_note
 from ...elastic import ElasticArm
+from ...elastic.limits import TOLERANCE
 from ...exceptions import RobotDescriptionWarning, require
 from ...recordings import Sampling
 from ...recordings.bags import Bag, BagError, BagWriter, Layout, Storage
@@ -103,6 +105,7 @@ class Report:
         seconds: from the first to the last time of recording.
         refusals: messages that could not be used.
         exceeded: lines on limits of the motors that commands exceed.
+        way_out: largest share of a limit that a stop would have needed after a command.
         deviation, largest_deviation: of measured positions from their fit, rad or m: root mean square and largest;
             empty where nothing was fitted.
         repeated: number of measured samples that repeat the positions of the one before during a motion; the first of
@@ -123,6 +126,7 @@ class Report:
     seconds: float = 0.0
     refusals: Refusals = field(default_factory=Refusals)
     exceeded: list[str] = field(default_factory=list)
+    way_out: float = 0.0
     deviation: list[float] = field(default_factory=list)
     largest_deviation: list[float] = field(default_factory=list)
     repeated: int = 0
@@ -166,6 +170,9 @@ class Report:
             yield from lines[:_MOST_LINES]
             if len(lines) > _MOST_LINES:
                 yield f"… and {len(lines) - _MOST_LINES} more"
+        if self.way_out > 1 + TOLERANCE:
+            share = f"up to {100 * self.way_out:.0f} % of a limit" if isfinite(self.way_out) else "what no motor can do"
+            yield f"a stop amid the motion would have needed {share}: leave room for it (way_out)"
         for reason, count in self.refusals.ranked():
             first = time_text(self.refusals.first[reason])
             yield f"{count:,} of topic {self.topic} refused, the first at {first}: {self.refusals.text(reason)}"
@@ -225,7 +232,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
                 raise BagError(f"{job.bag}: topic {topic.name} has no recorded effort to compare with{remedy}")
         report.seconds = (last - first) * 1e-9
         report.held, report.early = evaluation.held, evaluation.early
-        report.exceeded = evaluation.violations.lines()
+        report.exceeded, report.way_out = evaluation.violations.lines(), evaluation.way_out
         report.motion += [*turns_note(figures.turns), *figures.notes]
         if figures.count:
             report.deviation, report.largest_deviation = figures.rms.tolist(), figures.largest.tolist()

@@ -153,6 +153,11 @@ class Evaluation:
         """Number of setpoints whose stamps ran ahead of their arrival, as the node counts them: no refusals."""
         return self._loop.record.early
 
+    @property
+    def way_out(self) -> float:
+        """Largest share of a limit that a stop would have needed after a command; infinite where motors have none."""
+        return self._loop.record.largest_way_out
+
     def _configure(self, safety: str) -> None:
         """Apply a safety level without loss detection: the recording has the node's own stops."""
         settings = settings_at(safety) | {
