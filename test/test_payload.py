@@ -104,6 +104,10 @@ def test_higher_orders_take_rates_of_the_payload():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"mass": -1.0}, "payload: mass must not be negative, is -1 kg"),
+        ({"mass": 1e300}, "payload: mass must not exceed 1e+12 in SI units, is 1e+300"),
+        ({"inertia": [-1, 0, 0, 1, 0, 1]}, "principal moments of inertia must not be negative"),
+        ({"inertia": [1, 0, 0, 1]}, "inertia must have shape (3, 3), or be xx, xy, xz, yy, yz, zz"),
         ({"mass": 0.0}, "payload: a body with inertia must have mass, this one has none"),
         ({"inertia": [1, 0, 0, 1, 0, 9]}, "the largest principal moment of inertia must not exceed the sum"),
         ({"inertia": np.triu(np.ones((3, 3)))}, "payload: inertia must be symmetric"),

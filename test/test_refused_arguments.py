@@ -18,6 +18,7 @@ from valid_arguments import (
     BODY,
     CALLS,
     CLOSED,
+    EXCITATION,
     GAINS,
     INF,
     LOOPED,
@@ -48,6 +49,7 @@ from valid_arguments import (
 
 import eom_dynamics as eom
 from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, equations, identification, lagrange, trajectory
+from eom_dynamics.actuators import Gear
 from eom_dynamics.codegen.backends import KERNELS
 from eom_dynamics.contacts import ContactDynamics, PointContact
 from eom_dynamics.control.spatial import force_is_unset, read_base_motion
@@ -130,7 +132,7 @@ def test_a_wrong_argument_is_named_on_one_line(name: str) -> None:
 # --- Remedies, and arguments that contradict each other ---
 
 SYMBOLS = sp.symbols("q_1 q_2")
-X, XD, XDD = sp.symbols("x xd xdd", real=True)
+X, XD, XDD, M = sp.symbols("x xd xdd m", real=True)
 
 
 def mimicking() -> eom.Dynamics:
@@ -156,6 +158,10 @@ def looped(**given: Any) -> Any:
 
 def reach(target: Any, *arguments: Any, **options: Any) -> Any:
     return eom.inverse_kinematics(kinematics(), target, *arguments, **options)
+
+
+def rates(twist: Any = W, **options: Any) -> Any:
+    return eom.differential_inverse_kinematics(kinematics(), Q, (twist,), **options)
 
 
 test_remedies = refusals(
@@ -238,17 +244,65 @@ test_remedies = refusals(
 )
 
 
+test_values_that_no_motion_has = refusals(
+    REFUSED,
+    *(
+        (lambda use=use: use(ROBOT, Z), f"^{use.__name__} needs at least q and qd")
+        for use in (eom.equations_of_motion, equations.spatial_equations_of_motion, equations.system_matrices)
+    ),
+    (lambda: eom.floating_equations_of_motion(ROBOT, POSE, Q), "needs at least pose, q and nu"),
+    (lambda: eom.floating_equations_of_motion(ROBOT, *(x[None][:0] for x in (POSE, Q, NU))), "pose has no states"),
+    (lambda: floating().motion(POSE, Q), "^motion requires pose, q and at least nu"),
+    (lambda: floating().pose(POSE, Q, Frame("x", 0.5, POSE)), "joint of the frame 'x' must be an index, is 0.5"),
+    (lambda: floating().imu_efforts(Q, Q, Q, specific_force=[0, 0, 9.8]), "^specific_force must be a .*one of numbers"),
+    (lambda: eom.FloatingBase(replace(ROBOT, base=Inertial(NAN, SHORT, np.eye(3)))), "mass must be finite"),
+    (lambda: dynamics().effort(Q, Z, Z, payload=3.0), "payload must be a sequence of Payload"),
+    (lambda: kinematics().motion(Q), "requires q and at least qd"),
+    (lambda: kinematics().singular_directions([Q, Q]), r"^q must have shape \(2,\), has \(2, 2\)"),
+    (lambda: kinematics().singular_directions(Q, tolerance=2), "^tolerance must be from 0 to 1"),
+    (lambda: reach(np.zeros((0, 4, 4)), []), "frame must name at least one"),
+    (lambda: reach(np.diag([1.0, 1.0, -1.0, 1.0])), "target must be a pose: a rotation matrix"),
+    (lambda: rates(task=(0, 0, 0.5, 1, 1, 1)), "task must be 6 numbers 0 or 1, angular first"),
+    (lambda: rates(np.full(6, 1e308)), "the joint rates overflow"),
+    (lambda: planar_2r_inverse((1.0, -1.0), (0.0, 0.1)), "lengths must be positive"),
+    (lambda: looped(independent=[["a"]]), r"independent joint \['a'\] is not one of crank, coupler, rocker"),
+    (lambda: looped(loops=["a"]), "loops must be cut joints, one is 'a'"),
+    (lambda: looped(loops=[replace(LOOPED.loops[0], screws=[1.0])]), r"screws must have shape \(k, 6\), has \(1,\)"),
+    (lambda: arm().feedforward(*MOTION, base=(np.zeros((4, 3)),)), "base must have angular_velocity and.* 1 p"),
+    (lambda: flat_state(arm(), Z, Z, Z, Z, deflections=[Z]), r"deflections must be \(delta, deltad\), has 1"),
+    (lambda: motor_jet(arm(model="complete"), MOTION), "q and 6 time derivatives, has 4"),
+    (lambda: eom.OnlineTrajectory(arm(), limits={"velocity": NAN, "acceleration": 1.0}), r"\['velocity'\] must be pos"),
+    (lambda: simulate(rigid(), None, [0, 1], [START, START]), r"start must have shape \(8,\), has \(2, 8\)"),
+    (lambda: simulate(rigid(), None, [0, 0.1], START, method="euler", step=1e-12), "at most 10,000,000 of them; 1e-12"),
+    (lambda: replace(EXCITATION, condition_weight=-1.0), "condition_weight must not be negative, is -1"),
+    (lambda: Gear(efficiency=1.5), "efficiency.* must not exceed 1, is 1.5"),
+)
+
+
 test_lagrangians = refusals(
     LagrangianError,
     (lambda: Lagrangian((X,), XD**2 + XD), "T must be quadratic in the rates"),
     (lambda: Lagrangian((X,), XD**2, XD), "U must not depend on rates"),
     (lambda: Lagrangian((X,), XD**2, forces=(XDD,)), "force 1 must not depend on accelerations, has xdd"),
+    (lambda: Lagrangian((X,), XD**2, forces=(1, 2)), "forces must be 1 expressions"),
+    (lambda: Lagrangian((X,), XD**2, forces=X), "forces must be a tuple, is x"),
+    (lambda: Lagrangian((X,), M * XD**2, inputs=(M,)), "T must not depend on inputs, has m"),
+    (lambda: Lagrangian((X + 1,), XD**2), r"x \+ 1 is none"),
+    (lambda: Lagrangian((X,), None), "T must be an expression, is None"),
+    (lambda: lagrange.variables(""), "names must be names"),
+    (lambda: lagrange.planar_arm(0), "n must be positive, an integer, is 0"),
     (lambda: Lagrangian((X,), XD**2, inputs=(XD,)), "coordinate xd has the name of the rate of x"),
     (lambda: Lagrangian((X, X), XD**2), "x is listed twice"),
     (lambda: Lagrangian(X, XD**2), "q must be a tuple of symbols"),
     (lambda: Lagrangian((X,), XD**2, float("nan")), "U must be finite"),
     (lambda: lagrange.robot_lagrangian(eom.load_robot("panda")), "7 joints, more than 5: .* lift the limit by most_j"),
 )
+
+
+def test_the_limit_of_joints_can_be_lifted() -> None:
+    with pytest.raises(LagrangianError, match="more than 1"):
+        lagrange.robot_lagrangian(ROBOT, most_joints=1)
+    assert lagrange.robot_lagrangian(ROBOT, most_joints=2).n == 2
 
 
 @pytest.mark.parametrize("robot", [None, "planar_2r"])

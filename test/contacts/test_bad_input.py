@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from refusals import refusals
 
-from eom_dynamics import Dynamics, FloatingBase, StateError, load_robot
+from eom_dynamics import ContactError, Dynamics, FloatingBase, StateError, load_robot
 from eom_dynamics.contacts import Contact, ContactDynamics, PointContact, SurfaceContact, WrenchCone, axes_of_normal
 
 SQUARE = [[0.1, 0.1], [-0.1, 0.1], [-0.1, -0.1], [0.1, -0.1]]
+CIRCLE = np.exp(2j * np.pi * np.arange(200) / 200).view(float).reshape(200, 2)
 
 
 @cache
@@ -40,8 +41,24 @@ Q, V, TAU = [0.3, 0.9], [0.0, 0.0], [1.0, 2.0]
 POSE, RATES = (np.eye(4), Q), [0.1] * 8
 
 
+test_mistakes_are_named = refusals(
+    ContactError,
+    (lambda: PointContact("", "joint_2", 0.5), "name of a contact must be a text, is ''"),
+    (lambda: PointContact("tip", "a", 0.5, np.eye(4) + np.eye(4, k=-3)), "must be 0 0 0 1"),
+    (lambda: WrenchCone([[0, 0], [1, 1], [2, 2]], 0.5), "corners are on one line"),
+    (lambda: WrenchCone(CIRCLE, 0.5).half_spaces(), "4 faces are 800 generators, more than 512"),
+    (lambda: axes_of_normal([0, 0, 0]), "the normal of a contact is zero"),
+    (lambda: SurfaceContact.rectangle("sole", "a", 0.5, (0.1, -0.1)), "half_lengths must be positive, are 0.1"),
+    (lambda: ContactDynamics(dynamics(), ["tip"]), "must be point or surface contacts"),
+    (lambda: touching(arm().contacts[0], arm().contacts[0]), "two contacts have the name 'tip'"),
+    (lambda: touching(PointContact("tip", "joint_2", 0.5, on="joint_2")), "joint_2 are on the same body"),
+)
+
+
 test_bad_states_are_named = refusals(
     StateError,
+    (lambda: floating().jacobian(np.zeros(12)), r"configuration of a floating base is \(pose, q\)"),
+    (lambda: arm().inverse_dynamics(Q, V, forces={}), "needs nu, nud and at most"),
     (lambda: touching(PointContact("tip", "joint_3", 0.5)), "has no frame 'joint_3'; did you mean joint_2"),
     (lambda: arm().velocity(Q), "velocity needs the configuration and at least nu"),
     (lambda: arm().forward_dynamics(Q, V, TAU, sliding={"tip": None}), "tip does not slide; give"),
