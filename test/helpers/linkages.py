@@ -47,6 +47,12 @@ def four_bar() -> ClosedLoopArm:
     return ClosedLoopArm(Robot("four_bar", bars, GRAVITY), [pin(1, 0.9, 2, 0.6)], ["crank"])
 
 
+def grounded_four_bar() -> ClosedLoopArm:
+    """As :func:`four_bar`, with the rocker carried by the coupler, and cut at its bearing on the ground."""
+    bars = (bar("crank", -1, 0.0, 0.3, 1.0), bar("coupler", 0, 0.3, 0.9, 2.0), bar("rocker", 1, 0.9, 0.6, 1.5))
+    return ClosedLoopArm(Robot("grounded_four_bar", bars, GRAVITY), [pin(-1, 1.0, 2, 0.6)], ["crank"])
+
+
 def five_bar() -> ClosedLoopArm:
     """Planar parallel arm with two actuated joints on the base, 0.5 m apart, and bars of 0.4 and 0.7 m."""
     bars = (
@@ -63,6 +69,12 @@ def four_bar_angles(crank: float) -> Array:
     pin_ground = _apex(0.3 * np.array([np.cos(crank), np.sin(crank)]), np.array([1.0, 0.0]), 0.9, 0.6)
     (coupler, rocker) = pin_ground
     return np.array([crank, coupler - crank, rocker])
+
+
+def grounded_four_bar_angles(crank: float) -> Array:
+    """Joint variables of :func:`grounded_four_bar`; its rocker points from the pin to the ground."""
+    crank, coupler, rocker = four_bar_angles(crank)
+    return np.array([crank, coupler, rocker + np.pi - coupler - crank])
 
 
 def five_bar_angles(u: Array) -> Array:

@@ -6,7 +6,15 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from differences import derivative, deviation, gradient, polynomial_motion
-from linkages import five_bar, five_bar_angles, four_bar, four_bar_angles, pin
+from linkages import (
+    five_bar,
+    five_bar_angles,
+    four_bar,
+    four_bar_angles,
+    grounded_four_bar,
+    grounded_four_bar_angles,
+    pin,
+)
 from textbook import twist_vector
 
 from eom_dynamics import Robot, StateError, lie
@@ -16,8 +24,11 @@ from eom_dynamics.loops import ClosedLoopArm
 
 # Mechanism, its joint angles by trigonometry, independent joint variables with four time derivatives.
 FOUR_BAR = (four_bar, lambda u: four_bar_angles(u[0]), np.array([[0.7], [1.1], [-2.0], [3.0], [5.0]]))
+GROUNDED = (grounded_four_bar, lambda u: grounded_four_bar_angles(u[0]), FOUR_BAR[2])
 FIVE_BAR = (five_bar, five_bar_angles, np.array([[2.2, 0.9], [0.8, -0.6], [1.5, 2.0], [-4.0, 3.0], [6.0, -5.0]]))
-MECHANISMS = pytest.mark.parametrize(("make", "angles", "u"), [FOUR_BAR, FIVE_BAR], ids=["four_bar", "five_bar"])
+MECHANISMS = pytest.mark.parametrize(
+    ("make", "angles", "u"), [FOUR_BAR, GROUNDED, FIVE_BAR], ids=["four_bar", "cut_at_the_ground", "five_bar"]
+)
 
 Angles = Callable[[Array], Array]
 Make = Callable[[], ClosedLoopArm]
