@@ -108,6 +108,10 @@ UNPHYSICAL = [
         urdf(lower='<inertial><mass value="1"/><inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/></inertial>'),
         "joint elbow: the mass matrix is singular, since no mass moves with elbow",
     ),
+    (  # the elbow turns back what the shoulder turns
+        urdf(upper=" ", mimic='<mimic joint="shoulder" multiplier="-1"/>').replace("0 1 0", "0 0 1"),
+        "joint shoulder: the mass matrix is singular, since no mass moves with shoulder",
+    ),
     (
         urdf(mimic='<mimic joint="hip" offset="0.2"/>'),
         "joint elbow: fixed at 0.2 rad: its mimic leader 'hip' does not exist",
