@@ -180,11 +180,12 @@ def stop_limits(arm: ElasticArm) -> Array:
     of jerk allows. Both averages are :data:`SMOOTHING` long, or :data:`SHORTEST_AVERAGE` without springs.
     """
     lower, upper, velocity, _, jerk = limits_of_joints(arm)
+    fixed = 1e-9 * (lower == upper)
     velocity, A = (np.where(np.isfinite(x), x, UNKNOWN_BRAKING) for x in (velocity, braking(arm)))
     J = np.minimum(A / STOP_RAMP, jerk)
     average = SHORTEST_AVERAGE if arm.rigid.all() else SMOOTHING
     same = np.ones(len(J))
-    return np.column_stack([lower, upper, velocity, A, J, 2 * J / average, average * same, 1e-3 * same])
+    return np.column_stack([lower - fixed, upper + fixed, velocity, A, J, 2 * J / average, average * same, 1e-3 * same])
 
 
 def _shown(values: Array) -> str:

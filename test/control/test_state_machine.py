@@ -254,3 +254,25 @@ def test_an_arm_that_is_located_in_motion_is_brought_to_rest() -> None:
     rig.library.loop_measure(rig.address, 1, 0)
     assert not rig.loop.locate(rig.now)
     assert state(rig)[0] == "stopping"
+
+
+def test_efforts_that_have_faded_do_not_come_back_with_the_end_of_a_mode() -> None:
+    """A limp arm in impedance that is measured no more: the mode ends, and the ramp does not."""
+    rig = LoopRig("planar_2r", **HELD | {"on_setpoint_loss": "ramp", "ramp_duration": 0.1, "stiffness": [50.0]})
+    rig.restart(HOME)
+    rig.cycles(5, rest(HOME))
+    rig.library.loop_post_mode(rig.address, 1)
+    for _ in range(60):
+        rig.measure_motors(HOME)
+        rig.refer(rest(HOME))
+        rig.run()
+    for away in (0.0, 0.5):
+        for _ in range(200):
+            rig.measure_motors(HOME + away)
+            rig.run()
+    assert state(rig) == ("released", "fades")
+    rig.measure_motors(None)
+    for _ in range(300):
+        rig.run()
+        assert state(rig) == ("released", "fades") and not rig.loop.sent["drive_effort"].any()
+    assert rig.number("mode") == 0

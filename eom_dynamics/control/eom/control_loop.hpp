@@ -335,7 +335,9 @@ class ControlLoop : public LoopMotions<Robot> {
             return;
         }
         const auto &links = commander_.impedance().links();
-        if (wanted == Mode::gravity_compensation) {
+        if (wanted == Mode::position && (state_machine_.fades() || state_machine_.gone())) {
+            state_machine_.on(Event::mode); // efforts that fade, or have faded, do not come back
+        } else if (wanted == Mode::gravity_compensation) {
             leave(Event::hands);
             commander_.output.setpoint.q = links;
         } else if (before == Mode::gravity_compensation ||

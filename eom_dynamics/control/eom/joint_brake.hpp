@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brake of the joints from any state; and the share of limits that one would need at present.
+// Brake of the joints from any state, and the share of limits that it would take now.
 #ifndef EOM_JOINT_BRAKE_HPP
 #define EOM_JOINT_BRAKE_HPP
 
@@ -21,6 +21,7 @@ class JointBrake : public GovernedMotion<Robot> {
     {
         const RobotTable &table = commander.robot.table();
         std::vector<MotionLimits> limits(table.joints);
+        static_assert(sizeof(MotionLimits) == 8 * sizeof(double));
         std::memcpy(limits.data(), table.stops.data(), table.joints * sizeof(MotionLimits));
         Base::configure(limits);
     }

@@ -71,8 +71,8 @@ class JointTrajectory {
         const auto [q, qd, qdd, qddd, qdddd] = averages_.state();
         const double t = back, f = averages_.fifth();
         const auto velocity = [&](double x) { return qd + x * (qdd + x / 2 * (qddd + x / 3 * (qdddd + x / 4 * f))); };
-        const auto held = [](double x, double limit, double most) {
-            return std::fabs(most) <= limit ? std::clamp(x, -limit, limit) : x; // beyond it, it comes back within it
+        const auto held = [this](double x, double limit, double most) { // beyond it, it comes back within it, or hurries
+            return std::fabs(most) <= limit && hardest() <= 1 ? std::clamp(x, -limit, limit) : x;
         };
         return {q + t * (qd + t / 2 * (qdd + t / 3 * (qddd + t / 4 * (qdddd + t / 5 * f)))),
                 held(velocity(t), limits_.velocity, std::max(std::fabs(qd), (1 - 1e-6) * std::fabs(velocity(-limits_.period)))),
@@ -180,9 +180,7 @@ class JointTrajectory {
                 stop_part_ *= late(stop_part_ * step) ? 1 : step;
         brake(haste_ > 1);
     }
-    /// Where the follower, and what is commanded, rest after a stop that begins now.
-    double rest_position() const noexcept { return Rest(now_, bounds()).position; }
-    /// The same, and where it turns before.
+    /// Where the follower, and what is commanded, rest after a stop that begins now, and where they turn before.
     std::array<double, 2> brake_positions() const noexcept { return eom::brake_positions(now_, bounds()); }
 
     /// Largest velocity of the state and of the plan, whose averages have none larger.
@@ -246,7 +244,7 @@ class JointTrajectory {
     }
 
     /// By which setpoints are judged.
-    Viability viability() const noexcept { return {limits_.lower, limits_.upper, limits_.acceleration, limits_.jerk, delay(), averages_.variance()}; }
+    Viability viability() const noexcept { return {limits_.acceleration, limits_.jerk, delay(), averages_.variance()}; }
 
     /// Whether a cycle that is prepared changes nothing.
     bool rests() const noexcept { return averages_.rests() && now_.v == 0 && !moves_on() && time_ >= plan_.end(); }

@@ -119,8 +119,9 @@ struct Limits {
         for (std::size_t i = 0; !any && i < robot.joint_count(); ++i) {
             Reason found(Refusal::none, Quantity::stopping_position, i);
             found.from = x.q[i], found.rate = x.qd[i], found.braking = stops.joint(i).viability().braking;
-            found.value = stops.joint(i).viability().stopping_position(x.q[i], x.qd[i], x.qdd[i]);
-            if (found.rate != 0 && found.from >= low.q[i] && found.from <= high.q[i])
+            const auto [least, greatest] = stops.joint(i).viability().stopping_positions(x.q[i], x.qd[i], x.qdd[i]);
+            found.value = greatest > high.q[i] ? greatest : least;
+            if (found.from >= low.q[i] && found.from <= high.q[i])
                 judge(found, low.q[i], high.q[i]);
             any = false;
         }
@@ -163,12 +164,14 @@ struct Limits {
     static bool can_stop(const Robot &robot, const Setpoint<Robot> &x, const OnlineTrajectory &stops) noexcept
     {
         for (std::size_t i = 0; i < robot.joint_count(); ++i) {
-            const double q = x.q[i], v = x.qd[i], a = x.qdd[i], way = v != 0 ? v : a;
-            const double ahead = way > 0 ? robot.upper.q[i] - q : q - robot.lower.q[i];
-            if (way == 0 || !(ahead >= 0))
-                continue;
+            const double q = x.q[i], v = x.qd[i], a = x.qdd[i];
+            const double below = q - robot.lower.q[i], above = robot.upper.q[i] - q;
+            const double room = below < 0 ? above : above < 0 ? below : std::min(below, above);
             const Viability &joint = stops.joint(i).viability();
-            if (joint.may_pass(ahead, v, a) && !joint.can_stop(q, v, a))
+            if (!joint.may_exceed(room, v, a))
+                continue;
+            const auto [least, greatest] = joint.stopping_positions(q, v, a);
+            if ((below >= 0 && least < robot.lower.q[i]) || (above >= 0 && greatest > robot.upper.q[i]))
                 return false;
         }
         return true;

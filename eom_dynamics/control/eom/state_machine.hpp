@@ -72,7 +72,11 @@ struct Facts {
     bool commanded = false; ///< a command exists
     bool near = false;      ///< the reference is within resume_distance of the command
     bool arrived = false;   ///< the arm rests at its target
-    bool paused = false, touched = false, led = false, by_hand = false, strays = false;
+    bool paused = false;    ///< trajectories pause
+    bool touched = false;   ///< references are refused after contact
+    bool led = false;       ///< a controller in front writes references
+    bool by_hand = false;   ///< the mode is hand guiding
+    bool strays = false;    ///< the arm is not where it is commanded
 };
 
 /// Condition of a cell; if it fails, the event is refused or ignored.
@@ -111,6 +115,7 @@ struct Cell {
     X(ramp, unlost, stopping, fades, none, "**stopping**, fades") \
     X(release, unlost, released, inactive, none, "**released**: the host stops the arm and deactivates the loop") \
     X(settle, always, stopping, broken_off, none, "**stopping**, broken off") \
+    X(yield, unfading, stopping, broken_off, none, "**stopping**, broken off; a ramp continues") \
     X(let, always, following, done, none, "**following**: the last command stays until setpoints are lost") \
     X(forget, always, idle, done, none, "**idle**") \
     X(slow, always, stopping, done, none, "**stopping**, done")
@@ -139,7 +144,7 @@ EOM_CELLS(EOM_CELL)
     X(loss_deactivate, stay, release, stay, release, stay, stay, stay) \
     X(contact, brake, brake, brake, brake, ask, hold, ask) \
     X(hands, forget, forget, forget, forget, forget, forget, forget) \
-    X(mode, settle, settle, settle, settle, settle, settle, settle) \
+    X(mode, settle, settle, settle, settle, yield, settle, stay) \
     X(payload, stay, stay, stay, stay, stay, stay, stay) \
     X(break_off, none, none, settle, settle, none, none, none) \
     X(halt, stay, stay, let, let, stay, stay, stay) \

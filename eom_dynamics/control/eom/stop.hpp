@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The brake of the present motion: along its path, or by the joints.
+// Stop of the present motion: on its path, by the motion to targets, or by the joints.
 #ifndef EOM_STOP_HPP
 #define EOM_STOP_HPP
 
@@ -28,10 +28,13 @@ class Stop {
     /// The trajectory of its own, by which setpoints are judged: whether the arm can come to rest after them.
     const OnlineTrajectory &trajectory() const noexcept { return own_.trajectory(); }
 
-    /// Begins a stop by the joints from a setpoint, that of the last command with a stamp, ns; returns its largest share of a limit.
-    double choose(const Setpoint<Robot> &from, std::int64_t stamp) noexcept
+    /// Begins a stop by the joints from a setpoint, that of the last command with a stamp, ns; returns its largest share of a limit. In
+    /// place of another stop, its time goes on from what that has taken, ns, for a ramp.
+    double choose(const Setpoint<Robot> &from, std::int64_t stamp, std::int64_t taken) noexcept
     {
-        rest(from, stamp);
+        rest(from, stamp ? stamp - taken : 0);
+        ns_ = taken;
+        s_ = seconds(ns_);
         const double share = own_.begin(from);
         lead(own_);
         return share;
@@ -109,7 +112,8 @@ class Stop {
             motion_->advance(step);
     }
 
-    /// Time since its start, and at its end, s.
+    /// Time since its start, ns and s, and at its end, s.
+    std::int64_t taken() const noexcept { return ns_; }
     double time() const noexcept { return s_; }
     double end() const noexcept { return duration_; }
     bool rests() const noexcept { return motion_ ? motion_->rests() : s_ >= end(); }

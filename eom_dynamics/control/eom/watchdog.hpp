@@ -77,7 +77,7 @@ class Watchdog {
     void pass(std::int64_t step) noexcept
     {
         // After a stall, the references that wait are taken before the timeout is over.
-        age_ += std::min(step, timeout_ / 2);
+        age_ += timeout_ > 0 ? std::min(step, timeout_ / 2) : step;
         step_ = state_machine_.braked() && !std::exchange(begun_, false) ? std::min(step, LONGEST_RESPONSE_STEP) : 0;
         stop_.advance(step_);
         end();
@@ -122,6 +122,9 @@ class Watchdog {
     {
         commander_.begin_company(x, commander_.latest);
         stop_.rest(x, now);
+        excess_ = 0;
+        stays_ = false;
+        last_ = commander_.output.command;
         state_machine_.on(why, {commander_.output.valid});
         end();
     }
@@ -211,9 +214,9 @@ class Watchdog {
         commander_.renew();
     }
 
-    void stop_by_joints(const Setpoint<Robot> &from) noexcept
+    void stop_by_joints(const Setpoint<Robot> &from, std::int64_t taken = 0) noexcept
     {
-        const double share = stop_.choose(from, commander_.stamp());
+        const double share = stop_.choose(from, commander_.stamp(), taken);
         way_out_.note(share);
         excess_ = std::max(share - 1 - LIMIT_TOLERANCE, 0.0);
     }
@@ -235,7 +238,7 @@ class Watchdog {
     {
         LoopOutput<Robot> &output = commander_.output;
         if (!stays_ && state_machine_.is(Phase::stopping) && !stop_.seek_on(step_ > 0 ? commander_.period : 0)) {
-            stop_by_joints(output.setpoint);
+            stop_by_joints(output.setpoint, stop_.taken());
             stop_.advance(step_);
             commander_.renew();
         }
