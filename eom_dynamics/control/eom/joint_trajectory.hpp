@@ -171,13 +171,15 @@ class JointTrajectory {
         stop_part_ = 1;
         rise_ = std::max(duration / 8, limits_.period);
         const double most = duration - 2 * delay();
-        const auto late = [&](double part) {
+        const auto lasts = [&](double part, double time) {
             plan_.brake(now_, bounds(part, now_));
-            return plan_.end() >= most;
+            return plan_.end() >= time;
         };
-        if (!late(1)) // bisection of the logarithm
-            for (double step = LEAST_PART; step < 1 - 1e-4; step = std::sqrt(step))
-                stop_part_ *= late(stop_part_ * step) ? 1 : step;
+        while (lasts(stop_part_, std::max(LONGEST_STOP, most)) && stop_part_ < HARDEST)
+            stop_part_ *= 2; // of numbers that no arm can have
+        const bool waits = !lasts(1, most);
+        for (double step = LEAST_PART; waits && step < 1 - 1e-4; step = std::sqrt(step)) // bisection of the logarithm
+            stop_part_ *= lasts(stop_part_ * step, most) ? 1 : step;
         brake(haste_ > 1);
     }
     /// Where the follower, and what is commanded, rest after a stop that begins now, and where they turn before.
@@ -328,8 +330,9 @@ class JointTrajectory {
 
   private:
     static constexpr int MOST_HALVINGS = 8;
-    /// Least part of acceleration in a stop, but for its square; distance beyond a range from which a joint comes back, rad or m.
-    static constexpr double LEAST_PART = 1e-3, FARTHEST = 0.2;
+    /// Least part of acceleration in a stop, but for its square, and the largest one, for which it ends in a time, s; and distance beyond
+    /// a range from which a joint comes back, rad or m.
+    static constexpr double LEAST_PART = 1e-3, HARDEST = 1e9, LONGEST_STOP = 10, FARTHEST = 0.2;
     /// Largest shares of limits that targets have, so that there is room to reach them; rounding of places, rad or m.
     static constexpr double FASTEST = 0.999, STRONGEST = 0.9, ROUNDING = 1e-12;
 
