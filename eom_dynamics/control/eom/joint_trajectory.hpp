@@ -169,7 +169,7 @@ class JointTrajectory {
         slowed_ = false;
         stops_ = true;
         stop_part_ = 1;
-        rise_ = std::max(duration / 8, limits_.period);
+        rise_ = std::max(std::min(duration / 8, LONGEST_RISE), limits_.period);
         const double most = duration - 2 * delay();
         const auto lasts = [&](double part, double time) {
             plan_.brake(now_, bounds(part, now_));
@@ -180,7 +180,7 @@ class JointTrajectory {
         const bool waits = !lasts(1, most);
         for (double step = LEAST_PART; waits && step < 1 - 1e-4; step = std::sqrt(step)) // bisection of the logarithm
             stop_part_ *= lasts(stop_part_ * step, most) ? 1 : step;
-        brake(haste_ > 1);
+        brake();
     }
     /// Where the follower, and what is commanded, rest after a stop that begins now, and where they turn before.
     std::array<double, 2> brake_positions() const noexcept { return eom::brake_positions(now_, bounds()); }
@@ -238,7 +238,7 @@ class JointTrajectory {
     void prepare() noexcept
     {
         if (slowed_ && stops_)
-            brake(false);
+            brake();
         else if (slowed_)
             pursue();
         slowed_ = false;
@@ -332,7 +332,7 @@ class JointTrajectory {
     static constexpr int MOST_HALVINGS = 8;
     /// Least part of acceleration in a stop, but for its square, and the largest one, for which it ends in a time, s; and distance beyond
     /// a range from which a joint comes back, rad or m.
-    static constexpr double LEAST_PART = 1e-3, HARDEST = 1e9, LONGEST_STOP = 10, FARTHEST = 0.2;
+    static constexpr double LEAST_PART = 1e-3, HARDEST = 1e9, LONGEST_STOP = 10, FARTHEST = 0.2, LONGEST_RISE = 0.01;
     /// Largest shares of limits that targets have, so that there is room to reach them; rounding of places, rad or m.
     static constexpr double FASTEST = 0.999, STRONGEST = 0.9, ROUNDING = 1e-12;
 
@@ -386,17 +386,14 @@ class JointTrajectory {
     /// Largest part of acceleration and jerk.
     double hardest() const noexcept { return stops_ ? haste_ : 1; }
     /// Plans a stop from now on with its part, or more where it would end beyond limits.
-    void brake(bool begins) noexcept
+    void brake() noexcept
     {
         Bounds most = bounds(stop_part_, now_);
         while (stop_part_ < haste_ && leaves(now_, most))
             most = bounds(stop_part_ = std::min(2 * stop_part_, haste_), now_);
         time_ = 0;
-        const auto [q, v, a, j, s] = state();
-        // Behind a follower that has turned, the average still slows down, maybe to its end of the range.
-        const bool behind = begins && v * a < 0 && v * now_.v < 0;
-        target_ = asked_ = {plan_.brake(now_, most, behind ? std::min(-v / a, delay()) : 0)};
-        hurries_ = stop_part_ == haste_ && q == inside(q) && leaves(now_, most);
+        target_ = asked_ = {plan_.brake(now_, most)};
+        hurries_ = stop_part_ == haste_ && state()[0] == inside(state()[0]) && leaves(now_, most);
         const double over = target_.p - inside(target_.p), most_behind = limits_.acceleration * averages_.variance();
         if (hurries_ && std::fabs(over) < FARTHEST) {
             target_ = asked_ = {inside(target_.p) - std::clamp(over, -most_behind, most_behind)}; // the average stays behind

@@ -109,14 +109,12 @@ class FollowerPlan {
         stop(x.after(cruise), side, most);
     }
 
-    /// Comes to rest at once, or after a time with the present acceleration, s; returns where.
-    double brake(const Moment &from, const Bounds &bounds, double hold = 0) noexcept
+    /// Comes to rest at once; returns where.
+    double brake(const Moment &from, const Bounds &bounds) noexcept
     {
-        const Moment later = from.with(0).after(hold);
-        const double end = Rest(later, bounds).position;
+        const double end = Rest(from, bounds).position;
         begin({end});
-        add(hold, {from.p - end, from.v, from.a}, 1);
-        stop({later.p - end, later.v, later.a}, 1, bounds);
+        stop({from.p - end, from.v, from.a}, 1, bounds);
         return end;
     }
 
