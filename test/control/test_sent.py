@@ -849,7 +849,7 @@ def test_stop_that_begins_as_the_clock_goes_back_begins_at_the_last_command() ->
     rig.cycles(3)
     before, last, *others = Record(rig, first).sent["drive_effort"][:, 1]
     assert last - before > 5.0
-    np.testing.assert_allclose(others, last, atol=0.1)
+    np.testing.assert_allclose(others, last, atol=0.3)  # the acceleration ends within 10 ms
 
 
 def test_stop_after_a_stream_does_not_return_to_an_earlier_path() -> None:
