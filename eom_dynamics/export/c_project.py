@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Export as a library of C99, for one state and for batches, or of CUDA kernels for batches.
 
-Each has functions, a header, CMake files and a test; that of CUDA with timing.
+Each library has functions, a header, CMake files and a test; the CUDA test also measures time.
 """
 
 from __future__ import annotations

@@ -61,8 +61,8 @@ class Conventions:
     Attributes:
         rename: regular expression and its replacement in the names of joints, such as ^left_= to remove a prefix;
             applied in this order.
-        effort_scale: effort for a recorded 1, such as N m/A, of all joints or of one of the robot.
-        effort_offset: effort to add after that, N m or N, of all joints or of one of the robot.
+        effort_scale: effort per recorded unit, such as N m/A, for all joints or by joint name.
+        effort_offset: effort to add after scaling, N m or N, for all joints or by joint name.
     """
 
     rename: tuple[tuple[str, str], ...] = option((), metavar="PATTERN=REPLACEMENT", parse=renaming)

@@ -38,8 +38,8 @@ class GovernedMotion {
         return nullptr;
     }
 
-    /// Begins at a state that is commanded at a time, ns. Its acceleration is kept whole, or that of a stream as far as limits of the
-    /// motion allow.
+    /// Begins at a commanded state, at a time, ns. Its acceleration is kept, also beyond limits; that of a stream is clamped to them
+    /// unless `whole`.
     void begin(const State<n> &from, std::int64_t now, bool whole = false) noexcept
     {
         take_over(from, whole);
@@ -50,8 +50,8 @@ class GovernedMotion {
     /// Leads again at a time, ns, to which it has gone on on its way to rest.
     void lead(std::int64_t now) noexcept { time_ = now; }
 
-    /// Comes to rest in a time, s, or as limits allow, or up to some times as hard as ranges need; returns its largest share of a
-    /// limit, infinite where motors cannot realise it.
+    /// Comes to rest in a duration, s, or longer if limits require it; a joint that would leave its range brakes up to `haste` times as
+    /// hard. Returns the largest share of a limit, infinite if motors cannot realise the stop.
     double brake(double duration, double haste = 1) noexcept
     {
         governor_.weigh(motion_, commander_);
@@ -115,7 +115,7 @@ class GovernedMotion {
 
   protected:
     using Scalar = typename Robot::Scalar;
-    /// Excess over limits of a motion before, beyond which its jerk and snap are left out.
+    /// Excess of a stream's state over limits, relative to them, beyond which its jerk and snap are ignored.
     static constexpr double LARGEST_EXCESS = 1;
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::min();
 

@@ -50,7 +50,7 @@ class JointBrake : public GovernedMotion<Robot> {
     }
 
   private:
-    /// At which accelerations are looked at, evenly over a stop, beside its start.
+    /// Number of instants, evenly over a stop, at which accelerations are checked, besides its start.
     static constexpr std::size_t INSTANTS = 32;
 
     using Base = GovernedMotion<Robot>;
@@ -67,7 +67,7 @@ class WayOut {
     /// 0.4 where it needs 40 % of a limit; and the largest one since the restart of the loop.
     double share() const noexcept { return share_; }
     double largest() const noexcept { return largest_; }
-    /// Notes that of a stop that begins.
+    /// Records the share of a stop that begins.
     void note(double share) noexcept
     {
         share_ = share;

@@ -161,7 +161,7 @@ class JointTrajectory {
         chase({inside(ahead.p)}, stays ? Moment{p, ahead.v, ahead.a} : Moment{inside(p)}, limits_.period);
     }
 
-    /// Comes to rest in a time, s, or as limits allow; up to some times as hard as these where it would end beyond its range.
+    /// Comes to rest in a duration, s, or as soon as limits allow; up to `haste` times as hard where it would leave its range.
     void stop(double duration = 0, double haste = 1) noexcept
     {
         haste_ = haste;
@@ -351,7 +351,7 @@ class JointTrajectory {
         double least = from.a != 0 ? from.a * from.a / (2 * room) : 0;
         if (stops_) // an acceleration at its start ends soon
             least = std::max(least, std::fabs(from.a) / rise_);
-        // The jerk of a stop is that of another clock.
+        // A slower stop is the same motion on a slower clock: jerk scales with the square.
         const double jerk = (stops_ ? part * part : jerk_part(part)) * limits_.jerk;
         return {-V, V, -A, A, part > 1 ? jerk : std::min(std::max(jerk, least), limits_.jerk)};
     }

@@ -79,7 +79,8 @@ struct Facts {
     bool strays = false;    ///< the arm is not where it is commanded
 };
 
-/// Condition of a cell; if it fails, the event is refused or ignored.
+/// Condition of a cell; if it fails, the event is refused or ignored. Unfading: no ramp; unasked: no stop was requested; unlost: a
+/// command exists, and setpoints are not lost.
 enum class Condition { never, always, commanded, resumes, arrived, unfading, unasked, unlost };
 
 /// Effect of an event in a state: the next state and its cause, or the refusal.

@@ -23,10 +23,10 @@ class Stop {
     using Scalar = typename Robot::Scalar;
     static constexpr std::size_t n = Robot::joints;
 
-    explicit Stop(const Commander<Robot> &commander) : own_(commander) {}
+    explicit Stop(const Commander<Robot> &commander) : joint_brake_(commander) {}
 
-    /// The trajectory of its own, by which setpoints are judged: whether the arm can come to rest after them.
-    const OnlineTrajectory &trajectory() const noexcept { return own_.trajectory(); }
+    /// Trajectory of the brake of the joints; its limits decide whether the arm can stop after a setpoint.
+    const OnlineTrajectory &trajectory() const noexcept { return joint_brake_.trajectory(); }
 
     /// Begins a stop by the joints from a setpoint, that of the last command with a stamp, ns; returns its largest share of a limit. In
     /// place of another stop, its time goes on from what that has taken, ns, for a ramp.
@@ -35,8 +35,8 @@ class Stop {
         rest(from, stamp ? stamp - taken : 0);
         ns_ = taken;
         s_ = seconds(ns_);
-        const double share = own_.begin(from);
-        lead(own_);
+        const double share = joint_brake_.begin(from);
+        lead(joint_brake_);
         return share;
     }
 
@@ -168,7 +168,7 @@ class Stop {
         duration_ = motion.left();
     }
 
-    JointBrake<Robot> own_;
+    JointBrake<Robot> joint_brake_;
     // The motion that brakes, or the player whose path it stays on; the time of the latter, its begin, ns, and its duration, s.
     GovernedMotion<Robot> *motion_ = nullptr;
     TrajectoryPlayer<Robot> *path_ = nullptr;

@@ -233,7 +233,7 @@ class Watchdog {
         return commander_.accept(x, stop_.stamp(), Leader::stop, false, at_lead, !stop_.rests());
     }
 
-    /// The command of a stop, and of a ramp along it. Limits do not refuse it: a part of a stop would be a step.
+    /// The command of a stop, and of a ramp along it. Limits do not refuse it: a stop with a part left out would be a step.
     bool come_to_rest() noexcept
     {
         LoopOutput<Robot> &output = commander_.output;

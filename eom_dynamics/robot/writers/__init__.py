@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writers of robot descriptions; what they share: result, losses, and numbers that survive a round trip."""
+"""Writers of robot descriptions, with their common result, list of losses, and exact number format."""
 
 from __future__ import annotations
 
