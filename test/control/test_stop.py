@@ -187,6 +187,26 @@ def test_near_the_end_of_a_range_it_is_shorter_and_where_limits_need_it_longer()
     assert np.abs(states[:, 2, 0]).max() <= A * (1 + 1e-9)
 
 
+def test_a_stop_that_a_restart_ends_before_its_first_cycle_leaves_the_next_one_as_it_is() -> None:
+    """The next one repeated the last command once more: it took the first for its own."""
+    stream = Stream("panda", on_setpoint_loss="hold", setpoint_timeout=0.01)
+    moves = np.zeros((5, 7))
+    moves[0], moves[1] = HOME, 0.1
+    stream.say(moves)
+    stream.loop.act("lose")
+    stream.loop.restart(HOME)
+    stream.wait(MS)
+    stream.say(moves)
+    positions = []
+    while len(positions) < 40:
+        stream.wait(MS)
+        positions.append(stream.loop.setpoint["q"][0])
+        if stream.loop.status is Status.STOPPING:
+            break
+    stream.wait(MS)
+    assert len(positions) < 40 and stream.loop.setpoint["q"][0] > positions[-1]
+
+
 def test_wrench_stiffness_and_base_come_to_rest_too() -> None:
     """Within stop_duration, by the documented polynomials, also where the joints rest sooner."""
     rng, T = np.random.default_rng(5), 0.5

@@ -78,7 +78,8 @@ class Watchdog {
     {
         // After a stall, the references that wait are taken before the timeout is over.
         age_ += timeout_ > 0 ? std::min(step, timeout_ / 2) : step;
-        step_ = state_machine_.braked() && !std::exchange(begun_, false) ? std::min(step, LONGEST_RESPONSE_STEP) : 0;
+        const bool begins = std::exchange(begun_, false); // also where a restart has ended that stop
+        step_ = state_machine_.braked() && !begins ? std::min(step, LONGEST_RESPONSE_STEP) : 0;
         stop_.advance(step_);
         end();
     }
@@ -250,10 +251,7 @@ class Watchdog {
         }
         if (stays_) {
             output.command = last_;
-            output.command.motor_velocity = output.command.motor_acceleration = {};
-            commander_.change_output();
-            Setpoint<Robot> &x = output.setpoint;
-            x.qd = x.qdd = x.qddd = x.qdddd = {};
+            commander_.stand_still();
         } else {
             last_ = output.command;
         }
