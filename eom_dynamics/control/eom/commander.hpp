@@ -103,9 +103,16 @@ class Commander : public Evaluation<Robot> {
         company.accompany(x, seconds(std::max<std::int64_t>(latest + later - accompanied_, 0)), parameters.stop_duration);
     }
 
-    /// Another motion begins, such as a stop after another one; or the output has been changed.
+    /// Another motion begins, such as a stop after another one.
     void renew() noexcept { gate_.renew(); }
-    void change_output() noexcept { renewed_ = true; }
+    /// Has the motors, and the setpoint, of the last command stand still.
+    void stand_still() noexcept
+    {
+        output.command.motor_velocity = output.command.motor_acceleration = {};
+        for (Setpoint<Robot> *const x : {&output.setpoint, &sent_for_})
+            x->qd = x->qdd = x->qddd = x->qdddd = {};
+        renewed_ = true;
+    }
 
     EOM_SELDOM void refuse(const Reason &why) noexcept
     {
@@ -170,7 +177,8 @@ class Commander : public Evaluation<Robot> {
         const Mode mode = feedback_.mode();
         // Where the arm complies, its motors give up what joints do.
         const bool complies = mode != Mode::position;
-        gate_.pass_positions(output.setpoint, output.command, complies, step_);
+        const Setpoint<Robot> &x = leads() ? sent_for_ : output.setpoint;
+        gate_.pass_positions(x, output.command, complies, step_);
         const bool passes = gate_.positions().lasts(); // else nothing is to be copied
         const bool usable =
             passes ? feedback_.add(output, share[0], unshifted(measured)) : feedback_.add(output, share[0], measured);
@@ -187,7 +195,7 @@ class Commander : public Evaluation<Robot> {
             output.status = Status::held;
         const LimitPolicy policy = complies ? LimitPolicy::clip : parameters.limits;
         const bool passed =
-            gate_.pass(output, y, leader_, !renewed_ && !complies, complies, step_, seconds(least_step()), policy);
+            gate_.pass(output, x, y, leader_, !renewed_ && !complies, complies, step_, seconds(least_step()), policy);
         renewed_ = complies || !passed;
         if (!passed)
             return;
@@ -369,7 +377,7 @@ class Commander : public Evaluation<Robot> {
         stamp_ = stamp;
         output.status = Status::fresh;
         output.valid = true;
-        if (robot.converts())
+        if (robot.converts() || leads())
             sent_for_ = candidate_;
         share = {1, 0};
         leader_ = leader;
@@ -463,7 +471,7 @@ class Commander : public Evaluation<Robot> {
     // Time of the last cycle, by the loop; when the motion without setpoints began; and the stamp of the last setpoint, ns.
     std::int64_t step_ = 0, accompanied_ = 0, stamp_ = 0;
     StepTime step_time_;
-    // The setpoint that the command is for, where what is sent depends on it.
+    // The setpoint that the command is for, at its lead, where what is sent depends on it.
     Setpoint<Robot> sent_for_;
     // Behind what cycles read: the last step that motors cannot make.
     Reason blocked_;

@@ -38,7 +38,7 @@ class Gate {
     void renew() noexcept { sent_[0].leader = sent_[1].leader = Leader::none; }
 
     /// Whether a motor's position, or a joint's effort, steps too far from another command to this one, some time, s, later, and which.
-    /// Motions of the loop may take steps of their velocity, which changes by their acceleration while one goes on.
+    /// Motions of the loop may take steps of their velocity, which changes by their acceleration while one goes on, also in another mode.
     bool judge(const Command<Robot> &y, const Command<Robot> &before, double time, bool moves, bool goes_on,
                Reason &found) const noexcept
     {
@@ -52,6 +52,7 @@ class Gate {
                     quantity = of, place = i, most = step, bound = limit;
             }
         };
+        goes_on = goes_on || changes_;
         MotorVector<Robot> speed = robot_.motor_speed;
         for (std::size_t i = 0; moves && i < m; ++i)
             speed[i] = std::max({speed[i], std::fabs(y.motor_velocity[i]), goes_on * std::fabs(before.motor_velocity[i])}) +
@@ -68,11 +69,11 @@ class Gate {
         return true;
     }
 
-    /// Passes an output with feedback, of a command y, a time after the last one, ns, in a cycle, s: efforts begin as they were
-    /// sent last, and are within limits; returns whether all is finite. The command may repeat the last one; where the arm
+    /// Passes an output with feedback, of a command y of a setpoint x, a time after the last one, ns, in a cycle, s: efforts begin as
+    /// they were sent last, and are within limits; returns whether all is finite. The command may repeat the last one; where the arm
     /// complies, positions are measured ones.
-    bool pass(LoopOutput<Robot> &output, const Command<Robot> &y, Leader leader, bool repeats, bool complies, std::int64_t step,
-              double cycle, LimitPolicy policy) noexcept
+    bool pass(LoopOutput<Robot> &output, const Setpoint<Robot> &x, const Command<Robot> &y, Leader leader, bool repeats, bool complies,
+              std::int64_t step, double cycle, LimitPolicy policy) noexcept
     {
         if (!finite(output.motor_effort, y.motor_position, y.motor_velocity) || !finite(output.joint_effort)) {
             output.motor_effort = sent_[latest_].motor_effort;
@@ -89,7 +90,7 @@ class Gate {
         if (sends_ && changes_)
             begin_efforts(before, output);
         else if (sends_ && leader != before.leader && !complies)
-            modes_.time.lasts() ? begin_efforts(before, output) : begin_leader(before, output.setpoint, y, cycle);
+            modes_.time.lasts() ? begin_efforts(before, output) : begin_leader(before, x, y, cycle);
         modes_.add(output), leaders_.add(output);
         const bool plain = leader != Leader::stop && !apart(output.motor_effort, y.motor_effort, 0) &&
                            !apart(output.joint_effort, y.tau, 0);
@@ -97,7 +98,7 @@ class Gate {
             clip(output.motor_effort, output.joint_effort, y, leader, policy);
         Sent &now = sent_[latest_];
         if (!repeats || !repeats_) // else both are of the same command
-            now.setpoint = output.setpoint, now.command = y;
+            now.setpoint = x, now.command = y;
         repeats_ = repeats && (step > 0 || repeats_);
         now.leader = leader, now.motor_effort = output.motor_effort, now.joint_effort = output.joint_effort;
         if (!sends_)
