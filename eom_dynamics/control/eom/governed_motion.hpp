@@ -91,6 +91,7 @@ class GovernedMotion {
         time_ += step;
         left_ += step;
         ahead_ += step;
+        governor_.begin_cycle(static_cast<std::size_t>(std::max<std::int64_t>((left_ + period_ - 1) / period_, 0)));
         for (; left_ > 0; left_ -= period_) {
             motion_.prepare();
             governor_.choose(motion_, commander_);

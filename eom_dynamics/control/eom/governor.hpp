@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "commander.hpp"
+#include "limit_shares.hpp"
 #include "online_trajectory.hpp"
 
 namespace eom {
@@ -33,6 +34,8 @@ class Governor {
     /// Least factor, and what a factor is cut by, and grows by, at once; cycles until it may grow again.
     static constexpr double LEAST = 0.05, CUT = 0.9, GROWTH = 1.25;
     static constexpr int MOST_CUTS = 24, PAUSE = 8;
+    /// Commands that are predicted in a period of the motion, on average over a cycle, after which it brakes until the next one.
+    static constexpr std::size_t MOST_CHECKS = 128;
     /// Time constant of growth while targets follow each other, at most that far apart, over which what is told is averaged, too, s.
     static constexpr double RECOVERS = 0.02, APART = 0.1;
     /// Parts of acceleration and jerk with which brakes are tried, the gentlest first; the last has jerks that count.
@@ -46,12 +49,8 @@ class Governor {
     /// Time after which a motion that hardly goes on comes to rest, s.
     static constexpr double STUCK = 0.5;
 
-    explicit Governor(const Robot &robot) noexcept : robot_(robot)
+    explicit Governor(const Robot &robot) noexcept : robot_(robot), limits_(robot)
     {
-        for (std::size_t i = 0; i < Robot::motors; ++i) {
-            voltage_[1][i] = robot.voltage_limit[i];
-            voltage_[0][i] = -voltage_[1][i];
-        }
         factors_.fill(1);
         most_ = robot.slides() ? MOST_SETTLED : robot.filters() ? MOST_FILTERED : MOST;
         const auto finite = [](Scalar x) { return std::isfinite(x); };
@@ -69,6 +68,9 @@ class Governor {
         part_ = least_ = 1;
     }
 
+    /// A cycle of so many periods begins.
+    void begin_cycle(std::size_t periods) noexcept { checks_left_ = MOST_CHECKS * periods; }
+
     /// Takes note of a target, which is the same as before, or a new one.
     void aim(bool is_new) noexcept
     {
@@ -79,9 +81,8 @@ class Governor {
             part_ = least_ = 1;
     }
 
-    /// Least part since a target at full acceleration; and the limit, 0 for effort, 1 for effort rate, 2 for motor velocity,
-    /// 3 for motor effort, 4 for voltage and 5 for motor effort at a joint, of the joint or motor, that has scaled accelerations
-    /// last.
+    /// Least part since a target at full acceleration; and the limit, a row of LimitShares, of the joint or motor, that has scaled
+    /// accelerations last.
     double least() const noexcept { return least_; }
     std::size_t limit() const noexcept { return limit_; }
     std::size_t place() const noexcept { return place_; }
@@ -123,9 +124,9 @@ class Governor {
             state[4][i] = motion.joint(i).largest_snap();
         }
         take(state, setpoint_);
-        compute(moving_);
+        limits_.compute(setpoint_, moving_);
         setpoint_.qddd = setpoint_.qdddd = {};
-        compute(resting_);
+        limits_.compute(setpoint_, resting_);
         snaps_ = 0;
         for (const Row &row : rows())
             for (std::size_t i = 0; i < row.count; ++i)
@@ -149,32 +150,11 @@ class Governor {
 
   private:
     using Scalar = typename Robot::Scalar;
+    using Shares = LimitShares<Robot>;
+    using Row = typename Shares::Row;
     using Way = JointTrajectory::Way;
 
-    struct Outcome {
-        Command<Robot> command;
-        Shafts<Robot> shafts;
-    };
-    /// A quantity of the command in motion and at rest, and its limits.
-    struct Row {
-        const Scalar *moving, *resting, *low, *high;
-        std::size_t count;
-    };
-
-    std::array<Row, 6> rows() const noexcept { return rows(moving_, resting_); }
-    std::array<Row, 6> rows(const Outcome &moving, const Outcome &resting) const noexcept
-    {
-        const auto &x = moving.command, &y = resting.command;
-        const auto &low = robot_.lower, &high = robot_.upper;
-        const auto row = [](const auto &a, const auto &b, const auto &from, const auto &to) {
-            return Row{a.data(), b.data(), from.data(), to.data(), a.size()};
-        };
-        return {row(x.tau, y.tau, low.tau, high.tau), row(x.taud, y.taud, low.taud, high.taud),
-                row(x.motor_velocity, y.motor_velocity, low.motor_velocity, high.motor_velocity),
-                row(x.motor_effort, y.motor_effort, low.motor_effort, high.motor_effort),
-                row(moving.shafts.voltage, resting.shafts.voltage, voltage_[0], voltage_[1]),
-                row(moving.shafts.sum, resting.shafts.sum, low.motor_sum, high.motor_sum)};
-    }
+    typename Shares::Rows rows() const noexcept { return limits_.rows(moving_, resting_); }
 
     /// Proposes a cycle that fits with the largest factors, and returns the least of these; 0 for a brake.
     double fitting(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
@@ -186,18 +166,19 @@ class Governor {
                 factors_[i] = std::min(1.0, before[i] * growth);
             return proposed_fits(motion, commander) && (follows || fits(motion, commander, Way::plan));
         };
-        if (least_factor() < 1 && ++paused_ > (follows ? 0 : PAUSE)) {
+        if (least_factor() < 1 && checks_left_ > 0 && ++paused_ > (follows ? 0 : PAUSE)) {
             paused_ = 0;
             if (follows ? try_all(1 + motion.joint(0).period() / RECOVERS) : try_all(1 / LEAST) || try_all(GROWTH))
                 return least_factor();
             factors_ = before;
             paused_ = -PAUSE;
         }
-        if (proposed_fits(motion, commander))
+        const bool looks = checks_left_ > 0 || !known_;
+        if (looks && proposed_fits(motion, commander))
             return least_factor();
         bool safe = false;
         auto kept = factors_;
-        for (int k = 0; k < MOST_CUTS && cut(motion); ++k) {
+        for (int k = 0; looks && k < MOST_CUTS && cut(motion) && checks_left_ > 0; ++k) {
             const bool fit = proposed_fits(motion, commander);
             if (fit && !safe)
                 kept = factors_;
@@ -365,6 +346,7 @@ class Governor {
     /// Largest share of a limit in the command after so many cycles on a way, at most 1 where there is room for it.
     double share(const OnlineTrajectory &motion, const Commander<Robot> &commander, long cycles, Way way) noexcept
     {
+        checks_left_ -= checks_left_ > 0;
         State<Robot::joints> state{};
         for (std::size_t i = 0; i < motion.size(); ++i) {
             const JointTrajectory::State at = motion.joint(i).predicted(cycles, way);
@@ -401,31 +383,16 @@ class Governor {
             before_ = moving_.command;
             since_begin_ = time;
         }
-        compute(moving_);
+        limits_.compute(setpoint_, moving_);
         if (!finite(moving_.command)) // springs are slack, or numbers too large
             return std::numeric_limits<double>::infinity();
-        const double most = share_of(rows()) / most_;
+        const double most = Shares::largest(rows()) / most_;
         if (!(most > 1))
             return most;
         setpoint_.qd = setpoint_.qdd = setpoint_.qddd = setpoint_.qdddd = {};
         setpoint_.deflection.fill(Robot::settled);
-        compute(resting_);
+        limits_.compute(setpoint_, resting_);
         return has_room() ? 1 : most;
-    }
-
-    static double share_of(const std::array<Row, 6> &rows) noexcept
-    {
-        double most = 0;
-        for (const Row &row : rows)
-            for (std::size_t i = 0; i < row.count; ++i)
-                most = std::fmax(most, row.moving[i] / (row.moving[i] > 0 ? row.high : row.low)[i]);
-        return most;
-    }
-
-    void compute(Outcome &y) noexcept
-    {
-        robot_.feedforward(setpoint_, y.command);
-        robot_.drive(y.command, y.shafts);
     }
 
     /// Whether what motion adds to a command at rest is within limits, or takes less than half of what is left at rest, and rest is
@@ -454,15 +421,16 @@ class Governor {
     double beyond() noexcept
     {
         if (beyond_ < 0) {
-            Outcome rest;
+            typename Shares::Outcome rest;
             setpoint_.q = now_;
-            compute(rest);
-            beyond_ = share_of(rows(rest, rest));
+            limits_.compute(setpoint_, rest);
+            beyond_ = Shares::largest(limits_.rows(rest, rest));
         }
         return beyond_;
     }
 
     const Robot &robot_;
+    const Shares limits_;
     bool limited_ = false;
     double most_ = MOST;
     // When the largest shares of limits were over brakes, s from now.
@@ -484,14 +452,14 @@ class Governor {
     // Factors of the joints, and cycles without growth; whether targets follow each other, and the time since the last, s.
     std::array<double, Robot::joints> factors_{};
     int paused_ = 0;
+    std::size_t checks_left_ = 0; // in this cycle
     bool follows_ = false;
     double since_ = 1;
     // The least factor, averaged, and the least of these; place and limit that it is for.
     double part_ = 1, least_ = 1, stuck_ = 0;
     std::size_t place_ = 0, limit_ = 0;
     Setpoint<Robot> setpoint_;
-    Outcome moving_, resting_;
-    std::array<MotorVector<Robot>, 2> voltage_;
+    typename Shares::Outcome moving_, resting_;
 };
 
 } // namespace eom
