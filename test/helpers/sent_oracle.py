@@ -211,6 +211,10 @@ class SentOracle:
         # After a pause, the arm is held where it is measured, as after a restart.
         waits = record.numbers["status"] == WAITING
         marks.restarted[1:] |= waits[1:] & ~waits[:-1]
+        if marks.measured.shape[1]:  # also where it is measured elsewhere while it waits
+            there = np.all(np.abs(self.si(record, "drive_position") - marks.measured) < ELSEWHERE, axis=1)
+            moves = np.any(np.abs(np.diff(record.setpoint["q"], axis=0)) > 1e-8, axis=1)
+            marks.restarted[1:] |= waits[1:] & waits[:-1] & there[1:] & moves
         found: list[Finding] = []
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             for check in (self._finite, self._efforts, self._steps, self._joint_steps, self._leaders, self._own_motion):
@@ -410,7 +414,8 @@ class SentOracle:
         third = np.maximum(np.maximum(turns[rows], turns[rows + 1]), turns[rows + 2])
         third += 1e-3 * (bend[rows] + bend[rows + 1])
         # Positions of another mode pass over with up to 1700 rad/s^3, at half the largest speed of motors.
-        allowed = h**2 * third + 1.5e-7 * (1 + np.abs(theta[rows]))
+        # Within the periods of a motion to targets, snap counts as linear: soft springs have motors 1 mrad/s faster by that.
+        allowed = h**2 * third + 2e-6 * (1 + np.abs(theta[rows]))
         # They stop at a limit of a joint, and leave it.
         offset = theta - record.command["motor_position"]
         places = record.setpoint["q"][:, self.motor_joint] + offset @ self.sides.T
@@ -457,7 +462,7 @@ class SentOracle:
                 yield Finding("held, but moves", int(k), int(np.argmax(rate)), float(rate.max()), 0.0)
 
     def _noise(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
-        """From a stream, whose jerk and snap may be noise, a stop leads at most twice as far as the other rates."""
+        """From a stream, whose jerk and snap may be noise, a stop leads little more than twice as far as the other rates."""
         if len(record.time) < 2:
             return
         leader = leaders(record)
@@ -474,7 +479,7 @@ class SentOracle:
             h = np.clip(np.diff(record.time[k:end]) * 1e-9, 0, LONGEST_STEP)
             T = max(T, float(h.sum()))  # longer where limits need it
             way = np.abs(q[k:end] - q[k - 1]).max(axis=0)
-            most = 2 * (T * qd[k - 1] / 2 + 3 * T**2 * qdd[k - 1] / 28)
+            most = 2.2 * (T * qd[k - 1] / 2 + 3 * T**2 * qdd[k - 1] / 28)
             yield from _beyond("way of a stop", way[None], most[None] + 1e-6, first=int(k))
 
     def _speeds(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
@@ -482,13 +487,14 @@ class SentOracle:
         most = settings.others.get("target_velocity")
         if most is None or len(record.time) < 2:
             return
-        leader, qd, qdd = leaders(record), np.abs(record.setpoint["qd"]), np.abs(record.setpoint["qdd"])
+        leader = leaders(record)
+        qd, qdd, qddd = (np.abs(record.setpoint[name]) for name in ("qd", "qdd", "qddd"))
         for k in 1 + np.flatnonzero((leader[1:] == AIMING) & (leader[:-1] != AIMING)):
             ends = np.flatnonzero(~np.isin(leader[k:], (AIMING, STOP)))  # it brakes
             end = k + int(ends[0]) if len(ends) else len(leader)
             if (marks.restarted[k - 1 : end] | (record.numbers["mode"] != POSITION)[k - 1 : end]).any():
                 continue
-            bound = 1.05 * (np.maximum(most, qd[k - 1]) + 0.1 * qdd[k - 1])
+            bound = 1.05 * (np.maximum(most, qd[k - 1]) + 0.12 * qdd[k - 1] + 0.12**2 / 6 * qddd[k - 1])
             yield from _beyond("speed of a target", qd[k:end].max(axis=0)[None], bound[None], first=int(k))
 
     def _elsewhere(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
@@ -560,7 +566,7 @@ class SentOracle:
         h = np.clip(np.diff(record.time) * 1e-9, 0, LONGEST_STEP)
         plays = plays[1:] & plays[:-1] & ~(marks.posted | marks.restarted | marks.jumped)[1:]
         goes_on = np.diff(record.numbers["path_time"])
-        begins = record.numbers["path_time"][1:] == 0
+        begins = (record.numbers["path_time"][1:] == 0) | (np.diff(record.numbers["waiting"]) < 0)
         plays &= (goes_on >= 0) & (goes_on <= 2 * LONGEST_STEP) & ~begins  # of one motion
         most = 2.5 / float(settings.others.get("stop_duration", 0.3)) * h
         yield from _beyond("pace", np.where(plays, np.abs(np.diff(pace)), 0)[:, None], most[:, None] + 1e-9, first=1)
