@@ -42,6 +42,7 @@ FOUND = {
     81166: "a mode changes amid a target of damped springs, whose motors decelerate",
     300667: "a motor turns about when a stop begins, with a lead of commands",
     402450: "a restart ends a stop before its first cycle",
+    501042: "positions pass from another mode to a joint that moves on beyond its range",
 }
 """Scenes that were not as their rules say."""
 

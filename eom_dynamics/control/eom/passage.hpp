@@ -94,6 +94,8 @@ class PositionPassage {
 
   private:
     using Scalar = typename Robot::Scalar;
+    /// Of positions, rad or m.
+    static constexpr double ROUNDING = 1e-12;
 
     void find(const Setpoint<Robot> &x) noexcept
     {
@@ -106,8 +108,12 @@ class PositionPassage {
             const Scalar place = x.q[i] + side[i];
             const Scalar low = std::min(robot_.lower.q[i], x.q[i]), high = std::max(robot_.upper.q[i], x.q[i]);
             beyond_[i] = std::min(beyond_[i], std::max({place - high, low - place, Scalar{0}}));
-            less[i] = std::clamp(place, low - beyond_[i], high + beyond_[i]) - place;
-            slower[i] = less[i] != 0 ? -x.qd[i] - velocity[i] : 0;
+            const Scalar more = std::clamp(place, low - beyond_[i], high + beyond_[i]) - place;
+            if (std::fabs(more) <= ROUNDING)
+                continue;
+            less[i] = more;
+            // A limit stands; beyond it, the setpoint itself is one.
+            slower[i] = -velocity[i] - (x.q[i] > robot_.lower.q[i] && x.q[i] < robot_.upper.q[i] ? x.qd[i] : 0);
         }
         robot_.add_sides(less, offset_[0]);
         robot_.add_sides(slower, offset_[1]);
