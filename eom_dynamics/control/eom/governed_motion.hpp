@@ -43,7 +43,7 @@ class GovernedMotion {
     void begin(const State<n> &from, std::int64_t now, bool whole = false) noexcept
     {
         take_over(from, whole);
-        left_ = ahead_ = 0;
+        since_period_ = since_command_ = 0;
         lead(now);
     }
 
@@ -71,7 +71,7 @@ class GovernedMotion {
     State<n> state_after(std::int64_t later) const noexcept
     {
         Setpoint<Robot> x = commander_.output.setpoint;
-        const std::int64_t time = std::clamp<std::int64_t>(ahead_ + later, 0, LONGEST_RESPONSE_STEP);
+        const std::int64_t time = std::clamp<std::int64_t>(since_command_ + later, 0, LONGEST_RESPONSE_STEP);
         eom::advance(x, static_cast<Scalar>(seconds(time)));
         return state_of(x);
     }
@@ -89,10 +89,10 @@ class GovernedMotion {
     void advance(std::int64_t step) noexcept
     {
         time_ += step;
-        left_ += step;
-        ahead_ += step;
-        governor_.begin_cycle(static_cast<std::size_t>(std::max<std::int64_t>((left_ + period_ - 1) / period_, 0)));
-        for (; left_ > 0; left_ -= period_) {
+        since_period_ += step;
+        since_command_ += step;
+        governor_.begin_cycle(static_cast<std::size_t>(std::max<std::int64_t>((since_period_ + period_ - 1) / period_, 0)));
+        for (; since_period_ > 0; since_period_ -= period_) {
             motion_.prepare();
             governor_.choose(motion_, commander_);
             motion_.step();
@@ -102,11 +102,11 @@ class GovernedMotion {
     /// The present setpoint, to be commanded: back from the end of the last period, within which limits hold.
     Setpoint<Robot> setpoint() noexcept
     {
-        ahead_ = 0;
+        since_command_ = 0;
         Setpoint<Robot> x = robot_.rest();
         State<n> state{};
         for (std::size_t i = 0; i < motion_.size(); ++i) {
-            const auto joint = motion_.joint(i).state(seconds(left_));
+            const auto joint = motion_.joint(i).state(seconds(since_period_));
             for (std::size_t k = 0; k < state.size(); ++k)
                 state[k][i] = joint[k];
         }
@@ -141,7 +141,7 @@ class GovernedMotion {
     std::int64_t period_ = 0;
     // Time of the last cycle; that less the time of the motion, which is at the end of a period; and that of the last command
     // until then, ns.
-    std::int64_t time_ = NEVER, left_ = 0, ahead_ = 0;
+    std::int64_t time_ = NEVER, since_period_ = 0, since_command_ = 0;
 };
 
 } // namespace eom

@@ -30,7 +30,7 @@ class Stop {
 
     /// Begins a stop by the joints from a setpoint, that of the last command with a stamp, ns; returns its largest share of a limit. In
     /// place of another stop, its time goes on from what that has taken, ns, for a ramp.
-    double choose(const Setpoint<Robot> &from, std::int64_t stamp, std::int64_t taken) noexcept
+    double brake_joints(const Setpoint<Robot> &from, std::int64_t stamp, std::int64_t taken) noexcept
     {
         rest(from, stamp ? stamp - taken : 0);
         ns_ = taken;
@@ -41,8 +41,8 @@ class Stop {
     }
 
     /// Begins a stop on the path of a player from a time on, ns, with a setpoint there; returns whether there is a path. The
-    /// motion goes on until seek_on() has found the shortest one.
-    bool choose(TrajectoryPlayer<Robot> &player, const Setpoint<Robot> &from, std::int64_t now) noexcept
+    /// motion goes on until seek() has found the shortest one.
+    bool brake_on_path(TrajectoryPlayer<Robot> &player, const Setpoint<Robot> &from, std::int64_t now) noexcept
     {
         if (!player.begin_stop(time_))
             return false;
@@ -54,7 +54,7 @@ class Stop {
     }
 
     /// Goes on to seek in a cycle of a period, s, or begins to, with 0; returns whether limits may still allow a stop.
-    bool seek_on(double period) noexcept
+    bool seek(double period) noexcept
     {
         constexpr std::int64_t UNKNOWN = std::numeric_limits<std::int64_t>::max();
         std::int64_t end = UNKNOWN;
@@ -66,7 +66,7 @@ class Stop {
 
     /// Begins the stop of a motion to targets, within its limits, from a time on, ns, with a setpoint there, in a time, s, or as limits
     /// allow; returns its largest share of a limit.
-    double choose(TargetMotion<Robot> &motion, const Setpoint<Robot> &from, std::int64_t now, double duration) noexcept
+    double brake_motion(TargetMotion<Robot> &motion, const Setpoint<Robot> &from, std::int64_t now, double duration) noexcept
     {
         if (motion.leads())
             motion.go_on(now);

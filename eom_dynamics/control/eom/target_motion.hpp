@@ -66,7 +66,7 @@ class TargetMotion : public GovernedMotion<Robot> {
     {
         const std::int64_t longest = motion_.arrived() ? std::min(Base::period_, LONGEST_RESPONSE_STEP) : LONGEST_RESPONSE_STEP;
         Base::time_ = std::max(Base::time_, now - longest);
-        Base::governor_.aim(motion_.take(x, motion_.time() + seconds(origin - Base::time_ + Base::left_)));
+        Base::governor_.aim(motion_.take(x, motion_.time() + seconds(origin - Base::time_ + Base::since_period_)));
     }
 
     /// Moves the whole target of each continuous joint by whole turns, to be nearest to the target before, or at a time of a

@@ -81,7 +81,7 @@ class Watchdog {
         const bool begins = std::exchange(begun_, false); // also where a restart has ended that stop
         step_ = state_machine_.braked() && !begins ? std::min(step, LONGEST_RESPONSE_STEP) : 0;
         stop_.advance(step_);
-        end();
+        end_if_over();
     }
 
     /// A stop that has begun after the last cycle, of which the next one repeats the last command.
@@ -115,7 +115,7 @@ class Watchdog {
         }
         begin_stop(from, leads, now);
         state_machine_.on(why, {true});
-        end();
+        end_if_over();
     }
 
     /// At rest, which needs no more references.
@@ -127,7 +127,7 @@ class Watchdog {
         stays_ = false;
         last_ = commander_.output.command;
         state_machine_.on(why, {commander_.output.valid});
-        end();
+        end_if_over();
     }
 
     /// ControlLoop::stop and ControlLoop::lose, of which the next cycle repeats the last command.
@@ -166,8 +166,8 @@ class Watchdog {
     State<n> state_after(std::int64_t later) const noexcept { return stop_.state_after(later); }
 
   private:
-    /// Whether a stop, or a ramp along it, has come to its end.
-    void end() noexcept
+    /// Ends a stop, or a ramp along it, that has come to its end.
+    void end_if_over() noexcept
     {
         if (!state_machine_.is(Phase::stopping) || !stop_.rests())
             return;
@@ -197,12 +197,12 @@ class Watchdog {
 
     void begin_stop(const Setpoint<Robot> &from, bool leads, std::int64_t now) noexcept
     {
-        const bool stays = player_.on_path(leads) && stop_.choose(player_, from, now ? now : player_.commanded());
+        const bool stays = player_.on_path(leads) && stop_.brake_on_path(player_, from, now ? now : player_.commanded());
         const bool brakes = !stays && ((leads && motion_.leads()) || motion_.commands());
         goes_on_ = stays || brakes;
         excess_ = 0;
         if (brakes)
-            stop_.choose(motion_, from, now ? now : commander_.latest, commander_.parameters.stop_duration);
+            stop_.brake_motion(motion_, from, now ? now : commander_.latest, commander_.parameters.stop_duration);
         else
             motion_.forget();
         if (!goes_on_) {
@@ -217,7 +217,7 @@ class Watchdog {
 
     void stop_by_joints(const Setpoint<Robot> &from, std::int64_t taken = 0) noexcept
     {
-        const double share = stop_.choose(from, commander_.stamp(), taken);
+        const double share = stop_.brake_joints(from, commander_.stamp(), taken);
         way_out_.note(share);
         excess_ = std::max(share - 1 - LIMIT_TOLERANCE, 0.0);
     }
@@ -238,7 +238,7 @@ class Watchdog {
     bool come_to_rest() noexcept
     {
         LoopOutput<Robot> &output = commander_.output;
-        if (!stays_ && state_machine_.is(Phase::stopping) && !stop_.seek_on(step_ > 0 ? commander_.period : 0)) {
+        if (!stays_ && state_machine_.is(Phase::stopping) && !stop_.seek(step_ > 0 ? commander_.period : 0)) {
             stop_by_joints(output.setpoint, stop_.taken());
             stop_.advance(step_);
             commander_.renew();
@@ -257,7 +257,7 @@ class Watchdog {
         }
         if (state_machine_.fades())
             commander_.share = stop_.fade(output.command, commander_.parameters.ramp_duration);
-        end();
+        end_if_over();
         output.status = !state_machine_.is(Phase::stopping) ? Status::held : state_machine_.fades() ? Status::ramping : Status::stopping;
         return true;
     }
