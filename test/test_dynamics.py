@@ -2,7 +2,6 @@
 """Inverse dynamics: published values, derivatives, batches and arguments."""
 
 import copy
-import inspect
 import os
 import pickle
 from collections.abc import Callable
@@ -126,9 +125,3 @@ def test_large_batch_in_a_forked_process(iiwa: Dynamics) -> None:
     if child == 0:
         os._exit(0 if iiwa.inverse_dynamics(*states)[0].sum() == expected else 1)
     assert os.waitpid(child, 0)[1] == 0
-
-
-def test_documentation_of_the_compiled_method(iiwa: Dynamics) -> None:
-    assert iiwa.inverse_dynamics.__doc__ == Dynamics.inverse_dynamics.__doc__
-    bound = [x for name, x in inspect.signature(Dynamics.inverse_dynamics).parameters.items() if name != "self"]
-    assert list(inspect.signature(iiwa.inverse_dynamics).parameters.values()) == bound

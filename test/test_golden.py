@@ -34,14 +34,10 @@ def assert_golden(name: str, found: dict[str, np.ndarray], rows: slice = slice(N
         assert misses[state, entry] <= TOLERANCE, f"{quantity}[{entry}] in state {state}: {misses[state, entry]:.2g}"
 
 
-def test_there_are_golden_values_of_every_packaged_robot_in_small_files() -> None:
+def test_there_are_golden_values_of_every_packaged_robot_with_17_digits_which_identify_a_double() -> None:
     assert {path.name.removesuffix(".csv.gz") for path in golden.FOLDER.iterdir()} == set(packaged_robots())
     for path in golden.FOLDER.iterdir():
-        name = path.name.removesuffix(".csv.gz")
-        assert path.stat().st_size < 100_000
-        assert set(values(name)) == {*golden.INPUTS, *golden.OUTPUTS}
-        assert values(name)["taudd"].shape == (golden.STATES, load_robot(name).n)
-        with gzip.open(path, "rt") as file:  # 17 digits identify a double
+        with gzip.open(path, "rt") as file:
             texts = file.read().splitlines()[1].split(",")
         assert max(len(text.lstrip("-0.").replace(".", "")) for text in texts) >= 17
 

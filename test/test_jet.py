@@ -140,12 +140,6 @@ def test_roots_of_steep_and_flat_functions(
         assert own == pytest.approx(found[k], rel=1e-15, abs=1e-15), "those that have ended do not move"
 
 
-def test_a_root_far_down_an_exponential() -> None:
-    """Halley's method goes there by steps of 2/45."""
-    found = elementary.root(lambda x: exponential_less_one(x * 45.0), 1e-3, (0.0, 6.0), 6.0)
-    assert found == pytest.approx(np.log1p(1e-3) / 45, rel=1e-15)
-
-
 @pytest.mark.parametrize(
     ("target", "bounds", "expected"),
     [(0.0, (0.0, 0.0), 0.0), (2.0, (1.0, 3.0), 1.0), (2.0, (0.0, 1.0), 1.0), (10.0, (2.0, 2.0), 2.0)],

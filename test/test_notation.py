@@ -14,7 +14,6 @@ from scipy.spatial.transform import Rotation
 from textbook import twist_matrix, twist_vector
 
 from eom_dynamics import lie
-from eom_dynamics.kinematics import body_poses
 
 TOLERANCE = 1e-12  # rounding errors of matrix exponentials of six joints, and of differences
 
@@ -88,20 +87,6 @@ def turn(axis: str, angle: float) -> np.ndarray:
     return lie.pose(Rotation.from_euler(axis, angle).as_matrix(), np.zeros(3))
 
 
-def shift(x: float = 0.0, z: float = 0.0) -> np.ndarray:
-    return lie.pose(np.eye(3), [x, 0, z])
-
-
-def test_denavit_hartenberg_parameters(page: SimpleNamespace) -> None:
-    q = np.array([0.4, -0.9])
-    classic, modified = np.eye(4), np.eye(4)
-    for (a, alpha, d, theta), x in zip(page.rows, q, strict=True):
-        classic = classic @ turn("z", x + theta) @ shift(z=d) @ shift(x=a) @ turn("x", alpha)
-        modified = modified @ turn("x", alpha) @ shift(x=a) @ turn("z", x + theta) @ shift(z=d)
-    assert deviation(body_poses(page.tables["dh"], q)[-1], classic) < TOLERANCE
-    assert deviation(body_poses(page.tables["modified_dh"], q)[-1], modified) < TOLERANCE
-
-
 def test_velocity_terms(page: SimpleNamespace) -> None:
     """Christoffel symbols of the mass matrix by differences; 1e-10 is their error."""
     dM = gradient(page.dynamics.mass_matrix, page.q)
@@ -133,14 +118,8 @@ def test_quaternions_and_angles(page: SimpleNamespace) -> None:
 METHODS = (DOCS / "notation.md").read_text(encoding="utf-8").partition("## Names of methods")[2]
 
 
-def test_the_functions_of_the_index_exist() -> None:
-    names = public_names(METHODS)
-    assert len(names) > 50
-    for name in names:
-        assert attribute(name) is not None
-
-
-def test_the_index_is_alphabetical() -> None:
+def test_the_functions_of_the_index_exist_in_alphabetical_order() -> None:
+    assert [name for name in public_names(METHODS) if attribute(name) is None] == []
     listed = re.findall(r"^\| ([^|`]+) \| [`\[]", METHODS, re.MULTILINE)
     assert len(listed) > 60 and listed == sorted(listed, key=lambda name: name.split(",")[0].lower().replace("-", " "))
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import yaml
 from differences import derivative, deviation, gradient, polynomial_motion
-from linkages import four_bar, four_bar_angles
 from scipy.interpolate import CubicSpline
 from urdf_arms import urdf_arm
 
@@ -23,7 +22,6 @@ from eom_dynamics.actuators.parallel_springs import (
     SignedLinearLaw,
     TableLaw,
 )
-from eom_dynamics.actuators.parameters import ParameterError, written_entries
 from eom_dynamics.actuators.springs import CubicSpring, DeadZoneSpring, ExponentialSpring, PolynomialSpring
 from eom_dynamics.arrays import Array
 from eom_dynamics.equations import (
@@ -32,7 +30,6 @@ from eom_dynamics.equations import (
     spatial_equations_of_motion,
     system_form,
 )
-from eom_dynamics.loops import ClosedLoopArm
 from eom_dynamics.robot.model import Mimic
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
@@ -156,20 +153,6 @@ def test_dynamics(kind: str) -> None:
     assert deviation(Y @ with_.inertial_parameters + law(kind, q), tau, floor=scale) < ROUNDING
 
 
-def test_compiled_code() -> None:
-    iiwa = eom.load_robot("iiwa")
-    kinds = ("coil", "table", "gas, adiabatic", "gas traction", "polynomial", "exponential", "dead zone")
-    joints = [replace(joint, parallel_spring=KINDS[k][0]) for joint, k in zip(iiwa.joints, kinds, strict=True)]
-    robot = replace(iiwa, joints=tuple(joints))
-    compiled, plain = eom.Dynamics(robot, backend="native"), eom.Dynamics(robot, backend="numpy")
-    motion = drawn(5, 9, 7)
-    for count in (9, 1):
-        states = motion[:, :count] if count > 1 else motion[:, 0]
-        for x, y in zip(compiled.inverse_dynamics(*states), plain.inverse_dynamics(*states), strict=True):
-            assert deviation(x, y) < ROUNDING
-        assert deviation(compiled.potential_energy(states[0]), plain.potential_energy(states[0])) < ROUNDING
-
-
 @FEW_KINDS
 def test_closed_forms(kind: str) -> None:
     robot = held(eom.load_robot("planar_2r"), kind)
@@ -207,26 +190,6 @@ def test_floating_base(kind: str) -> None:
     assert deviation(energy, with_.gravity(pose, q)[7], floor=np.max(np.abs(tau))) < DIFFERENCES
 
 
-def test_contacts_and_loops() -> None:
-    plain = eom.load_robot("planar_2r")
-    q, qd, tau = drawn(3, 2)
-    touch = eom.contacts.PointContact("tip", plain.tools[0].name, friction=0.5)
-    with_, without = (
-        eom.contacts.ContactDynamics(eom.Dynamics(x, backend="numpy"), [touch]) for x in (held(plain, "gas"), plain)
-    )
-    found = with_.forward_dynamics(q, qd, tau + law("gas", q))
-    desired = without.forward_dynamics(q, qd, tau)
-    assert deviation(found.acceleration, desired.acceleration) < 1e-9
-
-    arm = four_bar()
-    springy = ClosedLoopArm(held(arm.tree, "coil"), arm.loops, arm.independent)
-    angles = four_bar_angles(0.7)
-    rates = [np.zeros(1)] * 4
-    found = springy.inverse_dynamics(angles, *rates)[0] - arm.inverse_dynamics(angles, *rates)[0]
-    ratio = derivative(lambda t: four_bar_angles(0.7 + t), 1e-3)
-    assert deviation(found, np.atleast_1d(law("coil", angles) @ ratio)) < 1e-8
-
-
 @pytest.mark.parametrize("kind", ["coil", "gas, adiabatic"])
 def test_simulation_conserves_energy(kind: str) -> None:
     robot = held(eom.load_robot("sea_planar_2r"), kind)
@@ -234,17 +197,6 @@ def test_simulation_conserves_energy(kind: str) -> None:
     simulation = simulate(plant, None, np.linspace(0.0, 0.1, 3), plant.state([0.3, 0.8], [1.0, -2.0]))
     assert energy_audit(plant, simulation) < 1e-8
     assert np.ptp(energy(plant, simulation.states).kinetic) > 0.1
-
-
-def test_feedforward() -> None:
-    plain = replace(eom.load_robot("sea_planar_2r"), rotor_model="complete")
-    robot = held(plain, "gas")
-    q, zero = drawn(2), np.zeros(2)
-    with_, without = (eom.ElasticArm(x).feedforward(q, zero, zero, zero, zero) for x in (robot, plain))
-    assert deviation(with_.tau - without.tau, law("gas", q)) < ROUNDING
-    (deflection, *_) = eom.ElasticArm(robot).deflections(with_.tau, zero, zero)
-    assert deviation(with_.motor_position - q, deflection) < ROUNDING
-    assert deviation(with_.motor_effort, with_.tau) < ROUNDING
 
 
 def test_mimic_joints() -> None:
@@ -282,17 +234,6 @@ def hip(folder: Path, entries: str, kind: str = "continuous") -> eom.Robot:
 ANCHORED = "anchors: {parent: 0.5, link: 0.2, aligned_position: 0.1, rest_length: 0.6}"
 
 
-def test_urdf_with_additions(tmp_path: Path) -> None:
-    (joint,) = hip(tmp_path, "constant_effort: -2.0, parallel_spring: {stiffness: 5.0}").joints
-    assert joint.constant_effort == -2.0
-    assert joint.parallel_spring is not None
-    assert written_entries(joint.parallel_spring) == {"type": "linear", "stiffness": 5.0}
-    gas = f"parallel_spring: {{type: gas, force: 300.0, stroke: 0.2, force_ratio: 1.4, {ANCHORED}}}"
-    (joint,) = hip(tmp_path, gas).joints
-    assert joint.parallel_spring is not None
-    assert joint.parallel_spring.anchors == Anchors(0.5, 0.2, 0.1, 0.6)
-
-
 @pytest.mark.parametrize(
     ("entries", "kind", "reason"),
     [
@@ -316,5 +257,3 @@ def test_gas_without_volume_is_not_a_number() -> None:
     spring = ParallelSpring(GasLaw(100.0, 0.2, 2.0))
     with np.errstate(invalid="ignore", divide="ignore"):
         assert np.isnan(spring.energy(np.float64(-0.5)))
-    with pytest.raises(ParameterError, match="rest_position: anchors have none"):
-        ParallelSpring(GasLaw(100.0, 0.2, 2.0), 0.1, ANCHORS)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from differences import derivative
+from refusals import refusals
 
 import eom_dynamics as eom
 from eom_dynamics import lie
@@ -90,35 +91,18 @@ def test_rates_of_the_payload_are_part_of_the_rates_of_efforts():
     assert np.max(np.abs(still[1] - taud)) > 1.0 < np.max(np.abs(still[2] - taudd))
 
 
-def test_higher_orders_take_rates_of_the_payload():
-    robot = eom.load_robot("planar_2r")
-    x = np.vstack([states(robot), np.ones((1, robot.n))])
-    parameters = eom.Payload(0.3, [0.1, 0, 0]).parameters
-    third = numpy_dynamics(robot, order=3)
-    doubled = third.inverse_dynamics(*x, payload=[0 * parameters, 0 * parameters, 0 * parameters, parameters])
-    plain, weight = third.inverse_dynamics(*x), third.effort(*x[:3], payload=[parameters]) - third.effort(*x[:3])
-    close(doubled[:3], plain[:3])
-    np.testing.assert_allclose(doubled[3] - plain[3], weight, atol=1e-13)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"mass": -1.0}, "payload: mass must not be negative, is -1 kg"),
-        ({"mass": 1e300}, "payload: mass must not exceed 1e+12 in SI units, is 1e+300"),
-        ({"inertia": [-1, 0, 0, 1, 0, 1]}, "principal moments of inertia must not be negative"),
-        ({"inertia": [1, 0, 0, 1]}, "inertia must have shape (3, 3), or be xx, xy, xz, yy, yz, zz"),
-        ({"mass": 0.0}, "payload: a body with inertia must have mass, this one has none"),
-        ({"inertia": [1, 0, 0, 1, 0, 9]}, "the largest principal moment of inertia must not exceed the sum"),
-        ({"inertia": np.triu(np.ones((3, 3)))}, "payload: inertia must be symmetric"),
-        ({"tool": 3}, "payload: tool must be the name of a tool, is 3"),
-    ],
+test_impossible_payloads = refusals(
+    eom.RobotDescriptionError,
+    ({"mass": -1.0}, "payload: mass must not be negative, is -1 kg"),
+    ({"mass": 1e300}, r"payload: mass must not exceed 1e\+12 in SI units, is 1e\+300"),
+    ({"inertia": [-1, 0, 0, 1, 0, 1]}, "principal moments of inertia must not be negative"),
+    ({"inertia": [1, 0, 0, 1]}, r"inertia must have shape \(3, 3\), or be xx, xy, xz, yy, yz, zz"),
+    ({"mass": 0.0}, "payload: a body with inertia must have mass, this one has none"),
+    ({"inertia": [1, 0, 0, 1, 0, 9]}, "the largest principal moment of inertia must not exceed the sum"),
+    ({"inertia": np.triu(np.ones((3, 3)))}, "payload: inertia must be symmetric"),
+    ({"tool": 3}, "payload: tool must be the name of a tool, is 3"),
+    call=lambda change: eom.Payload(**{**PAYLOAD, **change}),
 )
-def test_an_impossible_payload_is_refused_on_one_line(change, message):
-    with pytest.raises(eom.RobotDescriptionError) as error:
-        eom.Payload(**{**PAYLOAD, **change})
-    assert message in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def test_a_payload_at_another_frame_of_the_body_of_a_tool():

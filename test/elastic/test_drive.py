@@ -113,15 +113,6 @@ def section_of(robot: eom.Robot) -> dict[str, Any]:
     return section
 
 
-def test_a_robot_with_neither_is_sent_its_command() -> None:
-    arm = ElasticArm(eom.load_robot("sea_planar_2r"))
-    x = states(2)
-    command = arm.feedforward(*x)
-    sent = arm.drive_command(command, *x[:3])
-    same = (command.motor_position, command.motor_velocity, command.motor_effort, command.tau, command.taud)
-    assert not arm.converts and all(a is b for a, b in zip(sent, same, strict=True))
-
-
 @pytest.mark.parametrize("own", [("gravity",), ("coriolis", "friction"), COMPENSATIONS[:3]])
 def test_what_the_robot_adds_is_taken_out(own: tuple[str, ...]) -> None:
     """By gravity and Coriolis efforts of Dynamics, and friction by its law; deflections and the model's values stay."""

@@ -17,12 +17,8 @@ import eom_dynamics as eom
 from eom_dynamics import BaseMotion, ElasticArm, FloatingBase, StateError, base_motion, load_robot
 from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
 from eom_dynamics.actuators.springs import LinearSpring
-from eom_dynamics.arrays import EFFORT_NAMES, STATE_NAMES, Array
-from eom_dynamics.codegen.programs import inverse_dynamics_of_order
-from eom_dynamics.codegen.straight_line import casadi_function
-from eom_dynamics.trajectory import paper_motion
+from eom_dynamics.arrays import Array
 
-INF = float("inf")
 MOTION = fixed_case("planar_2r", 4).motion
 STIFFNESS, ROTOR_INERTIA = np.array([500.0, 300.0]), np.array([0.2, 0.1])
 """Stiffness and rotor inertia of the packaged 2R."""
@@ -55,24 +51,6 @@ def test_motors_of_the_textbook_arm() -> None:
     assert deviation(command.motor_effort, ROTOR_INERTIA * thetadd + tau) < 1e-11
 
 
-@pytest.mark.parametrize("given", [[7, 8], 9.0, [INF, 8.0]], ids=str)
-def test_arguments_override_the_file_and_are_copied(given: Any) -> None:
-    stiffness = np.array(given)
-    elastic = arm(stiffness=stiffness)
-    stiffness *= 2
-    np.testing.assert_array_equal(elastic.stiffness, np.broadcast_to(given, 2))
-    np.testing.assert_array_equal(elastic.rotor_inertia, ROTOR_INERTIA)
-    elastic = arm(rotor_inertia=np.minimum(given, 8.0))
-    np.testing.assert_array_equal(elastic.rotor_inertia, np.broadcast_to(np.minimum(given, 8.0), 2))
-    np.testing.assert_array_equal(elastic.stiffness, STIFFNESS)
-
-
-def test_motors_of_rigid_joints_move_with_the_links() -> None:
-    command = arm(stiffness=INF).feedforward(*MOTION)
-    np.testing.assert_array_equal(command[3:6], MOTION[:3])
-    np.testing.assert_array_equal(command.motor_effort, ROTOR_INERTIA * MOTION[2] + command.tau)
-
-
 ACTUATOR = Actuator(Friction(1.0, 0.5, 0.8, viscous_negative=0.7), Gear(0.8))
 STATE = np.random.default_rng(4).uniform(-1, 1, (5, 2))
 
@@ -99,22 +77,6 @@ def test_partials_agree_with_differences(kind: str) -> None:
             np.testing.assert_allclose(computed, expected, rtol=1e-7, atol=1e-8 * np.abs(values).max())
 
 
-def test_partials_agree_with_casadi() -> None:
-    casadi = pytest.importorskip("casadi")
-    subject = arm_of("cubic")
-    links = casadi_function(inverse_dynamics_of_order(2)(subject.robot))
-    program = subject.functions.program("motors", spin=False)
-    states = [casadi.SX.sym(name, 2) for name in STATE_NAMES]
-    values = dict(zip(STATE_NAMES, states, strict=True))
-    values |= dict(zip(EFFORT_NAMES, links(*states, *[np.zeros(6)] * 3), strict=True))
-    motors = casadi_function(program)(*(values[name] for name in program.inputs))
-    outputs = casadi.vertcat(*(values[name] for name in EFFORT_NAMES), *motors)
-    jacobian = casadi.Function("J", states, [casadi.jacobian(outputs, casadi.vertcat(*states))])
-    expected = np.array(jacobian(*STATE))
-    computed = np.concatenate([part.reshape(2, 10) for part in subject.feedforward_partials(*STATE)])
-    np.testing.assert_allclose(computed, expected, rtol=1e-12, atol=1e-11)
-
-
 def test_what_the_feedforward_refuses_has_no_partials() -> None:
     subject = arm_of("variable")
     with pytest.raises(StateError, match=r"1.*outside.*actuator's"):
@@ -124,22 +86,6 @@ def test_what_the_feedforward_refuses_has_no_partials() -> None:
 
 
 ROBOTS = ("planar_2r", "sea_planar_2r", "vsa_planar_2r", "planar_pr")
-
-
-@pytest.mark.parametrize("name", ROBOTS)
-def test_remainder_is_the_documented_one(name):
-    """The error of x^(k) is at most lead^(5-k)/(5-k)! times the largest fifth derivative; of the paper's motion."""
-    arm = eom.ElasticArm(eom.load_robot(name))
-    motion, t = paper_motion(arm.robot.n), np.linspace(0.0, 3.0, 7)
-    fifth = np.abs(np.diff(motion.derivatives(np.linspace(0.0, 3.1, 31001))[4], axis=0)).max(axis=0) / 1e-4
-    for lead in (1e-2, 1e-3):
-        ahead, others = arm.ahead(lead, *motion.derivatives(t))
-        assert others == {}
-        for k, (found, exact) in enumerate(zip(ahead, motion.derivatives(t + lead), strict=True)):
-            bound = fifth * lead ** (5 - k) / np.prod(range(1, 6 - k))
-            assert np.all(np.abs(found - exact) <= 1.01 * bound + 1e-12)
-    # The bound is no larger than it has to be.
-    assert np.abs(ahead[4] - motion.derivatives(t + lead)[4]).max() > 0.3 * (fifth * lead).max()
 
 
 @pytest.mark.parametrize("name", ROBOTS)
@@ -194,21 +140,11 @@ def test_payload_and_base_are_ahead_too(name, on_base):
     assert np.max(fixed[0]) == 0.5 and not np.any(fixed[1:])
 
 
-def test_robot_file_names_period_and_delay(tmp_path):
-    from eom_dynamics.robot.writers.parameters import robot_as_yaml
-
-    text = robot_as_yaml(eom.load_robot("planar_2r")).text
-    assert "command_period" not in text
-    named = tmp_path / "named.yaml"
-    named.write_text(text.replace("tool_names:", "command_period: 0.001\n      drive_delay: 0.002\n      tool_names:"))
-    robot = eom.load_robot(named)
-    assert (robot.command_period, robot.drive_delay, robot.command_lead) == (0.001, 0.002, 0.0025)
-    named.write_text(named.read_text().replace("tool_names:", "drive_interpolation: linear\n      tool_names:"))
-    robot = eom.load_robot(named)
-    assert robot.command_lead == robot.command_lead_at(0.1) == 0.003
-    again = tmp_path / "again.yaml"
-    again.write_text(robot_as_yaml(robot).text)
-    assert eom.load_robot(again).command_lead == robot.command_lead
+def test_lead_of_a_robot_is_half_a_period_and_the_delay_or_a_whole_one_where_drives_interpolate():
+    robot = replace(eom.load_robot("planar_2r"), command_period=0.001, drive_delay=0.002)
+    assert robot.command_lead == 0.0025
+    linear = replace(robot, drive_interpolation="linear")
+    assert linear.command_lead == linear.command_lead_at(0.1) == 0.003
 
 
 # Gravity along no axis, so that each of its components counts.

@@ -3,17 +3,16 @@
 
 import re
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from chains import packaged_parameters, without_limits
-from lazy import Lazy
+from chains import packaged_parameters
 
 from eom_dynamics import ElasticArm, Feedforward, StateError, load_robot, robot_from_parameters
 from eom_dynamics.actuators.actuator import Actuator, Motor
 from eom_dynamics.elastic import LimitCheck, motor_functions
-from eom_dynamics.elastic.limit_violations import nearest_end, range_ratio, summary
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.trajectory import Samples, check
 
@@ -45,7 +44,9 @@ def planar(**changes: Any) -> ElasticArm:
     return ElasticArm(robot_from_parameters(packaged_parameters("planar_2r", joint_1=first, joint_2=second)))
 
 
-ARMS = Lazy(lambda name: planar() if name == "planar" else ElasticArm(load_robot(MIMIC if name == "mimic" else name)))
+@cache
+def arm_of(name: str) -> ElasticArm:
+    return planar() if name == "planar" else ElasticArm(load_robot(MIMIC if name == "mimic" else name))
 
 
 def rows(states: np.ndarray, command: Feedforward) -> np.ndarray:
@@ -54,7 +55,7 @@ def rows(states: np.ndarray, command: Feedforward) -> np.ndarray:
 
 @pytest.mark.parametrize("name", ["planar", "mimic", "panda"])
 def test_violations_are_those_of_the_check_of_trajectories(name: str) -> None:
-    arm = ARMS[name]
+    arm = arm_of(name)
     states = np.random.default_rng(1).normal(size=(5, 300, arm.robot.n)) * 1.5
     command = arm.feedforward(*states)
     found = LimitCheck(arm)
@@ -72,7 +73,7 @@ def test_violations_are_those_of_the_check_of_trajectories(name: str) -> None:
 
 
 def test_worst_sample_of_a_batch_is_reported_with_its_sign() -> None:
-    arm = ARMS["planar"]
+    arm = arm_of("planar")
     states = np.zeros((5, 3, 2))
     states[0, :, 0] = -1.0, -1.45, 0.9
     states[1, :, 0] = 1.5, -3.0, 2.0
@@ -88,31 +89,13 @@ def test_worst_sample_of_a_batch_is_reported_with_its_sign() -> None:
 
 
 def test_a_state_at_its_limits_violates_none() -> None:
-    arm = ARMS["planar"]
+    arm = arm_of("planar")
     states = np.zeros((5, 1, 2))
     states[:4, 0, 0] = 0.8, -1.5, 0.0, 2.5
     found = {v.quantity for v in LimitCheck(arm).violations(states, arm.feedforward(*states))}
     assert not found & {"position", "velocity", "acceleration", "jerk"}
     # That of the current is below that of the torque.
     assert LimitCheck(arm).ends["motor_effort"][1, -1] == pytest.approx(20.0 * 4.0 * 0.1, rel=1e-8)
-
-
-def test_clipped_command_meets_the_limits_of_efforts() -> None:
-    arm = planar(limits={"torque": 0.5})
-    states = np.array([[0.5, 0.4], [0.0, 0.0], [40.0, 30.0], [0.0, 0.0], [0.0, 0.0]])
-    command = arm.feedforward(*states)
-    clipped = LimitCheck(arm).clipped(command)
-    assert clipped.tau[0] == 30.0 and command.tau[0] > 30.0
-    assert clipped.motor_effort[1] == pytest.approx(10.0) and command.motor_effort[1] > 10.0
-    for name in ("taud", "taudd", "motor_position", "motor_velocity", "motor_acceleration"):
-        np.testing.assert_array_equal(getattr(clipped, name), getattr(command, name))
-
-
-def test_an_arm_without_limits() -> None:
-    arm = ElasticArm(without_limits("iiwa"))
-    found = LimitCheck(arm)
-    states = np.full((5, 1, 7), 1e6)
-    assert not found.any and not found.violated(rows(states, arm.feedforward(*states))).any()
 
 
 def test_nothing_is_compiled_in_a_prepared_check(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +112,7 @@ def test_nothing_is_compiled_in_a_prepared_check(monkeypatch: pytest.MonkeyPatch
 
 def test_angles_beyond_their_range_by_more_than_a_turn() -> None:
     """Within a turn, without limits, and at lengths, they are not refused; the range of a follower counts."""
-    arm, check = ARMS["planar"], LimitCheck(ARMS["planar"])
+    arm, check = arm_of("planar"), LimitCheck(arm_of("planar"))
     turn = 2 * np.pi * (1 - 1e-6)
     for q, far in ((0.8 + turn, False), (-1.0 - turn, False), (0.8 + 6.3, True), (-1.0 - 6.3, True)):
         np.testing.assert_array_equal(check.far(np.array([[q, 1e3]])), [[far, False]])
@@ -142,25 +125,13 @@ def test_angles_beyond_their_range_by_more_than_a_turn() -> None:
     with pytest.raises(StateError, match=f"^{re.escape(words)}$"):
         check.refuse_far(np.array([90.0, 1e3]))
     # The follower, a length, is within its range from -0.6 to 0.4 rad of the leader.
-    np.testing.assert_array_equal(LimitCheck(ARMS["mimic"]).far(np.array([[6.6], [6.8]])), [[False], [True]])
+    np.testing.assert_array_equal(LimitCheck(arm_of("mimic")).far(np.array([[6.6], [6.8]])), [[False], [True]])
     sliding = {"type": "prismatic", "screw": [0.0, 0, 0, 1, 0, 0], "limits": LIMITS}
     slider = LimitCheck(ElasticArm(robot_from_parameters(packaged_parameters("planar_2r", joint_1=sliding))))
     assert slider.any and not slider.far(np.array([90.0, 0.0])).any()
 
 
 INF = float("inf")
-
-
-@pytest.mark.parametrize(
-    ("distance", "lower", "upper", "ratio"),
-    [
-        *((0.5, -1.0, 1.0, 1.5), (-0.5, -1.0, 1.0, 0.5), (-1.0, 2.0, 4.0, 0.0), (-3.0, -1.0, 1.0, 0.0)),
-        *((0.1, -INF, 1.0, INF), (-0.1, -INF, 1.0, 0.0), (0.0, -1.0, INF, 0.0)),
-        *((0.1, 2.0, 2.0, INF), (0.0, 2.0, 2.0, 1.0)),
-    ],
-)
-def test_distance_relative_to_half_the_range(distance: float, lower: float, upper: float, ratio: float) -> None:
-    assert range_ratio(distance, lower, upper) == ratio
 
 
 def test_efforts_that_no_limit_clips() -> None:
@@ -173,15 +144,3 @@ def test_efforts_that_no_limit_clips() -> None:
         ((first, replace(second, actuator=Actuator(motor=torque))), ["joint_1"]),
     ):
         assert LimitCheck(ElasticArm(replace(robot, joints=joints))).unclipped == names
-
-
-def test_nearest_end() -> None:
-    assert [nearest_end(x, -1.0, 3.0) for x in (-5.0, 0.9, 1.0, 1.1, 5.0)] == [-1.0, -1.0, 3.0, 3.0, 3.0]
-    assert nearest_end(-9.0, -INF, 3.0) == 3.0 and nearest_end(9.0, -1.0, INF) == -1.0
-
-
-def test_summary() -> None:
-    assert summary(["a", "b"], shown=2) == "a; b"
-    assert summary(["a", "b", "c", "d"], shown=2) == "a; b; and 2 more"
-    assert summary([str(k) for k in range(6)]) == "0; 1; 2; 3; 4; and 1 more"
-    assert summary([]) == ""

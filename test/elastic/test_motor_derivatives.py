@@ -102,11 +102,3 @@ def test_number_of_derivatives_needed() -> None:
         assert derivatives_needed(ElasticArm(robot)) == 4
         assert derivatives_needed(ElasticArm(robot, rotor_model="complete")) == needed
         assert derivatives_needed(ElasticArm(robot, rotor_model="complete"), 2) == needed + 2
-
-
-def test_feedforward_of_a_rigid_arm_is_exact_in_the_complete_model() -> None:
-    arm = ElasticArm(load_robot("panda"), stiffness=np.inf, rotor_model="complete")
-    motion = Cosine(np.linspace(0.3, 0.9, 7), 1.3).derivatives(0.4, order=derivatives_needed(arm))
-    jet, command = motor_jet(arm, motion), arm.feedforward(*motion[:5])
-    assert deviation(jet.motor_effort[0], command.motor_effort) < 1e-12
-    assert deviation(jet.tau, command[:3]) < 1e-12

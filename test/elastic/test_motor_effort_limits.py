@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motors without an effort limit have that of their joint: the table, messages, clipping, planners and the loop."""
+"""Motors without an effort limit have that of their joint: the table, messages, clipping, and one verdict."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,13 +11,12 @@ from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.actuators import Transmission
 from eom_dynamics.actuators.actuator import Actuator, Motor
 from eom_dynamics.arrays import STATE_NAMES
-from eom_dynamics.control.control_loop import EXCEEDS, ControlLoop
-from eom_dynamics.control.online_trajectory import motion_limits
+from eom_dynamics.control.control_loop import ControlLoop
 from eom_dynamics.control.robot_table import RobotTable, limits_of
 from eom_dynamics.elastic import LimitCheck
 from eom_dynamics.elastic.limits import arm_limits
 from eom_dynamics.robot.model import Limits
-from eom_dynamics.trajectory import Samples, check, minimum_time
+from eom_dynamics.trajectory import Samples, check
 
 PERIOD, EFFORT, INF = 1_000_000, 20.0, np.inf
 
@@ -53,12 +52,6 @@ KINDS: dict[str, tuple[Any, list[float], list[list[float]]]] = {
 
 def arm_of(kind: str) -> ElasticArm:
     return ElasticArm(KINDS[kind][0]())
-
-
-def driven(arm: ElasticArm, **settings: Any) -> ControlLoop:
-    loop = ControlLoop(RobotTable(arm))
-    loop.configure(safety="strict", **settings)
-    return loop
 
 
 def follow(loop: ControlLoop, state: Any, cycle: int) -> int:
@@ -124,86 +117,6 @@ def test_planners_and_the_loop_have_one_verdict(kind: str) -> None:
         verdicts.append(check(arm, Samples(np.zeros(1), *state[:, np.newaxis])).ok)
         assert (follow(loop, state, 0) == 0) == verdicts[-1]
     assert 5 < sum(verdicts) < 55
-
-
-def test_a_snap_that_asks_the_motor_for_more_than_its_joint_may_is_refused() -> None:
-    arm, loop = ElasticArm(load_robot("panda")), driven(ElasticArm(load_robot("panda")))
-    home = np.array([0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5])
-    rest = np.zeros((5, 7))
-    rest[0] = home
-    loop.restart(home)
-    assert [follow(loop, rest, k) for k in range(5)] == [0] * 5
-    held = loop.sent["drive_effort"].copy()
-    for k, snap in enumerate((1e6, 1e7, 1e154), start=5):
-        fast = rest.copy()
-        fast[4, 1] = snap
-        assert follow(loop, fast, k) > 0
-        np.testing.assert_array_equal(loop.sent["drive_effort"], held)
-    clipping = driven(arm, limits="clip", jump_check="ignore")
-    clipping.restart(home)
-    assert [follow(clipping, rest, k) for k in range(15)] == [0] * 15
-    fast[4, 1] = 1e7
-    assert follow(clipping, fast, 15) < 0
-    assert np.abs(clipping.sent["drive_effort"]).max() == pytest.approx(87.0)
-
-
-@pytest.mark.parametrize("name", ["ur5e", "panda", "leg"])
-def test_a_fastest_motion_passes_the_loop(name: str) -> None:
-    """None of its commands at 1 kHz exceeds a limit."""
-    arm = ElasticArm(load_robot(name))
-    lower, upper = (np.clip(limits_of(arm)[f"{side}.q"], -2.5, 2.5) for side in ("lower", "upper"))
-    middle, half = (lower + upper) / 2, (upper - lower) / 2
-    way = np.random.default_rng(3).uniform(-0.3, 0.3, (3, arm.robot.n))
-    motion = minimum_time(arm, middle + half * way)
-    if name != "panda":  # its motors are at their limit within a millisecond of rest
-        assert "motor_effort" in {active.quantity for active in motion.active}
-    assert check(arm, motion, rate=10_000.0).ok
-    loop = driven(arm)
-    loop.restart(motion.derivatives(np.array(0.0))[0])
-    for k, t in enumerate(np.arange(0.0, motion.end, 1e-3)):
-        answer = follow(loop, motion.derivatives(t), k)  # its fields may change too fast to be judged consistent
-        assert answer <= 0 and not -answer & EXCEEDS, t
-
-
-def test_a_target_is_slowed_down_before_a_motor_exceeds_the_limit_of_its_joint() -> None:
-    arm = ElasticArm(load_robot("ur5e"))
-    loop = driven(arm)
-    loop.limit(motion_limits(arm, {"acceleration": 40.0}), 1e-9 * PERIOD)
-    loop.restart(np.zeros(6))
-    assert loop.aim(10**12, np.array([0.5, -1.0, 0.5, 0.5, 0.5, 0.5])) == 0
-    most = np.array([joint.limits.effort for joint in arm.robot.joints])
-    for k in range(1, 2000):
-        assert loop.update(10**12 + k * PERIOD, 1e-9 * PERIOD) <= 0
-        assert (np.abs(loop.command["motor_effort"]) <= most).all()
-    assert loop.number("arrived") and loop.number("slowed_to") < 1
-
-
-@pytest.mark.parametrize("name", ["sea_planar_2r", "iiwa"])
-def test_a_setpoint_a_radian_away_is_a_jump(name: str) -> None:
-    """Of an arm whose motors have a speed limit, and of one whose joints have one of velocity."""
-    arm = ElasticArm(load_robot(name))
-    loop, rest = driven(arm), np.zeros((5, arm.robot.n))
-    loop.restart(rest[0])
-    assert [follow(loop, rest, k) for k in range(3)] == [0] * 3
-    away = rest.copy()
-    away[0, 0] = 1.0
-    assert follow(loop, away, 3) > 0 and loop.number("jumps") == 1
-    if name == "sea_planar_2r":
-        speeds = arm.motor.speed_limit / np.abs(arm.gear_ratio)
-        np.testing.assert_allclose(limits_of(arm)["jump_rate"], speeds, rtol=1e-8)
-
-
-def test_limits_of_targets_are_those_of_jumps_where_there_are_no_others() -> None:
-    arm = ElasticArm(load_robot("planar_2r"))
-    for limits, refused in ((None, False), ({"velocity": 2.0, "acceleration": 10.0}, True)):
-        loop, rest = driven(arm), np.zeros((5, 2))
-        if limits:
-            loop.limit(motion_limits(arm, limits), 1e-9 * PERIOD)
-        loop.restart(rest[0])
-        assert [follow(loop, rest, k) for k in range(3)] == [0] * 3
-        away = rest.copy()
-        away[0, 0] = 1.0
-        assert (follow(loop, away, 3) > 0) == refused
 
 
 def test_a_differential_shares_the_speed_of_its_motors() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Presliding friction: Dahl's equation along a motion, in streams and trajectories; ``make bench`` has plants."""
+"""Presliding friction: Dahl's equation along a motion and in streams; ``make bench`` has plants."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -14,11 +14,8 @@ from springs import EVERY_KIND, with_springs
 import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Friction
 from eom_dynamics.control.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from eom_dynamics.control.settings import LONGEST_GAP
-from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation import SimulatedRobot
 from eom_dynamics.trajectory import paper_motion
-from eom_dynamics.trajectory.feedforward import trajectory_feedforward
 
 X_P = 0.05
 LAW = Friction(viscous=0.4, coulomb=2.0, static=3.0, stribeck_velocity=0.5, presliding_distance=X_P)
@@ -99,11 +96,6 @@ def test_the_effort_of_feedback_linearization_is_that_of_the_state() -> None:
     assert np.abs(effort(smooth) - effort(ARM, friction_state=z)).max() > 1
 
 
-def test_without_history_the_law_is_the_smooth_one() -> None:
-    for own, smooth in zip(ARM.feedforward(*STATES), arm_with(SMOOTH).feedforward(*STATES), strict=True):
-        np.testing.assert_array_equal(own, smooth)
-
-
 @pytest.mark.parametrize("springs", [("linear",), ("damped", "antagonistic_quadratic")])
 def test_a_stream_and_a_trajectory_are_the_states_along_the_motion(springs: tuple[str, ...]) -> None:
     arm = arm_with(LAW, *springs)
@@ -117,38 +109,6 @@ def test_a_stream_and_a_trajectory_are_the_states_along_the_motion(springs: tupl
     np.testing.assert_allclose(found[:, 3], wanted.motor_effort[:300], rtol=0, atol=1e-9)
 
 
-def test_trajectories_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Efforts are those along the motion, also at a rate at which the states would be coarse."""
-    arm = arm_with(LAW, "linear", "damped")
-    trajectory = eom.trajectory.rest_to_rest([0.0, 0.0], [0.8, -0.5], 0.4)
-    found = trajectory_feedforward(arm, trajectory, [0.0, 0.4], rate=100.0).command.motor_effort
-    monkeypatch.setattr("eom_dynamics.trajectory.feedforward._CHUNK", 90)
-    parts = trajectory_feedforward(arm, trajectory, [0.0, 0.4], rate=1000.0).command.motor_effort[::10]
-    np.testing.assert_allclose(parts, found, rtol=0, atol=1e-12 * np.abs(found).max())
-    smooth = arm_with(SMOOTH, "linear", "damped")
-    assert np.abs(found - trajectory_feedforward(smooth, trajectory, [0.0, 0.4], rate=100.0).command[-1]).max() > 1
-
-
-def test_stiction_stays_at_rest_and_a_refused_setpoint_leaves_it() -> None:
-    evaluator = StreamEvaluator(ARM)
-    stream(evaluator, STATES.swapaxes(0, 1)[:100])
-    rest = np.zeros((5, 2))
-    rest[0] = STATES[0, 99]
-    kept = evaluator.deflections.kept
-    far = STATES[:, 600]
-    evaluator.evaluate(message(far), stamp=10**18 + 10**8)  # which is not sent
-    with pytest.raises(eom.StateError, match="velocity"):
-        evaluator.evaluate(message([far[0], far[1] * np.nan, *far[2:]]), stamp=10**18 + 10**8)
-    assert evaluator.deflections.kept is kept
-    first, second = stream(evaluator, [rest, rest], start=10**18 + 10**8)
-    np.testing.assert_array_equal(first.motors, second.motors)
-    held = second.motors[3] - arm_with(Friction()).feedforward(*rest).motor_effort
-    assert np.all(np.abs(held) > 0.5)
-    # After a gap, and in a new stream, the motion before is not known.
-    late = evaluator.evaluate(message(rest), stamp=10**18 + 2 * 10**8 + LONGEST_GAP).motors[3]
-    np.testing.assert_array_equal(late, second.motors[3] - held)
-
-
 def test_only_dry_friction_has_a_state() -> None:
     assert not Friction(viscous=1.0, presliding_distance=0.1).has_state
     assert arm_with(LAW).has_memory and not arm_with(SMOOTH).has_memory
@@ -158,10 +118,6 @@ def test_only_dry_friction_has_a_state() -> None:
 def test_a_simulated_robot_warns_that_it_is_smooth() -> None:
     with pytest.warns(eom.exceptions.RobotDescriptionWarning, match=r"joint_1.*joint_2.*simulated"):
         SimulatedRobot(ARM)
-
-
-def test_robot_files_keep_the_distance() -> None:
-    assert robot_as_yaml(ARM.robot).text.count(f"presliding_distance: {X_P}") == 2
 
 
 @pytest.mark.parametrize("z", [[0.0, 1.1], [np.nan, 0.0], [0.0], "ab"])

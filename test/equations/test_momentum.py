@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spatial momentum and its time derivatives: sums over bodies, differences, Pinocchio, free fall, dynamic balance."""
+"""Spatial momentum and its time derivatives: sums over bodies, differences, Pinocchio."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,10 +11,10 @@ from differences import derivative, deviation, polynomial_motion
 from floating_motion import floating_motion
 from textbook import body_poses, body_twists
 
-from eom_dynamics import FloatingBase, Joint, Robot, RobotDescriptionError, StateError, lie, load_robot
+from eom_dynamics import FloatingBase, RobotDescriptionError, StateError, lie, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.equations import floating_spatial_momentum, spatial_momentum
-from eom_dynamics.robot import Inertial, Mimic
+from eom_dynamics.robot import Inertial
 
 BASE = Inertial.about_center(3.0, np.array([0.1, -0.2, 0.3]), np.diag([0.3, 0.4, 0.5]))
 ABOUT = ("origin", "center_of_mass")
@@ -77,18 +77,6 @@ def test_derivatives_on_a_floating_base(name: str) -> None:
     assert deviation(floating_spatial_momentum(robot, pose, q, rates[0])[0], own) < 1e-13
 
 
-def test_a_base_at_rest_is_a_fixed_base() -> None:
-    case = fixed_case("mixed_chain", 4)
-    robot = replace(case.robot, base=BASE)
-    rates = np.hstack([np.zeros((4, 6)), case.motion[1:]])
-    for x, y in zip(
-        floating_spatial_momentum(robot, np.eye(4), case.motion[0], *rates),
-        spatial_momentum(case.robot, *case.motion),
-        strict=True,
-    ):
-        assert deviation(x, y) < 1e-14
-
-
 def test_time_variation_of_pinocchio() -> None:
     pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
     from pinocchio_model import PinocchioFloating, pinocchio_model
@@ -109,39 +97,6 @@ def test_time_variation_of_pinocchio() -> None:
     found = floating_spatial_momentum(robot, pose, q, nu, nud, about="center_of_mass")
     for x, y in zip(found, (floating.data.hg, floating.data.dhg), strict=True):
         assert deviation(x, np.r_[y.angular, y.linear]) < 1e-13
-
-
-def test_free_fall() -> None:
-    """Weight alone changes the momentum, and has no moment about the centre of mass."""
-    robot, rng = replace(load_robot("dual_arm"), base=BASE), np.random.default_rng(6)
-    floating = FloatingBase(robot, backend="numpy")
-    pose, q, nu = lie.exp(rng.uniform(-1, 1, 6)), rng.uniform(-1, 1, robot.n), rng.uniform(-1, 1, 6 + robot.n)
-    nud = floating.forward_dynamics(pose, q, nu, np.zeros(6 + robot.n))
-    _, hd = floating_spatial_momentum(robot, pose, q, nu, nud, about="center_of_mass")
-    weight = floating.total_mass * robot.gravity
-    assert deviation(hd, np.r_[0, 0, 0, weight]) < 1e-12
-
-
-def balanced(inertia: float = 0.05) -> Robot:
-    """A link with a counterweight, its centre of mass on its axis, and a wheel that counter-rotates elsewhere."""
-    about_z = np.array([0, 0, 1.0, 0, 0, 0])
-    link = Inertial(2.0, np.zeros(3), np.diag([0.03, 0.04, 0.05]))
-    wheel = Inertial(1.5, np.zeros(3), np.diag([0.02, 0.02, inertia]))
-
-    def joint(name: str, x: float, body: Inertial, mimic: Mimic | None = None) -> Joint:
-        at = lie.pose(np.eye(3), np.array([x, 0, 0]))
-        return Joint(name, about_z, at, -1, body.mass, body.center_of_mass, body.about_origin, mimic=mimic)
-
-    return Robot("balanced", (joint("link", 0.0, link), joint("wheel", 0.7, wheel, Mimic(0, -1.0))))
-
-
-def test_a_dynamically_balanced_mechanism_keeps_its_momentum() -> None:
-    motion = np.random.default_rng(2).uniform(-2, 2, (6, 1))
-    for about in ABOUT:
-        assert np.max(np.abs(spatial_momentum(balanced(), *motion, about=about))) < 1e-15
-    unbalanced = spatial_momentum(balanced(0.06), *motion)
-    for h, rate in zip(unbalanced, motion[1:], strict=True):
-        np.testing.assert_allclose(h, [0, 0, -0.01 * rate[0], 0, 0, 0], atol=1e-15)
 
 
 def test_batches_are_their_states() -> None:

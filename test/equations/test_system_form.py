@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Newton-Euler in system form, its block matrices of all bodies, and sums of Jacobians, against other routes.
+"""Newton-Euler in system form, and sums of Jacobians, against the closed form, the recursion, and Pinocchio.
 
-Block matrices: those of the paper, built from poses by matrix exponentials, and differences. System form and sums: the
-closed form, the recursion, and Pinocchio; tolerances hold for 400 random trees, relative to terms that cancel.
+Tolerances hold for 400 random trees, relative to terms that cancel.
 """
 
 from collections.abc import Callable
@@ -10,18 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import sympy as sp
-from chains import FIXED, fixed_case
 from described_trees import random_tree
-from differences import derivative, deviation, polynomial_motion
+from differences import deviation
 from hypothesis import given
-from scipy.linalg import block_diag
-from textbook import body_poses, twist_matrix, twist_vector
 from trees import MovingTree, moving_trees
 
-from eom_dynamics import Joint, Robot, equations, equations_of_motion, load_robot
-from eom_dynamics.arrays import Array
-from eom_dynamics.equations import system_matrices
+from eom_dynamics import Robot, equations, equations_of_motion, load_robot
 from eom_dynamics.equations.jacobian_sums import ROUTES
 from eom_dynamics.recursion import inverse_dynamics, link_tree
 from eom_dynamics.robot import Inertial
@@ -128,71 +121,3 @@ def test_the_wrenches_between_bodies_balance() -> None:
         body = equations.RigidBody(Inertial(joint.mass, joint.center_of_mass, joint.inertia_about_origin))
         V, Vd = (x.reshape(-1, 6)[i] for x in (form.V, form.Vd))
         assert deviation(on_bodies[i], body.wrench(V, Vd), floor=100.0) < 1e-13
-
-
-def test_symbols() -> None:
-    m, L, g, x, xd, xdd = sp.symbols("m L g x xd xdd")
-    hinge = Joint(
-        "hinge",
-        np.array([0, 1, 0, 0, 0, 0]),
-        np.eye(4, dtype=int),
-        -1,
-        m,
-        np.array([0, 0, -L]),
-        m * np.diag([L**2, L**2, 0]),
-    )
-    form = equations.system_form(Robot("p", (hinge,), np.array([0, 0, -g])), *(np.array([s]) for s in (x, xd, xdd)))
-    assert sp.simplify(form.tau[0] - m * L**2 * xdd - m * g * L * sp.sin(x)) == 0
-
-
-def bracket(twist: Array) -> Array:
-    """ad (6, 6) by commutators of the matrices (4, 4) of twists."""
-    X, columns = twist_matrix(twist), [twist_matrix(unit) for unit in np.eye(6)]
-    return np.array([twist_vector(X @ Y - Y @ X) for Y in columns]).T
-
-
-def adjoint(C: Array) -> Array:
-    return np.array([twist_vector(C @ twist_matrix(unit) @ np.linalg.inv(C)) for unit in np.eye(6)]).T
-
-
-@pytest.mark.parametrize("name", FIXED)
-def test_names_and_values_of_the_paper(name: str) -> None:
-    """Equations (15)-(26), (30), (33): block by block from poses, rates by differences with errors of 1e-13."""
-    case = fixed_case(name, 2)
-    motion, n = polynomial_motion(case.motion), case.robot.n
-    screws = [np.array(case.parameters["joints"][joint]["screw"]) for joint in case.parameters["joint_names"]]
-    X = block_diag(*(screw[:, np.newaxis] for screw in screws))
-
-    def A(t: float) -> Array:
-        C = body_poses(case.parameters, motion(t)[0])
-        return np.block([[adjoint(np.linalg.inv(C[i]) @ C[j]) * (j <= i) for j in range(n)] for i in range(n)])
-
-    def D(t: float) -> Array:
-        return A(t) * np.kron(np.eye(n, k=-1), np.ones((6, 6)))
-
-    def V(t: float) -> Array:
-        return A(t) @ X @ motion(t)[1]
-
-    found = system_matrices(case.robot, *case.motion)
-    q, qd, qdd = case.motion
-    a = block_diag(*(rate * bracket(screw) for rate, screw in zip(qd, screws, strict=True)))
-    J, identity = A(0) @ X, np.eye(6 * n)
-    paper = {
-        "(15)": (found.V[0], J @ qd),
-        "(16)": (found.J[0], J),
-        "(17) A": (found.A[0], A(0)),
-        "(17) X": (found.X, X),
-        "(19)": (found.J[1], derivative(lambda t: A(t) @ X)),
-        "(19), right": (found.J[1], -A(0) @ a @ J),
-        "(20)": (found.a[0], a),
-        "(22)": (found.V[1], derivative(V)),
-        "(22), right": (found.V[1], J @ qdd - A(0) @ a @ V(0)),
-        "(23)": (found.A[0], np.linalg.inv(identity - found.D)),
-        "(24)": (found.D, D(0)),
-        "(25)": (found.A[1], A(0) @ derivative(D) @ A(0)),
-        "(26)": (found.A[1], derivative(A)),
-        "(26), right": (found.A[1], A(0) @ a - A(0) @ a @ A(0)),
-        "(30)": (found.b[0], block_diag(*map(bracket, V(0).reshape(-1, 6)))),
-        "(33)": (found.U[0], np.vstack([adjoint(np.linalg.inv(C)) for C in body_poses(case.parameters, q)])),
-    }
-    assert {number: gap for number, (x, y) in paper.items() if (gap := deviation(x, y, floor=1.0)) > 1e-13} == {}

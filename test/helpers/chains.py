@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serial chains in random states: by Hypothesis, and a few fixed ones."""
+"""Packaged robots and a chain of joints of all types in fixed states, and draws of numbers, vectors and inertias."""
 
 import copy
 import functools
@@ -35,16 +35,6 @@ def unit_vectors() -> st.SearchStrategy[Array]:
 
 
 @st.composite
-def screws(draw: st.DrawFn, kind: str) -> Array:
-    """Screw of a joint of a type, about or along any axis."""
-    axis = draw(unit_vectors())
-    if kind == "prismatic":
-        return np.concatenate([np.zeros(3), axis])
-    pitch = draw(st.sampled_from([-0.3, 0.05, 0.2])) if kind == "helical" else 0.0
-    return np.concatenate([axis, np.cross(draw(numbers(0.5, 3)), axis) + pitch * axis])
-
-
-@st.composite
 def inertias(draw: st.DrawFn) -> list[float]:
     """Inertia of a body about its centre of mass: xx xy xz yy yz zz, from positive second moments of mass."""
     second_moments = np.array(draw(st.tuples(*[st.floats(0.01, 0.3)] * 3)))
@@ -53,45 +43,12 @@ def inertias(draw: st.DrawFn) -> list[float]:
     return [float(inertia[i, j]) for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))]
 
 
-@st.composite
-def joint_parameters(draw: st.DrawFn) -> dict[str, Any]:
-    """A joint and its body, as in a robot file."""
-    kind = draw(st.sampled_from(JOINT_TYPES))
-    return {
-        "type": kind,
-        "screw": draw(screws(kind)).tolist(),
-        "origin": {"xyz": draw(numbers(0.5, 3)).tolist(), "rpy": draw(numbers(3.0, 3)).tolist()},
-        "mass": draw(st.floats(0.5, 5.0)),
-        "center_of_mass": draw(numbers(0.3, 3)).tolist(),
-        "inertia": draw(inertias()),
-    }
-
-
-@st.composite
-def chain_parameters(draw: st.DrawFn, max_joints: int = 4) -> dict[str, Any]:
-    """Serial chain of revolute, prismatic and helical joints, as the ``robot`` section of a file."""
-    joints = draw(st.lists(joint_parameters(), min_size=1, max_size=max_joints))
-    named = {f"joint_{i + 1}": joint for i, joint in enumerate(joints)}
-    return {
-        **{"name": "chain", "joint_names": list(named), "inertia_reference": "com"},
-        **{"gravity": draw(numbers(10.0, 3)).tolist(), "joints": named},
-    }
-
-
 class Case(NamedTuple):
     """A robot, its description, and q with m time derivatives (m + 1, n)."""
 
     parameters: dict[str, Any]
     robot: Robot
     motion: Array
-
-
-@st.composite
-def cases(draw: st.DrawFn, derivatives: int, max_joints: int = 4) -> Case:
-    """Random chain in a random state with a number of time derivatives."""
-    parameters = draw(chain_parameters(max_joints))
-    robot = robot_from_parameters(parameters)
-    return Case(parameters, robot, draw(numbers(2.0, (derivatives + 1, robot.n))))
 
 
 FIXED = ("iiwa", "planar_2r", "mixed_chain")  # names for :func:`fixed_case`

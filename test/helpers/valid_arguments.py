@@ -257,7 +257,7 @@ CALLS: dict[str, tuple[Call, dict[str, Any], dict[str, Any]]] = {
         spread(velocity=1.0, acceleration=1.0, jerk=np.ones(2)),
     ),
     "Spline": (Spline, spread(t=np.arange(2.0), states=np.zeros((5, 2, 1))), {}),
-    "Fourier": (Fourier, spread(frequency=1.0, sine=np.ones((2, 2)), cosine=np.ones((2, 2)), offset=Z), {}),
+    "Fourier": (Fourier, spread(frequency=1.0, sine=np.eye(2), cosine=np.eye(2), offset=Z), {}),
     "fit_trajectory": (fit_trajectory, spread(t=T, positions=np.stack([TURNING] * 2, axis=1)), spread(cutoff=9.0)),
     "check": (
         lambda **x: trajectory.check(rigid().arm, rest_to_rest(Z, Q, 1.0), **x),

@@ -18,13 +18,11 @@ from eom_dynamics.identification.excitation import RestSeries
 from eom_dynamics.identification.excitation_limits import (
     SHARPNESS,
     ExcitationLimits,
-    Information,
     InformationModel,
     Spheres,
     smooth_maximum,
     with_limits,
 )
-from eom_dynamics.kinematics.frames import body_poses
 from eom_dynamics.trajectory import Samples, check
 from eom_dynamics.trajectory.feedforward import trajectory_feedforward
 
@@ -71,15 +69,6 @@ def test_keeps_limits_by_the_verdict_of_the_trajectory_service(found: OptimalExc
     assert max(shares) > 0.75  # and nothing is given away
 
 
-def test_periods_repeat_the_motion_and_progress_rises() -> None:
-    fractions: list[float] = []
-    task = task_of(period=2.0, harmonics=4, periods=3)
-    motion = task.optimize(candidates=2, iterations=4, progress=lambda done, _: fractions.append(done)).trajectory
-    assert fractions == sorted(fractions) and fractions[:2] == [0.05, 0.1] and fractions[-1] == 1.0
-    assert motion.end == 6.0
-    np.testing.assert_allclose(motion.derivatives(0.3), motion.derivatives(4.3), atol=1e-9)
-
-
 test_what_is_refused = refusals(
     TrajectoryError,
     ({"noise": [1.0]}, r"noise must be a number or have shape \(2,\)"),
@@ -117,19 +106,6 @@ def test_ends_are_at_rest(harmonics: int, frequency: float, seed: int) -> None:
     assert deviation(motion.derivatives(0.0)[0], motion.derivatives(motion.end)[0]) < 1e-12
 
 
-def test_gradient_agrees_with_differences() -> None:
-    series = RestSeries(0.2, 4, SCALE)
-    z, matrices = series_parameters(series, 2), series.matrices(np.linspace(0, 5, 11), 2)
-    weight = np.random.default_rng(3).normal(size=(3, 11, 3))
-    found = series.parameter_gradient(weight, matrices)
-    for i in range(3):
-        for k in range(5):
-            at = np.zeros(series.shape)
-            at[i, k] = 1.0
-            slope = derivative(lambda h, at=at: np.sum(weight * series.states(z + h * at, matrices)))
-            assert abs(slope - found[i, k]) < 1e-8 * np.max(np.abs(found))
-
-
 NOISE = np.array([2.0, 0.5])
 
 
@@ -140,19 +116,6 @@ def model() -> InformationModel:
 
 def states(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=shape)
-
-
-def test_of_known_singular_values_and_in_other_units() -> None:
-    draw = np.random.default_rng(0)
-    U, V = (np.linalg.qr(draw.normal(size=(k, 3)))[0] for k in (40, 3))
-    found = Information.of(U @ np.diag([8.0, 4.0, 2.0]) @ V.T, 16)
-    assert found.log_det == pytest.approx(2 * np.log(2 * 1 * 0.5), abs=1e-12)
-    assert found.condition == pytest.approx(4.0, rel=1e-12)
-    assert found.smallest == pytest.approx(0.5, rel=1e-12)
-    W = draw.normal(size=(40, 3))
-    one, other = Information.of(W, 30), Information.of(W * [1, 30, 1e3], 30)
-    assert one.scaled_condition == pytest.approx(other.scaled_condition, rel=1e-9)
-    assert other.condition > 100 * one.condition
 
 
 def test_predicts_the_covariance_of_least_squares(model: InformationModel) -> None:
@@ -182,14 +145,6 @@ def test_cost_and_its_gradient(model: InformationModel) -> None:
 def test_motion_that_tells_nothing(model: InformationModel) -> None:
     value, gradient = model.cost(np.zeros((3, 5, 2)), 0.0)
     assert value == np.inf and not np.any(gradient)
-
-
-def test_dependent_columns_are_left_out() -> None:
-    """The rotor of the first joint of a planar arm adds to the inertia of its bodies; that of the second does not."""
-    robot = eom.load_robot("planar_2r")
-    plain, rotors = (InformationModel(Regressor(robot, terms), NOISE) for terms in ((), ("rotor_inertia",)))
-    assert len(rotors.regressor.names) == len(plain.columns) + 2
-    assert len(rotors.columns) == len(plain.columns) + 1
 
 
 def arm(name: str = "sea_planar_2r", limits: Any = RANGES) -> eom.ElasticArm:
@@ -270,22 +225,6 @@ def test_distances() -> None:
     np.testing.assert_allclose(0.28 / spheres.ratios(q)[:, 0] - 0.25, nearest(q), atol=1e-12)
     meeting = Spheres(eom.load_robot("planar_2r"), {"base": [[0, 0, 0, 1.0]], "joint_2": [[0.2, 0, 0, 0.1]]})
     assert meeting.always == ("base/joint_2",) and meeting.pairs == ()
-
-
-def test_of_a_tree_by_poses_of_its_bodies() -> None:
-    robot, draw = eom.load_robot("dual_arm"), np.random.default_rng(1)
-    given = {name: [[*draw.normal(size=3) / 10, 0.01]] for name in ("left_wrist", "right_wrist", "torso")}
-    spheres, q = Spheres(robot, given), draw.uniform(-1, 1, (20, robot.n))
-    poses = dict(zip((joint.name for joint in robot.joints), body_poses(robot, q), strict=True))
-    center = {name: poses[name] @ [*rows[0][:3], 1.0] for name, rows in given.items()}
-    for k, pair in enumerate(spheres.pairs):
-        one, other = pair.split("/")
-        distance = np.linalg.norm((center[one] - center[other])[:, :3], axis=1)
-        np.testing.assert_allclose(spheres.ratios(q)[:, k], 0.02 / distance, rtol=1e-12)
-    direction = draw.normal(size=q.shape)
-    slope = derivative(lambda h: spheres.ratios(q + h * direction), step=1e-3)
-    found = np.einsum("ckn,kn->kc", spheres.partials(q), direction)
-    np.testing.assert_allclose(found, slope, atol=1e-8 * np.max(np.abs(slope)))
 
 
 def test_optimal_motion_keeps_clear() -> None:

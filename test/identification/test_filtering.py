@@ -89,15 +89,6 @@ def test_repeated_samples() -> None:
     assert measured.all()  # one is missing, its neighbours are near
 
 
-@pytest.mark.parametrize("jump", [10.0, -8.0])
-def test_a_pause_and_a_clock_set_back_separate_motions(jump: float) -> None:
-    source = recorded()
-    t = source.t.copy()
-    t[1000:] += jump
-    first, second = filter_recording(replace(source, t=t), (), default_filter(ROBOT, 5.0))
-    assert first.t[-1] < 10.0 and second.t[0] >= 10.0 + jump
-
-
 @pytest.mark.parametrize("share", [0.3, 0.045])
 def test_rest_is_not_held_out(share: float) -> None:
     """A block ends with the motion; rest after it is for training."""
@@ -108,14 +99,6 @@ def test_rest_is_not_held_out(share: float) -> None:
     assert (first, last) == pytest.approx((12.0 - 10.0 * share, 12.0), abs=0.05)
     assert len(held_out) == pytest.approx(1000 * share, abs=2) and len(training) == 2100 - len(held_out)
     assert len(list(training.motions())) == training.pieces
-
-
-def test_decimation_and_measured_velocity() -> None:
-    whole = samples_of(recorded(), 5.0, decimate=False)
-    np.testing.assert_array_equal(samples_of(recorded(), 5.0).q, whole.q[::8])  # 100 Hz / (2.5 * 5 Hz)
-    samples = samples_of(replace(recorded(), qd=np.full((2000, 2), 0.7)), 5.0, measured_velocity=True)
-    np.testing.assert_allclose(samples.qd, 0.7)
-    np.testing.assert_allclose(samples.qdd, 0.0, atol=1e-9)
 
 
 def test_what_is_not_used() -> None:

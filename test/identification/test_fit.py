@@ -25,7 +25,7 @@ from eom_dynamics.identification.links.consistent import pseudo_inertia as pseud
 from eom_dynamics.identification.links.equations import equations, weighted
 from eom_dynamics.identification.links.filtering import default_filter, filter_recording, filtered_motion
 from eom_dynamics.identification.links.fit import BEHIND
-from eom_dynamics.identification.links.solutions import RATIO, _without_ends, unfiltered_errors
+from eom_dynamics.identification.links.solutions import unfiltered_errors
 from eom_dynamics.identification.links.verification import ScoringData
 from eom_dynamics.identification.sampling import root_mean_square, whiteness
 from eom_dynamics.robot.inertia import Inertial, steiner
@@ -74,18 +74,6 @@ def check_friction(found: Fit, true: Robot, side: str, rtol: float = 0.03) -> No
 
 def is_possible(parameters: np.ndarray) -> bool:
     return all(np.linalg.eigvalsh(pseudo_inertia_of(pi))[0] > 0 for pi in parameters.reshape(-1, 10) if pi[0])
-
-
-def test_progress_by_step() -> None:
-    robot, true, *_ = arm()
-    steps: dict[str, list[float]] = {}
-    recorded = recording(robot, true, rate=25.0, duration=20.0)
-    options = Options(prior_weight=1.0)
-    fit(robot, recorded, options=options, progress=lambda step, done: steps.setdefault(step, []).append(done))
-    assert list(steps)[:2] == ["compile the regressor", "choose the cut-off"] and list(steps)[-1] == "verify"
-    assert all(done == sorted(done) and done[0] >= 0 and done[-1] < 1 for done in steps.values())
-    choice = steps["choose the cut-off"]
-    assert len(choice) > 4 and min(choice) == 0.0 and max(choice) > 0.5
 
 
 @pytest.mark.parametrize("side", ["joint", "motor"])
@@ -267,21 +255,6 @@ def test_coupled_wrist() -> None:
     np.testing.assert_allclose(efforts_of_file, efforts(again, q, qd, qdd, "motor"), atol=1e-9)
 
 
-def test_terms_identifiable_together() -> None:
-    """Of a joint that turns one way, Coulomb friction stands for the offset, too, and nothing is explained worse."""
-    robot, true, *_ = arm()
-    t = np.arange(0.0, 40.0, 0.01)
-    q, qd, qdd = motion(2, t)
-    q[:, 0], qd[:, 0], qdd[:, 0] = t + 0.2 * np.sin(t), 1 + 0.2 * np.cos(t), -0.2 * np.sin(t)
-    tau = efforts(true, q, qd, qdd) + [2.0, 0.0] + 1e-3 * np.random.default_rng(0).standard_normal(q.shape)
-    found = fit(robot, Recording(robot.joint_names, t, q, tau), options=QUICK)
-    assert not found.term_identifiable["coulomb"][0] and not found.term_identifiable["offset"][0]
-    # Nothing pulls Coulomb friction, and the prior keeps the offset at zero but for rounding.
-    assert found.terms["offset"][0] == pytest.approx(0.0, abs=1e-6) and not found.term_of_file["coulomb"].any()
-    assert found.terms["coulomb"][0] == pytest.approx(true.joints[0].friction + 2.0, rel=0.01)
-    assert identified_robot(found).joints[1].constant_effort == found.terms["offset"][1]
-
-
 @pytest.mark.parametrize("runs", [8, pytest.param(20, marks=pytest.mark.soak)])
 def test_deviations_are_honest(runs: int) -> None:
     """Of runs with other noise, base parameters are within 3 standard deviations in 95 %, and not far within."""
@@ -297,21 +270,6 @@ def test_deviations_are_honest(runs: int) -> None:
     assert 0.6 < np.sqrt(np.mean(errors**2)) < 1.3
 
 
-def test_six_joints_with_validation() -> None:
-    robot = load_robot("ur5e")
-    true = true_robot(robot)
-    training, validation = recording(robot, true, rate=125.0).split(0.3)
-    found = fit(robot, training, validation, QUICK)
-    assert np.mean(np.abs(z_scores(true, found)) < 3) >= 0.95
-    assert found.validation is not None
-    assert np.all(found.validation.after < 0.1 * found.validation.before)
-    # What is left is the noise of the sensors below the cut-off, 0.5 % of 150 and 28 N m at 125 Hz.
-    noise = 0.005 * np.array([150, 150, 150, 28, 28, 28]) * np.sqrt(8.0 / 62.5)
-    assert np.all(found.validation.after < 1.3 * noise)
-    assert np.all(found.validation.whiteness > 0.6)
-    assert is_possible(found.parameters)
-
-
 def test_cutoff_and_velocity_are_chosen() -> None:
     robot, true, *_ = arm()
     source = recording(robot, true, velocity=True)
@@ -322,19 +280,6 @@ def test_cutoff_and_velocity_are_chosen() -> None:
     assert found.filter.cutoff == min(found.trials, key=lambda trial: trial.error).cutoff
     wrong = replace(rough, qd=2.0 * source.qd)  # velocities of another unit predict nothing
     assert not fit(robot, wrong, options=Options(prior_weight=1.0)).filter.measured_velocity
-
-
-@pytest.mark.parametrize("lowest", np.geomspace(0.9, 1.3, 6))
-def test_candidates_are_judged_by_the_same_samples(lowest: float) -> None:
-    """By others, noise alone makes a cut-off better than the next one."""
-    robot, _, source, _ = arm()
-    using = replace(default_filter(robot, lowest), decimate=False)
-    times = []
-    for cutoff in lowest * RATIO ** np.arange(7):
-        filtered = filter_recording(_without_ends(source, cutoff, lowest), (), replace(using, cutoff=cutoff))
-        times.append(filtered[0].t)
-    for later in times[1:]:
-        np.testing.assert_array_equal(later, times[0])
 
 
 def test_bodies_are_possible_where_efforts_have_the_wrong_sign(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from trees import trees
 
 from eom_dynamics import Dynamics, Robot, load_robot
-from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.arrays import Array
-from eom_dynamics.identification import TERMS, BaseParameters, Regressor, base_parameters
+from eom_dynamics.identification import BaseParameters, Regressor, base_parameters
 from eom_dynamics.identification.links.consistent import (
     Unknowns,
     consistent,
@@ -39,26 +38,6 @@ def test_efforts_of_joint_friction() -> None:
     np.testing.assert_allclose(
         regressor(q, 0.01 * qd, qdd) @ x, Dynamics(robot, friction=True).effort(q, 0.01 * qd, qdd), atol=1e-13
     )
-
-
-def test_terms() -> None:
-    robot = load_robot("planar_2r")
-    regressor = Regressor(robot, tuple(TERMS))
-    q, qd, qdd = states(robot.n)
-    Y = regressor(q, qd, qdd, smoothing_velocity=0.05)
-    own = Y[:, 1, regressor.inertial :].reshape(len(q), len(TERMS), robot.n)
-    assert not own[:, :, 0].any()  # terms of joint 1 in the efforts of joint 2
-    values = dict(zip(regressor.terms, own[:, :, 1].T, strict=True))
-    law = Friction(viscous=0.4, coulomb=0.5, static=0.5, smoothing_velocity=0.05)
-    ours = 0.4 * values["viscous"] + 0.5 * values["coulomb"]
-    np.testing.assert_allclose(ours, law.effort(qd)[:, 1], atol=1e-14)
-    np.testing.assert_allclose(values["rotor_inertia"], qdd[:, 1])
-    assert regressor.names[regressor.column("coulomb", 1)] == "coulomb joint_2"
-
-
-def test_unknown_term() -> None:
-    with pytest.raises(ValueError, match=r"'viscos'.*viscous"):
-        Regressor(load_robot("planar_2r"), ("viscos",))
 
 
 # Columns that are independent by less than this part are taken as dependent.

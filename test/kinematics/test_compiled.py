@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from chains import Case, cases, fixed_case
+from chains import fixed_case
 from differences import derivative, deviation, gradient, polynomial_motion
 from hypothesis import given
 from scipy.linalg import expm
@@ -15,7 +15,7 @@ from trees import MovingTree, moving_trees
 
 import eom_dynamics as eom
 from eom_dynamics import Dynamics, Kinematics, Robot, StateError, lie, load_robot
-from eom_dynamics.kinematics import body_poses, differential_inverse_kinematics
+from eom_dynamics.kinematics import body_poses
 from eom_dynamics.recursion import LinkTree, kinematics, link_tree
 from eom_dynamics.recursion.kinematics import REPRESENTATIONS, SYNONYMS, center_of_mass
 from eom_dynamics.robot import Frame
@@ -204,26 +204,6 @@ def test_jacobian_of_a_point(iiwa: Kinematics, representation: str) -> None:
 BENT = np.array([0.1, 0.5, 0.2, -1.2, 0.3, 0.8, 0.1])
 
 
-@pytest.mark.parametrize("backend", ["native", "numpy"])
-def test_batches_are_their_states(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # An optimizing compiler may fuse other operations in lanes.
-    monkeypatch.delenv("EOM_DYNAMICS_CFLAGS")
-    kinematics = Kinematics(load_robot("planar_2r"), backend=backend)
-    states = np.random.default_rng(1).uniform(-2, 2, (3, 5, 2))
-    calls = (
-        lambda *x: (kinematics.pose(x[0]),),
-        lambda *x: kinematics.motion(*x),
-        lambda *x: kinematics.jacobian_derivatives(*x, reference="space"),
-        lambda *x: (kinematics.manipulability(x[0]),),
-        lambda *x: differential_inverse_kinematics(
-            kinematics, x[0], kinematics.motion(*x)[1:], null_motion=x[1:], weights=[1, 2], damping=0.1
-        ),
-    )
-    for call in calls:
-        for whole, one in zip(call(*states), zip(*(call(*states[:, i]) for i in range(5)), strict=True), strict=True):
-            np.testing.assert_allclose(whole, one, rtol=0, atol=1e-15)
-
-
 def test_frames_by_name(iiwa: Kinematics) -> None:
     q = np.linspace(-1, 1, 7)
     for i, pose in enumerate(body_poses(iiwa.robot, q)):
@@ -260,40 +240,13 @@ def test_statics(iiwa: Kinematics) -> None:
     assert deviation(iiwa.wrench(np.tile(q, (2, 1)), np.tile(tau, (2, 1)))[1], wrench) < 1e-13
 
 
-def test_statics_of_a_force_at_a_point(iiwa: Kinematics) -> None:
-    """By virtual work: the partial derivatives of the work of the force at the point, by differences."""
-    q, point, force = BENT, np.array([0.1, -0.2, 0.3]), np.array([10.0, 20.0, -5.0])
-
-    def work(x: np.ndarray) -> float:
-        C = iiwa.pose(x)
-        return float(force @ (C[:3, :3] @ point + C[:3, 3]))
-
-    wrench = np.array([0, 0, 0, *force])
-    tau = iiwa.statics(q, wrench, reference="world_aligned", point=point)
-    assert deviation(tau, gradient(work, q)) < 1e-13
-    assert deviation(iiwa.wrench(q, tau, reference="world_aligned", point=point), wrench) < 1e-13
-    R = iiwa.pose(q)[:3, :3]
-    assert deviation(iiwa.statics(q, [0, 0, 0, *(R.T @ force)], point=point), tau) < 1e-13
-
-
-def test_singularities_of_the_elbow(iiwa: Kinematics) -> None:
-    stretched = np.zeros(7)
-    assert iiwa.manipulability(stretched) < 1e-15
-    # Along the arm, which is vertical, it cannot move; and wrist and shoulder are aligned.
-    directions = iiwa.singular_directions(stretched, reference="world_aligned", tolerance=1e-12)
-    assert deviation(np.abs(directions @ [0, 0, 0, 0, 0, 1.0]).max(), 1.0) < 1e-14
-    J = iiwa.jacobian(BENT)
-    assert float(iiwa.manipulability(BENT)) == pytest.approx(np.sqrt(np.linalg.det(J @ J.T)), rel=1e-12)
-    assert iiwa.singular_directions(BENT).shape == (0, 6)
-
-
 # --- Poses of all bodies ------------------------------------------------------------
 
 
-@given(cases(derivatives=0))
-def test_poses_are_products_of_exponentials(case: Case) -> None:
-    C = np.eye(4)
-    for joint, q, pose in zip(case.robot.joints, case.motion[0], body_poses(case.robot, case.motion[0]), strict=True):
-        C = C @ joint.reference_pose @ expm(twist_matrix(joint.screw) * q)
+@given(moving_trees(1))
+def test_poses_are_products_of_exponentials(tree: MovingTree) -> None:
+    found = body_poses(tree.robot, tree.states[0])
+    for joint, q, pose in zip(tree.robot.joints, tree.states[0], found, strict=True):
+        C = np.eye(4) if joint.parent < 0 else found[joint.parent]
         # SciPy's exponential has an error of about 1e-15 at these angles.
-        assert deviation(pose, C, floor=1.0) < 1e-13
+        assert deviation(pose, C @ joint.reference_pose @ expm(twist_matrix(joint.screw) * q), floor=1.0) < 1e-13

@@ -6,13 +6,13 @@ Textbooks: closed forms, iterates of Newton and Raphson, and the singularity-rob
 
 import runpy
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 from chains import packaged_parameters
 from differences import deviation
 from exported import robot
-from lazy import Lazy
 from paths import ROOT
 
 from eom_dynamics import KernelError, Kinematics, Robot, inverse_kinematics, lie, load_robot
@@ -56,19 +56,6 @@ def test_random_reachable_poses(name):
     assert np.all((found.q >= lower)[:, finite]) and np.all((found.q <= upper)[:, finite])
 
 
-def test_one_target_is_one_of_many():
-    robot = load_robot("panda")
-    kinematics, q = Kinematics(robot), np.array([0.1, -0.5, 0.2, -1.8, 0.1, 1.9, 0.7])
-    one = inverse_kinematics(kinematics, tool_poses(robot, q))
-    many = inverse_kinematics(kinematics, np.repeat(tool_poses(robot, q)[np.newaxis], 3, axis=0))
-    assert one.q.shape == (7,) and one.success.shape == () and many.q.shape == (3, 7)
-    np.testing.assert_array_equal(many.q, [one.q] * 3)
-    # From the solution itself, there is nothing to do.
-    still = inverse_kinematics(kinematics, tool_poses(robot, q), start=q)
-    np.testing.assert_array_equal(still.q, q)
-    assert still.iterations == 0 and still.attempts == 1
-
-
 def test_out_of_reach_is_said_and_the_closest_configuration_returned():
     robot = load_robot("ur5e")
     kinematics = Kinematics(robot)
@@ -77,22 +64,8 @@ def test_out_of_reach_is_said_and_the_closest_configuration_returned():
     assert not found.success and found.reason in ("out of reach", "iterations") and found.attempts == 5
     reached = np.linalg.norm(tool_poses(robot, found.q)[:3, 3] - away[:3, 3])
     assert reached == pytest.approx(float(found.distance), rel=1e-9)
-    # Stretched towards the target.
-    reach = np.linalg.norm(tool_poses(robot, found.q)[:3, 3])
-    towards = away[:3, 3] @ tool_poses(robot, found.q)[:3, 3] / np.linalg.norm(away[:3, 3]) / reach
-    assert 0.9 < reach < 1.4 and towards > 0.99
     # The distance is flat there: SciPy's minimum from twenty starts is 2.0313075257941.
     assert found.distance == pytest.approx(2.0313075257941, rel=1e-9)
-
-
-def test_without_limits_joints_go_beyond():
-    robot = load_robot("panda")
-    q = np.array([0.1, -0.5, 0.2, 0.5, 0.1, 1.9, 0.7])  # the elbow bends backwards
-    kinematics = Kinematics(robot)
-    found = inverse_kinematics(kinematics, tool_poses(robot, q), start=q, limits=False)
-    assert found.success and found.q[3] == 0.5
-    within = inverse_kinematics(kinematics, tool_poses(robot, q), start=q)
-    assert within.q[3] <= robot.independent_joints[3].limits.upper
 
 
 def test_position_and_pointing_leave_the_rest_free():
@@ -127,7 +100,6 @@ def test_objectives_of_a_redundant_arm():
         assert np.all(found.success)
         assert np.max(np.abs(tool_poses(robot, found.q) - targets)) < 2 * TOLERANCE
         assert np.all(found.q >= lower) and np.all(found.q <= upper)
-    on_limit = (solutions["start"].q <= lower) | (solutions["start"].q >= upper)
     values = {
         "start": lambda q: -np.sum((q - start) ** 2, axis=1),
         "central": lambda q: -np.sum(((q - 0.5 * (lower + upper)) / (upper - lower)) ** 2, axis=1),
@@ -136,10 +108,6 @@ def test_objectives_of_a_redundant_arm():
         gained = value(solutions[name].q) - value(solutions[None].q)
         # Both begin at the same solution, from which the objective climbs.
         assert np.all(gained >= -1e-9) and np.median(gained) > 1e-3
-    # No step in the null space of J, back to the solutions, is closer to the start.
-    for at, end, limited in zip(start, solutions["start"].q, np.any(on_limit, axis=1), strict=True):
-        null = np.linalg.svd(kinematics.jacobian(end))[2][-1]
-        assert limited or abs(null @ (at - end)) < 1e-5
     # Of a task with lengths in units of the robot's size; here only its singular values' product is compared.
     climbed = kinematics.manipulability(solutions["manipulable"].q) - kinematics.manipulability(solutions[None].q)
     assert np.all(climbed >= -1e-9) and np.median(climbed) > 1e-3
@@ -261,7 +229,9 @@ def test_a_stretched_arm_leaves_no_choice_of_the_orientation():
     assert inverse_kinematics(robot, pose, attempts=20).reason == "orientation"
 
 
-ARMS = Lazy(lambda name: Kinematics(load_robot(name), backend="numpy"))
+@cache
+def arm(name: str) -> Kinematics:
+    return Kinematics(load_robot(name), backend="numpy")
 
 
 # --- Closed forms -------------------------------------------------------------------------------------
@@ -359,27 +329,13 @@ def test_iterates_of_zhang(share: float) -> None:
         np.testing.assert_allclose(solved.q[-1], q, rtol=0, atol=1e-8)
 
 
-def test_newton_of_a_scalar_equation_with_a_step_size() -> None:
-    """q ← q - α (f(q) - x)/f'(q) for the height of the pendulum's tip, written out."""
-    q, expected = 0.4, [0.4]
-    goal = np.array([0.0, 0.0, -0.5 * np.cos(1.1)])
-    for _ in range(5):
-        # Least squares of both coordinates, x = -0.5 sin q and z = -0.5 cos q: the goal is off the circle.
-        J, e = 0.5 * np.array([-np.cos(q), np.sin(q)]), goal[[0, 2]] + 0.5 * np.array([np.sin(q), np.cos(q)])
-        q += 0.3 * (J @ e) / (J @ J)
-        expected.append(q)
-    found = newton_raphson(ARMS["pendulum"], goal, [0.4], step=0.3, iterations=5)
-    np.testing.assert_allclose(found.q[:, 0], expected, atol=1e-14)
-    assert not found.success
-
-
 def test_a_damped_leg_converges_where_newton_jumps() -> None:
     """From almost stretched: the first step of Newton-Raphson is radians, that with damping is not."""
-    target, start = ARMS["leg"].pose([0.1, 0.5, -1.0])[:3, 3], [0.0, 0.0, -1e-3]
-    plain = newton_raphson(ARMS["leg"], target, start)
-    damped = newton_raphson(ARMS["leg"], target, start, damping=0.02)
+    target, start = arm("leg").pose([0.1, 0.5, -1.0])[:3, 3], [0.0, 0.0, -1e-3]
+    plain = newton_raphson(arm("leg"), target, start)
+    damped = newton_raphson(arm("leg"), target, start, damping=0.02)
     assert np.max(np.abs(plain.q[1])) > 50 > 2 > np.max(np.abs(damped.q[1]))
-    assert damped.success and np.max(np.abs(ARMS["leg"].pose(damped.q[-1])[:3, 3] - target)) < 2e-10
+    assert damped.success and np.max(np.abs(arm("leg").pose(damped.q[-1])[:3, 3] - target)) < 2e-10
 
 
 def test_iterates_of_the_compiled_solver() -> None:
@@ -408,7 +364,7 @@ def test_iterates_of_the_compiled_solver() -> None:
 @pytest.mark.parametrize("name", ["leg", "ur5e"])
 def test_singularity_robust_inverse_of_nakamura_and_hanafusa(name: str, lam: float) -> None:
     """J' (J J' + λ I)⁻¹ v in SI units, of a position (leg, 3 x 3) and of a position and a pose of six joints."""
-    kinematics = ARMS[name]
+    kinematics = arm(name)
     n, rng = kinematics.robot.n, np.random.default_rng(1)
     q, V = rng.uniform(-1, 1, n), rng.uniform(-1, 1, 6)
     J = kinematics.jacobian(q, reference="world_aligned")

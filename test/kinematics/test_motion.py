@@ -1,28 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rates to snap from twists: they give the twists back, are derivatives of one motion, and follow a prediction."""
 
-from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 from differences import derivative, deviation, polynomial_motion
-from lazy import Lazy
 
 from eom_dynamics import Kinematics, lie, load_robot
 from eom_dynamics.kinematics import differential_inverse_kinematics
 from eom_dynamics.kinematics.motion import ToolTracker
-from eom_dynamics.robot import Frame
 from eom_dynamics.robot.task_space import characteristic_length
 
+
 # Traced, but not compiled: derivatives of Jacobians are long programs.
-KINEMATICS = Lazy(lambda name: Kinematics(load_robot(name), backend="numpy"))
+@cache
+def kinematics_of(name):
+    return Kinematics(load_robot(name), backend="numpy")
+
+
 RATES = np.random.default_rng(3).uniform(-1, 1, (4, 7))
 BENT = np.array([0.1, 0.5, 0.2, -1.2, 0.3, 0.8, 0.1])
 
 
 @pytest.mark.parametrize("reference", ["body", "space", "world_aligned"])
 def test_rates_of_an_arm_with_six_joints_come_back(reference):
-    kinematics = KINEMATICS["ur5e"]
+    kinematics = kinematics_of("ur5e")
     q, rates = np.array([0.3, -1.0, 1.2, 0.4, 0.5, 0.6]), RATES[:, :6]
     J = kinematics.jacobian_derivatives(q, *rates[:3], reference=reference)
     twists = [
@@ -45,7 +48,7 @@ def test_rates_of_an_arm_with_six_joints_come_back(reference):
 @pytest.mark.parametrize(("damping", "weights"), [(0.0, None), (0.05, np.arange(1.0, 8.0))])
 def test_rates_are_derivatives_of_one_motion(damping, weights):
     """The motion dq/dt = f(q, t), integrated by Runge and Kutta: its derivatives by differences of f."""
-    kinematics = KINEMATICS["iiwa"]
+    kinematics = kinematics_of("iiwa")
     twists = polynomial_motion(RATES[:, :6])
     preferred = polynomial_motion(0.3 * RATES[::-1])
 
@@ -77,7 +80,7 @@ def test_rates_are_derivatives_of_one_motion(damping, weights):
 
 
 def test_least_norm_and_weights():
-    kinematics = KINEMATICS["iiwa"]
+    kinematics = kinematics_of("iiwa")
     J, V = kinematics.jacobian(BENT), RATES[0, :6]
     assert deviation(differential_inverse_kinematics(kinematics, BENT, [V]).rates[0], np.linalg.pinv(J) @ V) < 1e-12
     W = np.arange(1.0, 8.0)  # least qd' W qd
@@ -90,7 +93,7 @@ def test_least_norm_and_weights():
 
 
 def test_singularities_are_damped_and_what_is_missing_is_told():
-    kinematics = KINEMATICS["ur5e"]
+    kinematics = kinematics_of("ur5e")
     stretched = np.array([0.3, -1.0, 1e-6, 0.4, 0.5, 0.6])  # the elbow
     J = kinematics.jacobian(stretched)
     # Lengths in units of the arm's own, in which missing twists are smallest.
@@ -107,7 +110,7 @@ def test_singularities_are_damped_and_what_is_missing_is_told():
 
 
 def test_fewer_joints_than_six_do_what_they_can():
-    kinematics = KINEMATICS["planar_2r"]
+    kinematics = kinematics_of("planar_2r")
     q, rates = np.array([0.3, 0.8]), RATES[:2, :2]
     J, Jd = kinematics.jacobian_derivatives(q, rates[0])
     found = differential_inverse_kinematics(kinematics, q, [J @ rates[0], J @ rates[1] + Jd @ rates[0]])
@@ -116,50 +119,6 @@ def test_fewer_joints_than_six_do_what_they_can():
     out_of_reach = lie.body_twist(kinematics.pose(q, "joint_2"), [0, 0, 0, 0, 1.0, 0])
     missed = differential_inverse_kinematics(kinematics, q, [out_of_reach], frame="joint_2").missed[0]
     assert deviation(kinematics.jacobian(q, "joint_2").T @ missed, np.zeros(2), floor=1.0) < 1e-14
-
-
-@pytest.mark.parametrize("name", ["iiwa", "ur5e"])
-def test_a_frame_above_the_last_joint_moves_by_the_joints_before_it(name):
-    kinematics = KINEMATICS[name]
-    frame = kinematics.robot.joint_names[3]
-    q, rates = BENT[: kinematics.robot.n], RATES[:3, : kinematics.robot.n].copy()
-    rates[:, 4:] = 0.0
-    _, *twists = kinematics.motion(q, *rates, frame=frame)
-    found = differential_inverse_kinematics(kinematics, q, twists, frame=frame)
-    assert found.damping == 0
-    assert deviation(found.rates, rates) < 1e-10
-    others = np.ones(kinematics.robot.n)
-    found = differential_inverse_kinematics(kinematics, q, twists, frame=frame, null_motion=[others])
-    assert deviation(found.rates[0][:4], rates[0][:4]) < 1e-10 and np.all(found.rates[0][4:] == 1.0)
-
-
-def test_no_joint_moves_a_frame_on_the_base():
-    robot = KINEMATICS["planar_2r"].robot
-    fixed = Kinematics(replace(robot, frames=(Frame("socket", -1, np.eye(4)),)), backend="numpy")
-    V, others = np.ones(6), np.array([1.0, 2.0])
-    found = differential_inverse_kinematics(fixed, np.zeros(2), [V, np.zeros(6)], frame="socket", null_motion=[others])
-    assert np.all(found.rates[0] == others) and np.all(found.rates[1] == 0.0) and found.damping == 0
-    assert deviation(found.missed[0], V) < 1e-15
-
-
-def test_a_small_arm_is_as_far_from_its_singularities_as_a_large_one():
-    def resized(robot, factor):
-        def moved(C):
-            return np.block([[C[:3, :3], factor * C[:3, 3:]], [C[3:]]])
-
-        units = np.repeat([1.0, factor], 3)
-        joints = [replace(x, reference_pose=moved(x.reference_pose), screw=units * x.screw) for x in robot.joints]
-        return replace(robot, joints=tuple(joints), tools=tuple(replace(t, pose=moved(t.pose)) for t in robot.tools))
-
-    robot, q = KINEMATICS["ur5e"].robot, np.array([0.3, -1.0, 0.01, 0.4, 0.5, 0.6])
-    turning = np.array([0.1, -0.2, 0.3, 0.0, 0.0, 0.0])
-    one, *others = (
-        differential_inverse_kinematics(Kinematics(resized(robot, factor), backend="numpy"), q, [turning])
-        for factor in (1.0, 1e-3, 1e3)
-    )
-    assert one.damping > 0
-    for other in others:
-        assert deviation(other.damping, one.damping) < 1e-9 and deviation(other.rates, one.rates) < 1e-9
 
 
 # --- Motion next to a prediction ----------------------------------------------------

@@ -16,7 +16,7 @@ from eom_dynamics.lagrange import SymbolicKinematics, normal_form, planar_arm
 from eom_dynamics.lagrange.kinematics import factored
 from eom_dynamics.robot import Frame, Joint
 
-q1, q2, q3, q4, q5, q6 = Q = sp.symbols("q1:7", real=True)
+q1, q2, q3, _, q5, _ = Q = sp.symbols("q1:7", real=True)
 a2, a3, d4, d6 = sp.symbols("a2 a3 d4 d6", positive=True)
 LENGTHS = {a2: 0.43, a3: -0.02, d4: 0.42, d6: 0.06}
 

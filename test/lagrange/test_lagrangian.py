@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lagrangians of robots: against the closed form, the programs, Pinocchio, and the feedforward of elastic joints."""
 
-import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -77,23 +76,6 @@ def test_mimic_joints() -> None:
     robot = eom.load_robot("planar_2r")
     robot = replace(robot, joints=(robot.joints[0], replace(robot.joints[1], mimic=Mimic(0, -0.5, 0.3))))
     check(robot, eom.lagrange.robot_lagrangian(robot), *np.array([[0.4], [1.2], [-0.7]]))
-
-
-def test_factorisations_of_the_velocity_terms() -> None:
-    """All have the same S qd; dM/dt - 2 S is skew-symmetric for that of the Christoffel symbols alone."""
-    system = eom.lagrange.robot_lagrangian(eom.lagrange.planar_arm(2))
-    qd = sp.Matrix(system.qd)
-    for form in eom.lagrange.FORMS:
-        S = system.coriolis_matrix(form)
-        assert (S * qd - system.velocity_terms).applyfunc(eom.lagrange.normal_form) == sp.zeros(2, 1)
-        N = (system.mass_rate - 2 * S).applyfunc(eom.lagrange.normal_form)
-        assert ((N + N.T).applyfunc(eom.lagrange.normal_form) == sp.zeros(2)) == (form == "christoffel")
-        # The power of the velocity terms is that of the changing mass matrix, whatever the form.
-        assert eom.lagrange.normal_form((qd.T * N * qd)[0]) == 0
-    S, c = system.coriolis_matrix(), system.christoffel
-    for i, j in itertools.product(range(2), repeat=2):
-        assert eom.lagrange.normal_form(S[i, j] - sum(c[i, j, k] * qd[k] for k in range(2))) == 0
-        assert system.C_k[i].is_symmetric()
 
 
 @pytest.mark.parametrize("model", ["reduced", "complete"])

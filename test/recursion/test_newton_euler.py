@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recursion against the closed form, with which it shares only sines and Leibniz' rule, and its complex steps.
 
-Link frames and regrouped inertias are rigid, sparse, and without effect on the efforts.
+Link frames are rigid, and inertias regrouped.
 """
 
 from typing import Any
@@ -9,20 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 import sympy as sp
-from chains import fixed_case, numbers
+from chains import fixed_case
 from differences import deviation
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
-from trees import RIGHT_ANGLES, SMALL, MovingTree, chain, moving_trees, rotations, tilt, trees, turn_z
+from trees import SMALL, MovingTree, chain, moving_trees, tilt, trees, turn_z
 
-from eom_dynamics import Robot, load_robot
+from eom_dynamics import Robot
 from eom_dynamics.equations import equations_of_motion
 from eom_dynamics.recursion import inverse_dynamics, link_tree
 from eom_dynamics.recursion.composite import composite_inertias
 from eom_dynamics.recursion.effort_partials import effort_by_position
-
-WRENCH = np.random.default_rng(3).uniform(-2, 2, (6, 6))
 
 
 def assert_equal(actual: Any, desired: np.ndarray, tolerance: float) -> None:
@@ -45,31 +43,6 @@ def test_efforts_of_random_trees_to_the_fifth_derivative(case: MovingTree) -> No
 def test_composite_inertias_are_the_diagonal_of_the_mass_matrix(case: MovingTree) -> None:
     M = equations_of_motion(case.robot, *case.states[:2]).M[0]
     assert_equal([composite_inertias(link_tree(case.robot), case.states[0].tolist())], np.diagonal(M)[None], 1e-13)
-
-
-@settings(max_examples=5)
-@given(case=moving_trees(3))
-def test_batches(case: MovingTree) -> None:
-    """NumPy's sines of arrays and of numbers may differ in the last bit."""
-    tree, scales = link_tree(case.robot), np.array([1.0, -0.5, 0.0])
-    batch = inverse_dynamics(tree, [[x * scales for x in row] for row in case.states], case.wrench.tolist())
-    for k, scale in enumerate(scales):
-        one = MovingTree(case.robot, scale * case.states, case.wrench)
-        assert_equal([[x[k] for x in row] for row in batch], np.array(recursion(one)), 1e-12)
-
-
-def test_casadi_symbols() -> None:
-    """CasADi reorders sums, which changes the rounding error of about 1e-16 each."""
-    casadi = pytest.importorskip("casadi", reason="CasADi is not installed")
-    case = fixed_case("mixed_chain", 4)
-    moving = MovingTree(case.robot, case.motion, WRENCH[:3])
-    states = [casadi.SX.sym("x", case.robot.n) for _ in range(5)]
-    wrenches = [casadi.SX.sym("W", 6) for _ in range(3)]
-    rows = [casadi.vertsplit(x) for x in (*states, *wrenches)]
-    efforts = inverse_dynamics(link_tree(case.robot), rows[:5], rows[5:])
-    function = casadi.Function("f", [*states, *wrenches], [casadi.vertcat(*row) for row in efforts])
-    values = function(*moving.states, *moving.wrench)
-    assert_equal([np.array(row).ravel() for row in values], np.array(recursion(moving)), 1e-13)
 
 
 def test_sympy_symbols() -> None:
@@ -114,14 +87,6 @@ def assert_exact(robot: Robot) -> None:
         assert deviation(row, expected) < 2e-13
 
 
-@given(case=moving_trees(3))
-def test_regrouping_does_not_change_the_efforts(case: MovingTree) -> None:
-    """Both have an error of about 1e-14 of their largest term."""
-    regrouped, as_given = efforts(case), efforts(case, regrouped=False)
-    for row, expected in zip(regrouped, as_given, strict=True):
-        assert deviation(row, expected, floor=1.0) < 1e-11
-
-
 @given(robot=trees())
 def test_links_are_rigid_and_regrouped(robot: Robot) -> None:
     """A product of three rotations is orthogonal to about 1e-15; angles within rounding of zero are set to it."""
@@ -134,18 +99,6 @@ def test_links_are_rigid_and_regrouped(robot: Robot) -> None:
             assert not np.any(link.second_moment)
         elif link.pitch == 0:
             assert link.mass == link.first_moment[2] == link.second_moment[2, 2] == 0
-
-
-@given(steps=st.lists(st.tuples(rotations(), numbers(0.5, 3)), min_size=3, max_size=3))
-def test_x_is_the_common_normal_to_the_next_axis(steps: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    """So that the constant part of a step is along x alone, to rounding of rotations times lengths.
-
-    Not where axes are almost parallel, since the normal may then be too far away.
-    """
-    for link in link_tree(chain(steps)).links[1:]:
-        if np.hypot(*link.rotation[:2, 2]) > 0.3:
-            assert abs(link.rotation[0, 2]) < 1e-14
-            assert np.max(np.abs(link.translation[1:])) < 1e-13
 
 
 SPECIAL = {
@@ -169,26 +122,3 @@ def test_special_positions_of_axes(position: str, kind: str) -> None:
     for step in SPECIAL[position]:
         before = [(ASKEW, [0.1, 0.2, 0.3]), (ASKEW, [0.3, -0.2, 0.4])]
         assert_exact(chain([*before, step, (ASKEW.T, [0.2, 0.4, -0.1])], kind))
-
-
-@pytest.mark.parametrize("kind", ["revolute", "prismatic", "helical"])
-def test_right_angles(kind: str) -> None:
-    """Along the entire chain, so that the angles between common normals are right angles, too."""
-    for rotation in RIGHT_ANGLES:
-        steps = [(rotation, [0.0, 0.5, 0.0]), (rotation, [0.3, 0.0, 0.0]), (RIGHT_ANGLES[7], [0.0, 0.2, -0.4])]
-        assert_exact(chain([*steps, *steps], kind))
-
-
-@settings(max_examples=10)
-@given(place=numbers(100.0, 3))
-def test_position_of_the_base_does_not_matter(place: np.ndarray) -> None:
-    steps = [(ASKEW, [0.3, -0.2, 0.4]), (tilt(1e-3), [0.3, -0.4, 0.7]), (ASKEW, [0.2, 0.4, -0.1])]
-    assert_exact(chain([(ASKEW, place), *steps]))
-
-
-def test_frames_of_the_iiwa_are_sparse() -> None:
-    """Its axes are orthogonal or coincide, so that only two lengths remain."""
-    tree = link_tree(load_robot("iiwa"))
-    assert all(np.isin(link.rotation, [-1, 0, 1]).all() for link in tree.links)
-    assert all(link.angle % (np.pi / 2) == 0 for link in tree.links)
-    assert sum(np.count_nonzero([*link.translation, link.offset]) for link in tree.links) == 2

@@ -3,7 +3,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from eom_dynamics.robot.description import (
     ToolEntries,
 )
 from eom_dynamics.robot.model import Joint, Robot
-from eom_dynamics.robot.readers.entries import declared_values, read_part
+from eom_dynamics.robot.readers.entries import declared_values
 from eom_dynamics.robot.readers.section import Section
 from eom_dynamics.robot.writers.parameters import robot_as_parameters
 from eom_dynamics.tools.cli.inspect import TEMPLATE, entry_lines
@@ -105,21 +105,3 @@ def test_a_field_is_all_there_is_to_a_new_entry() -> None:
     assert "| `brake.release_time` | s | 0.05 | until the motor may move |" in [
         *reference_pages._entry_rows(_Braked, "")
     ]
-
-
-@pytest.mark.parametrize(
-    ("entries", "reason"),
-    [
-        ({}, "arm.yaml: brake.holding_torque: missing"),
-        ({"holding_torque": -1.0}, "arm.yaml: brake.holding_torque: must be positive, is -1"),
-        ({"holding_torque": 1.0, "realease_time": 1.0}, "arm.yaml: brake.realease_time: unknown entry; did you mean"),
-    ],
-)
-def test_a_declared_part_is_checked(entries: dict[str, Any], reason: str) -> None:
-    with pytest.raises(Exception, match=reason), Section(entries, "brake", "arm.yaml") as section:
-        read_part(_Brake, None, section)
-
-
-def test_an_entry_without_default_is_required() -> None:
-    (torque, time) = declared_entries(_Brake)
-    assert torque.is_required and torque.default is MISSING and not time.is_required

@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inertia of bodies and of the base: steps between frames, physical consistency; read, kept, written and shown."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-import yaml
 from chains import numbers, packaged_parameters
 from differences import deviation
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eom_dynamics import (
-    Dynamics,
     FloatingBase,
     Robot,
     RobotDescriptionError,
@@ -21,9 +17,6 @@ from eom_dynamics import (
     load_robot,
     robot_from_parameters,
 )
-from eom_dynamics.codegen.floating_programs import recipe
-from eom_dynamics.codegen.programs import PROGRAMS
-from eom_dynamics.codegen.recipe import kernel_fingerprint
 from eom_dynamics.robot import inertia, robot_from_urdf
 from eom_dynamics.robot.inertia import Inertial, inertia_violation
 from eom_dynamics.simulation.feedforward_comparison import perturbed
@@ -183,19 +176,6 @@ def test_a_chain_of_mimic_joints_without_leader_is_fixed_at_its_offsets() -> Non
     assert [str(w.message).split(": ")[2] for w in caught] == ["fixed at 0.3 rad", "fixed at 0.7 rad"]
 
 
-def test_parameters_are_refused_unless_a_warning_is_asked_for(tmp_path) -> None:
-    path = tmp_path / "arm.yaml"
-    wrong = packaged_parameters("planar_2r", joint_1={"inertia": [0.1, 0.0, 0.0, 0.1, 0.0, -0.5]})
-    path.write_text(yaml.safe_dump({"/**": {"ros__parameters": {"robot": wrong}}}))
-    message = r"robot\.joints\.joint_1\.inertia: principal moments .*; the order is xx xy xz yy yz zz"
-    with pytest.raises(RobotDescriptionError, match=message):
-        robot_from_parameters(wrong)
-    with pytest.raises(RobotDescriptionError, match=message):
-        load_robot(path)
-    with pytest.warns(RobotDescriptionWarning, match=message):
-        assert load_robot(path, unphysical="warn").n == 2
-
-
 def test_the_base_of_a_parameter_file_is_checked() -> None:
     tree = packaged_parameters("planar_2r") | {
         "base": {"mass": 2.0, "center_of_mass": [0.0] * 3, "inertia": [1.0, 0.0, 0.0, 1.0, 0.0, 9.0]}
@@ -210,17 +190,6 @@ def test_the_base_of_a_parameter_file_is_checked() -> None:
     about_origin["base"] |= {"center_of_mass": [0.0, 0.0, 1.0], "inertia": [1.0, 0.0, 0.0, 1.0, 0.0, 1.0]}
     with pytest.warns(RobotDescriptionWarning, match=r"inertia_reference.*gives"):
         robot_from_parameters(about_origin)
-
-
-def test_inertia_about_the_link_frame_may_be_that_of_no_body() -> None:
-    """Results were published for such a table, so that there is only a warning."""
-    rod = {"inertia": [0.0, 0.0, 0.0, 0.1, 0.0, 0.1]}
-    tree = packaged_parameters("planar_2r", joint_1=rod, joint_2=rod) | {"inertia_reference": "link"}
-    with pytest.warns(RobotDescriptionWarning, match=r"^arm\.yaml: robot\.inertia_reference: .*\(joint_1, joint_2\)"):
-        robot_from_parameters(tree, source="arm.yaml")
-    tree["joints"]["joint_1"]["inertia"] = [0.0, 0.0, 0.0, -0.1, 0.0, 0.1]
-    with pytest.raises(RobotDescriptionError, match=r"joint_1\.inertia: principal moments"):
-        robot_from_parameters(tree)
 
 
 def test_the_warning_points_at_the_caller() -> None:
@@ -282,17 +251,6 @@ def test_kept_and_shown() -> None:
     assert deviation(spatial(robot.with_prefix("left_")), spatial(robot)) == 0
     assert deviation(spatial(perturbed(robot, mass=0.1)), 1.1 * spatial(robot)) < 1e-15
     assert "2.5 kg on a base of 5 kg" in facts_result(robot).as_text()
-
-
-def test_compiled_code_of_a_fixed_base_does_not_depend_on_it() -> None:
-    robot = load_robot(URDF)
-    other = replace(robot, base=Inertial.massless())
-    assert kernel_fingerprint(robot, PROGRAMS["effort"]) == kernel_fingerprint(other, PROGRAMS["effort"])
-    ours, others = (kernel_fingerprint(x, recipe(x, "effort")) for x in (robot, other))
-    assert ours != others
-    q = np.array([0.3, 0.4])
-    efforts = [Dynamics(x, backend="numpy").effort(q, q, q) for x in (robot, other)]
-    assert np.array_equal(*efforts)
 
 
 @pytest.mark.parametrize(("mass", "inertia"), [(0, -1e-22), (0, 1e-22), (-1e-22, 0), (-1e-22, -1e-22)])

@@ -43,12 +43,9 @@ def test_hollow_solids_are_differences_of_solid_ones() -> None:
 
 test_impossible_solids = refusals(
     RobotDescriptionError,
-    (lambda: solids.box([1, 1], mass=1), r"size: must be three numbers, has shape \(2,\)"),
     (lambda: solids.box([1, -1, 1], mass=1), "size: must be positive"),
-    (lambda: solids.sphere([1, 2], mass=1), r"radius: must be one number, has shape \(2,\)"),
     (lambda: solids.sphere(1), "mass: give either mass or density$"),
     (lambda: solids.sphere(1, density=0), "density: must be a number other than zero"),
-    (lambda: solids.sphere(1, mass=[1, 2]), r"mass: must be a number other than zero, is \[1, 2\]"),
     (lambda: solids.box([1e200] * 3, density=1), "size: must give lengths from"),
     (lambda: solids.box([1e50] * 3, mass=1e300), "mass: is too large, 1e.300 kg"),
     (lambda: solids.capsule(1e-200, 1e-200, mass=1), "radius: must give lengths from 1e-50 to 1e.50 m, gives 1e-200"),

@@ -50,26 +50,6 @@ def test_rates_of_links_and_motors(rigid: bool) -> None:
     assert deviation(rates, [state[2], state[3], qdd, thetadd]) < 1e-13
 
 
-@pytest.mark.parametrize("name", ["panda", "sea_planar_2r", "vsa_planar_2r"])
-def test_loads_are_those_of_the_laws_of_springs_friction_and_gears(name: str) -> None:
-    """Of motors, of links by their springs, and dissipated power; to rounding of tanh and exp in compiled code."""
-    arm = ElasticArm(load_robot(name))
-    plant, draw = ElasticPlant(arm), np.random.default_rng(3)
-    spring, thetad = draw.uniform(-5, 5, (2, 20, len(arm.motor_joint)))
-    spring[3] = np.nan  # other states keep their places
-    np.testing.assert_allclose(
-        plant.motor_load(spring, thetad), arm.gear.load(spring, thetad) + arm.friction.effort(thetad), rtol=1e-14
-    )
-    q, qd = draw.uniform(-1, 1, (2, 20, arm.robot.n))
-    theta = arm.motors_following(q) + plant.unloaded + np.where(plant.rigid, 0.0, 0.01)
-    load = plant.springs.loads(plant.deflection(theta, q), plant.deflection(thetad, qd))
-    on_links, effort, lost = plant.springs.plant_efforts(q, qd, theta, thetad)
-    expected = arm.gear.load(load, thetad) + arm.friction.effort(thetad)
-    np.testing.assert_allclose(on_links, load @ plant.joints, rtol=1e-13, atol=1e-12)
-    np.testing.assert_allclose(effort, expected, rtol=1e-13, atol=1e-12)
-    np.testing.assert_allclose(lost[:, 0], np.sum((expected - load) * thetad, axis=1), rtol=1e-12, atol=1e-12)
-
-
 def test_elastic_joints_require_rotor_inertia() -> None:
     light = plant(stiffness=[INF, 300.0], rotor_inertia=[0.0, 0.1])
     assert np.all(np.isfinite(rate(light, STATE)))

@@ -105,10 +105,7 @@ def test_a_loop_that_is_stable_again_at_its_delay_has_more_gain() -> None:
 test_refusals = refusals(
     StateError,
     (lambda: motor_loop(plant("pendulum"), [0.0], 0.0), "natural_frequency"),
-    (lambda: motor_loop(plant("pendulum"), [0.0], np.nan), "natural_frequency"),
     (lambda: motor_loop(plant("pendulum"), [0.0], W).margins(-1e-3), "delay"),
-    (lambda: motor_loop(plant("pendulum"), [0.0], W).margins(np.inf), "delay"),
-    (lambda: outer_loop(plant("pendulum"), [0.0], 70.0, -1.0), "delay"),
     (lambda: outer_loop(plant("pendulum"), [0.0], 70.0, 1e3), r"delay of 1e\+06 ms is too long"),
 )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rigid arms: rotor inertia behind gears, free fall, efforts over time and tool wrenches, by textbook equations."""
+"""Rigid arms: rotor inertia behind gears, free fall and tool wrenches, by textbook equations."""
 
 from dataclasses import replace
 
@@ -10,7 +10,6 @@ from mujoco_arms import text
 from refusals import refusals
 
 import eom_dynamics as eom
-from eom_dynamics.arrays import Array
 from eom_dynamics.simulation import ElasticPlant, SimulationError, energy_audit, simulate
 from eom_dynamics.tools.cli.main import main
 
@@ -21,7 +20,7 @@ LEG = eom.load_robot("leg")
 def test_rotors_behind_gears_add_their_inertia_to_that_of_the_links() -> None:
     """n² I_m of De Luca, "Dynamics of an actuated pendulum"; elsewhere a rotor counts once, on the motor side."""
     robot = replace(LEG, joints=tuple(replace(joint, gear_ratio=50.0) for joint in LEG.joints))
-    dynamics, links = (eom.Dynamics(robot, rotor_inertia=x, backend="numpy") for x in (True, False))
+    dynamics, links = (eom.Dynamics(robot, rotor_inertia=x) for x in (True, False))
     q, qd, *rates = motion = np.random.default_rng(1).uniform(-2, 2, (5, 3))
     tau = dynamics.inverse_dynamics(*motion)
     np.testing.assert_allclose(np.subtract(tau, links.inverse_dynamics(*motion)), 0.02 * np.array(rates), atol=1e-13)
@@ -31,14 +30,6 @@ def test_rotors_behind_gears_add_their_inertia_to_that_of_the_links() -> None:
     np.testing.assert_allclose(dynamics.kinetic_energy(q, qd), energy, rtol=1e-13)
     motor = eom.ElasticArm(dynamics.robot, backend="numpy").feedforward(*motion).motor_effort
     np.testing.assert_allclose(motor, tau[0], rtol=1e-12)
-
-
-def test_rotors_of_elastic_joints_and_coupled_ones_are_not_added() -> None:
-    assert not np.any(eom.load_robot("planar_2r").rigid_rotors) and np.all(LEG.rigid_rotors == 0.02)
-    with pytest.raises(eom.RobotDescriptionError, match=r"rotor_inertia=True.*complete"):
-        eom.Dynamics(replace(LEG, rotor_model="complete"), rotor_inertia=True)
-    with pytest.raises(eom.StateError, match=r"rotor_inertia.*False.*0\.02"):
-        eom.Dynamics(LEG, rotor_inertia=0.02)  # type: ignore[arg-type]
 
 
 def test_inspect_tells_where_rotors_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,19 +98,3 @@ def test_free_fall_of_a_leg_is_that_of_mujoco() -> None:
     q, _, qd, _ = plant.parts(found.states[-1])
     np.testing.assert_allclose([q, qd], [data.qpos, data.qvel], atol=1e-8)
     assert energy_audit(plant, found) < 1e-11
-
-
-def test_efforts_of_a_motion_repeat_it() -> None:
-    """By inverse and forward dynamics, with a wrench at the tool, which takes the motion back to where it was."""
-    dynamics, plant = eom.Dynamics(LEG, rotor_inertia=True), ElasticPlant(eom.ElasticArm(LEG))
-    t, amplitude = np.linspace(0.0, 0.05, 11), np.array([0.3, -0.5, 0.8])
-    W = np.array([0.0, 0.02, -0.03, 4.0, -1.0, 2.0])
-
-    def motion(at: float) -> list[Array]:
-        return [f * amplitude for f in (np.sin(5 * at), 5 * np.cos(5 * at), -25 * np.sin(5 * at))]
-
-    start = plant.state(*motion(0.0)[:2])
-    found = simulate(plant, lambda at, _: dynamics.effort(*motion(at), wrench=(W,)), t, start, wrench=lambda *_: W)
-    np.testing.assert_allclose(plant.parts(found.states).q, np.array([motion(at)[0] for at in t]), atol=1e-11)
-    without = simulate(plant, lambda at, _: dynamics.effort(*motion(at)), t, start)
-    np.testing.assert_allclose(without.states, found.states, atol=1e-11)

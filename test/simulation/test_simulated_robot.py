@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from differences import deviation
 from own_drives import AGES, with_drives
 from refusals import refusals
 from springs import with_springs
 
 from eom_dynamics import ElasticArm, RobotDescriptionError, load_robot
-from eom_dynamics.actuators.springs import ExponentialPair, LinearSpring, RigidSpring
+from eom_dynamics.actuators.springs import LinearSpring
 from eom_dynamics.arrays import Array
 from eom_dynamics.exceptions import RobotDescriptionWarning, StateError
 from eom_dynamics.robot import Robot
@@ -29,24 +28,6 @@ def advanced(robot: SimulatedRobot, steps: int) -> SimulatedRobot:
     for _ in range(steps):
         robot.advance()
     return robot
-
-
-@pytest.mark.parametrize(
-    "robot",
-    [
-        IIWA,
-        with_springs(load_robot("planar_2r"), RigidSpring(), LinearSpring(300.0)),
-        with_springs(load_robot("planar_2r"), ExponentialPair(50.0, 6.0, 1500.0), rotor_inertia=0.1),
-    ],
-    ids=["iiwa", "mixed", "pairs"],
-)
-def test_it_holds_its_initial_position(robot: Any) -> None:
-    position = np.linspace(-1, 1, robot.n)
-    simulated = SimulatedRobot(ElasticArm(robot), position=position)
-    readings = advanced(simulated, 300).readings()
-    np.testing.assert_allclose(readings.q, position, rtol=0, atol=1e-9)
-    zero = np.zeros(robot.n)
-    assert deviation(readings.tau, simulated.arm.dynamics.effort(position, zero, zero)) < 1e-6
 
 
 def test_readings_of_motors_and_springs() -> None:
@@ -89,15 +70,10 @@ def test_after_a_motion_out_of_bounds_it_rests_where_it_was() -> None:
 
 test_what_is_refused = refusals(
     (RobotDescriptionError, StateError),
-    ({"position": [0.0, 1.0]}, "initial_position: must have 1 or 7 entries, has 2"),
-    ({"position": np.nan}, "initial_position: must be finite, is"),
     ({"position": 45.0}, "at 45 rad is 7.16 turns from zero: was that in degrees"),
     ({"drives": SimulatedDrives(kp=[-1.0])}, "kp: must not be negative, is"),
-    ({"drives": SimulatedDrives(kd=np.inf)}, "kd: must be finite, is"),
     ({"drives": SimulatedDrives(drive_delay=1.5e-3)}, "drive_delay must be a multiple of the step"),
-    ({"drives": SimulatedDrives(drive_interpolation="cubic")}, "drive_interpolation must be one of none, linear"),
     ({"noise": SensorNoise(position=-1.0)}, "position_noise"),
-    ({"noise": SensorNoise(effort=[1.0, 2.0])}, "effort_noise"),
     call=lambda arguments: SimulatedRobot(ARM, **arguments),
 )
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fits of recordings: gain, noise, uneven time stamps, gaps, and invalid data."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -106,33 +104,18 @@ def test_gaps_are_reported_and_filled_without_overshoot() -> None:
     assert not fit_trajectory(t[keep], q[keep], cutoff=5.0, gap=4.0).gaps
 
 
-def test_memory_is_linear_in_the_number_of_samples() -> None:
-    """One minute at 1 kHz, seven joints: the recording has 3.8 MB."""
-    t = np.arange(60_000) * 1e-3
-    q = np.sin(t[:, np.newaxis] * np.arange(1, 8))
-    tracemalloc.start()
-    fit_trajectory(t, q, cutoff=20.0)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 60e6
-
-
 T = np.arange(20) * 0.1
 Q = np.zeros((20, 2))
 
 
 test_bad_recordings = refusals(
     TrajectoryError,
-    (T, Q[:5], {}, "shape"),
     (T[:9], Q[:9], {}, "at least 10"),
     (np.zeros(20), Q, {}, "1 samples"),
     (T, Q * np.nan, {}, "0 samples"),
-    (T, Q, {"velocities": Q[:, :1]}, "shape"),
     (T, Q, {"cutoff": 6.0}, "5 Hz"),
     (T, Q, {"cutoff": 0.1}, "from 0.5263 Hz"),
-    (T, Q, {"cutoff": np.nan}, "cutoff"),
     (T, Q, {"gap": 0.0}, "gap"),
     (np.append(T[:-1], 1.7e9), Q, {}, "cut the recording there"),
-    ("now", Q, {}, "numbers"),
     call=lambda times, positions, options: fit_trajectory(times, positions, **{"cutoff": 2.0, **options}),
 )

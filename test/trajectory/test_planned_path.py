@@ -50,39 +50,22 @@ def trembling(count: int) -> np.ndarray:
     return np.vstack([still, np.round(points(count), 6)])
 
 
-@pytest.mark.parametrize(
-    ("waypoints", "most"),
-    [
-        (lambda: points(800), 1e-5),
-        (lambda: np.round(points(800), 6), 1e-5),
-        (lambda: np.round(points(800), 4), 3e-4),
-        (lambda: np.round(points(800), 3), 3e-3),
-        (lambda: np.round(points(5000), 3), 3e-3),
-        (lambda: np.round(points(800), 2), 3e-2),
-        (lambda: np.array([[float(f"{x:.5g}") for x in row] for row in points(800)]), 3e-4),
-        (lambda: points(800).astype(np.float32).astype(float), 1e-5),
-        (lambda: np.deg2rad(np.round(np.rad2deg(points(800)), 2)), 5e-4),
-        (lambda: noisy(800, 1e-3), 4e-3),
-        (lambda: np.repeat(np.round(points(400), 6), 2, axis=0), 1e-5),
-        (lambda: resting(800), 1e-3),
-        (lambda: trembling(800), 6e-3),
-    ],
-    ids=[
-        "full",
-        "6",
-        "4",
-        "3",
-        "dense-3",
-        "2",
-        "significant",
-        "float32",
-        "degrees",
-        "noise",
-        "repeated",
-        "resting",
-        "trembling",
-    ],
-)
+# Waypoints, and the largest tolerance that they get, rad.
+READINGS: dict[str, tuple[Callable[[], np.ndarray], float]] = {
+    "full": (lambda: points(800), 1e-5),
+    "4 digits": (lambda: np.round(points(800), 4), 3e-4),
+    "2 digits": (lambda: np.round(points(800), 2), 3e-2),
+    "dense": (lambda: np.round(points(5000), 3), 3e-3),
+    "degrees": (lambda: np.deg2rad(np.round(np.rad2deg(points(800)), 2)), 5e-4),
+    "float32": (lambda: points(800).astype(np.float32).astype(float), 1e-5),
+    "noise": (lambda: noisy(800, 1e-3), 4e-3),
+    "repeated": (lambda: np.repeat(np.round(points(400), 6), 2, axis=0), 1e-5),
+    "resting": (lambda: resting(800), 1e-3),
+    "trembling": (lambda: trembling(800), 6e-3),
+}
+
+
+@pytest.mark.parametrize(("waypoints", "most"), READINGS.values(), ids=READINGS)
 def test_rounding_and_noise_cost_no_time(waypoints: Callable[[], np.ndarray], most: float) -> None:
     arm = eom.ElasticArm(eom.load_robot("planar_2r"))
     given, along = waypoints(), minimum_time(arm, curve(), limits=LIMITS)

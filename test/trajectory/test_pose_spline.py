@@ -121,21 +121,15 @@ test_what_is_refused = refusals(
     (lambda: through_poses([0.0], POSES[:1]), "K >= 2"),
     (lambda: through_poses([0.0, 1.0], POSES[:3]), r"have \(2,\) and \(3, 4, 4\)"),
     (lambda: through_poses([0.0, 1.0, 1.0], POSES[:3]), r"times must increase; times\[2\] = 1.0 does not"),
-    (lambda: through_poses([0.0, np.nan], TWO), "finite"),
     (lambda: through_poses([0.0, 1e300], TWO), r"times\[1\] is 1e\+300 s after the one before, must be from 1e-20"),
-    (lambda: through_poses([-1e308, 1e308], TWO), r"times\[1\] is inf s after the one before"),
-    (lambda: through_poses([0.0, 1e-300], TWO), r"times\[1\] is 1e-300 s after the one before"),
     (lambda: through_poses([0.0, 1e-3, 1e3], POSES[:3]), "too uneven for these poses: .* space times by distance"),
     (lambda: through_poses([0.0, 1.0], TWO, end=[np.full(6, 1e200)]), "too large|too uneven"),
     (lambda: through_poses([0.0, 1.0], [np.eye(4), 2 * np.eye(4)]), r"poses\[1\] is not a homogeneous transform"),
     (lambda: through_poses([0.0, 1.0], [np.eye(4), HALF]), r"between poses\[0\] and poses\[1\] there is half a turn"),
     (lambda: through_poses([0.0, 1.0], TWO, start=np.zeros((5, 6))), "start must be"),
-    (lambda: through_poses([0.0, 1.0], TWO, end=[np.zeros(3)]), r"end, derivative 0 of the twist, must have"),
-    (lambda: straight_lines(poses()[:1], 0.1), "K >= 2"),
     (lambda: straight_lines(poses()[[0, 0, 1]], 0.1), "poses 0 and 1 have the same position"),
     (lambda: straight_lines(poses()[[0, 1, 0]], 0.1), "turns back at waypoint 1"),
     (lambda: straight_lines(poses(), 0.0), "corner must be positive, is 0"),
-    (lambda: straight_lines(2 * poses(), 0.1), r"poses\[0\] is not a homogeneous transform"),
 )
 
 

@@ -97,20 +97,6 @@ def test_uneven_times(steps: np.ndarray, tolerance: float, degree: int) -> None:
         assert np.max(np.abs(actual)) < 1.5
 
 
-def test_many_waypoints_at_1_khz() -> None:
-    t = np.arange(4_000) * 1e-3
-    q = np.sin(t[:, np.newaxis] * np.arange(1, 8))
-    motion = through(
-        t, q, ends={end: [np.arange(1, 8) * np.cos(x * np.arange(1, 8))] for end, x in (("start", 0), ("end", t[-1]))}
-    )
-    at = inside(t[100:-100], 2)
-    for k, actual in enumerate(motion.derivatives(at)):
-        # Rounding of times, 1e-15 s, changes positions by 5e-15, the k-th derivatives by 10 to 100 times that over
-        # (1e-3 s)^k.
-        expected = np.arange(1, 8) ** k * np.sin(at[:, np.newaxis] * np.arange(1, 8) + k * np.pi / 2)
-        np.testing.assert_allclose(actual, expected, rtol=0, atol=(1e-13, 3e-11, 1e-7, 2e-4, 0.5)[k])
-
-
 @pytest.mark.parametrize("K", [1, 2, 3])
 @pytest.mark.parametrize("ends", ["rest", "free"])
 @pytest.mark.parametrize("overshoot", [True, False])
@@ -168,23 +154,12 @@ V = np.ones((3, 2))
 test_errors = refusals(
     TrajectoryError,
     ([0, 1, 1], Q, {}, r"times\[2\] = 1.0 does not"),
-    ([0, 2, 1], Q, {}, "increase"),
-    ([0, 1, np.nan], Q, {}, r"times must be finite; entry \[2\]"),
-    ([0, 1, 2], [[0, 0], [0, np.inf], [0, 0]], {}, r"positions must be finite; entry \[1, 1\]"),
-    ([0, 1], Q, {}, "shape"),
     ([], np.zeros((0, 2)), {}, "K, n >= 1"),
-    ([0, 1, 2], np.zeros((3, 0)), {}, "K, n >= 1"),
-    ([0, 1, 2], [[0], [0, 1], [0]], {}, "not an array of numbers"),
-    (["a", "b", "c"], Q, {}, "times must be real numbers"),
-    ([0, 1, 2], Q, {"velocities": V[:2]}, "velocities must have shape"),
     ([0, 1, 2], Q, {"velocities": [[0, 0], [0, np.nan], [0, 0]]}, "velocities must be finite, or NaN .* waypoint 1"),
-    ([0, 1, 2], Q, {"accelerations": V * np.inf}, "accelerations must be finite"),
-    ([0, 1, 2], Q, {"ends": "clamped"}, "ends must be"),
     ([0, 1, 2], Q, {"ends": {"begin": (0.0,)}}, "'begin'"),
     ([0, 1, 2], Q, {"ends": {"start": (0.0,) * 5}}, "5 derivatives"),
     ([0, 1, 2], Q, {"ends": {"start": ([0.0, 0.0, 0.0],)}}, "velocity must be a number, or 2"),
     ([0, 1, 2], Q, {"velocities": V, "ends": {"end": (0.0,)}}, "differs"),
-    ([0, 1, 2], Q, {"degree": 5}, "degree must be one of 7, 9"),
     ([0, 1, 2], Q, {"velocities": V, "overshoot": False}, "positions alone"),
     ([0, 1, 2], Q, {"ends": {"end": (1.0,)}, "overshoot": False}, "requires ends to be"),
     call=lambda times, positions, options: through(times, positions, **options),

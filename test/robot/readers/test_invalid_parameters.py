@@ -63,19 +63,15 @@ ENTRIES: list[tuple[str, Any, str]] = [
     *((path, 1e-320, "must be at least 1e-12") for path in (".mass", ".elasticity.stiffness")),
     (".center_of_mass", [1e200, 0.0, 0.0], "must not exceed 1e+12 in SI units, is 1e+200"),
     (".center_of_mass", [], "must have 3 entries, has 0"),
-    (".center_of_mass", [0.0] * 4, "must have 3 entries, has 4"),
     (".center_of_mass", [[0.5, 0.0, 0.0]], "must be a list of 3 numbers"),
     (".mass", None, "has no value"),
     (".inertia", [1.0, 0.0, 0.0, 1.0, 0.0, 2.1], "… must not exceed the sum of the other two"),
     (".inertia", [1.0, 1.0, 1.0, 0.0, 0.0, 0.0], "… the order is xx xy xz yy yz zz"),
     (".screw", [0.0, 0.0, 2.0, 0.0, 0.0, 0.0], "the axis must be a unit vector, has length 2"),
     (".screw", [0.0, 0.0, 1.0, 0.0, 0.0, 0.1], "… must be 0, is 0.1 m/rad; is it helical?"),
-    ("name", 1, "must be a string, is 1"),
     ("name", "", "must be a string, is ''"),
-    ("gravity", -9.81, "must be a list of 3 numbers, is -9.81"),
     ("joint_names", ["joint_1", "joint_1"], "'joint_1' is listed twice"),
     ("joint_names", ["arm.joint_1", "joint_2"], "'arm.joint_1' must not contain '.' or '/'"),
-    ("joint_names", ["arm/joint_1", "joint_2"], "'arm/joint_1' must not contain '.' or '/'"),
     ("joint_names", ["joint_1\n", "joint_2"], "… must not contain control characters"),
     ("joints.joint_3", {"mass": 1.0}, "unknown entry; known are joint_1, joint_2"),
     (".rotor.carrier", "joint_3", "no link 'joint_3' in this part"),
@@ -309,7 +305,8 @@ FILES: list[tuple[str | bytes, str]] = [
     # no robot in it, or too many
     ("# an arm\n", "no ros__parameters section"),
     ("/**: {ros__parameters: {rate: 5}}", "no ros__parameters section has an entry robot"),
-    ("robot: {name: arm}", "no ros__parameters section has an entry robot"),
+    (GOOD.replace("    robot:", "    robots:"), "has an entry robot; is robots a misspelling of robot?"),
+    (GOOD.replace("ros__p", "ros_p"), "entry robot; is ros_parameters a misspelling of ros__parameters?"),
     ("/**: {ros__parameters: {robot: [1, 2]}}", "robot: must be a section, is [1, 2]"),
     (GOOD + GOOD.replace("/**", "/other"), "2 robots; a file must describe one"),
     (GOOD + "---\n" + GOOD, "found another document"),
@@ -332,7 +329,6 @@ FILES: list[tuple[str | bytes, str]] = [
     # made to hang: fails by the time limit of all tests
     ("#" * 1_000_000, "must be at most 200000 bytes"),
     ("[" * 500, "nested too deeply"),
-    ("- " * 500 + "x", "nested too deeply"),
     (with_mass("9" * 150_000), "mass: must be finite"),
     (with_mass("0x" + "f" * 150_000), "mass: must be a number"),
 ]
@@ -382,31 +378,17 @@ def broken() -> dict[str, Any]:
     parameters = packaged_parameters("dual_arm")
     joints = parameters["joints"]
     del parameters["inertia_reference"]
-    parameters["colour"] = "red"
-    parameters["gravity"] = [0.0, -9.81]
-    joints["torso"]["type"] = "universal"
-    joints["left_lift"] |= {"mass": -1.0, "screw": [0.0, 0.0, 2.0, 0.0, 0.0, 0.0], "sprung": True}
-    joints["left_turn"]["elasticity"] = {"type": "cubic", "stiffness": 0.0, "cubic": "much"}
-    joints["left_turn"]["gear_ratio"] = 0.0
+    joints["left_lift"] |= {"mass": -1.0, "screw": [0.0, 0.0, 2.0, 0.0, 0.0, 0.0]}
     joints["left_elbow"]["actuator"] = {"friction": {"coulomb": -1.0}, "limits": {"current": 1.0}}
-    joints["left_wrist"]["inertia"] = [1.0, 2.0]
-    parameters["tools"]["left_hand"]["body"] = "leg"
     parameters["payloads"] = {"foot": {"mass": 1.0}, "right_hand": {"mass": 0.0}}
-    return parameters
+    return parameters | {"colour": "red"}
 
 
 LINES = (
     "inertia_reference: missing",
-    "gravity: must have 3 entries, has 2",
-    "joints.torso.type: must be one of",
     "joints.left_lift.screw: the axis must be a unit vector, has length 2",
     "joints.left_lift.mass: must be positive, is -1",
-    "joints.left_turn.elasticity.stiffness: must be positive, is 0",
-    "joints.left_turn.elasticity.cubic: must be a number, is 'much'",
-    "joints.left_turn.gear_ratio: must not be 0",
     "joints.left_elbow.actuator.friction.coulomb: must not be negative, is -1",
-    "joints.left_wrist.inertia: must have 6 entries, has 2",
-    "tools.left_hand.body: must be one of",
     "payloads.foot: there is no link or tool of this name",
     "payloads.right_hand.mass: must be positive, is 0",
     "colour: unknown entry",

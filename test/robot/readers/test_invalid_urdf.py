@@ -43,20 +43,16 @@ CASES = [
     # the document
     (GOOD, "<?xml version='1.0'?>", "no element found"),
     ("</robot>", "", "not valid XML: no element found"),
-    ('"arm"', '"a\x01"', "not valid XML"),
     ("robot", "scene", "the root element must be <robot>, is <scene>"),
     ("</robot>", "<xacro:include/></robot>", "has xacro elements: expand it with xacro"),
     ("<robot name", "<!DOCTYPE robot><robot name", "document type declarations and entities are not"),
     # names
     ('<robot name="arm">', "<robot>", "attribute 'name' is missing"),
-    ('<link name="base"/>', "<link/>", "<link>: attribute 'name' is missing"),
-    ('joint name="elbow" ', "joint ", "<joint>: attribute 'name' is missing"),
     ('<link name="lower">', '<link name="upper">', "link upper: the name is already used"),
     # the tree
     (LINKS, "", "has no <link>"),
     (SHOULDER + ELBOW, "", "3 roots (base, upper, lower)"),
     ('parent link="upper"', 'parent link="uper"', "elbow: parent link 'uper' does not exist"),
-    ("</robot>", '<link name="alone"/></robot>', "2 roots (base, alone)"),
     ('parent link="upper"', 'parent link="lower"', "parent and child are the same link"),
     (
         "</robot>",
@@ -65,22 +61,16 @@ CASES = [
     ),
     ('parent link="base"', 'parent link="lower"', "upper, lower form a loop"),
     ('<parent link="upper"/>', "", "joint elbow: <parent> is missing"),
-    ('<parent link="upper"/>', "<parent/>", "<parent>: attribute 'link' is missing"),
-    ('<parent link="upper"/>', '<parnet link="upper"/>', "did you mean <parent>?"),
     ('type="revolute"', 'type="fixed"', "joints: at least one joint must move; all are fixed"),
     # joints
     ('"elbow" type="revolute"', '"elbow" type="ball"', "elbow: type must be one of revolute, continuous"),
     ('"0 1 0"', '"0 0 0"', "elbow: <axis>: xyz must not be zero"),
     ('"0 1 0"', '"0 1"', "elbow: <axis>: xyz must be three numbers, is '0 1'"),
-    ('"0 1 0"', '"0 nan 0"', "xyz must be finite, is 'nan'"),
     ('"0 1 0"', '"y axis up"', "xyz must be a number, is 'y'"),
     ('axis xyz="0 1 0"', 'axis xzy="0 1 0"', "<axis>: unknown attribute 'xzy'; known are xyz"),
     ('"0.5 0 0"', '"1e300 0 0"', "xyz must not exceed 1e+12 in SI units"),
-    ('"0.5 0 0"', '"0_5 0 0"', "xyz must be a number, is '0_5'"),
-    ('<origin xyz="0.5 0 0"/>', '<orgin xyz="0.5 0 0"/>', "did you mean <origin>?"),
     ('lower="-1"', 'lower="2"', "shoulder: <limit>: lower must not exceed upper, is 2 and 1"),
     ('velocity="2"', 'velocity="-2"', "<limit>: velocity must not be negative, is -2"),
-    ('damping="0.1"', 'damping="-0.1"', "<dynamics>: damping must not be negative, is -0.1"),
     # mimic
     (
         'type="revolute"><parent link="upper"',
@@ -97,13 +87,8 @@ CASES = [
     ),
     # links
     ('<mass value="2"/>', "", "link upper: <inertial>: <mass> is missing"),
-    ('<mass value="2"/>', '<mass val="2" value="2"/>', "<mass>: unknown attribute 'val'"),
-    (INERTIA, "", "link upper: <inertial>: <inertia> is missing"),
-    ('ixy="0" ', "", "<inertia>: attribute 'ixy' is missing"),
-    ('ixy="0"', 'ixy="0" iyx="0"', "<inertia>: unknown attribute 'iyx'"),
     (INERTIAL, INERTIAL + INERTIAL.replace('"2"', '"3"'), "link upper: <inertial>: must occur only once"),
     ("inertial>", "inertail>", "unknown <inertail>; did you mean <inertial>?"),
-    ('<link name="base"/>', '<Link name="base"/>', "unknown <Link>; did you mean <link>?"),
     # transmissions
     (">50<", ">0<", "line 1: transmission gear: the reduction must not be 0"),
     (">50<", ">fifty<", "<mechanicalReduction> must be a number, is 'fifty'"),
@@ -182,8 +167,6 @@ LAUGHS = "".join(f'<!ENTITY lol{k + 1} "{f"&lol{k};" * 10}">' for k in range(30)
 # Functions, since each worker collects this file: two hundred megabytes of text would stay in each of them.
 HOSTILE = {
     "bomb": lambda: f'<!DOCTYPE r [<!ENTITY lol0 "ha">{LAUGHS}]><robot name="&lol30;"/>',
-    "external entity": lambda: '<!DOCTYPE r [<!ENTITY a SYSTEM "file:///etc/hostname">]><robot name="&a;"/>',
-    "external type": lambda: '<!DOCTYPE robot SYSTEM "http://127.0.0.1:9/robot.dtd"><robot name="r"/>',
     "hundred megabytes": lambda: GOOD.replace("</robot>", " " * 100_000_000 + "</robot>"),
     "many elements": lambda: "<robot name='r'>" + "<a/>" * 900_000 + "</robot>",
     "nested deeply": lambda: "<robot name='r'>" + "<a>" * 900_000,
@@ -202,16 +185,6 @@ def test_hostile_text_takes_no_memory(name: str) -> None:
     after = resource.getrusage(resource.RUSAGE_SELF)
     assert after.ru_maxrss - before.ru_maxrss < 80_000  # KiB; the elements below the bounds may be in memory
     assert len(message) < 500
-
-
-def test_large_file_is_refused_without_being_read(tmp_path: Path) -> None:
-    path = tmp_path / "arm.urdf"
-    with path.open("wb") as file:
-        file.truncate(100_000_000)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(RobotDescriptionError, match=r"arm\.urdf.*4000000.*bytes"):
-        load_robot(path)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
 
 
 def test_no_file_that_a_urdf_names_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,30 +4,24 @@
 import contextlib
 import importlib.util
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import yaml
-from chains import packaged_parameters
 from paths import CONFIG
 from urdf_arms import urdf_arm
 
 from eom_dynamics import (
-    Dynamics,
     ElasticArm,
-    Payload,
     RobotDescriptionError,
     RobotDescriptionWarning,
-    lie,
     load_robot,
     packaged_robots,
     robot_from_parameters,
 )
 from eom_dynamics.robot import Limits, Robot, robot_from_urdf
-from eom_dynamics.robot.inertia import symmetric
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.tools.cli.main import main
 
@@ -38,12 +32,6 @@ def test_packaged_robots_load_without_a_warning_and_are_elastic_but_for_legs(nam
     robot = load_robot(name)
     assert robot.name == name and robot.n == len(robot.joint_names) > 0
     assert np.all(np.isfinite(robot.stiffness) == (not name.endswith("leg"))) and np.all(robot.rotor_inertia > 0)
-
-
-def test_paths_are_absolute_or_relative_to_the_working_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(CONFIG)
-    for source in (CONFIG / "iiwa.yaml", str(CONFIG / "iiwa.yaml"), "iiwa.yaml"):
-        assert load_robot(source).name == "iiwa"
 
 
 def test_the_robot_is_found_under_nested_namespaces_and_among_other_parameters(tmp_path: Path) -> None:
@@ -115,22 +103,6 @@ def test_options_apply_to_each_kind_of_source(sources: dict[str, str], source: s
     for a, b in zip(robot.joints, packaged.joints, strict=True):
         np.testing.assert_allclose(a.spatial_inertia, b.spatial_inertia, rtol=1e-13, atol=1e-15)
         np.testing.assert_allclose(a.reference_pose, b.reference_pose, rtol=1e-15, atol=1e-15)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "meant"),
-    [
-        ("    robot:", "    robots:", "; is robots a misspelling of robot?"),
-        ("ros__parameters", "ros_parameters", "; is ros_parameters a misspelling of ros__parameters?"),
-        ("ros__parameters", "x", ""),
-    ],
-    ids=["robot", "parameters", "other"],
-)
-def test_misspelt_keys_at_the_top_are_named(old: str, new: str, meant: str) -> None:
-    text = (CONFIG / "planar_2r.yaml").read_text(encoding="utf-8")
-    with pytest.raises(RobotDescriptionError) as caught:
-        load_robot(text.replace(old, new, 1))
-    assert str(caught.value).endswith(f"no ros__parameters section has an entry robot{meant}")
 
 
 MJCF = (
@@ -221,13 +193,6 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         RobotDescriptionError, match=r"arm_description.*robot_descriptions.*installed.*\[descriptions\]"
     ):
-        load_robot("arm_description")
-
-
-def test_a_file_of_such_a_name_is_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "arm_description").mkdir()
-    with warnings.catch_warnings(), pytest.raises(RobotDescriptionError, match="is a folder; give the path"):
         load_robot("arm_description")
 
 
@@ -348,20 +313,6 @@ def test_parameters_from_the_network_expand_no_xacro(tmp_path: Path) -> None:
     section = {"urdf": str(tmp_path / "arm.xacro")}
     urdf = urdf_arm().replace('name="arm"', 'name="expanded"', 1)
     assert robot_from_parameters(section, expand=lambda path, _: urdf).name == "expanded"
-
-
-def test_a_payload_acts_at_its_link_or_tool() -> None:
-    mass, center, moments = 1.5, [0.1, 0.0, 0.05], [0.02, 0.001, 0.0, 0.03, 0.0, 0.04]
-    payload = {"mass": mass, "center_of_mass": center, "inertia": moments}
-    loaded = robot_from_parameters(packaged_parameters("dual_arm") | {"payloads": {"left_hand": payload}})
-    held = Dynamics(load_robot("dual_arm"), backend="numpy")
-    states = np.random.default_rng(1).uniform(-0.5, 0.5, (3, loaded.n))
-    expected = held.effort(*states, payload=Payload(mass, center, moments, "left_hand"))
-    np.testing.assert_allclose(Dynamics(loaded, backend="numpy").effort(*states), expected, atol=1e-12)
-    robots = [robot_from_urdf(urdf_arm(), {"payloads": x}) for x in ({"elbow_link": payload}, {})]
-    added = np.subtract(*(robot.joints[1].inertia_about_origin for robot in robots))
-    c = lie.skew(center)
-    np.testing.assert_allclose(added, symmetric(*moments) + mass * c.T @ c, atol=1e-15)
 
 
 def test_a_transmission_and_a_coupled_spring_complete_a_urdf() -> None:

@@ -103,21 +103,6 @@ def test_friction_rotor_gear_and_limits() -> None:
     assert (j.limits.effort, j.actuator.motor.torque_limit, robot.joints[1].limits.effort) == (50.0, 1.0, np.inf)
 
 
-def test_losses_and_rotors_are_those_of_the_inverse_dynamics_of_mujoco() -> None:
-    joints = (
-        '<joint name="a" armature=".2" damping="3" stiffness="5"/>',
-        '<joint name="b" axis="1 1 0" armature=".3"/>',
-    )
-    robot, _ = read(model(chain(*joints)))
-    compiled = mujoco.MjModel.from_xml_string(model(chain(*joints)))
-    data, (q, qd, qdd) = mujoco.MjData(compiled), np.random.default_rng(6).uniform(-1, 1, (3, 2))
-    data.qpos[:], data.qvel[:], data.qacc[:] = q, qd, qdd
-    mujoco.mj_inverse(compiled, data)
-    losses = [joint.friction_law.effort(v) for joint, v in zip(robot.joints, qd, strict=True)]
-    ours = equations_of_motion(robot, q, qd, qdd).efforts(qdd)[0] + robot.rotor_inertia * qdd + losses
-    np.testing.assert_allclose(ours, data.qfrc_inverse, rtol=1e-13)
-
-
 def test_rotor_and_damping_of_an_actuator_are_before_its_gear() -> None:
     motor = '<actuator><motor joint="turn" gear="3" armature=".5" damping=".1"/></actuator>'
     try:

@@ -2,7 +2,6 @@
 """The section robot: conventions of joints, values that are turned or merged, entries of joints, mounts of rotors."""
 
 import copy
-from array import array
 from typing import Any
 
 import numpy as np
@@ -20,9 +19,7 @@ from eom_dynamics.actuators.springs import RIGID
 from eom_dynamics.arrays import Array
 from eom_dynamics.kinematics import body_poses
 from eom_dynamics.robot import robot_from_urdf
-from eom_dynamics.robot.description import COMPOSITE_TYPES, JOINT_TYPES
 from eom_dynamics.robot.inertia import symmetric
-from eom_dynamics.robot.readers import parameter_tree
 from eom_dynamics.robot.readers.parameter_tree import completed
 from eom_dynamics.robot.readers.section import Section
 from eom_dynamics.robot.readers.urdf import description_from_urdf
@@ -110,42 +107,10 @@ def test_axis_off_the_origin_is_scaled_with_its_moment() -> None:
     np.testing.assert_allclose(screw, [0, 0, 1, 0, -0.3 / 1.000005, 0], rtol=1e-15)
 
 
-@pytest.mark.parametrize("as_list", [list, tuple, lambda x: array("d", x)], ids=["list", "tuple", "array.array"])
-def test_lists_of_any_kind_are_accepted(as_list) -> None:
-    robot = robot_with(center_of_mass=as_list([0.1, 0.2, 0.3]))
-    np.testing.assert_array_equal(robot.joints[0].center_of_mass, [0.1, 0.2, 0.3])
-
-
 def test_parameters_are_left_alone() -> None:
     parameters = packaged_parameters("iiwa")
     robot_from_parameters(parameters)
     assert parameters == packaged_parameters("iiwa")
-
-
-def test_consistent_inertia_about_the_link_frame_gives_no_warning(recwarn: pytest.WarningsRecorder) -> None:
-    parameters = packaged_parameters("planar_2r")
-    for joint in parameters["joints"].values():
-        moment = joint["mass"] * joint["center_of_mass"][0] ** 2
-        joint["inertia"] = [0.0, 0.0, 0.0, moment, 0.0, moment]
-    about_link = robot_from_parameters(parameters | {"inertia_reference": "link"})
-    assert not recwarn.list
-    about_com = robot_from_parameters(packaged_parameters("planar_2r"))
-    for a, b in zip(about_link.joints, about_com.joints, strict=True):
-        np.testing.assert_allclose(a.spatial_inertia, b.spatial_inertia, rtol=1e-15)
-
-
-def test_a_joint_type_of_several_variables_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(COMPOSITE_TYPES, "cylindrical", ("z", "yaw"))
-    monkeypatch.setattr(parameter_tree, "JOINT_TYPES", (*JOINT_TYPES, "cylindrical"))
-    parameters = packaged_parameters("planar_2r")
-    joint = parameters["joints"]["joint_2"]
-    kept = {name: joint[name] for name in ("origin", "mass", "center_of_mass", "inertia")}
-    parameters["joints"]["joint_2"] = kept | {"type": "cylindrical", "normal": [0.0, 1.0, 0.0]}
-    robot = robot_from_parameters(parameters)
-    assert robot.joint_names == ("joint_1", "joint_2_z", "joint_2_yaw")
-    screws = [joint.screw.round(15).tolist() for joint in robot.joints[1:]]
-    assert screws == [[0.0, 0.0, 0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0, 0.0, 0.0]]
-    assert [joint.mass for joint in robot.joints[1:]] == [0.0, joint["mass"]]
 
 
 OWN_UNITS = {"sign": -1, "units_per_turn": 1.0, "offset": 0.25}
@@ -189,23 +154,10 @@ def test_units_of_drives_are_read_written_and_read_again() -> None:
     assert "compensated_by_robot gravity, friction is left out" in lost
 
 
-def test_currents_are_those_of_the_torque_constant() -> None:
-    joint = robot_with_entries(
-        "sea_planar_2r", "joint_1", drive={"effort": "current"}, actuator={"torque_constant": 0.07}
-    ).joints[0]
-    assert np.isclose(joint.drive.scales(joint.gear_ratio, 0.07).effort, 1 / (0.07 * joint.gear_ratio))
-
-
 def test_a_prismatic_joint_makes_no_turns() -> None:
     with pytest.raises(RobotDescriptionError, match=r"units_per_turn.*turns"):
         robot_with_entries("planar_pr", "slide", drive={"side": "joint", "units_per_turn": 1.0})
     assert robot_with_entries("planar_pr", "slide", drive={"side": "motor", "units_per_turn": 1.0}).has_own_drives
-
-
-def test_additions_to_a_urdf_have_them() -> None:
-    joints = {"shoulder": {"gear_ratio": 50.0, "drive": OWN_UNITS}}
-    robot = robot_from_urdf(urdf_arm(), {"compensated_by_robot": ["gravity"], "joints": joints})
-    assert robot.compensated_by_robot == ("gravity",) and robot.joints[0].drive == ODRIVE
 
 
 def test_what_additions_do_not_name_remains() -> None:
@@ -239,18 +191,6 @@ URDF = """<robot name="two"><link name="base"/><link name="bracket"/><link name=
 
 def arm(**rotor: Any) -> Robot:
     return robot_from_parameters(packaged_parameters("planar_2r", joint_2={"rotor": rotor}))
-
-
-def test_on_another_body_it_is_along_the_axis_of_the_arm_at_zero() -> None:
-    parameters = packaged_parameters("iiwa")
-    names = parameters["joint_names"]
-    poses = textbook.body_poses(parameters, np.zeros(7))[:, :3, :3]
-    for k, carrier in ((5, 3), (6, 6), (3, -1)):
-        rotor = {"rotor": {"carrier": names[carrier] if carrier >= 0 else "base"}}
-        mount = robot_from_parameters(packaged_parameters("iiwa", **{names[k]: rotor})).joints[k].mount
-        body = poses[carrier] if carrier >= 0 else np.eye(3)
-        assert mount.carrier == carrier
-        np.testing.assert_allclose(mount.axis, body.T @ poses[k] @ [0, 0, 1], atol=1e-12)
 
 
 def test_axes_are_made_unit_vectors_of_the_carrier() -> None:

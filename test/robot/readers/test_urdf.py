@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from differences import deviation
+from refusals import refusals
 from scipy.linalg import block_diag
 from urdf_arms import urdf_arm
 
@@ -110,6 +111,7 @@ def test_transmissions_of_ros2_control_and_of_drake() -> None:
         ('<drake:ball_constraint body_a="arm" body_b="base"/>', "ball_constraint"),
         ('<drake:joint name="k" type="ball"><parent link="base"/><child link="arm"/></drake:joint>', "drake:joint"),
         ('<drake:tendon_constraint name="t"/>', "tendon_constraint"),
+        (joint("k", "arm", "tip", more='<drake:screw_thread_pitch value="0.01"/>') + link("tip"), "screw_thread_pitch"),
     ],
 )
 def test_elements_of_drake_that_act_on_motion_are_a_warning(element: str, part: str) -> None:
@@ -124,12 +126,6 @@ def test_elements_of_drake_without_an_effect_on_motion_are_ignored() -> None:
         load_robot(urdf(link("base"), link("arm"), joint("j", "base", "arm"), group))
 
 
-def test_the_pitch_of_a_screw_of_drake_is_a_warning() -> None:
-    pitch = '<drake:screw_thread_pitch value="0.01"/>'
-    with pytest.warns(RobotDescriptionWarning, match="joint j: <drake:screw_thread_pitch>"):
-        load_robot(urdf(link("base"), link("arm"), joint("j", "base", "arm", more=pitch)))
-
-
 def test_transmissions_that_are_left_out_are_listed() -> None:
     links = link("base"), link("arm"), joint("j", "base", "arm", more="")
     coupled = '<transmission name="t"><joint name="j"/><joint name="k"/><actuator name="m"/></transmission>'
@@ -141,12 +137,6 @@ def test_transmissions_that_are_left_out_are_listed() -> None:
         "transmission u (line 1) is left out: there is no joint k",
         "axis [1 0 0], the default of URDF: j",
     )
-
-
-def test_limits_of_joints_without_any() -> None:
-    for more in ("", '<limit velocity="2" effort="1"/>'):
-        limits = load_robot(urdf(link("base"), link("arm"), joint("j", "base", "arm", more=more))).joints[0].limits
-        assert (limits.lower, limits.upper) == (-np.inf, np.inf)
 
 
 def test_a_tip_selects_a_chain_and_locks_the_other_joints() -> None:
@@ -328,12 +318,6 @@ def test_no_limit_is_left_out_without_a_word(attribute: str) -> None:
     assert "soft limits of <safety_controller> are not read: j" in robot.assumed
 
 
-@pytest.mark.parametrize("name", ["acceleration", "deceleration", "jerk"])
-def test_limits_of_zero_are_refused(name: str) -> None:
-    with pytest.raises(RobotDescriptionError, match=f"joint j: <limit>: {name} must be positive, is 0"):
-        limited(f'{ENDS} {name}="0"')
-
-
 def test_quaternions_of_urdf_1_1() -> None:
     """Of a rotation by roll 0.1, pitch -0.4, yaw 0.7."""
     x, y, z, w = lie.quaternion(lie.rotation_from_rpy([0.1, -0.4, 0.7])).tolist()
@@ -344,18 +328,22 @@ def test_quaternions_of_urdf_1_1() -> None:
     np.testing.assert_allclose(ours, theirs, rtol=1e-13, atol=1e-13)
 
 
-@pytest.mark.parametrize(
-    ("origin", "reason"),
-    [
-        ('quat_xyzw="0 0 0 1" rpy="0 0 0"', "has rpy and quat_xyzw: give one of them"),
-        ('quat_xyzw="0 0 0 0"', "quat_xyzw must have the length 1, has 0"),
-        ('quat_xyzw="1 0 1 0"', "quat_xyzw must have the length 1, has 1.414"),
-        ('quat_xyzw="0 0 1"', "quat_xyzw must be four numbers"),
-    ],
+test_what_is_refused = refusals(
+    RobotDescriptionError,
+    *(
+        (lambda origin=origin: load_robot(TWO_ARMS.replace('rpy="0.1 -0.4 0.7"', origin)), reason)
+        for origin, reason in (
+            ('quat_xyzw="0 0 0 1" rpy="0 0 0"', "has rpy and quat_xyzw: give one of them"),
+            ('quat_xyzw="0 0 0 0"', "quat_xyzw must have the length 1, has 0"),
+            ('quat_xyzw="1 0 1 0"', "quat_xyzw must have the length 1, has 1.414"),
+            ('quat_xyzw="0 0 1"', "quat_xyzw must be four numbers"),
+        )
+    ),
+    *(
+        (lambda name=name: limited(f'{ENDS} {name}="0"'), f"joint j: <limit>: {name} must be positive, is 0")
+        for name in ("acceleration", "deceleration", "jerk")
+    ),
 )
-def test_quaternions_that_are_refused(origin: str, reason: str) -> None:
-    with pytest.raises(RobotDescriptionError, match=reason):
-        load_robot(TWO_ARMS.replace('rpy="0.1 -0.4 0.7"', origin))
 
 
 def test_of_two_origins_the_first_counts_and_what_occurs_again_counts_once() -> None:

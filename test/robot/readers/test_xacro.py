@@ -86,15 +86,6 @@ def test_macros_properties_arguments_and_includes(tmp_path: Path) -> None:
     assert arguments == {"mass": "3.5"}
 
 
-def test_units_of_yaml_print_no_warnings(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """That of a unit is evaluated in the outermost scope of xacro, those after it are not."""
-    (tmp_path / "values.yaml").write_text("angle: !degrees 180\n")
-    angle = f"${{xacro.load_yaml('{tmp_path}/values.yaml')['angle']}}"
-    robot = load_robot(arm(tmp_path, f'<xacro:body name="hand" parent="lower" x="{angle}"/>'))
-    assert robot.joints[2].reference_pose[0, 3] == np.pi
-    assert capfd.readouterr() == ("", "")
-
-
 @pytest.fixture
 def ament_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     prefix = tmp_path / "prefix"
@@ -150,10 +141,6 @@ ERRORS = [
 @pytest.mark.parametrize(("extra", "reason"), ERRORS, ids=[reason for _, reason in ERRORS])
 def test_errors_are_one_line_that_names_the_file(tmp_path: Path, extra: str, reason: str) -> None:
     assert reason in error_of(arm(tmp_path, extra))
-
-
-def test_errors_of_the_robot_name_the_file_too(tmp_path: Path) -> None:
-    assert "2 roots (base, alone)" in error_of(arm(tmp_path, '<link name="alone"/>'), load)
 
 
 def test_a_xacro_file_reads_other_files_and_may_have_entities(tmp_path: Path) -> None:
