@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Closed forms of the functions that only exported code has: the plant, and poses of all tools.
+"""Closed forms of the functions that only exported code has: the plant, poses of all tools, and shares of drives.
 
 The others are those of the library, which tests of the dynamics and of elastic arms compare with other routes.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from eom_dynamics import Kinematics, equations_of_motion
-from eom_dynamics.arrays import Array
-from eom_dynamics.elastic.motor_programs import STIFFNESS_NAMES, between
+from eom_dynamics import ElasticArm, Kinematics, equations_of_motion
+from eom_dynamics.arrays import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, Array
+from eom_dynamics.codegen.programs import WITH_PAYLOAD
+from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, OWN_MOTORS, SENT_NAMES, SHARE
+from eom_dynamics.elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES, between
 from eom_dynamics.export import Project, StoredValues
-from eom_dynamics.export.functions import ACCELERATIONS, MOTOR_STATE, PLANT
+from eom_dynamics.export.functions import ACCELERATIONS, DRIVE_COMMAND, DRIVE_STATE, MOTOR_STATE, PLANT
 from eom_dynamics.export.stored_values import program_results
 from eom_dynamics.jet import Jet
 from eom_dynamics.kinematics import body_poses
@@ -81,7 +85,32 @@ def _tool_kinematics(project: Project, x: Values) -> Values:
     return {"tool_poses": np.array(poses), "tool_jacobians": np.array(jacobians)}
 
 
-_CLOSED_FORMS: Mapping[str, Callable[[Project, Values], Values]] = {
+def _drive_command(project: Project, x: Values, *payload: str) -> Values:
+    """By the share between commands of a robot that adds all of its efforts, and of one that adds none."""
+    command: Any = SimpleNamespace(**{name: x[name] for name in (*EFFORT_NAMES[:2], *MOTOR_NAMES)})
+    carried: Any = [x[name] for name in payload] or None
+    none = replace(project.robot, compensated_by_robot=())
+    whole, free = (
+        ElasticArm(robot).drive_command(command, *(x[name] for name in STATE_NAMES[:3]), payload=carried)
+        for robot in (project.robot, none)
+    )
+    share, share_rate = x[SHARE]
+    found = [b + share * (a - b) for a, b in zip(whole, free, strict=True)]
+    found[-1] = found[-1] + share_rate * (whole.joint_effort - free.joint_effort)
+    return dict(zip((*DRIVE_NAMES, *SENT_NAMES), found, strict=True))
+
+
+def _drive_state(project: Project, x: Values) -> Values:
+    arm, reported = ElasticArm(project.robot), [x[name] for name in DRIVE_NAMES]
+    whole, free = (arm.drive_state(*reported, sent_at=at) for at in ((x["q"], x["qd"]), None))
+    found = (b + x[SHARE][0] * (a - b) for a, b in zip(whole, free, strict=True))
+    return dict(zip(OWN_MOTORS, found, strict=True))
+
+
+_CLOSED_FORMS: Mapping[str, Callable[..., Values]] = {
     "forward_kinematics": _forward_kinematics,
     "tool_kinematics": _tool_kinematics,
+    DRIVE_COMMAND: _drive_command,
+    DRIVE_COMMAND + WITH_PAYLOAD: lambda project, x: _drive_command(project, x, *PAYLOAD_NAMES[:2]),
+    DRIVE_STATE: _drive_state,
 }
