@@ -396,7 +396,7 @@ def recorded(path: Path, arm: ElasticArm, delay: float, *, motors: bool = True, 
 
 
 @pytest.mark.parametrize("kind", ["springs", "rigid"])
-def test_delay_and_period_are_written(kind: str, tmp_path: Path, run) -> None:
+def test_delay_and_period_are_written(kind: str, tmp_path: Path, capsys) -> None:
     robot = load_robot("planar_2r")
     if kind == "rigid":
         robot = replace(robot, joints=tuple(replace(x, spring=RIGID) for x in robot.joints))
@@ -405,22 +405,26 @@ def test_delay_and_period_are_written(kind: str, tmp_path: Path, run) -> None:
     bag = recorded(tmp_path / "bag", ElasticArm(robot), 4e-3, motors=kind == "springs")
     output = tmp_path / "found.yaml"
     command = ["identify", bag, "--robot", described, "-o", output, *QUICK_TIMING, "--force", "--verbose"]
+
+    def identify(*options: str) -> Any:
+        main([*map(str, command), *options])
+        return capsys.readouterr()
+
     late = "--motor-delay" if kind == "springs" else "--effort-delay"
-    failed = int(kind == "springs")
-    timing = run(*command, late, "0.001", "--json", code=failed).json["timing"]
+    timing = json.loads(identify(late, "0.001", "--json").out)["timing"]
     assert timing["delay"]["value"] == pytest.approx(4e-3 + PERIOD / 2, abs=1e-4)
     assert timing["delay"]["standard_deviation"] < 5e-5
     found = load_robot(output)
     assert found.command_period == PERIOD and found.drive_delay == pytest.approx(4e-3, abs=1e-4)
     # Without the time at which recorded efforts act, the period alone is known.
-    printed = run(*command, code=failed)
+    printed = identify()
     assert "it counts from the time at which recorded motor efforts act, --motor-delay" in printed.out
     # Commands that drives hold for 2 ms, and one sample of effort in each.
     aliased = "failed: motor efforts alias: they come every 2 ms, commands, which drives hold, every 2 ms"
     assert (aliased in printed.err) == (kind == "springs")
     assert ("failed: the file is not written: recorded efforts tell more" in printed.err) == (kind == "springs")
     assert load_robot(output).drive_delay == (found.drive_delay if kind == "springs" else 0.0)
-    main([*map(str, command), "--suspect", "use"])
+    identify("--suspect", "use")
     found = load_robot(output)
     assert (found.command_period, found.drive_delay) == (PERIOD, 0.0)
 
