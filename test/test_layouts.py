@@ -4,6 +4,7 @@
 import ast
 import json
 import re
+from collections.abc import Iterator
 from xml.etree import ElementTree
 
 import pytest
@@ -38,48 +39,34 @@ def test_the_nodes_publish_these_topics() -> None:
     assert {(topic, kind.rpartition("/")[2]) for topic, kind in TOPICS.items()} - published() == set()
 
 
-def check(topic: str, field: str, index: str | None) -> None:
-    """A field of a topic is a list of numbers if it is shown with an index, which must be of a joint; else a number."""
-    kind = TOPICS[topic]
-    fields = dict(types.typestore(kind).fielddefs[kind][1])
-    node, description = fields[field]
-    assert (node.name == "SEQUENCE") == (index is not None), (topic, field)
-    name, _ = description[0][1] if index is not None else description
-    assert name in ("float64", "uint8", "bool"), (topic, field)
-    assert index is None or int(index) < len(JOINTS)
-
-
-def test_foxglove_shows_fields_of_messages_in_every_panel() -> None:
+def shown() -> Iterator[tuple[str, str, str | None]]:
+    """Topic, field and index, if any, of each curve of Foxglove, then of PlotJuggler."""
     layout = json.loads((LAYOUTS / "foxglove.json").read_text(encoding="utf-8"))
     panels = layout["configById"]
-    tabs = panels.pop(layout["layout"])["tabs"]
-    named = re.findall(r'"(Plot![^"]*)"', json.dumps([tab["layout"] for tab in tabs]))
-    assert sorted(named) == sorted(panels)
-    shown = [path for panel in panels.values() for path in panel["paths"]]
-    topics = set()
-    for path in shown:
+    tabs = json.dumps([tab["layout"] for tab in panels.pop(layout["layout"])["tabs"]])
+    assert sorted(re.findall(r'"(Plot![^"]*)"', tabs)) == sorted(panels)
+    for path in (path for panel in panels.values() for path in panel["paths"]):
         topic, field, index = re.fullmatch(r"/(\w+)\.(\w+)(?:\[(\d+)\])?", path["value"]).groups()
-        check(topic, field, index)
-        topics.add(topic)
-        has_header = TOPICS[topic] != types.NUMBERS
-        assert path["timestampMethod"] == ("headerStamp" if has_header else "receiveTime")
-    assert topics == set(TOPICS)
-
-
-def test_plotjuggler_shows_fields_of_messages() -> None:
-    root = ElementTree.parse(LAYOUTS / "plotjuggler.xml").getroot()
-    names = [curve.attrib["name"] for curve in root.iter("curve")]
-    topics = set()
-    for name in names:
-        topic, *parts = name.removeprefix("/").split("/")
-        topics.add(topic)
+        assert path["timestampMethod"] == ("receiveTime" if TOPICS[topic] == types.NUMBERS else "headerStamp")
+        yield topic, field, index
+    for curve in ElementTree.parse(LAYOUTS / "plotjuggler.xml").getroot().iter("curve"):
+        topic, *parts = curve.attrib["name"].removeprefix("/").split("/")
         if TOPICS[topic] == types.JOINT_STATE:
-            joint, field = parts
-            check(topic, field, str(JOINTS.index(joint)))
+            yield topic, parts[1], str(JOINTS.index(parts[0]))
         else:
-            field, index = re.fullmatch(r"(\w+)(?:\[(\d+)\])?", parts[0]).groups()
-            check(topic, field, index)
-    assert topics == set(TOPICS) and len(names) == len(set(names))
+            yield topic, *re.fullmatch(r"(\w+)(?:\[(\d+)\])?", parts[0]).groups()
+
+
+def test_curves_are_fields_of_messages() -> None:
+    """A field is a list of numbers if it is shown with an index, which must be of a joint; else a number."""
+    for topic, field, index in shown():
+        kind = TOPICS[topic]
+        node, description = dict(types.typestore(kind).fielddefs[kind][1])[field]
+        assert (node.name == "SEQUENCE") == (index is not None), (topic, field)
+        name, _ = description[0][1] if index is not None else description
+        assert name in ("float64", "uint8", "bool"), (topic, field)
+        assert index is None or int(index) < len(JOINTS)
+    assert {topic for topic, *_ in shown()} == set(TOPICS)
 
 
 def test_rviz_shows_the_description() -> None:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every block of code and every command of the docs runs."""
 
-import codeop
 import os
 import re
 import signal
@@ -20,7 +19,6 @@ from stalls import stalls
 import eom_dynamics
 from eom_dynamics.control.settings import LONGEST_GAP
 from eom_dynamics.exceptions import EXTRAS
-from eom_dynamics.spelling import duplicates
 from eom_dynamics.tools.cli.main import _parser
 
 ELSEWHERE = {"architecture", "notation"}  # pages that test_new_kind.py and test_notation.py run, for their variables
@@ -144,53 +142,12 @@ def inline_mistakes(text: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("page", sorted(page for page in PAGES if "reference/" not in page))
-def test_inline_commands_have_their_options(page: str) -> None:
-    assert inline_mistakes(text_of(page)) == []
-
-
-@pytest.mark.parametrize("text", ["`view --motion`", "`inspect --motion`", "`eom_dynamics show`", "`make tests`"])
-def test_a_wrong_inline_command_is_found(text: str) -> None:
-    assert len(inline_mistakes(f"Type {text}.")) == 1
-
-
-def test_blocks_can_be_pasted_into_python() -> None:
-    """At a prompt, an empty line ends a statement of several lines, and only an empty line does."""
-    for page in (page for page in PAGES if "reference/" not in page):  # those are generated, of parts of files
-        for block in re.findall(r"^```python\n(.*?)^```", text_of(page), re.DOTALL | re.MULTILINE):
-            begun = ""
-            for line in [*block.splitlines(), ""]:
-                begun = f"{begun}\n{line}" if begun else line
-                if codeop.compile_command(begun + "\n" * (not line), page, "single"):
-                    begun = ""
-
-
-def test_pages_that_identify_follow_one_another_in_one_folder() -> None:
-    """In any order: what exists is refused."""
-    commands = re.compile(r"^\$ eom_dynamics identify (?:.*\\\n)*.*", re.MULTILINE)
-    written = [
-        file
-        for page in PAGES
-        if "reference/" not in page
-        for command in commands.findall(text_of(page))
-        for file in re.findall(r"(?:-o|--page) (\S+)", command)
-    ]
-    assert len(written) >= 8 and not duplicates(written)
-
-
-@pytest.mark.parametrize("page", sorted(page for page in PAGES if "reference/" not in page))
-def test_pages_for_users_have_no_tables_of_promises(page: str) -> None:
-    assert not re.search(r"^\|.*\b(promised|missed)\b", text_of(page), re.MULTILINE)
-
-
-@pytest.mark.parametrize("page", sorted(page for page in PAGES if "reference/" not in page))
-def test_commands_of_ros_have_a_form_for_the_environment_of_make(page: str) -> None:
-    """In the same block, or the page says before it that they need ROS 2."""
-    text = text_of(page)
-    for block in re.finditer(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-        if re.search(r"^\$ ros2 ", block[1], re.MULTILINE):
-            before = text[max(0, block.start() - 400) : block.start()]
-            assert ".venv/bin/python -m" in block[1] or "ROS 2" in before or "ros2_control" in before, block[0]
+def test_inline_commands_have_their_options() -> None:
+    wrong = ("`view --motion`", "`inspect --motion`", "`eom_dynamics show`", "`make tests`")
+    assert [len(inline_mistakes(f"Type {text}.")) for text in wrong] == [1, 1, 1, 1]
+    assert {
+        page: mistakes for page in PAGES if "reference/" not in page if (mistakes := inline_mistakes(text_of(page)))
+    } == {}
 
 
 @pytest.mark.ros

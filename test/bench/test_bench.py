@@ -5,9 +5,7 @@ import gc
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 from xml.sax.saxutils import quoteattr
 
 import harness
@@ -16,7 +14,6 @@ import pytest
 from fastest_motions import SteppedMotion
 from harness import TimedTask, Timings, interleaved
 from identification import coverage
-from paths import ROOT
 from reliability import reliability
 
 from eom_dynamics.trajectory import through
@@ -33,43 +30,11 @@ def test_figures_are_written_between_their_marks(tmp_path: Path) -> None:
         harness.write_between_marks(document, "b", "new")
 
 
-@pytest.fixture(scope="module")
-def bench() -> ModuleType:
-    spec = spec_from_file_location("bench_main", ROOT / "bench" / "__main__.py")
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_documents_have_marks_for_all_sections(bench: ModuleType) -> None:
-    for name, document in {"machine": bench.PERFORMANCE, **bench.DOCUMENTS}.items():
-        text = document.read_text(encoding="utf-8")
-        assert f"<!-- bench {name}: begin -->" in text and f"<!-- bench {name}: end -->" in text, name
-
-
 def test_coverage_of_standard_deviations() -> None:
     """Two parameters of four runs, one of which is identifiable in three of them; a third never is."""
     none = np.nan
     scores = [np.array(row) for row in ([1.0, -4.0, none], [-2.0, 1.0, none], [2.0, none, none], [-1.0, 0.0, none])]
     np.testing.assert_allclose(coverage(scores), [6 / 7, 2 / 3, np.sqrt((1 + 16 + 4 + 1 + 4 + 1 + 0) / 7)])
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(5e-10, "0.5 ns"), (9.994e-7, "999 ns"), (9.996e-7, "1 µs"), (1.234e-3, "1.23 ms"), (2.5, "2.5 s")],
-)
-def test_units_of_times(value: float, text: str) -> None:
-    assert harness.seconds(value) == text
-
-
-def test_markdown() -> None:
-    section = harness.Section("a", "A", ["Text."], [harness.Table("T", ("x", "y"), [("1", "2|3")])])
-    section.bars = [harness.Bar("fast", "1 s", True), harness.Bar("small", "1 MB", False)]
-    assert section.markdown() == (
-        "**T**\n\n| x | y |\n|---|---:|\n| 1 | 2\\|3 |\n\nText.\n\n"
-        "| promised | measured | |\n|---|---|---|\n| fast | 1 s | met |\n| small | 1 MB | **missed** |"
-    )
 
 
 def test_a_document_has_a_small_first_table_and_the_results_all(tmp_path: Path) -> None:
@@ -128,17 +93,17 @@ def test_rows_of_tests_become_tables(tmp_path: Path, capsys) -> None:
     written.show()
     assert "a long stream[alone]" in capsys.readouterr().out
     text = written.markdown()
-    for line in (
-        "| 1000 Hz, alone | 600 s | 600,000 | 0 | 29,400,000 | 0 | 1.5 s | 100.0 MB | 0.40 MB | 0 |",
-        "| 1000 Hz, alone | 120 µs | 300 µs | 500 µs | 900 µs | 1.20 | 1.20 |",
-        "| 1000 Hz, alone: echo | 100 µs | 250 µs | 450 µs | 800 µs |  |  |",
-        "| node: kill -9 | 3,000 | 639 | 0 | active, native | late |",
-        "| four robots | 200 Hz | 4,000 | 0 | 0 | 400 µs | 28.0 MB | 1 ms | 2 ms |",
-        "| a long stream[alone] | 612 s | passed |",
-        "| sanitizers | 3 s | skipped: no compiler |",
+    for row in (
+        "29,400,000 | 0 | 1.5 s",
+        "900 µs | 1.20 | 1.20",
+        "| 639 | 0 |",
+        "| 1 ms | 2 ms |",
+        "skipped: no compiler",
     ):
-        assert line in text
+        assert row in text
     assert all(kept(soak_report(tmp_path)).values())
+    (empty := tmp_path / "empty.xml").write_text("<testsuites/>")
+    assert not any(kept(empty).values()), "nothing measured meets no goal"
 
 
 ECHO = "p50 of the round trip at most 1.25 × that of an echo node"
@@ -157,12 +122,6 @@ ECHO = "p50 of the round trip at most 1.25 × that of an echo node"
 )
 def test_a_goal_that_is_missed(tmp_path: Path, change: dict, promise: str) -> None:
     assert [name for name, met in kept(soak_report(tmp_path, **change)).items() if not met] == [promise]
-
-
-def test_nothing_measured_meets_no_goal(tmp_path: Path) -> None:
-    path = tmp_path / "soak.xml"
-    path.write_text("<testsuites/>")
-    assert not any(kept(path).values())
 
 
 # --- Interleaved timing, by a clock that only the tasks move ----------------------------

@@ -342,11 +342,13 @@ class TestMemory:
     def test_calls_do_not_leak(self, function: CompiledFunction, fast: Call) -> None:
         x = {name: v.copy() for name, v in inputs().items()}
         batch = {name: v.copy() for name, v in inputs(9).items()}
-        kept = [*x.values(), *batch.values(), Motors, NOMINAL, None]
+        refused, soft = motors(finite_results=True).state_call(lambda *_, **__: None), x | {"k": np.zeros(N)}
+        kept = [*x.values(), *batch.values(), soft["k"], Motors, NOMINAL, None]
 
         def call(times: int) -> None:
             for _ in range(times):
                 called(fast, x)
+                called(refused, soft)
                 called(function, batch)
                 called(fast, batch)
                 fast(x["q"], x["qd"], x["qdd"], None, x["qdddd"], deflection=None)
@@ -357,13 +359,3 @@ class TestMemory:
         later = [sys.getrefcount(v) for v in kept]
         assert later[:-1] == counts[:-1]
         assert abs(later[-1] - counts[-1]) < 100  # None, of which others take references
-
-    def test_refusals_do_not_leak(self) -> None:
-        refused = motors(finite_results=True).state_call(lambda *arguments, **keywords: None)
-        x = inputs() | {"k": np.zeros(N)}
-        kept = [*x.values(), Motors]
-        called(refused, x)
-        counts = [sys.getrefcount(v) for v in kept]
-        for _ in range(1000):
-            called(refused, x)
-        assert [sys.getrefcount(v) for v in kept] == counts

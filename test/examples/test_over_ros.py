@@ -66,15 +66,6 @@ def test_lock_step_gives_what_the_simulation_alone_gives(task: Any, tmp_path: Pa
     assert np.all(np.median(np.abs(found.motor_effort - alone.motor_effort)[200:], axis=0) < 3 * task.noise.effort)
 
 
-def test_a_node_that_cannot_start_is_reported_by_its_own_words(task: Any, tmp_path: Path, monkeypatch) -> None:
-    from closing_the_loop.over_ros import over_ros
-    from eom_dynamics.tools.processes import RunError
-
-    monkeypatch.setenv("RMW_IMPLEMENTATION", "rmw_of_nobody")
-    with pytest.raises(RunError, match="rmw_of_nobody"):
-        over_ros(task, tmp_path, lambda *_: None)("short", task.robot, task.plan.judged)
-
-
 @pytest.mark.usefixtures("forked")
 def test_the_lead_makes_the_recorded_error_ten_times_smaller(tmp_path: Path, capsys) -> None:
     from closing_the_loop.command_lead import main

@@ -109,13 +109,6 @@ def test_its_test_finds_errors(tmp_path: Path) -> None:
         changed.write_text(good)
 
 
-def test_only_functions_that_are_used_are_written(tmp_path: Path) -> None:
-    export(robot("planar_pr"), "c", tmp_path, [FEEDFORWARD])
-    for file in tmp_path.glob("planar_pr_*.c"):
-        text = file.read_text()
-        assert not any(f"eom_{name}_" in text for name in ("exp", "expm1", "log", "tanh", "select", "root", "index"))
-
-
 def test_capabilities() -> None:
     pytest.importorskip("casadi")
     drives = {"drive_command", "drive_command_with_payload", "drive_state"}
@@ -137,18 +130,6 @@ def test_capabilities() -> None:
     assert "cannot have the name" in named["inverse_dynamics_solver"].missing[FEEDFORWARD] and not named[
         "c"
     ].missing.get("effort")
-
-
-def test_header_describes_motors_and_commands(tmp_path: Path) -> None:
-    export(robot("vsa_planar_2r"), "c", tmp_path, [FEEDFORWARD])
-    text = (tmp_path / "vsa_planar_2r_dynamics.h").read_text()
-    for wanted in (
-        "joint_1_agonist, joint_1_antagonist, joint_2_agonist, joint_2_antagonist.",
-        "k, kd and kdd are read at joint_1 (nominally 250), joint_2 (nominally 120).",
-        "NaN where its k is out of range",
-        "commanded stiffness, N m/rad\n",
-    ):
-        assert wanted in text
 
 
 @dataclass(frozen=True)

@@ -53,10 +53,3 @@ def test_vector_of_the_wrong_length(tmp_path: Path) -> None:
     done = run(octave("planar_2r_mass_matrix([1 2 3]')"), tmp_path)
     assert done.returncode != 0
     assert "q must have 2 rows" in done.stderr
-
-
-def test_help(tmp_path: Path) -> None:
-    export(robot("planar_2r"), "matlab", tmp_path, ["effort"])
-    text = succeed(octave("help planar_2r_effort"), tmp_path)
-    assert "[tau] = planar_2r_effort(q, qd, qdd, W)" in text
-    assert "tool wrench, N m and N" in text

@@ -2,7 +2,7 @@
 """A headless browser that records errors and requests of a page."""
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -82,38 +82,6 @@ class Tab:
     def of_plot(self, name: str, expression: str) -> Any:
         """Evaluate a JavaScript expression of ``plot``, the element of a drawn chart."""
         return self.chart(name).evaluate(f"plot => {expression}")
-
-    def wait(self, name: str, condition: str) -> None:
-        """Wait until a JavaScript condition of ``plot``, the element of a drawn chart, holds."""
-        plot = self.chart(name).element_handle()
-        self.page.wait_for_function(f"plot => {condition}", arg=plot)
-
-    def ranges(self, name: str, axes: Iterable[str]) -> list[list[float]]:
-        return [self.of_plot(name, f"plot.layout.{axis}.range.map(Number)") for axis in axes]
-
-    def hide(self, name: str, entry: str) -> None:
-        """Click an entry of the legend."""
-        toggle = self.chart(name).locator(".legend .traces", has_text=entry).locator(".legendtoggle").first
-        with self._redrawn(name, "plotly_restyle"):
-            toggle.click()
-
-    def zoom(self, name: str, start: float, end: float) -> None:
-        """Drag over the uppermost chart."""
-        box = self.chart(name).locator(".nsewdrag").first.bounding_box()
-        y = box["y"] + box["height"] / 2
-        mouse = self.page.mouse
-        with self._redrawn(name, "plotly_relayout"):
-            mouse.move(box["x"] + start * box["width"], y)
-            mouse.down()
-            mouse.move(box["x"] + end * box["width"], y, steps=5)
-            mouse.up()
-
-    @contextmanager
-    def _redrawn(self, name: str, event: str) -> Iterator[None]:
-        """Wait at the end for an event of a chart: Plotly acts on a click only when no second one has followed."""
-        self.of_plot(name, f"{{ plot.redrawn = false; plot.once('{event}', () => {{ plot.redrawn = true; }}); }}")
-        yield
-        self.wait(name, "plot.redrawn")
 
     def width(self) -> tuple[int, int]:
         root = self.page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")

@@ -39,14 +39,8 @@ NODES = {
 INTERFACES = (".msg", ".srv", ".action")
 
 _SHELL = {"cd", "cp", "export", "source", "eval", "mkdir", "cat", "echo", "git", "pip", "apt", "sudo", "docker"}
-_OF_ROS = {
-    "colcon": {"build", "test", "test-result"},
-    "rosdep": {"install", "update"},
-    "ros2 bag": {"play", "record", "info"},
-    "ros2 security": {"create_keystore", "create_enclave"},
-    "ros2 control": {"list_controllers", "list_hardware_interfaces"},
-}
-"""Verbs of programs that this machine may lack."""
+_OF_ROS = {"colcon", "rosdep", "ros2 bag", "ros2 security", "ros2 control"}
+"""Programs that this machine may lack."""
 
 
 class CommandError(Exception):
@@ -75,15 +69,10 @@ def _check_words(words: Sequence[str]) -> None:
         _node(program, rest)
     elif program in _PROGRAMS:
         _PROGRAMS[program](rest)
-    elif program in _OF_ROS:
-        _verb(program, rest)
-    elif program not in _SHELL and not (shutil.which(program) or (Path(sys.executable).parent / program).is_file()):
+    elif program not in _SHELL | _OF_ROS and not (
+        shutil.which(program) or (Path(sys.executable).parent / program).is_file()
+    ):
         raise CommandError(f"{program}: no such program")
-
-
-def _verb(program: str, rest: Sequence[str]) -> None:
-    if rest[0] not in _OF_ROS[program]:
-        raise CommandError(f"{program} {rest[0]}: known are {', '.join(sorted(_OF_ROS[program]))}")
 
 
 def _parsed(name: str, parse: Callable[[], object]) -> None:
@@ -197,8 +186,8 @@ def _topic(name: str, executable: str | None = None) -> None:
 def _ros2(rest: Sequence[str]) -> None:
     verb = " ".join(rest[:2])
     if f"ros2 {rest[0]}" in _OF_ROS:
-        _verb(f"ros2 {rest[0]}", rest[1:])
-    elif rest[0] == "launch":
+        return
+    if rest[0] == "launch":
         _launch(*rest[1:])
     elif rest[0] == "run":
         _run(*rest[1:])
@@ -286,30 +275,21 @@ def _message(kind: str, name: str, text: str = "{}") -> None:
     if name.split("/")[1] != folder or not hasattr(module, cls):
         raise CommandError(f"{name}: no such type of a {kind}")
     made: Any = getattr(module, cls)
-    made = {"msg": made, "srv": getattr(made, "Request", None), "action": getattr(made, "Goal", None)}[folder]
-    try:
-        _set_fields(made(), yaml.safe_load(text))
-    except (AttributeError, AssertionError, TypeError, ValueError) as error:
-        raise CommandError(f"{name}: {error}") from None
+    _fields({"msg": made, "srv": getattr(made, "Request", None), "action": getattr(made, "Goal", None)}[folder], text)
 
 
-def _set_fields(message: Any, values: dict[str, Any]) -> None:
-    message._check_fields = True  # that of messages in it cannot be given to the constructor
-    for name, value in values.items():
-        field = getattr(message, name)
-        if isinstance(value, dict):
-            _set_fields(field, value)
-        elif isinstance(value, list) and value and isinstance(value[0], dict):
-            package, element = re.findall(r"\w+", message.get_fields_and_field_types()[name])[1:]
-            elements = [getattr(importlib.import_module(f"{package}.msg"), element)() for _ in value]
-            for each, entries in zip(elements, value, strict=True):
-                _set_fields(each, entries)
-            setattr(message, name, elements)
-        elif isinstance(value, list):
-            real = getattr(field, "typecode", "") == "d" or str(getattr(field, "dtype", "")) == "float64"
-            setattr(message, name, [float(each) for each in value] if real else value)
-        else:
-            setattr(message, name, float(value) if isinstance(field, float) else value)
+def _fields(message: Any, text: str | dict[str, Any]) -> None:
+    """Check that a message has the fields, and messages where these have fields of their own."""
+    types = message.get_fields_and_field_types()
+    for name, value in (yaml.safe_load(text) if isinstance(text, str) else text).items():
+        if name not in types:
+            raise CommandError(f"{name}: fields are {', '.join(types)}")
+        package, _, element = re.sub(r"^sequence<|[>,].*$", "", types[name]).partition("/")
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, dict) != bool(element):
+                raise CommandError(f"{name}: is {types[name]}")
+            if element:
+                _fields(getattr(importlib.import_module(f"{package}.msg"), element), each)
 
 
 def objections(executable: str, parameters: dict[str, Any]) -> list[str]:

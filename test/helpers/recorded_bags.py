@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bags of the node's topics, written by rosbags, and records with the same contents."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import pytest
 pytest.importorskip("rosbags", reason="reads bags")
 
 import bag_files
-from bag_files import COMMAND, JOINT_STATE, SETPOINT, START, STORE, header
+from bag_files import COMMAND, JOINT_STATE, SETPOINT, START
 from bag_files import FIELDS as MOTION
 
 import eom_dynamics as eom
+from eom_dynamics.recordings.bags.types import serialized
 from eom_dynamics.recordings.streams import Stream
 from eom_dynamics.tools.report import Record
 from eom_dynamics.trajectory import paper_motion
@@ -25,8 +27,6 @@ DELAY, LATENCY = 70_000, 400_000
 NOISE = 2e-3  # alternating noise of measured positions, rad or m
 
 OFFSET = 0.5  # offset of measured efforts, N m or N
-
-Messages = list[tuple[int, dict[str, Any]]]  # times of recording, ns, and fields
 
 
 def record(robot_name: str = "panda", count: int = 500, rate: float = 500.0, name: str = "run") -> Record:
@@ -60,52 +60,41 @@ def record(robot_name: str = "panda", count: int = 500, rate: float = 500.0, nam
     )
 
 
-def write_bag(path: Path, contents: Record, *, without: Iterable[str] = (), status: Sequence[int] = ()) -> Path:
-    """Write a record as a bag, without the streams ``without``, and with ``status`` of the first commands."""
-    return write_bags(path, {"": contents}, without=without, status=status)
+def write_bag(path: Path, contents: Record, *, without: Iterable[str] = ()) -> Path:
+    """Write a record as a bag, without the streams ``without``."""
+    return write_bags(path, {"": contents}, without=without)
 
 
-def write_bags(
-    path: Path, contents: Mapping[str, Record], *, without: Iterable[str] = (), status: Sequence[int] = ()
-) -> Path:
+def write_bags(path: Path, contents: Mapping[str, Record], *, without: Iterable[str] = ()) -> Path:
     """Write records as one bag, by namespace."""
     topics = {
-        f"{namespace}{topic}": (kind, [(recorded, STORE.types[kind](**fields)) for recorded, fields in messages])
+        f"{namespace}{topic}": (kind, messages)
         for namespace, of_one in contents.items()
-        for topic, kind, messages in _topics(of_one, set(without), status)
+        for topic, kind, messages in _topics(of_one, set(without))
     }
     return bag_files.write_bag(path, topics, "sqlite3")
 
 
-def _topics(
-    contents: Record, without: set[str], status: Sequence[int]
-) -> Iterable[tuple[str, str, list[tuple[int, dict[str, Any]]]]]:
+def _topics(contents: Record, without: set[str]) -> Iterable[tuple[str, str, list[tuple[int, bytes]]]]:
+    motors = contents.motors
     if contents.setpoint and "setpoint" not in without:
-        optional = [name for name, _ in STORE.fielddefs[SETPOINT][1] if name not in ("header", "joint_names")]
-        fixed = {name: [] if name.startswith("wrench") else np.zeros(0) for name in optional}
-        yield "/setpoint", SETPOINT, _messages(contents.setpoint, "joint_names", fixed)
-    if contents.command and contents.motors and "command" not in without:
-        motors = contents.motors
-        fixed = {"held": False, "status": 0, "command_lead": 0.0, "motor_names": list(motors.names)}
-        rows = _messages(contents.command, "joint_names", fixed)
-        for k, (_, fields) in enumerate(rows):
-            fields["status"] = status[k] if k < len(status) else 0
-            fields["held"] = fields["status"] > 0
-            fields.update({name: values[k] for name, values in motors.values.items()})
-        yield "/feedforward", COMMAND, rows
-    if contents.motors and "motors" not in without:
-        motors = contents.motors
-        fields = {"position": "motor_position", "velocity": "motor_velocity", "effort": "motor_effort"}
-        named = {own: motors.values[theirs] for own, theirs in fields.items()}
-        setpoint = Stream("", motors.stamp, motors.recorded, motors.names, named)
-        yield "/motor_setpoint", JOINT_STATE, _messages(setpoint, "name", {})
+        yield "/setpoint", SETPOINT, _messages(SETPOINT, contents.setpoint)
+    if contents.command and motors and "command" not in without:
+        both = replace(contents.command, values={**contents.command.values, **motors.values})
+        yield "/feedforward", COMMAND, _messages(COMMAND, both, motor_names=motors.names)
+    if motors and "motors" not in without:
+        values = {name: motors.values[f"motor_{name}"] for name in ("position", "velocity", "effort")}
+        yield "/motor_setpoint", JOINT_STATE, _messages(JOINT_STATE, replace(motors, values=values))
     if contents.measured and "measured" not in without:
-        yield "/joint_states", JOINT_STATE, _messages(contents.measured, "name", {})
+        yield "/joint_states", JOINT_STATE, _messages(JOINT_STATE, contents.measured)
 
 
-def _messages(stream: Stream, names: str, fixed: Mapping[str, Any]) -> Messages:
-    def fields(k: int) -> dict[str, Any]:
-        values = {name: np.ascontiguousarray(x[k]) for name, x in stream.values.items()}
-        return {"header": header(int(stream.stamp[k])), names: list(stream.names), **fixed, **values}
-
-    return [(int(stream.recorded[k]), fields(k)) for k in range(len(stream))]
+def _messages(kind: str, stream: Stream, **fixed: Any) -> list[tuple[int, bytes]]:
+    """Times of recording, ns, and serialised messages."""
+    fixed["name" if kind == JOINT_STATE else "joint_names"] = stream.names
+    rows = [dict(zip(stream.values, row, strict=True)) for row in zip(*stream.values.values(), strict=True)]
+    stamps = [dict(zip(("sec", "nanosec"), divmod(int(stamp), 10**9), strict=True)) for stamp in stream.stamp]
+    return [
+        (int(time), serialized(kind, header={"stamp": stamp}, **fixed, **row))
+        for time, stamp, row in zip(stream.recorded, stamps, rows, strict=True)
+    ]

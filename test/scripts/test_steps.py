@@ -130,7 +130,3 @@ def test_what_is_missing_is_told_in_one_line(monkeypatch, module: object, functi
 def test_compiler_of_the_environment_is_looked_for(monkeypatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler -m64")
     assert "no-such-compiler" in machine.compiler_problem()
-
-
-def test_this_machine_will_do() -> None:
-    machine.check_machine()

@@ -78,9 +78,7 @@ def turns_apart(a: Array, b: Array, pieces: int = 1, turn: float = 2 * np.pi) ->
 @pytest.mark.parametrize(
     ("low", "damage"),
     [
-        (-np.pi, "none"),
-        (0.0, "none"),  # 0 to 2π
-        (-np.pi, "rows are missing"),
+        (0.0, "rows are missing"),  # 0 to 2π
         (-np.pi, "positions are NaN"),
         (-np.pi, "a pause"),
     ],
@@ -195,7 +193,7 @@ def interleaved(*topics: list[tuple[int, object]]) -> list[tuple[int, object]]:
     return sorted((row for rows in topics for row in rows), key=lambda row: row[0])
 
 
-@pytest.mark.parametrize("kind", ["gripper", "another rate", "later", "three publishers"])
+@pytest.mark.parametrize("kind", ["gripper", "another rate", "three publishers later"])
 def test_joints_of_separate_publishers(kind: str, tmp_path: Path) -> None:
     """They are merged on one clock; the messages of a gripper are none of the arm's."""
     one, two = (states(Q[:, [k]], TAU[:, [k]], NAMES[k : k + 1], later) for k, later in ((0, 0), (1, 3_000_000)))
@@ -203,8 +201,7 @@ def test_joints_of_separate_publishers(kind: str, tmp_path: Path) -> None:
     messages = {
         "gripper": interleaved(states(), gripper),
         "another rate": interleaved(one, two[::4]),
-        "later": interleaved(one, two[500:]),
-        "three publishers": interleaved(one, two, gripper),
+        "three publishers later": interleaved(one, two[500:], gripper),
     }[kind]
     bag = write_bag(tmp_path / "bag", {"/joint_states": (JOINT_STATE, messages)})
     found = read_recording(bag, ROBOT).cleaned()

@@ -48,14 +48,6 @@ def bag(path: Path, names: Sequence[str] = NAMES, q: np.ndarray = Q, tau: np.nda
     return write_bag(path / "bag", {"/joint_states": (JOINT_STATE, messages)})
 
 
-def test_bag(tmp_path: Path) -> None:
-    found = read_recording(bag(tmp_path), ROBOT)
-    assert found.name == "bag" and found.notes == () and found.qd is None
-    assert found.source == "positions and efforts of /joint_states"
-    np.testing.assert_allclose(found.t, T, atol=1e-9)
-    np.testing.assert_array_equal([found.q, found.tau], [Q, TAU])
-
-
 def test_names_of_the_robot_for_those_of_a_recording(tmp_path: Path) -> None:
     path = bag(tmp_path, ["arm_2", "arm_1"], Q[:, ::-1], TAU[:, ::-1])
     with pytest.raises(IdentificationError, match=r"arm_2.*arm_1.*rename.*--rename.*'\^arm_=joint_'"):
@@ -256,16 +248,6 @@ def replay(tmp_path: Path) -> list[str]:
     bag = sent(tmp_path / "bag", [*zip(*X, strict=True)])
     (tmp_path / "arm.yaml").write_text(robot_as_yaml(DRIVEN).text, encoding="utf-8")
     return ["replay", str(bag), "--robot", str(tmp_path / "arm.yaml"), "--command-lead", "0"]
-
-
-def test_tables_are_in_si_units(replay: list[str], tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    output = tmp_path / "table.parquet"
-    assert main([*replay, "-o", str(output)]) == 0
-    table = parquet.read_table(output)
-    for name in ("motor_position", "motor_effort"):
-        columns = [table[f"{name}.{motor}"].to_numpy() for motor in ARM.motor_names]
-        np.testing.assert_array_equal(np.transpose(columns), getattr(WANTED, name))
 
 
 def test_replay_writes_what_the_node_sends(replay: list[str], tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from paths import ROOT, contents
+from paths import contents
 from urdf_arms import MASSLESS_TIP
 
 from eom_dynamics import load_robot
@@ -14,18 +14,6 @@ from eom_dynamics.robot import formats
 from eom_dynamics.tools.cli.main import main
 
 HEADINGS = {"ros2_control": "ROS 2 control"}
-
-
-def test_units_of_drives_are_no_operations(tmp_path: Path, run) -> None:
-    """But factors of results, which are not counted: no function has 0 operations."""
-    arguments = [str(ROOT / "examples/drivers/odrive_robot.yaml"), "--language", "c", "-o"]
-    for functions, listed in (("drive_command,drive_state", False), ("motors,drive_command", True)):
-        folder = tmp_path / functions
-        output = run("codegen", *arguments, str(folder), "--functions", functions).out
-        assert ("operations per state" in output) is listed and "odrive_arm_drive_" not in output
-        header = (folder / "c/odrive_arm_dynamics.h").read_text()
-        assert " 0 operations" not in header + (folder / "README.md").read_text()
-        assert "No operations but factors" in header
 
 
 def test_writes_every_language_and_lists_it(tmp_path: Path, run) -> None:
@@ -81,16 +69,6 @@ def test_for_a_singular_mass_matrix_the_other_functions_are_named(tmp_path: Path
     output = run(*arguments)
     assert "no plant: massless: the mass matrix is not positive definite" in output.err
     assert "massless_inverse_dynamics" in output.out and "plant" not in output.out
-
-
-def test_the_package_for_ros2_control_has_the_robot(tmp_path: Path, run) -> None:
-    output = run("codegen", "sea_planar_2r", "--language", "ros2_control", "-o", str(tmp_path / "code"))
-    assert output.out.splitlines()[-1].startswith(f"{tmp_path}/code/ros2_control ") and not output.err
-    written = contents(tmp_path / "code")
-    assert {"ros2_control/package.xml", "ros2_control/src/loop_library.hpp"} <= written.keys()
-    again = load_robot(tmp_path / "code/ros2_control/config/sea_planar_2r.yaml")
-    assert again.joint_names == load_robot("sea_planar_2r").joint_names
-    assert b"config/sea_planar_2r.yaml" in written["README.md"]
 
 
 def test_a_robot_becomes_a_urdf_and_a_parameter_file(tmp_path: Path, run) -> None:

@@ -23,14 +23,13 @@ pytestmark = [pytest.mark.ros, pytest.mark.skipif(bool(MISSING), reason=f"{', '.
 MARK = "EOM_DYNAMICS_TEST"  # variable in the environment of processes of a test
 
 
-@pytest.mark.parametrize("stalls", [False, True])
-def test_every_setpoint_is_answered_with_the_right_numbers(stalls: bool, tmp_path: Path, monkeypatch, run) -> None:
+def test_every_setpoint_is_answered_with_the_right_numbers(tmp_path: Path, monkeypatch, run) -> None:
     """Also where the player stands still amid the motion, as on a busy computer."""
     play, stalled = Run.play, []
 
     def playing(processes: Run, _: object, module: str, arguments: str) -> None:
         def stall(sent: int, __: int) -> None:
-            if stalls and sent > 20 and not stalled:
+            if sent > 20 and not stalled:
                 (player,) = children("eom_dynamics.ros.player")
                 stalled.append(player)
                 os.kill(player, signal.SIGSTOP)
@@ -43,7 +42,7 @@ def test_every_setpoint_is_answered_with_the_right_numbers(stalls: bool, tmp_pat
     monkeypatch.setattr("eom_dynamics.tools.cli.demo._DURATION", 1.0)
     folder = tmp_path / "new" / "folder"
     output = run("demo", "--rate", "100", "-o", folder)
-    assert "Passed: no answer lost, every number confirmed." in output.out and len(stalled) == stalls
+    assert "Passed: no answer lost, every number confirmed." in output.out and len(stalled) == 1
     rows = dict(re.findall(r"^(setpoints sent|lost|every answer \S+ \S+|all \S+ \S+ \S+ \S+) +(\S+)", output.out, re.M))
     assert (rows["setpoints sent"], rows["lost"]) == ("100", "0")
     assert float(rows["every answer against feedforward"]) < 1e-10

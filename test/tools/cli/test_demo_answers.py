@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recordings import recorded
 
 from eom_dynamics.control.fields import COMMAND_FIELDS
 from eom_dynamics.tools import processes
@@ -22,6 +21,15 @@ pytest.importorskip("matplotlib", reason="matplotlib is missing: make build")
 pytest.importorskip("plotly", reason="plotly is missing: make build")
 
 Answers = dict[str, np.ndarray]
+
+
+def recorded(plan: Plan, lost: int = 0, lateness: float = 3e-4) -> Answers:
+    """Return the answers of a node without faults, except the first ``lost``, ``lateness`` s after each setpoint."""
+    answers = {field: np.array(x) for field, x in plan.feedforward.items()}
+    answers["round_trip"] = np.full(len(plan.t), lateness)
+    for values in answers.values():
+        values[:lost] = np.nan
+    return {**answers, "sent": 12.5 + plan.t}
 
 
 @cache
@@ -71,12 +79,11 @@ def test_every_wrong_quantity_is_found_by_both_computations(field: str) -> None:
         assert len(failures) == 2 and all("off by" in line for line in failures), f"{field} of motor {motor}"
 
 
-@pytest.mark.parametrize("wrong", [1e-6, np.nan])
-def test_a_single_wrong_number_is_found(wrong: float) -> None:
+def test_a_single_wrong_number_is_found() -> None:
     """At a setpoint that is not compared with the closed form."""
     plan = plan_of(1000.0, 0.6)
     row = int(np.setdiff1d(np.arange(len(plan.t)), plan.rows)[100])
-    (failure,) = checked(plan, tampered(recorded(plan), "effort_rate", row, wrong)).failures
+    (failure,) = checked(plan, tampered(recorded(plan), "effort_rate", row, np.nan)).failures
     assert failure.startswith("every answer against feedforward")
 
 
@@ -102,13 +109,6 @@ def test_late_setpoints_are_counted_and_a_slow_machine_is_noted() -> None:
     assert note.startswith("this machine did not hold 100 Hz: 49 of 100 setpoints were sent late: run again")
     (note,) = checked(plan, recorded(plan, lateness=1.2e-2)).notes
     assert "does not keep up with 100 Hz" in note
-
-
-def test_the_picture_shows_answers_and_round_trips() -> None:
-    plan = plan_of(200.0, 0.25)
-    png = checked(plan, recorded(plan, lost=3), drawn=True).sections[0].picture
-    width, height = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
-    assert png.startswith(b"\x89PNG") and width > 1500 and width > 1.5 * height
 
 
 @pytest.mark.parametrize(("tampers", "code"), [(False, 0), (True, 1)])

@@ -99,22 +99,6 @@ def test_wrong_arguments(arguments: str, reason: str, capsys) -> None:
     assert reason in capsys.readouterr().err
 
 
-def test_help_is_the_docstring() -> None:
-    text = " ".join(parser(Whole).format_help().split())
-    for wanted in (
-        "whole of it: FILE files to read",
-        "--no-keep throw it away",
-        "--count N number of things; default: 3",
-        "--names NAME,… names of them; default: all; names: a, b",
-        "--gains [JOINT=]X gains by joint; may be repeated",
-        "--speed {auto,yes,no} measured or not; default: auto",
-        "part of it: --half X half of it, 50 %; default: 0.5",
-        "[--count N | --size N]",
-    ):
-        assert wanted in text
-    assert "hidden" not in text
-
-
 @pytest.mark.parametrize(
     "cls", [RobotOptions, Conventions, Sampling, Source, MotorSource, CommandOptions, Options, ElasticOptions]
 )

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``eom_dynamics replay``: outputs, text and errors."""
 
-import json
 import re
 import shutil
 from collections.abc import Sequence
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from html_page import Page
 from paths import PANDA_BAG
 
 pytest.importorskip("rich")
@@ -29,7 +27,6 @@ from bag_files import (
     setpoints,
     write_bag,
 )
-from urdf_arms import urdf_arm
 
 from eom_dynamics import load_robot
 from eom_dynamics.trajectory import paper_motion
@@ -59,17 +56,10 @@ def replay(run):
     return lambda *arguments, code=0: run("replay", *arguments, "--robot", "planar_2r", code=code)
 
 
-def test_a_bag_becomes_a_bag_and_a_row(tmp_path: Path, replay) -> None:
-    output = replay(bag(tmp_path / "in"), "-o", tmp_path / "out")
-    header, row = (line.split() for line in output.out.splitlines())
-    assert header[:4] == ["bag", "topic", "commands", "refused"]
-    assert row[:5] == ["in", "/setpoint", "400", "0", "0.40"] and re.fullmatch(r"\d+\.\d\d", row[5])
-    assert len(read_bag(tmp_path / "out")["/feedforward"]) == 400 and output.err == ""
-
-
 def test_comparison_with_a_golden_output(tmp_path: Path, replay) -> None:
     source, golden = bag(tmp_path / "in"), tmp_path / "golden"
-    replay(source, "-o", golden)
+    header, row = (line.split() for line in replay(source, "-o", golden).out.splitlines())
+    assert header[:4] == ["bag", "topic", "commands", "refused"] and row[:5] == ["in", "/setpoint", "400", "0", "0.40"]
     exactly = ["--atol", 0, "--rtol", 0]
     replay(source, "-o", tmp_path / "same", "--compare", golden, *exactly)
     other = bag(tmp_path / "other", **{"/setpoint": (SETPOINT, setpoints(NAMES, STATES * (1 + 1e-4)))})
@@ -107,12 +97,15 @@ def test_results_for_machines(tmp_path: Path, replay) -> None:
     bag(tmp_path / "in/a", **{"/setpoint": (SETPOINT, setpoints(NAMES, changed))})
     bag(tmp_path / "golden_of/b")
     bag(tmp_path / "in/b")
+    bag(tmp_path / "in/c")
     replay(tmp_path / "golden_of", "-o", tmp_path / "golden")
     (tmp_path / "in/broken.db3").write_bytes(b"")
     checks = ["--compare", tmp_path / "golden", "--atol", "1e-6", "--json"]
-    first, second, broken = replay(tmp_path / "in", "-o", tmp_path / "out", *checks, code=1).json
-    assert [result["passed"] for result in (first, second, broken)] == [False, True, False]
+    first, second, broken, alone = replay(tmp_path / "in", "-o", tmp_path / "out", *checks, code=1).json
+    assert [result["passed"] for result in (first, second, broken, alone)] == [False, True, False, False]
     assert "is empty" in broken["failures"][0] and second["failures"] == []
+    assert alone["failures"] == [f"{tmp_path / 'golden/c'}: there is no such bag"]
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"a", "b"}
     (effort,) = [row for row in first["differences"] if (row["topic"], row["field"]) == ("/feedforward", "effort")]
     assert (effort["beyond"], effort["first"]) == (1, effort["worst_at"]) and effort["worst"] in NAMES
     assert effort["worst_at"] == START + 123 * 10**6 and (effort["absolute"], effort["relative"]) == (1e-6, 1e-9)
@@ -122,27 +115,6 @@ def test_results_for_machines(tmp_path: Path, replay) -> None:
     assert re.fullmatch(
         r".* differs in 1 messages, by up to \S+ N m of joint_\d, tolerance 1e-06 \+ 1e-09 relative", lines[0]
     )
-
-
-@pytest.mark.usefixtures("in_this_process")
-def test_a_page_has_an_index_of_the_bags_and_their_comparison(tmp_path: Path, replay) -> None:
-    pytest.importorskip("plotly")
-    for name in ("<i>a", "b"):
-        bag(tmp_path / "golden_of" / name)
-        bag(
-            tmp_path / "in" / name,
-            **{"/setpoint": (SETPOINT, setpoints(NAMES, STATES * (1.0 if name == "b" else 1.1)))},
-        )
-    replay(tmp_path / "golden_of", "-o", tmp_path / "golden")
-    path = tmp_path / "page.html"
-    command = [tmp_path / "in", "-o", tmp_path / "out", "--compare", tmp_path / "golden", "--page", path]
-    replay(*command, code=1)
-    page = Page(path.read_text(encoding="utf-8"))
-    assert "<i>a" in page.text and page.references == ["data:,"] and page.places == {"/feedforward"}
-    assert path.read_text(encoding="utf-8").count('<td class="number off">failed</td>') == 1
-    assert "effort_acceleration400" in page.text and "1 of 2 bags differ from" in page.text
-    assert re.search(r"effort_acceleration400[\d.e+]+ N m/s²", page.text)
-    assert "largest difference" in page.text and str(tmp_path / "golden") in page.text
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -164,25 +136,11 @@ def test_an_unusable_golden_bag_is_refused_before_anything_is_done(tmp_path: Pat
         assert not Path("out").exists()
 
 
-@pytest.mark.usefixtures("in_this_process")
-def test_a_missing_golden_bag_does_not_stop_the_others(tmp_path: Path, replay) -> None:
-    bag(tmp_path / "in/a")
-    bag(tmp_path / "in/b")
-    command = [tmp_path / "in", "-o"]
-    replay(*command, tmp_path / "golden")
-    shutil.rmtree(tmp_path / "golden/a")
-    output = replay(*command, tmp_path / "out", "--compare", tmp_path / "golden", code=1)
-    assert output.err == f"eom_dynamics replay: failed: {tmp_path / 'golden/a'}: there is no such bag\n"
-    assert re.search(r"\na .* failed\n", output.out) and "/feedforward" in output.out
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"b"}
-
-
 @pytest.mark.parametrize(
     ("earlier", "later", "files", "named"),
     [
         (["in/a", "-o", "out.mcap"], [], ["out.mcap"], ["out.mcap"]),
         (["in/a", "-o", "out", "--format", "sqlite3"], ["--format", "mcap"], ["out/out.db3"], ["out"]),
-        (["in/a", "-o", "out.parquet"], [], ["out.parquet"], ["out.parquet"]),
         (["in", "-o", "out"], [], ["out/a/a.mcap", "out/b/metadata.yaml"], ["out/a", "out/b"]),
         (["in", "-o", "out"], [], ["out/b/mine.mcap"], ["out/b"]),
     ],
@@ -343,21 +301,6 @@ def test_what_cannot_be_used_is_refused_on_one_line(tmp_path: Path, monkeypatch,
     assert re.search(reason, error), error
     assert not Path("out").exists()
     assert not list(tmp_path.glob(".eom_dynamics-*")) and Path("there/file").exists()
-
-
-def test_part_of_the_robot_that_a_bag_describes(tmp_path: Path, run) -> None:
-    text = urdf_arm(joints=("joint_1", "joint_2", "hand")).replace('izz="0.05"', 'izz="9"', 1)
-    description = STORE.types["std_msgs/msg/String"](data=text)
-    topics = {
-        "/robot_description": ("std_msgs/msg/String", [(START, description)]),
-        "/setpoint": (SETPOINT, setpoints(NAMES, STATES[:, :3])),
-    }
-    part = ["--tip", "joint_2_link", "--json"]
-    output = run("replay", str(bag(tmp_path / "in", **topics)), "-o", str(tmp_path / "out"), *part)
-    (result,) = json.loads(output.out)
-    assert result["report"]["commands"] == 3 and result["report"]["joint_names"] == list(NAMES)
-    (warning,) = result["report"]["warnings"]
-    assert "joint_1_link" in warning and output.err == ""
 
 
 # Gaz et al. (2019), supplementary material. Table I, friction parameters phi 1 (N m), 2 (s/rad), 3 (rad/s).
