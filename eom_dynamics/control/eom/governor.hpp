@@ -42,10 +42,13 @@ class Governor {
     static constexpr std::array<double, 3> BRAKES{0.05, 0.25, 1};
     /// Instants within the window of the averages, at least and at most, and from its end to that of a motion, in turns.
     static constexpr std::size_t NEAR = 8, NEAR_MOST = 16, FAR = 8, TURNS = 4;
-    /// Instants of a stop, how often the place of the largest share is refined, and what a share relative to the start may be.
+    /// Instants of a stop, how often the place of the largest share is refined, at most or for a stop, and what a share relative to the
+    /// start may be.
     static constexpr std::size_t DENSE = 32;
-    static constexpr int REFINED = 3;
+    static constexpr int MOST_REFINED = 20, REFINED = 3;
     static constexpr double NO_WORSE = 1.02;
+    /// Motions that last longer, of numbers that no arm can have, are not within limits, s.
+    static constexpr double LONGEST = 1e4;
     /// Time after which a motion that hardly goes on comes to rest, s.
     static constexpr double STUCK = 0.5;
 
@@ -254,6 +257,8 @@ class Governor {
     double largest(const OnlineTrajectory &motion, const Commander<Robot> &commander, Way way, double enough, double gentle = 1) noexcept
     {
         const double h = motion.joint(0).period(), window = motion.window() + h, length = motion.length(way);
+        if (!(length < LONGEST))
+            return std::numeric_limits<double>::infinity();
         const bool brake = way == Way::brake;
         const std::size_t stride = !brake || !known_ || last_most_ >= BUSY ? 1 : last_most_ >= CALM ? 2 : TURNS;
         // As dense as snaps need that change within the shorter average.
@@ -296,7 +301,7 @@ class Governor {
         begin(commander);
         for (double time = h; goes_on && time <= window + h / 2; time += h) // the snap changes within some cycles
             goes_on = on(time, h);
-        while (goes_on && (apart /= 2) >= h) {
+        for (int k = 0; k < MOST_REFINED && goes_on && (apart /= 2) >= h; ++k) {
             const double middle = where;
             for (const double time : {middle - apart, middle + apart})
                 goes_on = goes_on && on(time, apart);
@@ -313,6 +318,8 @@ class Governor {
             if (share > most)
                 most = share, where = time;
         };
+        if (!(motion.left() < LONGEST))
+            return std::numeric_limits<double>::infinity();
         begin(commander);
         for (std::size_t k = 1; k <= DENSE; ++k)
             on(apart * static_cast<double>(k));
