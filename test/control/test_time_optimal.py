@@ -65,36 +65,6 @@ int take_over(const double *numbers, const double *states, int count, double *mo
     return longest;
 }
 
-// Cycles with targets that change at random, and their largest derivatives; whether they end in exact rest, by 0.
-double drift(const double *numbers, long cycles, double *most)
-{
-    eom::JointTrajectory motion;
-    eom::MotionLimits limits;
-    std::copy(numbers, numbers + 8, &limits.lower);
-    motion.configure(limits);
-    unsigned long seed = 1;
-    const auto draw = [&seed] {
-        seed = seed * 6364136223846793005UL + 1442695040888963407UL;
-        return static_cast<double>(seed >> 33) / 2147483648.0;
-    };
-    for (long k = 0, next = 0; k < cycles; ++k) {
-        if (k == next) {
-            motion.aim(2 * draw() - 1, draw() < 0.3 ? draw() : 0);
-            next += 1 + static_cast<long>(400 * draw());
-        }
-        motion.prepare();
-        motion.step();
-        if (k % 7 == 0)
-            motion.anchor();
-        for (std::size_t i = 0; i < 5; ++i)
-            most[i] = std::max(most[i], std::fabs(motion.state()[i]));
-    }
-    motion.aim(0.1, 0);
-    for (long k = 0; k < 5000; ++k)
-        motion.step();
-    return motion.arrived() && motion.state() == eom::JointTrajectory::State{0.1} ? 0 : 1;
-}
-
 // Largest position of a motion between both limits, whose cycles are slowed down at random for some time at a time.
 double slowed(const double *numbers, long cycles)
 {
@@ -141,7 +111,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Any:
     strict = ("-std=gnu++17", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
     succeed(["c++", *strict, "-Iinclude", "-fPIC", "-shared", "driver.cpp", "-o", "driver.so"], folder)
     library = ctypes.CDLL(str(folder / "driver.so"))
-    for name in ("reach", "brake", "drift", "slowed"):
+    for name in ("reach", "brake", "slowed"):
         getattr(library, name).restype = ctypes.c_double
     return library
 
@@ -296,13 +266,6 @@ def test_take_overs_of_noise_keep_jerk_and_snap(driver: Any, count: int) -> None
     calm = states * [1, 1, 1, 0.1, 0.005]
     most, _, _ = taken(driver, calm)
     assert (most[:, 1] <= 1.5 * V).all() and (most[:, 3:] <= np.array([J, S]) * (1 + 1e-9)).all()
-
-
-@pytest.mark.parametrize("cycles", [300_000, pytest.param(10_000_000, marks=pytest.mark.soak)])
-def test_rounding_does_not_add_up_and_rest_is_exact(driver: Any, cycles: int) -> None:
-    most = np.zeros(5)
-    assert driver.drift(_address(LIMITS), ctypes.c_long(cycles), _address(most)) == 0
-    assert (most <= LIMITS[1:6] * (1 + 1e-9)).all() and (most[1:4] >= 0.9 * LIMITS[2:5]).all()
 
 
 def test_slower_cycles_leave_a_brake_within_limits_of_position(driver: Any) -> None:
