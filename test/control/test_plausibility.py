@@ -292,7 +292,7 @@ def spoiled(state: np.ndarray, fault: str) -> np.ndarray:
     return state
 
 
-@settings(max_examples=75)
+@settings(max_examples=40)
 @given(
     segments=st.lists(segment, min_size=1, max_size=6),
     policies=st.tuples(*[st.sampled_from(CHECK_POLICIES)] * 2),
