@@ -13,7 +13,6 @@ import eom_dynamics as eom
 from eom_dynamics.control.control_loop import ControlLoop
 from eom_dynamics.control.online_trajectory import MotionLimits, OnlineTrajectory, motion_limits
 from eom_dynamics.control.robot_table import RobotTable, limits_of
-from eom_dynamics.control.settings import Status
 
 # Rate of targets, Hz; jitter, of their interval; noise, rad; and whether they have velocities.
 STREAMS = {
@@ -163,32 +162,6 @@ def test_a_motion_begins_without_a_step_where_cycles_had_ended_at_rest(pause: in
         first.append(loop.state.copy())
     np.testing.assert_allclose(*first, rtol=1e-9, atol=1e-15)  # sums of averages are renewed in each cycle
     assert first[0][1:].any() and np.abs(first[0][0] - start).max() < 1e-6
-
-
-@pytest.mark.parametrize("action", ["stop", "lose"])
-def test_a_stop_amid_a_target_keeps_limits_and_another_target_goes_on_from_it(action: str) -> None:
-    panda, draw = arm("panda"), np.random.default_rng(3)
-    loop, limits = ControlLoop(RobotTable(panda)), motion_limits(panda)
-    loop.limit(limits, H)
-    loop.configure(limits="refuse", on_setpoint_loss="hold", setpoint_timeout=1.0)
-    start = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
-    loop.restart(start)
-    now, states = PERIOD, []
-    for k in range(20):
-        assert loop.aim(now, start + draw.uniform(-0.5, 0.5, 7)) == 0
-        for cycle in range(until := int(draw.integers(100, 300)) + 20 * k):
-            if cycle == until // 2:
-                loop.act(action)
-            now += PERIOD
-            assert loop.update(now, H) == 0
-            states.append(loop.state.copy())
-        assert loop.number("stopping") and not loop.number("excess")
-    for _ in range(1000):
-        now += PERIOD
-        loop.update(now, H)
-        states.append(loop.state.copy())
-    assert not states[-1][1:].any() and loop.status is Status.HELD
-    end_of(limits, [np.array(states)])
 
 
 def wave(t: np.ndarray) -> np.ndarray:
