@@ -51,6 +51,31 @@ def test_speed_scaling_that_is_streamed(robot: str, paces: str, every: int) -> N
 # --- Setpoints and targets --------------------------------------------------------------------------------------------
 
 
+def differences(path: Array) -> Array:
+    """A path (K, n) with its rates by differences (K, 5, n), as planners have them."""
+    fields = [path]
+    for _ in range(4):
+        fields.append(np.diff(fields[-1], axis=0, prepend=fields[-1][:1]) / 1e-3)
+    return np.stack(fields, axis=1)
+
+
+@pytest.mark.parametrize("noise", [0.0, 6e-8])
+def test_target_after_noisy_setpoints(noise: float) -> None:
+    """A target 0.05 rad away after rates that are differences of float32: no further than that, and within limits."""
+    rng, rig = np.random.default_rng(1), resting(cycles=0, targets={})
+    t = np.arange(-8, 300) * 1e-3
+    path = HOME + 0.05 * (1 - np.cos(2 * np.pi * np.clip(t, 0, None)))[:, None] * np.ones(7)
+    rig.stream(differences(path + noise * rng.normal(size=path.shape))[8:])
+    start, first = rig.q, rig.count
+    rig.target(start + 0.05)
+    rig.cycles(2500)
+    record = check(rig, first - 1)
+    assert rig.limits is not None
+    assert np.abs(record.state[:, 0] - start).max() < 0.05 + 0.05  # as far as its velocity takes it to stop
+    assert (np.abs(record.state[1:, 1]) < 1.02 * rig.limits.velocity + 1e-6).all()
+    np.testing.assert_allclose(rig.q, start + 0.05, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("robot", "limits", "field", "value", "most"),
     [
