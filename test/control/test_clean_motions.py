@@ -19,8 +19,8 @@ ARMS = ("panda", "ur5e", "dual_arm", "sea_planar_2r")
 KINDS = ("fastest", "to a limit", *["clean"] * 7)
 """Fastest motions, motions that end at a limit of position, and seven times as many others."""
 
-JITTER = 300_000
-"""Largest delay of a cycle, ns."""
+JITTERS = (300_000, 300_000, 20 * MS)
+"""Largest delays of setpoints, ns, in turns."""
 
 COUNT = 450
 BLOCK = len(ARMS) * len(KINDS)
@@ -78,8 +78,9 @@ def failures(number: int) -> tuple[int, list[str]]:
     states = np.concatenate((first, states, last))
     rig._resize(len(states))
     rig.restart(states[0, 0])
-    for k, state in enumerate(states):
-        rig.now = START + k * MS + int(rng.integers(JITTER))
+    delays = rng.integers(JITTERS[number // len(ARMS) % len(JITTERS)], size=len(states))
+    arrivals = np.maximum.accumulate(START + MS * np.arange(len(states)) + delays)
+    for k, (state, rig.now) in enumerate(zip(states, arrivals.tolist(), strict=True)):
         rig.refer(state, START + k * MS)
         rig.run()
     record = Record(rig)

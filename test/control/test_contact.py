@@ -2,6 +2,7 @@
 """Contact: thresholds for a rate of false alarms, the touched link, causes, and the payload by external efforts."""
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from pushed_arm import Push, PushedArm, SensorRecord
 from scipy.signal import lfilter
 
 import eom_dynamics as eom
-from eom_dynamics import ContactThresholds, ElasticArm, ExternalEffortObserver, robot_from_parameters
+from eom_dynamics import ContactThresholds, ExternalEffortObserver, robot_from_parameters
 from eom_dynamics.arrays import Array
 from eom_dynamics.control.contact_thresholds import CAUSES, SENSOR, UNKNOWN
 from eom_dynamics.control.control_loop import ControlLoop, Refusal
@@ -165,17 +166,30 @@ def test_spreads_in_robot_files() -> None:
             robot_from_parameters(section)
 
 
+class Watched:
+    """A loop that watches for contact, with torque sensors."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.loop = ControlLoop(RobotTable(arm("sea_planar_2r")))
+        self.loop.configure(**settings)
+        self.loop.limit(motion_limits(self.loop.arm, {"velocity": 1.0, "acceleration": 5.0}), 1e-3)
+        self.observer = ExternalEffortObserver(self.loop.arm, 200.0, "torque", loop=self.loop)
+        spread = [EffortSpread((0.0,), (0.05,), 0.1)] * 2
+        self.observer.watch(*ContactThresholds(self.observer, spread=spread).rows())
+        self.sensed = self.loop.vectors("sensed", dict.fromkeys(("q", "qd", "tau"), 2))
+
+    def sense(self, k: int, tau: Array, q: Array | float = 0.0, qd: Array | float = 0.0) -> None:
+        for row, x in zip(self.sensed.values(), (q, qd, tau), strict=True):
+            row[:] = x
+        self.loop.sense(k * 1_000_000, 5)
+
+
 def test_contact_stops_a_loop_that_is_to_be_switched_off_then() -> None:
     """At rest it says so, also when contact has ended; before, references are followed, and afterwards refused."""
-    robot = eom.load_robot("sea_planar_2r")
-    loop = ControlLoop(RobotTable(ElasticArm(robot)))
-    loop.configure(on_contact="deactivate", stop_duration=0.05)
-    observer = ExternalEffortObserver(loop.arm, 200.0, "torque", loop=loop)
-    observer.watch(*ContactThresholds(observer, spread=[EffortSpread((0.0,), (0.05,), 0.1)] * 2).rows())
-    sensed, codes, statuses = loop.vectors("sensed", {"tau": 2}), [], []
+    host, codes, statuses = Watched(on_contact="deactivate", stop_duration=0.05), [], []
+    loop, weight = host.loop, host.loop.arm.dynamics.gravity(np.zeros(2))
     for k in range(200):
-        sensed["tau"][:] = loop.arm.dynamics.gravity(np.zeros(2)) - 2.0 * (60 <= k < 150)
-        loop.sense(k * 1_000_000, 5)
+        host.sense(k, weight - 2.0 * (60 <= k < 150))
         loop.rest()
         loop.given["q"][:], loop.given["qd"][:] = 1e-3 * k, 1.0
         loop.refer(0)
@@ -193,20 +207,15 @@ def test_contact_stops_a_loop_that_is_to_be_switched_off_then() -> None:
 
 @pytest.mark.parametrize("later", [20, 400], ids=["amid the stop", "at rest"])
 def test_contact_does_not_move_an_arm_whose_stop_was_asked_for(later: int) -> None:
-    loop = ControlLoop(RobotTable(ElasticArm(eom.load_robot("sea_planar_2r"))))
-    loop.configure(on_contact="retract", stop_duration=0.1)
-    loop.limit(motion_limits(loop.arm, {"velocity": 1.0, "acceleration": 5.0}), 1e-3)
-    observer = ExternalEffortObserver(loop.arm, 200.0, "torque", loop=loop)
-    observer.watch(*ContactThresholds(observer, spread=[EffortSpread((0.0,), (0.05,), 0.1)] * 2).rows())
+    host, positions = Watched(on_contact="retract", stop_duration=0.1), []
+    loop, weight = host.loop, host.loop.arm.dynamics.gravity(np.zeros(2))
     loop.restart(np.zeros(2))
-    sensed, positions = loop.vectors("sensed", {"tau": 2}), []
     for k in range(1500):
         if k == 100:
             loop.send_trajectory(Spline([0.0, 1.0], np.stack([[[0.0] * 2, [0.5] * 2], *np.zeros((4, 2, 2))])), 0)
         if k == 500:
             loop.act("stop")
-        sensed["tau"][:] = loop.arm.dynamics.gravity(np.zeros(2)) - 2.0 * (500 + later <= k < 1200)
-        loop.sense(k * 1_000_000, 5)
+        host.sense(k, weight - 2.0 * (500 + later <= k < 1200))
         loop._library.loop_run(loop.address, k * 1_000_000, 1e-3)
         positions.append(loop.setpoint["q"].copy())
     assert loop.number("contacts") == 1 and 0.1 < positions[500][0] < positions[-1][0] < 0.5
@@ -224,20 +233,12 @@ def test_contact_does_not_move_an_arm_whose_stop_was_asked_for(later: int) -> No
 )
 def test_contact_lasts_while_samples_are_missing(pushes: range, found: range) -> None:
     """From 100 to 400 ms; afterwards the observer settles, for 25 ms, before contact ends or begins."""
-    arm = ElasticArm(eom.load_robot("sea_planar_2r"))
-    loop = ControlLoop(RobotTable(arm))
-    loop.configure(on_contact="stop")
-    observer = ExternalEffortObserver(arm, 200.0, "torque", loop=loop)
-    observer.watch(*ContactThresholds(observer, spread=[EffortSpread((0.0,), (0.05,), 0.1)] * 2).rows())
+    host, told = Watched(on_contact="stop"), []
     motion = Cosine(np.full(2, 0.9), [3.0, 5.0], [0.4, 1.4])
-    sensed, told = loop.vectors("sensed", dict.fromkeys(("q", "qd", "tau"), 2)), []
     for k in range(900):
         if not 100 <= k < 400:
             q, qd, qdd = (x[0] for x in motion.derivatives(np.array([1e-3 * k]), 2))
-            tau = arm.dynamics.effort(q, qd, qdd) - 4.0 * np.eye(2)[1] * (k in pushes)
-            for row, x in zip(sensed.values(), (q, qd, tau), strict=True):
-                row[:] = x
-            loop.sense(k * 1_000_000, 5)
-        told.append(loop.number("contact"))
+            host.sense(k, arm("sea_planar_2r").dynamics.effort(q, qd, qdd) - 4.0 * np.eye(2)[1] * (k in pushes), q, qd)
+        told.append(host.loop.number("contact"))
     assert np.flatnonzero(told).tolist() == [*found]
-    assert not found or loop.number("contact_joint") == 1
+    assert not found or host.loop.number("contact_joint") == 1

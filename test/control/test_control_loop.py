@@ -182,32 +182,23 @@ def with_joints(count: int) -> eom.Robot:
     return replace(eom.load_robot("planar_2r"), joints=joints, tools=())
 
 
-@pytest.mark.parametrize(
-    "robot",
-    [with_tools(1), with_joints(5), with_tools(2), with_tools(3), with_joints(33)],
-    ids=lambda x: f"{x.n} joints, {len(x.tools)} tools",
-)
-def test_robots_of_each_size_have_the_bits_of_the_reference(robot: eom.Robot) -> None:
-    arm = eom.ElasticArm(robot)
-    loop, evaluator, rng = ControlLoop(RobotTable(arm)), SetpointEvaluator(arm), np.random.default_rng(robot.n)
-    loop.configure(safety="permissive")
-    for k in range(1, 4):
-        state, wrench = rng.normal(size=(5, robot.n)), rng.normal(size=(3, *robot.wrench_shape))
-        loop.rest()
-        for name, values in zip((*STATE_NAMES, "W", "Wd", "Wdd"), (*state, *wrench), strict=True):
-            loop.given[name][:] = values.ravel()
-        loop.refer(k)
-        assert loop.update(k * MS) <= 0
-        expected = evaluator.command(evaluator.own_order, state, tuple(wrench) if robot.tools else ())
-        assert rows(loop.command, EFFORT_NAMES).tobytes() == expected.efforts.tobytes()
-    loop.act("stop")
-    assert loop.number("stopping") == 1.0
-
-
-def test_the_fewer_joints_and_tools_the_smaller_is_the_loop() -> None:
-    """Each cycle computes all places of its size."""
-    robots = with_joints(4), with_joints(5), with_tools(2), with_tools(3), with_joints(33)
-    sizes = [ControlLoop(RobotTable(eom.ElasticArm(robot))).size for robot in robots]
+def test_robots_of_each_size_have_the_bits_of_the_reference() -> None:
+    """The fewer joints and tools, the smaller is the loop: each cycle computes all places of its size."""
+    sizes = []
+    for robot in (with_joints(4), with_joints(5), with_tools(2), with_tools(3), with_joints(33)):
+        arm = eom.ElasticArm(robot)
+        loop, evaluator, rng = ControlLoop(RobotTable(arm)), SetpointEvaluator(arm), np.random.default_rng(robot.n)
+        sizes.append(loop.size)
+        loop.configure(safety="permissive")
+        for k in range(1, 4):
+            state, wrench = rng.normal(size=(5, robot.n)), rng.normal(size=(3, *robot.wrench_shape))
+            loop.rest()
+            for name, values in zip((*STATE_NAMES, "W", "Wd", "Wdd"), (*state, *wrench), strict=True):
+                loop.given[name][:] = values.ravel()
+            loop.refer(k)
+            assert loop.update(k * MS) <= 0
+            expected = evaluator.command(evaluator.own_order, state, tuple(wrench) if robot.tools else ())
+            assert rows(loop.command, EFFORT_NAMES).tobytes() == expected.efforts.tobytes(), robot.n
     assert sizes == sorted(set(sizes))
 
 

@@ -129,27 +129,6 @@ def moving(arm: ElasticArm, k: int) -> Array:
     return np.stack([0.3 * w**i * np.sin(w * 1e-3 * k + i * np.pi / 2) for i in range(5)])[:, :n]
 
 
-def test_changes_of_the_mode_make_no_step_of_efforts() -> None:
-    """At each change, amid a motion and a push, efforts differ from those before by as much as in other cycles."""
-    arm = ElasticArm(load_robot("sea_planar_2r"))
-    host, efforts, modes = Complying(arm, "position", stiffness=40.0, motor_kp=30.0, motor_kd=1.0), [], []
-    host.loop.restart(moving(arm, 0)[0])
-    for k in range(600):
-        if k % 100 == 50:
-            host.loop.change_mode(MODES[(k // 100 * 2 + 1) % 3])
-        y = arm.feedforward(*moving(arm, k))
-        away = 0.004 * np.sin(0.02 * k + np.arange(2))
-        host.cycle(np.stack([y.motor_position + away, y.motor_velocity]), moving(arm, k))
-        efforts.append(host.loop.sent["drive_effort"].copy())
-        modes.append(host.loop.number("mode"))
-    steps = np.abs(np.diff(efforts, axis=0)).max(axis=1)
-    changes = np.flatnonzero(np.diff(modes))
-    assert len(changes) == 6 and set(modes) == {0.0, 1.0, 2.0}
-    # The change itself repeats the effort before, and the motion of the setpoint is that of one cycle.
-    assert steps[changes].max() < 1e-12
-    assert steps.max() < 2.0
-
-
 def test_what_is_sent_passes_to_that_of_another_mode_by_the_documented_polynomial() -> None:
     """Efforts within 0.3 s; positions where the motors were sent to where they are measured before, with their rate."""
     arm = ElasticArm(load_robot("sea_planar_2r"))
@@ -225,22 +204,6 @@ def test_hands_lead_instead_of_references(table: Any) -> None:
     assert host.cycle(motors_near(arm, led, 0.0), led) == 0
 
 
-@pytest.mark.parametrize("policy", ["warn", "refuse"])
-@pytest.mark.parametrize("mode", MODES[1:])
-def test_efforts_end_at_limits_of_joints(mode: str, policy: str) -> None:
-    """Pushed far away, or beyond a limit of positions; of motors, too, that have no limits of their own."""
-    whole = narrow(load_robot("sea_planar_2r"), 0.5)
-    joints = tuple(replace(joint, limits=replace(joint.limits, effort=20.0)) for joint in whole.joints)
-    arm, most = ElasticArm(replace(whole, joints=joints)), []
-    host = Complying(arm, mode, stiffness=100.0)
-    host.loop.configure(limits=policy)
-    host.loop.restart(np.zeros(2))
-    for k in range(1000):
-        host.cycle(motors_near(arm, np.eye(5)[:, :1] * np.full(2, k * 1e-3), 0.0))
-        most.append([np.abs(host.loop.sent[name]).max() for name in ("sent_effort", "drive_effort")])
-    np.testing.assert_allclose(np.max(most, axis=0), 20.0, atol=1e-9)
-
-
 def test_impedance_without_springs_is_refused() -> None:
     """The arm would be limp: the present mode stays, and other settings may change."""
     loop = Complying(ElasticArm(load_robot("sea_planar_2r")), "position").loop
@@ -282,23 +245,6 @@ def test_stiffness_beyond_the_springs_is_softened() -> None:
     for _ in range(400):
         host.cycle(motors_near(arm, np.eye(5, 2) * 0.0 + 0.01 * np.eye(5)[:, :1], 0.0))
     assert 0.01 < host.loop.number("softened") < 0.05 and np.isfinite(host.loop.sent["drive_effort"]).all()
-
-
-def test_hands_meet_limits() -> None:
-    """Pushed beyond a limit in MuJoCo, a joint goes as far as its spring says, and comes back to it."""
-    pytest.importorskip("mujoco")
-    arm = ElasticArm(narrow(load_robot("sea_planar_2r"), 0.3))
-    host, q = Complying(arm, "gravity_compensation"), np.array([0.2, 0.8])
-
-    def push(t: float) -> tuple[int, Array]:
-        return 1, np.r_[0.0, 10.0 if t < 0.6 else 0.0, np.zeros(4)]
-
-    hand = HandledArm(host, push)
-    most, beyond = [], []
-    hand.cycled = lambda t: (most.append(host.loop.setpoint["q"][0]), beyond.append(host.loop.number("beyond_limit")))
-    links, rates = hand.handle(q, 1.6)
-    assert 0.3 < max(most) < 0.5 and max(beyond) == 1.0
-    assert abs(rates[0]) < 0.02 and links[-1][0] < 0.32
 
 
 TIP = np.array([0.8, 0.0, 0.0])

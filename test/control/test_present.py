@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import eom_dynamics as eom
-from eom_dynamics.control.control_loop import ControlLoop, Refusal
+from eom_dynamics.control.control_loop import ControlLoop
 from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.trajectory import through
@@ -76,29 +76,6 @@ def test_a_tolerance_of_the_start_above_that_counts(table: RobotTable) -> None:
         np.testing.assert_allclose(host.loop.setpoint["q"], host.q + holds, atol=1e-12)
 
 
-def test_targets_trajectories_and_setpoints_begin_there(table: RobotTable) -> None:
-    host = Host(table)
-    loop, moved = host.loop, host.q + 0.06
-    host.now += 200 * MS
-    loop.locate(host.now, moved)
-    assert loop.aim(host.now, np.full_like(moved, np.nan)) == 0  # joints stay where they are
-    for _ in range(300):
-        host.cycle()
-        np.testing.assert_allclose(loop.setpoint["q"], moved, atol=1e-9)
-    host = Host(table)
-    host.now += 200 * MS
-    host.loop.locate(host.now, moved)
-    host.loop.send_trajectory(through([0.0, 1.0], [host.q, host.q + 0.01]), host.now)
-    assert host.loop.plan(host.now, 1e-3) == Refusal["starts_away"]
-    host.loop.send_trajectory(through([0.0, 1.0], [moved, moved + 0.01]), host.now)
-    assert host.loop.plan(host.now, 1e-3) == 0
-    host = Host(table)
-    host.now += 200 * MS
-    host.loop.measure(np.stack([moved, 0 * moved]))  # each cycle with a reference does so
-    assert host.refer(host.q) == Refusal["jump"]
-    assert host.refer(moved) == 0
-
-
 def test_while_commands_go_on_an_arm_that_does_not_follow_takes_no_target(table: RobotTable) -> None:
     """In each cycle of a controller: at rest for a while, amid which drives may lag behind."""
     host = Host(table)
@@ -158,17 +135,3 @@ def test_motors_tell_more_than_links_which_a_push_deflects(table: RobotTable) ->
     loop.measure(np.stack([host.q + 0.06, 0 * host.q]), np.stack([motors, 0 * motors]))
     loop._library.loop_locate(loop.address, host.now, 0)
     assert (loop.setpoint["q"] == host.q).all()
-
-
-def test_an_arm_that_is_measured_beyond_its_limits_is_held_and_may_come_back() -> None:
-    table = RobotTable(eom.ElasticArm(eom.load_robot("panda")))
-    host = Host(table)
-    beyond = host.q.copy()
-    beyond[3] = table.arm.robot.joints[3].limits.upper + 0.02
-    host.now += 200 * MS
-    host.loop.locate(host.now, beyond)
-    assert (host.loop.setpoint["q"] == beyond).all()
-    assert host.loop.aim(host.now, host.q) == 0
-    for _ in range(3000):
-        host.cycle()
-    np.testing.assert_allclose(host.loop.setpoint["q"], host.q, atol=1e-6)

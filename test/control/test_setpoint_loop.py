@@ -36,56 +36,49 @@ from eom_dynamics.robot.model import Limits
 MS = 1_000_000
 START = 1_700_000_000_000 * MS
 RUBBING = Actuator(Friction(viscous=0.4, coulomb=0.2, static=0.3, presliding_distance=0.5))
-EFFORTS = Limits(effort=60.0)
 LIMITED = Limits(lower=-2.0, upper=2.0, velocity=3.0, acceleration=20.0, jerk=300.0, effort=60.0)
-
-
-def _robot(name: str) -> eom.Robot:
-    planar = eom.load_robot("planar_2r")
-    joints = {"damped": ("damped", "cubic"), "variable": ("variable", "linear"), "pairs": ("antagonistic_exponential",)}
-    match name:
-        case "complete":
-            return replace(eom.load_robot("sea_planar_2r"), rotor_model="complete")
-        case "drives":
-            return with_drives(with_springs(planar, EVERY_KIND["linear"], limits=LIMITED), "gravity", "friction")
-        case "damped":
-            springs = [EVERY_KIND[kind] for kind in joints[name]]
-            return with_springs(planar, *springs, rotor_inertia=0.5, actuator=RUBBING, limits=LIMITED)
-        case "variable" | "pairs":
-            return with_springs(planar, *(EVERY_KIND[kind] for kind in joints[name]), limits=EFFORTS)
-        case _ if name in ARMS:
-            return _arm(**ARMS[name])
-        case _:
-            return eom.load_robot(name)
 
 
 ACTUATOR = Actuator(Friction(0.5, 0.3, 0.5, viscous_negative=0.4, coulomb_negative=0.2), Gear(0.8))
 
 
-def _arm(kind: str = "cubic", robot: str = "planar_2r", joints: Any = None, **changes: Any) -> eom.Robot:
-    """A robot with springs of a kind, and other changes of it and of all of its joints."""
-    return replace(with_springs(eom.load_robot(robot), EVERY_KIND[kind], **(joints or {})), **changes)
+def _arm(kind: str | tuple[str, ...] = "", robot: str = "planar_2r", joints: Any = None, **changes: Any) -> eom.Robot:
+    """A robot with springs of a kind, or of kinds, and other changes of it and of all of its joints."""
+    springs = [EVERY_KIND[x] for x in ((kind,) if isinstance(kind, str) else kind) if x]
+    made = eom.load_robot(robot)
+    return replace(with_springs(made, *springs, **(joints or {})) if springs or joints else made, **changes)
 
 
 K = CoupledSpring(np.array([[500.0, 80.0], [80.0, 300.0]]))
 T = Transmission(np.array([[0.5, 0.5], [0.5, -0.5]]))
 ROTORS = {"rotor_inertia": 0.5, "gear_ratio": 10.0}
-PRESLIDING = Actuator(Friction(viscous=0.4, coulomb=0.2, static=0.3, presliding_distance=0.5), Gear(0.8, 5.0))
+PRESLIDING = Actuator(RUBBING.friction, Gear(0.8, 5.0))
 UNDER_VOLTAGE = {"actuator": Actuator(motor=Motor(0.1, 0.5, torque_limit=2.0, voltage_limit=3.0)), "gear_ratio": 10.0}
 
-ARMS: dict[str, dict[str, Any]] = {f"{kind} springs": {"kind": kind} for kind in EVERY_KIND} | {
+PAIR, LIMITS_OF_EFFORT = "antagonistic_exponential", {"limits": Limits(effort=60.0)}
+BESIDE = {"rotor_inertia": 0.5, "actuator": RUBBING, "limits": LIMITED}
+
+ARMS: dict[str, dict[str, Any]] = {
+    "planar_pr": {"robot": "planar_pr"},
+    "dual_arm": {"robot": "dual_arm"},
+    "iiwa": {"robot": "iiwa"},
+    "complete": {"robot": "sea_planar_2r", "rotor_model": "complete"},
+    "damped": {"kind": ("damped", "cubic"), "joints": BESIDE},
+    "variable": {"kind": ("variable", "linear"), "joints": LIMITS_OF_EFFORT},
+    "pairs": {"kind": PAIR, "joints": LIMITS_OF_EFFORT},
+    "drives": {"kind": "linear", "joints": {"limits": LIMITED}},
+    **{f"{kind} springs": {"kind": kind} for kind in EVERY_KIND},
     "friction and gear loss": {"kind": "dead_zone", "joints": {"actuator": ACTUATOR}},
     "coupled": {"kind": "rigid", "coupled_stiffness": ((0, 1), K)},
-    "transmission": {"transmission": ((0, 1), T)},
-    "complete rotors": {"robot": "sea_planar_2r", "rotor_model": "complete"},
+    "transmission": {"kind": "cubic", "transmission": ((0, 1), T)},
     "complete rotors, damped": {"kind": "damped", "joints": ROTORS, "rotor_model": "complete"},
-    "joint friction": {"joints": {"damping": 0.3, "friction": 0.2}, "joint_friction": True},
+    "joint friction": {"kind": "cubic", "joints": {"damping": 0.3, "friction": 0.2}, "joint_friction": True},
     "presliding, damped, complete rotors": {
         "kind": "damped",
         "joints": ROTORS | {"actuator": PRESLIDING},
         "rotor_model": "complete",
     },
-    "presliding pairs": {"kind": "antagonistic_exponential", "joints": {"actuator": PRESLIDING}},
+    "presliding pairs": {"kind": PAIR, "joints": {"actuator": PRESLIDING}},
     "voltage": {"kind": "linear", "joints": UNDER_VOLTAGE},
     "voltage of damped springs": {"kind": "damped", "joints": UNDER_VOLTAGE},
 }
@@ -95,7 +88,9 @@ ROBOTS = ("planar_pr", "dual_arm", "complete", "drives", "damped", "variable", "
 
 @cache
 def table(name: str, moving_base: bool) -> RobotTable:
-    return RobotTable(eom.ElasticArm(_robot(name)), moving_base=moving_base)
+    robot = _arm(**ARMS[name])
+    robot = with_drives(robot, "gravity", "friction") if name == "drives" else robot
+    return RobotTable(eom.ElasticArm(robot), moving_base=moving_base)
 
 
 class Pair:
@@ -388,13 +383,17 @@ def test_motion_and_limits_of_what_is_followed() -> None:
     assert not Pair("pairs").loop.limits_rates
 
 
+def strict(name: str) -> SetpointLoop:
+    of = table(name, moving_base=False)
+    loop = SetpointLoop(SetpointEvaluator(of.arm), of)
+    loop.configure(safety="strict")
+    return loop
+
+
 @pytest.mark.parametrize("stamped", [False, True])
 def test_a_step_of_a_setpoint_without_stamp_names_the_stamp_as_the_remedy(stamped: bool) -> None:
     """It arrives 0.3 ms after the one before, of a stream with a period of 5 ms."""
-    loop = SetpointLoop(
-        SetpointEvaluator(table("complete", moving_base=False).arm), table("complete", moving_base=False)
-    )
-    loop.configure(safety="strict")
+    loop = strict("complete")
     given = loop.loop.given
     given["qd"][:], stamp, arrival = 1.8, START, START
     for given["q"][:] in 1.8 * 0.005 * np.arange(20):
@@ -418,9 +417,7 @@ def test_a_step_of_a_setpoint_without_stamp_names_the_stamp_as_the_remedy(stampe
     ],
 )
 def test_a_setpoint_away_from_the_command_names_likely_mistakes(q: float, stamped: bool, hint: str) -> None:
-    of = table("iiwa", moving_base=False)
-    loop = SetpointLoop(SetpointEvaluator(of.arm), of)
-    loop.configure(safety="strict")
+    loop = strict("iiwa")
     loop.loop.given["q"][:] = 0.0
     loop.answer(START * stamped, START)
     loop.loop.given["q"][0] = q

@@ -2,6 +2,7 @@
 """A control loop behind its interface in C, as controllers run it, and a record of what it sends."""
 
 import ctypes
+from collections.abc import Iterable
 from functools import cache
 from operator import attrgetter
 from typing import Any
@@ -225,6 +226,14 @@ class LoopRig(Recorder):
             if state is not None:
                 self.refer(state, **more)
             self.run()
+
+    def stream(self, states: Iterable[ArrayLike]) -> list[int]:
+        """A cycle with each reference (5, n); what they return."""
+        codes = []
+        for state in states:
+            self.refer(state)
+            codes.append(self.run())
+        return codes
 
     def number(self, name: str) -> float:
         return self.loop.number(name)
