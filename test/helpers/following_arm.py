@@ -101,13 +101,11 @@ class FollowingArm:
         finally:
             assert node.set_parameter(name, before) == ""
 
-    def send(self, times, positions, *, names=None, path=0.0, goal=0.0, goal_time=0, stamp=None, velocity=None):
+    def send(self, times, positions, *, path=0.0, goal=0.0, goal_time=0, velocity=None):
         """Send a goal; returns its handle. ``velocity`` is that of all joints at the last point."""
         request = FollowJointTrajectory.Goal()
-        request.trajectory = joint_trajectory(self.names if names is None else names, times, positions)
+        request.trajectory = joint_trajectory(self.names, times, positions)
         request.goal_time_tolerance.sec = goal_time
-        if stamp is not None:
-            request.trajectory.header.stamp.sec = stamp
         if velocity is not None:
             request.trajectory.points[-1].velocities = array("d", [velocity] * len(self.names))
         for field, value in (("path_tolerance", path), ("goal_tolerance", goal)):

@@ -4,8 +4,6 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
 
 class Outcome(NamedTuple):
     """What comes of a scene.
@@ -34,7 +32,7 @@ RELEASED = {"not_finite": range(20, 25), "released": (25, 26, 60, 61)}
 FALLS = {"free_fall": (12, 50)}
 # Those of a lost stream on a base, which has none in some cycles.
 LOST_ON_A_BASE = {"not_finite": (11, *LOST["not_finite"]), "free_fall": (12,)}
-BUSY, STILL, STOPPED = Outcome({"busy": (20,)}), at(0.3), Outcome(rests=True)
+BUSY, STOPPED = Outcome({"busy": (20,)}), Outcome(rests=True)
 
 OUTCOMES: dict[str, Outcome] = {
     **dict.fromkeys(("refusals", "limits, ignore", "stamps"), Outcome(SPOILED)),
@@ -48,10 +46,8 @@ OUTCOMES: dict[str, Outcome] = {
     **dict.fromkeys(("wrenches that come and go", "wrenches at two tools"), Outcome({"not_finite": (25,)})),
     "commanded stiffness": Outcome({"not_finite": (20, 30, 40)}),
     **dict.fromkeys(("payload", "payload, damped"), Outcome({"not_finite": (0, 8)})),
-    **dict.fromkeys(("payload at rest", "payload at rest, damped"), STILL),
-    **dict.fromkeys(("payload beyond limits", "payload beyond limits, loss"), at([0.29, 1.5])),
-    "payload beyond limits, stop": STOPPED,
-    **dict.fromkeys(("loss, hold", "loss, hold, noisy", "loss, hold, damped"), Outcome(LOST, rests=True)),
+    "payload at rest": at(0.3),
+    **dict.fromkeys(("loss, hold", "loss, hold, noisy"), Outcome(LOST, rests=True)),
     "loss, hold, longer": Outcome(LOST),
     **dict.fromkeys(("loss, ramp", "loss, ramp, clipped"), Outcome(RELEASED, rests=True)),
     "suspect stamps": Outcome({"suspect_stamp": (10, 20, 31, 40)}),
@@ -60,43 +56,31 @@ OUTCOMES: dict[str, Outcome] = {
     "base": Outcome({"not_finite": (0, 11, 20, 40)} | FALLS),
     "base, payload": Outcome({"not_finite": (0, 8, 11)} | FALLS),
     "base, lead": Outcome({"not_finite": (11,)} | FALLS),
-    "base, lead, damped": Outcome({"not_finite": (0, 11, 20, 21, 40)} | FALLS),
     **dict.fromkeys(("base, loss, hold", "base, loss, free fall"), Outcome(LOST_ON_A_BASE, rests=True)),
-    "base, loss, hold, longer": Outcome(LOST_ON_A_BASE),
-    "base, loss, ramp": Outcome(
-        RELEASED | {"not_finite": (11, *RELEASED["not_finite"]), "free_fall": (12,)}, rests=True
-    ),
     **dict.fromkeys(("base, return amid a stop", "base, jumps"), Outcome({"not_finite": (11,)} | FALLS)),
     # Trajectories.
-    **dict.fromkeys(("trajectory", "trajectory, after another clock", "trajectory, checked", "base, trajectory"), BUSY),
+    **dict.fromkeys(("trajectory", "trajectory, after another clock", "trajectory, checked"), BUSY),
     **dict.fromkeys(("trajectory, lead", "trajectory, with stiffness"), BUSY._replace(rests=True)),
     "trajectory, stopped, checked": Outcome({"busy": (290, 300)}),
     "trajectories, refused": Outcome(rejected=2),
-    "trajectories, away": Outcome(rejected=1),
     "trajectories, waiting": Outcome({"busy": (155,)}, rejected=2),
     "trajectory, from nothing, stopped": STOPPED,
-    **dict.fromkeys(("pause", "pause, lead"), Outcome({"busy": (260,)})),
+    "pause": Outcome({"busy": (260,)}),
     "pause, before a trajectory": Outcome(rejected=1),
     "stop on the path, late": Outcome(rejected=1, rests=True),
-    **dict.fromkeys(("stop before a moving end", "stop amid a pause", "stop amid an override"), STOPPED),
+    **dict.fromkeys(("stop before a moving end", "stop amid a pause"), STOPPED),
     "payload beside changes of pace": STOPPED,
-    "trajectories of a loaded arm": Outcome(rejected=1),
     "refused on the path": Outcome({"over_limits": (218,)}, rests=True),
     # Targets.
     "target": Outcome({"aiming": (60, 61), "far_from_hold": (520,)}, rejected=1),
     "target, amid a stream": at([0.1, 0.2], refused={"aiming": range(10, 210), "far_from_hold": range(210, 300)}),
-    "target, damped": at(
-        np.linspace(0.1, 0.2, 7), refused={"aiming": range(10, 240), "far_from_hold": range(240, 300)}
-    ),
     "target, after a loss": at(0.12),
     "targets of a controller in front": at([0.2, 0.15]),
     "target, after a ramp": Outcome(rejected=1, rests=True),
-    **dict.fromkeys(("target, amid a trajectory", "base, target"), STOPPED),
+    "target, amid a trajectory": STOPPED,
     "target, in a pause": at([0.3, -0.1], rejected=2),
     "target, stopped": Outcome({"far_from_hold": (320,)}),
     "target, refused": at(0.25, refused={"over_limits": (53,)}),
-    "targets, overloaded": at([1.5002, 1.5], rejected=3),
-    "targets, slowed down": Outcome(rejected=3),
     "target, stalled": at([0.3, 0.2]),
     "chunks": Outcome(rejected=3, rests=True),
     # Contact.

@@ -122,17 +122,6 @@ def payload(arm: Robot) -> Scene:
     return Scene(arm, given)
 
 
-def payload_in_a_burst(arm: Robot) -> Scene:
-    """After a stall, setpoints come in a tenth of the time of their stamps; a payload goes by that of the cycles."""
-    given = cycles(arm, 0.1, 100)
-    given[5] = given[5]._replace(payload=Carried(0.3, (0.1, 0.0, 0.0), blend_time=0.3))
-    given[20] = given[20]._replace(jump=3 * 10**8)
-    for k in range(20, 60):
-        given[k] = given[k]._replace(fields=motion(arm.n, 20 + 10 * (k - 20), 0.1), stamp=time_of(20 + 10 * (k - 20)))
-    given[60:] = (Cycle() for _ in range(40))
-    return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
-
-
 def payload_at_rest(arm: Robot) -> Scene:
     """References end at rest amid a blend; two others come without references, which are back amid the last one."""
     given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(230))]
@@ -144,25 +133,6 @@ def payload_at_rest(arm: Robot) -> Scene:
         given[k] = given[k]._replace(payload=Carried(mass, (0.1, 0.0, 0.0), blend_time=0.03))
     given.append(given[0]._replace(payload=None))
     return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
-
-
-def payload_beyond_limits(loss: str, velocity: float = 0.0) -> Any:
-    """One that was not judged, before the first setpoint; two that the arm cannot hold, and one that gets it out.
-
-    In motion, the arm nears the end of its range, beyond which it stops.
-    """
-
-    def scene(arm: Robot) -> Scene:
-        given = [Cycle() for _ in range(280)]
-        for k in range(15):
-            given[k] = Cycle({name: np.array([0.29, 1.5]) * (name == "position") for name in STATE_FIELDS})
-            given[k].fields["position"][0] += (0.05 + 1e-3 * k) * velocity
-            given[k].fields["velocity"][0] = velocity
-        for k, (mass, time) in {0: (2.0, 0.2), 160: (20.0, 0.5), 170: (0.1, 1e-3), 180: (0.1, 0.05)}.items():
-            given[k] = given[k]._replace(payload=Carried(mass, (0.1, 0.0, 0.0), blend_time=time))
-        return Scene(arm, given, limits="refuse", loss=loss, lacks=REPLAYS_SETPOINTS)
-
-    return scene
 
 
 def loss(policy: str, limits: str = "ignore") -> Any:
@@ -315,18 +285,12 @@ SETPOINTS: dict[str, tuple[str, Any]] = {
     "commanded stiffness": ("variable", commanded_stiffness),
     "payload": ("soft", payload),
     "payload, damped": ("damped, coupled, sticking", payload),
-    "payload, in a burst": ("soft", payload_in_a_burst),
     "payload at rest": ("soft", payload_at_rest),
-    "payload at rest, damped": ("damped, coupled, sticking", payload_at_rest),
-    "payload beyond limits": ("limited", payload_beyond_limits("none")),
-    "payload beyond limits, loss": ("limited", payload_beyond_limits("hold")),
-    "payload beyond limits, stop": ("limited", payload_beyond_limits("hold", 0.1)),
     "loss, hold": ("soft", loss("hold")),
     "loss, hold, noisy": ("soft", noisy_loss),
     "loss, ramp": ("own drives", loss("ramp")),
     "loss, ramp, clipped": ("weak", loss("ramp", "clip")),
     "loss, hold, longer": ("slow", loss("hold", "warn")),
-    "loss, hold, damped": ("damped, coupled, sticking", loss("hold")),
     "return amid a stop": ("soft", return_amid_a_stop),
     "suspect stamps": ("limited rates", suspect_stamps),
     "jumps, warn": ("limited rates", jumps("warn")),
@@ -340,10 +304,7 @@ SETPOINTS: dict[str, tuple[str, Any]] = {
     "base": ("soft", base(refusals)),
     "base, payload": ("soft", base(payload)),
     "base, lead": ("soft", base(lead_of_wrenches)),
-    "base, lead, damped": ("damped, coupled, sticking", base(lead)),
     "base, loss, hold": ("soft", base(loss("hold"))),
-    "base, loss, ramp": ("own drives", base(loss("ramp"))),
-    "base, loss, hold, longer": ("slow", base(loss("hold", "warn"))),
     "base, loss, free fall": ("soft", free_fall),
     "base, return amid a stop": ("soft", base(return_amid_a_stop)),
     "base, jumps": ("limited rates", base_in_doubt),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenes of targets, and of chunks of them."""
+"""Scenes of targets, of chunks of them, and of contact: reactions to it, what is refused meanwhile, and its end."""
 
 from typing import Any
 
@@ -7,10 +7,10 @@ import numpy as np
 from loop_scene import STOPS as STOPPED
 from loop_scene import Cycle, Scene, Target, time_of
 from reference.checks import Settings
-from setpoint_scenes import REPLAYS_SETPOINTS, base, cycles
+from setpoint_scenes import REPLAYS_SETPOINTS, cycles, motion
 from trajectory_scenes import spline, streamed
 
-from eom_dynamics import Robot
+from eom_dynamics import Dynamics, Robot
 from eom_dynamics.control.fields import STATE_FIELDS
 from eom_dynamics.trajectory import Spline
 
@@ -101,15 +101,6 @@ def refused_target(arm: Robot) -> Scene:
     return scene_of_targets(arm, given, aimed(5, 0.4, 0.2), *back, limits="refuse")
 
 
-def overload_at_targets(arm: Robot) -> Scene:
-    """At rest, amid the motion to another one, which goes on, or slows down on its way, and at the end of a chunk."""
-    given = [*(at_rest(arm, 1.5) for _ in range(5)), *(Cycle() for _ in range(195))]
-    rows = np.array([[1.5001, 1.5], [1.5002, 1.5], [0.1, 0.1]])
-    sends = [(k, Cycle(target=Target(rows[:last], times=0.02 * np.arange(last)))) for k, last in ((100, 3), (120, 2))]
-    targets = [aimed(5, 0.1, 0.1), aimed(10, 1.5001, 1.5), aimed(20, 0.1, np.nan)]
-    return scene_of_targets(arm, given, *targets, *sends, limits="refuse")
-
-
 def chunks(arm: Robot) -> Scene:
     """One too late, one that has just ended, two that follow on each other, an older one, and one too far ahead."""
     times = 1e-9 * (20_000_000 * np.arange(10))  # as of a message
@@ -139,11 +130,55 @@ TARGETS: dict[str, tuple[str, Any]] = {
     "target, amid a trajectory": ("soft", target_amid_a_trajectory),
     "target, in a pause": ("soft", target_in_a_pause),
     "target, stopped": ("soft", stopped_targets),
-    "base, target": ("soft", base(target_amid_a_trajectory)),
-    "target, damped": ("damped, coupled, sticking", target_amid_a_stream),
     "target, refused": ("limited velocity", refused_target),
-    "targets, overloaded": ("holding little", overload_at_targets),
-    "targets, slowed down": ("moved by little", overload_at_targets),
     "target, stalled": ("soft", target_after_a_stall),
     "chunks": ("soft", chunks),
+}
+
+
+# --- Contact ----------------------------------------------------------------------------
+
+# Cycles in which the second joint is pushed, after the observer has settled.
+BEGIN, END = 80, 160
+
+
+def pushed(arm: Robot, given: list[Cycle], reaction: str) -> Scene:
+    """Cycles with torques of a smooth motion, whatever is commanded, and of a push."""
+    dynamics, sensed = Dynamics(arm), []
+    for k, cycle in enumerate(given):
+        rows = [motion(arm.n, k, 0.05)[name] for name in STATE_FIELDS]
+        tau = dynamics.inverse_dynamics(*rows)[0] - 3.0 * np.eye(arm.n)[1] * (BEGIN <= k < END)
+        sensed.append(cycle._replace(sensed=(rows[0], rows[1], tau)))
+    return Scene(arm, sensed, lacks=REPLAYS_SETPOINTS, on_contact=reaction)
+
+
+def amid_setpoints(reaction: str) -> Any:
+    """Which are refused until contact has ended, also a target and a trajectory, and are followed again."""
+
+    def scene(arm: Robot) -> Scene:
+        given = cycles(arm, 0.05, 300)
+        given[120] = given[120]._replace(target=aimed(120, 0.1, 0.1)[1].target)
+        given[130] = given[130]._replace(spline=spline(arm, 130, [0.0, 0.3]))
+        return pushed(arm, given, reaction)
+
+    return scene
+
+
+def amid_a_trajectory(reaction: str) -> Any:
+    """From the middle of its path; where it is held there, it goes on after a resumption, while contact lasts."""
+
+    def scene(arm: Robot) -> Scene:
+        given = streamed(arm, 10, 260)
+        given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.25]))
+        given[150] = Cycle(pauses=False)
+        return pushed(arm, given, reaction)
+
+    return scene
+
+
+CONTACTS: dict[str, tuple[str, Any]] = {
+    "contact, stop": ("measured", amid_setpoints("stop")),
+    "contact on a path, stop": ("measured", amid_a_trajectory("stop")),
+    "contact on a path, hold": ("measured", amid_a_trajectory("hold")),
+    "contact on a path, retract": ("measured", amid_a_trajectory("retract")),
 }

@@ -8,7 +8,7 @@ import numpy as np
 from loop_scene import STOPS as STOPPED
 from loop_scene import Carried, Cycle, Scene, time_of
 from reference.checks import Settings
-from setpoint_scenes import REPLAYS_SETPOINTS, base, cycles, motion, stiffness, wrenches
+from setpoint_scenes import REPLAYS_SETPOINTS, cycles, motion, stiffness, wrenches
 
 from eom_dynamics import Robot
 from eom_dynamics.control.fields import STATE_FIELDS
@@ -100,37 +100,6 @@ def refused_trajectories(arm: Robot) -> Scene:
     return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
 
 
-def start_tolerances(arm: Robot) -> Scene:
-    """Trajectories behind a moving arm: within its latency, and beyond; and beyond, but later."""
-    given = streamed(arm, 10, 190)
-    behind = 0.01 + 0.1 * np.abs(given[9].fields["velocity"]).min()
-    given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.3], behind + 0.02))
-    given[11] = Cycle(spline=spline(arm, 11, [0.0, 0.3], behind - 1e-3))
-    given[40] = Cycle(spline=spline(arm, 40, [0.02, 0.3], 0.05))
-    return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
-
-
-def a_little_late(arm: Robot) -> Scene:
-    """By a part of a period, in motion."""
-    given = streamed(arm, 10, 190)
-    given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.1, 0.3], 2e-3), begin=time_of(10) - 400_000)
-    return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
-
-
-def late_starts(late: float) -> Any:
-    """From rest, by a time in s: a little, and too much for a start as if on time."""
-
-    def scene(arm: Robot) -> Scene:
-        rest = {name: np.full(arm.n, 0.2 * (name == "position")) for name in STATE_FIELDS}
-        states = np.zeros((5, 3, arm.n))
-        states[0] = [[0.2], [0.21], [0.3]]
-        given = [*(Cycle(rest) for _ in range(10)), *(Cycle() for _ in range(240))]
-        given[10] = Cycle(spline=Spline([0.0, 0.2, 0.5], states), begin=time_of(10) - round(1e9 * late))
-        return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
-
-    return scene
-
-
 def waiting_starts(arm: Robot) -> Scene:
     """Setpoints are answered until a trajectory starts; an earlier one replaces it; one takes over later from that."""
     given = streamed(arm, 30, 195)
@@ -200,35 +169,11 @@ def stop_in_a_pause(arm: Robot) -> Scene:
     return paced(arm, (60, Cycle(pauses=True)), (100, Cycle(spline=STOPPED)))
 
 
-def stop_of_an_override(arm: Robot) -> Scene:
-    return paced(arm, (60, Cycle(speed=0.5)), (90, Cycle(spline=STOPPED)))
-
-
 def payload_beside_changes_of_pace(arm: Robot) -> Scene:
     """One amid which the pace changes, one that comes amid that change and lasts until a stop, and one amid it."""
     bodies = [Cycle(payload=Carried(mass, (0.1, 0.0, 0.0), blend_time=0.1)) for mass in (0.5, 0.1, 0.2)]
     steps = (70, Cycle(speed=0.7)), (290, Cycle(spline=STOPPED))
     return paced(arm, *zip((60, 75, 300), bodies, strict=True), *steps, silent=590)
-
-
-def payload_for_a_slower_pace(arm: Robot) -> Scene:
-    """One that limits allow at the pace of the motion, and one that is taken in a pause, since they do not."""
-    bodies = [Cycle(payload=Carried(m, (0.1, 0.0, 0.0), blend_time=T)) for m, T in ((0.02, 0.1), (0.5, 0.4))]
-    return paced(arm, *zip((60, 200), bodies, strict=True), silent=640, limits="refuse")
-
-
-def trajectories_of_a_loaded_arm(arm: Robot) -> Scene:
-    """At rest: those that are too fast for the payload, later in the motion, are refused; slower, one is played."""
-    rest = {name: np.full(arm.n, 0.2 * (name == "position")) for name in STATE_FIELDS}
-    given = [*(Cycle(rest) for _ in range(310)), *(Cycle() for _ in range(570))]
-    given[1] = Cycle(rest, payload=Carried(0.5, (0.1, 0.0, 0.0), blend_time=0.3))
-    states = np.zeros((5, 3, arm.n))
-    states[0] = [[0.2], [0.2001], [0.21]]
-    for k, end in ((310, 0.48), (340, 0.55)):
-        given[k] = Cycle(spline=Spline([0.0, 0.1, end], states))
-    burst = np.zeros((5, 4, arm.n)) + np.array([0.2, 0.21, 0.22, 0.23])[:, np.newaxis] * np.eye(5)[:, :1, np.newaxis]
-    given[320] = Cycle(spline=Spline([0.0, 30.1, 30.48, 60.0], burst))
-    return Scene(arm, given, limits="refuse", lacks=REPLAYS_SETPOINTS)
 
 
 def refused_on_the_path(arm: Robot) -> Scene:
@@ -237,11 +182,6 @@ def refused_on_the_path(arm: Robot) -> Scene:
     states[0] = spline(arm, 10, [0.0]).derivatives(0.0, 0)[0]
     states[0, 2] += 0.3
     return paced(arm, (10, Cycle(spline=Spline([0.0, 0.1, 0.5], states))), limits="refuse")
-
-
-def led(scene: Any) -> Any:
-    """With commands ahead of the motion."""
-    return lambda arm: replace(scene(arm), lead=2.5e-3)
 
 
 def clock_jumps(jump: float) -> Any:
@@ -257,15 +197,6 @@ def clock_jumps(jump: float) -> Any:
     return scene
 
 
-def replaced_in_a_pause(arm: Robot) -> Scene:
-    """While the clock catches up with where it was."""
-    given = streamed(arm, 10, 190)
-    given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.3]))
-    given[50] = Cycle(jump=-(10**7) * 5)
-    given[70] = Cycle(spline=spline(arm, 20, [0.0, 0.1, 0.3], 2e-3))
-    return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
-
-
 TRAJECTORIES: dict[str, tuple[str, Any]] = {
     "trajectory": ("soft", trajectory),
     "trajectory, lead": ("soft", lead_of_a_trajectory),
@@ -275,33 +206,17 @@ TRAJECTORIES: dict[str, tuple[str, Any]] = {
     "trajectory, stopped, checked": ("limited rates", return_after_a_trajectory),
     "transition, slowed": ("slow", slowed_transition),
     "trajectories, refused": ("soft", refused_trajectories),
-    "trajectories, away": ("soft", start_tolerances),
-    "trajectory, a part of a period late": ("soft", a_little_late),
-    "trajectory, late": ("soft", late_starts(0.02)),
-    "trajectory, too late": ("soft", late_starts(0.12)),
     "trajectories, waiting": ("soft", waiting_starts),
     "trajectory, from nothing, stopped": ("soft", waiting_for_nothing),
     "clock ahead": ("soft", clock_jumps(0.3)),
-    "clock ahead, a little": ("soft", clock_jumps(0.05)),
     "clock back": ("soft", clock_jumps(-0.3)),
-    "clock back, a little": ("soft", clock_jumps(-0.05)),
-    "clock back, replaced meanwhile": ("soft", replaced_in_a_pause),
-    "clock back, twice a little": ("soft", clock_jumps(-0.09)),
     "override, limited": ("slow", override),
-    "override, damped": ("damped, coupled, sticking", override),
-    "override, lead": ("soft", led(override)),
     "pause": ("slow", pause),
-    "pause, lead": ("slow", led(pause)),
     "pause, before a trajectory": ("soft", begun_in_a_pause),
     "stop on the path": ("slow", stop_on_the_path(100)),
     "stop on the path, late": ("soft", stop_on_the_path(230)),
-    "stop on the path, lead": ("slow", led(stop_on_the_path(100))),
     "stop before a moving end": ("soft", stop_before_a_moving_end),
     "stop amid a pause": ("slow", stop_in_a_pause),
-    "stop amid an override": ("slow", stop_of_an_override),
     "payload beside changes of pace": ("slow efforts", payload_beside_changes_of_pace),
-    "payload for a slower pace": ("slow efforts", payload_for_a_slower_pace),
-    "trajectories of a loaded arm": ("slow efforts", trajectories_of_a_loaded_arm),
     "refused on the path": ("limited rates", refused_on_the_path),
-    "base, trajectory": ("soft", base(trajectory)),
 }

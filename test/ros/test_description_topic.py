@@ -6,18 +6,13 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
 from node_client import EACH_WARNING
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
-from tool_messages import spline_message
 from urdf_arms import fresh_mass, urdf_arm
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS
-from eom_dynamics.trajectory import rest_to_rest
-
-FRESH = 0
 
 
 @pytest.fixture(scope="module")
@@ -108,51 +103,6 @@ def test_a_new_robot_takes_over_between_two_setpoints_at_rest_and_none_is_lost(a
     assert len(meanwhile) > 10 and np.median(np.diff(meanwhile)) < 0.1 * (taken_over - described)
     assert client.process.log.count("robot after with 2 joints") == 1
     assert client.next_diagnostics()[2]["refused"] == refused
-
-
-def test_a_new_robot_is_refused_while_the_arm_moves_and_taken_once_it_rests(active, describe):
-    """A trajectory goes on to its end, by the commands of the robot before."""
-    client = active(urdf_arm("before"))
-    client.answers_to(client.publish(np.zeros((5, 2))))
-    client.feedforward.clear()
-    motion = rest_to_rest(np.zeros(2), np.full(2, 0.5), 4.0)
-    client.publisher(SplineTrajectory, "spline_trajectory").publish(spline_message(motion, ("shoulder", "elbow")))
-    client.wait(lambda: client.feedforward, "the trajectory")
-    describe(urdf_arm("new", mass=2.0))
-    reason = "the arm moves, the robot is taken once it rests"
-    values = client.wait_for_diagnostics(lambda *s: reason in s[2].get("refused robot", ""), "the refusal")[2]
-    assert (values["robot"], values["trajectory"]) == ("before", "under way")
-    values = client.wait_for_diagnostics(lambda *s: s[2]["robot"] == "new", "the robot")[2]
-    assert "refused robot" not in values and reason in client.process.log
-    assert {message.status for message in client.feedforward} == {FRESH}
-    fields = ("motor_position", "motor_velocity", "motor_acceleration", "effort")
-    *state, effort = ([getattr(message, name) for message in client.feedforward] for name in fields)
-    assert np.abs(state[1]).max() > 0.2 and not np.any(state[1][-1])
-    before = eom.ElasticArm(eom.load_robot(urdf_arm("before")))
-    np.testing.assert_allclose(effort, before.feedforward(*state, *np.zeros((2, len(effort), 2))).tau, atol=1e-9)
-    # The next setpoint is answered by the new robot, from where the arm rests.
-    rest = np.array([[0.5, 0.5], *np.zeros((4, 2))])
-    assert answered_by(urdf_arm("new", mass=2.0), [rest], [client.answers_to(client.publish(rest))[0]]).all()
-
-
-def test_trajectories_start_where_the_robot_before_was_commanded(active):
-    """Another description of the same joints moves none of them."""
-    client = active(urdf_arm("before"))
-    statuses = client.collect(TrajectoryStatus, "trajectory_status")
-    publisher = client.publisher(SplineTrajectory, "spline_trajectory")
-    names = list(eom.load_robot(urdf_arm("before")).joint_names)
-
-    def send(position):
-        publisher.publish(spline_message(rest_to_rest([position] * 2, [position] * 2, 0.1), names))
-
-    client.answers_to(client.publish(np.zeros((5, 2))))
-    active(urdf_arm("after", mass=2.0))
-    client.repeat(lambda: send(1.2), lambda: statuses, "a status")
-    assert statuses[0].status == TrajectoryStatus.REFUSED
-    assert "starts 1.2 rad from its commanded position" in statuses[0].message
-    count = len(statuses)
-    send(0.0)
-    client.wait(lambda: statuses[-1].status == TrajectoryStatus.FINISHED, f"the end, of {count}")
 
 
 BAD = {

@@ -22,7 +22,6 @@ from eom_dynamics.robot.writers.parameters import robot_as_yaml
 pytest.importorskip("rosbags")
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
-from contact_scenes import CONTACTS
 from loop_scene import STOP
 from scene_outcomes import OUTCOMES, Outcome
 from sent_oracle import SentOracle
@@ -38,7 +37,7 @@ from setpoint_engines import (
     unspun_node,
 )
 from setpoint_scenes import SETPOINTS
-from target_scenes import TARGETS
+from target_scenes import CONTACTS, TARGETS
 from trajectory_scenes import TRAJECTORIES
 
 EQUILIBRIA = 1e-7
@@ -83,12 +82,6 @@ def strong(arm: Robot) -> Robot:
     return replace(arm, joints=tuple(joints))
 
 
-def holding_little(arm: Robot) -> Robot:
-    """With a limit of effort that the first joint exceeds where the arm is horizontal, and its motor in motions."""
-    first, second = strong(arm).joints
-    return replace(arm, joints=(replace(first, limits=Limits(effort=14.0)), second))
-
-
 def measured(arm: Robot) -> Robot:
     """With the spread of efforts that thresholds of contact are from."""
     spread = EffortSpread((0.0, 1.0), (0.05, 0.1), 0.1, noise=0.02)
@@ -100,9 +93,6 @@ ROBOTS = {
     "limited rates": lambda: limited_rates(robot("sea_planar_2r")),
     "limited": lambda: limited(robot("sea_planar_2r")),
     "weak": lambda: weak(robot("sea_planar_2r"), 0, 0.15),
-    # A motor with a limit of its own, which is far away, does not have that of its joint.
-    "holding little": lambda: weak(holding_little(robot("sea_planar_2r")), 0, 10.0),
-    "moved by little": lambda: holding_little(robot("sea_planar_2r")),
     "limited velocity": lambda: strong(limited_rates(robot("sea_planar_2r"))),
     "slow": lambda: slow(robot("sea_planar_2r")),
     "slow efforts": lambda: slow(robot("sea_planar_2r"), effort_rate=26.0),

@@ -6,7 +6,7 @@ Time comes from a clock of the test, so that nothing depends on the machine's lo
 
 import numpy as np
 import pytest
-from eom_dynamics.msg import FeedforwardCommand, TrajectoryStatus
+from eom_dynamics.msg import TrajectoryStatus
 from node_client import FEW_WARNINGS, joint_trajectory, stamp_of
 from paths import CONFIG
 from rosgraph_msgs.msg import Clock
@@ -79,52 +79,15 @@ class Stack:
                 f"the command of {self.now}",
             )
 
-    def play_out(self):
-        """Let time pass until no trajectory is played: its last command may be late by a period, or two."""
-        for _ in range(10):
-            self.tick(self.now + PERIOD)
-            if "trajectory" not in self.node.next_diagnostics()[2]:
-                return
-        raise AssertionError("a trajectory does not end")
-
     def wait_until_playing(self):
         self.node.wait_for_diagnostics(lambda *s: "trajectory" in s[2], "the trajectory")
 
-    def wait_for_refusal(self, text):
-        self.node.wait(lambda: text in self.refusals(), f"the refusal: {text}")
-
-    def at_rest(self, end):
-        """Wait until the arm rests, without a step, after a motion whose last command was that of a time, ns."""
-        held = FeedforwardCommand.STATUS_HELD
-        self.node.wait(lambda: self.node.feedforward[-1].status == held, "the end of the stop")
-        (last,) = (i for i, x in enumerate(self.node.feedforward) if stamp_of(x) == end and x.status == 0)
-        after = self.node.feedforward[last:]
-        positions, velocities = (
-            np.array([getattr(x, f"motor_{name}") for x in after]) for name in ("position", "velocity")
-        )
-        assert np.any(velocities[0]) and not np.any(velocities[-1])
-        # A response counts at most 20 ms, also after a jump of the clock.
-        assert np.max(np.abs(np.diff(positions, axis=0))) <= 0.02 * np.max(np.abs(velocities)) * 1.01
-        np.testing.assert_allclose(positions[1], positions[0], atol=1e-7)
-
-    def stream(self, motion, begin, until):
-        """Send the setpoints of a motion that began at a time, ns, each with its time on the clock, to be answered."""
-        while self.now < until:
-            self.tick(self.now + PERIOD)
-            state = motion.derivatives((self.now - begin) * 1e-9)
-            self.command(state)
-
-    def command(self, state):
-        """Have a setpoint with the time of the clock answered."""
-        self.node.answers_to(self.node.publish(state, seconds=self.now // 10**9, at=self.now % 10**9))
-
-    def restart(self, **parameters):
-        """Have the node forget where the joints are, with other parameters; time begins at 100 s."""
+    def restart(self):
+        """Have the node forget where the joints are; time begins at 100 s."""
         client = self.node
         while client.state != "active":
             assert client.transition("activate")
         assert client.transition("deactivate")
-        assert all(client.set_parameter(name, value) == "" for name, value in parameters.items())
         assert client.transition("activate")
         self.tick(self.now + 10 * 10**9 if self.now else 100 * 10**9)
         for answers in (client.feedforward, client.motor_setpoint, client.effort_command, self.statuses):
@@ -186,66 +149,7 @@ def test_two_are_played_from_their_stamps_on_the_second_in_place_of_the_first(st
     assert len(node.effort_command) == len(node.motor_setpoint) == len(node.feedforward)
 
 
-SWING = through([0.0, 2.0, 4.0], [[0.0, 0.5], [0.4, 0.2], [0.0, 0.5]])
-
-
-@pytest.mark.parametrize("ends", ["is far", "is cancelled"])
-def test_the_stream_goes_on_until_a_later_start_and_where_there_is_none(stack, ends):
-    node = stack.node
-    stack.restart(setpoint_timeout=0.2, on_setpoint_loss="ramp")
-    losses, start = node.process.log.count("setpoints lost"), stack.now + 12 * PERIOD
-    here = SWING.derivatives(12 / RATE, 0)[0] + ([1.0, 0.0] if ends == "is far" else 0.0)
-    # Before the stream, since that is lost where the clock stands still for long, as on a busy machine.
-    stack.send([0.0, 2.0], [here] * 2, stamp=start, frame=ends)
-    node.wait(lambda: stack.told(ends) == [(TrajectoryStatus.ACCEPTED, "")], "the acceptance")
-    assert node.next_diagnostics()[2]["trajectory"] == "waits for its start"
-    stack.stream(SWING, start - 12 * PERIOD, start - PERIOD)
-    if ends == "is cancelled":
-        stack.send([])
-        node.wait(lambda: len(stack.told(ends)) == 2, "the cancellation")
-    stack.stream(SWING, start - 12 * PERIOD, start + 5 * PERIOD)
-    node.wait(lambda: len(stack.told(ends)) == 2, "the end")
-    status, reason = stack.told(ends)[-1]
-    far = "refused at its start: joint_1 starts 1 rad from its commanded position"
-    assert status == TrajectoryStatus.STOPPED
-    assert (far if ends == "is far" else "stopped by an empty trajectory") in reason
-    assert node.process.log.count("setpoints lost") == losses
-    stack.restart(setpoint_timeout=0.0, on_setpoint_loss="none")
-
-
-# By the planning node, or by the dynamics node.
-@pytest.mark.parametrize(
-    ("policy", "refused"), [("continue", {"names": ["elbow", "wrist"]}), ("stop", {"positions": POSITIONS + 1.0})]
-)
-def test_a_refused_one_leaves_the_motion_under_way_or_stops_it(stack, policy, refused):
-    node = stack.node
-    assert node.set_parameter("on_refused_trajectory", policy) == ""
-    begin = stack.now
-    stack.send(TIMES * 2, frame="first")
-    stack.wait_until_playing()
-    stack.play(begin + 15 * PERIOD)
-    stack.send(frame="second", **refused)
-
-    node.wait(lambda: any(status == TrajectoryStatus.REFUSED for status, _ in stack.told("second")), "the refusal")
-    if policy == "stop":
-        node.wait(lambda: len(stack.told("first")) == 2, "the stop")
-        while node.feedforward[-1].status != FeedforwardCommand.STATUS_HELD:
-            stack.tick(stack.now + PERIOD)
-    if policy == "continue":
-        stack.play(begin + 79 * PERIOD)
-    stack.play_out()
-    node.wait(lambda: len(stack.told("first")) == 2, "the end")
-    ended, reason = stack.told("first")[1]
-    assert ended == (TrajectoryStatus.STOPPED if policy == "stop" else TrajectoryStatus.FINISHED)
-    assert reason.startswith("stopped" * (policy == "stop")) and len(stack.told("second")) == 1
-    (status,) = (status for status in stack.statuses if status.header.frame_id == "second")
-    assert status.request.startswith(("joint_trajectory/", "spline_trajectory/"))
-    speed = np.abs([command.motor_velocity for command in node.feedforward]).max(axis=1)
-    assert speed[10] > 0.1 and speed[-1] < 1e-9
-    assert node.set_parameter("on_refused_trajectory", "continue") == ""
-
-
-def test_it_goes_on_later_after_a_jump_of_the_clock_and_ends_at_rest_where_the_clock_goes_back(stack):
+def test_it_goes_on_later_after_a_jump_of_the_clock_and_ends_where_the_clock_goes_back(stack):
     node, begin = stack.node, stack.now
     left_out = int(node.next_diagnostics()[2].get("trajectory commands left out", 0))
     stack.send(TIMES * 10)
@@ -261,30 +165,6 @@ def test_it_goes_on_later_after_a_jump_of_the_clock_and_ends_at_rest_where_the_c
     stack.tick(5 * 10**9)
     node.wait_for_diagnostics(lambda *s: "trajectory" not in s[2], "the end")
     assert "trajectory stopped: the clock went back by " in node.process.log
-    stack.at_rest(begin + 10 * PERIOD + 15 * 10**8)
-    stack.send(positions=POSITIONS + 1.4)
-    stack.wait_for_refusal("from its commanded position")
-    # The arm is held 0.2 mrad further.
-    stack.send(positions=POSITIONS - POSITIONS[0] + through(TIMES * 10, POSITIONS).derivatives(3 / RATE, 0)[0])
-    stack.wait_until_playing()
-
-
-@pytest.mark.parametrize("pauses", [False, True])
-def test_what_begins_where_an_arm_is_held_waits_with_the_clock_and_does_not_keep_the_node_active(stack, pauses):
-    node, begin = stack.node, stack.now
-    stack.send(TIMES * 10)
-    stack.wait_until_playing()
-    stack.play(begin + 3 * PERIOD)
-    stack.tick(5 * 10**9)
-    stack.at_rest(begin + 3 * PERIOD)
-    stack.send(positions=POSITIONS - POSITIONS[0] + through(TIMES * 10, POSITIONS).derivatives(3 / RATE, 0)[0])
-    stack.wait_until_playing()
-    count = len(node.feedforward)
-    if pauses:  # for longer than the motion
-        node.spin(1.5)
-        assert len(node.feedforward) < count + 5
-    assert node.transition("deactivate")
-    assert not np.ptp([command.motor_position for command in node.feedforward[count - 1 :]], axis=0).any()
 
 
 def test_what_cannot_be_played_is_refused_and_the_stream_goes_on(stack):
@@ -301,6 +181,7 @@ def test_what_cannot_be_played_is_refused_and_the_stream_goes_on(stack):
     # On its way already, while the positions of the joints are unknown.
     stack.send(stamp=stack.now - 4 * 10**8)
     refused("its first waypoint was due 0.4 s ago")
+    assert all(x.request.startswith(("joint_trajectory/", "spline_trajectory/")) for x in stack.statuses)
     assert not node.feedforward
     stack.send(TIMES * 100)
     stack.wait_until_playing()

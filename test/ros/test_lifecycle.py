@@ -3,13 +3,9 @@
 
 import re
 import signal
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import numpy as np
 import pytest
-from chains import packaged_parameters
 from node_client import EACH_WARNING, refusals_at_start
 from paths import CONFIG
 from stopped import stopped
@@ -143,24 +139,6 @@ def test_the_node_outlives_requests_that_rclpy_cannot_read(active):
 # --- Parameters of the robot ------------------------------------------------------------
 
 
-def test_a_robot_may_change_while_the_node_is_unconfigured(active):
-    client = active
-    name = "robot.joints.iiwa_joint_7.mass"
-    assert client.transition("deactivate")
-    assert client.set_parameter(name, 2.0).startswith(f"{name} is read-only")
-    assert client.transition("cleanup")
-    assert client.next_diagnostics()[2]["robot"] == ""
-    assert client.set_parameter(name, 2.0) == ""
-    assert client.transition("configure") and client.transition("activate")
-    parameters = packaged_parameters("iiwa")
-    parameters["joints"]["iiwa_joint_7"]["mass"] = 2.0
-    wanted = eom.Dynamics(eom.robot_from_parameters(parameters)).gravity(np.full(7, 0.1))
-    effort = client.inverse_dynamics([np.full(7, 0.1), *np.zeros((4, 7))]).effort
-    np.testing.assert_allclose(effort, wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
-    assert client.transition("deactivate") and client.transition("cleanup")
-    assert client.set_parameter(name, 0.35432) == ""
-
-
 def test_a_robot_that_cannot_be_used_is_one_line_and_can_be_corrected(unconfigured):
     client, name = unconfigured, "robot.joints.iiwa_joint_3.\x1b[31m"
     logged = len(client.process.log)
@@ -221,29 +199,23 @@ def test_misspelt_parameters_and_those_without_effect_are_reported(active):
 
 CHANGES = [
     ("target_delay", 0.15, ""),
-    ("target_delay", 61.0, "Parameter target_delay out of range"),
     ("autostart", True, "Trying to set a read-only parameter: autostart."),
     ("jump_check", "warn", "jump_check is read-only while the node is active"),
-    ("jump_check", "tau", "jump_check must be one of ignore, warn, refuse, is 'tau'"),
     ("use_sim_time", True, "use_sim_time is read-only while the node is active"),
     ("setpoint_timeout", 1.0, "setpoint_timeout is read-only while the node is active, since a change is a step"),
-    ("setpoint_timeout", -1.0, "Parameter setpoint_timeout out of range"),
     ("on_setpoint_loss", "stop", "on_setpoint_loss must be one of none, hold, ramp, deactivate, is 'stop'"),
-    ("stop_duration", 0.0, "Parameter stop_duration out of range"),
     ("resume_distance", np.nan, "Parameter resume_distance out of range"),
     ("colour", "blue", "colour is not a parameter of this node"),
     ("robot.name", "other", "robot.name is read-only while the node is configured"),
-    ("robot.colour", "blue", "robot.colour is read-only while the node is configured"),
-    ("robot_source_node", "/x", "robot_source_node is read-only while the node is configured"),
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "reason"), CHANGES)
-def test_a_change_of_a_parameter_is_accepted_or_refused(active, name, value, reason):
-    before = active.get_parameter(name)
-    given = active.set_parameter(name, value)
-    assert given.startswith(reason) and bool(given) == bool(reason)
-    assert active.get_parameter(name) == (before if reason else value)
+def test_a_change_of_a_parameter_is_accepted_or_refused(active):
+    for name, value, reason in CHANGES:
+        before = active.get_parameter(name)
+        given = active.set_parameter(name, value)
+        assert given.startswith(reason) and bool(given) == bool(reason)
+        assert active.get_parameter(name) == (before if reason else value)
 
 
 # --- Switched off in motion, or at the end -------------------------------------------------------------
@@ -276,61 +248,24 @@ def last_commands(client):
     return client.feedforward[-1], client.motor_setpoint[-1]
 
 
-SWITCHES = {
-    "shutdown": lambda client: client.transition("active_shutdown"),
-    "SIGHUP": lambda client: client.process.stop(signal.SIGHUP) == 0,
-}
-
-
-@pytest.mark.parametrize("switch", SWITCHES.values(), ids=SWITCHES)
-def test_an_arm_that_moves_is_stopped_before_the_node_is_switched_off(start, held, switch):
-    client = start(*PANDA, depth=0)  # as drives have it
-    in_motion(client)
-    over = threading.Event()
-
-    def stream():
-        while not over.wait(0.005):
-            client.publish(MOVING)
-
-    with ThreadPoolExecutor() as threads:
-        threads.submit(stream)
-        assert switch(client)
-        client.spin(0.2)
-        over.set()
-    last, setpoint = last_commands(client)
-    statuses = [message.status for message in client.feedforward]
-    first = statuses.index(STOPPING)
-    assert set(statuses[:first]) == {FRESH} and set(statuses[first:]) == {STOPPING, HELD}
-    np.testing.assert_array_equal(last.motor_position, held.command["motor_position"])
-    assert not any(np.any(getattr(last, name)) for name in COMMAND_FIELDS if name != "motor_position")
-    assert setpoint.position == last.motor_position and not np.any(setpoint.velocity)
-    assert setpoint.effort == client.effort_command[-1].data == last.motor_effort
-    assert "rror" not in client.process.log and "Traceback" not in client.process.log
-
-
 WRENCH = {name: np.full((1, 6), 1.0 * (name == "wrench")) for name in WRENCH_FIELDS}
 REMAINING = {"gravity": {}, "keep": {"wrench": tuple(row[0] for row in WRENCH.values())}}
 
 
 @pytest.fixture(scope="module")
-def panda(start_shared):
-    return start_shared(*PANDA, depth=0)
-
-
-def activate(client, **parameters):
+def activated(start_shared):
     """Activate a node with parameters; it has forgotten what it commanded."""
-    if client.state == "active":
-        assert client.transition("deactivate")
+    client = start_shared(*PANDA, depth=0)
     defaults = {"setpoint_timeout": 0.0, "on_setpoint_loss": "none", "effort_on_deactivate": "zero"}
-    assert client.set_parameters(defaults | {"stop_duration": 0.3} | parameters) == ""
-    assert client.transition("activate")
-    return client
 
+    def activate(**parameters):
+        if client.state == "active":
+            assert client.transition("deactivate")
+        assert client.set_parameters(defaults | {"stop_duration": 0.3} | parameters) == ""
+        assert client.transition("activate")
+        return client
 
-@pytest.fixture
-def activated(panda):
-    """The node with parameters, active."""
-    return partial(activate, panda)
+    return activate
 
 
 @pytest.mark.parametrize("efforts", REMAINING)
@@ -349,22 +284,7 @@ def test_a_parameter_says_which_efforts_remain(activated, held, efforts):
     assert not np.any(last.motor_velocity) and client.effort_command[-1].data == last.motor_effort
 
 
-def test_a_node_that_has_commanded_nothing_since_its_activation_commands_nothing(activated):
-    client = activated()
-    in_motion(client)
-    assert client.transition("deactivate") and client.transition("activate")
-    last_commands(client)
-    count = len(client.feedforward)
-    assert client.transition("deactivate")
-    client.spin(0.3)
-    assert len(client.feedforward) == count
-
-
-POLICIES = {
-    "hold": ("hold", "held", "gravity"),
-    "ramp": ("ramp", "released", "gravity"),
-    "none": ("none", "lost", "zero"),
-}
+POLICIES = {"hold": ("hold", "held", "gravity"), "ramp": ("ramp", "released", "gravity")}
 
 
 @pytest.mark.parametrize(("policy", "phase", "efforts"), POLICIES.values(), ids=POLICIES)
@@ -406,27 +326,17 @@ def test_the_node_answers_while_its_arm_is_stopped(activated):
     assert all(message.header.stamp.nanosec != ignored for message in client.feedforward)
 
 
-@pytest.fixture(scope="module")
-def slack(start_shared):
-    return start_shared("--params-file", CONFIG / "vsa_planar_2r.yaml", depth=0)
-
-
-@pytest.mark.parametrize("policy", ["none", "hold", "ramp"])
-def test_where_no_stop_is_possible_the_arm_rests_at_once(slack, policy):
+def test_where_no_stop_is_possible_the_arm_rests_at_once(start):
     """Its springs would be slack: at their least stiffness, they exert no efforts."""
-    client = activate(slack, setpoint_timeout=0.05, on_setpoint_loss=policy)
-    logged = len(client.process.log)
+    client = start("--params-file", CONFIG / "vsa_planar_2r.yaml", depth=0)
     hanging = np.array([[-np.pi / 2, 0.0], [1.0, 0.0], *np.zeros((3, 2))])
     before = client.answers_to(client.publish(hanging, stiffness=[100.0, 100.0]))[0]
-    if policy != "none":
-        client.wait(lambda: "no stop is possible" in client.process.log[logged:], "the loss")
     assert client.transition("deactivate")
     last, _ = last_commands(client)
     # At rest, springs that hang carry nothing.
     np.testing.assert_allclose(last.motor_position, before.motor_position, atol=0.05)
     assert not any(np.any(getattr(last, name)) for name in COMMAND_FIELDS if name != "motor_position")
-    reason = "no stop is possible: numbers would be too large, or a spring slack"
-    assert reason in client.process.log[logged:]
+    assert "no stop is possible: numbers would be too large, or a spring slack" in client.process.log
 
 
 def test_a_second_signal_ends_the_node_at_once_and_at_rest(activated):

@@ -33,16 +33,11 @@ def node(start_shared, tmp_path_factory):
     return start_shared("--params-file", path)
 
 
-@pytest.mark.parametrize("remain", ["zero", "keep"])
-def test_the_last_command_is_in_the_units_of_the_drives(node, remain):
+def test_the_last_command_is_in_the_units_of_the_drives(node):
     assert "least expected link error by the uncertainty of the robot: flatness (rigid " in node.process.log
-    if node.state == "active":
-        assert node.transition("deactivate")
-    assert node.set_parameter("effort_on_deactivate", remain) == ""
-    assert node.transition("activate")
+    assert node.set_parameter("effort_on_deactivate", "keep") == ""
     for k in (1, 2, 3, 4):
-        number = node.publish(MOTION.derivatives(1e-3 * k), at=10 * k + (remain == "keep"))
-        node.answers_to(number)
+        node.answers_to(node.publish(MOTION.derivatives(1e-3 * k), at=10 * k))
     assert node.transition("deactivate")
     node.wait(lambda: node.motor_setpoint[-1].header == node.feedforward[-1].header, "the last commands")
     node.spin(0.5)
@@ -51,10 +46,10 @@ def test_the_last_command_is_in_the_units_of_the_drives(node, remain):
     rest = [loop.setpoint["q"], *np.zeros((4, 2))]
     command = ARM.feedforward(*rest)
     sent = ARM.drive_command(command, *rest[:3])
-    np.testing.assert_allclose(feedforward.effort, command.tau * (remain != "zero"), rtol=1e-9)
+    np.testing.assert_allclose(feedforward.effort, command.tau, rtol=1e-9)
     np.testing.assert_array_equal(setpoint.position, loop.sent["drive_position"])
     np.testing.assert_allclose(setpoint.position, sent.position, rtol=1e-9)
-    np.testing.assert_allclose(setpoint.effort, sent.effort * (remain != "zero"), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(setpoint.effort, sent.effort, rtol=1e-9, atol=1e-9)
     assert not np.any(setpoint.velocity) and node.effort_command[-1].data == setpoint.effort
 
 

@@ -42,58 +42,45 @@ def assert_close(actual, wanted):
     assert_equal(np.reshape(actual, np.shape(wanted)), wanted)
 
 
-@pytest.mark.parametrize("wrenches", [0, 1, 12])
-def test_a_batch_is_the_closed_form_of_each_state(node, rng, wrenches):
+@pytest.mark.parametrize("wrenches", [0, 12])
+def test_a_batch_is_the_closed_form_of_each_state_and_has_the_parts_that_are_asked_for(node, rng, wrenches):
     count, order = 12, rng.permutation(N)
     state, wrench = rng.uniform(-2, 2, (5, count, N)), rng.uniform(-20, 20, (3, wrenches, 6))
     state[1] *= 0.6  # within limits
     fields = dict(zip(STATE_FIELDS, state[..., order], strict=True))
     if wrenches:
         fields |= dict(zip(WRENCH_FIELDS, wrench, strict=True))
-    answer = ask(node, "ComputeInverseDynamicsBatch", joint_names=[NAMES[i] for i in order], **fields)
+    fields |= {"joint_names": [NAMES[i] for i in order]}
+    answer = ask(node, "ComputeInverseDynamicsBatch", **fields)
     assert (answer.success, answer.message) == (True, "")
     assert answer.joint_names == answer.motor_names == [NAMES[i] for i in order]
-    wanted = [command(state[:, k], wrench[:, k % wrenches] if wrenches else ())[0] for k in range(count)]
+    wanted = [command(state[:, k], wrench[:, k] if wrenches else ())[0] for k in range(count)]
     for i, field in enumerate(COMMAND_FIELDS):
         assert_close(getattr(answer, field), [row[i][order] for row in wanted])
+    efforts, motors = (ask(node, "ComputeInverseDynamicsBatch", outputs=x, **fields) for x in (2, 4))
+    assert (efforts.effort_acceleration, len(efforts.motor_effort)) == (answer.effort_acceleration, 0)
+    assert (len(motors.effort), motors.motor_position) == (0, answer.motor_position)
 
 
-def test_ten_thousand_states_and_their_parts(node, rng):
-    state = rng.uniform(-2, 2, (3, 10_000, N))
-    fields = dict(zip(STATE_FIELDS, state, strict=False))
-    whole = ask(node, "ComputeInverseDynamicsBatch", **fields)
-    assert whole.success, whole.message
-    assert len(whole.motor_effort) == 70_000
-    zero = np.zeros_like(state[0])
-    wanted = eom.ElasticArm(ROBOT).feedforward(*state, zero, zero)
-    assert_close(whole.motor_effort, wanted.motor_effort)
-    efforts = ask(node, "ComputeInverseDynamicsBatch", outputs=2, **fields)
-    assert (efforts.effort_acceleration, len(efforts.motor_effort)) == (whole.effort_acceleration, 0)
-    motors = ask(node, "ComputeInverseDynamicsBatch", outputs=4, **fields)
-    assert (len(motors.effort), motors.motor_position) == (0, whole.motor_position)
-
-
-def test_forward_dynamics_undoes_inverse_dynamics(node, rng):
-    q, qd, qdd = rng.uniform(-2, 2, (3, 20, N))
-    wrench, order = rng.uniform(-20, 20, (20, 6)), rng.permutation(N)
-    equations = [eom.equations_of_motion(ROBOT, q[k], qd[k], wrench=(wrench[k],)) for k in range(20)]
-    for rotors in (0.0, 1.0):
-        tau = np.array([x.efforts(a)[0] for x, a in zip(equations, qdd, strict=True)]) + rotors * ROTOR_INERTIA * qdd
-        given = {"position": q, "velocity": qd, "effort": tau}
+def test_forward_dynamics_and_its_partials_are_those_of_the_library(node, rng):
+    order, wrench, dynamics = rng.permutation(N), rng.uniform(-20, 20, (20, 6)), eom.Dynamics(ROBOT, backend="numpy")
+    given = {name: rng.uniform(-2, 2, (20, N)) for name in ("position", "velocity", "effort")}
+    for rotors in (False, True):
         answer = ask(
             node,
             "ComputeForwardDynamics",
             joint_names=[NAMES[i] for i in order],
             wrench=wrench,
-            include_rotor_inertia=bool(rotors),
+            include_rotor_inertia=rotors,
             include_partials=True,
             **{name: x[:, order] for name, x in given.items()},
         )
         assert answer.success, answer.message
         assert answer.joint_names == [NAMES[i] for i in order]
+        added = ROTOR_INERTIA if rotors else np.zeros(N)
+        wanted = dynamics.forward_dynamics(*given.values(), wrench=(wrench,), added_inertia=added)
         # Mass matrices of an arm have condition numbers of some hundred.
-        np.testing.assert_allclose(np.reshape(answer.acceleration, (20, N)), qdd[:, order], rtol=0, atol=1e-9)
-    dynamics = eom.Dynamics(ROBOT, backend="numpy")
+        np.testing.assert_allclose(np.reshape(answer.acceleration, (20, N)), wanted[:, order], rtol=1e-9, atol=1e-9)
     for name, x in given.items():
 
         def accelerations(moved, name=name):
@@ -106,7 +93,7 @@ def test_forward_dynamics_undoes_inverse_dynamics(node, rng):
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-8 * np.abs(wanted).max())
 
 
-@pytest.mark.parametrize(("coriolis", "given"), [("", 4), ("christoffel", 2), ("skew", 3)])
+@pytest.mark.parametrize(("coriolis", "given"), [("", 4), ("christoffel", 2)])
 def test_the_terms_are_those_of_the_library(node, rng, coriolis, given):
     state, wrench, order = rng.uniform(-2, 2, (given, N)), rng.uniform(-20, 20, (3, 6)), rng.permutation(N)
     answer = ask(
@@ -161,35 +148,29 @@ BATCH = dict.fromkeys(STATE_FIELDS, ZEROS)
 TERMS = {"position": ZEROS[:N], "velocity": ZEROS[:N]}
 STATES = {"position": ZEROS, "velocity": ZEROS, "effort": ZEROS}
 # One of each kind; test/control has them all.
-BAD_BATCHES = [
-    ({"joint_names": [*NAMES[:-1], "elbow"]}, "joint_names[6]: the robot has no joint 'elbow'"),
-    ({"velocity": np.full(2 * N, 1e200)}, "numbers too large"),
-    ({"outputs": 1}, "outputs must be EFFORT, MOTOR"),
-    (dict.fromkeys(STATE_FIELDS, np.zeros(100_001 * N)), "position has 100001 samples, must have at most 100000"),
-]
-BAD_STATES = [({"velocity": np.full(2 * N, 1e200)}, "numbers too large: qdd would not be finite")]
-BAD_TERMS = [
-    ({"position": ZEROS}, "position has 14 entries, must have 7, one for each joint"),
-    ({"jerk": ZEROS[:N]}, "acceleration is empty, but jerk is not"),
-    ({"coriolis": "centrifugal"}, "coriolis must be one of christoffel, skew, paper, wieber, is 'centrifugal'"),
-    ({"velocity": np.full(N, 1e200), "acceleration": np.zeros(N)}, "numbers too large"),
-]
+MANY = dict.fromkeys(STATE_FIELDS, np.zeros(100_001 * N))
+NAMED = {"joint_names": [*NAMES[:-1], "elbow"]}
+FAST = {"velocity": np.full(N, 1e200), "acceleration": np.zeros(N)}
+CORIOLIS = "coriolis must be one of christoffel, skew, paper, wieber, is 'centrifugal'"
 BAD_REQUESTS = [
-    *(("ComputeInverseDynamicsBatch", BATCH, *row) for row in BAD_BATCHES),
-    *(("ComputeForwardDynamics", STATES, *row) for row in BAD_STATES),
-    *(("GetEquationsOfMotion", TERMS, *row) for row in BAD_TERMS),
+    ("ComputeInverseDynamicsBatch", BATCH, NAMED, "joint_names[6]: the robot has no joint 'elbow'"),
+    ("ComputeInverseDynamicsBatch", BATCH, {"velocity": np.full(2 * N, 1e200)}, "numbers too large"),
+    ("ComputeInverseDynamicsBatch", BATCH, {"outputs": 1}, "outputs must be EFFORT, MOTOR"),
+    ("ComputeInverseDynamicsBatch", BATCH, MANY, "position has 100001 samples, must have at most 100000"),
+    ("ComputeForwardDynamics", STATES, {"velocity": np.full(2 * N, 1e200)}, "numbers too large: qdd would not be"),
+    ("GetEquationsOfMotion", TERMS, {"position": ZEROS}, "position has 14 entries, must have 7, one for each joint"),
+    ("GetEquationsOfMotion", TERMS, {"jerk": ZEROS[:N]}, "acceleration is empty, but jerk is not"),
+    ("GetEquationsOfMotion", TERMS, {"coriolis": "centrifugal"}, CORIOLIS),
+    ("GetEquationsOfMotion", TERMS, FAST, "numbers too large"),
 ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "good", "changes", "message"), BAD_REQUESTS, ids=[f"{kind}: {text}" for kind, _, _, text in BAD_REQUESTS]
-)
-def test_bad_requests_are_refused(node, kind, good, changes, message):
-    answer = ask(node, kind, **good | changes)
-    assert not answer.success
-    assert message in answer.message
-    assert not len(getattr(answer, "effort", ()))
-    assert ask(node, kind, **good).success
+def test_bad_requests_are_refused(node):
+    for kind, good, changes, message in BAD_REQUESTS:
+        answer = ask(node, kind, **good | changes)
+        assert not answer.success and message in answer.message
+        assert not len(getattr(answer, "effort", ()))
+        assert ask(node, kind, **good).success
 
 
 def poses_of(positions):
@@ -227,10 +208,10 @@ BAD_POSES = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "reason"), BAD_POSES)
-def test_invalid_requests_of_inverse_kinematics_are_refused(node, fields, reason):
-    answer = ask(node, "ComputeInverseKinematics", pose=poses_of(np.zeros((1, N)))[0], **fields)
-    assert not answer.success and reason in answer.message
+def test_invalid_requests_of_inverse_kinematics_are_refused(node):
+    for fields, reason in BAD_POSES:
+        answer = ask(node, "ComputeInverseKinematics", pose=poses_of(np.zeros((1, N)))[0], **fields)
+        assert not answer.success and reason in answer.message
 
 
 PAYLOAD = eom.Payload(2.0, [0.02, 0.0, 0.1], [0.02, 0.001, 0.002, 0.03, 0.001, 0.04])
@@ -239,23 +220,15 @@ LOADED = with_parameters(ROBOT, payload_parameters(ROBOT, [PAYLOAD]))
 
 def assert_carried(node, rng, robot, **given):
     """Answers of all services are those for a robot, in whose file the payload is."""
-    state = rng.uniform(-1, 1, (5, 3, N))
-    fields = dict(zip(STATE_FIELDS, state, strict=True))
-    answer = ask(node, "ComputeInverseDynamicsBatch", **fields, **given)
+    state, dynamics = rng.uniform(-1, 1, (5, 3, N)), eom.Dynamics(robot, backend="numpy")
+    answer = ask(node, "ComputeInverseDynamicsBatch", **dict(zip(STATE_FIELDS, state, strict=True)), **given)
     assert answer.success, answer.message
-    wanted = eom.ElasticArm(robot, backend="numpy").feedforward(*state)
-    for field, values in zip(COMMAND_FIELDS, wanted, strict=True):
-        assert_close(getattr(answer, field), values)
-    dynamics = eom.Dynamics(robot, backend="numpy")
+    assert_close(answer.motor_effort, eom.ElasticArm(robot, backend="numpy").feedforward(*state).motor_effort)
     of_efforts = {"position": state[0], "velocity": state[1], "effort": 10 * state[2]}
-    answer = ask(node, "ComputeForwardDynamics", include_partials=True, **of_efforts, **given)
+    answer = ask(node, "ComputeForwardDynamics", **of_efforts, **given)
     # As M is conditioned.
-    wanted = dynamics.forward_dynamics(*of_efforts.values())
-    np.testing.assert_allclose(answer.acceleration, wanted.ravel(), rtol=1e-9)
-    inverse = np.linalg.inv(dynamics.mass_matrix(state[0]))
-    np.testing.assert_allclose(np.reshape(answer.acceleration_by_effort, (3, N, N)), inverse, atol=1e-9)
-    one = {"position": state[0, 0], "velocity": state[1, 0]}
-    answer = ask(node, "GetEquationsOfMotion", **one, **given)
+    np.testing.assert_allclose(answer.acceleration, dynamics.forward_dynamics(*of_efforts.values()).ravel(), rtol=1e-9)
+    answer = ask(node, "GetEquationsOfMotion", position=state[0, 0], velocity=state[1, 0], **given)
     assert_close(answer.mass_matrix, dynamics.mass_matrix(state[0, 0]))
     assert_close(answer.momentum, dynamics.momentum(*state[:2, 0]))
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The planning node: names of its services, priority, robots, and its end."""
+"""The planning node: names of its services, priority, robots, and shared memory."""
 
 import os
 import signal
-from array import array
 from pathlib import Path
 
 import numpy as np
@@ -111,20 +110,6 @@ def test_first_requests_compile_nothing(start, tmp_path, monkeypatch):
     assert client.call(ComputeForwardDynamics, "forward_dynamics", request).success
     assert terms(client, n=2).success
     assert compiled and {path.name for path in (tmp_path / "cache").rglob("*.so")} == compiled
-
-
-def test_it_ends_while_it_computes(start):
-    from eom_dynamics.srv import ComputeInverseDynamicsBatch
-
-    client = start.planning(*IIWA)
-    service = client.client(ComputeInverseDynamicsBatch, "inverse_dynamics_batch")
-    zeros = array("d", bytes(8 * 7 * 100_000))
-    request = ComputeInverseDynamicsBatch.Request(position=zeros, velocity=zeros, acceleration=zeros)
-    for _ in range(5):
-        service.call_async(request)
-    client.spin(0.3)
-    assert client.process.stop(signal.SIGTERM) == 0
-    assert "Traceback" not in client.process.log
 
 
 def test_answers_have_shared_memory_unless_a_profile_is_chosen(start, monkeypatch):

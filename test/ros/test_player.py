@@ -3,8 +3,6 @@
 
 import itertools
 import re
-import signal
-import threading
 import time
 from types import SimpleNamespace
 
@@ -51,15 +49,12 @@ def play(iiwa_process, tmp_path):
     """Play setpoints to a node: exit code, reported counts, what else was printed, and the recorded answers."""
     nodes = []
 
-    def run(arrays, node=iiwa_process, while_playing=lambda process, player: None, **options):
+    def run(arrays, node=iiwa_process, **options):
         if isinstance(node, tuple):
             node = NodeProcess(tmp_path, *RECORDED, *node)
             nodes.append(node)
         player = Play(node.namespace if node else "/nobody", tmp_path, arrays, **options)
-        watcher = threading.Thread(target=while_playing, args=(node, player))
-        watcher.start()
         code = player.process.wait(110)
-        watcher.join()
         return code, player.reports, player.errors, player.record(code=code)[1] if code in (0, 3) else None
 
     yield run
@@ -67,17 +62,12 @@ def play(iiwa_process, tmp_path):
         node.end()
 
 
-def assert_answers(arrays, record, order=slice(None), every=1):
-    """Each recorded number is that of the library; one in ``every`` also by the closed form."""
+def assert_answers(arrays, record, order=slice(None)):
+    """Each recorded number is that of the library."""
     wrench = tuple(arrays[name] for name in WRENCH_FIELDS if name in arrays)
-    state = [arrays[name] for name in STATE_NAMES]
-    wanted = eom.ElasticArm(ROBOT).feedforward(*state, wrench=wrench)
+    wanted = eom.ElasticArm(ROBOT).feedforward(*(arrays[name] for name in STATE_NAMES), wrench=wrench)
     for name, values in zip(COMMAND_FIELDS, wanted, strict=True):
         np.testing.assert_allclose(record[name], values[:, order], rtol=0, atol=1e-12 * np.abs(values).max())
-    for i in range(0, len(state[0]), every):
-        equations = eom.equations_of_motion(ROBOT, *(x[i] for x in state[:4]), wrench=[W[i] for W in wrench])
-        for name, values in zip(COMMAND_FIELDS[:3], equations.efforts(state[4][i]), strict=True):
-            np.testing.assert_allclose(record[name][i], values[order], rtol=0, atol=1e-12 * np.abs(record[name]).max())
 
 
 def test_nothing_is_lost_at_1_khz(play):
@@ -85,27 +75,10 @@ def test_nothing_is_lost_at_1_khz(play):
     code, reports, errors, record = play(arrays)
     assert code == 0, errors
     assert reports[-1] == {"sent": 1000, "received": 1000, "lost": 0, "out_of_order": 0}
-    assert_answers(arrays, record, every=100)
+    assert_answers(arrays, record)
     # Never early, and so never faster than the rate; how late depends on the machine.
     assert np.all(record["sent"] - record["sent"][0] > np.arange(1000) * 1e-3 - 1e-3)
     assert np.all(record["round_trip"] > 0)
-
-
-def test_nothing_is_lost_where_the_machine_stands_still(play):
-    """1,200 setpoints are overdue when it goes on, more than a queue holds."""
-
-    def stand_still(process, player):
-        while player.process.poll() is None and not player.counts["sent"]:
-            time.sleep(0.01)
-        for each in (process.process, player.process):
-            each.send_signal(signal.SIGSTOP)
-        time.sleep(1.2)
-        for each in (process.process, player.process):
-            each.send_signal(signal.SIGCONT)
-
-    code, reports, errors, _ = play(motion(1500), while_playing=stand_still)
-    assert code == 0, errors
-    assert reports[-1] == {"sent": 1500, "received": 1500, "lost": 0, "out_of_order": 0}
 
 
 def test_the_record_holds_what_was_sent_and_answered(play):

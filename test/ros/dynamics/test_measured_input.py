@@ -68,8 +68,7 @@ OBSERVES = {"external_effort.sensors": "torque", "external_effort.bandwidth": "1
 
 
 @pytest.mark.usefixtures("ros")
-@pytest.mark.parametrize("sensors", ["torque", "springs"])
-def test_contact_is_published_with_the_wrench_that_a_push_at_the_tool_is(sensors: str, tmp_path: Path) -> None:
+def test_contact_is_published_with_the_wrench_that_a_push_at_the_tool_is(tmp_path: Path) -> None:
     arm = eom.load_robot("panda")
     spread = EffortSpread((0.0,), (0.1,), 0.1)
     arm = replace(arm, joints=tuple(replace(x, effort_spread=spread) for x in arm.joints))
@@ -77,8 +76,7 @@ def test_contact_is_published_with_the_wrench_that_a_push_at_the_tool_is(sensors
     q, kinematics = np.array([0.1, -0.5, 0.2, -1.5, 0.3, 1.6, 0.5]), eom.Kinematics(arm)
     force = np.array([0.5, -0.3, 0.2, 5.0, -4.0, 3.0])
     gravity, pushed = eom.Dynamics(arm).gravity(q), kinematics.jacobian(q).T @ force
-    stiffness = eom.ElasticArm(arm).stiffness
-    given = OBSERVES | {"robot_file": str(tmp_path / "arm.yaml"), "external_effort.sensors": sensors}
+    given = OBSERVES | {"robot_file": str(tmp_path / "arm.yaml")}
     with unspun_node("/touched", **given) as node:
         contact, sent = node._stream.contact, list[Any]()
         for name in ("_efforts", "_wrenches", "_contacts"):
@@ -88,11 +86,7 @@ def test_contact_is_published_with_the_wrench_that_a_push_at_the_tool_is(sensors
             time = START + k * MS
             node.get_clock().set_ros_time_override(Time(nanoseconds=time))
             tau = gravity - pushed * (100 <= k < 250)
-            links = state_message(arm, (q, np.zeros(7), tau), time)
-            if sensors == "springs":
-                links.effort, theta = [], q + tau / stiffness
-                node._stream.measured._receive("motor_states", state_message(arm, (theta, np.zeros(7), []), time))
-            node._stream.measured._receive("joint_states", links)
+            node._stream.measured._receive("joint_states", state_message(arm, (q, np.zeros(7), tau), time))
             if k == 249:
                 efforts, wrench = sent[-2:]
                 np.testing.assert_allclose(efforts.effort, pushed, rtol=1e-3)
@@ -102,11 +96,10 @@ def test_contact_is_published_with_the_wrench_that_a_push_at_the_tool_is(sensors
         begin, end = (x for x in sent if hasattr(x, "in_contact"))
         assert begin.in_contact and not end.in_contact and abs(begin.effort) > begin.threshold
         assert 100 < cycle_of(begin) < 110 and cycle_of(end) > 250
-        if sensors == "torque":
-            node.get_clock().set_ros_time_override(Time(nanoseconds=START + 400 * MS))
-            state = state_message(arm, (q, np.zeros(7), []), START + 400 * MS)  # which is no contact
-            node._stream.measured._receive("joint_states", state)
-            assert "are missing: publish them" in node._stream.measured.report()["last left out"]
+        node.get_clock().set_ros_time_override(Time(nanoseconds=START + 400 * MS))
+        state = state_message(arm, (q, np.zeros(7), []), START + 400 * MS)  # which is no contact
+        node._stream.measured._receive("joint_states", state)
+        assert "are missing: publish them" in node._stream.measured.report()["last left out"]
         assert len([x for x in sent if hasattr(x, "in_contact")]) == 2
         values = node.report(1.0).values
         assert values["contacts"] == "1" and values["last contact"].startswith(f"{begin.joint_name}: ")

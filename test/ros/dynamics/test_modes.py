@@ -47,26 +47,24 @@ def last(sent: list[Any]) -> JointState:
 def test_on_springs_an_arm_gets_the_efforts_of_its_weight_also_when_motors_are_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """At rest; and when lost amid a push, efforts fade to those, and go on to be sent, until the mode is asked for."""
+    """When lost amid a push, efforts fade to those, and go on to be sent, until the mode is asked for."""
     q, given = np.array([0.5, -0.2]), {"stiffness": "[300.0]", "use_sim_time": "true"}
     with unspun_node("/pushed", robot_file="sea_planar_2r", mode="impedance", **given) as node:
         expected, sent, errors = node.arm.feedforward(q, 0 * q, 0 * q), kept_commands(node), []
         monkeypatch.setattr(node.get_logger(), "error", errors.append)
-        for k in range(400):
-            tick(node, k, expected.motor_position)
+        for k in range(600):
+            tick(node, k, expected.motor_position + min(max(k - 400, 0), 100) * 5e-4)
         assert node.report(1.0).message == "mode impedance: efforts are streamed"
         reason = "the arm is in the mode impedance: set the parameter mode to position"
         assert node._stream.objection(node._stream.loop) == reason
-        np.testing.assert_allclose(last(sent).effort, expected.motor_effort, atol=1e-6)
-        for k in range(400, 600):
-            tick(node, k, expected.motor_position + min(k - 400, 100) * 5e-4)
-        held = node._stream.loop.loop.setpoint["q"]
+        held = node._stream.loop.loop.setpoint["q"].copy()
         assert np.abs(last(sent).effort - node.arm.feedforward(held, 0 * q, 0 * q).motor_effort).min() > 10
         for k in range(620, 1200, 20):
             tick(node, k, None)
             assert last(sent).header.stamp == node.get_clock().now().to_msg()
         assert len(errors) == 1 and node.report(1.0).level == Level.ERROR
-        weight = node.arm.feedforward(held.copy(), 0 * q, 0 * q)
+        held = node._stream.loop.loop.setpoint["q"].copy()
+        weight = node.arm.feedforward(held, 0 * q, 0 * q)
         assert np.abs(held - q).min() > 0.05  # where it was pushed to
         np.testing.assert_allclose(last(sent).effort, weight.motor_effort, atol=1e-6)
         tick(node, 1200, weight.motor_position)
@@ -75,7 +73,6 @@ def test_on_springs_an_arm_gets_the_efforts_of_its_weight_also_when_motors_are_l
         for k in range(1201, 1600):
             tick(node, k, weight.motor_position)
         np.testing.assert_allclose(last(sent).effort, weight.motor_effort, atol=1e-6)
-        assert node.report(1.0).message == "mode impedance: efforts are streamed" and len(errors) == 1
         for k in range(1600, 2000):
             tick(node, k, None)
             node._stream.answer(JointTrajectorySetpoint(**{name: q * (name == "position") for name in STATE_FIELDS}))
@@ -129,13 +126,12 @@ def test_hands_lead_by_samples_of_the_motors_until_these_are_lost(
 
 
 @pytest.mark.usefixtures("ros")
-@pytest.mark.parametrize("reaction", ["stop", "deactivate"])
-def test_hands_that_lead_the_arm_are_no_contact_to_react_to(reaction: str, tmp_path: Path) -> None:
+def test_hands_that_lead_the_arm_are_no_contact_to_react_to(tmp_path: Path) -> None:
     robot, q = load_robot("sea_planar_2r"), np.array([0.5, -0.2])
     spread = EffortSpread((0.0,), (0.1,), 0.1)
     robot = replace(robot, joints=tuple(replace(joint, effort_spread=spread) for joint in robot.joints))
     (tmp_path / "arm.yaml").write_text(robot_as_yaml(robot).text, encoding="utf-8")
-    given = {"external_effort.sensors": "torque", "external_effort.bandwidth": "100.0", "on_contact": reaction}
+    given = {"external_effort.sensors": "torque", "external_effort.bandwidth": "100.0", "on_contact": "deactivate"}
     given |= {"robot_file": str(tmp_path / "arm.yaml"), "mode": "gravity_compensation", "use_sim_time": "true"}
     with unspun_node("/led", **given) as node:
         expected, sent = node.arm.feedforward(q, 0 * q, 0 * q), kept_commands(node)

@@ -117,7 +117,7 @@ class Scene:
             refuse(self)
             assert self.answered == before and self.refused > refused
             assert re.search(reason, self.stream.statistics.last_refusal)
-        elif refuse.followed:
+        elif reason == GONE:  # the loop has followed it
             self.go_on(1)
             self.set_time(self.k)
         later, sent = self.k, self.sent
@@ -139,18 +139,8 @@ class Scene:
         return self.stream.statistics.refused + self.stream.statistics.expired
 
 
-class Refusal:
-    """A way to refuse a setpoint; ``followed``: the loop has followed it, although it was not published."""
-
-    def __init__(self, act, *, followed=False):
-        self.act, self.followed = act, followed
-
-    def __call__(self, scene):
-        self.act(scene)
-
-
 def bad(**changes):
-    return Refusal(lambda scene: scene.say(setpoint(scene.k, **changes)))
+    return lambda scene: scene.say(setpoint(scene.k, **changes))
 
 
 def too_old(scene):
@@ -160,6 +150,8 @@ def too_old(scene):
 
 
 def failing(which):
+    """Refuse a setpoint that the loop has followed, although it was not published."""
+
     def fail(scene):
         scene.publishers[which].fails = True
         scene.say(setpoint(scene.k))
@@ -167,18 +159,17 @@ def failing(which):
         scene.k += 1
         scene.set_time(scene.k)
 
-    return Refusal(fail, followed=True)
+    return fail
 
 
 HEADER = np.array([0x100, START // 10**9 - 10, 0], dtype="<i4").tobytes()
 GONE = "publisher is gone"
 REFUSALS = {
-    "28 bytes": (Refusal(lambda scene: scene.say(HEADER + bytes([255] * 16))), "cannot be read"),
-    "no bytes": (Refusal(lambda scene: scene.say(b"")), "cannot be read"),
+    "28 bytes": (lambda scene: scene.say(HEADER + bytes([255] * 16)), "cannot be read"),
+    "no bytes": (lambda scene: scene.say(b""), "cannot be read"),
     "of another length": (bad(by=50, velocity=np.zeros(6)), "velocity has 6 entries"),
-    "too old": (Refusal(too_old), ""),
+    "too old": (too_old, ""),
     "not published at all": (failing(0), GONE),
-    "published in part": (failing(1), GONE),
     "published but for the last": (failing(2), GONE),
 }
 PATHS = ("compiled", "field by field")

@@ -13,6 +13,7 @@ from eom_dynamics.msg import SplineTrajectory
 from node_client import assert_no_step, stamp_of
 from rclpy.time import Time
 from setpoint_engines import Publisher, identity, unspun_node
+from std_msgs.msg import String
 from tool_messages import spline_message
 
 import eom_dynamics as eom
@@ -77,6 +78,30 @@ def test_one_that_need_not_be_checked_waits_for_those_before_it(node: Any) -> No
     topic._worker._finish(5.0)
     topic._worker._finish(5.0)
     assert [status.request for status in statuses if status.status == status.ACCEPTED] == ["first", "second"]
+    topic._receive(spline_message(MOTION, ROBOT.joint_names))
+    topic._receive(SplineTrajectory())
+    topic._worker._finish(5.0)
+    assert "an empty trajectory, ended it before it began" in statuses[-1].message
+
+
+@pytest.mark.parametrize("request_of", ["planner", "follow_joint_trajectory/goal"])
+@pytest.mark.parametrize("renewed", [True, False])
+def test_a_motion_ends_with_the_lease_of_its_sender(node: Any, request_of: str, renewed: bool) -> None:
+    """That of a goal also without any: the planning node had ended before its lease was known, and the arm went on."""
+    topic, message = node._trajectories, spline_message(MOTION, ROBOT.joint_names)
+    message.request, message.limits_digest = request_of, DIGESTS["its own"]
+    if request_of == "planner":
+        topic._renew(String(data=request_of))
+    topic._receive(message)
+    for k in range(40):
+        topic._count_leases()
+        if renewed and k % 3 == 0:
+            topic._renew(String(data=request_of))
+    assert node._stream.player.playing is renewed
+    if renewed:
+        for _ in range(40):
+            topic._count_leases()
+        assert not node._stream.player.playing
 
 
 class Clocked:

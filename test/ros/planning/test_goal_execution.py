@@ -19,7 +19,7 @@ from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.trajectory import through
 
 NAMES = ("shoulder", "elbow")
-INVALID_GOAL, PATH_TOLERANCE_VIOLATED, GOAL_TOLERANCE_VIOLATED = -1, -4, -5
+CODES = {"INVALID_GOAL": -1, "PATH_TOLERANCE_VIOLATED": -4, "GOAL_TOLERANCE_VIOLATED": -5}
 
 
 class Feedback(SimpleNamespace):
@@ -49,15 +49,7 @@ def execution(ros):
     def start(feedback):
         node, goal = Mock(arm=None), Mock(is_cancel_requested=False)
         node.get_clock().now.return_value = SimpleNamespace(nanoseconds=10**9 + 7 * 10**8, to_msg=Mock())
-        kind = SimpleNamespace(
-            Feedback=feedback,
-            Result=SimpleNamespace(
-                INVALID_GOAL=INVALID_GOAL,
-                SUCCESSFUL=0,
-                PATH_TOLERANCE_VIOLATED=PATH_TOLERANCE_VIOLATED,
-                GOAL_TOLERANCE_VIOLATED=GOAL_TOLERANCE_VIOLATED,
-            ),
-        )
+        kind = SimpleNamespace(Feedback=feedback, Result=SimpleNamespace(SUCCESSFUL=0, **CODES))
         motion = through([0.0, 0.5, 1.0], np.zeros((3, 2)))
         none = JointTolerances.read("path_tolerance", (), NAMES)
         rest = {"commanded": CommandedMotion(), "is_playing": Mock(return_value=False), "unheard": {}}
@@ -110,25 +102,38 @@ def test_the_desired_state_is_the_motion_that_the_node_commands(execution):
     np.testing.assert_allclose(sent.desired.accelerations, [0.0, 4.0])
 
 
+def tolerate(execution, kind, q):
+    """Have a tolerance of 0.1 rad on the path or at the goal, and the arm measured at a position."""
+    limits = JointTolerances.read(f"{kind}_tolerance", (), NAMES, 0.1)
+    execution.plan = execution.plan._replace(**{kind: limits})
+    joints = {name: MeasuredJoint(q, 0.0, 0.0, 17 * 10**8) for name in NAMES}
+    execution._context = execution._context._replace(measured=Mock(read=lambda: joints))
+
+
 def test_path_tolerance_is_that_of_the_motion_that_the_node_commands(execution):
     execution, *_ = execution(Feedback)
-    limits = JointTolerances.read("path_tolerance", (), NAMES, 0.1)
-    execution.plan = execution.plan._replace(path=limits)
-    joints = {name: MeasuredJoint(1.05, 0.0, 0.0, 17 * 10**8) for name in NAMES}
-    execution._context = execution._context._replace(measured=Mock(read=lambda: joints))
+    tolerate(execution, "path", 1.05)
     execution._context.commanded.receive(commanded_motion(1, 7 * 10**8, (1.0, 1.0)))
     execution.observe()
     assert not execution.done.done()
     execution._context.commanded.receive(commanded_motion(1, 7 * 10**8, (1.0, 1.2)))
     execution.observe()
-    assert execution.done.result()[0] == PATH_TOLERANCE_VIOLATED and "elbow" in execution.done.result()[1]
+    assert execution.done.result()[0] == CODES["PATH_TOLERANCE_VIOLATED"] and "elbow" in execution.done.result()[1]
 
 
 def test_an_exception_ends_the_goal(execution):
     execution, _, node = execution(Mock(side_effect=OverflowError("too far")))
     execution.observe()
-    assert execution.done.result() == (INVALID_GOAL, "internal error: OverflowError: too far")
+    assert execution.done.result() == (CODES["INVALID_GOAL"], "internal error: OverflowError: too far")
     assert "Traceback" in node.get_logger().error.call_args.args[0]
+
+
+def test_a_refusal_says_that_the_goal_before_goes_on(execution):
+    execution, *_ = execution(Feedback)
+    execution._context.is_playing.return_value = True
+    execution.refuse("why")
+    text = "why; the goal before goes on, unless on_refused_trajectory is stop"
+    assert execution.done.result() == (CODES["INVALID_GOAL"], text)
 
 
 def test_what_the_player_remarks_at_the_end_is_the_text_of_the_goal(execution):
@@ -142,10 +147,7 @@ def test_what_the_player_remarks_at_the_end_is_the_text_of_the_goal(execution):
 def test_a_goal_that_is_not_reached_ends_also_where_the_clock_goes_back(execution):
     """As a simulation that is reset has it: within the time for the goal, from then on."""
     execution, _, node = execution(Feedback)
-    limits = JointTolerances.read("goal_tolerance", (), NAMES, 0.1)
-    execution.plan = execution.plan._replace(goal=limits)
-    joints = {name: MeasuredJoint(1.0, 0.0, 0.0, 17 * 10**8) for name in NAMES}
-    execution._context = execution._context._replace(measured=Mock(read=lambda: joints))
+    tolerate(execution, "goal", 1.0)
     execution.on_status(SimpleNamespace(status=3, ACCEPTED=1, FINISHED=3, message=""))
     ended = []
     for now in (25 * 10**8, 0, 9 * 10**8, 11 * 10**8):
@@ -154,7 +156,7 @@ def test_a_goal_that_is_not_reached_ends_also_where_the_clock_goes_back(executio
         ended.append(execution.done.done())
     assert ended == [False, False, False, True]
     code, text = execution.done.result()
-    assert code == GOAL_TOLERANCE_VIOLATED and text.endswith(", 1.1 s after the end")
+    assert code == CODES["GOAL_TOLERANCE_VIOLATED"] and text.endswith(", 1.1 s after the end")
 
 
 def test_a_goal_ends_where_the_node_that_plays_it_is_silent(execution):
@@ -179,7 +181,7 @@ def test_tolerances_name_the_joints_that_are_not_measured(execution):
     execution._context = execution._context._replace(measured=Mock(topic="/joint_states", read=lambda: joints))
     execution.observe()
     reason = "tolerances need joint states on /joint_states; none arrives with a position of 'elbow'"
-    assert execution.done.result() == (INVALID_GOAL, reason)
+    assert execution.done.result() == (CODES["INVALID_GOAL"], reason)
 
 
 @pytest.fixture
@@ -217,11 +219,11 @@ def server(ros, monkeypatch):
     return server
 
 
-def begun(server, *points):
+def begun(server, points=1):
     """A goal that was accepted, its execution, and its coroutine, which waits for the end."""
-    from trajectory_msgs.msg import JointTrajectory
+    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-    goal = Mock(request=SimpleNamespace(trajectory=JointTrajectory(points=[*points])))
+    goal = Mock(request=SimpleNamespace(trajectory=JointTrajectory(points=[JointTrajectoryPoint()] * points)))
     goal.goal_id.uuid = np.random.default_rng(len(server._executions)).integers(0, 256, 16, dtype=np.uint8)
     server._accepted(goal)
     (execute,) = goal.execute.call_args.args
@@ -249,9 +251,7 @@ def end(coroutine):
 
 
 def test_a_goal_that_is_cancelled_while_it_is_planned_is_not_played(server):
-    from trajectory_msgs.msg import JointTrajectoryPoint
-
-    goal, _, coroutine = begun(server, JointTrajectoryPoint())
+    goal, _, coroutine = begun(server)
     server._cancel(goal)
     end(coroutine)
     server.jobs[0]()
@@ -260,36 +260,25 @@ def test_a_goal_that_is_cancelled_while_it_is_planned_is_not_played(server):
 
 
 def test_a_goal_that_is_cancelled_once_its_motion_was_sent_stops_that_motion(server):
-    from trajectory_msgs.msg import JointTrajectoryPoint
-
-    goal, execution, coroutine = begun(server, JointTrajectoryPoint())
+    """By the UUID of the goal: by a number from 1 on, a node that was started again took the answer to another goal."""
+    goal, execution, coroutine = begun(server)
     server.jobs[0]()
+    assert execution.name == f"follow_joint_trajectory/{bytes(goal.goal_id.uuid).hex()}"
     server._publish.assert_called_once()
+    assert server._publish.call_args.args[3] == execution.name
     server._cancel(goal)
     end(coroutine)
     server._stop.assert_called_once_with(execution.name)
 
 
-def test_the_identity_of_a_motion_is_the_uuid_of_its_goal(server):
-    """Not a number from 1 on, by which a node that was started again took the answer to another goal for its own."""
-    from trajectory_msgs.msg import JointTrajectoryPoint
-
-    goal, execution, _ = begun(server, JointTrajectoryPoint())
-    server.jobs[0]()
-    assert execution.name == f"follow_joint_trajectory/{bytes(goal.goal_id.uuid).hex()}"
-    assert server._publish.call_args.args[3] == execution.name
-
-
 def test_a_late_report_of_a_goal_that_has_ended_is_of_no_other_motion(server):
     """After a cancel, the next goal waits until the arm rests, and is not planned from a motion under way."""
-    from trajectory_msgs.msg import JointTrajectoryPoint
-
-    goal, execution, coroutine = begun(server, JointTrajectoryPoint())
+    goal, execution, coroutine = begun(server)
     server._cancel(goal)
     end(coroutine)
     for source, others in ((execution.name, False), ("another", True)):
         server._on_path_time(Mock(source=source))
-        begun(server, JointTrajectoryPoint())
+        begun(server)
         server.jobs[-1]()
         assert server._planned.call_args.args[2] is others
 
@@ -317,9 +306,7 @@ def test_an_arm_without_measured_velocities_rests_where_its_positions_do(server)
 
 def test_a_motion_is_sent_again_until_it_is_answered(server, clock):
     """The middleware counts a killed node for seconds, and may lose what it sends to one that starts."""
-    from trajectory_msgs.msg import JointTrajectoryPoint
-
-    _, execution, _ = begun(server, JointTrajectoryPoint())
+    _, execution, _ = begun(server)
     server.jobs[0]()
     sent, ends = [], []
     for k in range(1, 60):
@@ -340,12 +327,10 @@ def older_and_newer(server, clock, monkeypatch):
     """Two goals whose motions were sent 0.05 s apart; and functions that accept one, and that look for 0.5 s and return
     which motions were sent until then.
     """
-    from trajectory_msgs.msg import JointTrajectoryPoint
-
     server._planned.return_value = SimpleNamespace(motion=through([0.0, 1.0], np.zeros((2, 2))), digest="")
     goals = []
     for _ in range(2):
-        _, execution, _ = begun(server, JointTrajectoryPoint())
+        _, execution, _ = begun(server)
         monkeypatch.setattr(execution, "observe", Mock())
         server.jobs[-1]()
         goals.append(execution)
@@ -387,11 +372,9 @@ def test_a_motion_is_not_sent_again_after_a_newer_one_that_is_cancelled(server, 
 
 def test_a_goal_that_is_refused_while_it_is_planned_is_replaced_by_none(server, older_and_newer):
     """Its reason may wait for its turn while a newer goal is accepted."""
-    from trajectory_msgs.msg import JointTrajectoryPoint
-
     *_, accept, _ = older_and_newer
-    _, refused, _ = begun(server, JointTrajectoryPoint())
-    _, last, _ = begun(server, JointTrajectoryPoint())
+    _, refused, _ = begun(server)
+    _, last, _ = begun(server)
     server.jobs[-1]()
     accept(last)
     assert not refused.done.done()
@@ -414,18 +397,14 @@ def test_statuses_of_the_longest_burst_reach_a_node_that_is_held_up(ros):
 
 
 def test_the_executor_waits_for_the_plan_of_one_goal_only(server):
-    from trajectory_msgs.msg import JointTrajectoryPoint
-
     for _ in range(2):
-        begun(server, JointTrajectoryPoint())
+        begun(server)
     assert server.waits == [True, False]
 
 
 def test_a_goal_without_points_stops_one_that_is_being_planned(server):
-    from trajectory_msgs.msg import JointTrajectoryPoint
-
-    _, execution, _ = begun(server, JointTrajectoryPoint())
-    begun(server)
+    _, execution, _ = begun(server)
+    begun(server, points=0)
     server._stop.assert_called_once_with("")
     assert execution.done.result() == (server.kind.Result.INVALID_GOAL, "a goal without points has stopped it")
     server.jobs[0]()

@@ -5,7 +5,6 @@ import os
 import resource
 import shutil
 import signal
-import time
 
 import numpy as np
 import pytest
@@ -25,12 +24,6 @@ ROUNDING = 1e-12
 
 # Time for the compiler, s, instead of five minutes; largest file on a full disk, bytes.
 TIMEOUT, FULL = 3.0, 8192
-
-# Longest chain of joints, and setpoints of it.
-JOINTS, LONG_COUNT = 64, 50
-
-# Time in which it is compiled, s.
-LONGEST = 1200.0
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1500)]
 
@@ -171,24 +164,6 @@ def test_another_robot(start, describe, machine, tmp_path, fault_row, name):
     assert "Traceback" not in client.process.log
 
 
-def test_two_nodes_compile_one_robot(start, describe, machine, tmp_path, fault_row):
-    urdf = machine.urdfs[0]
-    clients = [start_on(start, describe.topic) for _ in range(2)]
-    describe(urdf)
-    arrays, both, wrong, states = swings(len(NAMES), RATE, RATE), {"sent": 0, "lost": 0}, 0, []
-    for client in clients:
-        values = client.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the robot")[2]
-        counts, record = played(client, tmp_path, arrays, RATE, lambda sent: None)
-        both = {key: both[key] + counts[key] for key in both}
-        wrong += wrong_answers(machine.arms[:1], arrays, record)
-        states.append((values["state"], values["backend"]))
-    left = sorted(path.name.partition("-")[0] for path in machine.cache.iterdir() if path.suffix != ".so")
-    remark = f"{len(list(machine.cache.glob('*.so')))} files in the cache, {len(left)} left over"
-    fault_row("two nodes compile one robot", both, wrong, values, remark)
-    assert (both["lost"], wrong, left) == (0, 0, [])
-    assert states == [("active", "native")] * 2
-
-
 def test_a_compiler_that_is_killed(start, describe, machine, fault_row, tmp_path):
     """Killed together with its node; the next one compiles anew."""
     urdf = machine.urdfs[0]
@@ -206,35 +181,3 @@ def test_a_compiler_that_is_killed(start, describe, machine, fault_row, tmp_path
     wrong = wrong_answers(machine.arms[:1], arrays, record)
     fault_row("node and compiler killed while compiling", counts, wrong, values, "another node compiles the robot")
     assert (values["backend"], wrong, counts["lost"]) == ("native", 0, 0)
-
-
-def test_a_long_chain(start, describe, tmp_path, fault_row):
-    """A chain of hundreds of joints replaces a robot; with the cache of the tests, since compiling takes minutes."""
-    small, long = urdf_arm("small", NAMES), urdf_arm("long", [f"joint_{i}" for i in range(JOINTS)], 0.01)
-    client = start_on(start, describe.topic)
-    described(client, describe, small, "small")
-    arms = [eom.ElasticArm(robot_from_urdf(small))]
-    arrays, both, wrong, late, begin = swings(len(NAMES), COUNT, RATE), {"sent": 0, "lost": 0}, 0, 0.0, time.monotonic()
-    describe(long)
-    # Setpoints of the present robot until the other one has been compiled, which needs a deactivation.
-    while "other joints" not in client.next_diagnostics()[2].get("refused robot", ""):
-        assert time.monotonic() < begin + LONGEST, client.process.log
-        counts, record = played(client, tmp_path, arrays, RATE, lambda sent: None)
-        both = {key: both[key] + counts[key] for key in both}
-        wrong += wrong_answers(arms, arrays, record)
-        late = max(late, np.nanmax(record["round_trip"], initial=0.0))
-    took = time.monotonic() - begin
-    assert client.transition("deactivate")
-    client.wait_for_diagnostics(lambda *s: s[2]["robot"] == "long", "the robot")
-    assert client.transition("activate")
-    values = client.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "activation")[2]
-    slowly = swings(JOINTS, LONG_COUNT, RATE)
-    after, answers = played(client, tmp_path, slowly, 10, lambda sent: None)
-    # Links of a long chain are computed in another order by the batch than one by one.
-    wrong += wrong_answers([eom.ElasticArm(robot_from_urdf(long))], slowly, answers, ROUNDING)
-    both = {key: both[key] + after[key] for key in both}
-    median = np.nanmedian(answers["round_trip"])
-    remark = f"compiled after {took:.0f} s, longest round trip until then {late * 1e3:.0f} ms; "
-    remark += f"then round trip {median * 1e3:.1f} ms, {client.process.resident_bytes / 1e6:.0f} MB"
-    fault_row(f"a robot of {JOINTS} joints replaces one of {len(NAMES)}", both, wrong, values, remark)
-    assert (wrong, both["lost"]) == (0, 0)

@@ -161,19 +161,3 @@ def test_a_publisher(start, fault_row, tmp_path, how):
     fault_row(f"publisher: {how}", counts, wrong, client.next_diagnostics()[2], remark)
     assert (wrong, counts["lost"]) == (0, 0)
     assert between["state"] == "active"
-
-
-def test_participants_that_come_and_go(start, stream, script, tmp_path):
-    client = start(*IIWA, client=Client)
-    before = client.process.resident_bytes
-    churn = []
-    passers = tmp_path / "passers"
-
-    def begin():
-        churn.append(script("churn", "50", namespace=client.process.namespace, stdout=passers.open("w")))
-
-    counts = stream(client, "50 participants come and go, 5 of them killed", Fault(begin))
-    assert counts["lost"] == 0
-    client.wait(lambda: churn[0].poll() is not None, "the last participant")
-    assert churn[0].returncode == -signal.SIGKILL and passers.read_text() == "50\n"
-    assert client.process.resident_bytes - before < 2e7
