@@ -43,6 +43,7 @@ FOUND = {
     300667: "a motor turns about when a stop begins, with a lead of commands",
     402450: "a restart ends a stop before its first cycle",
     501042: "positions pass from another mode to a joint that moves on beyond its range",
+    601049: "a stop from 1e154 rad/s never ended, nor did the cycle that looked at it",
 }
 """Scenes that were not as their rules say."""
 

@@ -290,6 +290,8 @@ class SentOracle:
             return
         since, leader = times(record, settings)
         tau = record.sent["sent_effort"]
+        if settings.limits == "warn":  # a stop clips efforts of setpoints beyond limits, which are reported
+            tau = np.clip(tau, -self.joint_effort, self.joint_effort)
         bound = self.joint_effort_rate * since[1:, None] + 1e-6
         position = record.numbers["mode"] == POSITION
         skip = _unsteady(record, marks) | ~(position[1:] & position[:-1])
