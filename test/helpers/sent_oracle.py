@@ -416,7 +416,8 @@ class SentOracle:
         third = np.maximum(np.maximum(turns[rows], turns[rows + 1]), turns[rows + 2])
         third += 1e-3 * (bend[rows] + bend[rows + 1])
         # Positions of another mode pass over with up to 1700 rad/s^3, at half the largest speed of motors.
-        # Within the periods of a motion to targets, snap counts as linear: soft springs have motors 1 mrad/s faster by that.
+        # Within the periods of a motion to targets, snap counts as linear: soft springs have motors 1 mrad/s
+        # faster by that.
         allowed = h**2 * third + 2e-6 * (1 + np.abs(theta[rows]))
         # They stop at a limit of a joint, and leave it.
         offset = theta - record.command["motor_position"]
@@ -464,7 +465,7 @@ class SentOracle:
                 yield Finding("held, but moves", int(k), int(np.argmax(rate)), float(rate.max()), 0.0)
 
     def _noise(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
-        """From a stream, whose jerk and snap may be noise, a stop leads little more than twice as far as the other rates."""
+        """From a stream, whose jerk and snap may be noise, a stop leads about twice as far as the other rates."""
         if len(record.time) < 2:
             return
         leader = leaders(record)
