@@ -42,6 +42,8 @@ class Governor {
     static constexpr std::array<double, 3> BRAKES{0.05, 0.25, 1};
     /// Instants within the window of the averages, at least and at most, and from its end to that of a motion, in turns.
     static constexpr std::size_t NEAR = 8, NEAR_MOST = 16, FAR = 8, TURNS = 4;
+    /// Instants within that window where commands are close to limits, at most.
+    static constexpr double MOST_DENSE = 128;
     /// Instants of a stop, how often the place of the largest share is refined, at most or for a stop, and what a share relative to the
     /// start may be.
     static constexpr std::size_t DENSE = 32;
@@ -299,8 +301,9 @@ class Governor {
         if (!goes_on || most + change / 2 <= CLOSE)
             return most;
         begin(commander);
-        for (double time = h; goes_on && time <= window + h / 2; time += h) // the snap changes within some cycles
-            goes_on = on(time, h);
+        const double step = std::max(h, window / MOST_DENSE); // the snap changes within some cycles
+        for (double time = step; goes_on && time <= window + h / 2; time += step)
+            goes_on = on(time, step);
         for (int k = 0; k < MOST_REFINED && goes_on && (apart /= 2) >= h; ++k) {
             const double middle = where;
             for (const double time : {middle - apart, middle + apart})
