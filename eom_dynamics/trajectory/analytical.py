@@ -14,7 +14,7 @@ import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
 
-from ..arguments import positive, real_array
+from ..arguments import count, positive, real_array
 from ..arrays import MOTION, Array
 from ..exceptions import TrajectoryError
 from ..jet import Jet
@@ -183,9 +183,8 @@ class Fourier:
         self.cosine = np.copy(numbers(cosine, "cosine", self.sine.shape))
         self.offset = np.copy(numbers(offset, "offset", self.sine.shape[:1]))
         self.frequency = positive(frequency, "frequency", TrajectoryError)
-        if periods < 1 or periods != int(periods) or ramp < 0 or ramp != int(ramp):
-            raise TrajectoryError(f"periods must be an integer > 0 and ramp an integer >= 0, are {periods} and {ramp}")
-        self.periods, self.ramp = int(periods), int(ramp)
+        self.periods = count(periods, "periods", 1, error=TrajectoryError)
+        self.ramp = count(ramp, "ramp", error=TrajectoryError)
         self.n, self.start, self.end = len(self.offset), 0.0, (self.periods + 2 * self.ramp) / self.frequency
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:

@@ -85,8 +85,8 @@ test_what_is_refused = refusals(
     (lambda: shortest_duration([0.0], [1.0]), "has no limit"),
     (lambda: shortest_duration([0.0], [1.0], velocity=0.0), "velocity must"),
     *(
-        (lambda given=given: Fourier(1.0, A, B, Q0, **given), "periods must be an integer > 0 and ramp an integer >= 0")
-        for given in ({"periods": 0}, {"ramp": -1}, {"ramp": 0.5})
+        (lambda given=given: Fourier(1.0, A, B, Q0, **given), f"{next(iter(given))} must be an integer from {least}")
+        for given, least in (({"periods": 0}, 1), ({"periods": "2"}, 1), ({"ramp": -1}, 0), ({"ramp": 0.5}, 0))
     ),
     (lambda: Spline([], np.zeros((5, 0, 1))), "K >= 1"),
     (lambda: Spline([0.0, 0.0], np.zeros((5, 2, 1))), r"times\[1\]"),

@@ -149,6 +149,7 @@ def _begin_in_pool() -> None:
     """Have a process of the pool end by SystemExit where the pool ends it, since another one was killed."""
 
     def end(number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_IGN)  # newer Pythons send it twice; the second must not end what cleans up
         raise SystemExit(128 + number)
 
     # Ctrl-C reaches all processes of a terminal: only the first reacts, and the pool's processes complete their bags.
