@@ -44,6 +44,7 @@ FOUND = {
     402450: "a restart ends a stop before its first cycle",
     501042: "positions pass from another mode to a joint that moves on beyond its range",
     601049: "a stop from 1e154 rad/s never ended, nor did the cycle that looked at it",
+    700463: "a setpoint that was ahead of its stream had the next ones count as late, which may catch up at once",
 }
 """Scenes that were not as their rules say."""
 

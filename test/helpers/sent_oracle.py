@@ -548,7 +548,8 @@ class SentOracle:
             recent = slice(max(k - 320, 0), k)
             last = slice(max(k - 12, 0), k + 1)
             others = (leader[last] != leader[k]).any() or marks.stop_asked[last].any()
-            if others or record.numbers["status"][k] == RAMPING:
+            resumes = record.numbers["status"][k] != record.numbers["status"][k - 1]
+            if others or resumes or record.numbers["status"][k] == RAMPING:
                 continue
             # Those of another leader pass in less, at half the limit of effort rates.
             begins = recent.start + np.flatnonzero(leader[recent] != leader[k])

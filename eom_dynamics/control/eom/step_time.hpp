@@ -40,8 +40,8 @@ class StepTime {
     void judge(bool goes_on, std::optional<std::int64_t> between) noexcept
     {
         used_ = 0;
-        between_ = between.value_or(0);
-        next_lag_ = between ? std::clamp<std::int64_t>(lag_ + unchanged_ - *between, 0, longest_gap_) : 0;
+        between_ = std::max<std::int64_t>(between.value_or(0), 0); // after one that was ahead of the stream, none is late
+        next_lag_ = between ? std::clamp<std::int64_t>(lag_ + unchanged_ - between_, 0, longest_gap_) : 0;
         most_spare_ = goes_on ? std::max({MOST_SPARE, most_spare_ - silent_, silent_, next_lag_}) : MOST_SPARE;
         spare_ = std::min(spare_, most_spare_);
         silent_ = 0;
