@@ -45,6 +45,7 @@ FOUND = {
     501042: "positions pass from another mode to a joint that moves on beyond its range",
     601049: "a stop from 1e154 rad/s never ended, nor did the cycle that looked at it",
     700463: "a setpoint that was ahead of its stream had the next ones count as late, which may catch up at once",
+    900121: "a target took over a joint that braked harder before its limit than targets may",
 }
 """Scenes that were not as their rules say."""
 

@@ -240,7 +240,9 @@ class Scene:
             timeout,
             feedback,
             0.1 if permissive else 0.01,
-            {"lag": self.name == "damped", "permissive": permissive, "target_velocity": targets["velocity"]} | chosen,
+            {"lag": self.name == "damped", "permissive": permissive}
+            | {f"target_{name}": row for name, row in targets.items()}
+            | chosen,
         )
         self.marks = Marks.none(cycles, len(arm.oracle.motor_joint))
         self.counts: Counter[tuple[str, str]] = Counter()

@@ -497,6 +497,8 @@ class SentOracle:
             end = k + int(ends[0]) if len(ends) else len(leader)
             if (marks.restarted[k - 1 : end] | (record.numbers["mode"] != POSITION)[k - 1 : end]).any():
                 continue
+            if (qdd[k - 1] > 2 * settings.others.get("target_acceleration", np.inf)).any():
+                continue  # which it loses at its limit of jerk
             bound = 1.05 * (np.maximum(most, qd[k - 1]) + 0.12 * qdd[k - 1] + 0.12**2 / 6 * qddd[k - 1])
             yield from _beyond("speed of a target", qd[k:end].max(axis=0)[None], bound[None], first=int(k))
 

@@ -53,8 +53,17 @@ class TargetMotion : public GovernedMotion<Robot> {
         Base::take_over(from);
         for (std::size_t i = 0; i < motion_.size(); ++i) {
             const double lower = robot_.lower.q[i], upper = robot_.upper.q[i], last = commander_.output.setpoint.q[i];
-            for (const double position : motion_.joint(i).brake_positions())
-                if (last >= lower && last <= upper && !(position >= lower - BEYOND && position <= upper + BEYOND))
+            const auto inside = [lower, upper](double position) { return position >= lower - BEYOND && position <= upper + BEYOND; };
+            if (!(last >= lower && last <= upper))
+                continue;
+            const JointTrajectory &joint = motion_.joint(i);
+            for (const double position : joint.brake_positions())
+                if (!inside(position))
+                    return false;
+            // It may have turned already, which its average is still to do.
+            const long cycles = std::lround(2 * joint.delay() / joint.period()), stride = std::max(cycles / MOST_INSTANTS, 1L);
+            for (long k = stride; k <= cycles && !joint.rests(); k += stride)
+                if (!inside(joint.predicted(k, JointTrajectory::Way::plan)[0]))
                     return false;
         }
         return true;
@@ -136,6 +145,8 @@ class TargetMotion : public GovernedMotion<Robot> {
     using Scalar = typename Robot::Scalar;
     /// Distance beyond a limit of position that is rounding, rad or m.
     static constexpr double BEYOND = 1e-6;
+    /// Instants within the averages at which positions are looked at, at most about.
+    static constexpr long MOST_INSTANTS = 100;
 
     bool note(const JointVector<Robot> &given, std::vector<double> &target) noexcept
     {
