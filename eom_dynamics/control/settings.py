@@ -127,7 +127,8 @@ class Setting:
     unit: str = ""  # of its number
     levels: tuple[Any, ...] = ()  # defaults at the levels of safety below the first, the last for those after it, too
     of_loop: str = ""  # its type in eom::LoopSettings, double or an enumeration, if that has it
-    of_controller: bool | str = False  # whether the controller has this setting; or its own description there
+    # Whether the controller has this setting, as it must if the loop has it; or its own description there.
+    of_controller: bool | str = False
 
     @property
     def description(self) -> str:

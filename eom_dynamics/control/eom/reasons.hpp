@@ -27,7 +27,7 @@ namespace eom {
     X(starts_away, "{name} starts {value} {unit} from its commanded position at that time, or where it is measured before any " \
       "command or after a pause, must be at most {limit} (parameter start_tolerance): start there", "") \
     X(ended, "it has ended: check its time stamp", "") \
-    X(far_from_hold, "{name} is {value} {unit} from where it is held, after a loss of setpoints or a stop, more than {limit} " \
+    X(far_from_hold, "{name} is {value} {unit} from where it is held at a target, or after a loss of setpoints or a stop, more than {limit} " \
       "(parameter resume_distance): begin there, or send a target", \
       "the arm is being stopped: setpoints are followed again once it rests") \
     X(released, "the arm was released when setpoints were lost: deactivate and activate again", "") \

@@ -22,7 +22,8 @@ namespace eom {
     X(released, "setpoints are lost, and efforts have faded, or the host is to deactivate the loop")
 enum class Phase { EOM_PHASES(EOM_FIRST) };
 
-/// Causes of a state, and the positions at which setpoints are accepted again.
+/// Causes of a state, and the positions at which this table accepts setpoints again; the checks of the stream follow (plausibility.hpp).
+/// Setpoints are lost in those from `lost` on.
 #define EOM_CAUSES(X) \
     X(done, anywhere, "the motion has ended as planned") \
     X(broken_off, near, "a command of the motion was refused, or the control mode has changed") \
@@ -52,7 +53,7 @@ enum class Resumption { anywhere, near, near_at_rest, never };
     X(loss_hold, "setpoints are lost, on_setpoint_loss is hold") \
     X(loss_ramp, "setpoints are lost, on_setpoint_loss is ramp") \
     X(loss_deactivate, "setpoints are lost, on_setpoint_loss is deactivate") \
-    X(contact, "contact begins, on_contact is stop or deactivate, hold without a trajectory to pause, or retract without a way back") \
+    X(contact, "contact begins, on_contact is stop or deactivate, hold without a trajectory to pause, or retract without a way back (nothing recorded, no limits of targets, or no room)") \
     X(hands, "the control mode becomes gravity compensation") \
     X(mode, "the control mode leaves hand guiding, or impedance after the arm was pushed away: the arm is held") \
     X(payload, "the payload changes: efforts blend to the new payload") \
@@ -72,15 +73,16 @@ struct Facts {
     bool commanded = false; ///< a command exists
     bool near = false;      ///< the reference is within resume_distance of the command
     bool arrived = false;   ///< the arm rests at its target
-    bool paused = false;    ///< trajectories pause
+    bool paused = false;    ///< a pause is requested, whether a trajectory is played or not
     bool touched = false;   ///< references are refused after contact
     bool led = false;       ///< a controller in front writes references
     bool by_hand = false;   ///< the mode is hand guiding
     bool strays = false;    ///< the arm is not where it is commanded
 };
 
-/// Condition of a cell; if it fails, the event is refused or ignored. Unfading: no ramp; unasked: no stop was requested; unlost: a
-/// command exists, and setpoints are not lost.
+/// Condition of a cell; if it fails, the event is refused or ignored. Resumes: the cause accepts setpoints from there;
+/// arrived: the arm rests at its target, and the setpoint is near; unfading: no ramp; unasked: no ramp, and no stop was requested;
+/// unlost: a command exists, and setpoints are not lost.
 enum class Condition { never, always, commanded, resumes, arrived, unfading, unasked, unlost };
 
 /// Effect of an event in a state: the next state and its cause, or the refusal.
@@ -91,7 +93,7 @@ struct Cell {
     Refusal otherwise;
 };
 
-/// Kinds of cells: condition, next state, its cause, refusal otherwise, and text of the page.
+/// Kinds of cells: name, condition, next state, its cause, refusal otherwise, and text of the page.
 #define EOM_CELLS(X) \
     X(none, never, idle, done, none, "-") \
     X(stay, never, idle, done, none, "stays") \
@@ -103,7 +105,7 @@ struct Cell {
     X(aim, always, aiming, done, none, "**aiming**") \
     X(take, unfading, aiming, done, released, "**aiming**; refused in a ramp") \
     X(begin, unfading, playing, done, released, "**playing**; refused in a ramp") \
-    X(back, unasked, aiming, done, released, "**aiming**; a requested stop continues") \
+    X(back, unasked, aiming, done, released, "**aiming**; a requested stop, or a ramp, continues") \
     X(play, always, playing, done, none, "**playing**") \
     X(finish, always, holding, done, none, "**holding**, done") \
     X(rest, always, holding, stays, none, "**holding**, the cause stays") \
@@ -182,8 +184,8 @@ class StateMachine {
 
     /// True while a stop commands the arm, in motion or at rest at its end.
     bool braked() const noexcept { return is(Phase::stopping) || is(Phase::holding) || (is(Phase::released) && fades()); }
-    /// True if efforts fade or have faded; if setpoints are lost; if the arm is held without a loss; if only a restart
-    /// ends the state.
+    /// True if efforts fade or have faded; if setpoints are lost; if the arm is held without a loss; if no setpoint, target or
+    /// trajectory ends the state.
     bool fades() const noexcept { return cause_ == Cause::fades; }
     bool lost() const noexcept { return cause_ >= Cause::lost; }
     bool held() const noexcept { return cause_ == Cause::broken_off || cause_ == Cause::asked; }
@@ -213,7 +215,7 @@ class StateMachine {
         ++visits_[index(event)][index(phase_)];
         const bool gone = this->gone() && cell.when == Condition::resumes;
         return gone                                        ? Refusal::released
-               : event == Event::setpoint && facts.arrived ? Refusal::far_from_hold
+               : event == Event::setpoint && facts.arrived ? Refusal::far_from_hold // at rest at a target: too far from it
                                                            : cell.otherwise;
     }
 

@@ -67,6 +67,7 @@ LOST: Mapping[str, Callable[[Joint], object]] = {
     "constant efforts": lambda joint: joint.constant_effort,
     "parallel springs": lambda joint: joint.parallel_spring,
     "units of drives": lambda joint: joint.mimic is None and joint.drive != SI_UNITS,
+    "deviations of efforts (effort_spread)": lambda joint: joint.effort_spread is not None,
     "rotor mounts": lambda joint: joint.mimic is None and joint.rotor_mount is not None,
     "limits of acceleration, jerk and effort rate": lambda joint: (
         joint.limits.known.keys() - {*ENDS, "velocity", "effort"}
@@ -87,7 +88,9 @@ def left_out(robot: Robot, lost: Mapping[str, Callable[[Joint], object]] = LOST)
     lines += [f"{name} is left out" for name in ("drive_feedback_delay", "uncertainty") if any(getattr(robot, name))]
     if robot.rotor_model != "reduced":
         lines.append(f"rotor_model {robot.rotor_model} is left out")
-    if robot.command_lead:
+    if robot.implausible != "refuse":
+        lines.append(f"implausible: {robot.implausible} is left out")
+    if robot.command_lead or robot.drive_interpolation != type(robot).drive_interpolation:
         lines.append(
             f"command_period {robot.command_period:g} s, drive_delay {robot.drive_delay:g} s and drive_interpolation "
             f"{robot.drive_interpolation} are left out"

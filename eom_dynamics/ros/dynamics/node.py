@@ -116,6 +116,8 @@ _DELIVERY = 2.0
 class DynamicsNode(LifecycleNode, RobotNode):
     """Dynamics node; see docs/node.md for its topics, service and parameters.
 
+    Setpoints arrive in :class:`.SetpointAnswers`, the base of its stream.
+
     Args:
         discovering_since: time, s, of time.monotonic(), since when its process discovers others; None for now.
         options: of :class:`rclpy.node.Node`, such as ``cli_args``.

@@ -42,9 +42,9 @@ _TYPED_AGAIN = 60 * 10**9
 class SetpointAnswers:
     """Answers setpoints with commands by the control loop; all methods are called by the node's executor.
 
-    Setpoints come from the topic ``setpoint``; while a trajectory is played, the loop takes them from it. A stream's
-    setpoints of one shape are read and answered by one compiled call, others field by field. An invalid one is
-    refused and does not affect later ones. While setpoints are lost, the loop brings the arm to rest.
+    Setpoints come from the topic ``setpoint``; while a trajectory is played, they are refused. Once two of a stream
+    in a row have one shape, they are read and answered by one compiled call, others field by field. An invalid one
+    is refused and does not affect later ones. While setpoints are lost, the loop brings the arm to rest.
 
     Attributes:
         loop: control loop of the current robot; None without one.
