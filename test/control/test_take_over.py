@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a trajectory takes over from what is commanded: from where, until when, and without a step."""
+"""How a trajectory or a target takes over from what is commanded: from where, until when, and without a step."""
 
 import numpy as np
 import pytest
+from loop_rig import LoopRig, Record, straight
 
 import eom_dynamics as eom
 from eom_dynamics.arrays import STATE_NAMES, Array
@@ -85,3 +86,30 @@ def test_from_rest_it_is_played_as_if_on_time_where_that_is_no_step(late: float,
     planned, found = spline.derivatives(late)[0], loop.state[0]
     assert (np.abs(planned - rest[0]) <= SMALL_STEP).all() == on_time
     np.testing.assert_allclose(found, planned if on_time else rest[0], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("start", [-2.5384, -2.53])
+def test_a_target_beyond_the_limits_of_joints_is_braked_by_these(start: float) -> None:
+    """Where the weaker jerk of targets would lead out of the range of a joint."""
+    acceleration = np.array([15, 7.5, 10, 12.5, 15, 20, 20])
+    rig = LoopRig("panda", targets={"velocity": [1.9575] * 4 + [2.349] * 3, "acceleration": 1.005 * acceleration})
+    rig.restart([0, -0.5, 0, -1.5, 0, 1.5, start])
+    rig.target([-0.318, 0.436, -0.602, -0.656, -2.018, 1.78, -4.643])
+    rig.cycles(900)
+    record = Record(rig)
+    assert Refusal["over_limits"] in record.code
+    assert record.setpoint["q"][:, 6].min() >= -2.8973
+
+
+@pytest.mark.parametrize("averages", [{"smoothing": 1.0}, {"smoothing": 6.0}, {"jerk": 70.0, "snap": 23.0}])
+def test_averages_too_long_for_an_accelerating_arm_do_not_take_over(averages: dict[str, float]) -> None:
+    """They went on and on, 20 rad past a target 0.2 rad away."""
+    rig, q = LoopRig("sea_planar_2r", targets={"velocity": 1.35, "acceleration": 5.0, **averages}), np.array([0.2, 0.3])
+    rig.restart(q)
+    rig.trajectory(straight([0, 1.0], [q, q + 0.4]))
+    rig.cycles(300)
+    rig.target(q + 0.2)
+    rig.cycles(2000)
+    record = Record(rig)
+    assert Refusal["no_room"] in record.code
+    assert np.abs(record.setpoint["qd"]).max() < 1

@@ -61,6 +61,7 @@ class GovernedMotion {
 
     /// Another motion leads: it can brake no more.
     void forget() noexcept { time_ = NEVER; }
+    bool can_brake() const noexcept { return time_ != NEVER; }
 
     /// Whether the last command is that of this motion; whether it rests, and the time until then, s.
     bool commands() const noexcept { return time_ == commander_.latest; }

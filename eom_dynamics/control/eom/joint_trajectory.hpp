@@ -55,6 +55,8 @@ class JointTrajectory {
     }
 
     double period() const noexcept { return limits_.period; }
+    /// Limit of velocity.
+    double limit() const noexcept { return limits_.velocity; }
     /// Delay of the averages, half their length, s.
     double delay() const noexcept { return averages_.delay(); }
     /// Length of the shorter one, s, and the largest jerk and snap behind both.

@@ -57,7 +57,7 @@ namespace eom {
     X(cannot_stop, "exceeds limits: {limits}", "a joint could not stop before a limit of its position: slow down before it") \
     X(elsewhere, "the arm is further than @elsewhere@ rad or m, and start_tolerance, from its command: have its drives follow, or " \
       "deactivate and activate again to begin where it is", "") \
-    X(no_room, "a joint would leave its range before it comes to rest: wait until the arm rests", "") \
+    X(no_room, "a joint would leave its range, or be too fast, before it comes to rest: wait until the arm rests", "") \
     X(aiming, "the arm moves to a target", "")
 
 /// Why the last reference was refused; one that is early was not.

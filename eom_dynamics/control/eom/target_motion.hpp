@@ -46,7 +46,8 @@ class TargetMotion : public GovernedMotion<Robot> {
     bool leads() const noexcept { return commander_.state_machine.is(Phase::aiming); }
     bool arrived() const noexcept { return leads() && motion_.arrived(); }
 
-    /// Whether joints that were commanded within their ranges come to rest there from a state that another motion has led to.
+    /// Whether joints that were commanded within their ranges come to rest there from a state that another motion has led to, no faster
+    /// than they may be. If not, another motion than this one must bring them to rest.
     bool has_room(const State<n> &from) noexcept
     {
         Base::forget();
@@ -60,10 +61,11 @@ class TargetMotion : public GovernedMotion<Robot> {
             for (const double position : joint.brake_positions())
                 if (!inside(position))
                     return false;
-            // It may have turned already, which its average is still to do.
+            // It may have turned already, which its average is still to do, or long averages may have it go on and on.
+            const double fastest = std::max(std::min(robot_.upper.qd[i], 2 * joint.limit()), std::fabs(from[1][i])) * (1 + FASTER);
             const long cycles = std::lround(2 * joint.delay() / joint.period()), stride = std::max(cycles / MOST_INSTANTS, 1L);
             for (long k = stride; k <= cycles && !joint.rests(); k += stride)
-                if (!inside(joint.predicted(k, JointTrajectory::Way::plan)[0]))
+                if (const auto x = joint.predicted(k, JointTrajectory::Way::plan); !inside(x[0]) || std::fabs(x[1]) > fastest)
                     return false;
         }
         return true;
@@ -143,8 +145,8 @@ class TargetMotion : public GovernedMotion<Robot> {
 
   private:
     using Scalar = typename Robot::Scalar;
-    /// Distance beyond a limit of position that is rounding, rad or m.
-    static constexpr double BEYOND = 1e-6;
+    /// Distance beyond a limit of position that is rounding, rad or m, and share of one of velocity that passes.
+    static constexpr double BEYOND = 1e-6, FASTER = 0.05;
     /// Instants within the averages at which positions are looked at, at most about.
     static constexpr long MOST_INSTANTS = 100;
 
