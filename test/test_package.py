@@ -113,7 +113,7 @@ def test_the_files_of_the_architecture_exist() -> None:
     names = set(re.findall(r"`([a-z0-9_/]+\.(?:py|hpp))`", text))
     files = [
         f"/{path.relative_to(ROOT)}"
-        for folder in (PACKAGE, ROOT / "test", ROOT / "examples")
+        for folder in (PACKAGE, ROOT / "test", ROOT / "examples", ROOT / "scripts")
         for path in folder.rglob("*.[hp]*")
     ]
     assert len(names) > 40
