@@ -246,3 +246,8 @@ def test_voltage_limit_without_resistance_clips_no_torque() -> None:
     torque, speed = np.array([-3.0, 0.5, 0.5, 3.0]), np.array([90.0, 90.0, 30.0, -90.0])
     np.testing.assert_array_equal(motor.clipped(torque, speed), [-2.0, 0.5, 0.5, 2.0])
     np.testing.assert_array_equal(Motor(0.1, 0.0, voltage_limit=3.0).clipped(torque, speed), torque)
+
+
+def test_the_least_stiffness_of_a_polynomial_is_where_its_slope_has_none() -> None:
+    """4 φ + 2 φ² + 3 φ³: 4 + 4 φ + 9 φ², at -2/9."""
+    np.testing.assert_allclose(kinds.PolynomialSpring([4.0, 2.0, 3.0]).least_stiffness, 4 - 4 / 9, rtol=1e-12)
