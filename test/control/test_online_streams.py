@@ -145,7 +145,7 @@ def test_limits_hold_in_late_cycles_and_a_chunk_after_a_pause_is_on_time() -> No
 
 @pytest.mark.parametrize("pause", [5, 20, 3000])
 def test_a_motion_begins_without_a_step_where_cycles_had_ended_at_rest(pause: int) -> None:
-    """The first command is that of a loop whose cycles go on at rest; pauses in ms."""
+    """After a pause (ms), the first command equals that of a loop that kept cycling at rest."""
     panda = arm("panda")
     start, first = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8]), []
     for cycles in (500, 500 + pause):
@@ -169,7 +169,7 @@ def wave(t: np.ndarray) -> np.ndarray:
 
 
 def test_chunks_are_followed_without_rest_or_delay_through_their_seams() -> None:
-    """Of a policy: 16 positions at 10 Hz, a new one each 0.4 s, one of which is lost, and jitter."""
+    """Chunks of a policy: 16 positions at 10 Hz every 0.4 s, with jitter and one chunk lost."""
     online = OnlineTrajectory(arm(), limits=GIVEN)
     online.reset(wave(np.zeros(1))[0])
     draw = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from eom_dynamics.arrays import Array
 
 
 def measured(rig: LoopRig, count: int, motors: Any = None, state: Any = None, **more: Any) -> list[int]:
-    """Cycles with motors measured at motors(k), by default where they are sent, and a reference; what they return."""
+    """Run cycles with a reference and motors measured at motors(k), by default as commanded; return their codes."""
     codes = []
     for k in range(count):
         rig.measure_motors(motors(k) if motors else rig.loop.sent["drive_position"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a trajectory or a target takes over from what is commanded: from where, until when, and without a step."""
+"""Start of a trajectory or a target amid a motion: initial state, time, and continuity."""
 
 import numpy as np
 import pytest

@@ -65,7 +65,7 @@ def test_flat_state_from_motors_and_links(name: str, springs: list[Any], samples
     for got, expected in zip(state[4:], stiffness, strict=False):
         assert deviation(got[..., arm.variable], expected[..., arm.variable]) < 1e-9
         assert not np.any(got[..., ~arm.variable])
-    # By measured deflections, of which pairs lose the digits of tension, and by efforts.
+    # By efforts, and by measured deflections, where pairs lose digits of tension.
     deflections = arm.deflections(*command[:3], commanded_stiffness=stiffness)
     for measured, close in (({"deflections": deflections[:2]}, 1e-7), ({"efforts": command[:2]}, 1e-9)):
         state = flat_state(arm, *command[3:5], *motion[:2], **measured, commanded_stiffness=stiffness[:2])
