@@ -72,6 +72,17 @@ def test_values_and_rates_are_derivatives_of_each_other_also_of_changes_within_c
     assert P[-1] == pytest.approx(3.0, rel=1e-14) and P[330] > 2.5 and np.all(P > -1e-14)
 
 
+def test_commands_ahead_carry_the_payload_of_now(tables: dict[str, RobotTable]) -> None:
+    """Efforts pass in the same way with any lead, also with one longer than the passage."""
+    efforts = []
+    for lead in (0.0, 0.002, 0.1):
+        scales = Scales(tables)
+        scales.loop.configure(command_lead=lead)
+        scales.carry(3.0, 0.05)
+        efforts.append(scales.along(range(80)))
+    np.testing.assert_allclose(efforts[1:], [efforts[0]] * 2, rtol=0, atol=1e-14)
+
+
 def test_a_change_at_rest_goes_on_where_setpoints_have_ended(scales: Scales) -> None:
     """After 0.1 s, without a step, and to the next setpoint; positions stay."""
     scales.carry(3.0, 0.3)

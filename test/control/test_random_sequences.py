@@ -46,6 +46,7 @@ FOUND = {
     601049: "a stop from 1e154 rad/s never ended, nor did the cycle that looked at it",
     700463: "a setpoint that was ahead of its stream had the next ones count as late, which may catch up at once",
     900121: "a target took over a joint that braked harder before its limit than targets may",
+    1101937: "positions pass from another mode, and stand at a limit of a command ahead of its setpoint",
 }
 """Scenes that were not as their rules say."""
 

@@ -4,6 +4,7 @@
 Every check is of the record of a run as a whole (loop_rig.Record), in SI units on the link side of the gears.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -12,7 +13,7 @@ import numpy as np
 from loop_rig import Record
 
 from eom_dynamics import ElasticArm
-from eom_dynamics.arrays import Array
+from eom_dynamics.arrays import STATE_NAMES, Array
 from eom_dynamics.control.control_loop import Refusal
 
 LONGEST_STEP = 0.02
@@ -421,9 +422,12 @@ class SentOracle:
         allowed = h**2 * third + 2e-6 * (1 + np.abs(theta[rows]))
         # They stop at a limit of a joint, and leave it.
         offset = theta - record.command["motor_position"]
-        places = record.setpoint["q"][:, self.motor_joint] + offset @ self.sides.T
+        # Commands are for the setpoint at the lead, here by its Taylor polynomial.
+        lead = float(settings.others.get("command_lead", 0.0))
+        links = sum(lead**k / math.factorial(k) * record.setpoint[name] for k, name in enumerate(STATE_NAMES))
+        places = links[:, self.motor_joint] + offset @ self.sides.T
         ends = np.stack([self.lower, self.upper])[:, None, self.motor_joint]
-        stands = (np.abs(places - ends) < 1e-9).any(axis=0) & (offset != 0)
+        stands = (np.abs(places - ends) < 1e-8).any(axis=0) & (offset != 0)
         meets = (stands[1:] != stands[:-1]).any(axis=1, keepdims=True)[rows]
         allowed += meets * h * np.abs(rate[rows + 1] - rate[rows])
         for found in _beyond("position by velocity", away, allowed):

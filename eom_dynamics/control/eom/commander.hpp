@@ -298,8 +298,10 @@ class Commander : public Evaluation<Robot> {
         }
         if (leads())
             advance(candidate_, static_cast<Scalar>(parameters.command_lead));
-        if (leads() && ahead)
+        if (leads() && ahead) {
             take(*ahead, candidate_);
+            accompany(candidate_, std::llround(1e9 * parameters.command_lead));
+        }
         Base::compute(filter_, stamp);
         if (!(finite(result_) && Base::can_be_sent()))
             return false;

@@ -196,19 +196,16 @@ void advance(const std::array<std::array<Scalar, n> *, count> &rows, Scalar lead
     }
 }
 
-/// Moves a setpoint ahead by a time, s: motion, wrenches, commanded stiffness, payloads and base, by all their
-/// derivatives.
+/// Moves a setpoint ahead by a time, s: motion, wrenches, commanded stiffness and base, by all their derivatives. Payloads, which
+/// change when they are taken up, stay those of now.
 template <class Robot>
 void advance(Setpoint<Robot> &x, typename Robot::Scalar lead) noexcept
 {
     using Joints = JointVector<Robot>;
     using Wrenches = WrenchVector<Robot>;
-    using Payloads = PayloadVector<Robot>;
     advance(std::array<Joints *, 5>{&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd}, lead);
     advance(std::array<Wrenches *, 3>{&x.W, &x.Wd, &x.Wdd}, lead);
     advance(std::array<Joints *, 3>{&x.k, &x.kd, &x.kdd}, lead);
-    if (x.loaded)
-        advance(std::array<Payloads *, 3>{&x.P, &x.Pd, &x.Pdd}, lead);
     if (x.on_base) {
         using Axes = std::array<typename Robot::Scalar, 3>;
         advance(std::array<Axes *, 4>{&x.base.w, &x.base.wd, &x.base.wdd, &x.base.wddd}, lead);
