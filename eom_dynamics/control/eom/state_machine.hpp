@@ -34,7 +34,8 @@ enum class Phase { EOM_PHASES(EOM_FIRST) };
     X(inactive, never, "setpoints are lost, on_setpoint_loss is deactivate")
 enum class Cause { EOM_CAUSES(EOM_FIRST) stays /**< of a cell: the cause before the event */ };
 
-/// Where setpoints are accepted again: anywhere, near the command (resume_distance), near it after the stop, or nowhere.
+/// Where setpoints are accepted again: anywhere, near the command (each joint within resume_distance, 0.01 rad or m by default), near
+/// it after the stop, or nowhere.
 enum class Resumption { anywhere, near, near_at_rest, never };
 
 /// Events.
@@ -42,7 +43,7 @@ enum class Resumption { anywhere, near, near_at_rest, never };
     X(setpoint, "a setpoint that passes all checks") \
     X(target, "a target, or a chunk of targets") \
     X(trajectory, "a trajectory, at its start") \
-    X(retract, "contact begins, on_contact is retract: a motion to a target leads back") \
+    X(retract, "contact begins, on_contact is retract: a motion to a target leads back to the command of 0.2 s before") \
     X(end, "the motion has come to its end") \
     X(fade, "a ramp has come to its end") \
     X(pause, "a pause is requested, or contact begins in a trajectory, on_contact is hold: the pace becomes 0") \
