@@ -47,6 +47,7 @@ FOUND = {
     700463: "a setpoint that was ahead of its stream had the next ones count as late, which may catch up at once",
     900121: "a target took over a joint that braked harder before its limit than targets may",
     1101937: "positions pass from another mode, and stand at a limit of a command ahead of its setpoint",
+    1302030: "a payload was taken where the arm was found after a restart, faster than limits that are clipped",
 }
 """Scenes that were not as their rules say."""
 

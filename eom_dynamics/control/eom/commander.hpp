@@ -136,7 +136,7 @@ class Commander : public Evaluation<Robot> {
             refuse(why);
             return false;
         }
-        const bool yields = !refusable && parameters.limits == LimitPolicy::refuse;
+        const bool yields = !refusable && Base::limited();
         if (!evaluate(x, stamp, ahead, payload_) || (yields && !meets() && !yield_payload(x, stamp, ahead))) {
             exceeded_ = result_;
             exceeding_ = candidate_;
