@@ -255,6 +255,7 @@ test_values_that_no_motion_has = refusals(
     (lambda: eom.OnlineTrajectory(arm(), limits={"velocity": NAN, "acceleration": 1.0}), r"\['velocity'\] must be pos"),
     (lambda: simulate(rigid(), None, [0, 1], [START, START]), r"start must have shape \(8,\), has \(2, 8\)"),
     (lambda: simulate(rigid(), None, [0, 0.1], START, method="euler", step=1e-12), "at most 10,000,000 of them; 1e-12"),
+    (lambda: eom.flat_state(arm(), START, START, START, START, efforts=(START,)), r"efforts must be \(tau, taud\)"),
     (lambda: replace(EXCITATION, condition_weight=-1.0), "condition_weight must not be negative, is -1"),
     (lambda: Gear(efficiency=1.5), "efficiency.* must not exceed 1, is 1.5"),
 )

@@ -132,6 +132,10 @@ def test_factors_of_a_mimic_chain_multiply_within_bounds(factor: str, count: int
     assert reason in refusal(many_joints(count, f'<mimic joint="j{{}}" multiplier="{factor}"/>'))
 
 
+def test_joints_are_bounded() -> None:
+    assert "joints: must be at most 5000, are 5001" in refusal(many_joints(5001, ""))
+
+
 test_options_that_do_not_apply = refusals(
     RobotDescriptionError,
     ({"root": "bse"}, r"root: no link 'bse'; did you mean base\? known are base, upper, lower"),

@@ -103,6 +103,15 @@ def test_friction_rotor_gear_and_limits() -> None:
     assert (j.limits.effort, j.actuator.motor.torque_limit, robot.joints[1].limits.effort) == (50.0, 1.0, np.inf)
 
 
+def test_actuators_of_a_joint_are_one_whose_gear_is_theirs_if_it_is_one() -> None:
+    text = "several actuators are one without a gear: turn"
+    for gears, found in (((5, 5), 5.0), ((5, 4), 1.0)):
+        motors = "".join(f'<motor joint="turn" gear="{gear}" forcerange="-1 1"/>' for gear in gears)
+        robot, _ = read(model(chain(TURN, ""), f"<actuator>{motors}</actuator>"))
+        assert (robot.joints[0].gear_ratio, robot.joints[0].limits.effort) == (found, sum(gears))
+        assert (text in robot.assumed) == (found == 1.0)
+
+
 def test_rotor_and_damping_of_an_actuator_are_before_its_gear() -> None:
     motor = '<actuator><motor joint="turn" gear="3" armature=".5" damping=".1"/></actuator>'
     try:
