@@ -343,7 +343,7 @@ class LoopMotions {
             motion_.stay();
             why = Refusal::overload;
         }
-        if (why == Refusal::none && !has_room(now))
+        if (why == Refusal::none && !may_take_over(now))
             why = Refusal::no_room;
         if (why != Refusal::none) {
             commander_.refuse(why == Refusal::overload ? commander_.overload() : why);
@@ -370,11 +370,11 @@ class LoopMotions {
     }
 
     /// Whether a target may begin: what leads now may brake harder before limits of positions that are refused than it does.
-    bool has_room(std::int64_t now) noexcept
+    bool may_take_over(std::int64_t now) noexcept
     {
         if (aiming() || watchdog_.targets_brake() || commander_.parameters.limits != LimitPolicy::refuse)
             return true;
-        return motion_.has_room(commanded(now));
+        return motion_.can_take_over(commanded(now));
     }
 
     void begin_target(std::int64_t now, Event event) noexcept
@@ -429,7 +429,7 @@ class LoopMotions {
         }
         // It brakes from the last command, within its own limits where there is room: any other stop may pass those of positions.
         const State<n> from = state_of(stream_.last());
-        if (commander_.parameters.limits != LimitPolicy::refuse || motion_.has_room(from))
+        if (commander_.parameters.limits != LimitPolicy::refuse || motion_.can_take_over(from))
             motion_.begin(from, commander_.latest);
         break_off();
     }

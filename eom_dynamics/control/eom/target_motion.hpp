@@ -46,9 +46,9 @@ class TargetMotion : public GovernedMotion<Robot> {
     bool leads() const noexcept { return commander_.state_machine.is(Phase::aiming); }
     bool arrived() const noexcept { return leads() && motion_.arrived(); }
 
-    /// Whether joints that were commanded within their ranges come to rest there from a state that another motion has led to, no faster
-    /// than they may be. If not, another motion than this one must bring them to rest.
-    bool has_room(const State<n> &from) noexcept
+    /// Whether it can take over from a state that another motion has led to: joints that were commanded within their ranges come to
+    /// rest there, no faster than they may be. If not, another motion than this one must bring them to rest.
+    bool can_take_over(const State<n> &from) noexcept
     {
         Base::forget();
         Base::take_over(from);

@@ -198,7 +198,7 @@ class Watchdog {
     void begin_stop(const Setpoint<Robot> &from, bool leads, std::int64_t now) noexcept
     {
         const bool stays = player_.on_path(leads) && stop_.brake_on_path(player_, from, now ? now : player_.commanded());
-        const bool brakes = !stays && motion_.can_brake() && ((leads && motion_.leads()) || motion_.commands());
+        const bool brakes = !stays && ((leads && motion_.leads() && motion_.can_brake()) || motion_.commands());
         goes_on_ = stays || brakes;
         excess_ = 0;
         if (brakes)
