@@ -213,7 +213,11 @@ class SentOracle:
         waits = record.numbers["status"] == WAITING
         marks.restarted[1:] |= waits[1:] & ~waits[:-1]
         if marks.measured.shape[1]:  # also where it is measured elsewhere while it waits
-            there = np.all(np.abs(self.si(record, "drive_position") - marks.measured) < ELSEWHERE, axis=1)
+            # Springs of a command are loaded as they are there, those that were measured as where it was.
+            theta = self.si(record, "drive_position")
+            deflection = theta @ self.sides.T - record.setpoint["q"][:, self.motor_joint]
+            loads = np.abs(np.diff(deflection, axis=0, prepend=deflection[:1]))
+            there = np.all(np.abs((theta - marks.measured) @ self.sides.T) < ELSEWHERE + loads, axis=1)
             moves = np.any(np.abs(np.diff(record.setpoint["q"], axis=0)) > 1e-8, axis=1)
             marks.restarted[1:] |= waits[1:] & waits[:-1] & there[1:] & moves
         found: list[Finding] = []
