@@ -49,6 +49,7 @@ FOUND = {
     1101937: "positions pass from another mode, and stand at a limit of a command ahead of its setpoint",
     1302030: "a payload was taken where the arm was found after a restart, faster than limits that are clipped",
     1314953: "an arm that waits is found elsewhere, with springs as they were loaded before",
+    1321124: "efforts that a commanded stiffness does not allow passed from an arm that complies as NaN",
 }
 """Scenes that were not as their rules say."""
 

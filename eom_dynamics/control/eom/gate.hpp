@@ -92,6 +92,12 @@ class Gate {
         else if (sends_ && leader != before.leader && !complies)
             modes_.time.lasts() ? begin_efforts(before, output) : begin_leader(before, x, y, cycle);
         modes_.add(output), leaders_.add(output);
+        if (!finite(output.motor_effort) || !finite(output.joint_effort)) { // what passes is not: it ends
+            modes_.time.end(), leaders_.time.end(), passing_.time.end();
+            sent_[latest_] = before;
+            output.motor_effort = before.motor_effort, output.joint_effort = before.joint_effort;
+            return false;
+        }
         const bool plain = leader != Leader::stop && !apart(output.motor_effort, y.motor_effort, 0) &&
                            !apart(output.joint_effort, y.tau, 0);
         if (policy == LimitPolicy::clip || (policy != LimitPolicy::ignore && !plain)) // else it has been clipped
@@ -214,8 +220,10 @@ class Gate {
         const MotorVector<Robot> whole = y.motor_effort;
         x.qd = difference(x.qd, sides_of(robot_, y.motor_velocity));
         robot_.motors_of(x, y);
-        for (std::size_t i = 0; i < m; ++i) // of efforts that are clipped, as much less
-            effort[i] -= (whole[i] - y.motor_effort[i]) * std::min(1.0, whole[i] != 0 ? std::fabs(effort[i] / whole[i]) : 1.0);
+        // Of efforts that are clipped, as much less. Efforts of an arm that complies may be none that its motors have at rest.
+        for (std::size_t i = 0; i < m; ++i)
+            if (std::isfinite(whole[i]))
+                effort[i] -= (whole[i] - y.motor_effort[i]) * std::min(1.0, whole[i] != 0 ? std::fabs(effort[i] / whole[i]) : 1.0);
         return effort;
     }
 
