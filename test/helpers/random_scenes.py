@@ -811,8 +811,9 @@ class Result(NamedTuple):
         lines = []
         for rule, cases in sorted(rows.items()):
             ratio, seed, worst = max(cases, key=lambda case: case[0])
-            scenes = len({seed for _, seed, _ in cases})
-            lines.append(f"{rule}: {len(cases)} cycles of {scenes} scenes, the worst in seed {seed}, {worst}")
+            seeds = sorted({seed for _, seed, _ in cases})
+            some = " ".join(map(str, seeds[:8]))
+            lines.append(f"{rule}: {len(cases)} cycles of {len(seeds)} scenes ({some}), worst in seed {seed}, {worst}")
         return "\n".join(lines)
 
 

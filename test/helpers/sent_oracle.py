@@ -424,6 +424,12 @@ class SentOracle:
         # Within the periods of a motion to targets, snap counts as linear: soft springs have motors 1 mrad/s
         # faster by that.
         allowed = h**2 * third + 2e-6 * (1 + np.abs(theta[rows]))
+        # A stop by the joints may turn its jerk within a period, where motors of soft springs turn at once.
+        bent = np.abs(
+            np.diff(rate, axis=0)[rows]
+            - h * 0.5 * (record.command["motor_acceleration"][rows] + record.command["motor_acceleration"][rows + 1])
+        )
+        allowed += (leader[rows + 1] == STOP)[:, None] * h * 0.5 * bent
         # They stop at a limit of a joint, and leave it.
         offset = theta - record.command["motor_position"]
         # Commands are for the setpoint at the lead, here by its Taylor polynomial.
