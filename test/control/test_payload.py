@@ -83,6 +83,23 @@ def test_commands_ahead_carry_the_payload_of_now(tables: dict[str, RobotTable]) 
     np.testing.assert_allclose(efforts[1:], [efforts[0]] * 2, rtol=0, atol=1e-14)
 
 
+@pytest.mark.parametrize("limits", ["refuse", "clip"])
+def test_a_change_at_once_is_refused_where_rates_of_efforts_are_limited(limits: str) -> None:
+    """But for the first command, which is no step."""
+    arm = eom.load_robot("planar_2r")
+    joints = tuple(replace(joint, limits=Limits(effort=80.0, effort_rate=600.0)) for joint in arm.joints)
+    loop = ControlLoop(RobotTable(eom.ElasticArm(replace(arm, joints=joints))))
+    loop.configure(safety="strict", limits=limits)
+    q = np.array([-0.6, 0.6])
+    loop.carry(eom.Payload(1.0), 0.0, q)
+    loop.restart(q)
+    loop.update(START)
+    assert loop.number("valid")
+    with pytest.raises(eom.StateError, match=r"effort rate of joint_1 .*blend_time that is long"):
+        loop.carry(eom.Payload(2.0), 0.0)
+    loop.carry(eom.Payload(2.0), 0.1)
+
+
 def test_a_change_at_rest_goes_on_where_setpoints_have_ended(scales: Scales) -> None:
     """After 0.1 s, without a step, and to the next setpoint; positions stay."""
     scales.carry(3.0, 0.3)

@@ -11,6 +11,7 @@ from loop_rig import MS, LoopRig, Record, rest, straight
 from random_scenes import arm_of
 
 from eom_dynamics import ExternalEffortObserver, Robot, load_robot
+from eom_dynamics.actuators import Friction
 from eom_dynamics.arrays import Array
 
 
@@ -207,3 +208,71 @@ def test_efforts_pass_where_limits_end_a_change_of_the_payload() -> None:
     end = int(np.argmax(mass == mass[-1]))
     assert 0 < mass[-1] < 0.1 and effort[end] - effort[-1] > 20.0
     assert np.abs(np.diff(effort[end:])).max() < 1.875 * (effort[end] - effort[-1]) / 10 + 1.0
+
+
+def stiffness_that_efforts_do_not_allow(limits: str, lead: float) -> LoopRig:
+    """An arm that complies and is pushed, with a stiffness that its springs do not have under these efforts."""
+    arm = load_robot("vsa_planar_2r")
+    actuators = [replace(joint.actuator, friction=Friction(0.5, 0.3)) for joint in arm.joints]
+    joints = (replace(x, actuator=y) for x, y in zip(arm.joints, actuators, strict=True))
+    settings = {"limits": limits, "command_lead": lead, "stiffness": [100.0, 50.0], "setpoint_timeout": 0.0}
+    rig = LoopRig(replace(arm, joints=tuple(joints)), targets={"velocity": 1.0, "acceleration": 5.0}, **settings)
+    q = np.array([0.2, 0.3])
+    rig.restart(q)
+    start = rig.loop.sent["drive_position"].copy()
+    measured(rig, 20, lambda k: start, rest(q))
+    rig.loop.change_mode("impedance")
+    measured(rig, 600, lambda k: start - 0.06 * min(k / 300, 1) * np.array([1, 1, 0, 0]), rest(q))
+    stiffness = rig.loop.setpoint["k"].copy()
+    for _ in range(20):
+        stiffness[0] -= 7.25
+        measured(rig, 1, lambda k: start - 0.06 * np.array([1, 1, 0, 0]), rest(q), k=stiffness)
+    return rig
+
+
+@pytest.mark.parametrize(("limits", "lead"), [("refuse", 0.0), ("clip", 0.02), ("ignore", 0.0)])
+def test_a_restart_goes_on_from_efforts_that_the_stiffness_does_not_allow(limits: str, lead: float) -> None:
+    """They passed as NaN, which the drives were sent, and then held back all that came later."""
+    rig = stiffness_that_efforts_do_not_allow(limits, lead)
+    first = rig.count
+    rig.restart(None, rig.now)
+    rig.loop.change_mode("position")
+    measured(rig, 50)
+    measured(rig, 300, state=rest(rig.q))
+    before = rig.loop.sent["drive_position"].copy()
+    rig.target(rig.q + 0.1)
+    measured(rig, 1500)
+    record = Record(rig, first)
+    assert all(np.isfinite(rows).all() for rows in record.sent.values())
+    assert (np.abs(record.sent["drive_position"]).max(axis=1) > 0.1).all()  # nor zeros
+    np.testing.assert_allclose(rig.loop.sent["drive_position"] - before, 0.1, atol=1e-3)
+
+
+def test_motors_that_are_not_measured_in_a_cycle_make_no_step() -> None:
+    """Damping stays as it was; it was left out."""
+    rig = resting(stiffness=[300.0])
+    start = rig.loop.sent["drive_position"].copy()
+    measured(rig, 20, lambda k: start, rest(rig.q))
+    rig.loop.change_mode("impedance")
+    measured(rig, 400, lambda k: start)
+    first, one = rig.count, np.eye(7)[0]
+    for k in range(1000):
+        t = 1e-3 * k
+        lost = k in (700, 702, 704)
+        rig.measure_motors(None if lost else start + 0.3 * (1 - np.cos(2 * t)) * one, 0.6 * np.sin(2 * t) * one)
+        rig.run()
+    steps = np.abs(np.diff(Record(rig, first).sent["drive_effort"][:, 0]))
+    assert steps[695:710].max() < 1.01 * steps[:690].max() < 1.0
+
+
+def test_velocities_that_no_motor_has_count_as_not_measured() -> None:
+    """The arm complied no more, and nobody said so."""
+    rig = resting(stiffness=[300.0])
+    start = rig.loop.sent["drive_position"].copy()
+    measured(rig, 20, lambda k: start, rest(rig.q))
+    rig.loop.change_mode("impedance")
+    measured(rig, 400, lambda k: start)
+    for _ in range(200):
+        rig.measure_motors(start, 1e200 * np.eye(7)[0])
+        rig.run()
+    assert rig.number("mode") == 0 and rig.number("unmeasured") > 90

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from array import array
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
@@ -105,8 +106,9 @@ class Pair:
         self.loop.configure(safety="permissive", limits=policy, command_lead=lead)
 
     def carry(self, payload: eom.Payload, blend_time: float) -> None:
-        self.reference.blend.change(payload, blend_time)
-        self.loop.carry(payload, blend_time)
+        with suppress(eom.StateError):  # limits may not allow a step
+            self.loop.carry(payload, blend_time)
+            self.reference.blend.change(payload, blend_time)
 
     def answer(self, message: Any, stamp: int) -> int:
         self.loop.read(message)

@@ -82,7 +82,10 @@ class Commander : public Evaluation<Robot> {
     void forget(bool passes = false) noexcept
     {
         passes = passes && output.valid;
+        const DriveCommand<Robot> sent = output.sent;
         output = {};
+        if (passes)
+            output.sent = sent;
         leader_ = Leader::none;
         output.setpoint = robot.rest();
         filter_.forget();
@@ -197,8 +200,10 @@ class Commander : public Evaluation<Robot> {
         const bool passed =
             gate_.pass(output, x, y, leader_, !renewed_ && !complies, complies, step_, seconds(least_step()), policy);
         renewed_ = complies || !passed;
-        if (!passed)
+        if (!passed) {
+            output.valid = gate_.sends();
             return;
+        }
         if (!passes) {
             send(y);
             return;

@@ -173,7 +173,11 @@ class ControlLoop : public LoopMotions<Robot> {
     template <class... Changed>
     const char *carry(const Measurement<Robot> &measured, const Changed &...changed) noexcept
     {
-        if (const char *reason = commander_.carry(measured, changed...))
+        const bool complies = commander_.mode() != Mode::position;
+        Measurement<Robot> found = measured;
+        if (complies)
+            found.q = commander_.impedance().links(), found.links = true;
+        if (const char *reason = commander_.carry(found, complies, changed...))
             return reason;
         state_machine_.on(Event::payload);
         halts_ = commander_.loaded() && !player_.carries(commander_.latest);

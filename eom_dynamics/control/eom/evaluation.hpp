@@ -88,8 +88,9 @@ class Evaluation {
     double excess_awaited(Limits<Robot> &limits, double margin = 0, double least = 0, double time = -1) noexcept
     {
         double most = least;
+        const bool begins = !output.valid && payload_.steps(); // with the first command, which is no step
         for (const bool halfway : {false, true})
-            if (most <= LIMIT_TOLERANCE && payload_.expect(time, halfway, candidate_))
+            if (most <= LIMIT_TOLERANCE && !(halfway && begins) && payload_.expect(time, halfway, candidate_))
                 most = std::max(most, excess(limits, false, margin, least));
         return most;
     }
@@ -142,14 +143,14 @@ class Evaluation {
 
     /// Takes what the tools carry from the next setpoint on, in the thread of update(), as PayloadBlend::change, unless the
     /// arm cannot hold it where it is, or pass to it in that time, within limits that are refused or clipped. While nothing is
-    /// commanded, it is where its links are measured.
+    /// commanded, or it complies, it is where its links are measured.
     template <class... Changed>
-    const char *carry(const Measurement<Robot> &measured, const Changed &...changed) noexcept
+    const char *carry(const Measurement<Robot> &measured, bool complies, const Changed &...changed) noexcept
     {
         overload_ = {};
         const PayloadBlend<Robot> before = payload_;
         payload_refusal_ = robot.carries() ? payload_.change(changed...) : "export feedforward_with_payload, too, for payloads";
-        if (!payload_refusal_ && overloads(measured)) {
+        if (!payload_refusal_ && overloads(measured, complies)) {
             payload_ = before;
             payload_refusal_ = OVERLOADED;
         }
@@ -298,13 +299,14 @@ class Evaluation {
     }
 
     /// Whether the resting arm cannot hold the payload that waits, or cannot pass to it, within limits.
-    bool overloads(const Measurement<Robot> &measured) noexcept
+    bool overloads(const Measurement<Robot> &measured, bool complies) noexcept
     {
-        if (!limited() || !(output.valid || (measured.links && finite(measured.q))))
+        const bool found = measured.links && finite(measured.q);
+        if (!limited() || !(output.valid || found))
             return false;
         Limits<Robot> limits(robot);
         Setpoint<Robot> x = resting();
-        if (!output.valid)
+        if (found && (complies || !output.valid))
             x.q = measured.q;
         excess_at(x, latest, limits, true);
         if (excess_awaited(limits) <= LIMIT_TOLERANCE)

@@ -74,8 +74,7 @@ class Feedback {
             output.motor_effort[i] = share * y.motor_effort[i];
         for (std::size_t i = 0; i < n; ++i)
             output.joint_effort[i] = share * y.tau[i];
-        if (!usable)
-            return false;
+        // Without what is measured, damping stays as it was, too, lest efforts step.
         JointVector<Robot> damping = impedance_.damping();
         for (Scalar &effort : damping)
             effort *= share;
@@ -83,12 +82,12 @@ class Feedback {
         const MotorVector<Robot> friction = free ? impedance_.friction() : MotorVector<Robot>{};
         for (std::size_t i = 0; i < m; ++i)
             output.motor_effort[i] += share * friction[i];
-        for (std::size_t i = 0; measured.motors && i < robot_.motor_count(); ++i)
+        for (std::size_t i = 0; usable && measured.motors && i < robot_.motor_count(); ++i)
             if (std::count(robot_.motor_joint.begin(), robot_.motor_joint.end(), robot_.motor_joint[i]) > 1)
                 output.motor_effort[i] +=
                     share * (parameters_.motor_kp[i] * (y.motor_position[i] - measured.motor_position[i]) +
                              parameters_.motor_kd[i] * (y.motor_velocity[i] - measured.motor_velocity[i]));
-        return true;
+        return usable;
     }
 
     void follow(LoopOutput<Robot> &output, Scalar share, const Measurement<Robot> &measured) noexcept

@@ -31,6 +31,9 @@ class Gate {
             sends_ = false, modes_.time.end(), leaders_.time.end(), passing_.time.end();
     }
 
+    /// Whether something has been sent, also before a restart that efforts pass.
+    bool sends() const noexcept { return sends_; }
+
     /// The next command is of another mode, or away: efforts and positions pass to it from those that were sent last.
     void change() noexcept { changes_ = true; }
 
@@ -92,12 +95,6 @@ class Gate {
         else if (sends_ && leader != before.leader && !complies)
             modes_.time.lasts() ? begin_efforts(before, output) : begin_leader(before, x, y, cycle);
         modes_.add(output), leaders_.add(output);
-        if (!finite(output.motor_effort) || !finite(output.joint_effort)) { // what passes is not: it ends
-            modes_.time.end(), leaders_.time.end(), passing_.time.end();
-            sent_[latest_] = before;
-            output.motor_effort = before.motor_effort, output.joint_effort = before.joint_effort;
-            return false;
-        }
         const bool plain = leader != Leader::stop && !apart(output.motor_effort, y.motor_effort, 0) &&
                            !apart(output.joint_effort, y.tau, 0);
         if (policy == LimitPolicy::clip || (policy != LimitPolicy::ignore && !plain)) // else it has been clipped
@@ -152,6 +149,8 @@ class Gate {
     static constexpr std::int64_t OF_MODES = 300'000'000, OF_LEADERS = 10'000'000;
     /// Share of the limit by which the effort of a motor may step with another leader; step that is rounding, rad, m, N m, N.
     static constexpr double STEP = 0.015, ROUNDING = 1e-9;
+    /// Largest effort that passes, N m or N, which no motor has.
+    static constexpr double LARGEST = 1e6;
 
     /// A command that was sent, with its efforts with feedback.
     struct Sent {
@@ -167,6 +166,16 @@ class Gate {
         Passage time;
         MotorVector<Robot> motors{};
         JointVector<Robot> joints{};
+
+        /// Leaves out those that are no numbers, or that no motor has.
+        void settle() noexcept
+        {
+            const auto leave_out = [](auto &values) {
+                for (Scalar &x : values)
+                    x = std::fabs(x) <= LARGEST ? x : 0;
+            };
+            leave_out(motors), leave_out(joints);
+        }
 
         void add(LoopOutput<Robot> &output) const noexcept
         {
@@ -185,6 +194,7 @@ class Gate {
     {
         modes_.motors = difference(before.motor_effort, output.motor_effort);
         modes_.joints = difference(before.joint_effort, output.joint_effort);
+        modes_.settle();
         modes_.time.begin(seconds(OF_MODES), modes_.joints, robot_.upper.taud);
         leaders_.time.end(), passing_.time.end();
     }
@@ -209,6 +219,7 @@ class Gate {
             Scalar &more = leaders_.joints[i];
             more = beyond(last.command.tau[i] + left * more - y.tau[i], most);
         }
+        leaders_.settle();
         leaders_.time.begin(seconds(OF_LEADERS), leaders_.joints, robot_.upper.taud);
     }
 
@@ -218,10 +229,12 @@ class Gate {
         MotorVector<Robot> effort = y.motor_effort;
         robot_.motors_of(x, y);
         const MotorVector<Robot> whole = y.motor_effort;
+        // Efforts of an arm that complies may be none that its motors have at rest.
+        for (Scalar &velocity : y.motor_velocity)
+            velocity = std::isfinite(velocity) ? velocity : 0;
         x.qd = difference(x.qd, sides_of(robot_, y.motor_velocity));
         robot_.motors_of(x, y);
-        // Of efforts that are clipped, as much less. Efforts of an arm that complies may be none that its motors have at rest.
-        for (std::size_t i = 0; i < m; ++i)
+        for (std::size_t i = 0; i < m; ++i) // of efforts that are clipped, as much less
             if (std::isfinite(whole[i]))
                 effort[i] -= (whole[i] - y.motor_effort[i]) * std::min(1.0, whole[i] != 0 ? std::fabs(effort[i] / whole[i]) : 1.0);
         return effort;

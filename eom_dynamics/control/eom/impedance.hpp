@@ -150,6 +150,8 @@ class Impedance {
     }
 
   private:
+    /// Rate of a joint that no sensor measures, rad/s or m/s.
+    static constexpr Scalar FASTEST = 1e4;
     static constexpr Scalar TOLERANCE = sizeof(Scalar) < 8 ? static_cast<Scalar>(1e-5) : static_cast<Scalar>(1e-9);
     using Square = Matrix<Scalar, n>;
 
@@ -197,7 +199,7 @@ class Impedance {
             return false;
         wanted_ = measured.motors ? sides_of(robot_, measured.motor_position) : measured.q;
         rate_ = measured.motors ? sides_of(robot_, measured.motor_velocity) : measured.qd;
-        return finite(wanted_, rate_);
+        return finite(wanted_) && bounded(FASTEST, rate_);
     }
 
     bool jumps() const noexcept

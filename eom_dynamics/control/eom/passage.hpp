@@ -20,6 +20,8 @@ struct Passage {
     double share = 1; // of time that passes
     /// Share of limits, as rates grow within a cycle; twice the largest rate of a passage of an offset of 1 in 1 s.
     static constexpr double WITHIN = 0.98, STEEPEST = 2 * 1.875;
+    /// Longest duration, s.
+    static constexpr double LONGEST = 1e4;
 
     bool lasts() const noexcept { return since < duration; }
     void pass(std::int64_t step) noexcept { since = std::min(since + step, duration); }
@@ -46,7 +48,7 @@ struct Passage {
         for (std::size_t i = 0; i < offsets.size(); ++i)
             if (offsets[i] != 0)
                 least = std::max(least, STEEPEST * std::fabs(offsets[i]) / limits[i]);
-        *this = {std::llround(1e9 * least), 0};
+        *this = {std::llround(1e9 * std::min(least, LONGEST)), 0};
     }
     void end() noexcept { since = duration; }
     double left() const noexcept
@@ -78,6 +80,8 @@ class PositionPassage {
     {
         for (std::size_t i = 0; i < Robot::motors; ++i)
             whole_[i] = from.motor_position[i] + offset_[0][i] - y.motor_position[i];
+        for (Scalar &x : whole_)
+            x = std::fabs(x) <= FARTHEST ? x : 0;
         time_.begin(least, whole_, robot_.motor_speed);
         beyond_.fill(std::numeric_limits<typename Robot::Scalar>::infinity());
         find(x);
@@ -94,8 +98,8 @@ class PositionPassage {
 
   private:
     using Scalar = typename Robot::Scalar;
-    /// Of positions, rad or m.
-    static constexpr double ROUNDING = 1e-12;
+    /// Rounding of positions, and the largest way that motors pass, rad or m.
+    static constexpr double ROUNDING = 1e-12, FARTHEST = 1e6;
 
     void find(const Setpoint<Robot> &x) noexcept
     {

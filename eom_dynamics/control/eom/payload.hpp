@@ -151,14 +151,17 @@ class PayloadBlend {
             load(elapsed_at(0, now) + std::max<std::int64_t>(time - now, 0), false, x);
     }
 
-    /// Has a setpoint carry the most that is to come by a time from now on, s, by default ever, or halfway, changing as fast as
-    /// the last change does; returns whether it may then.
+    /// Whether the last change takes no time.
+    bool steps() const noexcept { return count_ > 0 && changes_[count_ - 1].duration == 0; }
+
+    /// Has a setpoint carry the most that is to come by a time from now on, s, ever if that is negative, or halfway, changing as fast
+    /// as the last change does, in a cycle at least; returns whether it may then.
     bool expect(double time, bool halfway, Setpoint<Robot> &x) const noexcept
     {
         if (count_ == 0)
             return false;
         const Change &change = changes_[count_ - 1];
-        const double T = seconds(change.duration), rate = halfway && T > 0 ? STEEPEST / T : 0;
+        const double T = seconds(change.duration), rate = halfway ? STEEPEST / std::max(T, CYCLE) : 0;
         const double u = change.waits && time >= 0 && time < T ? time / T : 1, v = 1 - u;
         const double part = halfway ? 0.5 : 1 - v * v * v * (1 + 3 * u + 6 * u * u);
         Parameters Pd, Pdd;
@@ -170,7 +173,7 @@ class PayloadBlend {
             x.P[i] = static_cast<Scalar>(P[i] + part * away);
             x.Pd[i] = static_cast<Scalar>(rate * away);
         }
-        return !halfway || time <= T;
+        return !halfway || time < 0 || (time <= T && T > 0);
     }
 
     /// Goes on to where the setpoint of that stamp and time has been sent.
@@ -186,6 +189,8 @@ class PayloadBlend {
   private:
     // Largest rate of the weight, of 1/duration.
     static constexpr double STEEPEST = 1.875;
+    // Time in which efforts change at once, s.
+    static constexpr double CYCLE = 1e-3;
     // A stamp that is further back, ns, is of a clock that was set back.
     static constexpr std::int64_t CLOCK_JUMP = 1'000'000'000;
 
