@@ -81,10 +81,14 @@ def main(duration: float = 2.0) -> None:
         for joint, tau, theta in zip(last.joint_names, last.effort, last.motor_position, strict=True):
             print(f"  {joint:12} effort {tau:8.3f} N m, motor position {theta:8.4f} rad")
     rclpy.shutdown()
+    if not commands:
+        sys.exit(1)
 
 
 if __name__ == "__main__":
     try:
         main(*map(float, remove_ros_args(sys.argv)[1:2]))
+    except ValueError as error:
+        sys.exit(f"SECONDS is no number: {error}")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -12,7 +12,8 @@ import rclpy
 from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint
 from rclpy.utilities import remove_ros_args
 
-PATIENCE = 60.0  # s, for the node, which compiles code for a new robot first, and for its answer
+PATIENCE = 60.0  # s, for the node, which compiles code for a new robot first
+REPEATS = 5.0  # s, for another answer than where the arm is held
 
 
 def main(position: list[float]) -> None:
@@ -30,15 +31,16 @@ def main(position: list[float]) -> None:
     still = [0.0] * len(position)
     rest = dict.fromkeys(("velocity", "acceleration", "jerk", "snap"), still)
     end = time.monotonic() + PATIENCE
-    while not answers:
+    # While nothing leads the arm, the node goes on to send where it is held.
+    while not (fresh := [answer for answer in answers if not answer.held]):
         if time.monotonic() > end:
-            sys.exit("no answer: the log of the node says why")
+            sys.exit(f"{'the arm is held where it is' if answers else 'no answer'}: the log of the node says why")
         publisher.publish(JointTrajectorySetpoint(position=position, **rest))
-        rclpy.spin_once(node, timeout_sec=0.5)
-    answer = answers[0]
+        rclpy.spin_once(node, timeout_sec=0.1)
+        if answers and end > time.monotonic() + REPEATS:
+            end = time.monotonic() + REPEATS
+    answer = fresh[0]
     rclpy.shutdown()
-    if answer.held:
-        sys.exit("the arm is held where it is: the log of the node says why")
     for name, q, theta, effort in zip(
         answer.joint_names, position, answer.motor_position, answer.motor_effort, strict=True
     ):
@@ -47,6 +49,10 @@ def main(position: list[float]) -> None:
 
 if __name__ == "__main__":
     words = remove_ros_args(sys.argv)[1:]
-    if not words:
+    try:
+        numbers = [float(word) for word in words]
+    except ValueError as error:
+        sys.exit(f"a position is no number: {error}")
+    if not numbers:
         sys.exit(__doc__)
-    main([float(word) for word in words])
+    main(numbers)

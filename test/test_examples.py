@@ -96,11 +96,13 @@ def test_streaming_example(example: str, robot: str, module: str, expected: str,
     patch = SOONER if "0 commands" in expected else ""
     try:
         node.wait_for(f"robot {robot} with")  # loaded: the example waits for 2 s only
-        code, output, error = node_client.ended("script_process", tmp_path, *arguments, patch=patch)
+        # What was typed once may be typed again, while the node sends where the arm is held.
+        for _ in range(2 if example == "type_setpoint" else 1):
+            code, output, error = node_client.ended("script_process", tmp_path, *arguments, patch=patch)
+            assert (code, error) == (1 if "0 commands" in expected else 0, "")
+            assert re.search(expected, output, re.DOTALL)
     finally:
         node.end()
-    assert (code, error) == (0, "")
-    assert re.search(expected, output, re.DOTALL)
 
 
 def test_motion_that_is_streamed_is_within_limits() -> None:

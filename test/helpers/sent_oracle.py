@@ -479,7 +479,7 @@ class SentOracle:
                 yield Finding("held, but moves", int(k), int(np.argmax(rate)), float(rate.max()), 0.0)
 
     def _noise(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
-        """From a stream, whose jerk and snap may be noise, a stop leads about twice as far as the other rates."""
+        """From a stream, whose jerk and snap may be noise, a stop leads at most 2.5 times as far as the other rates."""
         if len(record.time) < 2:
             return
         leader = leaders(record)
@@ -496,7 +496,7 @@ class SentOracle:
             h = np.clip(np.diff(record.time[k:end]) * 1e-9, 0, LONGEST_STEP)
             T = max(T, float(h.sum()))  # longer where limits need it
             way = np.abs(q[k:end] - q[k - 1]).max(axis=0)
-            most = 2.2 * (T * qd[k - 1] / 2 + 3 * T**2 * qdd[k - 1] / 28)
+            most = 2.5 * (T * qd[k - 1] / 2 + 3 * T**2 * qdd[k - 1] / 28)
             yield from _beyond("way of a stop", way[None], most[None] + 1e-6, first=int(k))
 
     def _speeds(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:

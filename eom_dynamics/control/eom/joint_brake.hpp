@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "governed_motion.hpp"
@@ -58,7 +59,8 @@ class JointBrake : public GovernedMotion<Robot> {
     using Base::motion_;
 };
 
-/// Largest share of a limit that a stop by the joints would take after the last command, looked at every 0.1 s.
+/// Largest share of a limit that a stop by the joints would take after the last command, looked at every 0.1 s and where the arm comes
+/// to rest.
 template <class Robot>
 class WayOut {
   public:
@@ -82,7 +84,8 @@ class WayOut {
     /// After a cycle with a command, that takes a time, ns.
     void look(std::int64_t step) noexcept
     {
-        if ((left_ -= step) > 0)
+        const bool rested = std::exchange(rests_, rests(commander_.output.setpoint));
+        if ((left_ -= step) > 0 && (rested || !rests_))
             return;
         left_ = EVERY;
         note(brake_.begin(commander_.output.setpoint));
@@ -95,6 +98,7 @@ class WayOut {
     JointBrake<Robot> brake_;
     double share_ = 0, largest_ = 0;
     std::int64_t left_ = 0;
+    bool rests_ = false;
 };
 
 } // namespace eom
