@@ -220,6 +220,12 @@ def _recording(
     locked = dict(source.locked)
     at = [locked.get(joint, locked.get(None, 0.0)) for joint in robot.joint_names]
     notes += [f"{joint} is locked at {x:g}" for joint, x in zip(robot.joint_names, at, strict=True) if joint in missing]
+    others = tuple(joint for joint in columns.names if joint not in robot.joint_names)
+    if others and (strays := [joint for joint in missing if not {joint, None} & {*locked}]):
+        notes.append(
+            f"{', '.join(others[:_SHOWN])}: no joint of the robot; if {strays[0]} is meant: --rename "
+            f"{others[0]}={strays[0]}"
+        )
     lacks = [joint in missing for joint in robot.joint_names]
     q = np.where(lacks, at, fields["position"])
     qd = np.where(lacks, 0.0, fields["velocity"]) if "velocity" in fields else None
@@ -229,7 +235,6 @@ def _recording(
     if efforts is not None:
         tau = _efforts_at(t, name, efforts, robot, origin, source)
     tau = source.conventions.efforts(robot.joint_names, tau)
-    others = tuple(joint for joint in columns.names if joint not in robot.joint_names)
     return Recording(robot.joint_names, t, q, tau, qd, name, tuple(notes), assumed=tuple(missing), others=others)
 
 

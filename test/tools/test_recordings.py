@@ -113,6 +113,14 @@ def test_missing_and_other_joints(tmp_path: Path) -> None:
         read_recording(path, ROBOT, Source(locked=(("elbow", 0.0),)))
 
 
+def test_a_column_of_no_joint_is_named_where_the_motor_of_a_joint_is_missing(tmp_path: Path) -> None:
+    path, names = tmp_path / "run.csv", "position.joint_1,position.joint_2,motor_position.joint_1,motor_position.joint2"
+    np.savetxt(path, np.column_stack([T, Q, Q]), delimiter=",", header=f"t,{names}", comments="")
+    found = read_sides(path, ROBOT).motors
+    assert found is not None
+    assert found.notes[-1] == "joint2: no joint of the robot; if joint_2 is meant: --rename joint2=joint_2"
+
+
 def test_degrees(tmp_path: Path) -> None:
     robot = load_robot("ur5e")
     q, _, _ = motion(6, T)
