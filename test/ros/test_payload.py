@@ -208,7 +208,7 @@ def test_a_transition_that_is_too_fast_or_too_heavy_is_refused_by_its_limits(mas
     with unspun_node("/loaded", robot_file="panda", safety="strict") as node:
         loop = node._stream.loop
         loop.loop.restart(q)
-        loop.carry(eom.Payload(mass, [0.0, 0.0, 0.1]), 0.0)
+        loop.carry(eom.Payload(mass, [0.0, 0.0, 0.1]), 0.3)
         states = np.zeros((5, 1, 7))
         states[0, 0] = q + 0.5 * np.eye(7)[5]
         with pytest.raises(eom.TrajectoryError, match=reason):

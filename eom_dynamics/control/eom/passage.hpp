@@ -80,8 +80,8 @@ class PositionPassage {
     {
         for (std::size_t i = 0; i < Robot::motors; ++i)
             whole_[i] = from.motor_position[i] + offset_[0][i] - y.motor_position[i];
-        for (Scalar &x : whole_)
-            x = std::fabs(x) <= FARTHEST ? x : 0;
+        for (Scalar &way : whole_)
+            way = std::fabs(way) <= FARTHEST ? way : 0;
         time_.begin(least, whole_, robot_.motor_speed);
         beyond_.fill(std::numeric_limits<typename Robot::Scalar>::infinity());
         find(x);
