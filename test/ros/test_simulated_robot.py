@@ -193,13 +193,11 @@ def test_states_are_those_of_an_arm_at_rest(at_q):
     assert close(joints.effort, rest.tau, 1e-6)
     assert close(motors.position, rest.motor_position, 1e-9) and close(motors.effort, rest.motor_effort, 1e-6)
 
-    def distances():
-        at_q.joints.clear()
-        at_q.next_states(20)
-        return np.diff([stamp_of(m) for m in at_q.joints]) * 1e-9
-
-    # A busy machine may make a stall longer than 0.1 s, of which some are let go.
-    assert any(close(distances(), 0.01, 1e-4) for _ in range(10))
+    at_q.joints.clear()
+    at_q.next_states(60)
+    distances = np.diff([stamp_of(m) for m in at_q.joints]) * 1e-9
+    # Where the machine stalls for longer than 0.1 s, some time is let go.
+    assert close(np.median(distances), 0.01, 1e-4)
 
 
 def test_a_push_turns_the_arm_while_messages_come(at_q):
