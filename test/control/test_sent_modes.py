@@ -248,13 +248,19 @@ def test_a_restart_goes_on_from_efforts_that_the_stiffness_does_not_allow(limits
     np.testing.assert_allclose(rig.loop.sent["drive_position"] - before, 0.1, atol=1e-3)
 
 
-def test_motors_that_are_not_measured_in_a_cycle_make_no_step() -> None:
-    """Damping stays as it was; it was left out."""
+def complying() -> tuple[LoopRig, Array]:
+    """An arm at rest in impedance, and where its motors are measured."""
     rig = resting(stiffness=[300.0])
     start = rig.loop.sent["drive_position"].copy()
     measured(rig, 20, lambda k: start, rest(rig.q))
     rig.loop.change_mode("impedance")
     measured(rig, 400, lambda k: start)
+    return rig, start
+
+
+def test_motors_that_are_not_measured_in_a_cycle_make_no_step() -> None:
+    """Damping stays as it was; it was left out."""
+    rig, start = complying()
     first, one = rig.count, np.eye(7)[0]
     for k in range(1000):
         t = 1e-3 * k
@@ -267,11 +273,7 @@ def test_motors_that_are_not_measured_in_a_cycle_make_no_step() -> None:
 
 def test_velocities_that_no_motor_has_count_as_not_measured() -> None:
     """The arm complied no more, and nobody said so."""
-    rig = resting(stiffness=[300.0])
-    start = rig.loop.sent["drive_position"].copy()
-    measured(rig, 20, lambda k: start, rest(rig.q))
-    rig.loop.change_mode("impedance")
-    measured(rig, 400, lambda k: start)
+    rig, start = complying()
     for _ in range(200):
         rig.measure_motors(start, 1e200 * np.eye(7)[0])
         rig.run()
