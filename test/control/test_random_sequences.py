@@ -50,6 +50,7 @@ FOUND = {
     1302030: "a payload was taken where the arm was found after a restart, faster than limits that are clipped",
     1314953: "an arm that waits is found elsewhere, with springs as they were loaded before",
     1321124: "efforts that a commanded stiffness does not allow passed from an arm that complies as NaN",
+    1350914: "setpoints with jerk and snap alone are of an arm that is about to move, not at rest",
 }
 """Scenes that were not as their rules say."""
 

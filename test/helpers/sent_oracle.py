@@ -517,7 +517,7 @@ class SentOracle:
             yield from _beyond("speed of a target", qd[k:end].max(axis=0)[None], bound[None], first=int(k))
 
     def _elsewhere(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
-        """An arm that has been at rest for 0.1 s does not begin a motion while it is measured elsewhere."""
+        """An arm whose rates have been zero for 0.1 s begins no motion while it is measured elsewhere."""
         numbers = record.numbers
         if marks.measured.shape[1] == 0 or len(record.time) < 2:
             return
@@ -530,6 +530,7 @@ class SentOracle:
         for k in 1 + np.flatnonzero(begins):
             # What is measured jumps for 0.1 s before it is believed.
             moved = np.any(np.abs(q[:k] - q[k - 1]) > 1e-8, axis=1) | marks.restarted[:k] | marks.moved[1 : k + 1]
+            moved |= np.any([record.setpoint[name][:k] != 0 for name in STATE_NAMES[1:]], axis=(0, 2))
             rests = np.flatnonzero(moved)
             since = clock[k - 1] - clock[min(rests[-1] + 1, k - 1) if len(rests) else 0]
             away, now = (np.abs(marks.measured[k] - theta[j]) for j in (k - 1, k))
