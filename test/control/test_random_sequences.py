@@ -51,6 +51,7 @@ FOUND = {
     1314953: "an arm that waits is found elsewhere, with springs as they were loaded before",
     1321124: "efforts that a commanded stiffness does not allow passed from an arm that complies as NaN",
     1350914: "setpoints with jerk and snap alone are of an arm that is about to move, not at rest",
+    1353770: "after a restart of an arm that complied, the efforts of its damping ended in one cycle",
 }
 """Scenes that were not as their rules say."""
 

@@ -93,7 +93,7 @@ class Gate {
         if (sends_ && changes_)
             begin_efforts(before, output);
         else if (sends_ && leader != before.leader && !complies)
-            modes_.time.lasts() ? begin_efforts(before, output) : begin_leader(before, x, y, cycle);
+            modes_.time.lasts() || before.complied ? begin_efforts(before, output) : begin_leader(before, x, y, cycle);
         modes_.add(output), leaders_.add(output);
         const bool plain = leader != Leader::stop && !apart(output.motor_effort, y.motor_effort, 0) &&
                            !apart(output.joint_effort, y.tau, 0);
@@ -103,7 +103,7 @@ class Gate {
         if (!repeats || !repeats_) // else both are of the same command
             now.setpoint = x, now.command = y;
         repeats_ = repeats && (step > 0 || repeats_);
-        now.leader = leader, now.motor_effort = output.motor_effort, now.joint_effort = output.joint_effort;
+        now.leader = leader, now.complied = complies, now.motor_effort = output.motor_effort, now.joint_effort = output.joint_effort;
         if (!sends_)
             sent_[1 - latest_] = sent_[latest_];
         sends_ = true;
@@ -152,9 +152,10 @@ class Gate {
     /// Largest effort that passes, N m or N, which no motor has.
     static constexpr double LARGEST = 1e6;
 
-    /// A command that was sent, with its efforts with feedback.
+    /// A command that was sent, also of an arm that complied, with its efforts with feedback.
     struct Sent {
         Leader leader = Leader::none;
+        bool complied = false;
         Setpoint<Robot> setpoint;
         Command<Robot> command;
         MotorVector<Robot> motor_effort{};
