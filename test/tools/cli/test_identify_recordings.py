@@ -115,17 +115,20 @@ def test_any_share_that_is_held_out_identifies(share: str, identify, tmp_path: P
 
 
 def test_values_far_from_the_file_are_named_first(identify, tmp_path: Path) -> None:
-    """The furthest first: friction of the file that is a small part of the true one, surely."""
+    """Friction of the file that is a small part of the true one, surely, the furthest first; not what it lacks."""
     path = arm_table(tmp_path / "run.csv", lambda tau: tau)
     robot = replace(load_robot("sea_planar_2r"), joint_friction=True)
     first, second = robot.joints
     less = tmp_path / "less.yaml"
-    joints = replace(first, damping=0.1), replace(second, damping=0.01)
-    less.write_text(robot_as_yaml(replace(robot, joints=joints)).text)
-    lines = identify(path, less, "--hold-out", "0.3", "--cutoff", "5").out.splitlines()
-    for line, joint in zip(lines, (2, 1), strict=False):
-        assert re.match(rf"joint_{joint}: joint viscous is \S+ ± \S+ N m s/rad, 0.\d* in the file", line), line
-    assert not lines[2].startswith("joint_")
+    far = r"joint viscous is \S+ ± \S+ N m s/rad,"
+    for damping, named in (((0.1, 0.0), ["joint_1"]), ((0.1, 0.01), ["joint_2", "joint_1"])):
+        joints = tuple(replace(joint, damping=x) for joint, x in zip((first, second), damping, strict=True))
+        less.write_text(robot_as_yaml(replace(robot, joints=joints)).text)
+        lines = identify(path, less, "--hold-out", "0.3", "--cutoff", "5").out.splitlines()
+        for line, joint in zip(lines[: len(named)], named, strict=True):
+            value = damping[robot.joint_names.index(joint)]
+            assert re.match(rf"{joint}: {far} {value}\d* in the file", line), line
+        assert not lines[len(named)].startswith("joint_")
 
 
 @pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
