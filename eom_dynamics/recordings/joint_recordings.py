@@ -120,8 +120,7 @@ def read_recording(path: Path, robot: Robot, source: Source | None = None) -> Re
 
 def refuse_missing(recording: Recording, source: Source, besides: Collection[str] = ()) -> None:
     """Raise IdentificationError if a recording lacks joints that are neither locked nor among ``besides``."""
-    locked = dict(source.locked)
-    missing = [joint for joint in recording.assumed if not {joint, None} & {*locked} and joint not in besides]
+    missing = [joint for joint in _not_locked(recording.assumed, source) if joint not in besides]
     if missing:
         also = f"; it has {listed(recording.others[:_SHOWN])}" if recording.others else ""
         renamed = recording.others if len(recording.others) >= len(missing) else ()
@@ -130,6 +129,12 @@ def refuse_missing(recording: Recording, source: Source, besides: Collection[str
             f"{recording.name}: {listed(missing)} of the robot {'was' if len(missing) == 1 else 'were'} not recorded"
             f"{also}{remedy}; or give the positions at which joints are locked, --locked {missing[0]}=X"
         )
+
+
+def _not_locked(joints: Collection[str], source: Source) -> list[str]:
+    """Those of joints that a source doesn't lock."""
+    locked = {joint for joint, _ in source.locked}
+    return [joint for joint in joints if not {joint, None} & locked]
 
 
 def opened(path: Path) -> AbstractContextManager[Bag | NumericTable]:
@@ -221,7 +226,7 @@ def _recording(
     at = [locked.get(joint, locked.get(None, 0.0)) for joint in robot.joint_names]
     notes += [f"{joint} is locked at {x:g}" for joint, x in zip(robot.joint_names, at, strict=True) if joint in missing]
     others = tuple(joint for joint in columns.names if joint not in robot.joint_names)
-    if others and (strays := [joint for joint in missing if not {joint, None} & {*locked}]):
+    if others and (strays := _not_locked(missing, source)):
         notes.append(
             f"{', '.join(others[:_SHOWN])}: no joint of the robot; if {strays[0]} is meant: --rename "
             f"{others[0]}={strays[0]}"
