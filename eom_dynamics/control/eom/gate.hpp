@@ -230,14 +230,10 @@ class Gate {
         MotorVector<Robot> effort = y.motor_effort;
         robot_.motors_of(x, y);
         const MotorVector<Robot> whole = y.motor_effort;
-        // Efforts of an arm that complies may be none that its motors have at rest.
-        for (Scalar &velocity : y.motor_velocity)
-            velocity = std::isfinite(velocity) ? velocity : 0;
         x.qd = difference(x.qd, sides_of(robot_, y.motor_velocity));
         robot_.motors_of(x, y);
         for (std::size_t i = 0; i < m; ++i) // of efforts that are clipped, as much less
-            if (std::isfinite(whole[i]))
-                effort[i] -= (whole[i] - y.motor_effort[i]) * std::min(1.0, whole[i] != 0 ? std::fabs(effort[i] / whole[i]) : 1.0);
+            effort[i] -= (whole[i] - y.motor_effort[i]) * std::min(1.0, whole[i] != 0 ? std::fabs(effort[i] / whole[i]) : 1.0);
         return effort;
     }
 
