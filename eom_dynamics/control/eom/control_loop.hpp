@@ -173,11 +173,12 @@ class ControlLoop : public LoopMotions<Robot> {
     template <class... Changed>
     const char *carry(const Measurement<Robot> &measured, const Changed &...changed) noexcept
     {
-        const bool complies = commander_.mode() != Mode::position;
-        Measurement<Robot> found = measured;
-        if (complies)
-            found.q = commander_.impedance().links(), found.links = true;
-        if (const char *reason = commander_.carry(found, complies, changed...))
+        const JointVector<Robot> *links = nullptr; // where it is commanded
+        if (commander_.mode() != Mode::position)
+            links = &commander_.impedance().links();
+        else if (!commander_.output.valid && measured.links && finite(measured.q))
+            links = &measured.q;
+        if (const char *reason = commander_.carry(links, changed...))
             return reason;
         state_machine_.on(Event::payload);
         halts_ = commander_.loaded() && !player_.carries(commander_.latest);

@@ -142,15 +142,15 @@ class Evaluation {
     }
 
     /// Takes what the tools carry from the next setpoint on, in the thread of update(), as PayloadBlend::change, unless the
-    /// arm cannot hold it where it is, or pass to it in that time, within limits that are refused or clipped. While nothing is
-    /// commanded, or it complies, it is where its links are measured.
+    /// arm cannot hold it where it is, or pass to it in that time, within limits that are refused or clipped: at links, rad or m,
+    /// or null where it is as commanded.
     template <class... Changed>
-    const char *carry(const Measurement<Robot> &measured, bool complies, const Changed &...changed) noexcept
+    const char *carry(const JointVector<Robot> *links, const Changed &...changed) noexcept
     {
         overload_ = {};
         const PayloadBlend<Robot> before = payload_;
         payload_refusal_ = robot.carries() ? payload_.change(changed...) : "export feedforward_with_payload, too, for payloads";
-        if (!payload_refusal_ && overloads(measured, complies)) {
+        if (!payload_refusal_ && overloads(links)) {
             payload_ = before;
             payload_refusal_ = OVERLOADED;
         }
@@ -299,15 +299,14 @@ class Evaluation {
     }
 
     /// Whether the resting arm cannot hold the payload that waits, or cannot pass to it, within limits.
-    bool overloads(const Measurement<Robot> &measured, bool complies) noexcept
+    bool overloads(const JointVector<Robot> *links) noexcept
     {
-        const bool found = measured.links && finite(measured.q);
-        if (!limited() || !(output.valid || found))
+        if (!limited() || !(output.valid || links))
             return false;
         Limits<Robot> limits(robot);
         Setpoint<Robot> x = resting();
-        if (found && (complies || !output.valid))
-            x.q = measured.q;
+        if (links)
+            x.q = *links;
         excess_at(x, latest, limits, true);
         if (excess_awaited(limits) <= LIMIT_TOLERANCE)
             return false;
