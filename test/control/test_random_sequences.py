@@ -52,6 +52,7 @@ FOUND = {
     1321124: "efforts that a commanded stiffness does not allow passed from an arm that complies as NaN",
     1350914: "setpoints with jerk and snap alone are of an arm that is about to move, not at rest",
     1353770: "after a restart of an arm that complied, the efforts of its damping ended in one cycle",
+    1363154: "measurements come back in the cycle of a target, before which a host has asked where the arm is",
 }
 """Scenes that were not as their rules say."""
 

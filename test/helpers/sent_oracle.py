@@ -533,10 +533,11 @@ class SentOracle:
             moved |= np.any([record.setpoint[name][:k] != 0 for name in STATE_NAMES[1:]], axis=(0, 2))
             rests = np.flatnonzero(moved)
             since = clock[k - 1] - clock[min(rests[-1] + 1, k - 1) if len(rests) else 0]
-            away, now = (np.abs(marks.measured[k] - theta[j]) for j in (k - 1, k))
+            # A host has a target begin before it measures in this cycle.
+            asked, away, now = (np.abs(marks.measured[j] - theta[i]) for j, i in ((k - 1, k - 1), (k, k - 1), (k, k)))
             if np.any(np.diff(record.time[max(k - 100, 0) : k + 1]) < 0):  # samples are of the time before
                 continue
-            if since > RECENT + 2e-3 and away.max() > ELSEWHERE and now.max() > ELSEWHERE:
+            if since > RECENT + 2e-3 and all(x.max() > ELSEWHERE for x in (asked, away, now)):
                 yield Finding("begins elsewhere", int(k), int(np.argmax(away)), float(away.max()), ELSEWHERE)
 
     def _blends(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
