@@ -67,19 +67,20 @@ class JointTrajectory {
     double ramp() const noexcept { return limits_.acceleration / limits_.jerk; }
     const State &state() const noexcept { return averages_.state(); }
     /// The state within the last cycle, by a time back from its end, s, at most 0. The snap counts as linear there, which is not
-    /// to lead beyond limits.
+    /// to lead beyond limits that both ends of the cycle keep.
     State state(double back) const noexcept
     {
         const auto [q, qd, qdd, qddd, qdddd] = averages_.state();
-        const double t = back, f = averages_.fifth();
-        const auto velocity = [&](double x) { return qd + x * (qdd + x / 2 * (qddd + x / 3 * (qdddd + x / 4 * f))); };
+        const double f = averages_.fifth();
+        const auto velocity = [&](double t) { return qd + t * (qdd + t / 2 * (qddd + t / 3 * (qdddd + t / 4 * f))); };
+        const auto acceleration = [&](double t) { return qdd + t * (qddd + t / 2 * (qdddd + t / 3 * f)); };
         const auto held = [this](double x, double limit, double most) { // beyond it, it comes back within it, or hurries
-            return std::fabs(most) <= limit && hardest() <= 1 ? std::clamp(x, -limit, limit) : x;
+            return most <= limit && hardest() <= 1 ? std::clamp(x, -limit, limit) : x;
         };
-        return {q + t * (qd + t / 2 * (qdd + t / 3 * (qddd + t / 4 * (qdddd + t / 5 * f)))),
-                held(velocity(t), limits_.velocity, std::max(std::fabs(qd), (1 - 1e-6) * std::fabs(velocity(-limits_.period)))),
-                held(qdd + t * (qddd + t / 2 * (qdddd + t / 3 * f)), limits_.acceleration, qdd),
-                held(qddd + t * (qdddd + t / 2 * f), limits_.jerk, qddd), qdddd + t * f};
+        const auto of_ends = [h = limits_.period](const auto &of) { return std::max(std::fabs(of(0)), (1 - 1e-6) * std::fabs(of(-h))); };
+        return {q + back * (qd + back / 2 * (qdd + back / 3 * (qddd + back / 4 * (qdddd + back / 5 * f)))),
+                held(velocity(back), limits_.velocity, of_ends(velocity)), held(acceleration(back), limits_.acceleration, of_ends(acceleration)),
+                held(qddd + back * (qdddd + back / 2 * f), limits_.jerk, std::fabs(qddd)), qdddd + back * f};
     }
     /// The target, at present.
     double target() const noexcept { return asked_.p; }
