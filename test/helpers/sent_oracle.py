@@ -452,8 +452,9 @@ class SentOracle:
         beyond = np.maximum(np.maximum(q - self.upper, self.lower - q), 0)
         position = (record.numbers["mode"] == POSITION)[1:] & (record.numbers["mode"] == POSITION)[:-1]
         skip = ~position | _unsteady(record, marks)
-        # A stop that begins beyond a limit, where hands have led the arm, runs out.
-        runs = (leaders(record)[1:] == STOP)[:, None] * (beyond[:-1] > 0) * 1e-3 * np.abs(record.setpoint["qd"][:-1])
+        # A stop that begins beyond a limit, where hands have led the arm, runs out, at first along its path.
+        speed = np.abs(record.setpoint["qd"])
+        runs = (leaders(record)[1:] == STOP)[:, None] * (beyond[:-1] > 0) * 1e-3 * np.maximum(speed[:-1], speed[1:])
         yield from _beyond("range", np.where(skip[:, None], 0, beyond[1:]), beyond[:-1] + 1.1 * runs + 1e-6, first=1)
 
     def _room(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:

@@ -203,8 +203,8 @@ class Gate {
     /// What another leader would change efforts by, beyond what those sent last lead to, and a step, passes within a time.
     void begin_leader(const Sent &last, const Setpoint<Robot> &x, const Command<Robot> &y, double time) noexcept
     {
-        const auto beyond = [](double step, double most) {
-            return std::isfinite(most) ? static_cast<Scalar>(step - std::clamp(step, -most, most)) : 0;
+        const auto beyond = [](double step, double least, double most) {
+            return std::isfinite(most - least) ? static_cast<Scalar>(step - std::clamp(step, least, most)) : 0;
         };
         const double left = leaders_.time.left();
         MotorVector<Robot> now = frictionless(x, y), before = frictionless(last.setpoint, last.command), rate{};
@@ -212,13 +212,14 @@ class Gate {
         for (std::size_t i = 0; i < robot_.motor_count(); ++i) {
             const double limit = std::min(robot_.upper.motor_effort[i], robot_.upper.motor_sum[robot_.motor_joint[i]]);
             const double most = STEP * limit + std::fabs(rate[i]) * time;
-            leaders_.motors[i] = beyond(before[i] + left * leaders_.motors[i] - now[i], most);
+            leaders_.motors[i] = beyond(before[i] + left * leaders_.motors[i] - now[i], -most, most);
         }
         for (std::size_t i = 0; i < robot_.joint_count(); ++i) {
-            const double most = std::min(STEP * robot_.largest_effort[i] + std::fabs(last.command.taud[i]) * time,
-                                         robot_.upper.taud[i] * time / 2);
+            const double change = last.command.taud[i] * time, largest = robot_.upper.taud[i] * time;
+            const double most = std::min(STEP * robot_.largest_effort[i] + std::fabs(change), largest / 2);
+            const double on = std::max(most, std::min(std::fabs(change), largest)); // as fast as before
             Scalar &more = leaders_.joints[i];
-            more = beyond(last.command.tau[i] + left * more - y.tau[i], most);
+            more = beyond(last.command.tau[i] + left * more - y.tau[i], change > 0 ? -on : -most, change > 0 ? most : on);
         }
         leaders_.settle();
         leaders_.time.begin(seconds(OF_LEADERS), leaders_.joints, robot_.upper.taud);
