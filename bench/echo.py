@@ -18,16 +18,18 @@ def main() -> None:
     """Echo until the context ends."""
     rclpy.init()
     node = rclpy.create_node("echo")
+    motors = node.declare_parameter("motors_per_joint", 1).value
     publisher = node.create_publisher(FeedforwardCommand, "feedforward", 1)
     command = FeedforwardCommand()
 
     def echo(setpoint: JointTrajectorySetpoint) -> None:
         command.header = setpoint.header
-        command.joint_names = command.motor_names = setpoint.joint_names
-        command.effort = command.motor_position = setpoint.position
-        command.effort_rate = command.motor_velocity = setpoint.velocity
-        command.effort_acceleration = command.motor_acceleration = setpoint.acceleration
-        command.motor_effort = setpoint.jerk
+        command.joint_names = setpoint.joint_names
+        command.effort, command.effort_rate = setpoint.position, setpoint.velocity
+        command.effort_acceleration = setpoint.acceleration
+        command.motor_names = motors * setpoint.joint_names
+        command.motor_position, command.motor_velocity = motors * setpoint.position, motors * setpoint.velocity
+        command.motor_acceleration, command.motor_effort = motors * setpoint.acceleration, motors * setpoint.jerk
         publisher.publish(command)
 
     node.create_subscription(JointTrajectorySetpoint, "setpoint", echo, 1000)

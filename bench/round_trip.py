@@ -26,7 +26,7 @@ from motors import SPRINGS
 from motors import arms as iiwa_arms
 from soak.streamer import Side, Streamer
 
-from eom_dynamics import Robot, load_robot
+from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.actuators import Transmission
 from eom_dynamics.arrays import STATE_NAMES, Array
 from eom_dynamics.control.control_loop import ControlLoop
@@ -102,7 +102,8 @@ def measure(robot: Robot, rounds: int) -> list[Figures]:
         config.write_text(robot_as_yaml(robot).text, encoding="utf-8")
         node = ["-m", "eom_dynamics.ros.dynamics_node", "--ros-args", "--params-file", config]
         node += ["-p", "safety:=permissive"]
-        with _started("echo", HERE / "echo.py", "--ros-args"), _started("ours", *node):
+        motors = f"motors_per_joint:={len(ElasticArm(robot).motor_names) // robot.n}"
+        with _started("echo", HERE / "echo.py", "--ros-args", "-p", motors), _started("ours", *node):
             rclpy.init()
             client = _Client(load_robot(config))
             try:
