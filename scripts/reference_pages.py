@@ -263,8 +263,8 @@ def state_page() -> str:
         "\n| event | meaning |\n|---|---|",
         *(f"| {name.replace('_', ' ')} | {_escaped(text)} |" for name, text in about.items()),
         "\n## Refusals in any state\n\nBefore the table applies, the loop refuses an event by its first row here whose "
-        "fact holds: the trajectory is *paused*; contact has stopped the arm (*touched*); an upstream controller is "
-        "active (*led*); the arm is hand-guided (*by hand*); the arm is away from its command (*strays*).\n",
+        "fact holds: a pause was asked for (*paused*); contact has stopped the arm (*touched*); an upstream controller "
+        "is active (*led*); the arm is hand-guided (*by hand*); the arm is away from its command (*strays*).\n",
         "| event | fact | refusal |\n|---|---|---|",
         *(f"| {event} | {fact.replace('_', ' ')} | `{refusal}` |" for event, fact, refusal in bars),
         "",

@@ -121,7 +121,7 @@ def test_the_files_of_the_architecture_exist() -> None:
 
 
 def test_imports_go_one_way() -> None:
-    """In no circle, of types either; each room from those before it; tools start nodes as processes."""
+    """In no circle, of types either; each room from those before it; only nodes rclpy, as processes for tools."""
     files = {path.relative_to(ROOT).with_suffix(""): path for path in PACKAGE.rglob("*.py")}
     modules = {".".join(name.parts).removesuffix(".__init__"): path for name, path in files.items()}
     graph = {
@@ -136,6 +136,7 @@ def test_imports_go_one_way() -> None:
         others = {name.split(".")[1] for name in graph[module] if name.startswith("eom_dynamics.")}
         later = {other for other in others if places.get(other, -1) > places[room]}
         assert not later and not (room == "tools" and "ros" in others), (module, later)
+        assert room == "ros" or "rclpy" not in {name.partition(".")[0] for name in imported_by(modules[module])}
     reached = [module for module, room in rooms.items() if room in {"control", "ros"} and module != SIMULATES]
     for module in reached:
         assert rooms[module] not in OFFLINE, f"the real-time path imports {module}"

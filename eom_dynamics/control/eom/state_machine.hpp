@@ -13,7 +13,7 @@ namespace eom {
 
 /// States of the loop, independent of the control mode: position, impedance, or gravity compensation (hand guiding).
 #define EOM_PHASES(X) \
-    X(idle, "nothing has been commanded since the start, or the arm is guided by hand") \
+    X(idle, "no motion has been asked for since the start, or since the arm was located elsewhere: the arm, if measured, is held; or it is guided by hand") \
     X(following, "setpoints are answered; between them, the last command stays in effect") \
     X(playing, "a trajectory is played at a pace, which is 0 in a pause") \
     X(aiming, "the arm moves to a target, or rests there") \
@@ -22,8 +22,8 @@ namespace eom {
     X(released, "setpoints are lost, and efforts have faded, or the host is to deactivate the loop")
 enum class Phase { EOM_PHASES(EOM_FIRST) };
 
-/// Causes of a state, and the positions at which this table accepts setpoints again; the checks of the stream follow (plausibility.hpp).
-/// Setpoints are lost in those from `lost` on.
+/// Causes of a state, and the positions at which this table accepts setpoints again; the checks of the stream follow (plausibility.hpp):
+/// with jump_check refuse, setpoints to an arm that is held are near in any case. Setpoints are lost in those from `lost` on.
 #define EOM_CAUSES(X) \
     X(done, anywhere, "the motion has ended as planned") \
     X(broken_off, near, "a command of the motion was refused, or the control mode has changed") \
@@ -34,8 +34,8 @@ enum class Phase { EOM_PHASES(EOM_FIRST) };
     X(inactive, never, "setpoints are lost, on_setpoint_loss is deactivate")
 enum class Cause { EOM_CAUSES(EOM_FIRST) stays /**< of a cell: the cause before the event */ };
 
-/// Where setpoints are accepted again: anywhere, near the command (each joint within resume_distance, 0.01 rad or m by default), near
-/// it after the stop, or nowhere.
+/// Where setpoints are accepted again: anywhere, near the command (each joint within resume_distance, by default 0.01 rad or m, 0.1 at safety
+/// permissive and off), near it after the stop, or nowhere.
 enum class Resumption { anywhere, near, near_at_rest, never };
 
 /// Events.
@@ -54,7 +54,7 @@ enum class Resumption { anywhere, near, near_at_rest, never };
     X(loss_hold, "setpoints are lost, on_setpoint_loss is hold") \
     X(loss_ramp, "setpoints are lost, on_setpoint_loss is ramp") \
     X(loss_deactivate, "setpoints are lost, on_setpoint_loss is deactivate") \
-    X(contact, "contact begins, on_contact is stop or deactivate, hold without a trajectory to pause, or retract without a way back (nothing recorded, no limits of targets, or no room)") \
+    X(contact, "contact begins, on_contact is stop or deactivate, hold without a trajectory to pause, or retract without a way back (nothing recorded, no limits of targets, no room, efforts beyond limits there, or a stop was requested)") \
     X(hands, "the control mode becomes gravity compensation") \
     X(mode, "the control mode leaves hand guiding, or impedance after the arm was pushed away: the arm is held") \
     X(payload, "the payload changes: efforts blend to the new payload") \
@@ -185,7 +185,7 @@ class StateMachine {
 
     /// True while a stop commands the arm, in motion or at rest at its end.
     bool braked() const noexcept { return is(Phase::stopping) || is(Phase::holding) || (is(Phase::released) && fades()); }
-    /// True if efforts fade or have faded; if setpoints are lost; if the arm is held without a loss; if no setpoint, target or
+    /// True if efforts fade or have faded; if setpoints are lost; if the last motion was stopped or broken off, not by a loss; if no setpoint, target or
     /// trajectory ends the state.
     bool fades() const noexcept { return cause_ == Cause::fades; }
     bool lost() const noexcept { return cause_ >= Cause::lost; }
