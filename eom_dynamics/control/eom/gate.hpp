@@ -215,9 +215,9 @@ class Gate {
             leaders_.motors[i] = beyond(before[i] + left * leaders_.motors[i] - now[i], -most, most);
         }
         for (std::size_t i = 0; i < robot_.joint_count(); ++i) {
-            const double change = last.command.taud[i] * time, largest = robot_.upper.taud[i] * time;
-            const double most = std::min(STEP * robot_.largest_effort[i] + std::fabs(change), largest / 2);
-            const double on = std::max(most, std::min(std::fabs(change), largest)); // as fast as before
+            const double change = last.command.taud[i] * time, size = std::fabs(change), largest = robot_.upper.taud[i] * time;
+            const double most = std::min(STEP * robot_.largest_effort[i] + size, largest / 2);
+            const double on = size <= largest * (1 + LIMIT_TOLERANCE) ? std::max(most, size) : most; // as fast as before
             Scalar &more = leaders_.joints[i];
             more = beyond(last.command.tau[i] + left * more - y.tau[i], change > 0 ? -on : -most, change > 0 ? most : on);
         }
