@@ -55,6 +55,7 @@ FOUND = {
     1363154: "measurements come back in the cycle of a target, before which a host has asked where the arm is",
     1371061: "an acceleration that came back from beyond its limit within a cycle was cut to it between two commands",
     1381620: "efforts that a payload changed at their limit of rates passed to another leader, beyond this limit",
+    1403589: "positions pass from another mode, and stand where the joint was beyond its range",
     1391680: "a stop of a stream whose noise has efforts change beyond their limit of rates",
     1384661: "a stop along its path begins beyond a limit of its range, and goes on for some cycles",
 }

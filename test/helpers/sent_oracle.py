@@ -430,14 +430,16 @@ class SentOracle:
             - h * 0.5 * (record.command["motor_acceleration"][rows] + record.command["motor_acceleration"][rows + 1])
         )
         allowed += (leader[rows + 1] == STOP)[:, None] * h * 0.5 * bent
-        # They stop at a limit of a joint, and leave it.
+        # They stop at a limit of a joint, or where they were beyond it, and leave it.
         offset = theta - record.command["motor_position"]
         # Commands are for the setpoint at the lead, here by its Taylor polynomial.
         lead = float(settings.others.get("command_lead", 0.0))
         links = sum(lead**k / math.factorial(k) * record.setpoint[name] for k, name in enumerate(STATE_NAMES))
         places = links[:, self.motor_joint] + offset @ self.sides.T
         ends = np.stack([self.lower, self.upper])[:, None, self.motor_joint]
-        stands = (np.abs(places - ends) < 1e-8).any(axis=0) & (offset != 0)
+        still = np.pad(np.abs(np.diff(places, axis=0)) < 1e-9, ((1, 0), (0, 0)))
+        beyond = still & ((places < ends[0]) | (places > ends[1]))
+        stands = ((np.abs(places - ends) < 1e-8).any(axis=0) | beyond) & (offset != 0)
         meets = (stands[1:] != stands[:-1]).any(axis=1, keepdims=True)[rows]
         allowed += meets * h * np.abs(rate[rows + 1] - rate[rows])
         for found in _beyond("position by velocity", away, allowed):
