@@ -207,6 +207,27 @@ def test_a_stop_that_a_restart_ends_before_its_first_cycle_leaves_the_next_one_a
     assert len(positions) < 40 and stream.loop.setpoint["q"][0] > positions[-1]
 
 
+def test_after_a_restart_that_leaves_the_arm_held_the_first_setpoint_is_compared_with_its_command() -> None:
+    """A motor without a limit of velocity could step, in the first cycle."""
+    loop, q = ControlLoop(table("planar_2r")), np.array([0.2, -0.4])
+    loop.restart(q)
+    for k, act in enumerate(("", "stop")):
+        loop.rest()
+        loop.given["q"][:] = q
+        loop.refer(k * MS)
+        loop.update(k * MS)
+        if act:
+            loop.act(act)
+    for k in range(2, 300):
+        loop.update(k * MS)
+    loop.restart(q, 300 * MS)
+    loop.rest()
+    loop.given["q"][:] = q + 0.05
+    loop.refer(300 * MS)
+    assert loop.update(300 * MS) == Refusal.jump
+    assert loop.setpoint["q"].tolist() == q.tolist()
+
+
 def test_wrench_stiffness_and_base_come_to_rest_too() -> None:
     """Within stop_duration, by the documented polynomials, also where the joints rest sooner."""
     rng, T = np.random.default_rng(5), 0.5

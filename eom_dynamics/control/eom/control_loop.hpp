@@ -102,6 +102,7 @@ class ControlLoop : public LoopMotions<Robot> {
                 state_machine_.on(Event::restart_soon);
             else
                 watchdog_.brake(commander_.output.setpoint, Event::restart_soon);
+            stream_.checks.moved(commander_.output.setpoint);
             return nullptr;
         }
         where_.restart();

@@ -26,7 +26,7 @@ enum class Phase { EOM_PHASES(EOM_FIRST) };
 /// with jump_check refuse, setpoints to an arm that is held are near in any case. Setpoints are lost in those from `lost` on.
 #define EOM_CAUSES(X) \
     X(done, anywhere, "the motion has ended as planned") \
-    X(broken_off, near, "a command of the motion was refused, or the control mode has changed") \
+    X(broken_off, near, "a command of the motion was refused, the control mode has changed, or the clock has gone back") \
     X(asked, near_at_rest, "a stop was requested, or contact needs one") \
     X(lost, near, "setpoints are lost, on_setpoint_loss is hold") \
     X(ignored, anywhere, "setpoints are lost, on_setpoint_loss is none") \
@@ -56,12 +56,12 @@ enum class Resumption { anywhere, near, near_at_rest, never };
     X(loss_deactivate, "setpoints are lost, on_setpoint_loss is deactivate") \
     X(contact, "contact begins, on_contact is stop or deactivate, hold without a trajectory to pause, or retract without a way back (nothing recorded, no limits of targets, no room, efforts beyond limits there, or a stop was requested)") \
     X(hands, "the control mode becomes gravity compensation") \
-    X(mode, "the control mode leaves hand guiding, or impedance after the arm was pushed away: the arm is held") \
+    X(mode, "the control mode leaves hand guiding, or impedance after the arm was pushed away: the arm is held; or position returns amid a ramp or after it, which goes on") \
     X(payload, "the payload changes: efforts blend to the new payload") \
     X(break_off, "a command of the motion is refused, or the clock goes back") \
     X(halt, "the host ends the motion with its last command") \
     X(restart, "the loop restarts, or a motion ends before its first command") \
-    X(restart_soon, "the loop restarts less than 0.1 s after a command that the arm follows") \
+    X(restart_soon, "the loop restarts less than 0.1 s after its last cycle, with a command that the arm follows") \
     X(located, "the arm was moved while nothing was commanded: it is held at its measured position") \
     X(motion, "the arm is measured in motion at the start of the loop, or where it is located")
 enum class Event { EOM_EVENTS(EOM_FIRST) };
