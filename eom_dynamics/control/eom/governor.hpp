@@ -29,8 +29,8 @@ class Governor {
     /// predicted.
     static constexpr double MOST = 0.99, MOST_FILTERED = 0.98, MOST_SETTLED = 0.97;
     /// Shares below which commands are looked at by fours and twos, in turn, of snaps above which begins of parts are looked at, and
-    /// of commands above which there are instants between.
-    static constexpr double CALM = 0.5, BUSY = 0.75, SNAPS = 0.1, CLOSE = 0.9;
+    /// more instants of a stop, and of commands above which there are instants between.
+    static constexpr double CALM = 0.5, BUSY = 0.75, SNAPS = 0.1, SOFT = 50, CLOSE = 0.9;
     /// Least factor, and what a factor is cut by, and grows by, at once; cycles until it may grow again.
     static constexpr double LEAST = 0.05, CUT = 0.9, GROWTH = 1.25;
     static constexpr int MOST_CUTS = 24, PAUSE = 8;
@@ -44,9 +44,9 @@ class Governor {
     static constexpr std::size_t NEAR = 8, NEAR_MOST = 16, FAR = 8, TURNS = 4;
     /// Instants within that window where commands are close to limits, at most.
     static constexpr double MOST_DENSE = 128;
-    /// Instants of a stop, how often the place of the largest share is refined, at most or for a stop, and what a share relative to the
+    /// Instants of a stop, also with soft springs, how often the place of the largest share is refined, at most or for a stop, and what a share relative to the
     /// start may be.
-    static constexpr std::size_t DENSE = 32;
+    static constexpr double DENSE = 28, DENSE_SOFT = 80;
     static constexpr int MOST_REFINED = 20, REFINED = 3;
     static constexpr double NO_WORSE = 1.02;
     /// Motions that last longer, of numbers that no arm can have, are not within limits, s.
@@ -68,7 +68,7 @@ class Governor {
     {
         known_ = calm_ = false;
         hot_ = {};
-        last_most_ = 1;
+        shares_.fill({});
         factors_.fill(1);
         part_ = least_ = 1;
     }
@@ -100,6 +100,8 @@ class Governor {
         since_ += h;
         for (double &time : hot_)
             time -= h;
+        for (BrakeShare &brake : shares_)
+            brake = {0, brake.now > 0 ? brake.now : 1};
         const bool goes = motion.stops() && calm_ && !commander.blending(); // as planned
         if (goes || commander.parameters.limits == LimitPolicy::ignore || !limited_ || motion.rests()) {
             known_ = false;
@@ -107,7 +109,14 @@ class Governor {
             return;
         }
         known_ ? look(motion, commander) : weigh(motion, commander);
-        const double part = fitting(motion, commander);
+        double planned = std::numeric_limits<double>::infinity();
+        if (motion.stops() && !known_) { // one that fits as planned needs no other brake
+            motion.propose(1);
+            planned = densely(motion, commander);
+        }
+        if (planned <= 1)
+            return;
+        const double part = fitting(motion, commander, planned);
         part_ += (std::max(part, LEAST) - part_) * std::min(1.0, h / APART);
         least_ = std::min(least_, part_);
         stuck_ = part_ < 2 * LEAST && !motion.stops() ? stuck_ + h : 0;
@@ -147,7 +156,7 @@ class Governor {
         look(motion, commander);
         double most = densely(motion, commander);
         if (most > 1 && limited_ && commander.parameters.limits != LimitPolicy::ignore)
-            most = std::max(1.0, std::min(most, brake(motion, commander))); // it slows down as late as it can
+            most = std::max(1.0, brake(motion, commander, most)); // it slows down as late as it can
         known_ = false;
         calm_ = most <= CLOSE && !commander.company.fades();
         return most_ * most;
@@ -162,7 +171,7 @@ class Governor {
     typename Shares::Rows rows() const noexcept { return limits_.rows(moving_, resting_); }
 
     /// Proposes a cycle that fits with the largest factors, and returns the least of these; 0 for a brake.
-    double fitting(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
+    double fitting(OnlineTrajectory &motion, const Commander<Robot> &commander, double planned) noexcept
     {
         const bool follows = (follows_ && since_ < APART) || motion.follows();
         const auto before = factors_;
@@ -181,43 +190,45 @@ class Governor {
         const bool looks = checks_left_ > 0 || !known_;
         if (looks && proposed_fits(motion, commander))
             return least_factor();
-        bool safe = false;
+        double safe = 0; // with the brake that fits
         auto kept = factors_;
         for (int k = 0; looks && k < MOST_CUTS && cut(motion) && checks_left_ > 0; ++k) {
             const bool fit = proposed_fits(motion, commander);
-            if (fit && !safe)
-                kept = factors_;
-            safe = safe || fit;
+            if (fit && safe == 0)
+                kept = factors_, safe = gentle_;
             if (fit && (follows || fits(motion, commander, Way::plan)))
                 return least_factor();
         }
-        if (safe) {
+        if (safe > 0) {
             factors_ = kept;
-            proposed_fits(motion, commander);
+            propose(motion);
+            motion.escape(safe);
             return least_factor();
         }
         // The brake that was possible after the cycle before, if there is one.
         if (known_)
             motion.propose(0);
         else
-            brake(motion, commander);
+            brake(motion, commander, planned);
         return 0;
     }
 
-    /// Proposes a cycle of the brake with the least share of limits, which it returns, or the hardest one of those no worse than now.
-    double brake(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
+    /// Proposes a cycle of the brake with the least share of limits, which it returns, or the hardest one of those no worse than now;
+    /// or of a stop as planned, whose share is known, where that is less.
+    double brake(OnlineTrajectory &motion, const Commander<Robot> &commander, double planned) noexcept
     {
-        double least = std::numeric_limits<double>::infinity(), best = 1;
+        double least = planned, best = 1;
+        bool found = false;
         motion.brake(best);
         const double first = share(motion, commander, 1, Way::brake), start = first > 1 ? NO_WORSE * first : 0;
         for (const double gentle : BRAKES) {
             motion.brake(gentle);
             const double most = std::max(largest(motion, commander, Way::brake, std::max(least, start), gentle), start);
-            if (most <= least)
-                least = most, best = gentle;
+            if (most < least || (most == least && !motion.stops()))
+                least = most, best = gentle, found = true;
         }
-        motion.brake(best);
-        known_ = true;
+        found ? motion.brake(best) : motion.propose(1);
+        known_ = found;
         return least;
     }
 
@@ -240,14 +251,18 @@ class Governor {
     /// Whether the cycle with these factors leaves one of some brakes within limits.
     bool proposed_fits(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
     {
-        for (std::size_t i = 0; i < motion.size(); ++i)
-            motion.joint(i).propose(factors_[i], BRAKES[0]);
+        propose(motion);
         for (const double gentle : BRAKES) {
-            motion.escape(gentle);
+            motion.escape(gentle_ = gentle);
             if (fits(motion, commander, Way::brake, gentle))
                 return known_ = true;
         }
         return false;
+    }
+    void propose(OnlineTrajectory &motion) const noexcept
+    {
+        for (std::size_t i = 0; i < motion.size(); ++i)
+            motion.joint(i).propose(factors_[i], BRAKES[0]);
     }
     bool fits(const OnlineTrajectory &motion, const Commander<Robot> &commander, Way way, double gentle = 1) noexcept
     {
@@ -262,7 +277,9 @@ class Governor {
         if (!(length < LONGEST))
             return std::numeric_limits<double>::infinity();
         const bool brake = way == Way::brake;
-        const std::size_t stride = !brake || !known_ || last_most_ >= BUSY ? 1 : last_most_ >= CALM ? 2 : TURNS;
+        const auto which = static_cast<std::size_t>(std::find(BRAKES.begin(), BRAKES.end(), gentle) - BRAKES.begin());
+        const double before = std::max(shares_[which].before, shares_[which].now);
+        const std::size_t stride = !brake || !known_ || before >= BUSY ? 1 : before >= CALM ? 2 : TURNS;
         // As dense as snaps need that change within the shorter average.
         const std::size_t near = std::clamp(static_cast<std::size_t>(2 * window / motion.shorter()), NEAR, NEAR_MOST);
         const auto count = static_cast<double>(near);
@@ -289,7 +306,7 @@ class Governor {
             goes_on = k < near ? on(window * static_cast<double>(k + 1) / count, window / count)
                                : on(window + length * share * share * share, length * share * share * 3 / FAR);
         }
-        double &hot = hot_[static_cast<std::size_t>(std::find(BRAKES.begin(), BRAKES.end(), gentle) - BRAKES.begin())];
+        double &hot = hot_[which];
         if (brake && hot > window) { // towards the largest share
             const double step = std::max(2 * h, (hot - window) / 8);
             goes_on = goes_on && on(hot, step) && (latest <= BUSY || (on(hot - step, step) && on(hot + step, step)));
@@ -297,7 +314,7 @@ class Governor {
         for (std::size_t i = 0; i < motion.size() && (!brake || motion.joint(0).jerk_part(gentle) * snaps_ >= SNAPS); ++i)
             motion.joint(i).visit(way, [&](double time) { goes_on = goes_on && on(time, motion.shorter()); });
         if (brake)
-            last_most_ = most, hot = latest > CALM ? where : 0;
+            shares_[which].now = most, hot = latest > CALM ? where : 0;
         if (!goes_on || most + change / 2 <= CLOSE)
             return most;
         begin(commander);
@@ -312,25 +329,27 @@ class Governor {
         return most;
     }
 
-    /// The same of a stop as planned, at instants that lie evenly, and about the largest share.
+    /// The same of a stop as planned, at instants that are denser at its begin, and about the largest share.
     double densely(const OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
     {
-        double most = 0, where = 0, h = motion.joint(0).period(), apart = std::max(motion.left(), h) / DENSE;
-        const auto on = [&](double time) {
+        const double h = motion.joint(0).period(), length = std::max(motion.left(), h);
+        double most = 0, where = 0, apart = 0;
+        const auto on = [&](double time, double spacing) {
             const double share = this->share(motion, commander, std::max(std::lround(time / h), 1L), Way::plan);
             if (share > most)
-                most = share, where = time;
+                most = share, where = time, apart = spacing;
         };
         if (!(motion.left() < LONGEST))
             return std::numeric_limits<double>::infinity();
         begin(commander);
-        for (std::size_t k = 1; k <= DENSE; ++k)
-            on(apart * static_cast<double>(k));
+        const double count = motion.joint(0).jerk_part(1) * snaps_ < SOFT ? DENSE : DENSE_SOFT;
+        for (double k = 1; k <= count; ++k)
+            on(length * (k / count) * (k / count), 2 * length * k / (count * count));
         for (int k = 0; k < REFINED && (apart /= 2) >= h; ++k) {
             begin(commander);
             const double middle = where;
-            on(middle - apart);
-            on(middle + apart);
+            on(middle - apart, apart);
+            on(middle + apart, apart);
         }
         return most;
     }
@@ -447,10 +466,14 @@ class Governor {
     std::array<double, BRAKES.size()> hot_{};
     // Largest share of a limit of snaps.
     double snaps_ = 0;
-    // Largest share of limits over the last brake; whether one is known to be possible, and whether a stop as planned is well within
-    // limits; what is looked at next.
-    double last_most_ = 1;
+    /// Largest share of limits over a brake in this cycle, 0 where it was not looked at, and in the one before, then 1.
+    struct BrakeShare {
+        double now = 0, before = 1;
+    };
+    std::array<BrakeShare, BRAKES.size()> shares_;
+    // Whether a brake is known to be possible, and whether a stop as planned is well within limits; what is looked at next.
     bool known_ = false, calm_ = false;
+    double gentle_ = 1; // brake looked at last
     std::size_t turn_ = 0;
     // Of the command predicted before: its time from now, s, efforts and deflections of damped springs.
     double since_begin_ = 0;

@@ -43,7 +43,8 @@ class JointBrake : public GovernedMotion<Robot> {
             const double most = commander_.robot.upper.qdd[i];
             share = std::max(share, joint.fastest() / commander_.robot.upper.qd[i]);
             for (std::size_t k = 0; k <= INSTANTS && std::isfinite(most); ++k) {
-                const long at = std::lround(cycles * static_cast<double>(k) / INSTANTS);
+                const double part = static_cast<double>(k) / INSTANTS;
+                const long at = std::lround(cycles * part * part);
                 share = std::max(share, std::fabs(joint.predicted(at, JointTrajectory::Way::plan)[2]) / most);
             }
         }
@@ -51,7 +52,7 @@ class JointBrake : public GovernedMotion<Robot> {
     }
 
   private:
-    /// Number of instants, evenly over a stop, at which accelerations are checked, besides its start.
+    /// Number of instants of a stop, denser at its begin, at which accelerations are checked, besides its start.
     static constexpr std::size_t INSTANTS = 32;
 
     using Base = GovernedMotion<Robot>;
