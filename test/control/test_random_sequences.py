@@ -56,6 +56,8 @@ FOUND = {
     1371061: "an acceleration that came back from beyond its limit within a cycle was cut to it between two commands",
     1381620: "efforts that a payload changed at their limit of rates passed to another leader, beyond this limit",
     1403589: "positions pass from another mode, and stand where the joint was beyond its range",
+    1430268: "a late cycle amid a payload's change, and a motion near the limit of effort rates",
+    1431236: "a stop begins where a trajectory is to pass the end of a range",
     1391680: "a stop of a stream whose noise has efforts change beyond their limit of rates",
     1384661: "a stop along its path begins beyond a limit of its range, and goes on for some cycles",
 }

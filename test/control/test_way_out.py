@@ -12,8 +12,8 @@ from eom_dynamics.control.robot_table import RobotTable, limits_of
 MS, START = 1_000_000, 10**18
 RATES = ("tau", "taud", "motor_velocity", "motor_effort"), ("qd", "qdd")
 BETWEEN = 0.03
-"""Share of a limit that commands take more between the instants that are looked at: 0.036 in 39,000 stops, but 0.064 for
-accelerations of another brake than foreseen."""
+"""Share of a limit that commands take more between the instants that are looked at: 0.036 in 39,000 stops, or 0.064 of
+accelerations where another brake is made than foreseen."""
 
 
 def table(name: str) -> RobotTable:

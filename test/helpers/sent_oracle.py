@@ -454,9 +454,11 @@ class SentOracle:
         beyond = np.maximum(np.maximum(q - self.upper, self.lower - q), 0)
         position = (record.numbers["mode"] == POSITION)[1:] & (record.numbers["mode"] == POSITION)[:-1]
         skip = ~position | _unsteady(record, marks)
-        # A stop that begins beyond a limit, where hands have led the arm, runs out, at first along its path.
-        speed = np.abs(record.setpoint["qd"])
-        runs = (leaders(record)[1:] == STOP)[:, None] * (beyond[:-1] > 0) * 1e-3 * np.maximum(speed[:-1], speed[1:])
+        # A stop runs out, at first along its path, where it begins beyond a limit, as hands have led it there, or where
+        # a trajectory is to pass the limit.
+        speed, stops = np.abs(record.setpoint["qd"]), leaders(record) == STOP
+        passes = (record.code[:-1] == Refusal["over_limits"]) & ~record.given[:-1] & stops[:-1]
+        runs = stops[1:, None] * ((beyond[:-1] > 0) | passes[:, None]) * 1e-3 * np.maximum(speed[:-1], speed[1:])
         yield from _beyond("range", np.where(skip[:, None], 0, beyond[1:]), beyond[:-1] + 1.1 * runs + 1e-6, first=1)
 
     def _room(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
@@ -605,6 +607,8 @@ class SentOracle:
         for k in np.flatnonzero((record.code == Refusal["motor_step"]) & ~given):
             goes_on = k > 1 and leader[k - 1] in (PLAYING, AIMING) and leader[k - 2] == leader[k - 1]
             others = marks.posted[k] or record.numbers["touched"][k]  # a target, or that of a contact, is blocked
+            # In a late cycle, a payload has all its time, as efforts of the motion have.
+            others = others or (marks.jumped[k] and np.any(record.setpoint["Pd"][k - 1 : k + 1]))
             if goes_on and not (others or marks.restarted[k - 2 : k + 1].any()):
                 yield Finding("motion is blocked", int(k), 0, 1.0, 0.0)
 
