@@ -83,8 +83,11 @@ class Gate {
             output.joint_effort = sent_[latest_].joint_effort;
             return false;
         }
-        modes_.time.pass(step, modes_.joints, robot_.upper.taud, y.taud);
-        leaders_.time.pass(step, leaders_.joints, robot_.upper.taud, y.taud);
+        JointVector<Robot> rates = y.taud; // at the end of the cycle, or at its begin
+        for (std::size_t i = 0; i < n; ++i)
+            rates[i] = std::max(std::fabs(rates[i]), std::fabs(sent_[latest_].command.taud[i]));
+        modes_.time.pass(step, modes_.joints, robot_.upper.taud, rates);
+        leaders_.time.pass(step, leaders_.joints, robot_.upper.taud, rates);
         if (step > 0)
             latest_ = 1 - latest_, passing_ = leaders_;
         else // the command of the same time in place of the last one

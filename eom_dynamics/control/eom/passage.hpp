@@ -31,7 +31,7 @@ struct Passage {
     {
         if (!lasts())
             return;
-        const double steepness = slope();
+        const double steepness = std::min(slope(since), slope(std::min(since + step, duration))); // which grows within the cycle
         double least = 1;
         for (std::size_t i = 0; i < offsets.size(); ++i) {
             const double passes = std::fabs(offsets[i] * steepness), left = WITHIN * limits[i] - std::fabs(rates[i]);
@@ -56,10 +56,10 @@ struct Passage {
         const double s = seconds(since) / seconds(duration), r = 1 - s;
         return r * r * r * (1 + s * (3 + 6 * s));
     }
-    double rate() const noexcept { return share * slope(); }
-    double slope() const noexcept
+    double rate() const noexcept { return share * slope(since); }
+    double slope(std::int64_t time) const noexcept
     {
-        const double s = seconds(since) / seconds(duration), r = 1 - s;
+        const double s = seconds(time) / seconds(duration), r = 1 - s;
         return -30 * s * s * r * r / seconds(duration);
     }
 };
