@@ -59,6 +59,8 @@ FOUND = {
     1430268: "a late cycle amid a payload's change, and a motion near the limit of effort rates",
     1431236: "a stop begins where a trajectory is to pass the end of a range",
     1442980: "efforts pass to a target beside a payload that changes them almost as fast as it may",
+    1451570: "a stream goes on after a stall, in which a payload has changed on",
+    1454670: "an arm is located where it was moved, while positions pass from another mode",
     1391680: "a stop of a stream whose noise has efforts change beyond their limit of rates",
     1384661: "a stop along its path begins beyond a limit of its range, and goes on for some cycles",
 }

@@ -281,8 +281,10 @@ class SentOracle:
             skip |= np.isin(leader[1:], OWN) & (faster | (record.code < 0))[1:]
         if settings.others.get("permissive"):
             skip |= leader[1:] == STREAM
-        # Where the arm complies, the motors are sent to where they are measured.
+        # Where the arm complies, or is located after a pause, the motors are sent to where they are measured.
         skip |= (record.numbers["mode"] != POSITION)[1:]
+        if marks.measured.shape[1]:
+            skip |= (leader[1:] == NOBODY) & np.all(np.abs(theta - marks.measured)[1:] < 1e-4, axis=1)
         yield from _beyond("motor step", np.where(skip[:, None] | ~by_motor, 0, step), _rounded(bound, 3e-3), first=1)
         # Transients of damped springs are not of the velocities of joints.
         free = by_motor | (np.bincount(self.motor_joint)[self.motor_joint] > 1) | bool(settings.others.get("lag"))
@@ -710,8 +712,11 @@ def times(record: Record, settings: Settings) -> tuple[Array, Array]:
     last = np.maximum.accumulate(np.where(made, index, 0))
     before = np.concatenate(([0], last[:-1]))
     clock = np.concatenate(([0], np.cumsum(np.maximum(np.diff(record.time), 0))))
-    passed = (clock - clock[before]) * 1e-9
     stream = leader == STREAM
+    # A stream has the time of its silence, also where a payload goes on in it.
+    answered = np.maximum.accumulate(np.where(record.given | ~stream, index, 0))
+    before = np.where(stream, np.minimum(before, np.concatenate(([0], answered[:-1]))), before)
+    passed = (clock - clock[before]) * 1e-9
     longest = np.where(stream, settings.setpoint_timeout or RECENT, LONGEST_STEP)
     # A cycle that follows nothing new repeats the last command, but for what fades.
     # Stamps of a stream may run ahead of its arrival.
