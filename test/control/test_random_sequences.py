@@ -61,6 +61,9 @@ FOUND = {
     1442980: "efforts pass to a target beside a payload that changes them almost as fast as it may",
     1451570: "a stream goes on after a stall, in which a payload has changed on",
     1454670: "an arm is located where it was moved, while positions pass from another mode",
+    1460725: "a payload changes in a late cycle, while efforts pass from another mode",
+    1463217: "a motor turns back, with a gear that loses power of a load, where another leader begins",
+    1463648: "a stop is asked for in the cycle in which impedance ends",
     1391680: "a stop of a stream whose noise has efforts change beyond their limit of rates",
     1384661: "a stop along its path begins beyond a limit of its range, and goes on for some cycles",
 }

@@ -355,7 +355,9 @@ class SentOracle:
                 most = float(np.max(law.static)) if law.has_state or not settings.limits else 0.0
                 compliant = ~(moved[rows] & moved[rows + 1])
                 friction[:, i] = np.abs(after - last) + most + compliant * 2 * float(np.max(law.static))
-        computed = np.abs(command["motor_effort"])[rows + 1]  # whose losses do not pass
+        # Losses, which do not pass, are of what is computed, and of loads.
+        load = np.abs(command["tau"])[rows + 1][:, self.motor_joint]
+        computed = np.maximum(np.abs(command["motor_effort"])[rows + 1], load)
         loss = self.loss * np.maximum(np.maximum(np.abs(effort[rows]), np.abs(effort[rows + 1])), computed)
         # What is left of changes before may pass, of two that differ in sign at their rate, and what is beyond limits.
         left = np.abs(effort[rows] - command["motor_effort"][rows])
@@ -573,6 +575,7 @@ class SentOracle:
             recent = slice(max(k - 320, 0), k)
             last = slice(max(k - 12, 0), k + 1)
             others = (leader[last] != leader[k]).any() or marks.stop_asked[last].any()
+            others = others or np.any(np.diff(record.setpoint["P"][k - 1 : k + 1], axis=0))  # with another weight
             resumes = record.numbers["status"][k] != record.numbers["status"][k - 1]
             if others or resumes or record.numbers["status"][k] == RAMPING:
                 continue
@@ -650,7 +653,8 @@ class SentOracle:
         numbers = record.numbers
         _, leader = times(record, settings)
         clock = np.concatenate(([0.0], np.cumsum(np.clip(np.diff(record.time) * 1e-9, 0, LONGEST_STEP))))
-        excluded = marks.restarted | (numbers["mode"] != POSITION)
+        complies = numbers["mode"] != POSITION
+        excluded = marks.restarted | complies | np.concatenate(([False], complies[:-1]))
         step = np.abs(np.diff(record.setpoint["q"], axis=0, prepend=record.setpoint["q"][:1]))
         distance = settings.resume_distance
         for k in np.flatnonzero(marks.stop_asked):
