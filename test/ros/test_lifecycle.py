@@ -289,7 +289,7 @@ POLICIES = {"hold": ("hold", "held", "gravity"), "ramp": ("ramp", "released", "g
 
 @pytest.mark.parametrize(("policy", "phase", "efforts"), POLICIES.values(), ids=POLICIES)
 def test_a_response_to_lost_setpoints_is_continued(activated, held, policy, phase, efforts):
-    client = activated(setpoint_timeout=0.05, on_setpoint_loss=policy, effort_on_deactivate=efforts, ramp_duration=0.2)
+    client = activated(setpoint_timeout=0.3, on_setpoint_loss=policy, effort_on_deactivate=efforts, ramp_duration=0.2)
     in_motion(client)
     level, message, _ = client.wait_for_diagnostics(lambda *s: s[2]["watchdog"] == phase, phase)
     text = "setpoints lost, efforts are zero: deactivate and activate the node: "
