@@ -44,8 +44,8 @@ class Governor {
     static constexpr std::size_t NEAR = 8, NEAR_MOST = 16, FAR = 8, TURNS = 4;
     /// Instants within that window where commands are close to limits, at most.
     static constexpr double MOST_DENSE = 128;
-    /// Instants of a stop, also with soft springs, how often the place of the largest share is refined, at most or for a stop, and what a share relative to the
-    /// start may be.
+    /// Instants of a stop, also with soft springs; how often the place of the largest share is refined, at most or for a stop; and what
+    /// a share relative to the start may be.
     static constexpr double DENSE = 28, DENSE_SOFT = 80;
     static constexpr int MOST_REFINED = 20, REFINED = 3;
     static constexpr double NO_WORSE = 1.02;
