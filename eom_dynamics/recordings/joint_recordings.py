@@ -132,7 +132,7 @@ def refuse_missing(recording: Recording, source: Source, besides: Collection[str
 
 
 def _not_locked(joints: Collection[str], source: Source) -> list[str]:
-    """Those of joints that a source doesn't lock."""
+    """The given joints without those that the source locks."""
     locked = {joint for joint, _ in source.locked}
     return [joint for joint in joints if not {joint, None} & locked]
 

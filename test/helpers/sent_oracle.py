@@ -355,7 +355,7 @@ class SentOracle:
                 most = float(np.max(law.static)) if law.has_state or not settings.limits else 0.0
                 compliant = ~(moved[rows] & moved[rows + 1])
                 friction[:, i] = np.abs(after - last) + most + compliant * 2 * float(np.max(law.static))
-        # Losses, which do not pass, are of what is computed, and of loads.
+        # Gears lose power by the computed effort or by the load; losses change at once.
         load = np.abs(command["tau"])[rows + 1][:, self.motor_joint]
         computed = np.maximum(np.abs(command["motor_effort"])[rows + 1], load)
         loss = self.loss * np.maximum(np.maximum(np.abs(effort[rows]), np.abs(effort[rows + 1])), computed)

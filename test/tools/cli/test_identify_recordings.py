@@ -115,7 +115,7 @@ def test_any_share_that_is_held_out_identifies(share: str, identify, tmp_path: P
 
 
 def test_values_far_from_the_file_are_named_first(identify, tmp_path: Path) -> None:
-    """Friction of the file that is a small part of the true one, surely, the furthest first; not what it lacks."""
+    """Friction in the file that is surely far too small is named, the worst first; friction that is missing is not."""
     path = arm_table(tmp_path / "run.csv", lambda tau: tau)
     robot = replace(load_robot("sea_planar_2r"), joint_friction=True)
     first, second = robot.joints
