@@ -11,9 +11,9 @@ from eom_dynamics.control.robot_table import RobotTable, limits_of
 
 MS, START = 1_000_000, 10**18
 RATES = ("tau", "taud", "motor_velocity", "motor_effort"), ("qd", "qdd")
-BETWEEN = 0.03
-"""Share of a limit that commands take more between the instants that are looked at: 0.036 in 39,000 stops, or 0.064 of
-accelerations where another brake is made than foreseen."""
+ROUNDING = 1e-9
+FOUND = [("coupled", 382), ("iiwa", 123), ("vsa_planar_2r", 65), ("carried", 96)]
+"""Seeds of stops that took more than was told: accelerations of the plan, velocities, and peaks of motor efforts."""
 
 
 def table(name: str) -> RobotTable:
@@ -44,10 +44,10 @@ def quiet(name: str) -> Array:
 
 
 @pytest.mark.parametrize("limits", ["refuse", "warn"])
-@pytest.mark.parametrize("name", ROBOTS)
-def test_a_stop_takes_what_was_told_when_it_began(name: str, limits: str) -> None:
+@pytest.mark.parametrize(("name", "seed"), [(name, 4) for name in ROBOTS] + FOUND)
+def test_no_stop_takes_more_than_was_told_when_it_began(name: str, seed: int, limits: str) -> None:
     """Also where it begins beyond limits, or must exceed them: they are told before."""
-    rng, of, larger = np.random.default_rng(4), limits_of(table(name).arm), 0
+    rng, of, larger = np.random.default_rng(seed), limits_of(table(name).arm), 0
     for duration in (0.1, 0.5) * 10:
         loop, now = ControlLoop(table(name)), START
         loop.configure(safety="permissive", limits=limits, stop_duration=duration)
@@ -65,10 +65,10 @@ def test_a_stop_takes_what_was_told_when_it_began(name: str, limits: str) -> Non
             now += MS
             loop.update(now, 1e-3)
             most = max(most, share_of(loop, of))
-        assert most <= told + BETWEEN, (told, most)
+        assert most <= told + ROUNDING, (told, most)
         larger += told > 1
-        assert (loop.number("excess") > 0) == (told > 1 + 1e-9)
-    assert larger or (name, limits) != ("panda", "warn")
+        assert (loop.number("excess") > 0) == (told > 1 + ROUNDING)
+    assert larger or (name, seed, limits) != ("panda", 4, "warn")
 
 
 def test_harder_brakes_than_soft_springs_allow_are_not_made() -> None:

@@ -20,14 +20,10 @@ namespace eom {
 ///
 /// A brake is predicted with what the averages know already: each joint has the gentlest one that ends within its limits of
 /// position. Factors are those with which a motion is within limits until it rests, and grow as soon as it would be with more;
-/// while targets follow each other, and where it cannot be, those that leave a brake. What motion adds to a command at rest beyond
-/// limits fits where it takes less than half of what is left.
+/// while targets follow each other, and where it cannot be, those that leave a brake.
 template <class Robot>
 class Governor {
   public:
-    /// Share of limits that predicted commands have; where springs are damped; and where friction slides, whose transients are not
-    /// predicted.
-    static constexpr double MOST = 0.99, MOST_FILTERED = 0.98, MOST_SETTLED = 0.97;
     /// Shares below which commands are looked at by fours and twos, in turn, of snaps above which begins of parts are looked at, and
     /// more instants of a stop, and of commands above which there are instants between.
     static constexpr double CALM = 0.5, BUSY = 0.75, SNAPS = 0.1, SOFT = 50, CLOSE = 0.9;
@@ -45,8 +41,8 @@ class Governor {
     /// Instants within that window where commands are close to limits, at most.
     static constexpr double MOST_DENSE = 128;
     /// Instants of a stop, also with soft springs; how often the place of the largest share is refined, at most or for a stop; and what
-    /// a share relative to the start may be.
-    static constexpr double DENSE = 28, DENSE_SOFT = 80;
+    /// a share relative to the start may be. Share of a limit that commands between these instants take more.
+    static constexpr double DENSE = 24, DENSE_SOFT = 80, BETWEEN = 0.015;
     static constexpr int MOST_REFINED = 20, REFINED = 3;
     static constexpr double NO_WORSE = 1.02;
     /// Motions that last longer, of numbers that no arm can have, are not within limits, s.
@@ -54,21 +50,14 @@ class Governor {
     /// Time after which a motion that hardly goes on comes to rest, s.
     static constexpr double STUCK = 0.5;
 
-    explicit Governor(const Robot &robot) noexcept : robot_(robot), limits_(robot)
-    {
-        factors_.fill(1);
-        most_ = robot.slides() ? MOST_SETTLED : robot.filters() ? MOST_FILTERED : MOST;
-        const auto finite = [](Scalar x) { return std::isfinite(x); };
-        for (const Row &row : rows())
-            limited_ = limited_ || std::any_of(row.high, row.high + row.count, finite);
-    }
+    explicit Governor(const Robot &robot) noexcept : robot_(robot), shares_(robot) { factors_.fill(1); }
 
     /// Begins without a brake that is known to be possible.
     void restart() noexcept
     {
         known_ = calm_ = false;
         hot_ = {};
-        shares_.fill({});
+        brakes_.fill({});
         factors_.fill(1);
         part_ = least_ = 1;
     }
@@ -89,8 +78,8 @@ class Governor {
     /// Least part since a target at full acceleration; and the limit, a row of LimitShares, of the joint or motor, that has scaled
     /// accelerations last.
     double least() const noexcept { return least_; }
-    std::size_t limit() const noexcept { return limit_; }
-    std::size_t place() const noexcept { return place_; }
+    std::size_t limit() const noexcept { return shares_.limit(); }
+    std::size_t place() const noexcept { return shares_.place(); }
 
     /// Chooses the next cycle of a motion that is prepared, with wrench, stiffness, payload and base of the present setpoint, and
     /// with what tools are to carry.
@@ -100,15 +89,15 @@ class Governor {
         since_ += h;
         for (double &time : hot_)
             time -= h;
-        for (BrakeShare &brake : shares_)
+        for (BrakeShare &brake : brakes_)
             brake = {0, brake.now > 0 ? brake.now : 1};
         const bool goes = motion.stops() && calm_ && !commander.blending(); // as planned
-        if (goes || commander.parameters.limits == LimitPolicy::ignore || !limited_ || motion.rests()) {
+        if (goes || commander.parameters.limits == LimitPolicy::ignore || !shares_.limited() || motion.rests()) {
             known_ = false;
             factors_.fill(1);
             return;
         }
-        known_ ? look(motion, commander) : weigh(motion, commander);
+        known_ ? shares_.look(motion, commander) : weigh(motion, commander);
         double planned = std::numeric_limits<double>::infinity();
         if (motion.stops() && !known_) { // one that fits as planned needs no other brake
             motion.propose(1);
@@ -130,45 +119,31 @@ class Governor {
     /// Tells the joints of a motion that begins how much room limits have for the largest jerks and snaps.
     void weigh(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
     {
-        look(motion, commander);
-        State<Robot::joints> state{};
-        for (std::size_t i = 0; i < motion.size(); ++i) {
-            state[0][i] = motion.joint(i).state()[0];
-            state[3][i] = motion.joint(i).largest_jerk();
-            state[4][i] = motion.joint(i).largest_snap();
-        }
-        take(state, setpoint_);
-        limits_.compute(setpoint_, moving_);
-        setpoint_.qddd = setpoint_.qdddd = {};
-        limits_.compute(setpoint_, resting_);
-        snaps_ = 0;
-        for (const Row &row : rows())
-            for (std::size_t i = 0; i < row.count; ++i)
-                snaps_ = std::fmax(snaps_, std::fabs(row.moving[i] - row.resting[i]) / row.high[i]);
+        shares_.look(motion, commander);
+        snaps_ = shares_.of_snaps(motion);
         for (std::size_t i = 0; i < motion.size(); ++i)
             motion.joint(i).spare(1 / snaps_);
     }
 
-    /// Largest share of a limit of efforts and motors in commands of a stop as planned, or else of the brake that takes its place;
+    /// Largest share of a limit in a stop as planned and, where that does not fit, in the brake to which it slows down as late as it can;
     /// infinite where motors cannot realise it.
     double share_of_stop(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
     {
-        look(motion, commander);
-        double most = densely(motion, commander);
-        if (most > 1 && limited_ && commander.parameters.limits != LimitPolicy::ignore)
-            most = std::max(1.0, brake(motion, commander, most)); // it slows down as late as it can
+        shares_.look(motion, commander);
+        double most = densely(motion, commander), swiftest = swiftest_;
+        if (most > 1 && shares_.limited() && commander.parameters.limits != LimitPolicy::ignore) {
+            most = std::max(1.0, brake(motion, commander, most));
+            densely(motion, commander);
+            swiftest = std::max(swiftest, swiftest_);
+        }
         known_ = false;
         calm_ = most <= CLOSE && !commander.company.fades();
-        return most_ * most;
+        const double share = std::max(shares_.most() * most, swiftest), between = motion.arrived() ? 0 : BETWEEN;
+        return share > 1 ? share + between : std::min(share + between, 1.0);
     }
 
   private:
-    using Scalar = typename Robot::Scalar;
-    using Shares = LimitShares<Robot>;
-    using Row = typename Shares::Row;
     using Way = JointTrajectory::Way;
-
-    typename Shares::Rows rows() const noexcept { return limits_.rows(moving_, resting_); }
 
     /// Proposes a cycle that fits with the largest factors, and returns the least of these; 0 for a brake.
     double fitting(OnlineTrajectory &motion, const Commander<Robot> &commander, double planned) noexcept
@@ -237,7 +212,7 @@ class Governor {
     /// Cuts the factor of the joint whose limit was exceeded last, or of all; returns whether there was one to cut.
     bool cut(const OnlineTrajectory &motion) noexcept
     {
-        const std::size_t joint = limit_ >= 2 && limit_ < 5 ? robot_.motor_joint[place_] : place_;
+        const std::size_t joint = limit() >= 2 && limit() < 5 ? robot_.motor_joint[place()] : place();
         const bool all = motion.together() || factors_[joint] <= LEAST;
         bool less = false;
         for (std::size_t i = 0; i < motion.size(); ++i)
@@ -278,7 +253,7 @@ class Governor {
             return std::numeric_limits<double>::infinity();
         const bool brake = way == Way::brake;
         const auto which = static_cast<std::size_t>(std::find(BRAKES.begin(), BRAKES.end(), gentle) - BRAKES.begin());
-        const double before = std::max(shares_[which].before, shares_[which].now);
+        const double before = std::max(brakes_[which].before, brakes_[which].now);
         const std::size_t stride = !brake || !known_ || before >= BUSY ? 1 : before >= CALM ? 2 : TURNS;
         // As dense as snaps need that change within the shorter average.
         const std::size_t near = std::clamp(static_cast<std::size_t>(2 * window / motion.shorter()), NEAR, NEAR_MOST);
@@ -295,7 +270,7 @@ class Governor {
             }
             return most <= enough;
         };
-        begin(commander);
+        shares_.begin(commander);
         turn_ = (turn_ + 1) % TURNS;
         bool goes_on = on(h, h);
         for (std::size_t k = 0; k < near + FAR && goes_on; ++k) {
@@ -314,10 +289,10 @@ class Governor {
         for (std::size_t i = 0; i < motion.size() && (!brake || motion.joint(0).jerk_part(gentle) * snaps_ >= SNAPS); ++i)
             motion.joint(i).visit(way, [&](double time) { goes_on = goes_on && on(time, motion.shorter()); });
         if (brake)
-            shares_[which].now = most, hot = latest > CALM ? where : 0;
+            brakes_[which].now = most, hot = latest > CALM ? where : 0;
         if (!goes_on || most + change / 2 <= CLOSE)
             return most;
-        begin(commander);
+        shares_.begin(commander);
         const double step = std::max(h, window / MOST_DENSE); // the snap changes within some cycles
         for (double time = step; goes_on && time <= window + h / 2; time += step)
             goes_on = on(time, step);
@@ -329,139 +304,62 @@ class Governor {
         return most;
     }
 
-    /// The same of a stop as planned, at instants that are denser at its begin, and about the largest share.
+    /// The same of what is planned or proposed, at instants that are denser at its begin, and about the largest share; and the largest
+    /// share of a limit of velocity or acceleration, `swiftest_`.
     double densely(const OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
     {
         const double h = motion.joint(0).period(), length = std::max(motion.left(), h);
-        double most = 0, where = 0, apart = 0;
-        const auto on = [&](double time, double spacing) {
-            const double share = this->share(motion, commander, std::max(std::lround(time / h), 1L), Way::plan);
-            if (share > most)
-                most = share, where = time, apart = spacing;
-        };
         if (!(motion.left() < LONGEST))
             return std::numeric_limits<double>::infinity();
-        begin(commander);
-        const double count = motion.joint(0).jerk_part(1) * snaps_ < SOFT ? DENSE : DENSE_SOFT;
-        for (double k = 1; k <= count; ++k)
+        const auto cycles = [h](double time) { return std::max(std::lround(time / h), 0L); };
+        double most = 0, where = 0, apart = 0, swift = 0, gap = 0;
+        swiftest_ = 0;
+        for (std::size_t i = 0; i < motion.size(); ++i)
+            swiftest_ = std::max(swiftest_, motion.joint(i).fastest() / robot_.upper.qd[i]);
+        const auto accelerates = [&](double time, double spacing) {
+            for (std::size_t i = 0; i < motion.size(); ++i)
+                if (const double share = std::fabs(shares_.state()[2][i]) / robot_.upper.qdd[i]; share > swiftest_)
+                    swiftest_ = share, swift = time, gap = spacing;
+        };
+        const auto on = [&](double time, double spacing) {
+            if (const double share = this->share(motion, commander, cycles(time), Way::plan); share > most)
+                most = share, where = time, apart = spacing;
+            accelerates(time, spacing);
+        };
+        const bool soft = motion.joint(0).jerk_part(1) * snaps_ >= SOFT;
+        const double count = soft ? DENSE_SOFT : DENSE;
+        shares_.begin(commander);
+        for (double k = 0; k <= count; ++k)
             on(length * (k / count) * (k / count), 2 * length * k / (count * count));
-        for (int k = 0; k < REFINED && (apart /= 2) >= h; ++k) {
-            begin(commander);
+        shares_.begin(commander); // where snaps change
+        for (std::size_t i = 0; soft && i < motion.size(); ++i)
+            motion.joint(i).visit(Way::plan, [&](double time) { on(time, motion.shorter()); });
+        for (int k = 0; k < REFINED && apart > h; ++k) {
+            shares_.begin(commander);
+            apart = std::max(apart / 2, h);
             const double middle = where;
             on(middle - apart, apart);
             on(middle + apart, apart);
         }
+        for (int k = 0; k < REFINED && gap > h; ++k) {
+            const double middle = swift;
+            gap = std::max(gap / 2, h);
+            for (const double time : {middle - gap, middle + gap}) {
+                shares_.predict(motion, cycles(time), Way::plan);
+                accelerates(time, gap);
+            }
+        }
         return most;
     }
 
-    /// Notes where the motion is, and what accompanies it.
-    void look(const OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
-    {
-        for (std::size_t i = 0; i < motion.size(); ++i)
-            now_[i] = static_cast<Scalar>(motion.joint(i).state()[0]);
-        beyond_ = -1;
-        prepare(commander);
-    }
-
-    /// Takes wrench, stiffness, payload and base of the present setpoint.
-    void prepare(const Commander<Robot> &commander) noexcept
-    {
-        setpoint_ = commander.output.setpoint;
-        setpoint_.Pd = setpoint_.Pdd = {};
-        setpoint_.deflection.fill(Robot::settled);
-        setpoint_.friction_state = Robot::settled_friction;
-    }
-
-    /// Largest share of a limit in the command after so many cycles on a way, at most 1 where there is room for it.
     double share(const OnlineTrajectory &motion, const Commander<Robot> &commander, long cycles, Way way) noexcept
     {
         checks_left_ -= checks_left_ > 0;
-        State<Robot::joints> state{};
-        for (std::size_t i = 0; i < motion.size(); ++i) {
-            const JointTrajectory::State at = motion.joint(i).predicted(cycles, way);
-            for (std::size_t n = 0; n < state.size(); ++n)
-                state[n][i] = at[n];
-        }
-        if (setpoint_.loaded)
-            prepare(commander);
-        const double time = static_cast<double>(cycles) * motion.joint(0).period(), now = share(state, time);
-        return commander.blending() && commander.foresee(setpoint_) ? std::max(now, share(state, time)) : now;
-    }
-
-    /// Begins with the deflections of damped springs at present.
-    void begin(const Commander<Robot> &commander) noexcept
-    {
-        if (!robot_.filters())
-            return;
-        since_begin_ = 0;
-        before_ = commander.output.command;
-        deflection_ = commander.output.setpoint.deflection;
-    }
-
-    /// The same of a state, at a time from now, s. Deflections of damped springs follow from the state before, and are those
-    /// without transient where that is later.
-    double share(const State<Robot::joints> &state, double time) noexcept
-    {
-        take(state, setpoint_);
-        setpoint_.deflection.fill(Robot::settled);
-        if (robot_.filters() && time > since_begin_) {
-            robot_.inverse_dynamics(setpoint_, moving_.command);
-            const std::array<Scalar, 1> step{static_cast<Scalar>(time - since_begin_)};
-            robot_.filtered(deflection_, before_, moving_.command, step, setpoint_.deflection);
-            deflection_ = setpoint_.deflection;
-            before_ = moving_.command;
-            since_begin_ = time;
-        }
-        limits_.compute(setpoint_, moving_);
-        if (!finite(moving_.command)) // springs are slack, or numbers too large
-            return std::numeric_limits<double>::infinity();
-        const double most = Shares::largest(rows()) / most_;
-        if (!(most > 1))
-            return most;
-        setpoint_.qd = setpoint_.qdd = setpoint_.qddd = setpoint_.qdddd = {};
-        setpoint_.deflection.fill(Robot::settled);
-        limits_.compute(setpoint_, resting_);
-        return has_room() ? 1 : most;
-    }
-
-    /// Whether what motion adds to a command at rest is within limits, or takes less than half of what is left at rest, and rest is
-    /// not further beyond limits than at present; else the limit and place are kept.
-    bool has_room() noexcept
-    {
-        double least = 1;
-        const auto rows = this->rows();
-        for (std::size_t k = 0; k < rows.size(); ++k)
-            for (std::size_t i = 0; i < rows[k].count; ++i) {
-                const double x = rows[k].moving[i], rest = rows[k].resting[i], limit = (x > 0 ? rows[k].high : rows[k].low)[i];
-                const double most = std::max(most_, (rest / limit + 1) / 2);
-                if (!(x / limit > most))
-                    continue;
-                const double share = rest / limit > 1 && rest / limit > beyond() ? 0 : (most * limit - rest) / (x - rest);
-                if (share < least) {
-                    least = share;
-                    place_ = i;
-                    limit_ = k;
-                }
-            }
-        return least == 1;
-    }
-
-    /// Largest share of a limit that rest takes at present.
-    double beyond() noexcept
-    {
-        if (beyond_ < 0) {
-            typename Shares::Outcome rest;
-            setpoint_.q = now_;
-            limits_.compute(setpoint_, rest);
-            beyond_ = Shares::largest(limits_.rows(rest, rest));
-        }
-        return beyond_;
+        return shares_.of(motion, commander, cycles, way);
     }
 
     const Robot &robot_;
-    const Shares limits_;
-    bool limited_ = false;
-    double most_ = MOST;
+    LimitShares<Robot> shares_;
     // When the largest shares of limits were over brakes, s from now.
     std::array<double, BRAKES.size()> hot_{};
     // Largest share of a limit of snaps.
@@ -470,29 +368,20 @@ class Governor {
     struct BrakeShare {
         double now = 0, before = 1;
     };
-    std::array<BrakeShare, BRAKES.size()> shares_;
+    std::array<BrakeShare, BRAKES.size()> brakes_;
     // Whether a brake is known to be possible, and whether a stop as planned is well within limits; what is looked at next.
     bool known_ = false, calm_ = false;
     double gentle_ = 1; // brake looked at last
+    double swiftest_ = 0;
     std::size_t turn_ = 0;
-    // Of the command predicted before: its time from now, s, efforts and deflections of damped springs.
-    double since_begin_ = 0;
-    Command<Robot> before_;
-    JointVector<Robot> deflection_{};
-    // Positions at present, and the largest share of a limit at rest there, < 0 where it is unknown.
-    JointVector<Robot> now_{};
-    double beyond_ = -1;
     // Factors of the joints, and cycles without growth; whether targets follow each other, and the time since the last, s.
     std::array<double, Robot::joints> factors_{};
     int paused_ = 0;
     std::size_t checks_left_ = 0; // in this cycle
     bool follows_ = false;
     double since_ = 1;
-    // The least factor, averaged, and the least of these; place and limit that it is for.
+    // The least factor, averaged, and the least of these; time at factors of hardly any, s.
     double part_ = 1, least_ = 1, stuck_ = 0;
-    std::size_t place_ = 0, limit_ = 0;
-    Setpoint<Robot> setpoint_;
-    typename Shares::Outcome moving_, resting_;
 };
 
 } // namespace eom

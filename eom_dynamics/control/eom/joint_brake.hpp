@@ -4,7 +4,6 @@
 #define EOM_JOINT_BRAKE_HPP
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -36,28 +35,12 @@ class JointBrake : public GovernedMotion<Robot> {
         if (commander_.leader() == Leader::setpoints)
             quiet(state, duration);
         Base::begin(state, commander_.latest, true);
-        double share = Base::brake(duration, STOP_HASTE);
-        const double cycles = motion_.left() / motion_.joint(0).period();
-        for (std::size_t i = 0; i < motion_.size(); ++i) {
-            const JointTrajectory &joint = motion_.joint(i);
-            const double most = commander_.robot.upper.qdd[i];
-            share = std::max(share, joint.fastest() / commander_.robot.upper.qd[i]);
-            for (std::size_t k = 0; k <= INSTANTS && std::isfinite(most); ++k) {
-                const double part = static_cast<double>(k) / INSTANTS;
-                const long at = std::lround(cycles * part * part);
-                share = std::max(share, std::fabs(joint.predicted(at, JointTrajectory::Way::plan)[2]) / most);
-            }
-        }
-        return share;
+        return Base::brake(duration, STOP_HASTE);
     }
 
   private:
-    /// Number of instants of a stop, denser at its begin, at which accelerations are checked, besides its start.
-    static constexpr std::size_t INSTANTS = 32;
-
     using Base = GovernedMotion<Robot>;
     using Base::commander_;
-    using Base::motion_;
 };
 
 /// Largest share of a limit that a stop by the joints would take after the last command, looked at every 0.1 s and where the arm comes

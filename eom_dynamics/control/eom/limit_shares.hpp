@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares of limits that commands take: of efforts, their rates, and motors.
+// Shares of limits that commands of a motion will take: of efforts, their rates, and motors.
 #ifndef EOM_LIMIT_SHARES_HPP
 #define EOM_LIMIT_SHARES_HPP
 
@@ -7,18 +7,108 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 
 #include "commander.hpp"
+#include "online_trajectory.hpp"
 
 namespace eom {
 
-/// Limits of a robot, row by row: 0 for effort, 1 for effort rate, 2 for motor velocity, 3 for motor effort, 4 for voltage and 5 for
-/// motor effort at a joint.
+/// Predicts commands of an online motion, and what they take of limits, in rows: 0 for effort, 1 for effort rate, 2 for motor velocity,
+/// 3 for motor effort, 4 for voltage and 5 for motor effort at a joint.
+///
+/// Where limits are exceeded, what motion adds to a command at rest fits where it takes less than half of what is left.
 template <class Robot>
 class LimitShares {
   public:
-    using Scalar = typename Robot::Scalar;
+    using Way = JointTrajectory::Way;
 
+    /// Share of limits that predicted commands have; where springs are damped; and where friction slides, whose transients are not
+    /// predicted.
+    static constexpr double MOST = 0.99, MOST_FILTERED = 0.98, MOST_SETTLED = 0.97;
+
+    explicit LimitShares(const Robot &robot) noexcept
+        : robot_(robot), most_(robot.slides() ? MOST_SETTLED : robot.filters() ? MOST_FILTERED : MOST)
+    {
+        for (std::size_t i = 0; i < Robot::motors; ++i) {
+            voltage_[1][i] = robot.voltage_limit[i];
+            voltage_[0][i] = -voltage_[1][i];
+        }
+        const auto finite = [](Scalar x) { return std::isfinite(x); };
+        for (const Row &row : rows(moving_, resting_))
+            limited_ = limited_ || std::any_of(row.high, row.high + row.count, finite);
+    }
+
+    /// Whether there are limits; and the share of them that counts as 1.
+    bool limited() const noexcept { return limited_; }
+    double most() const noexcept { return most_; }
+    /// The limit, a row, of the joint or motor, that was exceeded last; and the state predicted last.
+    std::size_t limit() const noexcept { return limit_; }
+    std::size_t place() const noexcept { return place_; }
+    const State<Robot::joints> &state() const noexcept { return state_; }
+
+    /// Notes where the motion is, and what accompanies it: wrench, stiffness, payload and base of the present setpoint, and what tools
+    /// are to carry.
+    void look(const OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
+    {
+        for (std::size_t i = 0; i < motion.size(); ++i)
+            now_[i] = static_cast<Scalar>(motion.joint(i).state()[0]);
+        beyond_ = -1;
+        prepare(commander);
+    }
+
+    /// The largest share that the largest snaps, with the largest jerks, take at rest.
+    double of_snaps(const OnlineTrajectory &motion) noexcept
+    {
+        state_ = {};
+        for (std::size_t i = 0; i < motion.size(); ++i) {
+            state_[0][i] = motion.joint(i).state()[0];
+            state_[3][i] = motion.joint(i).largest_jerk();
+            state_[4][i] = motion.joint(i).largest_snap();
+        }
+        take(state_, setpoint_);
+        compute(setpoint_, moving_);
+        setpoint_.qddd = setpoint_.qdddd = {};
+        compute(setpoint_, resting_);
+        double most = 0;
+        for (const Row &row : rows(moving_, resting_))
+            for (std::size_t i = 0; i < row.count; ++i)
+                most = std::fmax(most, std::fabs(row.moving[i] - row.resting[i]) / row.high[i]);
+        return most;
+    }
+
+    /// Begins with the deflections of damped springs at present.
+    void begin(const Commander<Robot> &commander) noexcept
+    {
+        if (!robot_.filters())
+            return;
+        since_begin_ = 0;
+        before_ = commander.output.command;
+        deflection_ = commander.output.setpoint.deflection;
+    }
+
+    /// Predicts the state after so many cycles on a way.
+    void predict(const OnlineTrajectory &motion, long cycles, Way way) noexcept
+    {
+        for (std::size_t i = 0; i < motion.size(); ++i) {
+            const JointTrajectory::State at = motion.joint(i).predicted(cycles, way);
+            for (std::size_t n = 0; n < at.size(); ++n)
+                state_[n][i] = at[n];
+        }
+    }
+
+    /// Largest share of a limit in its command, at most 1 where there is room for it; infinite where it cannot be computed.
+    double of(const OnlineTrajectory &motion, const Commander<Robot> &commander, long cycles, Way way) noexcept
+    {
+        predict(motion, cycles, way);
+        if (setpoint_.loaded)
+            prepare(commander);
+        const double time = static_cast<double>(cycles) * motion.joint(0).period(), now = at(time);
+        return commander.blending() && commander.foresee(setpoint_) ? std::max(now, at(time)) : now;
+    }
+
+  private:
+    using Scalar = typename Robot::Scalar;
     /// A command, and what it takes of the motors.
     struct Outcome {
         Command<Robot> command;
@@ -29,14 +119,13 @@ class LimitShares {
         const Scalar *moving, *resting, *low, *high;
         std::size_t count;
     };
-    using Rows = std::array<Row, 6>;
 
-    explicit LimitShares(const Robot &robot) noexcept : robot_(robot)
+    void prepare(const Commander<Robot> &commander) noexcept
     {
-        for (std::size_t i = 0; i < Robot::motors; ++i) {
-            voltage_[1][i] = robot.voltage_limit[i];
-            voltage_[0][i] = -voltage_[1][i];
-        }
+        setpoint_ = commander.output.setpoint;
+        setpoint_.Pd = setpoint_.Pdd = {};
+        setpoint_.deflection.fill(Robot::settled);
+        setpoint_.friction_state = Robot::settled_friction;
     }
 
     void compute(const Setpoint<Robot> &x, Outcome &y) const noexcept
@@ -45,7 +134,7 @@ class LimitShares {
         robot_.drive(y.command, y.shafts);
     }
 
-    Rows rows(const Outcome &moving, const Outcome &resting) const noexcept
+    std::array<Row, 6> rows(const Outcome &moving, const Outcome &resting) const noexcept
     {
         const auto &x = moving.command, &y = resting.command;
         const auto &low = robot_.lower, &high = robot_.upper;
@@ -60,18 +149,92 @@ class LimitShares {
     }
 
     /// The largest share that is in motion.
-    static double largest(const Rows &rows) noexcept
+    double largest(const Outcome &moving) const noexcept
     {
         double most = 0;
-        for (const Row &row : rows)
+        for (const Row &row : rows(moving, moving))
             for (std::size_t i = 0; i < row.count; ++i)
                 most = std::fmax(most, row.moving[i] / (row.moving[i] > 0 ? row.high : row.low)[i]);
         return most;
     }
 
-  private:
+    /// The same of the state predicted, at a time from now, s. Deflections of damped springs follow from the state before, and are
+    /// those without transient where that is later.
+    double at(double time) noexcept
+    {
+        take(state_, setpoint_);
+        setpoint_.deflection.fill(Robot::settled);
+        if (robot_.filters() && time > since_begin_) {
+            robot_.inverse_dynamics(setpoint_, moving_.command);
+            const std::array<Scalar, 1> step{static_cast<Scalar>(time - since_begin_)};
+            robot_.filtered(deflection_, before_, moving_.command, step, setpoint_.deflection);
+            deflection_ = setpoint_.deflection;
+            before_ = moving_.command;
+            since_begin_ = time;
+        }
+        compute(setpoint_, moving_);
+        if (!finite(moving_.command)) // springs are slack, or numbers too large
+            return std::numeric_limits<double>::infinity();
+        const double most = largest(moving_) / most_;
+        if (!(most > 1))
+            return most;
+        setpoint_.qd = setpoint_.qdd = setpoint_.qddd = setpoint_.qdddd = {};
+        setpoint_.deflection.fill(Robot::settled);
+        compute(setpoint_, resting_);
+        return has_room() ? 1 : most;
+    }
+
+    /// Whether what motion adds to a command at rest is within limits, or takes less than half of what is left at rest, and rest is
+    /// not further beyond limits than at present; else the limit and place are kept.
+    bool has_room() noexcept
+    {
+        double least = 1;
+        const auto rows = this->rows(moving_, resting_);
+        for (std::size_t k = 0; k < rows.size(); ++k)
+            for (std::size_t i = 0; i < rows[k].count; ++i) {
+                const double x = rows[k].moving[i], rest = rows[k].resting[i], limit = (x > 0 ? rows[k].high : rows[k].low)[i];
+                const double most = std::max(most_, (rest / limit + 1) / 2);
+                if (!(x / limit > most))
+                    continue;
+                const double share = rest / limit > 1 && rest / limit > beyond() ? 0 : (most * limit - rest) / (x - rest);
+                if (share < least) {
+                    least = share;
+                    place_ = i;
+                    limit_ = k;
+                }
+            }
+        return least == 1;
+    }
+
+    /// Largest share of a limit that rest takes at present.
+    double beyond() noexcept
+    {
+        if (beyond_ < 0) {
+            Outcome rest;
+            setpoint_.q = now_;
+            compute(setpoint_, rest);
+            beyond_ = largest(rest);
+        }
+        return beyond_;
+    }
+
     const Robot &robot_;
+    const double most_;
     std::array<MotorVector<Robot>, 2> voltage_;
+    bool limited_ = false;
+    // Place and limit that was exceeded last.
+    std::size_t place_ = 0, limit_ = 0;
+    // Positions at present, and the largest share of a limit at rest there, < 0 where it is unknown.
+    JointVector<Robot> now_{};
+    double beyond_ = -1;
+    // Of the command predicted before: its time from now, s, efforts and deflections of damped springs.
+    double since_begin_ = 0;
+    Command<Robot> before_;
+    JointVector<Robot> deflection_{};
+    // What is predicted.
+    State<Robot::joints> state_{};
+    Setpoint<Robot> setpoint_;
+    Outcome moving_, resting_;
 };
 
 } // namespace eom
