@@ -48,7 +48,7 @@ def quiet(name: str) -> Array:
 def test_no_stop_takes_more_than_was_told_when_it_began(name: str, seed: int, limits: str) -> None:
     """Also where it begins beyond limits, or must exceed them: they are told before."""
     rng, of, larger = np.random.default_rng(seed), limits_of(table(name).arm), 0
-    for duration in (0.1, 0.5) * 10:
+    for duration in (0.1, 0.5) * 5:
         loop, now = ControlLoop(table(name)), START
         loop.configure(safety="permissive", limits=limits, stop_duration=duration)
         state = clean(quiet(name), rng.uniform(-0.6, 0.6, len(quiet(name))), rng.uniform(1, 6), 600)[
