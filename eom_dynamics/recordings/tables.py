@@ -28,9 +28,6 @@ _ALIASES = {
     **{"theta": "motor_position", "thetad": "motor_velocity"},
 }
 
-TABLES = (".csv", ".parquet", ".npz")
-"""Endings of tables."""
-
 COLUMNS = {
     "links": MEASURED_FIELDS,
     "motors": tuple(MOTOR_SETPOINT_FIELDS.values()),
@@ -85,7 +82,7 @@ def read_numeric_table(path: Path) -> NumericTable:
     if not path.is_file():
         raise IdentificationError(f"{path}: there is no such file")
     try:
-        columns = {".csv": _csv, ".parquet": _parquet, ".npz": _npz}[path.suffix](path)
+        columns = TABLES[path.suffix](path)
     except ValueError as error:
         wanted = "; its columns are t, position.JOINT and effort.JOINT" if path.suffix == ".csv" else ""
         raise IdentificationError(f"{path}: {' '.join(str(error).split())}{wanted}") from None
@@ -140,3 +137,7 @@ def _npz(path: Path) -> list[tuple[str, Array]]:
             named = zip(names, values.T, strict=True)
             columns += [(f"{field}.{name}", np.asarray(x, dtype=float)) for name, x in named]
     return columns
+
+
+TABLES = {".csv": _csv, ".parquet": _parquet, ".npz": _npz}
+"""Readers of tables by ending: each returns names and values of columns."""

@@ -25,7 +25,7 @@ from eom_dynamics.actuators.springs import RigidSpring
 from eom_dynamics.control import headers
 from eom_dynamics.control.headers import source
 from eom_dynamics.control.measured import SAMPLE_REASONS
-from eom_dynamics.control.settings import DEFAULTS, SHARED_MESSAGES
+from eom_dynamics.control.settings import DEFAULTS, SETTINGS, SHARED_MESSAGES
 from eom_dynamics.elastic.limits import arm_limits
 from eom_dynamics.export.ros2_control import PACKAGE
 
@@ -214,12 +214,9 @@ def test_parameters_are_described_and_checked() -> None:
         if parameter["type"] in ("double", "int"):
             ((low, high),) = parameter["validation"].values()
             assert type(low) is type(high) is types[parameter["type"]] and low <= parameter["default_value"] <= high
-            of_controller = name in {
-                *("warning_period", "command_lead", "reference_lead", "state_publish_rate", "bandwidth"),
-                "compile_timeout",
-            }
             loop = re.search(rf"\b{name} = ([\d.]+)[,;]", header)
-            assert of_controller or float(loop[1]) == parameter["default_value"]  # type: ignore[index]
+            assert (loop is not None) == (name in SETTINGS and bool(SETTINGS[name].of_loop)), name
+            assert loop is None or float(loop[1]) == parameter["default_value"] or parameter["default_value"] < 0
     for name in ("stop_duration", "ramp_duration", "resume_distance"):
         assert declared[name]["default_value"] == DEFAULTS[name]
 

@@ -139,7 +139,7 @@ class Governor {
         known_ = false;
         calm_ = most <= CLOSE && !commander.company.fades();
         const double share = std::max(shares_.most() * most, swiftest), between = motion.arrived() ? 0 : BETWEEN;
-        return share > 1 ? share + between : std::min(share + between, 1.0);
+        return share > 1 + LIMIT_TOLERANCE ? share + between : std::max(share, std::min(share + between, 1.0));
     }
 
   private:
