@@ -49,7 +49,8 @@ class NodeProcess:
         ros_arguments = [x for x in ros_arguments if not isinstance(x, dict)]
         for constant, value in reversed(constants):
             owner, _, constant_name = constant.rpartition(".")
-            patch = f"import eom_dynamics.ros.{owner} as owner\nowner.{constant_name} = {value!r}\n{patch}"
+            there = f"import eom_dynamics.ros.{owner} as owner\nassert hasattr(owner, {constant_name!r})"
+            patch = f"{there}\nowner.{constant_name} = {value!r}\n{patch}"
         self.name = name or f"{module.removesuffix('_node')}_{next(self._numbers)}"
         self.namespace = beside.namespace if beside else f"/{self.name}"
         self._log = (folder / f"{self.name}.log").open("a+b")  # reading moves the place of a process that shares it

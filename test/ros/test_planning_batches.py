@@ -283,8 +283,7 @@ def test_a_trajectory_soon_after_the_start_waits_for_the_node_that_plays_it(star
     from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
     from trajectory_msgs.msg import JointTrajectory
 
-    patch = "from eom_dynamics.ros import planning_node\nplanning_node._DISCOVERY = 60.0\n"
-    node = start.planning("--params-file", CONFIG / "iiwa.yaml", patch=patch)
+    node = start.planning("--params-file", CONFIG / "iiwa.yaml", {"planning_node.DISCOVERY": 60.0})
     statuses = node.collect(TrajectoryStatus, "trajectory_status")
     path = joint_trajectory(NAMES, [0.0, 1.0], [[0.0] * N, [0.3] * N])
     node.publisher(JointTrajectory, "joint_trajectory").publish(path)

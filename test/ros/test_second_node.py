@@ -13,12 +13,12 @@ IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 STRICT = ("-p", "allow_other_publishers:=false")
 
 # On a busy machine, nodes may need more than half a second to meet.
-PATIENT = "from eom_dynamics.ros.dynamics import node\nnode._DISCOVERY = 60.0\n"
+PATIENT = {"dynamics.node._DISCOVERY": 60.0}
 
 
 def test_a_second_node_for_the_same_motors_is_not_activated(start):
     first = start(*IIWA, *STRICT)
-    second = start("-p", "robot_file:=iiwa", "-p", "autostart:=false", *STRICT, beside=first.process, patch=PATIENT)
+    second = start("-p", "robot_file:=iiwa", "-p", "autostart:=false", *STRICT, PATIENT, beside=first.process)
     assert second.transition("configure") and not second.transition("activate")
     level, message, _ = second.wait_for_diagnostics(lambda *s: s[2]["state"] == "inactive", "a refusal")
     topics = [f"{first.process.namespace}/{x}" for x in ("feedforward", "motor_setpoint", "effort_command")]
