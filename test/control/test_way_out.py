@@ -12,8 +12,8 @@ from eom_dynamics.control.robot_table import RobotTable, limits_of
 MS, START = 1_000_000, 10**18
 RATES = ("tau", "taud", "motor_velocity", "motor_effort"), ("qd", "qdd")
 ROUNDING = 1e-9
-FOUND = [("coupled", 382), ("iiwa", 123), ("vsa_planar_2r", 65), ("carried", 96)]
-"""Seeds of stops that took more than was told: accelerations of the plan, velocities, and peaks of motor efforts."""
+FOUND = [("coupled", 382), ("iiwa", 123), ("panda", 14), ("vsa_planar_2r", 65), ("carried", 96), ("sea_planar_2r", 54)]
+"""Seeds of stops that took more than was told: accelerations of the plan, velocities, peaks of efforts and rates."""
 
 
 def table(name: str) -> RobotTable:

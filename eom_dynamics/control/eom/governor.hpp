@@ -42,7 +42,7 @@ class Governor {
     static constexpr double MOST_DENSE = 128;
     /// Instants of a stop, also with soft springs; how often the place of the largest share is refined, at most or for a stop; and what
     /// a share relative to the start may be. Share of a limit that commands between these instants take more.
-    static constexpr double DENSE = 24, DENSE_SOFT = 80, BETWEEN = 0.015;
+    static constexpr double DENSE = 28, DENSE_SOFT = 56, BETWEEN = 0.02;
     static constexpr int MOST_REFINED = 20, REFINED = 3;
     static constexpr double NO_WORSE = 1.02;
     /// Motions that last longer, of numbers that no arm can have, are not within limits, s.
@@ -130,11 +130,12 @@ class Governor {
     double share_of_stop(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
     {
         shares_.look(motion, commander);
-        double most = densely(motion, commander), swiftest = swiftest_;
+        double most = densely(motion, commander), swiftest = this->swiftest(motion);
         if (most > 1 && shares_.limited() && commander.parameters.limits != LimitPolicy::ignore) {
             most = std::max(1.0, brake(motion, commander, most));
-            densely(motion, commander);
-            swiftest = std::max(swiftest, swiftest_);
+            swift_ = {};
+            dense(std::min(LONGEST, motion.left()), DENSE, 0, [&](double time, double spacing) { accelerates(motion, time, spacing); });
+            swiftest = std::max(swiftest, this->swiftest(motion));
         }
         known_ = false;
         calm_ = most <= CLOSE && !commander.company.fades();
@@ -197,6 +198,8 @@ class Governor {
         motion.brake(best);
         const double first = share(motion, commander, 1, Way::brake), start = first > 1 ? NO_WORSE * first : 0;
         for (const double gentle : BRAKES) {
+            if (motion.stops() && least <= start)
+                break; // none takes less than what is there now
             motion.brake(gentle);
             const double most = std::max(largest(motion, commander, Way::brake, std::max(least, start), gentle), start);
             if (most < least || (most == least && !motion.stops()))
@@ -304,52 +307,89 @@ class Governor {
         return most;
     }
 
-    /// The same of what is planned or proposed, at instants that are denser at its begin, and about the largest share; and the largest
-    /// share of a limit of velocity or acceleration, `swiftest_`.
+    /// The same of a stop as planned, at instants that are denser at its begin, where snaps of soft springs change, and about the
+    /// largest share.
     double densely(const OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
     {
-        const double h = motion.joint(0).period(), length = std::max(motion.left(), h);
+        const double h = motion.joint(0).period(), length = std::max(motion.left(), h), window = motion.window(), few = motion.shorter();
+        Peak peak;
+        swift_ = {};
         if (!(motion.left() < LONGEST))
             return std::numeric_limits<double>::infinity();
-        const auto cycles = [h](double time) { return std::max(std::lround(time / h), 0L); };
-        double most = 0, where = 0, apart = 0, swift = 0, gap = 0;
-        swiftest_ = 0;
-        for (std::size_t i = 0; i < motion.size(); ++i)
-            swiftest_ = std::max(swiftest_, motion.joint(i).fastest() / robot_.upper.qd[i]);
-        const auto accelerates = [&](double time, double spacing) {
-            for (std::size_t i = 0; i < motion.size(); ++i)
-                if (const double share = std::fabs(shares_.state()[2][i]) / robot_.upper.qdd[i]; share > swiftest_)
-                    swiftest_ = share, swift = time, gap = spacing;
-        };
         const auto on = [&](double time, double spacing) {
-            if (const double share = this->share(motion, commander, cycles(time), Way::plan); share > most)
-                most = share, where = time, apart = spacing;
-            accelerates(time, spacing);
+            peak.take(share(motion, commander, std::max(std::lround(time / h), 0L), Way::plan), time, spacing);
+            swift_.take(acceleration(motion), time, spacing);
         };
         const bool soft = motion.joint(0).jerk_part(1) * snaps_ >= SOFT;
         const double count = soft ? DENSE_SOFT : DENSE;
         shares_.begin(commander);
-        for (double k = 0; k <= count; ++k)
-            on(length * (k / count) * (k / count), 2 * length * k / (count * count));
-        shares_.begin(commander); // where snaps change
-        for (std::size_t i = 0; soft && i < motion.size(); ++i)
-            motion.joint(i).visit(Way::plan, [&](double time) { on(time, motion.shorter()); });
-        for (int k = 0; k < REFINED && apart > h; ++k) {
+        dense(length, count, 0, on);
+        if (soft) {
             shares_.begin(commander);
-            apart = std::max(apart / 2, h);
-            const double middle = where;
-            on(middle - apart, apart);
-            on(middle + apart, apart);
+            for (const double time : {few, window - few, window})
+                on(time, few);
+            for (std::size_t i = 0; i < motion.size(); ++i)
+                motion.joint(i).visit(Way::plan, [&](double time) { on(time, few); });
         }
-        for (int k = 0; k < REFINED && gap > h; ++k) {
-            const double middle = swift;
-            gap = std::max(gap / 2, h);
-            for (const double time : {middle - gap, middle + gap}) {
-                shares_.predict(motion, cycles(time), Way::plan);
-                accelerates(time, gap);
+        shares_.begin(commander);
+        if (peak.most > BUSY && peak.most <= 1)
+            dense(length, count, 0.5, on);
+        peak.refine(h, [&](double time, double spacing) {
+            shares_.begin(commander);
+            on(time, spacing);
+        });
+        return peak.most;
+    }
+
+    /// Largest share of a limit of acceleration in what was predicted last; or of velocity or acceleration about the largest one.
+    double acceleration(const OnlineTrajectory &motion) const noexcept
+    {
+        double most = 0;
+        for (std::size_t i = 0; i < motion.size(); ++i)
+            most = std::max(most, std::fabs(shares_.state()[2][i]) / robot_.upper.qdd[i]);
+        return most;
+    }
+    double swiftest(const OnlineTrajectory &motion) noexcept
+    {
+        swift_.refine(motion.joint(0).period(), [&](double time, double spacing) { accelerates(motion, time, spacing); });
+        double most = swift_.most;
+        for (std::size_t i = 0; i < motion.size(); ++i)
+            most = std::max(most, motion.joint(i).fastest() / robot_.upper.qd[i]);
+        return most;
+    }
+    void accelerates(const OnlineTrajectory &motion, double time, double spacing) noexcept
+    {
+        shares_.predict(motion, std::max(std::lround(time / motion.joint(0).period()), 0L), Way::plan);
+        swift_.take(acceleration(motion), time, spacing);
+    }
+
+    /// Largest of the shares that were looked at, its time, and how far others are apart there, s.
+    struct Peak {
+        double most = 0, where = 0, apart = 0;
+
+        void take(double share, double time, double spacing) noexcept
+        {
+            if (share > most)
+                most = share, where = time, apart = spacing;
+        }
+        template <class F>
+        void refine(double least, const F &on) noexcept
+        {
+            for (int k = 0; k < REFINED && apart > least; ++k) {
+                apart = std::max(apart / 2, least);
+                const double middle = where, step = apart;
+                on(middle - step, step);
+                on(middle + step, step);
             }
         }
-        return most;
+    };
+    /// Looks at instants of a length of time, that are denser at its begin, from the first one on, or halfway between.
+    template <class F>
+    static void dense(double length, double count, double first, const F &on) noexcept
+    {
+        for (double k = first; k <= count; ++k)
+            if (const double x = k / count; true)
+                on(length * x * x * (1 + x - x * x), length * x * (2 + 3 * x - 4 * x * x) / count);
     }
 
     double share(const OnlineTrajectory &motion, const Commander<Robot> &commander, long cycles, Way way) noexcept
@@ -372,7 +412,7 @@ class Governor {
     // Whether a brake is known to be possible, and whether a stop as planned is well within limits; what is looked at next.
     bool known_ = false, calm_ = false;
     double gentle_ = 1; // brake looked at last
-    double swiftest_ = 0;
+    Peak swift_; // largest share of a limit of acceleration
     std::size_t turn_ = 0;
     // Factors of the joints, and cycles without growth; whether targets follow each other, and the time since the last, s.
     std::array<double, Robot::joints> factors_{};
