@@ -28,6 +28,7 @@ from soak.streamer import Side, Streamer
 
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.actuators import Transmission
+from eom_dynamics.actuators.springs import AntagonisticPair
 from eom_dynamics.arrays import STATE_NAMES, Array
 from eom_dynamics.control.control_loop import ControlLoop
 from eom_dynamics.control.fields import COMMAND_FIELDS, doubles
@@ -39,6 +40,7 @@ HERE = Path(__file__).parent
 WINDOW = 0.1  # s, shorter than most stalls of a shared host: in half a second, which of the two is hit is chance
 RATES = (1000.0, 2000.0)
 ROUNDS = 48
+HELD = 1.2e4  # stiffness of antagonistic springs whose pretension is within limits of all motors of the iiwa, N m/rad
 SETTLE = 50  # setpoints at the start of each window: the first ones after a pause are slower with every node
 P50, P99 = 1.0, 1.2  # largest ratios to the echo node
 
@@ -86,6 +88,8 @@ def arms() -> dict[str, Robot]:
     found = {name: load_robot(name) for name in ("sea_planar_2r", "vsa_planar_2r", "iiwa")}
     loss = "friction and gear loss"
     for spring in SPRINGS:
+        if isinstance(spring, AntagonisticPair):
+            spring = replace(spring, nominal=HELD)
         found[f"iiwa, {spring.kind.replace('_', ' ')}, {loss}"] = iiwa_arms(spring)[loss]
     found["iiwa, linear, joint friction"] = iiwa_arms(SPRINGS[0])["joint friction"]
     differential = (0, 1), Transmission(np.array([[0.5, 0.5], [0.5, -0.5]]))

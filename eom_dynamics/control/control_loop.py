@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import sys
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
@@ -280,15 +281,20 @@ class ControlLoop:
         """A sentence of the loop, see eom_loop_text(): ``refusal``, ``finding``, ``overload`` or ``slowed``."""
         return str(self._library.loop_text(self.address, what.encode()).decode())
 
-    def violations(self) -> list[tuple[Reason, list[str]]]:
+    def violations(self, most: int = sys.maxsize) -> list[tuple[Reason, list[str]]]:
         """Limits that the last command beyond limits exceeds, the worst first.
+
+        Args:
+            most: how many of them are needed; each takes some microseconds.
 
         Returns:
             Each as members of eom::Reason, and name of its joint or motor, quantity, unit and remark.
         """
         violations: list[tuple[Reason, list[str]]] = []
         row = Reason()
-        while texts := self._library.loop_violation(self.address, len(violations), ctypes.byref(row)):
+        while len(violations) < most and (
+            texts := self._library.loop_violation(self.address, len(violations), ctypes.byref(row))
+        ):
             violations.append((row, texts.decode().split("\x1f")))
             row = Reason()
         return violations

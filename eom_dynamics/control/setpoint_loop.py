@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -121,11 +122,11 @@ class SetpointLoop:
             raise self.refusal(Refusal(code), stamped=stamped)
         return -code
 
-    def responded(self, code: int) -> tuple[LimitViolation, ...]:
-        """Violations of the command of a response; the error if it was refused."""
+    def responded(self, code: int) -> bool:
+        """Whether the command of a response exceeds limits; the error if it was refused."""
         if code == Refusal["not_finite"]:  # of the response, not of the setpoint that was given
             raise StateError("numbers too large, or a spring would be slack")
-        return self.violations() if self.accepted(code) & EXCEEDS else ()
+        return bool(self.accepted(code) & EXCEEDS)
 
     def read(self, message: Any) -> None:
         """Write a message into the setpoint that is given to the loop; StateError if it cannot be used."""
@@ -170,11 +171,11 @@ class SetpointLoop:
         """Names of the joints whose efforts ``limits: clip`` does not limit, since they have no limit of effort."""
         return self._limits.unclipped if self.loop.settings["limits"] == "clip" else []
 
-    def violations(self) -> tuple[LimitViolation, ...]:
-        """Limits that the last command beyond limits exceeds, before any clipping, the worst first."""
+    def violations(self, most: int = sys.maxsize) -> tuple[LimitViolation, ...]:
+        """Limits that the last command beyond limits exceeds, before any clipping, the worst first, at most so many."""
         return tuple(
             LimitViolation(name, quantity, x.value, x.limit, unit, x.ratio, remark=remark)
-            for x, (name, quantity, unit, remark) in self.loop.violations()
+            for x, (name, quantity, unit, remark) in self.loop.violations(most)
         )
 
     @property
@@ -226,7 +227,7 @@ class SetpointLoop:
         if stamped is not None and why.name in _STEPS:
             text += "".join(f"; {hint}" for hint in self._step_hints(stamped) if hint not in text)
         if text.startswith(_EXCEEDS):  # not for a payload
-            return self.violations()[0].error(text)
+            return self.violations(1)[0].error(text)
         exceeded = self.loop.exceeded
         if why.name == "not_finite" and all_finite(*(exceeded[name] for name in EFFORT_NAMES)):
             try:

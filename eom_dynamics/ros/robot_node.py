@@ -142,11 +142,11 @@ class RobotNode(Node):
     def on_parameter(self, name: str, value: Any) -> None:
         """Apply a changed parameter."""
 
-    def warn(self, kind: str, text: str, *, always: bool = False) -> None:
-        """Report a warning ``kind: text``, in the log always, or by :meth:`is_due`; in any thread."""
+    def warn(self, kind: str, text: str, *, always: bool = False, in_full: Callable[[], str] | None = None) -> None:
+        """Report a warning ``kind: text``, in the log always, or by :meth:`is_due`, ``in_full``; in any thread."""
         self._warning = f"{kind}: {text}".partition("\n")[0]
         if always or self.is_due(kind, without_numbers(text.partition(";")[0])):
-            self.get_logger().warning(f"{kind}: {text}")
+            self.get_logger().warning(f"{kind}: {in_full() if in_full else text}")
 
     def refuse(self, what: str, reason: str, detail: str = "", *, always: bool = False) -> None:
         """Report that something was refused, by :meth:`warn` and the value ``last refused …`` of diagnostics."""

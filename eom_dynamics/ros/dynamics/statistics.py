@@ -8,7 +8,6 @@ from statistics import median
 
 from ...control.control_loop import EXCEEDS, SUSPECT
 from ...control.setpoint_loop import SetpointLoop
-from ...elastic import LimitViolation
 from ...elastic.limit_violations import summary
 from ...terminal import printable
 from ..diagnostics import Level, StatusReport
@@ -74,19 +73,20 @@ class StreamStatistics:
     def remark(self, loop: SetpointLoop, remarks: int) -> None:
         """Log warnings about an accepted setpoint, in bits: EXCEEDS, SUSPECT."""
         if remarks & EXCEEDS:
-            self.exceed(loop.violations(), clips=loop.loop.settings["limits"] == "clip")
+            self.exceed(loop)
         if remarks & SUSPECT:
             self._node.warn("setpoint in doubt", printable(loop.suspicion()))
 
-    def exceed(self, violations: tuple[LimitViolation, ...], *, clips: bool) -> None:
-        """Count and log a command that exceeds limits, if any, the worst first; ``clips``: efforts were clipped."""
-        if not violations:
+    def exceed(self, loop: SetpointLoop) -> None:
+        """Count and log the last command, if it exceeds limits: the worst one, all only where they are logged."""
+        if not (found := loop.violations(1)):
             return
+        (worst,) = found
         self.exceeding += 1
-        if violations[0].ratio > self._worst:
-            self._worst, self._worst_violation = violations[0].ratio, str(violations[0])
-        kind = f"command exceeds limits{', efforts clipped' if clips else ''}"
-        self._node.warn(kind, printable(summary(violations)))
+        if worst.ratio > self._worst:
+            self._worst, self._worst_violation = worst.ratio, str(worst)
+        kind = f"command exceeds limits{', efforts clipped' if loop.loop.settings['limits'] == 'clip' else ''}"
+        self._node.warn(kind, printable(str(worst)), in_full=lambda: printable(summary(loop.violations())))
 
     def report(self, seconds: float) -> StatusReport:
         """Return the status of the last ``seconds`` in the active state, and start the next period."""

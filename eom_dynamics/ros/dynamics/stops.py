@@ -178,9 +178,10 @@ class Stops:
     def publish(self, loop: SetpointLoop, code: int) -> None:
         """Publish the command of a cycle of the response, by the cycle's code."""
         try:
-            violations = loop.responded(code)
+            exceeds = loop.responded(code)
             self._commands.publish(self._commands.header(self._clock.reading), loop, loop.loop.status)
-            self._statistics.exceed(violations, clips=loop.loop.settings["limits"] == "clip")
+            if exceeds:
+                self._statistics.exceed(loop)
         except StateError as error:
             if self._node.is_due("no response"):
                 self._node.get_logger().error(f"no command for the response to lost setpoints: {error}")
