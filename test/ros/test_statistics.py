@@ -25,9 +25,12 @@ class Stream(StreamStatistics):
             self.refuse(reason)
 
     def go_beyond(self, ratio):
-        violation = LimitViolation("elbow", "effort", ratio, 1.0, "N m", ratio)
-        self.exceed((violation,), clips=False)
-        return str(violation)
+        """Exceed two limits; return the worst."""
+        found = tuple(LimitViolation(name, "effort", ratio, 1.0, "N m", ratio) for name in ("elbow", "wrist"))
+        loop = MagicMock(violations=lambda most=2: found[:most])
+        loop.loop.settings = {"limits": "warn"}
+        self.exceed(loop)
+        return str(found[0])
 
 
 @pytest.fixture
@@ -82,6 +85,11 @@ def test_a_long_period_takes_bounded_memory_and_keeps_its_maximum(stream):
 def test_exceeded_limits_warn_with_the_worst_of_the_period_but_for_refusals(stream):
     stream.answer(*[1] * 5)
     _, worst, _ = (stream.go_beyond(ratio) for ratio in (1.5, 3.0, 2.0))
+    # Others are put into words where they are logged.
+    kind, text = stream._node.warn.call_args.args
+    in_full = stream._node.warn.call_args.kwargs["in_full"]
+    assert (kind, text) == ("command exceeds limits", worst.replace("3", "2"))
+    assert in_full() == f"{text}; {text.replace('elbow', 'wrist')}"
     level, message, values = stream.report(1.0)
     # Not of the setpoints, as responses to their loss exceed limits, too.
     assert (level, message) == (Level.WARN, f"3 commands exceed limits, the worst: {worst}")
