@@ -76,7 +76,7 @@ def round_trip(section: Section, settings: Settings) -> None:
     section.text.append(f"{rounds} windows of {WINDOW:g} s for each node, arm and rate.")
     worst = np.max([found.ours / found.echo for found in every], axis=0)
     for what, ratio, most in zip(("p50", "p99"), worst, (P50, P99), strict=True):
-        promise = f"{what} of the round trip of any arm at most {most} × that of a node that echoes"
+        promise = f"{what} of the round trip at most {most} × that of the echo node, for every arm"
         section.promise(promise, f"{ratio:.2f} ×", ratio <= most)
     lost, different = sum(x.lost for x in every), sum(x.different for x in every)
     section.promise("no setpoint is lost", f"{lost}", lost == 0)
