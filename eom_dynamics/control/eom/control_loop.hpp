@@ -315,7 +315,8 @@ class ControlLoop : public LoopMotions<Robot> {
     /// At rest, efforts pass to another payload also where references have ended: the last one is repeated.
     void blend(std::int64_t step) noexcept
     {
-        if (commander_.blending() && commander_.output.valid && stream_.ended() && !state_machine_.braked() && rests())
+        if (commander_.blending() && commander_.output.valid && stream_.ended() && !state_machine_.braked() &&
+            eom::rests(commander_.output.setpoint))
             commander_.repeat(step);
     }
 
