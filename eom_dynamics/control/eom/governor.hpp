@@ -263,7 +263,7 @@ class Governor {
         const auto count = static_cast<double>(near);
         double most = 0, latest = 0, where = 0, apart = 0, last = 0, change = 0;
         const auto on = [&](double time, double spacing) {
-            const double share = this->share(motion, commander, std::max(std::lround(time / h), 1L), way);
+            const double share = this->share(motion, commander, std::max(in_cycles(time, h), 1L), way);
             change = std::max(change, std::fabs(share - std::exchange(last, share)));
             most = std::max(most, share);
             if (share > latest && time > window) {
@@ -317,7 +317,7 @@ class Governor {
         if (!(motion.left() < LONGEST))
             return std::numeric_limits<double>::infinity();
         const auto on = [&](double time, double spacing) {
-            peak.take(share(motion, commander, std::max(std::lround(time / h), 0L), Way::plan), time, spacing);
+            peak.take(share(motion, commander, in_cycles(time, h), Way::plan), time, spacing);
             swift_.take(acceleration(motion), time, spacing);
         };
         const bool soft = motion.joint(0).jerk_part(1) * snaps_ >= SOFT;
@@ -359,7 +359,7 @@ class Governor {
     }
     void accelerates(const OnlineTrajectory &motion, double time, double spacing) noexcept
     {
-        shares_.predict(motion, std::max(std::lround(time / motion.joint(0).period()), 0L), Way::plan);
+        shares_.predict(motion, in_cycles(time, motion.joint(0).period()), Way::plan);
         swift_.take(acceleration(motion), time, spacing);
     }
 
@@ -387,10 +387,13 @@ class Governor {
     template <class F>
     static void dense(double length, double count, double first, const F &on) noexcept
     {
-        for (double k = first; k <= count; ++k)
-            if (const double x = k / count; true)
-                on(length * x * x * (1 + x - x * x), length * x * (2 + 3 * x - 4 * x * x) / count);
+        for (double k = first; k <= count; ++k) {
+            const double x = k / count;
+            on(length * x * x * (1 + x - x * x), length * x * (2 + 3 * x - 4 * x * x) / count);
+        }
     }
+
+    static long in_cycles(double time, double period) noexcept { return std::max(std::lround(time / period), 0L); }
 
     double share(const OnlineTrajectory &motion, const Commander<Robot> &commander, long cycles, Way way) noexcept
     {
