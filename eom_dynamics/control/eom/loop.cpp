@@ -297,6 +297,8 @@ const char *eom_loop_text(eom_loop *loop, const char *what)
     return on(loop, [=](auto &of) { return of.say(what); });
 }
 
+static_assert(sizeof(eom_reason) <= 96, "Reason of control/control_loop.py has room for it");
+
 const char *eom_loop_violation(eom_loop *loop, size_t number, eom_reason *reason)
 {
     return on(loop, [=](auto &of) -> const char * {
