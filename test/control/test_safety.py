@@ -53,6 +53,23 @@ def test_publishers_return_within_resume_distance_however_slow_the_robot(away: f
     assert rig.stream([rest([away, away])]) == [refusal]
 
 
+@pytest.mark.parametrize("policy", ["refuse", "clip", "warn", "ignore"])
+def test_the_last_efforts_carry_no_more_than_limits_allow(policy: str) -> None:
+    """Of an arm that hung while it was commanded, and is measured level as it is switched off."""
+    robot, level = eom.load_robot("planar_2r"), np.zeros(2)
+    weight = eom.ElasticArm(robot).feedforward(level, *np.zeros((4, 2))).tau
+    most = Limits(effort=0.6 * float(np.abs(weight).max()))
+    limited = replace(robot, joints=tuple(replace(joint, limits=most) for joint in robot.joints))
+    rig = resting(limited, np.array([-np.pi / 2, 0.0]), 1)
+    rig.loop.configure(limits=policy, effort_on_deactivate="gravity")
+    rig.loop.measure(np.stack([level, level]))
+    rig.loop.act("release")
+    wanted = np.clip(weight, -most.effort, most.effort) if policy in ("refuse", "clip") else weight
+    assert np.abs(weight - wanted).any() == (policy in ("refuse", "clip"))
+    for name in ("drive_effort", "sent_effort"):  # to the loop, 1e-9 of a limit is rounding
+        np.testing.assert_allclose(rig.loop.sent_last[name], wanted, rtol=2e-9)
+
+
 @pytest.mark.parametrize(("speed", "refused"), [(0.0, True), (2e-4, False)])
 def test_setpoints_that_are_refused_at_rest_and_moving_ones_without_rates_are_lost(speed: float, refused: bool) -> None:
     rig = LoopRig("planar_2r")

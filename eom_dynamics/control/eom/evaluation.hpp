@@ -236,15 +236,15 @@ class Evaluation {
             payload_.at(0, paced_, candidate_);
             candidate_.Pd = candidate_.Pdd = {};
             compute(filter_, 0);
-            if (finite(result_)) {
-                if (parameters.limits == LimitPolicy::clip)
-                    Limits<Robot>::clip(robot, result_);
-                DriveCommand<Robot> sent{{}, {}, result_.motor_effort, result_.tau, {}};
-                if (robot.converts())
-                    robot.drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent);
+            final_efforts_ = finite(result_);
+            if (final_efforts_ && limited()) // they cannot be refused
+                Limits<Robot>::clip(robot, result_);
+            DriveCommand<Robot> sent{{}, {}, result_.motor_effort, result_.tau, {}};
+            if (robot.converts() && !robot.drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent))
+                final_efforts_ = false;
+            if (final_efforts_) {
                 released_.drive_effort = sent.drive_effort;
                 released_.sent_effort = sent.sent_effort;
-                final_efforts_ = true;
                 released_command_.tau = result_.tau;
                 released_command_.motor_effort = result_.motor_effort;
             }
