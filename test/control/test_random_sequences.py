@@ -66,6 +66,7 @@ FOUND = {
     1463648: "a stop is asked for in the cycle in which impedance ends",
     1391680: "a stop of a stream whose noise has efforts change beyond their limit of rates",
     1486346: "a payload changes where setpoints of damped springs have ended with a jerk, without a velocity",
+    1504270: "an arm is located where it was measured before it jumped, by samples that were left out since",
     1384661: "a stop along its path begins beyond a limit of its range, and goes on for some cycles",
 }
 """Scenes that were not as their rules say."""

@@ -186,6 +186,9 @@ class ControlLoop : public LoopMotions<Robot> {
         return nullptr;
     }
 
+    /// A sample of what is measured contradicts the ones before, and was left out.
+    void doubt() noexcept { where_.doubt(); }
+
     /// Time at which the position commanded last has changed, ns.
     std::int64_t moved_at() const noexcept { return where_.moved_at(); }
 

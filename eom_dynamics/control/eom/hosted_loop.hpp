@@ -63,6 +63,8 @@ struct Hosted final : eom_loop {
         if (x.motors)
             read_drives(x, robot);
         const Sample found = observer.update(x, contact.on());
+        if (found == Sample::inconsistent)
+            loop.doubt();
         if (found > Sample::started)
             return found;
         sampled_at = time;

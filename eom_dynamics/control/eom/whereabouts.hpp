@@ -38,6 +38,8 @@ class Whereabouts {
         if (measured.links || measured.motors)
             seen_ = measured, seen_at_ = now;
     }
+    /// A sample contradicts the ones before, and was left out: what is measured is that before it.
+    void doubt() noexcept { steady_ = 0; }
     /// Whether no sample has jumped for a while, so that what is measured counts.
     bool steady() const noexcept { return steady_ >= LONGEST_GAP; }
 
