@@ -106,6 +106,33 @@ def test_clipped_efforts_meet_the_limit_and_keep_co_contraction(kind: str) -> No
             np.testing.assert_allclose(np.diff(clipped)[::2], np.diff(efforts)[::2])
 
 
+BRAKING = Motor(torque_constant=0.07, resistance=0.5, voltage_limit=1.5)  # by its back-EMF, beyond what the joint bears
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: limited("planar_2r", BRAKING, BRAKING), lambda: differential(OWN, Motor())],
+    ids=["back-EMF", "differential"],
+)
+def test_limits_of_motors_lead_none_beyond_those_of_joints(make: Any) -> None:
+    """In planners and in the loop, but for rounding."""
+    arm, draw = ElasticArm(make()), np.random.default_rng(3)
+    own = np.where(np.isfinite(limits_of(arm)["upper.motor_effort"]), limits_of(arm)["upper.motor_effort"], np.inf)
+    limits, table, beyond = LimitCheck(arm), RobotTable(arm), 0
+    for _ in range(50):
+        loop = ControlLoop(table)
+        loop.configure(safety="permissive", limits="clip")
+        state = draw.normal(size=(5, 2)) * np.array([[0.3], [5.0], [300.0], [0.0], [0.0]])
+        follow(loop, state, 0)
+        whole = arm.feedforward(*state)
+        sent = limits.clipped(whole)
+        np.testing.assert_allclose(loop.command["motor_effort"], sent.motor_effort, rtol=1e-14, atol=1e-13)
+        assert (np.abs(limits.motor_sums @ sent.motor_effort) <= EFFORT * (1 + 3e-9)).all()  # twice the tolerance
+        assert (np.abs(sent.motor_effort) <= own * (1 + 3e-9)).all()
+        beyond += bool((np.abs(limits.motor_sums @ whole.motor_effort) > EFFORT).any())
+    assert beyond > 20
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_planners_and_the_loop_have_one_verdict(kind: str) -> None:
     arm, draw = arm_of(kind), np.random.default_rng(2)

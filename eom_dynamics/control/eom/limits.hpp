@@ -221,8 +221,9 @@ struct Limits {
     /// The nearest motor efforts within the limits at the joints, where those of one joint give up equal parts, and then within
     /// those of torque, current and voltage at motor velocities, all link side.
     ///
-    /// Where the back-EMF alone exceeds the voltage limit, the motor brakes within the limits of torque and current.
-    /// Efforts that are allowed, beyond limits at the joints, are as well.
+    /// Where the back-EMF alone exceeds the voltage limit, the motor brakes within the limits of torque and current. What that, or
+    /// motors that share joints, lead beyond limits at the joints is scaled down. Efforts that are allowed, beyond limits at the
+    /// joints, are as well.
     static void clip_motors(const Robot &robot, const MotorVector<Robot> &velocity, MotorVector<Robot> &effort,
                             const MotorVector<Robot> &allowed = {}) noexcept
     {
@@ -240,6 +241,12 @@ struct Limits {
         Shafts<Robot> shafts;
         robot.drive(Motors{velocity, effort}, shafts);
         effort = shafts.clipped_effort;
+        const JointVector<Robot> left = robot.motor_sums(effort);
+        for (std::size_t i = 0; i < robot.joint_count(); ++i) {
+            const Scalar bound = std::max(robot.upper.motor_sum[i], std::fabs(most[i]));
+            if (std::fabs(left[i]) > bound)
+                robot.scale_at_joint(i, bound / std::fabs(left[i]), effort);
+        }
     }
 
   private:

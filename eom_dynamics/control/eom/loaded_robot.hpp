@@ -227,6 +227,15 @@ class LoadedRobot {
         }
     }
 
+    /// Scales the efforts of the motors of a joint, or of all motors that share joints.
+    void scale_at_joint(std::size_t joint, Scalar part, std::array<Scalar, M> &effort) const noexcept
+    {
+        const std::size_t count = motor_count();
+        for (std::size_t j = 0; j < count; ++j)
+            if (has_transmission() || motor_joint[j] == joint)
+                effort[j] *= part;
+    }
+
     /// Adds positions at the joint sides of springs to those of their motors.
     void add_sides(const std::array<Scalar, N> &added, std::array<Scalar, M> &position) const noexcept
     {
