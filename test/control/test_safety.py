@@ -54,9 +54,10 @@ def test_publishers_return_within_resume_distance_however_slow_the_robot(away: f
 
 
 @pytest.mark.parametrize("policy", ["refuse", "clip", "warn", "ignore"])
-def test_the_last_efforts_carry_no_more_than_limits_allow(policy: str) -> None:
+@pytest.mark.parametrize("name", ["planar_2r", "sea_planar_2r"], ids=["motors without limits", "stronger motors"])
+def test_the_last_efforts_carry_no_more_than_limits_allow(name: str, policy: str) -> None:
     """Of an arm that hung while it was commanded, and is measured level as it is switched off."""
-    robot, level = eom.load_robot("planar_2r"), np.zeros(2)
+    robot, level = eom.load_robot(name), np.zeros(2)
     weight = eom.ElasticArm(robot).feedforward(level, *np.zeros((4, 2))).tau
     most = Limits(effort=0.6 * float(np.abs(weight).max()))
     limited = replace(robot, joints=tuple(replace(joint, limits=most) for joint in robot.joints))

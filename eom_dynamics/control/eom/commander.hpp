@@ -191,7 +191,8 @@ class Commander : public Evaluation<Robot> {
         if (mode == Mode::gravity_compensation) {
             output.setpoint.q = feedback_.impedance().links();
             output.command = feedback_.impedance().command();
-            gate_.clip(output.command.motor_effort, output.command.tau, feedback_.impedance().command(), leader_, parameters.limits);
+            Gate<Robot>::clip(robot, output.command.motor_effort, output.command.tau, feedback_.impedance().command(), leader_,
+                              parameters.limits);
         }
         const Command<Robot> &y = complies ? feedback_.impedance().command() : output.command;
         if (!usable && output.status == Status::fresh)
@@ -376,7 +377,7 @@ class Commander : public Evaluation<Robot> {
         if (parameters.limits == LimitPolicy::clip)
             Limits<Robot>::clip(robot, result_);
         else if (exceeds)
-            gate_.clip(result_.motor_effort, result_.tau, Command<Robot>(result_), leader, parameters.limits);
+            Gate<Robot>::clip(robot, result_.motor_effort, result_.tau, Command<Robot>(result_), leader, parameters.limits);
         output.setpoint = own();
         output.setpoint.deflection = candidate_.deflection;
         output.setpoint.friction_state = candidate_.friction_state;

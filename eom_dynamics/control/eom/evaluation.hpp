@@ -9,6 +9,7 @@
 
 #include "deflection_filter.hpp"
 #include "equilibrium.hpp"
+#include "gate.hpp"
 #include "loop_parameters.hpp"
 #include "payload.hpp"
 
@@ -237,8 +238,9 @@ class Evaluation {
             candidate_.Pd = candidate_.Pdd = {};
             compute(filter_, 0);
             final_efforts_ = finite(result_);
-            if (final_efforts_ && limited()) // they cannot be refused
-                Limits<Robot>::clip(robot, result_);
+            if (final_efforts_ && limited()) // they cannot be refused, as those of a stop
+                Gate<Robot>::clip(robot, result_.motor_effort, result_.tau, Command<Robot>(result_), Leader::stop,
+                                  parameters.limits);
             DriveCommand<Robot> sent{{}, {}, result_.motor_effort, result_.tau, {}};
             if (robot.converts() && !robot.drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent))
                 final_efforts_ = false;

@@ -101,7 +101,7 @@ class Gate {
         const bool plain = leader != Leader::stop && !apart(output.motor_effort, y.motor_effort, 0) &&
                            !apart(output.joint_effort, y.tau, 0);
         if (policy == LimitPolicy::clip || (policy != LimitPolicy::ignore && !plain)) // else it has been clipped
-            clip(output.motor_effort, output.joint_effort, y, leader, policy);
+            clip(robot_, output.motor_effort, output.joint_effort, y, leader, policy);
         Sent &now = sent_[latest_];
         if (!repeats || !repeats_) // else both are of the same command
             now.setpoint = x, now.command = y;
@@ -115,23 +115,23 @@ class Gate {
     }
 
     /// Clips efforts to limits, and feedback alone to those that are only to be reported, where the feedforward exceeds them.
-    void clip(MotorVector<Robot> &motor_effort, JointVector<Robot> &joint_effort, const Command<Robot> &y, Leader leader,
-              LimitPolicy policy) const noexcept
+    static void clip(const Robot &robot, MotorVector<Robot> &motor_effort, JointVector<Robot> &joint_effort, const Command<Robot> &y,
+                     Leader leader, LimitPolicy policy) noexcept
     {
         const bool reports = policy == LimitPolicy::warn;
         JointVector<Robot> less;
         bool gives = false;
         for (std::size_t i = 0; i < n; ++i) {
-            const Scalar allowed = reports ? y.tau[i] : 0, most = robot_.largest_effort[i], whole = joint_effort[i];
+            const Scalar allowed = reports ? y.tau[i] : 0, most = robot.largest_effort[i], whole = joint_effort[i];
             joint_effort[i] = std::clamp(whole, std::min(-most, allowed), std::max(most, allowed));
             less[i] = joint_effort[i] - whole;
             gives = gives || less[i] != 0;
         }
         if (gives) // motors give up what joints do
-            robot_.add_at_joints(less, motor_effort);
-        const bool exceeds = !detail::within(motor_effort, robot_.lower.motor_effort, robot_.upper.motor_effort);
+            robot.add_at_joints(less, motor_effort);
+        const bool exceeds = !detail::within(motor_effort, robot.lower.motor_effort, robot.upper.motor_effort);
         if (policy == LimitPolicy::clip || leader == Leader::stop || exceeds || motor_effort != y.motor_effort)
-            Limits<Robot>::clip_motors(robot_, y.motor_velocity, motor_effort, reports ? y.motor_effort : MotorVector<Robot>{});
+            Limits<Robot>::clip_motors(robot, y.motor_velocity, motor_effort, reports ? y.motor_effort : MotorVector<Robot>{});
     }
 
     /// Passes positions to a command, a time after the last one, ns, before its feedback, from where another mode has sent motors:
