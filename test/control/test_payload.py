@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from loop_rig import LoopRig, rest
 from paced import fast
 from reference.payload_blend import PayloadBlend
+from springs import EVERY_KIND, with_springs
 
 import eom_dynamics as eom
 from eom_dynamics.arrays import EFFORT_NAMES, Array
@@ -327,3 +329,20 @@ def test_changes_along_any_stream_are_those_of_the_reference(tables: dict[str, R
         size = 1e-13 * np.array([[1.0], [1e3], [1e6]]) * (1 + np.abs(wanted).max())
         assert (np.abs(np.array([*carried.values()]) - wanted) <= size).all()
     assert {0, 1, 2} <= widths
+
+
+def test_dampers_settle_under_a_payload_that_changes_at_rest() -> None:
+    """Without setpoints since, and without a response to their loss."""
+    robot = with_springs(eom.load_robot("planar_2r"), EVERY_KIND["damped"], rotor_inertia=0.2)
+    q, rig = np.array([-1.4, 0.3]), LoopRig(robot, setpoint_timeout=0.0)
+    rig.restart(q)
+    rig.cycles(60, rest(q))
+    rig.cycles(150)
+    rig.loop.carry(eom.Payload(0.8, [0.03, 0.0, 0.02]), 0.05)
+    rig.cycles(100)
+    assert rig.loop.number("blending") and np.abs(rig.loop.sent["drive_velocity"]).max() > 1e-3
+    rig.cycles(400)
+    assert not rig.loop.number("blending")
+    settled = rig.arm.feedforward(q, *np.zeros((4, 2)), payload=eom.Payload(0.8, [0.03, 0.0, 0.02]))
+    np.testing.assert_allclose(rig.loop.sent["drive_effort"], settled.motor_effort, atol=1e-4)
+    np.testing.assert_allclose(rig.loop.sent["drive_velocity"], 0.0, atol=1e-6)

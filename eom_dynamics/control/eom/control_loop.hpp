@@ -189,6 +189,9 @@ class ControlLoop : public LoopMotions<Robot> {
     /// A sample of what is measured contradicts the ones before, and was left out.
     void doubt() noexcept { where_.doubt(); }
 
+    /// Whether a payload changes, or springs settle under it at rest.
+    bool blending() const noexcept { return commander_.blending() || settling_ > 0; }
+
     /// Time at which the position commanded last has changed, ns.
     std::int64_t moved_at() const noexcept { return where_.moved_at(); }
 
@@ -239,6 +242,7 @@ class ControlLoop : public LoopMotions<Robot> {
         if (stream_.pursues())
             Base::aim_as_led(time);
         keep_mode(step, measured);
+        const double settling = std::exchange(settling_, 0);
         if (commander_.mode() == Mode::gravity_compensation)
             be_led();
         else if (playing())
@@ -247,7 +251,7 @@ class ControlLoop : public LoopMotions<Robot> {
             Base::aim_on(time);
         else if (!stream_.received() || !Base::follow(time)) {
             Base::wait();
-            blend(step);
+            blend(step, settling);
         }
         stream_.end_cycle();
         where_.see(now, measured);
@@ -315,12 +319,19 @@ class ControlLoop : public LoopMotions<Robot> {
     using Base::where_;
     using Base::ahead_;
 
-    /// At rest, efforts pass to another payload also where references have ended: the last one is repeated.
-    void blend(std::int64_t step) noexcept
+    /// At rest, efforts pass to another payload also where references have ended: the last one is repeated, until springs with
+    /// dampers have settled under it, from a velocity of motors.
+    void blend(std::int64_t step, double settling) noexcept
     {
-        if (commander_.blending() && commander_.output.valid && stream_.ended() && !state_machine_.braked() &&
-            eom::rests(commander_.output.setpoint))
-            commander_.repeat(step);
+        const bool blends = commander_.blending(), rests = commander_.output.valid && stream_.ended() && !state_machine_.braked() &&
+                                                           eom::rests(commander_.output.setpoint);
+        if (!rests || !(blends || settling > 0))
+            return;
+        commander_.repeat(step);
+        double rate = 0;
+        for (const Scalar x : commander_.output.command.motor_velocity)
+            rate = std::max(rate, static_cast<double>(std::fabs(x)));
+        settling_ = commander_.robot.filters() && rate > AT_REST && (blends || rate < settling) ? rate : 0;
     }
 
     // --- Modes --------------------------------------------------------------------------
@@ -429,6 +440,8 @@ class ControlLoop : public LoopMotions<Robot> {
         return commander_.accept(x, 0, Leader::hands, refusable && !moves) && moves;
     }
 
+    // Largest velocity of motors while springs settle after a payload has changed at rest, or 0.
+    double settling_ = 0;
     // The last change of the pace: a pause, or its end.
     Event pace_ = Event::resume;
     // Time without usable measurements where the mode needs them, ns, and their count in the last cycle.

@@ -111,7 +111,6 @@ class LoopMotions {
     const char *payload_refusal() const noexcept { return commander_.payload_refusal(); }
     /// What a plausibility check has found last.
     const Finding &finding() const noexcept { return stream_.finding; }
-    bool blending() const noexcept { return commander_.blending(); }
     /// Time of the last cycle on the clock, ns.
     std::int64_t clock() const noexcept { return clock_; }
     /// Whether a reference that is early waits for the next cycle.
