@@ -323,9 +323,9 @@ class ControlLoop : public LoopMotions<Robot> {
     /// dampers have settled under it, from a velocity of motors.
     void blend(std::int64_t step, double settling) noexcept
     {
-        const bool blends = commander_.blending(), rests = commander_.output.valid && stream_.ended() && !state_machine_.braked() &&
-                                                           eom::rests(commander_.output.setpoint);
-        if (!rests || !(blends || settling > 0))
+        const bool blends = commander_.blending();
+        if (!(blends || settling > 0) || !commander_.output.valid || !stream_.ended() || state_machine_.braked() ||
+            !eom::rests(commander_.output.setpoint))
             return;
         commander_.repeat(step);
         double rate = 0;
