@@ -67,6 +67,7 @@ FOUND = {
     1391680: "a stop of a stream whose noise has efforts change beyond their limit of rates",
     1486346: "a payload changes where setpoints of damped springs have ended with a jerk, without a velocity",
     1504270: "an arm is located where it was measured before it jumped, by samples that were left out since",
+    1515904: "a setpoint that is late after a stall moves motors a little, and the next one takes the rest of its time",
     1384661: "a stop along its path begins beyond a limit of its range, and goes on for some cycles",
 }
 """Scenes that were not as their rules say."""

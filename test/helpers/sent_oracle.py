@@ -730,10 +730,13 @@ def times(record: Record, settings: Settings) -> tuple[Array, Array]:
 def _rested(record: Record, settings: Settings, shares: Array) -> Array:
     """Time for which motors have rested at each step, s (N - 1, m), by the least time that each step takes, s.
 
-    A motor that is moved by less than a fiftieth of its speed rests; the time of setpoints counts until they are lost.
+    A motor that is moved by less than a fiftieth of its speed since the last command rests; the time of setpoints counts until
+    they are lost.
     """
-    passed = np.maximum(np.diff(record.time) * 1e-9, 0)
-    clock = np.concatenate(([0], np.cumsum(passed)))
+    clock = np.concatenate(([0], np.cumsum(np.maximum(np.diff(record.time) * 1e-9, 0))))
+    made = np.diff(record.numbers["followed"]) > 0
+    commanded = np.maximum.accumulate(np.where(made, np.arange(1, len(clock)), 0))
+    passed = clock[1:] - clock[np.concatenate(([0], commanded[:-1]))]
     moves = ~(np.nan_to_num(shares) <= 0.02 * passed[:, None])
     last = np.maximum.accumulate(np.where(moves, np.arange(1, len(moves) + 1)[:, None], 0), axis=0)
     last = np.vstack([np.zeros_like(last[:1]), last[:-1]])
