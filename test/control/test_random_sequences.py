@@ -68,6 +68,8 @@ FOUND = {
     1486346: "a payload changes where setpoints of damped springs have ended with a jerk, without a velocity",
     1504270: "an arm is located where it was measured before it jumped, by samples that were left out since",
     1515904: "a setpoint that is late after a stall moves motors a little, and the next one takes the rest of its time",
+    1521831: "a cycle is late in a stop that began beyond a range",
+    1524925: "limits have a stop last twice its duration, and a stream's jerk and snap lead further than within that",
     1384661: "a stop along its path begins beyond a limit of its range, and goes on for some cycles",
 }
 """Scenes that were not as their rules say."""

@@ -462,7 +462,8 @@ class SentOracle:
         # a trajectory is to pass the limit.
         speed, stops = np.abs(record.setpoint["qd"]), leaders(record) == STOP
         passes = (record.code[:-1] == Refusal["over_limits"]) & ~record.given[:-1] & stops[:-1]
-        runs = stops[1:, None] * ((beyond[:-1] > 0) | passes[:, None]) * 1e-3 * np.maximum(speed[:-1], speed[1:])
+        h = np.clip(np.diff(record.time) * 1e-9, 1e-3, LONGEST_STEP)[:, None]
+        runs = stops[1:, None] * ((beyond[:-1] > 0) | passes[:, None]) * h * np.maximum(speed[:-1], speed[1:])
         yield from _beyond("range", np.where(skip[:, None], 0, beyond[1:]), beyond[:-1] + 1.1 * runs + 1e-6, first=1)
 
     def _room(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
@@ -488,14 +489,21 @@ class SentOracle:
                 yield Finding("held, but moves", int(k), int(np.argmax(rate)), float(rate.max()), 0.0)
 
     def _noise(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
-        """From a stream, whose jerk and snap may be noise, a stop leads at most 2.5 times as far as the other rates."""
+        """From a stream, whose jerk and snap may be noise, a stop leads at most 2.5 times as far as the other rates.
+
+        Or as jerk and snap that would lead less far than these within the duration of stops, and are none.
+        """
         if len(record.time) < 2:
             return
         leader = leaders(record)
         excluded = np.append(False, _unsteady(record, marks)) | (record.numbers["mode"] != POSITION)
         excluded |= (record.numbers["touched"] > 0) | marks.posted  # that of a target is another
-        q, qd, qdd = (np.abs(record.setpoint[name]) for name in ("q", "qd", "qdd"))
-        q = record.setpoint["q"]
+        q, rates = record.setpoint["q"], [np.abs(record.setpoint[name]) for name in STATE_NAMES[1:]]
+
+        def ways(T: float, k: int) -> tuple[Array, Array]:
+            qd, qdd, qddd, qdddd = (row[k] for row in rates)
+            return T * qd / 2 + 3 * T**2 * qdd / 28, T**3 * qddd / 84 + T**4 * qdddd / 1680
+
         for k in 1 + np.flatnonzero((leader[1:] == STOP) & (leader[:-1] == STREAM)):
             T = float(record.numbers["stop_end"][k])
             ends = np.flatnonzero((leader[k:] != STOP) | (record.numbers["stop_end"][k:] != T))
@@ -505,7 +513,8 @@ class SentOracle:
             h = np.clip(np.diff(record.time[k:end]) * 1e-9, 0, LONGEST_STEP)
             T = max(T, float(h.sum()))  # longer where limits need it
             way = np.abs(q[k:end] - q[k - 1]).max(axis=0)
-            most = 2.5 * (T * qd[k - 1] / 2 + 3 * T**2 * qdd[k - 1] / 28)
+            whole, noise = ways(float(settings.others.get("stop_duration", 0.3)), k - 1)
+            most = 2.5 * np.maximum(*(x * kept for x, kept in zip(ways(T, k - 1), (1, noise <= whole), strict=True)))
             yield from _beyond("way of a stop", way[None], most[None] + 1e-6, first=int(k))
 
     def _speeds(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
@@ -730,8 +739,8 @@ def times(record: Record, settings: Settings) -> tuple[Array, Array]:
 def _rested(record: Record, settings: Settings, shares: Array) -> Array:
     """Time for which motors have rested at each step, s (N - 1, m), by the least time that each step takes, s.
 
-    A motor that is moved by less than a fiftieth of its speed since the last command rests; the time of setpoints counts until
-    they are lost.
+    A motor that is moved by less than a fiftieth of its speed since the last command rests; the time of setpoints
+    counts until they are lost.
     """
     clock = np.concatenate(([0], np.cumsum(np.maximum(np.diff(record.time) * 1e-9, 0))))
     made = np.diff(record.numbers["followed"]) > 0
