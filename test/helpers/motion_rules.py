@@ -99,8 +99,7 @@ class MotionRules:
         """Motors that are sent one position for longer than a gap of a stream are sent no velocity."""
         still = np.all(np.abs(np.diff(x.theta, axis=0)) <= 1e-12 * (1 + np.abs(x.theta[1:])), axis=1)
         bad = np.append(False, still) & (np.abs(x.rate).max(axis=1) > STANDING) & x.position & (x.h > 0)
-        held_by_choice = (x.status == LOST) & (x.settings.others.get("on_setpoint_loss") == "none")
-        bad &= (x.status != WAITING) & ~held_by_choice
+        bad &= ~np.isin(x.status, (WAITING, LOST))  # nobody commands
         changed = np.append(True, np.diff(x.status) != 0)  # the first command of a stop repeats the last one
         last = np.maximum.accumulate(np.where(bad & ~changed, 0, np.arange(len(bad))))
         passed, cycles = x.clock - x.clock[last], np.arange(len(bad)) - last
@@ -160,7 +159,8 @@ class MotionRules:
             if not k or not len(begins) or not x.rests[k - 1] or np.any(q[k + begins[0] - 1] != q[k - 1]):
                 continue
             first = k + int(begins[0])
-            ends = np.flatnonzero((x.leader[first:] != AIMING) | ~x.marks.undisturbed[first:])
+            others = ~x.marks.undisturbed | (x.marks.posted & (np.arange(len(q)) > first))
+            ends = np.flatnonzero((x.leader[first:] != AIMING) | others[first:])
             rows = slice(first, first + int(ends[0]) if len(ends) else len(q))
             start, target = q[k - 1], np.where(np.isfinite(x.marks.target[k]), x.marks.target[k], q[k - 1])
             low, high = np.minimum(start, target), np.maximum(start, target)
@@ -169,7 +169,7 @@ class MotionRules:
 
     def _ended(self, x: "_Rows") -> Iterator[Finding]:
         """A generated motion that has begun and that nothing disturbs does not end by its own limits."""
-        of_commands = np.isin(x.record.code, [Refusal[name] for name in COMMANDS]) & ~x.record.given
+        of_commands = np.isin(x.record.code, [Refusal[name] for name in COMMANDS]) & ~(x.record.given | x.marks.posted)
         moving = (x.leader == AIMING) & x.marks.undisturbed & x.refuses & x.position
         for k in 1 + np.flatnonzero(moving[:-1] & moving[np.maximum(np.arange(len(moving) - 1) - 1, 0)]):
             if of_commands[k] and x.marks.undisturbed[k]:

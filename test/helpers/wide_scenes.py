@@ -114,7 +114,7 @@ class WideScene(Scene):
         self._velocity_scale = self.arm.oracle.units["drive_velocity"][0]
         self._outlier_at = self._stale_until = -1
         self._stale: tuple[Array, Array] | None = None
-        self._alone, self._quiet = 0, 0
+        self._alone, self._quiet, self._second = 0, 0, -1
         links = {"q": n, "qd": n}
         self._links = self.rig.loop.vectors("measured", links) if self._has_link_gains or more.random() < 0.3 else None
 
@@ -155,22 +155,28 @@ class WideScene(Scene):
         k = self.rig.count
         if self._alone > 0:
             self._alone -= 1
+            if self.state in ("impedance", "led by hand"):
+                self._mode(0)
             near = np.abs(self.rig.q).max() < 9  # targets of continuous joints mean their nearest turn
             if near and not self.rig.loop.state[1:].any() and self.state not in ("waiting", "paused", "in contact"):
                 self._alone, self._quiet = 0, min(2000, round(2.5e9 / self.period))
+                self._second = k + round(self.more.uniform(0.1, 0.5) * 1e9 / self.period * self.more.choice([1, 1e3]))
                 self._post_alone()
             return True
         if self._quiet > 0:
             self._quiet -= 1
             self.marks.undisturbed[k] = True
+            if k == self._second and self.state == "aiming":
+                self._post_alone(second=True)
             return True
         return super()._settles()
 
-    def _post_alone(self) -> None:
+    def _post_alone(self, second: bool = False) -> None:
         oracle, q, more = self.arm.oracle, self.q, self.more
         way = more.uniform(-1, 1, len(q)) * 10.0 ** more.uniform(-2, 0)
         target = np.clip(q + way, oracle.lower, oracle.upper)
-        self.marks.target[self.rig.count] = target
+        if not second:
+            self.marks.target[self.rig.count] = target
         self.marks.undisturbed[self.rig.count] = True
         self.marks.posted[self.rig.count] = True
         self.rig.target(target)
@@ -252,6 +258,7 @@ class WideScene(Scene):
         """One target for an arm at rest, and nothing else until it is reached."""
         self._stream = None
         self.lose()
+        self.resume()
         self._alone = 600
 
     def restart_measured(self) -> None:
