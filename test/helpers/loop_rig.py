@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.arrays import EFFORT_NAMES, STATE_NAMES, Array
 from eom_dynamics.control.control_loop import ControlLoop
-from eom_dynamics.control.online_trajectory import motion_limits
+from eom_dynamics.control.online_trajectory import MotionLimits, motion_limits
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from eom_dynamics.elastic.motor_programs import MOTOR_NAMES
@@ -38,16 +38,24 @@ def table_of(robot: str | Robot) -> RobotTable:
     return RobotTable(ElasticArm(load_robot(robot) if isinstance(robot, str) else robot))
 
 
+@cache
+def _limits_of(arm: ElasticArm, targets: tuple[tuple[str, tuple[float, ...]], ...]) -> MotionLimits:
+    """Limits of motions to targets, with those of ``targets`` in place of the robot's."""
+    return motion_limits(arm, {name: np.array(row) for name, row in targets} or None)
+
+
 class Recorder:
     """Rows of what a loop commands, cycle by cycle.
 
     Attributes:
         loop: the loop.
         count: number of cycles so far.
+        numbers: NUMBERS of each cycle.
     """
 
     def __init__(self, loop: ControlLoop, cycles: int) -> None:
         self.loop, self.count = loop, 0
+        self.numbers: list[tuple[float, ...]] = []
         payload = dict.fromkeys(("P", "Pd"), 10 * len(loop.arm.robot.tools))
         groups = {
             "setpoint": (loop.setpoint | loop.vectors("setpoint", payload), (*STATE_NAMES, "W", "k", *payload)),
@@ -68,12 +76,12 @@ class Recorder:
         self._resize(cycles)
 
     def _resize(self, cycles: int) -> None:
-        before = self.count and (self.rows, self.times, self.codes, self.numbers, self.given)
+        before = self.count and (self.rows, self.times, self.codes, self.given)
         self.rows = np.zeros((cycles, len(self._window)))
         self.times, self.codes = np.zeros(cycles, dtype=np.int64), np.zeros(cycles, dtype=np.int32)
-        self.numbers, self.given = np.zeros((cycles, len(NUMBERS))), np.zeros(cycles, dtype=bool)
+        self.given = np.zeros(cycles, dtype=bool)
         if before:
-            for new, old in zip((self.rows, self.times, self.codes, self.numbers, self.given), before, strict=True):
+            for new, old in zip((self.rows, self.times, self.codes, self.given), before, strict=True):
                 new[: self.count] = old
 
     def keep(self, now: int, code: int, given: bool) -> None:
@@ -83,7 +91,7 @@ class Recorder:
         k = self.count
         self.times[k], self.codes[k], self.given[k] = now, code, given
         self.rows[k] = self._window
-        self.numbers[k] = _numbers_of(self.loop.record)
+        self.numbers.append(_numbers_of(self.loop.record))
         self.count += 1
 
 
@@ -102,7 +110,7 @@ class Record:
         last = rig.count
         self.time, self.code = rig.times[first:last].copy(), rig.codes[first:last].copy()
         self.given = rig.given[first:last].copy()
-        self.numbers = dict(zip(NUMBERS, rig.numbers[first:last].T.copy(), strict=True))
+        self.numbers = dict(zip(NUMBERS, np.array(rig.numbers[first:last], dtype=float).T.copy(), strict=True))
         self.setpoint, self.command, self.sent = (
             {name: rig.rows[first:last, at : at + size].copy() for name, (at, size) in group.items()}
             for group in rig.places.values()
@@ -147,7 +155,7 @@ class LoopRig(Recorder):
         self.now, self.hosted = START, hosted
         self.limits = None
         if targets is not None:
-            self.limits = motion_limits(self.arm, targets or None)
+            self.limits = _limits_of(self.arm, tuple((name, tuple(row)) for name, row in targets.items()))
             self.loop.limit(self.limits, period)
         self._refers = False
 

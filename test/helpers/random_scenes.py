@@ -144,31 +144,32 @@ BUSY = 0.2
 OFTEN = {"trajectory": 6.0, "stop": 4.0, "empty trajectory": 3.0, "loss": 6.0, "silence": 6.0}
 """Weights of inputs, by default 1."""
 
-_AT = {name: k for k, name in enumerate(NUMBERS)}
+_VALID, _PLAYING, _AIMING, _MODE = map(NUMBERS.index, ("valid", "playing", "aiming", "mode"))
+_NONE = (0,) * len(NUMBERS)
 
 
-def state_of(numbers: Array) -> str:
-    """What the loop does, by the numbers of its last cycle."""
-    x = dict(zip(NUMBERS, numbers.tolist(), strict=True))
-    if not x["valid"]:
+def state_of(numbers: Sequence[float]) -> str:
+    """State of the loop after a cycle with these NUMBERS."""
+    status, valid, playing, aiming, _, _, lost, mode, touched, _, _, _, paused, *_ = numbers
+    if not valid:
         return "waiting"
-    if x["touched"]:
+    if touched:
         return "in contact"
-    if x["mode"] == GRAVITY:
+    if mode == GRAVITY:
         return "led by hand"
-    if x["mode"] == IMPEDANCE:
+    if mode == IMPEDANCE:
         return "impedance"
-    if x["paused"]:
+    if paused:
         return "paused"
-    if x["status"] in (STOPPING, RAMPING):
+    if status in (STOPPING, RAMPING):
         return "stopping"
-    if x["playing"]:
+    if playing:
         return "playing"
-    if x["aiming"]:
+    if aiming:
         return "aiming"
-    if x["status"] == LOST or x["lost"]:
+    if status == LOST or lost:
         return "lost"
-    return "holding" if x["status"] == HELD else "following" if x["status"] == FRESH else "waiting"
+    return "holding" if status == HELD else "following" if status == FRESH else "waiting"
 
 
 def clean(start: Array, way: Array, rate: float, times: Array) -> Array:
@@ -265,6 +266,7 @@ class Scene:
         self._to_drives = scale[:, None] * np.linalg.inv(arm.oracle.sides)
         self._offset = np.zeros(len(scale))
         self._away = np.zeros(n)
+        self._is_moved, self._zeros = False, np.zeros(len(scale))
         self._began = arm.quiet.copy()
         loop = self.rig.loop
         self._measured = loop.vectors("measured", dict.fromkeys(("motor_position", "motor_velocity"), len(scale)))
@@ -320,7 +322,7 @@ class Scene:
         chances = rng.random(self.length)
         while rig.count < self.length:
             k = rig.count
-            self.state = state_of(rig.numbers[k - 1]) if k else "waiting"
+            self.state = state_of(rig.numbers[-1]) if k else "waiting"
             if self._waits > 0:  # for an arm that has been moved to be elsewhere, when it is asked to move
                 self._waits -= 1
                 if self._waits == 0:
@@ -340,6 +342,7 @@ class Scene:
                 rig.loop.speed(float(rng.uniform(0, 1.5)))
             self._follow()
             self._cycle()
+        self.marks.measured[:] = (self.marks.measured - self._zero) / self._scale
         return Record(rig)
 
     def _cycle(self) -> None:
@@ -395,8 +398,9 @@ class Scene:
         if kind:
             pass
         elif self.rng.random() < 0.65:
-            names = self.rng.permutation(self._inputs)
-            kind = str(min(names, key=lambda x: self.counts[self.state, x]))
+            state, counts, names = self.state, self.counts, self._inputs
+            order = self.rng.permutation(len(names)).tolist()
+            kind = names[min(order, key=[counts[state, name] for name in names].__getitem__)]
         else:
             kind = (
                 "contact"
@@ -428,6 +432,15 @@ class Scene:
         self._refer(rig.now if stamp is None else stamp)
         self.counts[self.state, kind] += 1
 
+    def _return(self) -> None:
+        """The arm is where it is commanded to be."""
+        self._is_moved = False
+        self._offset[:], self._away[:] = 0, 0
+
+    def _is_somewhere(self) -> bool:
+        """Whether positions of the motors are finite."""
+        return bool(self._at.dot(self._zeros) == 0)
+
     def _refer(self, stamp: int) -> None:
         """Give what is written as the setpoint of the next cycle."""
         self.rig.library.loop_refer(self.rig.address, stamp)
@@ -435,8 +448,8 @@ class Scene:
 
     def _measure(self) -> None:
         rig, loop, k = self.rig, self.rig.loop, self.rig.count
-        last = rig.numbers[k - 1] if k else np.zeros(len(NUMBERS))
-        if k and last[_AT["mode"]] != 0:
+        last = rig.numbers[-1] if k else _NONE
+        if last[_MODE] != 0:
             if self._hand is None:
                 n = len(self._away)
                 rate = self.rng.uniform(1, 3)
@@ -448,9 +461,9 @@ class Scene:
             self._at = start + self._to_drives @ way[self.arm.oracle.motor_joint]
         else:
             self._hand = None
-            if k and last[_AT["valid"]]:
-                if (np.abs(loop.sent["drive_position"] - self._at) < 0.01 * np.abs(self._scale)).all():
-                    self._offset[:], self._away[:] = 0, 0  # the loop has found it
+            if last[_VALID]:
+                if self._is_moved and (np.abs(loop.sent["drive_position"] - self._at) < 0.01 * np.abs(self._scale)).all():
+                    self._return()  # the loop has found it
                 self._at = loop.sent["drive_position"] + self._offset
         if self.touches:
             pushed = 0.0 if k >= self._push_until else 0.5
@@ -461,8 +474,8 @@ class Scene:
             self._sensed["motor_position"][:] = self._at
             self._sensed["motor_velocity"][:] = self._velocity(k)
             rig.library.loop_sense(rig.address, rig.now, 7)
-            self.marks.measured[k] = (self._at - self._zero) / self._scale
-        elif k < self._blind_until or not np.isfinite(self._at).all():
+            self.marks.measured[k] = self._at
+        elif k < self._blind_until or not self._is_somewhere():
             rig.library.loop_measure(rig.address, 0, 0)
         else:
             self._measured["motor_position"][:] = self._at
@@ -474,7 +487,7 @@ class Scene:
                 )
                 self.marks.moved[k] = True
             self._sampled = rig.now
-            self.marks.measured[k] = (self._measured["motor_position"] - self._zero) / self._scale
+            self.marks.measured[k] = self._measured["motor_position"]
             rig.library.loop_measure(rig.address, 0, 1)
 
     # --- Inputs -------------------------------------------------------------------------
@@ -483,7 +496,7 @@ class Scene:
     def q(self) -> Array:
         """Where the arm is commanded to be (n,), within reason."""
         q = self.rig.q
-        known = self.rig.count and self.rig.numbers[self.rig.count - 1, _AT["valid"]] and np.isfinite(q).all()
+        known = self.rig.count and self.rig.numbers[-1][_VALID] and np.isfinite(q).all()
         return np.clip(q, -10, 10) if known else self._began.copy()
 
     def _next_stream(self, to: Array | None = None, fast: bool = False) -> Array:
@@ -668,8 +681,8 @@ class Scene:
     def empty_trajectory(self) -> None:
         """Which stops trajectories and targets alone."""
         self._silenced()
-        last = self.rig.numbers[max(self.rig.count - 1, 0)]
-        self.marks.stop_asked[self.rig.count] = last[_AT["playing"]] or last[_AT["aiming"]]
+        last = self.rig.numbers[-1] if self.rig.count else _NONE
+        self.marks.stop_asked[self.rig.count] = last[_PLAYING] or last[_AIMING]
         self.rig.empty_trajectory()
 
     def _silenced(self) -> None:
@@ -721,7 +734,7 @@ class Scene:
         rng, rig = self.rng, self.rig
         way = rng.normal(size=len(self._away)) * rng.choice([0.0, 0.3])
         rig.now += int(rng.integers(1, 2000)) * MS
-        self._offset[:], self._away[:] = 0, 0
+        self._return()
         self._stream = None
         rig.library.loop_measure(rig.address, 0, 0)
         self.marks.restarted[rig.count] = True
@@ -733,7 +746,7 @@ class Scene:
     def restart_soon(self) -> None:
         """As a controller manager restarts one, of an arm that follows."""
         rig = self.rig
-        if self.touches or not rig.count or not np.isfinite(self._at).all():
+        if self.touches or not rig.count or not self._is_somewhere():
             return
         self._measured["motor_position"][:] = self._at
         self._measured["motor_velocity"][:] = self._velocity(rig.count)
@@ -767,6 +780,7 @@ class Scene:
     def moved(self) -> None:
         """The arm is elsewhere, or back."""
         rng = self.rng
+        self._is_moved = True
         self._away[:] = 0 if self._away.any() else rng.normal(size=len(self._away)) * 10.0 ** rng.uniform(-3, 0)
         self._offset = self._to_drives @ self._away[self.arm.oracle.motor_joint]
         self.marks.moved[self.rig.count] = True

@@ -197,14 +197,14 @@ class WideScene(Scene):
     def _measure(self) -> None:
         super()._measure()
         rig, k = self.rig, self.rig.count
-        blind = k < self._blind_until or not np.isfinite(self._at).all()
+        blind = k < self._blind_until or not self._is_somewhere()
         if self.touches or blind:
             return
         rows = self._measured["motor_position"], self._measured["motor_velocity"]
         if k < self._stale_until and self._stale is not None:
             for row, old in zip(rows, self._stale, strict=True):
                 row[:] = old
-            self.marks.measured[k] = (rows[0] - self._zero) / self._scale
+            self.marks.measured[k] = rows[0]
         self._stale = rows[0].copy(), rows[1].copy()
         if self._links is not None:
             q, qd = rig.loop.setpoint["q"] + self._away, rig.loop.setpoint["qd"]
@@ -222,7 +222,7 @@ class WideScene(Scene):
             _, reach, (rate,), begin = self._hand
             qd = reach * rate * np.sin(rate * (self.period / 1e9) * (k - begin))
             velocity = np.linalg.solve(self.arm.oracle.sides, qd[self.arm.oracle.motor_joint]) * self._velocity_scale
-        elif k and self.rig.number("valid"):
+        elif k and self.rig.numbers[-1][1]:
             velocity = self.rig.loop.sent["drive_velocity"].copy()
         else:
             velocity = np.zeros(len(self._scale))
@@ -264,10 +264,10 @@ class WideScene(Scene):
     def restart_measured(self) -> None:
         """From motors whose velocities are those of a motion, or wrong."""
         rig, more = self.rig, self.more
-        if not np.isfinite(self._at).all():
+        if not self._is_somewhere():
             return
         rig.now += int(more.integers(1, 2000)) * MS
-        self._offset[:], self._away[:] = 0, 0
+        self._return()
         self._stream = self._hand = None
         self._outlier_at = rig.count if more.random() < 0.5 else -1
         self._measured["motor_position"][:] = self._at
