@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -149,6 +150,24 @@ class Piece {
         }
     }
 
+    /// Bernstein coefficients of the position of a joint: their hull contains it.
+    std::array<double, detail::POWERS> hull(std::size_t i) const noexcept
+    {
+        // Coefficient j of the power k: binomial(j, k) / binomial(9, k).
+        constexpr double ratio[detail::ORDERS][detail::ORDERS] = {{1},
+                                                                  {1, 1.0 / 9},
+                                                                  {1, 2.0 / 9, 1.0 / 36},
+                                                                  {1, 3.0 / 9, 3.0 / 36, 1.0 / 84},
+                                                                  {1, 4.0 / 9, 6.0 / 36, 4.0 / 84, 1.0 / 126}};
+        std::array<double, detail::POWERS> b{};
+        for (std::size_t j = 0; j < detail::ORDERS; ++j)
+            for (std::size_t k = 0; k <= j; ++k) {
+                b[j] += ratio[j][k] * forward_[i][k];
+                b[detail::POWERS - 1 - j] += (k % 2 ? -1 : 1) * ratio[j][k] * backward_[i][k];
+            }
+        return b;
+    }
+
   private:
     double start_ = 0, end_ = 1, step_ = 1;
     std::array<std::array<double, detail::POWERS>, n> forward_{}, backward_{};
@@ -190,9 +209,18 @@ class Spline {
     void move(std::size_t i, double distance) noexcept
     {
         single_[0][i] += distance;
+        lowest_.position[i] += distance;
+        highest_.position[i] += distance;
         for (Piece<n> &piece : pieces_)
             piece.move(i, distance);
     }
+    /// Extreme positions of the joints, and their times, s.
+    struct Extremes {
+        std::array<double, n> position{}, time{};
+    };
+    const Extremes &lowest() const noexcept { return lowest_; }
+    const Extremes &highest() const noexcept { return highest_; }
+
     /// Pieces per second.
     double density() const noexcept { return end() > start() ? static_cast<double>(pieces_.size()) / (end() - start()) : 0; }
 
@@ -225,6 +253,8 @@ class Spline {
     // Peaks that are kept, instants of a piece among which they are, and what is rounding beside other joints.
     static constexpr std::size_t MOST_PEAKS = @pace_places@, PEAK_PARTS = @peak_parts@;
     static constexpr double ROUNDING = 1e-4;
+    // Accuracy of extreme positions, relative to 1 and to them.
+    static constexpr double EXTREME = 1e-12;
 
     /// What is wrong with knots, or null.
     static const char *objection(const std::vector<double> &knots) noexcept
@@ -248,6 +278,59 @@ class Spline {
         if (times.size() == 1)
             single_ = states[0];
         find_peaks();
+        for (std::size_t i = 0; i < n; ++i) {
+            find_extreme(i, -1, lowest_);
+            find_extreme(i, 1, highest_);
+        }
+    }
+
+    /// Find the largest position of a joint, or the smallest by `sign` -1, to 1e-12 of its size: by halves of pieces whose hull has
+    /// larger positions than those that were found.
+    void find_extreme(std::size_t i, double sign, Extremes &extremes) const
+    {
+        struct Part {
+            std::array<double, detail::POWERS> hull;
+            double begin, width;
+        };
+        double best = -std::numeric_limits<double>::infinity(), where = 0;
+        const auto take = [&](double position, double time) {
+            if (sign * position > best)
+                best = sign * position, where = time;
+        };
+        if (pieces_.empty() && !times_.empty())
+            take(single_[0][i], times_[0]);
+        for (std::size_t k = 0; k < pieces_.size(); ++k) {
+            const auto hull = pieces_[k].hull(i);
+            take(hull.front(), times_[k]);
+            take(hull.back(), times_[k + 1]);
+        }
+        std::vector<Part> parts;
+        for (std::size_t k = 0; k < pieces_.size(); ++k) {
+            const double step = times_[k + 1] - times_[k];
+            parts.push_back({pieces_[k].hull(i), times_[k], step});
+            while (!parts.empty()) {
+                Part left = parts.back(), right = left;
+                parts.pop_back();
+                double most = -std::numeric_limits<double>::infinity();
+                for (const double x : left.hull)
+                    most = std::max(most, sign * x);
+                if (!(most > best + EXTREME * (1 + std::fabs(best))) || left.width < EXTREME * step)
+                    continue;
+                // De Casteljau's algorithm at the middle.
+                left.width = right.width = left.width / 2;
+                right.begin += left.width;
+                for (std::size_t row = 1; row < detail::POWERS; ++row) {
+                    for (std::size_t j = detail::POWERS; j-- > row;)
+                        left.hull[j] = (left.hull[j] + left.hull[j - 1]) / 2;
+                    right.hull[detail::POWERS - 1 - row] = left.hull.back();
+                }
+                take(right.hull.front(), right.begin);
+                parts.push_back(left);
+                parts.push_back(right);
+            }
+        }
+        extremes.position[i] = sign * best;
+        extremes.time[i] = where;
     }
 
     void find_peaks()
@@ -305,6 +388,7 @@ class Spline {
     std::vector<double> times_, peaks_;
     std::vector<Piece<n>> pieces_;
     State<n> single_{};
+    Extremes lowest_, highest_;
 };
 
 } // namespace eom

@@ -118,8 +118,8 @@ class Stop {
     double end() const noexcept { return duration_; }
     bool rests() const noexcept { return motion_ ? motion_->rests() : s_ >= end(); }
 
-    /// Stamp of now, ns: dampers go on from the last setpoint, as the motion does. 0 if that had none.
-    std::int64_t stamp() const noexcept { return stamp_ ? stamp_ + ns_ : 0; }
+    /// Stamp of now, ns: dampers go on from the last setpoint, as the motion does. 0 if that had none, and only then.
+    std::int64_t stamp() const noexcept { return stamp_ == 0 ? 0 : stamp_ + ns_ != 0 ? stamp_ + ns_ : 1; }
 
     /// The state some time after the last cycle, ns.
     State<n> state_after(std::int64_t later) const noexcept
