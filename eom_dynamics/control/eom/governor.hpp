@@ -126,12 +126,12 @@ class Governor {
     }
 
     /// Largest share of a limit in a stop as planned and, where that does not fit, in the brake to which it slows down as late as it can;
-    /// infinite where motors cannot realise it.
-    double share_of_stop(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
+    /// infinite where motors cannot realise it. With `as_planned`, a stop that does not fit has the share of its plan.
+    double share_of_stop(OnlineTrajectory &motion, const Commander<Robot> &commander, bool as_planned = false) noexcept
     {
         shares_.look(motion, commander);
         double most = densely(motion, commander), swiftest = this->swiftest(motion);
-        if (most > 1 && shares_.limited() && commander.parameters.limits != LimitPolicy::ignore) {
+        if (most > 1 && !as_planned && shares_.limited() && commander.parameters.limits != LimitPolicy::ignore) {
             most = std::max(1.0, brake(motion, commander, most));
             swift_ = {};
             dense(std::min(LONGEST, motion.left()), DENSE, 0, [&](double time, double spacing) { accelerates(motion, time, spacing); });

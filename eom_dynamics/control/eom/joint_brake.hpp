@@ -4,6 +4,7 @@
 #define EOM_JOINT_BRAKE_HPP
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -28,19 +29,58 @@ class JointBrake : public GovernedMotion<Robot> {
 
     /// Begins from a setpoint, that of the last command, to come to rest in `stop_duration`, or as limits and ranges allow. Jerk and
     /// snap of a stream may be noise. Returns the largest share of a limit that it takes, infinite where motors cannot realise it.
+    ///
+    /// A stop beyond limits is made longer. One that motors cannot realise leaves out jerk and snap, whose averages last on.
     double begin(const Setpoint<Robot> &from) noexcept
     {
-        const double duration = commander_.parameters.stop_duration;
+        const double wanted = commander_.parameters.stop_duration;
         State<Base::n> state = state_of(from);
         if (commander_.leader() == Leader::setpoints)
-            quiet(state, duration);
-        Base::begin(state, commander_.latest, true);
-        return Base::brake(duration, STOP_HASTE);
+            quiet(state, wanted);
+        Plan best{state, wanted};
+        double least = plan(best);
+        if (fits(least) || commander_.parameters.limits == LimitPolicy::ignore)
+            return least;
+        for (const bool even : {false, true}) {
+            if (even && std::isfinite(least))
+                break;
+            if (even)
+                state[3] = state[4] = {};
+            for (double time = std::max(wanted, SHORTEST) * (even ? 1 : 2); time < LONGEST; time *= 2) {
+                const Plan longer{state, time};
+                const double share = plan(longer, true);
+                if (fits(share))
+                    return share;
+                if (share < least)
+                    least = share, best = longer;
+            }
+        }
+        return plan(best);
     }
 
   private:
     using Base = GovernedMotion<Robot>;
     using Base::commander_;
+    using Base::governor_;
+    using Base::motion_;
+
+    /// Durations of longer stops, s.
+    static constexpr double SHORTEST = 0.05, LONGEST = 3;
+
+    /// State at the begin of a stop, and its duration, s.
+    struct Plan {
+        State<Base::n> from;
+        double duration;
+    };
+
+    static bool fits(double share) noexcept { return share <= 1 + LIMIT_TOLERANCE; }
+
+    /// Makes a plan the stop; returns its share of a limit.
+    double plan(const Plan &x, bool as_planned = false) noexcept
+    {
+        Base::begin(x.from, commander_.latest, true);
+        return Base::brake(x.duration, STOP_HASTE, as_planned);
+    }
 };
 
 /// Largest share of a limit that a stop by the joints would take after the last command, looked at every 0.1 s and where the arm comes

@@ -71,6 +71,9 @@ struct Scales {
 
 } // namespace detail
 
+/// Bernstein coefficients of a polynomial, whose hull contains it.
+using Hull = std::array<double, detail::POWERS>;
+
 /// One piece between the states at two times; at rest outside.
 template <std::size_t n>
 class Piece {
@@ -150,8 +153,8 @@ class Piece {
         }
     }
 
-    /// Bernstein coefficients of the position of a joint: their hull contains it.
-    std::array<double, detail::POWERS> hull(std::size_t i) const noexcept
+    /// Bernstein coefficients of the position of a joint.
+    Hull hull(std::size_t i) const noexcept
     {
         // Coefficient j of the power k: binomial(j, k) / binomial(9, k).
         constexpr double ratio[detail::ORDERS][detail::ORDERS] = {{1},
@@ -159,7 +162,7 @@ class Piece {
                                                                   {1, 2.0 / 9, 1.0 / 36},
                                                                   {1, 3.0 / 9, 3.0 / 36, 1.0 / 84},
                                                                   {1, 4.0 / 9, 6.0 / 36, 4.0 / 84, 1.0 / 126}};
-        std::array<double, detail::POWERS> b{};
+        Hull b{};
         for (std::size_t j = 0; j < detail::ORDERS; ++j)
             for (std::size_t k = 0; k <= j; ++k) {
                 b[j] += ratio[j][k] * forward_[i][k];
@@ -167,6 +170,9 @@ class Piece {
             }
         return b;
     }
+
+    /// Position of a joint at the end.
+    double last(std::size_t i) const noexcept { return backward_[i][0]; }
 
   private:
     double start_ = 0, end_ = 1, step_ = 1;
@@ -278,43 +284,42 @@ class Spline {
         if (times.size() == 1)
             single_ = states[0];
         find_peaks();
-        for (std::size_t i = 0; i < n; ++i) {
-            find_extreme(i, -1, lowest_);
-            find_extreme(i, 1, highest_);
-        }
+        for (std::size_t i = 0; i < n; ++i)
+            find_extremes(i);
     }
 
-    /// Find the largest position of a joint, or the smallest by `sign` -1, to 1e-12 of its size: by halves of pieces whose hull has
-    /// larger positions than those that were found.
-    void find_extreme(std::size_t i, double sign, Extremes &extremes) const
+    /// Find extreme positions of a joint to 1e-12 of their size: by halves of pieces whose hull is beyond those that were found.
+    void find_extremes(std::size_t i)
     {
+        double low = single_[0][i], low_time = start(), high = low, high_time = low_time;
+        if (!pieces_.empty())
+            low = high = pieces_[0].hull(i).front();
+        const auto take = [&](double position, double time) {
+            if (position < low)
+                low = position, low_time = time;
+            if (position > high)
+                high = position, high_time = time;
+        };
+        const auto beyond = [&](const Hull &hull) {
+            const auto [least, most] = std::minmax_element(hull.begin(), hull.end());
+            return *most > high + EXTREME * (1 + std::fabs(high)) || *least < low - EXTREME * (1 + std::fabs(low));
+        };
+        for (std::size_t k = 0; k < pieces_.size(); ++k)
+            take(pieces_[k].last(i), times_[k + 1]);
         struct Part {
-            std::array<double, detail::POWERS> hull;
+            Hull hull;
             double begin, width;
         };
-        double best = -std::numeric_limits<double>::infinity(), where = 0;
-        const auto take = [&](double position, double time) {
-            if (sign * position > best)
-                best = sign * position, where = time;
-        };
-        if (pieces_.empty() && !times_.empty())
-            take(single_[0][i], times_[0]);
-        for (std::size_t k = 0; k < pieces_.size(); ++k) {
-            const auto hull = pieces_[k].hull(i);
-            take(hull.front(), times_[k]);
-            take(hull.back(), times_[k + 1]);
-        }
         std::vector<Part> parts;
         for (std::size_t k = 0; k < pieces_.size(); ++k) {
+            const Hull hull = pieces_[k].hull(i);
             const double step = times_[k + 1] - times_[k];
-            parts.push_back({pieces_[k].hull(i), times_[k], step});
+            if (beyond(hull))
+                parts.push_back({hull, times_[k], step});
             while (!parts.empty()) {
                 Part left = parts.back(), right = left;
                 parts.pop_back();
-                double most = -std::numeric_limits<double>::infinity();
-                for (const double x : left.hull)
-                    most = std::max(most, sign * x);
-                if (!(most > best + EXTREME * (1 + std::fabs(best))) || left.width < EXTREME * step)
+                if (!beyond(left.hull) || left.width < EXTREME * step)
                     continue;
                 // De Casteljau's algorithm at the middle.
                 left.width = right.width = left.width / 2;
@@ -329,8 +334,8 @@ class Spline {
                 parts.push_back(right);
             }
         }
-        extremes.position[i] = sign * best;
-        extremes.time[i] = where;
+        lowest_.position[i] = low, lowest_.time[i] = low_time;
+        highest_.position[i] = high, highest_.time[i] = high_time;
     }
 
     void find_peaks()

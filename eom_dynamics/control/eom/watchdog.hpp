@@ -234,6 +234,17 @@ class Watchdog {
         return commander_.accept(x, stop_.stamp(), Leader::stop, false, at_lead, !stop_.rests());
     }
 
+    /// Stops by the joints from the last command; returns whether the first step of that can be computed.
+    bool restart_stop() noexcept
+    {
+        if (eom::rests(commander_.output.setpoint))
+            return false;
+        stop_by_joints(commander_.output.setpoint, stop_.taken());
+        stop_.advance(step_);
+        commander_.renew();
+        return command_stop();
+    }
+
     /// The command of a stop, and of a ramp along it. Limits do not refuse it: a stop with a part left out would be a step.
     bool come_to_rest() noexcept
     {
@@ -243,8 +254,8 @@ class Watchdog {
             stop_.advance(step_);
             commander_.renew();
         }
-        // What cannot be computed is held: the position, or else the last command.
-        if (!stays_ && !command_stop()) {
+        // A stop whose command cannot be computed begins anew from the last one; the position is held only at rest, or if none can.
+        if (!stays_ && !command_stop() && !restart_stop()) {
             excess_ = std::numeric_limits<double>::infinity();
             stop_.stay(output.setpoint);
             stays_ = !command_stop();
