@@ -52,6 +52,8 @@ class Governor {
 
     explicit Governor(const Robot &robot) noexcept : robot_(robot), shares_(robot) { factors_.fill(1); }
 
+    LimitShares<Robot> &shares() noexcept { return shares_; }
+
     /// Begins without a brake that is known to be possible.
     void restart() noexcept
     {
@@ -138,7 +140,7 @@ class Governor {
             swiftest = std::max(swiftest, this->swiftest(motion));
         }
         known_ = false;
-        calm_ = most <= CLOSE && !commander.company.fades();
+        calm_ = most <= CLOSE && !shares_.fades(commander);
         const double share = std::max(shares_.most() * most, swiftest), between = motion.arrived() ? 0 : BETWEEN;
         return share > 1 + LIMIT_TOLERANCE ? share + between : std::max(share, std::min(share + between, 1.0));
     }

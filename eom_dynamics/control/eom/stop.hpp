@@ -40,6 +40,9 @@ class Stop {
         return share;
     }
 
+    /// Time in which wrench, stiffness and base come to rest in a stop by the joints, s.
+    double company_time() const noexcept { return joint_brake_.company_time(); }
+
     /// Begins a stop on the path of a player from a time on, ns, with a setpoint there; returns whether there is a path. The
     /// motion goes on until seek() has found the shortest one.
     bool brake_on_path(TrajectoryPlayer<Robot> &player, const Setpoint<Robot> &from, std::int64_t now) noexcept

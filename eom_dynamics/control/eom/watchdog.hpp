@@ -205,10 +205,8 @@ class Watchdog {
             stop_.brake_motion(motion_, from, now ? now : commander_.latest, commander_.parameters.stop_duration);
         else
             motion_.forget();
-        if (!goes_on_) {
-            commander_.begin_company(from, commander_.latest);
+        if (!goes_on_)
             stop_by_joints(from);
-        }
         step_ = 0;
         stays_ = false;
         last_ = commander_.output.command;
@@ -218,6 +216,7 @@ class Watchdog {
     void stop_by_joints(const Setpoint<Robot> &from, std::int64_t taken = 0) noexcept
     {
         const double share = stop_.brake_joints(from, commander_.stamp(), taken);
+        commander_.begin_company(from, commander_.latest, stop_.company_time());
         way_out_.note(share);
         excess_ = std::max(share - 1 - LIMIT_TOLERANCE, 0.0);
     }
