@@ -96,14 +96,15 @@ class Commander : public Evaluation<Robot> {
 
     /// Has a motion without setpoints begin at a time of the loop, ns, with the wrenches, the stiffness and the motion of the
     /// base of a setpoint then; and has others have them some time after the last cycle, ns.
-    void begin_company(const Setpoint<Robot> &from, std::int64_t now) noexcept
+    void begin_company(const Setpoint<Robot> &from, std::int64_t now) noexcept { begin_company(from, now, parameters.stop_duration); }
+    void begin_company(const Setpoint<Robot> &from, std::int64_t now, double time) noexcept
     {
-        company.begin(from);
+        company.begin(from, time);
         accompanied_ = now;
     }
     void accompany(Setpoint<Robot> &x, std::int64_t later = 0) const noexcept
     {
-        company.accompany(x, seconds(std::max<std::int64_t>(latest + later - accompanied_, 0)), parameters.stop_duration);
+        company.accompany(x, seconds(std::max<std::int64_t>(latest + later - accompanied_, 0)));
     }
 
     /// Another motion begins, such as a stop after another one.

@@ -88,7 +88,7 @@ class ControlLoop : public LoopMotions<Robot> {
         commander_.reason = {};
         stream_.restart();
         motion_.forget_pursued();
-        newest_ = {};
+        newest_.fill(Base::UNSTAMPED);
         watchdog_.keep_away();
         watchdog_.restart();
         player_.halt();
@@ -108,7 +108,7 @@ class ControlLoop : public LoopMotions<Robot> {
         where_.restart();
         started_ = false;
         if (now != NEVER)
-            commander_.latest = clock_ = now;
+            Base::start_clock(now);
         return begin_at(measured, commander_.robot.rest(), Event::restart, recent);
     }
 
@@ -121,7 +121,7 @@ class ControlLoop : public LoopMotions<Robot> {
     bool locate(std::int64_t now, const Measurement<Robot> &measured, bool ends = false) noexcept
     {
         using Place = typename Whereabouts<Robot>::Place;
-        where_.set_back(now);
+        where_.follow_clock(now);
         if (commander_.mode() != Mode::position || !commander_.output.valid || state_machine_.gone())
             return false;
         const Place place = where_.look(now, commander_.output, measured, commander_.unshifted(measured), farthest(), in_motion(), ends);
@@ -377,6 +377,7 @@ class ControlLoop : public LoopMotions<Robot> {
     void leave(Event why) noexcept
     {
         player_.halt();
+        player_.leave();
         watchdog_.leave();
         state_machine_.on(why);
     }

@@ -38,6 +38,8 @@ struct Hosted final : eom_loop {
     /// What is measured, in SI units: before each cycle, or by the last sample while that is recent.
     const Measurement<Robot> &in_si(std::int64_t now)
     {
+        if (now < sampled_at - LONGEST_GAP) // of a clock that has gone back
+            sampled_at = UNSAMPLED;
         if (!measured.links && !measured.motors && std::abs(now - sampled_at) <= LONGEST_GAP)
             return observer.sensed();
         if (!measured.motors || !robot.converts())

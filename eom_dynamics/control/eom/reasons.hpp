@@ -58,7 +58,10 @@ namespace eom {
     X(elsewhere, "the arm is further than @elsewhere@ rad or m, and start_tolerance, from its command: have its drives follow, or " \
       "deactivate and activate again to begin where it is", "") \
     X(no_room, "a joint would leave its range, or be too fast, before it comes to rest: wait until the arm rests", "") \
-    X(aiming, "the arm moves to a target", "")
+    X(aiming, "the arm moves to a target", "") \
+    X(stopping, "the arm is being stopped after a refused command: wait until it rests", "") \
+    X(beyond_range, "{name}: target {value} {unit}, limit {limit} {unit}; send a target within the range", "") \
+    X(path_beyond_range, "{name}: position {value} {unit} at {time} s, limit {limit} {unit}; plan within the range", "")
 
 /// Why the last reference was refused; one that is early was not.
 #define EOM_FIRST(name, ...) name,
