@@ -150,6 +150,11 @@ class Governor {
     double fitting(OnlineTrajectory &motion, const Commander<Robot> &commander, double planned) noexcept
     {
         const bool follows = (follows_ && since_ < APART) || motion.follows();
+        if (known_ && motion.stops_late()) { // a target nearer than before
+            if (checks_left_ > 0 && proposed_fits(motion, commander) && (follows || fits(motion, commander, Way::plan)))
+                return least_factor();
+            motion.allow_overshoot();
+        }
         const auto before = factors_;
         const auto try_all = [&](double growth) {
             for (std::size_t i = 0; i < motion.size(); ++i)

@@ -218,6 +218,19 @@ class OnlineTrajectory {
             joint.escape(gentle);
     }
 
+    /// Returns true if the brake after the last cycle passes the target of a joint.
+    bool stops_late() const noexcept
+    {
+        return std::any_of(joints_.begin(), joints_.end(), [](const JointTrajectory &joint) { return joint.stops_late(); });
+    }
+    /// Brakes of this cycle may pass the targets of these joints.
+    void allow_overshoot() noexcept
+    {
+        for (JointTrajectory &joint : joints_)
+            if (joint.stops_late())
+                joint.allow_overshoot();
+    }
+
     /// Whether a cycle that is prepared changes nothing; whether joints keep a path together.
     bool rests() const noexcept
     {
