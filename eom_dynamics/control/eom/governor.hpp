@@ -294,7 +294,7 @@ class Governor {
             const double step = std::max(2 * h, (hot - window) / 8);
             goes_on = goes_on && on(hot, step) && (latest <= BUSY || (on(hot - step, step) && on(hot + step, step)));
         }
-        for (std::size_t i = 0; i < motion.size() && (!brake || motion.joint(0).jerk_part(gentle) * snaps_ >= SNAPS); ++i)
+        for (std::size_t i = 0; i < motion.size() && (!brake || motion.largest_brake_jerk() * snaps_ >= SNAPS); ++i)
             motion.joint(i).visit(way, [&](double time) { goes_on = goes_on && on(time, motion.shorter()); });
         if (brake)
             brakes_[which].now = most, hot = latest > CALM ? where : 0;

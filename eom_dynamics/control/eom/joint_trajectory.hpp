@@ -313,6 +313,8 @@ class JointTrajectory {
         if (part_ > 0 && gentle_ < gentle)
             escape(escape_.at(0), gentle);
     }
+    /// Part of the limit of jerk in the brake after the cycle that is proposed.
+    double brake_jerk() const noexcept { return jerk_part(gentle_); }
     /// Plan or brake after the cycle that is proposed: its length, s; and calls f with the time at which each of its pieces, within
     /// the averages, has its largest snap.
     enum class Way { plan, brake };
