@@ -152,6 +152,11 @@ class Governor {
     double fitting(OnlineTrajectory &motion, const Commander<Robot> &commander, double planned) noexcept
     {
         const bool follows = (follows_ && since_ < APART) || motion.follows();
+        if (known_ && motion.stops_late()) { // a target nearer than before
+            if (checks_left_ > 0 && proposed_fits(motion, commander) && (follows || fits(motion, commander, Way::plan)))
+                return least_factor();
+            motion.allow_overshoot();
+        }
         const auto before = factors_;
         const auto try_all = [&](double growth) {
             for (std::size_t i = 0; i < motion.size(); ++i)
@@ -291,7 +296,7 @@ class Governor {
             const double step = std::max(2 * h, (hot - window) / 8);
             goes_on = goes_on && on(hot, step) && (latest <= BUSY || (on(hot - step, step) && on(hot + step, step)));
         }
-        for (std::size_t i = 0; i < motion.size() && (!brake || motion.joint(0).jerk_part(gentle) * snaps_ >= SNAPS); ++i)
+        for (std::size_t i = 0; i < motion.size() && (!brake || motion.largest_brake_jerk() * snaps_ >= SNAPS); ++i)
             motion.joint(i).visit(way, [&](double time) { goes_on = goes_on && on(time, motion.shorter()); });
         if (brake)
             brakes_[which].now = most, hot = latest > CALM ? where : 0;
