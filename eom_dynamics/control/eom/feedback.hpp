@@ -27,8 +27,6 @@ class Feedback {
     void forget() noexcept
     {
         mode_ = Mode::position;
-        motors_at_.fill(std::numeric_limits<Scalar>::quiet_NaN());
-        links_at_.fill(std::numeric_limits<Scalar>::quiet_NaN());
     }
 
     Mode mode() const noexcept { return mode_; }
@@ -84,9 +82,8 @@ class Feedback {
             output.motor_effort[i] += share * friction[i];
         for (std::size_t i = 0; usable && measured.motors && i < robot_.motor_count(); ++i)
             if (std::count(robot_.motor_joint.begin(), robot_.motor_joint.end(), robot_.motor_joint[i]) > 1)
-                output.motor_effort[i] +=
-                    share * (parameters_.motor_kp[i] * (y.motor_position[i] - measured.motor_position[i]) +
-                             parameters_.motor_kd[i] * (y.motor_velocity[i] - measured.motor_velocity[i]));
+                output.motor_effort[i] += share * pd(parameters_.motor_kp[i], y.motor_position[i] - measured.motor_position[i],
+                                                     parameters_.motor_kd[i], y.motor_velocity[i] - measured.motor_velocity[i]);
         return usable;
     }
 
@@ -96,30 +93,28 @@ class Feedback {
         output.joint_effort = output.command.tau;
         if (measured.motors && reads_motors_)
             for (std::size_t i = 0; i < m; ++i) {
-                const bool moves = passes(measured.motor_position[i], motors_at_[i]);
-                const Scalar feedback =
-                    parameters_.motor_kp[i] * (motor_position_[i] - measured.motor_position[i]) +
-                    parameters_.motor_kd[i] * (motor_velocity_[i] - measured.motor_velocity[i]);
-                if (moves && std::isfinite(feedback))
+                const Scalar feedback = pd(parameters_.motor_kp[i], motor_position_[i] - measured.motor_position[i],
+                                           parameters_.motor_kd[i], motor_velocity_[i] - measured.motor_velocity[i]);
+                if (std::isfinite(feedback))
                     output.motor_effort[i] += share * feedback;
             }
         if (measured.links)
             add_links(output, share, measured);
     }
 
-    /// Whether a position is that of a motion since the last one, as in the mode impedance.
-    static bool passes(Scalar position, Scalar &last) noexcept
+    /// PD of errors, NaN if one that counts is not measured.
+    static Scalar pd(Scalar kp, Scalar position, Scalar kd, Scalar velocity) noexcept
     {
-        return !(std::fabs(position - std::exchange(last, position)) > Impedance<Robot>::JUMP);
+        return (kp > 0 ? kp * position : 0) + (kd > 0 ? kd * velocity : 0);
     }
 
     void add_links(LoopOutput<Robot> &output, Scalar share, const Measurement<Robot> &measured) noexcept
     {
         JointVector<Robot> feedback{};
         for (std::size_t i = 0; i < n; ++i) {
-            const Scalar effort = parameters_.link_kp[i] * (output.setpoint.q[i] - measured.q[i]) +
-                                  parameters_.link_kd[i] * (output.setpoint.qd[i] - measured.qd[i]);
-            feedback[i] = passes(measured.q[i], links_at_[i]) && std::isfinite(effort) ? share * effort : 0;
+            const Scalar effort = pd(parameters_.link_kp[i], output.setpoint.q[i] - measured.q[i], parameters_.link_kd[i],
+                                     output.setpoint.qd[i] - measured.qd[i]);
+            feedback[i] = std::isfinite(effort) ? share * effort : 0;
         }
         add_joints(output, feedback);
     }
@@ -138,9 +133,6 @@ class Feedback {
     MotorVector<Robot> motor_position_{}, motor_velocity_{};
     Impedance<Robot> impedance_;
     Mode mode_ = Mode::position;
-    // Positions that were measured last.
-    MotorVector<Robot> motors_at_{};
-    JointVector<Robot> links_at_{};
 };
 
 } // namespace eom

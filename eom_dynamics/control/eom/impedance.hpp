@@ -9,6 +9,7 @@
 
 #include "equilibrium.hpp"
 #include "loop_parameters.hpp"
+#include "measurement_check.hpp"
 
 namespace eom {
 
@@ -28,8 +29,8 @@ class Impedance {
     static constexpr std::size_t n = Robot::joints, m = Robot::motors;
     /// Largest stiffness, as a part of that of the springs: near it, the equilibrium would not be unique.
     static constexpr Scalar LARGEST = static_cast<Scalar>(0.7);
-    /// Largest step of positions from one cycle to the next, rad or m: a larger one is no motion.
-    static constexpr Scalar JUMP = static_cast<Scalar>(0.1);
+    /// Largest step of positions from the last valid cycle, rad or m: a larger one is no motion.
+    static constexpr Scalar JUMP = static_cast<Scalar>(MotionCheck<double, 1>::MAX_JUMP);
     /// Way of a joint in one direction after which half as much of its friction is compensated, rad or m.
     static constexpr Scalar TRAVEL = static_cast<Scalar>(0.5);
 
@@ -150,8 +151,6 @@ class Impedance {
     }
 
   private:
-    /// Rate of a joint that no sensor measures, rad/s or m/s.
-    static constexpr Scalar FASTEST = 1e4;
     static constexpr Scalar TOLERANCE = sizeof(Scalar) < 8 ? static_cast<Scalar>(1e-5) : static_cast<Scalar>(1e-9);
     using Square = Matrix<Scalar, n>;
 
@@ -199,7 +198,7 @@ class Impedance {
             return false;
         wanted_ = measured.motors ? sides_of(robot_, measured.motor_position) : measured.q;
         rate_ = measured.motors ? sides_of(robot_, measured.motor_velocity) : measured.qd;
-        return finite(wanted_) && bounded(FASTEST, rate_);
+        return finite(wanted_, rate_);
     }
 
     bool jumps() const noexcept
