@@ -38,6 +38,7 @@ class Feedback {
         if (mode != Mode::position && mode_ == Mode::position && !impedance_.begin(near, measured))
             return false;
         mode_ = mode;
+        guidance_ = {};
         return true;
     }
 
@@ -52,18 +53,18 @@ class Feedback {
     }
 
     /// Efforts of motors and joints with feedback, times a share, for the setpoint and command of an output; returns whether
-    /// what is measured was usable where it must be.
-    bool add(LoopOutput<Robot> &output, Scalar share, const Measurement<Robot> &measured) noexcept
+    /// what is measured, `time` s after the last cycle, was usable where it must be.
+    bool add(LoopOutput<Robot> &output, Scalar share, const Measurement<Robot> &measured, double time) noexcept
     {
         if (mode_ != Mode::position)
-            return comply(output, share, measured);
+            return comply(output, share, measured, time);
         follow(output, share, measured);
         return true;
     }
 
   private:
     /// Efforts of the impedance, and of the motors of one joint that hold its stiffness.
-    bool comply(LoopOutput<Robot> &output, Scalar share, const Measurement<Robot> &measured) noexcept
+    bool comply(LoopOutput<Robot> &output, Scalar share, const Measurement<Robot> &measured, double time) noexcept
     {
         const bool free = mode_ == Mode::gravity_compensation;
         const bool usable = impedance_.update(output.setpoint, free, measured);
@@ -77,9 +78,10 @@ class Feedback {
         for (Scalar &effort : damping)
             effort *= share;
         add_joints(output, damping);
-        const MotorVector<Robot> friction = free ? impedance_.friction() : MotorVector<Robot>{};
-        for (std::size_t i = 0; i < m; ++i)
-            output.motor_effort[i] += share * friction[i];
+        if (free && usable) // else as it was
+            guidance_ = impedance_.guide(time);
+        for (std::size_t i = 0; free && i < m; ++i)
+            output.motor_effort[i] += share * guidance_[i];
         for (std::size_t i = 0; usable && measured.motors && i < robot_.motor_count(); ++i)
             if (std::count(robot_.motor_joint.begin(), robot_.motor_joint.end(), robot_.motor_joint[i]) > 1)
                 output.motor_effort[i] += share * pd(parameters_.motor_kp[i], y.motor_position[i] - measured.motor_position[i],
@@ -133,6 +135,8 @@ class Feedback {
     MotorVector<Robot> motor_position_{}, motor_velocity_{};
     Impedance<Robot> impedance_;
     Mode mode_ = Mode::position;
+    // Efforts of hand guiding in the last cycle with usable measurements.
+    MotorVector<Robot> guidance_{};
 };
 
 } // namespace eom

@@ -28,7 +28,7 @@ class MotionCheck {
   public:
     static constexpr double MAX_SPEED = 2, MAX_FINITE_SPEED = 1e4, MAX_JUMP = 0.1; // the latter two in rad/s or m/s, rad or m
     static constexpr double MAX_STEP = 0.25, MAX_UNLIMITED_STEP = 1, MIN_SHARE = 0.2, JITTER = 0.5;
-    static constexpr double MAX_LATENESS = seconds(LONGEST_RESPONSE_STEP), RESOLUTION = 2e-3, MEMORY = 0.1;
+    static constexpr double MAX_LATENESS = 0.01, RESOLUTION = 2e-3, MEMORY = 0.1;
     static constexpr double MAX_GAP = seconds(LONGEST_GAP), REANCHOR_TIME = 2 * MAX_GAP;
 
     /// Forget all samples.
@@ -36,7 +36,8 @@ class MotionCheck {
 
     /// Check the position and velocity of entry `i`, `step` s after the sample before, with its `limit` of velocity.
     /// `value` and `bound` become those of a fault.
-    Fault update(std::size_t i, double x, double v, double limit, double step, double &value, double &bound) noexcept
+    /// The length of an `uncertain` step may be that of a stall, or of a jump of the clock.
+    Fault update(std::size_t i, double x, double v, double limit, double step, bool uncertain, double &value, double &bound) noexcept
     {
         age_[i] += step;
         if (!std::isfinite(x))
@@ -44,7 +45,7 @@ class MotionCheck {
         const bool seen = is_seen_[i], repeats = seen && x == seen_x_[i] && v == seen_v_[i] && v != 0;
         const double last_x = seen_x_[i], last_v = seen_v_[i];
         is_seen_[i] = true, seen_x_[i] = x, seen_v_[i] = v;
-        if (seen && std::fabs(x - last_x) > MAX_JUMP) {
+        if (seen && std::fabs(x - last_x) > MAX_JUMP && !(is_known_[i] && std::fabs(x - x_[i]) <= MAX_JUMP)) {
             value = std::fabs(x - last_x), bound = MAX_JUMP;
             return Fault::jump;
         }
@@ -61,7 +62,7 @@ class MotionCheck {
             x_[i] = last_x, v_[i] = last_v, age_[i] = step, drift_[i] = 0;
         }
         double drift = 0;
-        if (is_known_[i] && age_[i] > 0 && contradicts(i, x, v, limit, step, drift)) {
+        if (is_known_[i] && age_[i] > 0 && contradicts(i, x, v, limit, uncertain, drift)) {
             bound = (x - x_[i]) / age_[i];
             return Fault::contradicted;
         }
@@ -72,7 +73,7 @@ class MotionCheck {
     }
 
   private:
-    bool contradicts(std::size_t i, double x, double v, double limit, double step, double &drift) const noexcept
+    bool contradicts(std::size_t i, double x, double v, double limit, bool uncertain, double &drift) const noexcept
     {
         const double T = age_[i], change = v - v_[i], moved = x - x_[i];
         const double ahead = std::copysign(1.0, change) * (moved - v_[i] * T); // of the velocity before
@@ -80,7 +81,7 @@ class MotionCheck {
             ahead < (MIN_SHARE * std::fabs(change) - JITTER * std::fabs(v_[i])) * T)
             return true;
         drift = drift_[i];
-        if (step > MAX_LATENESS) // a pause, or a jump of the clock
+        if (uncertain)
             return false;
         drift = drift / (1 + T / MEMORY) + moved - 0.5 * T * (v_[i] + v);
         return std::fabs(drift) > std::min(RESOLUTION + MAX_LATENESS * limit, MAX_JUMP);
@@ -108,13 +109,16 @@ class MeasurementCheck {
         if (!follows)
             links_.restart(), motors_.restart();
         const double step = follows ? seconds(now - at_) : 0;
+        const bool uncertain = step > LONGEST_STEPS * step_ || step > seconds(LONGEST_RESPONSE_STEP);
+        step_ = step > 0 ? step : step_;
         at_ = now, began_ = now != NEVER;
         last_ = checked_ = measured;
+        checked_.jumps = false;
         found_ = {};
         if (measured.motors)
-            check(motors_, true, robot_.motor_count(), robot_.motor_speed, step, checked_.motor_position, checked_.motor_velocity);
+            check(motors_, true, robot_.motor_count(), robot_.motor_speed, step, uncertain, checked_.motor_position, checked_.motor_velocity);
         if (measured.links)
-            check(links_, false, robot_.joint_count(), robot_.jump_rate, step, checked_.q, checked_.qd);
+            check(links_, false, robot_.joint_count(), robot_.jump_rate, step, uncertain, checked_.q, checked_.qd);
         return checked_;
     }
 
@@ -126,6 +130,8 @@ class MeasurementCheck {
 
   private:
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::max();
+    /// Multiple of the step before from which on the length of a step is uncertain.
+    static constexpr double LONGEST_STEPS = 3;
 
     bool is_last(const Measurement<Robot> &x) const noexcept
     {
@@ -135,15 +141,16 @@ class MeasurementCheck {
     }
 
     template <class Check, class Limits, class Vector>
-    void check(Check &side, bool of_motor, std::size_t count, const Limits &limits, double step, Vector &x, Vector &v) noexcept
+    void check(Check &side, bool of_motor, std::size_t count, const Limits &limits, double step, bool uncertain, Vector &x, Vector &v) noexcept
     {
         constexpr auto NONE = std::numeric_limits<typename Robot::Scalar>::quiet_NaN();
         for (std::size_t i = 0; i < count; ++i) {
             double value = 0, bound = 0;
-            const Fault fault = side.update(i, x[i], v[i], limits[i], step, value, bound);
+            const Fault fault = side.update(i, x[i], v[i], limits[i], step, uncertain, value, bound);
             if (fault == Fault::none)
                 continue;
             (fault <= Fault::jump ? x[i] : v[i]) = NONE;
+            checked_.jumps = checked_.jumps || fault == Fault::jump;
             if (fault > found_.fault)
                 found_ = {fault, of_motor, i, value, bound};
         }
@@ -154,6 +161,7 @@ class MeasurementCheck {
     MotionCheck<double, Robot::motors> motors_;
     bool began_ = false;
     std::int64_t at_ = 0;
+    double step_ = 0; // the last one, s
     Measurement<Robot> last_, checked_;
     MeasurementFault found_;
 };
