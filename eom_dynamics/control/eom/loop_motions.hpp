@@ -192,7 +192,7 @@ class LoopMotions {
                 commander_.output.status = Status::held;
         } else if (const Refusal doubt = stream_.judged(now); doubt != Refusal::none) {
             commander_.refuse(doubt);
-            commander_.reason.degrees = state_machine_.is(Phase::idle) && is_too_fast(stream_.reference().qd, IN_DEGREES);
+            commander_.reason.degrees = state_machine_.is(Phase::idle) && fastest(stream_.reference().qd, IN_DEGREES) < n;
             commander_.output.status = Status::held;
         } else if (commander_.accept(stream_.reference(), stream_.stamp(), Leader::setpoints)) {
             watchdog_.feed();
@@ -466,12 +466,13 @@ class LoopMotions {
         }
     }
 
-    bool is_too_fast(const JointVector<Robot> &rate, double times = 1) const noexcept
+    /// Returns the index of a joint that is faster than `times` its limit, or Robot::joints.
+    std::size_t fastest(const JointVector<Robot> &rate, double times = 1) const noexcept
     {
-        for (std::size_t i = 0; i < Robot::joints; ++i)
-            if (std::fabs(rate[i]) > times * commander_.robot.jump_rate[i])
-                return true;
-        return false;
+        std::size_t i = 0;
+        while (i < n && !(std::fabs(rate[i]) > times * commander_.robot.jump_rate[i]))
+            ++i;
+        return i;
     }
 
     Commander<Robot> commander_;

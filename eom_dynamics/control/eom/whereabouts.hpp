@@ -10,6 +10,7 @@
 
 #include "impedance.hpp"
 #include "loop_parameters.hpp"
+#include "measurement_check.hpp"
 
 namespace eom {
 
@@ -127,8 +128,9 @@ class Whereabouts {
     /// Whether what is measured is away from where it was in the last cycle: a wrong sample, or an arm that was moved.
     bool jumps(const Measurement<Robot> &measured) const noexcept
     {
-        return (measured.motors && seen_.motors && apart(measured.motor_position, seen_.motor_position, Impedance<Robot>::JUMP)) ||
-               (measured.links && seen_.links && apart(measured.q, seen_.q, Impedance<Robot>::JUMP));
+        const double jump = MotionCheck<double, 1>::MAX_JUMP;
+        return measured.jumps || (measured.motors && seen_.motors && apart(measured.motor_position, seen_.motor_position, jump)) ||
+               (measured.links && seen_.links && apart(measured.q, seen_.q, jump));
     }
 
     // Of the last command, of the first one at its position, of the last cycle that the arm did not follow, and of the last call.
