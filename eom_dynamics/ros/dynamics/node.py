@@ -75,8 +75,8 @@ def reported(callback: _Callback) -> _Callback:
 class TransitionRequests:
     """Transition requests of a node; impossible ones are refused, as rclpy would end the process.
 
-    Before a transition that leaves the active state the node is switched off, which takes time: the request is answered
-    afterwards, and others go on.
+    Two requests are answered later, and others go on: before a transition that leaves the active state the node is
+    switched off, and before ``configure`` another node is asked for the robot, which may have changed.
     """
 
     def __init__(self, node: DynamicsNode) -> None:
@@ -87,8 +87,10 @@ class TransitionRequests:
 
     def _receive(self, request: ChangeState.Request, response: ChangeState.Response) -> ChangeState.Response:
         wanted, available = request.transition, self._node._state_machine.available_transitions
-        possible = any(wanted.label == x[1] if wanted.label else wanted.id == x[0] for x in available)
-        if not possible or self._node.state != "active":  # each transition from there ends it
+        label = next((x[1] for x in available if (wanted.label == x[1] if wanted.label else wanted.id == x[0])), "")
+        asks = label == "configure" and self._node.supply.arrives
+        # Each transition from the active state ends it.
+        if not label or not (asks or self._node.state == "active"):
             return self._change(request, response)
         answer = self._answers.later(response)
 
@@ -96,7 +98,10 @@ class TransitionRequests:
             self._change(request, response)
             answer()
 
-        self._node.switch_off("the node is deactivated", change)
+        if asks:
+            self._node.supply.ask(change)
+        else:
+            self._node.switch_off("the node is deactivated", change)
         return response
 
     def _change(self, request: ChangeState.Request, response: ChangeState.Response) -> ChangeState.Response:
