@@ -58,18 +58,24 @@ def test_loop_is_the_law(name: str) -> None:
         for mode in MODES[1 + free :]:
             free, host = mode == MODES[2], Complying(arm, mode, **gains._asdict())
             host.loop.restart(state[0])
-            first = motors - [[0.02], [0.0]]
-            for rows in (first, *[motors] * 20):  # beyond the blend of the mode
-                host.cycle(rows, None if free else state, 20 * PERIOD)
+            before = np.arange(400, -1, -1) * 1e-9 * PERIOD  # beyond the blend of the mode, at the measured velocity
+            for ago in before:
+                host.cycle(motors - [ago * motors[1], 0 * motors[1]], None if free else state)
             reference, inertia = still if free else state, law.inertia(state[0], **settled)
-            given = {"inertia": inertia, "travel": law.sides(motors[0]) - law.sides(first[0]), **settled}
+            given = {"inertia": inertia, **settled}
             expected = law.comply(reference, motors, state[0], free=free, **given)
             motor_effort, tau = law.efforts(expected)
             wants = {"sent_effort": tau}
             if not settled:  # the loop has the state of friction of the reference
                 wants["drive_effort"] = motor_effort
+            faded = law.efforts(law.comply(reference, motors, state[0], free=mode == MODES[2], left=0.0, **given))[0]
+            rubs = motor_effort - faded
             for vector, wanted in wants.items():
                 found = host.loop.sent[vector]
+                if vector == "drive_effort" and np.abs(rubs).max() > 1e-3:  # as much as the observer of the hand leaves
+                    left = (found - faded) @ rubs / (rubs @ rubs)
+                    assert 0 < left <= 1 + 1e-6
+                    wanted = faded + left * rubs
                 np.testing.assert_allclose(found, wanted, atol=1e-6 * (1 + np.abs(wanted).max()), err_msg=vector)
             assert host.loop.number("mode") == MODES.index(mode) and host.loop.number("unmeasured") == 0
 
@@ -93,10 +99,14 @@ def test_springs_at_limits_are_the_law(name: str) -> None:
             host = Complying(arm, mode, **gains._asdict())
             host.loop.restart(first[0])
             target = inside if free else first  # references from there are too far
-            for part in np.repeat(np.linspace(0, 1, 5), 20):
-                motors = motors_near(arm, (1 - part) * first + part * led, 0.0, **settled)
-                motors[1] = 0.05
-                host.cycle(motors, None if free else target, 20 * PERIOD)
+            start, end = (motors_near(arm, x, 0.0, **settled)[0] for x in (first, led))
+            for ago in np.arange(2000, -1, -1) * 1e-9 * PERIOD:  # led within 1.5 s, then at a velocity of 0.001
+                part = min((2.0 - ago) / 1.5, 1.0)
+                rate = (end - start) / 1.5 if part < 1 else np.full(len(end), 0.001)
+                host.cycle(
+                    np.stack([start + part * (end - start) - ago * rate * (part == 1), rate]), None if free else target
+                )
+            motors = np.stack([end, rate])
             assert host.loop.number("beyond_limit") == 1
             law.arm = arm if first is inside else ElasticArm(narrow(robot(name), 1.0))
             expected = law.comply(
@@ -196,7 +206,8 @@ def test_hands_lead_instead_of_references(table: Any) -> None:
     host.loop.restart(rest[0])
     for k in range(400):
         led = rest + np.eye(5)[:, :1] * min(k, 300) * 1e-3
-        assert host.cycle(motors_near(arm, led, 0.0), rest) == Refusal["led_by_hand"]
+        moved = np.array([[0.0], [1.0]]) * (k < 300)
+        assert host.cycle(motors_near(arm, led, 0.0) + moved, rest) == Refusal["led_by_hand"]
     np.testing.assert_allclose(host.loop.setpoint["q"], 0.3, atol=1e-6)
     host.loop.change_mode("impedance")
     assert host.cycle(motors_near(arm, led, 0.0), rest) == Refusal["far_from_hold"]

@@ -56,11 +56,8 @@ class MotionCheck {
         }
         if (!(std::fabs(v) <= bound))
             return Fault::too_fast;
-        if (is_known_[i] && age_[i] > REANCHOR_TIME && seen && std::isfinite(last_v)) { // rejected so long that only new samples count
-            if (repeats)
-                return Fault::contradicted;
+        if (is_known_[i] && age_[i] > REANCHOR_TIME && seen && !repeats && std::isfinite(last_v)) // rejected so long that only new ones count
             x_[i] = last_x, v_[i] = last_v, age_[i] = step, drift_[i] = 0;
-        }
         double drift = 0;
         if (is_known_[i] && age_[i] > 0 && contradicts(i, x, v, limit, uncertain, drift)) {
             bound = (x - x_[i]) / age_[i];
@@ -81,6 +78,8 @@ class MotionCheck {
             ahead < (MIN_SHARE * std::fabs(change) - JITTER * std::fabs(v_[i])) * T)
             return true;
         drift = drift_[i];
+        if (moved == 0 && change == 0) // a repeated sample, or a constant error at rest
+            return std::fabs(v) * std::min(T, MEMORY) > std::min(RESOLUTION + MAX_LATENESS * limit, MAX_JUMP);
         if (uncertain)
             return false;
         drift = drift / (1 + T / MEMORY) + moved - 0.5 * T * (v_[i] + v);

@@ -452,6 +452,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             (level > Level.OK, level, message),
             (self._scheduling_problem, Level.WARN, self._scheduling_problem),
             (self.active and "measured" in measured, Level.WARN, f"measured: {measured.get('measured')}"),
+            (modes.too_fast, Level.WARN, modes.too_fast),
             (modes.beyond, Level.WARN, modes.beyond),
             (self.active and mode != MODES[0], level, f"mode {mode}: efforts are streamed"),
             (not self.active, level, f"{self.state}: setpoints are not answered"),

@@ -119,12 +119,12 @@ class Impedance:
         *,
         free: bool,
         inertia: Array,
-        travel: Any = 0.0,
+        left: float = 1.0,
         **given: Any,
     ) -> Compliance:
         """The law at positions and velocities of the motors (2, m), for a reference (5, n); links are near some.
 
-        Joints have travelled in one direction, by up to 0.5 rad.
+        A part of the compensation of friction is left.
         """
         theta, thetad = (self.sides(x) for x in motors)
 
@@ -134,7 +134,7 @@ class Impedance:
         q = root(away, near, tol=1e-13).x
         tau, y, damping = self.command(q, reference, free, inertia, given)
         turning = self.motors(q, np.stack([reference[0], thetad, *reference[2:]]), tau, y, given)[3]
-        share = 0.8 * free * (1 - np.maximum(travel * np.sign(thetad), 0.0)) * thetad**2 / (thetad**2 + 0.02**2)
+        share = 0.8 * left * free * thetad**2 / (thetad**2 + 0.02**2)
         friction = share[self.arm.side.motor_joint] * (turning - y.motor_effort)
         return Compliance(q, tau, y, damping @ (reference[1] - thetad), friction)
 
