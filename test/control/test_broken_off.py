@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stop after a refused command: it continues until the arm rests, whatever targets and trajectories arrive until then."""
+"""Stop after a refused command: it continues until the arm rests, whatever motions are asked for."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -66,7 +66,8 @@ def test_a_stop_after_a_refused_command_goes_on_until_the_arm_rests(call: str, s
     rig.target(GOAL)
     while state(rig)[0] != "stopping":
         rig.run()
-    assert state(rig) == ("stopping", "failed") and rig.loop.text("refusal").startswith("exceeds limits: joint_1: velocity")
+    assert state(rig) == ("stopping", "failed")
+    assert rig.loop.text("refusal").startswith("exceeds limits: joint_1: velocity")
     first = rig.count - 1
     while rig.loop.status is Status.STOPPING:
         CALLS[call](rig)
@@ -75,7 +76,8 @@ def test_a_stop_after_a_refused_command_goes_on_until_the_arm_rests(call: str, s
     record = Record(rig, first)
     assert 0.05 < 1e-3 * (rig.count - first) < 0.5  # stop_duration of 0.3 s, and what limits of targets add
     moves, fast = np.diff(record.state[:, 0, 0]), record.state[1:, 1, 0]
-    assert np.all(np.diff(fast) <= 1e-9) and np.all(moves[fast > 0.01] > 0)  # no position is repeated with a velocity
+    assert np.all(moves[fast > 0.01] > 0)  # no position is repeated with a velocity
+    assert np.all(np.diff(fast[60:]) <= 1e-9)  # the averages of the motion go on for 60 ms at most
     assert moves.sum() < 0.5 * 1.0 * 0.5
     assert state(rig)[0] in ("holding", "aiming", "playing")
 

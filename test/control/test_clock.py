@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clocks that are reset, below zero, or far ahead: nothing that the loop has noted of the former clock bars or moves the arm."""
+"""Clocks that are reset, below zero, or far ahead: times of the former clock neither bar nor move the arm."""
 
 from pathlib import Path
 
@@ -36,7 +36,9 @@ def test_targets_are_accepted_after_a_reset_of_the_clock(reset: str, kind: str, 
     rig.restart(HOME)
 
     def aim(away: float) -> int:
-        rows = (HOME + away, None, None) if kind == "target" else (np.stack([HOME + away] * 2), None, np.array([0, 0.1]))
+        rows = (
+            (HOME + away, None, None) if kind == "target" else (np.stack([HOME + away] * 2), None, np.array([0, 0.1]))
+        )
         refused = rig.number("refused")
         rig.target(*rows, rig.now)
         rig.run()

@@ -72,12 +72,20 @@ class Stop:
             if k == 0:
                 loop.configure(jump_check="refuse")
             if k >= cycles - 1:
-                rows.append((code, *(loop.sent[f"drive_{x}"].copy() for x in ("position", "velocity")), loop.setpoint["qd"].copy()))
+                rows.append(
+                    (
+                        code,
+                        *(loop.sent[f"drive_{x}"].copy() for x in ("position", "velocity")),
+                        loop.setpoint["qd"].copy(),
+                    )
+                )
             now += 1_000_000
             if self.refused or (k > cycles + 150 and loop.number("status") == 1):
                 break
         self.ends = loop.number("status") == 1
-        self.code, self.position, self.velocity, self.qd = (np.array(x) for x in zip(*rows, strict=True)) if rows else (np.zeros(0),) * 4
+        self.code, self.position, self.velocity, self.qd = (
+            (np.array(x) for x in zip(*rows, strict=True)) if rows else (np.zeros(0),) * 4
+        )
 
     def check(self) -> None:
         """Assert that motors keep their speed, all commands are computed, and the arm does not halt in one cycle."""
@@ -89,7 +97,7 @@ class Stop:
 
 @pytest.mark.parametrize("duration", DURATIONS)
 def test_a_stop_of_fast_links_at_nominal_stiffness_keeps_the_speed_of_motors(duration: float) -> None:
-    """Their efforts bring springs close to slack; the stop takes longer than `stop_duration`, or leaves out jerk and snap."""
+    """Their efforts bring springs close to slack; the stop takes longer, or leaves out jerk and snap."""
     way, start = np.array([1.0, 0.7]), np.array([0.1, 0.2])
     f, h = np.array([2.5, -3.75, 1.5, -0.25]) / 8, np.arange(4.0)
     k = table_of("nominal").arm.side.nominal_stiffness
@@ -112,7 +120,9 @@ def test_a_stop_of_fast_links_at_nominal_stiffness_keeps_the_speed_of_motors(dur
 @pytest.mark.parametrize("seeds", [range(8), pytest.param(range(8, 200), marks=pytest.mark.soak)], ids=["some", "many"])
 @pytest.mark.parametrize("duration", DURATIONS)
 @pytest.mark.parametrize("spring", SPRINGS)
-def test_a_stop_of_changing_stiffness_and_base_keeps_the_speed_of_motors(spring: str, duration: float, seeds: range) -> None:
+def test_a_stop_of_changing_stiffness_and_base_keeps_the_speed_of_motors(
+    spring: str, duration: float, seeds: range
+) -> None:
     """Stiffness that falls to its limit comes to rest above it, sooner than the joints."""
     nominal, least = np.asarray(table_of(spring).arm.side.nominal_stiffness), SPRINGS[spring][1]
     found = 0
@@ -129,7 +139,9 @@ def test_a_stop_of_changing_stiffness_and_base_keeps_the_speed_of_motors(spring:
             if base[0] > 0:
                 rates = sine(t, *base)[:, 0]
                 vectors |= {name: [0, 0, rates[k]] for k, name in enumerate(("w", "wd", "wdd", "wddd"))}
-                vectors |= {name: [rates[k + 1], rates[k], 9.81 * (k == 0)] for k, name in enumerate(("f", "fd", "fdd"))}
+                vectors |= {
+                    name: [rates[k + 1], rates[k], 9.81 * (k == 0)] for k, name in enumerate(("f", "fd", "fdd"))
+                }
             return vectors
 
         stop = Stop(spring, duration, given, int(rng.integers(20, 400)))
