@@ -215,7 +215,7 @@ class Joint(JointProperties):
 
     @property
     def friction_law(self) -> Friction:
-        """Joint friction D v + c tanh(v/v_0) with damping D, dry friction c and the smoothing velocity v_0, rad/s (m/s).
+        """Joint friction D v + c tanh(v/v_0) with damping D, dry friction c and smoothing velocity v_0, rad/s (m/s).
 
         At a reversal with the acceleration limit A, the deflection c/K tanh(v/v_0) of a spring K changes its sign. The
         motor follows with an acceleration of at most 0.77 c/K (A/v_0)²: v_0 is such that this is at most A/4, and at

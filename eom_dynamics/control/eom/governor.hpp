@@ -296,8 +296,9 @@ class Governor {
             const double step = std::max(2 * h, (hot - window) / 8);
             goes_on = goes_on && on(hot, step) && (latest <= BUSY || (on(hot - step, step) && on(hot + step, step)));
         }
-        for (std::size_t i = 0; i < motion.size() && (!brake || motion.largest_brake_jerk() * snaps_ >= SNAPS); ++i)
-            motion.joint(i).visit(way, [&](double time) { goes_on = goes_on && on(time, motion.shorter()); });
+        for (std::size_t i = 0; i < motion.size(); ++i)
+            if (!brake || motion.joint(i).brake_jerk() * snaps_ >= SNAPS)
+                motion.joint(i).visit(way, [&](double time) { goes_on = goes_on && on(time, motion.shorter()); });
         if (brake)
             brakes_[which].now = most, hot = latest > CALM ? where : 0;
         if (!goes_on || most + change / 2 <= CLOSE)

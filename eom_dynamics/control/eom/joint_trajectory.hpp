@@ -119,15 +119,7 @@ class JointTrajectory {
         x[3] = std::clamp(x[3], -J, J);
         const double most = std::min(2 * J / long_, 2 * std::sqrt(J * (J - std::fabs(x[3])) / square));
         x[4] = std::clamp(x[4], -most, most);
-        // The jerk changes its sign once: near an end of the window, or between, where the snap is the same.
-        const double size = std::fabs(x[3]), snap = std::fabs(x[4]);
-        double j = snap * long_ / 2, ago = span / 2;
-        if (size > j * (1 - short_ / long_))
-            j = size / 2 + std::sqrt(size * size + snap * snap * square) / 2;
-        if (j > 0) {
-            const double share = (1 - size / j) / 2, edge = short_ / (2 * long_); // of the kernel, by the smaller part
-            ago = share < edge ? std::sqrt(2 * share * square) : short_ / 2 + share * long_;
-        }
+        auto [j, ago] = averages_.reversal(x[3], x[4]);
         const bool rises = x[4] != 0 ? x[4] > 0 : x[3] > 0;
         if ((x[3] > 0) == rises)
             ago = span - ago;
@@ -249,22 +241,13 @@ class JointTrajectory {
             pursue();
         slowed_ = false;
         move_target();
-        if (stops_ || moves_on())
-            return;
-        const auto ends = eom::brake_positions(now_, bounds(1, now_));
-        if (std::max({now_.p, ends[0], ends[1]}) <= target_.p + OVERSHOOT)
-            high_ = std::min(high_, target_.p + OVERSHOOT);
-        if (std::min({now_.p, ends[0], ends[1]}) >= target_.p - OVERSHOOT)
-            low_ = std::max(low_, target_.p - OVERSHOOT);
+        if (!stops_ && !moves_on())
+            range_.narrow(target_.p, now_, bounds(1, now_));
     }
     /// Returns true if the brake after the last cycle passes the target.
     bool stops_late() const noexcept { return leaves(now_, brake_); }
     /// Brakes of this cycle may pass the target.
-    void allow_overshoot() noexcept
-    {
-        low_ = limits_.lower;
-        high_ = limits_.upper;
-    }
+    void allow_overshoot() noexcept { range_ = {limits_.lower, limits_.upper}; }
 
     /// By which setpoints are judged.
     Viability viability() const noexcept { return {limits_.acceleration, limits_.jerk, delay(), averages_.variance()}; }
@@ -282,7 +265,7 @@ class JointTrajectory {
         if (!slowed_)
             part = 1;
         else if (part > 0 && !stops_)
-            part = part_to_stop(part);
+            part = range_.least_part(part, now_, [this](double x) { return bounds(x, now_); });
         if (part == 0)
             trial_.brake(now_, brake_);
         else if (slowed_ && stops_)
@@ -315,8 +298,7 @@ class JointTrajectory {
     }
     /// Part of the limit of jerk in the brake after the cycle that is proposed.
     double brake_jerk() const noexcept { return jerk_part(gentle_); }
-    /// Plan or brake after the cycle that is proposed: its length, s; and calls f with the time at which each of its pieces, within
-    /// the averages, has its largest snap.
+    /// Length, s, of plan or brake after the proposed cycle; calls f with the time of the largest snap of each of its pieces.
     enum class Way { plan, brake };
     double length(Way way) const noexcept { return of(way).end() - begin_of(way); }
     template <class F>
@@ -354,14 +336,11 @@ class JointTrajectory {
     }
 
   private:
-    static constexpr int MOST_HALVINGS = 8, MOST_BISECTIONS = 24;
-    /// Distance by which brakes may pass the target, more than rounding, rad or m.
-    static constexpr double OVERSHOOT = 1e-9;
-    /// Least part of acceleration in a stop, but for its square, and the largest one, for which it ends in a time, s; and distance beyond
-    /// a range from which a joint comes back, rad or m.
+    static constexpr int MOST_HALVINGS = 8;
+    /// Least and largest part of acceleration in a stop; longest stop, s; distance beyond a range from which a joint comes back, rad or m.
     static constexpr double LEAST_PART = 1e-3, HARDEST = 1e9, LONGEST_STOP = 10, FARTHEST = 0.2, LONGEST_RISE = 0.01;
-    /// Largest shares of limits that targets have, so that there is room to reach them; rounding of places, rad or m.
-    static constexpr double FASTEST = 0.999, STRONGEST = 0.9, ROUNDING = 1e-12;
+    /// Largest shares of limits that targets have, so that there is room to reach them.
+    static constexpr double FASTEST = 0.999, STRONGEST = 0.9;
 
     double inside(double p) const noexcept { return std::clamp(p, limits_.lower, limits_.upper); }
 
@@ -396,18 +375,6 @@ class JointTrajectory {
     Moment slower(double part) const noexcept
     {
         return std::fabs(target_.a) <= STRONGEST * part * limits_.acceleration ? target_ : Moment{target_.p, target_.v};
-    }
-    /// Least part of acceleration, from `part` on, with which a brake from now on ends within limits, and before the target.
-    double part_to_stop(double part) const noexcept
-    {
-        if (!leaves(now_, bounds(part, now_)) || leaves(now_, bounds(1, now_)))
-            return part;
-        double low = part, high = 1;
-        for (int i = 0; i < MOST_BISECTIONS; ++i) {
-            const double middle = (low + high) / 2;
-            (leaves(now_, bounds(middle, now_)) ? low : high) = middle;
-        }
-        return high;
     }
     /// Returns whether the brake ends within limits.
     bool escape(const Moment &from, double gentle) noexcept
@@ -492,11 +459,7 @@ class JointTrajectory {
 
     /// Whether a stop of a follower ends beyond limits, or turns there.
     bool leaves(const Moment &x) const noexcept { return leaves(x, bounds()); }
-    bool leaves(const Moment &x, const Bounds &brake) const noexcept
-    {
-        const auto ends = eom::brake_positions(x, brake);
-        return std::any_of(ends.begin(), ends.end(), [this](double p) { return p < low_ - ROUNDING || p > high_ + ROUNDING; });
-    }
+    bool leaves(const Moment &x, const Bounds &brake) const noexcept { return range_.excludes(x, brake); }
     /// Fills the window with what the plan has until a time, and a parabola about it.
     void fill(double until, const Moment &more) noexcept
     {
@@ -519,16 +482,13 @@ class JointTrajectory {
     // Largest velocity relative to the target; and room for jerk and snap.
     double pace_ = 0, room_ = 1;
     FollowerPlan plan_;
-    // Cycle that is proposed, if it is slower, and the brake after it; their parts of the acceleration; bounds of that brake, and
-    // of the one after the last cycle.
+    // Proposed cycle, if it is slower, and the brake after it; their parts of acceleration; bounds of that and of the last brake.
     FollowerPlan trial_, escape_;
     double part_ = 1, gentle_ = 1, stop_part_ = 1, haste_ = 1;
     Bounds next_brake_{}, brake_{};
-    // Whether the last cycle, or the one proposed, is slower; whether the plan is a stop, and one that nothing may slow down, or the
-    // joint would leave its range.
+    // Whether the last or proposed cycle is slower; whether the plan is a stop; whether it may not be slower, or would leave the range.
     bool slowed_ = false, stops_ = false, hurries_ = false;
-    // Positions within which brakes end: the range, and the target on the side to which the joint moves.
-    double low_ = 0, high_ = 0;
+    BrakeRange range_{};
     // Since the plan began, for which its target accelerates, and in which an acceleration at the start of a stop ends at least, s.
     double time_ = 0, horizon_ = 0, rise_ = 0;
     // The follower, its target, which is ahead by the delay, and the target without that.

@@ -100,6 +100,21 @@ class MovingAverages {
                 (x[0].a - x[1].a - x[2].a + x[3].a) * scale};
     }
 
+    /// Least jerk whose sign changes once in the window, for this average jerk and snap, and the time since then, s: near an end of the
+    /// window, or between, where the snap is the same.
+    std::array<double, 2> reversal(double jerk, double snap) const noexcept
+    {
+        const double square = short_ * long_, size = std::fabs(jerk), change = std::fabs(snap);
+        double j = change * long_ / 2, ago = (short_ + long_) / 2;
+        if (size > j * (1 - short_ / long_))
+            j = size / 2 + std::sqrt(size * size + change * change * square) / 2;
+        if (j > 0) {
+            const double share = (1 - size / j) / 2, edge = short_ / (2 * long_); // of the kernel, by the smaller part
+            ago = share < edge ? std::sqrt(2 * share * square) : short_ / 2 + share * long_;
+        }
+        return {j, ago};
+    }
+
     /// Fills the window with what a plan has until a time, and a parabola about it.
     void fill(const FollowerPlan &plan, double until, const Moment &more) noexcept
     {

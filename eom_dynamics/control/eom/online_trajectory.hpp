@@ -142,12 +142,6 @@ class OnlineTrajectory {
         return longest([way](const JointTrajectory &joint) { return joint.length(way); });
     }
 
-    /// Largest part of the limit of jerk in the brake after the cycle that is proposed.
-    double largest_brake_jerk() const noexcept
-    {
-        return longest([](const JointTrajectory &joint) { return joint.brake_jerk(); });
-    }
-
     /// Time of the cycles so far, s.
     double time() const noexcept { return time_; }
 
@@ -260,7 +254,7 @@ class OnlineTrajectory {
     }
 
   private:
-    /// Largest of the numbers of joints.
+    /// Longest of times of joints, s.
     template <class F>
     double longest(F &&of) const noexcept
     {

@@ -27,6 +27,48 @@ inline std::array<double, 2> brake_positions(const Moment &x, const Bounds &brak
     return {rest.position, x.with(-rest.side * J).after(time).p};
 }
 
+/// Positions within which brakes end: the range of a joint, and its target on the side to which the joint moves.
+struct BrakeRange {
+    double lower, upper;
+
+    /// Returns true if a brake from `x` ends, or turns, outside.
+    bool excludes(const Moment &x, const Bounds &brake) const noexcept
+    {
+        const auto ends = brake_positions(x, brake);
+        return std::any_of(ends.begin(), ends.end(), [this](double p) { return p < lower - ROUNDING || p > upper + ROUNDING; });
+    }
+
+    /// Exclude brakes that pass `target`, if the hardest brake from `now` does not.
+    void narrow(double target, const Moment &now, const Bounds &hardest) noexcept
+    {
+        const auto [end, turn] = brake_positions(now, hardest);
+        if (std::max({now.p, end, turn}) <= target + OVERSHOOT)
+            upper = std::min(upper, target + OVERSHOOT);
+        if (std::min({now.p, end, turn}) >= target - OVERSHOOT)
+            lower = std::max(lower, target - OVERSHOOT);
+    }
+
+    /// Returns the least part of acceleration, from `part` on, with which a brake from `now` ends within the range; `part` if not even
+    /// the whole acceleration does. `bounds` maps a part to the bounds of a brake.
+    template <class F>
+    double least_part(double part, const Moment &now, const F &bounds) const noexcept
+    {
+        if (!excludes(now, bounds(part)) || excludes(now, bounds(1)))
+            return part;
+        double low = part, high = 1;
+        for (int i = 0; i < MAX_BISECTIONS; ++i) {
+            const double middle = (low + high) / 2;
+            (excludes(now, bounds(middle)) ? low : high) = middle;
+        }
+        return high;
+    }
+
+  private:
+    static constexpr int MAX_BISECTIONS = 24;
+    /// Rounding of positions, and the distance by which brakes may pass a target, which is more, rad or m.
+    static constexpr double ROUNDING = 1e-12, OVERSHOOT = 1e-9;
+};
+
 /// Acceleration and jerk of the stops of a joint, and delay, s, and variance, s^2, of their averages.
 struct Viability {
     double braking, jerk, delay, variance;
