@@ -22,7 +22,7 @@ TAKEN, STARTED, NOT_FINITE, STALE, INCONSISTENT, TOO_LARGE, MISSING = range(7)
 SAMPLE_REASONS = {
     NOT_FINITE: "a sensor is not finite",
     STALE: "time does not increase",
-    INCONSISTENT: "position and velocity disagree, or are beyond limits: a jump, a stale or swapped sensor, or other units",
+    INCONSISTENT: "position and velocity disagree, or are beyond limits: a jump, a stale or swapped sensor, or units",
     TOO_LARGE: "the effort is more than twice the joint's limit: a failed or swapped sensor",
     MISSING: "efforts that external efforts are from are missing: publish them, or set other sensors",
 }

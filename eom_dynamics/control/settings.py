@@ -215,7 +215,8 @@ SETTINGS: dict[str, Setting] = {
     "damping_ratio": _both(0.7, "damping ratio of joints and tools in mode impedance", (0.0, 10.0), of_loop="double"),
     "hand_guiding_speed": _both(
         0.5,
-        "largest speed of a joint in hand guiding, as a share of its limit of velocity; beyond it the arm stops. 0: any",
+        "largest speed of a joint in hand guiding, as a share of its limit of velocity; beyond it the arm "
+        "stops. 0: any",
         (0.0, 1.0),
         levels=(0.5, 0.0),
         of_loop="double",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hand guiding of a joint whose friction differs from the file's: at rest soon after the hand lets go, and not much heavier."""
+"""Hand guiding of a joint whose friction differs from the file's: it rests soon after the hand lets go."""
 
 import math
 from typing import Any
@@ -95,7 +95,7 @@ def test_hand_guides_with_less_than_the_friction() -> None:
 
 
 def test_joint_that_is_guided_too_fast_stops() -> None:
-    """At the share of its limit; the loop names the joint, its velocity and the limit, and compensates no more friction."""
+    """At the share of its limit; the loop has the joint, its velocity and the limit."""
     for share, stops in ((0.5, False), (0.2, True), (0.0, False)):
         arm, rates = Guided(1.0, 0.0, hand_guiding_speed=share), []
         for k in range(2500):

@@ -71,7 +71,7 @@ def swing(t: float) -> tuple[float, float]:
 
 
 STREAMS: dict[str, Callable[[np.random.Generator, float, int], tuple[float, float, float]]] = {
-    # By a random generator, the time and the number of a sample: times at which it is measured and read, and noise of velocity.
+    # By a random generator, the time and number of a sample: times of measuring and reading, and noise of velocity.
     "plain": lambda random, t, k: (t, t, 0.0),
     "noise": lambda random, t, k: (t, t, 0.06),
     "stale": lambda random, t, k: (1e-3 * (k // 4 * 4), t, 0.0),
