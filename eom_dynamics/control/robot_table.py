@@ -37,6 +37,20 @@ def limits_of(arm: ElasticArm) -> dict[str, Array]:
     return numbers | {"motor_speed": _motor_speeds(arm, numbers)}
 
 
+_LIMITED = {"velocity": ("upper.qd", "upper.motor_velocity"), "effort": ("upper.tau", "upper.motor_effort")}
+
+
+def missing_limits(arm: ElasticArm) -> dict[str, list[str]]:
+    """``velocity`` and ``effort``, if neither a joint nor all of its motors limit them, by name of the joint."""
+    limits, missing = limits_of(arm), dict[str, list[str]]()
+    for joint, name in enumerate(arm.robot.joint_names):
+        motors = np.asarray(arm.motor_joint) == joint
+        for quantity, (of_joint, of_motors) in _LIMITED.items():
+            if not (np.isfinite(limits[of_joint][joint]) or np.isfinite(limits[of_motors][motors]).all()):
+                missing.setdefault(name, []).append(quantity)
+    return missing
+
+
 def _motor_speeds(arm: ElasticArm, limits: Mapping[str, Array]) -> Array:
     """Largest speed of each motor (m,), rad/s or m/s, on the link side, by the other limits.
 

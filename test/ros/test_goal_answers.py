@@ -7,6 +7,7 @@ EOM_RECORD.
 
 import json
 import os
+import signal
 from pathlib import Path
 
 import managed_arm
@@ -98,3 +99,21 @@ def test_recorded_answers_are_those_of_jtc(ros, tmp_path):
         RECORDED.write_text(json.dumps(found, indent=1) + "\n")
     assert found == json.loads(RECORDED.read_text())
     assert len(found) == len(CASES)
+
+
+@pytest.mark.xfail(
+    strict=True, raises=AssertionError, reason="the planning node takes a node that is held up for one that is gone"
+)
+def test_a_goal_to_a_node_that_is_held_up_waits_for_it(start):
+    given = ("--params-file", CONFIG / "panda.yaml")
+    arm = start(*given, "-p", "safety:=strict", client=FollowedArm)
+    planning = start.planning(*given, beside=arm.process)
+    follower = Follower(arm.node, arm._executor, f"{planning.process.name}/follow_joint_trajectory")
+    assert any(follower.ask([0.0, 0.1], [HOME, HOME]) == "succeeded 0" for _ in range(20))
+    arm.process.process.send_signal(signal.SIGSTOP)
+    try:
+        sent = follower.send(follower.goal([0.0, 0.5], [HOME, HOME + 0.05]))
+        follower.spin(2.0)
+    finally:
+        arm.process.process.send_signal(signal.SIGCONT)
+    assert sent.end() == "succeeded 0", planning.process.log

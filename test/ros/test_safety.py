@@ -2,10 +2,12 @@
 """``safety: strict``, the default: its parameters, and what it refuses; test/control has its streams."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from hostile_streams import HOME
 from paths import CONFIG
 
@@ -86,3 +88,22 @@ def test_a_first_setpoint_in_degrees_of_a_joint_without_limits_is_asked_for_its_
     assert not client.motor_setpoint
     send(client, np.radians(state), client.node.get_clock().now().nanoseconds)
     client.wait(lambda: client.motor_setpoint, "a command")
+
+
+def test_joints_without_limits_are_reported_in_the_status_of_a_strict_node_alone(start: Any, tmp_path: Path) -> None:
+    tree = yaml.safe_load((CONFIG / "planar_2r.yaml").read_text())
+    for joint in tree["/**"]["ros__parameters"]["robot"]["joints"].values():
+        joint.pop("limits", None)
+    file = tmp_path / "unlimited.yaml"
+    file.write_text(yaml.safe_dump(tree))
+    limits = [f"robot.joints.joint_{k}.limits.{x}" for k in (1, 2) for x in ("velocity:=2.0", "effort:=50.0")]
+    given = ("--params-file", file)
+    nodes = [
+        start(*given, *(word for x in (f"safety:={level}", *more) for word in ("-p", x)), discovered=False)
+        for level, more in (("strict", ()), ("permissive", ()), ("strict", limits), ("strict", limits[:3]))
+    ]
+    two = "joint_1 (velocity, effort), joint_2 (velocity, effort)"
+    for node, joints in zip(nodes, (two, "", "", "joint_2 (effort)"), strict=True):
+        node.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "activation")
+        more = f"; no limits of {joints}: add them to the robot's file" if joints else ""
+        assert node.next_diagnostics()[:2] == (bool(joints), f"waiting for setpoints{more}")

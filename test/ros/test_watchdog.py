@@ -15,6 +15,7 @@ from rclpy.qos import LivelinessPolicy, QoSProfile
 from rclpy.serialization import serialize_message
 from rclpy.time import Time
 from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
 from setpoint_engines import kept_commands, unspun_node
 from stopped import stopped
 from tool_messages import spline_message
@@ -392,3 +393,63 @@ def test_setpoints_are_lost_while_the_clock_stands_still(start):
         assert node.transition("deactivate") and node.transition("activate")
     assert "a time of /clock is ignored: Seconds value must not be negative" in node.process.log
     assert "Traceback" not in node.process.log
+
+
+def test_a_clock_that_stalls_amid_a_stream_and_one_that_begins_anew_are_followed_again(start):
+    """By the steady clock, the arm comes to rest; targets with stamps of a new simulation are not older ones."""
+    node = start(*ARGUMENTS, *BY_CLOCK, "-p", "on_setpoint_loss:=hold")
+    clock, targets = node.publisher(Clock, "clock"), node.publisher(JointState, "target")
+    now, state = 100.0, np.zeros((5, 7))
+    state[0] = HOME
+
+    def stamp():
+        return Time(nanoseconds=round(now * 1e9)).to_msg()
+
+    def tick():
+        nonlocal now
+        now += 0.01
+        clock.publish(Clock(clock=stamp()))
+        node.spin(0.01)
+
+    def run_until(is_done, act=lambda: None):
+        deadline = now + 60.0
+        while not is_done() and now < deadline:
+            tick()
+            act()
+        assert is_done(), node.process.log
+
+    def stream(velocity, is_done):
+        def publish():
+            state[0] += 0.01 * velocity
+            node.publish(state, at=stamp().nanosec, seconds=stamp().sec)
+
+        state[1] = velocity
+        run_until(is_done, publish)
+
+    def is_answered():
+        return bool(node.feedforward) and node.feedforward[-1].status == FRESH
+
+    def is_near(q):
+        return bool(np.abs(node.feedforward[-1].motor_position - q).max() < 5e-3)
+
+    def aim(offset):
+        message = JointState(name=ARM.robot.joint_names, position=(state[0] + offset).tolist())
+        message.header.stamp = stamp()
+        targets.publish(message)
+
+    begin = len(node.feedforward)
+    stream(0.3, lambda: len(node.feedforward) > begin + 30)
+    node.wait(lambda: node.feedforward[-1].status == HELD, "the end of the stop")
+    assert STOPPING in [m.status for m in node.feedforward]
+    node.wait(lambda: "the node's clock stands still" in node.process.log, "a report")
+    state[0] = node.feedforward[-1].motor_position
+    for reading in (now, 0.0):
+        now = reading
+        node.feedforward.clear()
+        stream(0.0, is_answered)
+        aim(0.02)
+        run_until(lambda: node.values.get("target") == "reached" and is_near(state[0] + 0.02))
+        assert "targets refused" not in node.values
+        state[0] += 0.02
+    assert node.values["clock resets"] == "1"
+    assert "clock: it went back, and is followed from there on" in node.process.log

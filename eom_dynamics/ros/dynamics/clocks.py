@@ -6,6 +6,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from ...control.settings import LARGEST_CORRECTION
+
 # Steady time without progress of the clock after which it stands still, ns: longer than readings of a simulation's
 # clock are apart.
 _STANDSTILL = 500_000_000
@@ -24,13 +26,14 @@ class WatchedClock:
         steady: reads the steady clock, ns.
         reading: last reading of the clock, ns.
         pauses: whether time stands still with the clock, as while a trajectory is played.
+        resets: how often the clock went back by more than a correction, as a simulation that begins anew.
         stands_still: whether the clock stands still, runs at less than a hundredth of its rate, or cannot be read.
     """
 
     def __init__(self, read: Callable[[], int], steady: Callable[[], int] = time.monotonic_ns) -> None:
         """Watch the clock of ``read``, in ns; negative readings and exceptions are ignored."""
         self._read, self.steady = read, steady
-        self.reading = 0
+        self.reading = self.resets = 0
         self.stands_still = self.pauses = False
         self._started = False
         self._latest = self._idle = self._time = 0
@@ -53,6 +56,7 @@ class WatchedClock:
             self.stands_still = self._idle == _STANDSTILL
             self._time += passed if self.stands_still and not self.pauses else advance
         if reading >= 0:
+            self.resets += reading < before - LARGEST_CORRECTION
             self.reading = reading
         self._started = True
         return self._time

@@ -463,4 +463,6 @@ class DynamicsNode(LifecycleNode, RobotNode):
         status = self._stream.supervision.report(StatusReport(level, message, values))
         if self.active and status.level <= Level.WARN and (held := self._stream.held_by_contact):
             return status._replace(level=Level.WARN, message=held)
+        if status.level == Level.OK and self._stream.unlimited:
+            return status._replace(level=Level.WARN, message=f"{status.message}; {self._stream.unlimited}")
         return status

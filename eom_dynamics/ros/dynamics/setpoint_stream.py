@@ -11,10 +11,11 @@ from rclpy.qos import QoSCompatibility, qos_check_compatible
 
 from ...arguments import all_finite
 from ...control.control_loop import REFUSALS, OffPath
-from ...control.robot_table import limits_of
+from ...control.robot_table import limits_of, missing_limits
 from ...control.setpoint_loop import SetpointLoop, period_note
 from ...control.setpoint_to_command import refusal_reason
 from ...control.settings import MODES, SHARED_MESSAGES
+from ...spelling import listed
 from ...terminal import printable
 from ..diagnostics import Level, StatusReport
 from ..robot_node import RobotNode
@@ -35,6 +36,7 @@ class SetpointStream(SetpointAnswers):
         limit_policy: one of LIMIT_POLICIES.
         contact: topics of external efforts and contact.
         modes: control modes.
+        unlimited: joints of the robot without limits, and the remedy, in a strict node; empty for none.
     """
 
     def __init__(self, node: RobotNode, commands: CommandTopics, deactivate: Callable[[], None]) -> None:
@@ -42,6 +44,7 @@ class SetpointStream(SetpointAnswers):
         self._deactivate = deactivate
         # Called when the stream has been switched off.
         self._afterwards: list[Callable[[], None]] = []
+        self.unlimited = ""
         self.modes = Modes(node, self.measured, self.clock, self._publish_measured)
         self.contact = ContactTopics(node, self.clock, self.measured, self._react)
         for name in _PARAMETERS:
@@ -68,6 +71,10 @@ class SetpointStream(SetpointAnswers):
         self.measured.take(loop)
         held = None if before is None else before.loop.setpoint["q"].copy()
         self.contact.take(loop)
+        strict = self._node.get_parameter("safety").value == "strict"
+        missing = missing_limits(loop.arm) if strict else {}
+        joints = ", ".join(f"{name} ({listed(quantities)})" for name, quantities in missing.items())
+        self.unlimited = printable(f"no limits of {joints}: add them to the robot's file") if missing else ""
         self._take_lead()
         self._limit(self.limit_policy)
         self.begin(held)
@@ -220,7 +227,7 @@ class SetpointStream(SetpointAnswers):
 
     def release(self) -> None:
         """Release the robot, after the stream has ended."""
-        self.loop = None
+        self.loop, self.unlimited = None, ""
         self.modes.take(None)
         self.measured.take(None)
         self._commands.forget()

@@ -67,7 +67,7 @@ class Supervision:
         self._lost_and_inactive = False
         # True if a setpoint was answered since the last observation, and if it was a trajectory's.
         self._fed = self._last_was_of_trajectory = False
-        self._clock_stands_still = False
+        self._clock_stands_still, self._resets = False, 0
         self._observations = node.punctual.create(node, _LONGEST_PERIOD, self._observe, steady=True)
 
     def begin(self, loop: SetpointLoop) -> None:
@@ -131,6 +131,7 @@ class Supervision:
         phase = self._stops.phase
         if self._stops.loop is not None and (self._watches or self._stops.responding):
             values["watchdog"] = phase.value
+        values |= present({"clock resets": self.clock.resets})
         values |= present({"setpoints lost": self.losses, "last loss": self.last_loss})
         if self._stops.loop is not None:
             values |= present({"early setpoints": self._stops.loop.record.early})
@@ -183,6 +184,9 @@ class Supervision:
         if self.clock.stands_still and not self._clock_stands_still:
             self._node.get_logger().warning(_CLOCK_STANDS_STILL)
         self._clock_stands_still = self.clock.stands_still
+        if self.clock.resets != self._resets:
+            self._resets = self.clock.resets
+            self._node.warn("clock", "it went back, and is followed from there on")
         self._ticks += 1
         if self._stops.responding or _leads(loop):
             return

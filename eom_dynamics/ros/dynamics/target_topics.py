@@ -92,6 +92,7 @@ class TargetTopics:
         self._limited: SetpointLoop | None = None
         self._prepared: SetpointLoop | None = None
         self._stamps: dict[type, int] = {}
+        self._resets = 0
         self._frame, self._latest = "", -1
         self._clamped: tuple[str, ...] = ()
         self.lead, self.refused = 0.0, 0
@@ -158,6 +159,10 @@ class TargetTopics:
         loop, kind = self._loop(), type(message)
         joints, limits = loop.arm.robot.joint_names, self._limits_of(loop)
         stamp = nanoseconds(message.header.stamp)
+        self._clock.now()
+        if self._resets != self._clock.resets:  # stamps begin anew, too
+            self._resets = self._clock.resets
+            self._stamps.clear()
         if stamp and stamp < (last := self._stamps.get(kind, 0)):
             raise StateError(f"its stamp is {(last - stamp) * 1e-9:.3g} s before that of the last one")
         self._start_measured(loop)
