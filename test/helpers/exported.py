@@ -40,8 +40,11 @@ SPRING_ROBOTS = ("springs_0", "springs_1", "shared")
 
 
 KINDS = ("rigid", "one_joint", "slider", "scissors", "fourteen_joints", "leg", "one_rigid", "springs_0")
-"""Kinds of robots, of which all functions are exported: without springs and rotors as a URDF has none, with one joint or
-14, with slides, a tree, with rotors of rigid joints, with a spring at one of two joints, and with seven kinds of them."""
+"""Kinds of robots to export with all functions.
+
+Without springs and rotors as of a URDF, with one joint or 14, with slides, a tree, rotors of rigid joints, a spring at
+one of two joints, and seven kinds of springs.
+"""
 
 
 @cache
