@@ -277,7 +277,7 @@ def test_motor_numbers_on_both_sides_of_the_gear() -> None:
     assert first["voltage"] == pytest.approx(0.5 * first["current"])
     assert first["rotor_inertia"] == 0.2 and first["gear_ratio"] == 100.0
     assert (first["speed_limit"], first["torque_limit"], second["current_limit"]) == (500.0, 0.9, 12.0)
-    assert first["speed"] == 500.0 and second["torque_constant"] == 0.05
+    assert first["speed"] == 800.0 and second["torque_constant"] == 0.05
     assert any(re.match(r"joint_1 +100 +2e-05 +0.2 ", line) for line in shown(robot))
     (limited,) = motors_at_rest(changed(gear_ratio=50.0, limits=Limits(velocity=2.0))).values()
     assert limited["speed"] == 100.0
