@@ -82,6 +82,7 @@ FAMILIES = {
         Family("load", "efforts of the springs at the motors", "N m"),
         Family("effort", "motor efforts without acceleration", "N m"),
         Family("delta deltad deltadd", "deflections at the motors", "rad"),
+        Family("qdd_held qddd_held", "given accelerations, read at rigid joints", "rad", 2),
         Family("link_acceleration", "joint accelerations", "rad", 2),
         Family("rotor_acceleration", "motor accelerations", "rad", 2),
         Family("p", "momenta of the joint variables, N m s and N s"),

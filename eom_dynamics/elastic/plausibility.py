@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,13 +14,14 @@ from ..arrays import Array
 from ..recursion import inverse_dynamics, link_tree
 from ..recursion.composite import composite_inertias
 from ..robot import Joint, Robot
-from ..robot.mass_matrix import joints_without_inertia
+from ..robot.mass_matrix import joints_without_inertia, smallest_eigenvalue
 from ..robot.task_space import poses_within_limits
 from .motor_functions import MotorFunctions
 from .motor_programs import DEFLECTION, FRICTION_STATE, SETTLED, SHAFT
 from .motor_side import MotorSide
 
 _POSES = 200  # poses at which gravity is evaluated, besides zero
+_MATRICES = 4  # and of these, poses at which the mass matrix is
 
 # Deflection by the arm's own weight or the joint's effort limit, rad, beyond which a stiffness may be per degree.
 _LARGEST_DEFLECTION = 0.3
@@ -34,6 +36,15 @@ _SLOWEST = 0.6  # share of the velocity limit of a joint that its motor reaches 
 
 # Length, m, mass, kg, and mass over length cubed, kg/m³, of an arm in mm or g.
 _LONGEST, _HEAVIEST, _DENSEST = 50.0, 200.0, 500.0
+
+# Share of effort limits that holds the arm in its worst pose. Of 136 public models the largest is 5.4, of a humanoid on
+# a fixed base. An arm with masses in t has less than the smaller share and density, kg/m³. Public models have one of
+# both: a limit of 1000 N m for a few hundred grams, or long booms.
+_LARGEST_SHARE, _SMALLEST_SHARE, _LIGHTEST = 10.0, 2e-3, 0.3
+_GRAVITY = 9.81  # m/s², in any direction, since arms may turn about vertical axes or be in space
+
+# Eigenvalue of the mass matrix, scaled to a diagonal of one, of which the sign is not due to rounding.
+_INDEFINITE = -1e-9
 
 USED = ("speed", "torque", "current", "voltage")
 """Quantities of motors that have limits."""
@@ -135,8 +146,8 @@ def implausible(
     motors = motors_at_rest(robot) if motors is None else motors
     stiffness, joints = MotorSide.of(robot).rest_stiffness.tolist(), robot.independent_joints
     limits = [line for joint in joints for line in _limits(joint)]
-    # With weight and inertia in another unit, springs and rotors cannot be judged.
-    if size := list(_size(robot)):
+    # With weight, inertia or parallel springs in another unit, springs and rotors cannot be judged.
+    if size := list(_size(robot) or _definiteness(robot) or _angles(robot) or _effort(robot)):
         return [*size, *limits]
     period = robot.command_period
     if period > _LONGEST_PERIOD:
@@ -158,7 +169,7 @@ def implausible(
     return [*limits, *lines, *(line for name, motor in motors.items() for line in _held(name, motor))]
 
 
-def _size(robot: Robot) -> Iterator[str]:
+def _size(robot: Robot) -> list[str]:
     lengths: list[float] = []
     for joint in robot.joints:
         before = lengths[joint.parent] if joint.parent >= 0 else 0.0
@@ -167,9 +178,66 @@ def _size(robot: Robot) -> Iterator[str]:
     size = float(np.max(np.add(lengths, beyond)))
     mass = sum(joint.mass for joint in robot.joints)
     if size > _LONGEST:
-        yield f"lengths add up to {size:.4g} m; if they are in mm, to {size / 1000:.4g} m"
-    elif mass > max(_HEAVIEST, _DENSEST * size**3):
-        yield f"mass is {mass:.4g} kg at a length of {size:.3g} m; if masses are in g, it is {mass / 1000:.4g} kg"
+        return [f"lengths add up to {size:.4g} m; if they are in mm, to {size / 1000:.4g} m"]
+    if mass > max(_HEAVIEST, _DENSEST * size**3):
+        return [f"mass is {mass:.4g} kg at a length of {size:.3g} m; if masses are in g, it is {mass / 1000:.4g} kg"]
+    if 0 < mass < _LIGHTEST * size**3 and (share := _largest_share(robot)) < _SMALLEST_SHARE:
+        return [
+            f"mass is {mass:.4g} kg at a length of {size:.3g} m, its weight needs at most {100 * share:.2g} % of an "
+            f"effort limit; if masses are in t, it is {mass * 1000:.4g} kg"
+        ]
+    return []
+
+
+def _largest_share(robot: Robot) -> float:
+    """Largest share of an effort limit by weight, in any pose and direction of gravity; infinite without limits."""
+    poses, limits = _poses(robot), _effort_limits(robot)
+    springs = _gravity(replace(robot, gravity=np.zeros(3)), poses)
+    weights = [_gravity(replace(robot, gravity=_GRAVITY * axis), poses) - springs for axis in np.eye(3)]
+    shares = (np.abs(weights) / limits).max(axis=(0, 1))
+    return float(np.max(shares[np.isfinite(limits)], initial=0.0)) or np.inf
+
+
+def _effort_limits(robot: Robot) -> Array:
+    """Effort limits of the joints (n,); of zero, as files have it for unknown ones, infinite."""
+    return np.array([joint.limits.effort or np.inf for joint in robot.independent_joints])
+
+
+def _definiteness(robot: Robot) -> list[str]:
+    for q in _poses(robot)[: _MATRICES + 1]:
+        if (smallest := smallest_eigenvalue(robot, q)) < _INDEFINITE:
+            pose = " ".join(f"{x:.3g}" for x in q)
+            return [
+                f"mass matrix is not positive definite at [{pose}]: smallest eigenvalue {smallest:.3g}, scaled to a "
+                "diagonal of 1; correct masses and inertias"
+            ]
+    return []
+
+
+def _angles(robot: Robot) -> list[str]:
+    """Angles of parallel springs that may be degrees."""
+    return [
+        f"{joint.name}: parallel_spring has {name} {angle:g} rad; if in degrees: {np.deg2rad(angle):.4g}"
+        for joint in robot.joints
+        if (spring := joint.parallel_spring) is not None and joint.type != "prismatic"
+        for name, angle in (
+            ("rest_position", spring.rest_position),
+            ("aligned_position", spring.anchors.aligned_position if spring.anchors else 0.0),
+        )
+        if abs(angle) > _LARGEST_ANGLE
+    ]
+
+
+def _effort(robot: Robot) -> list[str]:
+    """Efforts that hold the arm, far beyond effort limits."""
+    limits, largest = _effort_limits(robot), np.abs(_gravity(robot, _poses(robot))).max(axis=0)
+    return [
+        f"{joint.name}: holding the arm needs {effort:.3g} {unit}, limit {limit:g} {unit}, {effort / limit:.3g} times "
+        "this; check masses, kg, centers of mass and the effort limit"
+        for joint, effort, limit in zip(robot.independent_joints, largest.tolist(), limits.tolist(), strict=True)
+        for unit in ["N" if joint.type == "prismatic" else "N m"]
+        if effort > _LARGEST_SHARE * limit
+    ]
 
 
 def _limits(joint: Joint) -> Iterator[str]:

@@ -13,6 +13,7 @@ from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.programs import WITH_PAYLOAD
 from ..codegen.straight_line import python_function
 from ..elastic.drive_programs import DRIVE_NAMES, SHARE
+from ..elastic.flatness import HELD
 from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
 from ..elastic.motor_side import MotorSide
 from ..jet import Jet
@@ -87,6 +88,7 @@ def stored_values(project: Project, states: int = 10) -> StoredValues:
         inputs |= efforts[links]
         inputs |= _commands(project.side, [x["tau"] for x in efforts.values()])
         inputs |= _motor_states(project.side, inputs) | _drives(project.side, states)
+        inputs |= _held(project.side, states)
         # Functions with results that other functions take.
         for name in ("motors", "spring_efforts", "spring_loads"):
             inputs |= program_results(project, name, inputs) if name in project.functions else {}
@@ -199,6 +201,12 @@ def _motor_states(side: MotorSide, inputs: Values) -> dict[str, Array]:
     effort = random.uniform(-20.0, 20.0, (len(q), len(delta)))
     states = {"theta": np.column_stack(theta), "thetad": np.column_stack(rates), "tau_m": effort}
     return {name: np.round(x, 4 if name == "tau_m" else 6) for name, x in states.items()}
+
+
+def _held(side: MotorSide, count: int) -> dict[str, Array]:
+    """Accelerations of rigid joints and their rates, inputs of ``flat_state``; with few digits."""
+    random = np.random.default_rng(2024)
+    return {name: np.round(random.uniform(-5.0, 5.0, (count, len(side.rigid))), 4) for name in HELD}
 
 
 def _drives(side: MotorSide, count: int) -> dict[str, Array]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -64,7 +65,7 @@ def _plane(normal: Array) -> Array:
 
 
 UNPHYSICAL = ("refuse", "warn")
-"""How to treat an unphysical description: as an error, or with a warning."""
+"""How to treat an unphysical description: as an error, or with a warning; by default, negative masses are errors."""
 
 # Upper bounds for any robot. The time of the checks grows with the square and the cube of these numbers.
 _MOST_JOINTS, _MOST_MOVING = 5000, 500
@@ -91,8 +92,9 @@ def assemble(
     """
     branches = description.branches if branches is None else branches
     unphysical = description.unphysical if unphysical is None else unphysical
-    for name, value, options in (("branches", branches, BRANCHES), ("unphysical", unphysical, UNPHYSICAL)):
-        choice(value, name, options, RobotDescriptionError)
+    choice(branches, "branches", BRANCHES, RobotDescriptionError)
+    if unphysical is not None:
+        choice(unphysical, "unphysical", UNPHYSICAL, RobotDescriptionError)
     option_tips, tool_names = _names(tip, "tip"), _names(tools, "tools")
     tips = option_tips or _names(description.tip, "tip")
     if gravity is None:
@@ -124,16 +126,17 @@ def assemble(
     for line in (*part.warnings, *bodies.rounding_warnings, *_partial_transmission_warnings(robot, part.transmissions)):
         warnings.warn(f"{part.source}: {line}", RobotDescriptionWarning, stacklevel=3)
     violations = _violations(part, bodies, robot)
-    if violations and unphysical == "refuse":
+    refused = {"refuse": violations, "warn": []}.get(unphysical or "", [x for x in violations if x.is_impossible])
+    if refused:
         remedy = "to load it all the same, unphysical: warn"
-        raise RobotDescriptionError(*(part.message(where, f"{reason}; {remedy}") for where, reason in violations[:20]))
+        raise RobotDescriptionError(*(part.message(x.where, f"{x.reason}; {remedy}") for x in refused[:20]))
     all_bodies = [("base", bodies.base), *((joint.name, joint.inertial) for joint in bodies.joints)]
     names = [name for name, body in all_bodies if part.inertia_reference == "link" and body_violation(body)]
     if names:
         reason = f"link gives physically inconsistent inertia about the centre of mass ({', '.join(names)}); try com"
-        violations.append((f"{part.prefix}inertia_reference", reason))
-    for where, reason in violations:
-        warnings.warn(f"{part.source}: {where}: {reason}", RobotDescriptionWarning, stacklevel=3)
+        violations.append(_Violation(f"{part.prefix}inertia_reference", reason))
+    for x in violations:
+        warnings.warn(f"{part.source}: {x.where}: {x.reason}", RobotDescriptionWarning, stacklevel=3)
     return robot
 
 
@@ -180,9 +183,17 @@ def _tool_candidates(part: Description, last: str) -> tuple[str, ...]:
     return (f"the tool is {last}, the last body; fixed to it: {', '.join(ends)}; to choose one: {choice}",)
 
 
-def _violations(part: Description, bodies: _Bodies, robot: Robot) -> list[tuple[str, str]]:
-    """Location and reason of all unphysical properties."""
-    violations = [(joint.where, joint.locked_because) for joint in part.joints if joint.locked_because]
+class _Violation(NamedTuple):
+    """Unphysical property: location, reason, and whether no rounding or idealization explains it."""
+
+    where: str
+    reason: str
+    is_impossible: bool = False
+
+
+def _violations(part: Description, bodies: _Bodies, robot: Robot) -> list[_Violation]:
+    """All unphysical properties."""
+    violations = [_Violation(joint.where, joint.locked_because) for joint in part.joints if joint.locked_because]
     violations += bodies.violations(part)
     if massless := joints_without_inertia(robot):
         places = {name: joint.where for joint in part.joints for name, _ in components(joint)}
@@ -190,7 +201,7 @@ def _violations(part: Description, bodies: _Bodies, robot: Robot) -> list[tuple[
             f"the mass matrix is singular, since no mass moves with {', '.join(massless)}: give a body that moves mass "
             "off the axis, or inertia about it, or leave the joint out with a tip"
         )
-        violations.append((places[massless[0]], reason))
+        violations.append(_Violation(places[massless[0]], reason))
     return violations
 
 
@@ -206,8 +217,8 @@ class _Bodies:
         for joint in part.joints:
             self._add(joint, part)
 
-    def violations(self, part: Description) -> list[tuple[str, str]]:
-        """Location and reason of each physically inconsistent body inertia."""
+    def violations(self, part: Description) -> list[_Violation]:
+        """Physically inconsistent bodies."""
         violations = []
         for i, body in enumerate((self.base, *(joint.inertial for joint in self.joints)), start=-1):
             reason = body_violation(body, about_origin=part.inertia_reference == "link")
@@ -218,7 +229,8 @@ class _Bodies:
             first = next((name for name in inertials if body_violation(inertials[name])), next(iter(inertials)))
             merged = f" (body of the links {', '.join(inertials)})" if len(inertials) > 1 else ""
             of_base = "; it counts on a floating base only" if i < 0 else ""
-            violations.append((part.links[first].where, f"{reason}{merged}{part.links[first].advice}{of_base}"))
+            text = f"{reason}{merged}{part.links[first].advice}{of_base}"
+            violations.append(_Violation(part.links[first].where, text, body.mass < 0))
         return violations
 
     def frames(self, part: Description) -> dict[str, Frame]:

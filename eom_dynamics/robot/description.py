@@ -199,7 +199,8 @@ class Description(RobotProperties):
         assumed: assumptions made where the file says nothing, one line each.
         prefix: prefix of all names in messages, such as the name of a section.
         inertia_reference: point that the file's inertias are about, ``com`` or ``link``.
-        unphysical: ``refuse`` or ``warn`` about physically inconsistent inertia, where the user does not say which.
+        unphysical: ``refuse`` or ``warn`` about physically inconsistent bodies, if the user does not say which; None
+            refuses those of negative mass, and warns about others.
         coupled_stiffness, transmissions: springs and transmissions of several joints; no joint has two.
         root, tip, branches: part of the robot that the file selects, see :func:`.assembly.assemble`.
         base_gravity: gravity, m/s², in the frame of the link ``root``; None takes ``gravity``.
@@ -216,7 +217,7 @@ class Description(RobotProperties):
     assumed: tuple[str, ...] = ()
     prefix: str = ""
     inertia_reference: str = "com"
-    unphysical: str = "refuse"
+    unphysical: str | None = None
     coupled_stiffness: JointGroup[CoupledSpring] | None = None
     transmissions: tuple[JointGroup[Transmission], ...] = ()
     root: str | None = None

@@ -38,7 +38,7 @@ def joints_without_inertia(robot: Robot) -> list[str]:
 
     The mass matrix is then singular in every configuration, and no effort determines the motion.
     """
-    M, terms = _mass_matrix(robot)
+    M, terms = _mass_matrix(robot, np.cos(1.0 + 2.4 * np.arange(robot.n)))  # without symmetry
     diagonal = np.abs(np.diag(M))
     zero = diagonal <= _ZERO * np.diag(terms)
     if np.any(zero):
@@ -52,10 +52,18 @@ def joints_without_inertia(robot: Robot) -> list[str]:
     return list(compress(robot.joint_names, shares > 0.1 * np.max(shares)))
 
 
-def _mass_matrix(robot: Robot) -> tuple[Array, Array]:
-    """Mass matrix (n, n) in a configuration without symmetry, and magnitudes (n, n) of its summands."""
+def smallest_eigenvalue(robot: Robot, q: Array) -> float:
+    """Smallest eigenvalue of the mass matrix of the links at q (n,), scaled to entries of 1 or -1 on the diagonal."""
+    M, _ = _mass_matrix(robot, q)
+    diagonal = np.abs(np.diag(M))
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    return float(np.linalg.eigvalsh(M / np.outer(scale, scale))[0])
+
+
+def _mass_matrix(robot: Robot, q: Array) -> tuple[Array, Array]:
+    """Mass matrix (n, n) at q (n,), and magnitudes (n, n) of its summands."""
     E, e = robot.coupling
-    positions = E @ np.cos(1.0 + 2.4 * np.arange(robot.n)) + e
+    positions = E @ q + e
     M, terms = np.zeros((robot.n, robot.n)), np.zeros((robot.n, robot.n))
     jacobians: list[Array] = []
     for i, joint in enumerate(robot.joints):

@@ -30,6 +30,25 @@ def test_a_hostile_stream_commands_nothing_beyond_a_limit_and_no_jump(name: str)
     assert rig.number("status") == Status.HELD and not rig.loop.command["motor_velocity"].any()
 
 
+@pytest.mark.parametrize("name", eom.packaged_robots())
+@pytest.mark.parametrize("field", [1, 2], ids=["velocity", "acceleration"])
+def test_an_absurd_setpoint_is_refused_by_the_limits_of_every_packaged_robot(name: str, field: int) -> None:
+    """Of 10⁵ rad/s or rad/s², where it was rest a cycle before; the checks of jumps are off."""
+    rig = LoopRig(eom.load_robot(name), "permissive", limits="refuse")
+    quiet = rest(np.clip(np.full(rig.arm.robot.n, -0.3), *ranges(rig.arm.robot)))
+    rig.restart(quiet[0])
+    assert rig.stream([quiet]) == [0]
+    absurd = quiet.copy()
+    absurd[field] = 1e5
+    assert rig.stream([absurd]) != [0]
+    sent = rig.loop.command["tau"]
+    assert np.all(np.abs(sent) <= [joint.limits.effort for joint in rig.arm.robot.independent_joints])
+
+
+def ranges(robot: eom.Robot) -> np.ndarray:
+    return np.array([[x.limits.lower, x.limits.upper] for x in robot.independent_joints]).T
+
+
 @pytest.mark.parametrize(("late", "refused"), [(2, 2), (10, 10), (40, 22)])
 def test_after_a_late_stamp_a_stream_is_refused_until_limits_allow_its_step(late: int, refused: int) -> None:
     """Of a publisher that was interrupted, for a time in ms, between computing a setpoint and giving it a stamp."""

@@ -18,6 +18,7 @@ from closed_forms import check_closed_form
 from compilation import COMPILERS, run
 from exported import (
     FUNCTIONS,
+    KINDS,
     MOTOR_ROBOTS,
     SPRING_ROBOTS,
     passes_c_test,
@@ -67,6 +68,7 @@ OF_LINKS = [Case(name, tuple(functions)) for name, functions in FUNCTIONS.items(
 OF_MOTORS = [Case(name, (code.FEEDFORWARD,)) for name in MOTOR_ROBOTS]
 OF_PLANTS = [Case(name, (code.PLANT,)) for name in ("lossy_0", "lossy_1", "shared")]
 DRIVES = Case("drives", tuple(OF_DRIVES))
+OF_KINDS = [Case(name, code.capabilities(robot(name))["c"].functions) for name in KINDS]
 
 
 def cases(*quick: Case) -> Any:
@@ -115,8 +117,17 @@ def outputs(of_robot: code.Project) -> int:
     return sum(len(function.outputs) for function in of_robot.functions.values())
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_project_has_every_language_for_every_kind_of_robot(name: str) -> None:
+    """With the functions that ``codegen`` writes by default."""
+    functions = [x for x in code.capabilities(robot(name))["c"].functions if "on_base" not in x]
+    files, missing = code.project_files(code.project(robot(name), functions))
+    assert {path.partition("/")[0] for path in files} == {"README.md", *code.LANGUAGES} - missing.keys()
+    assert missing.keys() <= {"casadi"}
+
+
 @pytest.mark.parametrize("compiler", COMPILERS)
-@cases(*OF_LINKS, *(case for case in OF_MOTORS if case.name not in dict(OF_PLANTS)), *OF_PLANTS, DRIVES)
+@cases(*OF_LINKS, *(case for case in OF_MOTORS if case.name not in dict(OF_PLANTS)), *OF_PLANTS, DRIVES, *OF_KINDS)
 def test_c(case: Case, compiler: str, tmp_path: Path) -> None:
     of_robot, _ = exported(case, "c", tmp_path)
     assert len(passes_c_test(tmp_path, "-lm", compiler=compiler)) == 2 * outputs(of_robot)
@@ -128,7 +139,7 @@ def test_loop(case: Case, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("octave-cli"), reason="GNU Octave is not installed (Debian: apt install octave)")
-@cases(*OF_LINKS, *OF_MOTORS, DRIVES)
+@cases(*OF_LINKS, *OF_MOTORS, DRIVES, *OF_KINDS)
 def test_matlab(case: Case, tmp_path: Path) -> None:
     of_robot, _ = exported(case, "matlab", tmp_path)
     judge(
@@ -142,7 +153,7 @@ ALL_SPRINGS = ("carried_0", *SPRING_ROBOTS[1:])  # those of springs_0 are in car
 MORE_MOTORS = [Case(x, (code.FEEDFORWARD, "spring_efforts")) for x in ("sea_planar_2r", *ALL_SPRINGS)]
 
 
-@cases(*OF_LINKS, *MORE_MOTORS, DRIVES)
+@cases(*OF_LINKS, *MORE_MOTORS, DRIVES, *OF_KINDS)
 def test_casadi(case: Case, tmp_path: Path) -> None:
     casadi = pytest.importorskip("casadi")
     of_robot, stored = exported(case, "casadi", tmp_path)
@@ -159,7 +170,7 @@ def test_casadi(case: Case, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
-@cases(*(Case(name, (code.FEEDFORWARD,)) for name in SPRING_ROBOTS[1:]))
+@cases(*(Case(name, (code.FEEDFORWARD,)) for name in SPRING_ROBOTS[1:]), *OF_KINDS)
 def test_cuda_on_the_processor(case: Case, tmp_path: Path) -> None:
     of_robot, _ = exported(case, "cuda", tmp_path)
     cuda_on_host.adapt(tmp_path)

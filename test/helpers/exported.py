@@ -14,6 +14,7 @@ from closed_forms import check_closed_form
 from compilation import run
 from own_drives import AGES, with_drives
 from springs import EVERY_KIND, with_springs
+from urdf_arms import urdf_arm
 
 from eom_dynamics import Robot, load_robot, robot_from_parameters
 from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
@@ -38,9 +39,17 @@ SPRING_ROBOTS = ("springs_0", "springs_1", "shared")
 """Robots with a spring of every kind, and with coupled springs, a transmission, friction and gear loss."""
 
 
+KINDS = ("rigid", "one_joint", "slider", "scissors", "fourteen_joints", "leg", "one_rigid", "springs_0")
+"""Kinds of robots to export with all functions.
+
+Without springs and rotors as of a URDF, with one joint or 14, with slides, a tree, rotors of rigid joints, a spring at
+one of two joints, and seven kinds of springs.
+"""
+
+
 @cache
 def robot(name: str) -> Robot:
-    """A robot of :data:`FUNCTIONS` or :data:`SPRING_ROBOTS`, a packaged one, or one of the others below.
+    """A robot of :data:`FUNCTIONS`, :data:`SPRING_ROBOTS` or :data:`KINDS`, a packaged one, or one of the others below.
 
     ``lossy_0`` and ``lossy_1`` are ``springs_0`` and ``springs_1`` with motor friction, gear loss and joint friction,
     and ``carried_0`` and ``carried_1`` the same with the complete rotor model.
@@ -53,6 +62,10 @@ def robot(name: str) -> Robot:
         "scissors": lambda: robot_from_parameters(_scissors()),
         "shared": _shared,
         "held": _held,
+        "rigid": lambda: load_robot(urdf_arm()),
+        "one_joint": lambda: load_robot(urdf_arm(joints=("hinge",))),
+        "fourteen_joints": lambda: robot_from_parameters(_planar(14)),
+        "one_rigid": lambda: with_springs(load_robot("planar_2r"), EVERY_KIND["rigid"], EVERY_KIND["linear"]),
         "drives": lambda: with_drives(load_robot("sea_planar_2r"), *COMPENSATIONS, ages=AGES),
         "carried": lambda: replace(load_robot("sea_planar_2r"), rotor_model="complete"),
     }
@@ -206,11 +219,11 @@ def _lossy(name: str) -> Robot:
 BODY = {"mass": 2.0, "center_of_mass": [0.1, 0.0, 0.0], "inertia": [0.02, 0.0, 0.0, 0.02, 0.0, 0.01]}
 
 
-def _planar() -> dict[str, Any]:
-    """Seven parallel axes, for as many springs: code that compiles in a third of the time of a spatial arm's."""
+def _planar(count: int = 7) -> dict[str, Any]:
+    """Parallel axes, seven for as many springs: code that compiles in a third of the time of a spatial arm's."""
     origin = {"xyz": [0.2, 0.0, 0.0], "rpy": [0.0, 0.0, 0.0]}
     joint = {"type": "revolute", "screw": [0.0, 0.0, 1.0, 0.0, 0.0, 0.0], "origin": origin, **BODY}
-    names = [f"joint_{k}" for k in range(1, 8)]
+    names = [f"joint_{k}" for k in range(1, count + 1)]
     return {
         **{"name": "planar", "joint_names": names, "inertia_reference": "com"},
         **{"gravity": [0.0, -9.80665, 0.0], "joints": dict.fromkeys(names, joint)},

@@ -42,6 +42,10 @@ def _limited(robot: Robot, name: str, *rows: dict[str, float]) -> Robot:
     return replace(robot, name=name, joints=tuple(joints))
 
 
+MOTORS_ALONE = {"velocity": np.inf, "effort": np.inf}
+"""Limits of joints whose motors alone have limits."""
+
+
 def _coupled() -> Robot:
     """A differential between two joints."""
     return replace(load_robot("panda"), name="coupled", transmission=((4, 6), Transmission([[0.5, 0.5], [0.5, -0.5]])))
@@ -55,7 +59,8 @@ def _damped() -> Robot:
 
 def _carried() -> Robot:
     arm = replace(load_robot("sea_planar_2r"), rotor_model="complete")
-    return _limited(arm, "carried", {"velocity": 4.0, "acceleration": 30.0, "lower": -2.8, "upper": 2.8})
+    limits = MOTORS_ALONE | {"velocity": 4.0, "acceleration": 30.0, "lower": -2.8, "upper": 2.8}
+    return _limited(arm, "carried", limits)
 
 
 def _rigid() -> Robot:
@@ -76,9 +81,10 @@ def _prismatic() -> Robot:
 
 
 ROBOTS: dict[str, Callable[[], Robot]] = {
+    **{name: (lambda name=name: load_robot(name)) for name in ("panda", "ur5e", "iiwa")},
     **{
-        name: (lambda name=name: load_robot(name))
-        for name in ("panda", "ur5e", "iiwa", "sea_planar_2r", "vsa_planar_2r")
+        name: (lambda name=name: _limited(load_robot(name), name, MOTORS_ALONE))
+        for name in ("sea_planar_2r", "vsa_planar_2r")
     },
     **{"coupled": _coupled, "damped": _damped, "carried": _carried, "rigid": _rigid, "slide": _prismatic},
 }

@@ -81,7 +81,6 @@ TRIANGLE = "the largest principal moment of inertia must not exceed the sum of t
 # A URDF, and how its warning begins after the source.
 UNPHYSICAL = [
     (urdf(lower=inertial(ixx=0.5)), f"line 5: link lower: <inertial>: {TRIANGLE}"),
-    (urdf(lower=inertial(mass=-1)), "line 5: link lower: <inertial>: mass must not be negative, is -1"),
     (urdf(lower=inertial(mass=0)), "line 5: link lower: <inertial>: a body with inertia must"),
     (
         urdf(sensor=inertial(mass=0.1, ixx=0.9)),
@@ -127,6 +126,35 @@ def test_a_urdf_gives_a_warning_unless_it_is_to_be_refused(text: str, warning: s
     assert str(error.value) == f"{caught[0].message}; to load it all the same, unphysical: warn"
     with pytest.raises(RobotDescriptionError):
         robot_from_urdf(text, {"unphysical": "refuse"})
+
+
+MJCF = """<mujoco model="arm"><worldbody><body name="lower"><joint name="elbow" axis="0 1 0"/>
+  <inertial pos="0 0 0.2" mass="-1" diaginertia="0.1 0.1 0.1"/></body></worldbody></mujoco>"""
+
+
+def test_a_body_of_negative_mass_is_refused_in_every_format_unless_it_is_accepted() -> None:
+    tree = packaged_parameters("planar_2r")
+    tree["joints"]["joint_2"]["mass"] = -1.0
+    with pytest.raises(RobotDescriptionError, match=r"joints\.joint_2\.mass: must be positive, is -1"):
+        robot_from_parameters(tree)
+    with pytest.warns(RobotDescriptionWarning, match="mass must not be negative, is -1 kg"):
+        assert robot_from_parameters(tree | {"unphysical": "warn"}).joints[1].mass == -1
+    negative = urdf(lower=inertial(mass=-1))
+    said = "link lower: <inertial>: mass must not be negative, is -1 kg; to load it all the same, unphysical: warn"
+    for load in (load_robot, robot_from_urdf):
+        with pytest.raises(RobotDescriptionError) as error:
+            load(negative)
+        assert str(error.value) == f"robot_description: line 5: {said}"
+    with pytest.warns(RobotDescriptionWarning, match="mass must not be negative, is -1 kg$"):
+        assert load_robot(negative, unphysical="warn").joints[-1].mass == -1
+    with pytest.warns(RobotDescriptionWarning, match="mass must not be negative, is -1 kg$"):
+        assert robot_from_urdf(negative, {"unphysical": "warn"}).joints[-1].mass == -1
+
+
+def test_a_body_of_negative_mass_is_refused_in_an_mjcf_model() -> None:
+    pytest.importorskip("mujoco")
+    with pytest.raises(RobotDescriptionError, match=r"MuJoCo refuses it: .*mass and inertia of moving"):
+        load_robot(MJCF)
 
 
 @pytest.mark.parametrize(

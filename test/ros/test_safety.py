@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``safety: strict``, the default: its parameters, and what it refuses; test/control has its streams."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import yaml
 from hostile_streams import HOME
 from paths import CONFIG
+from urdf_arms import urdf_arm
 
 import eom_dynamics as eom
 from eom_dynamics.control.settings import SAFETY
@@ -55,6 +57,35 @@ def test_a_robot_with_limits_in_degrees_is_refused_unless_it_is_accepted(start: 
     assert client.transition("configure")
 
 
+HEAVY = urdf_arm().replace('mass value="1.0"', 'mass value="150"', 1).replace('effort="100"', 'effort="20"')
+
+
+def test_a_urdf_with_masses_that_contradict_effort_limits_is_refused_unless_it_is_accepted(
+    start: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "heavy.urdf"
+    file.write_text(HEAVY)
+    client = start(*(w for x in (f"robot_file:={file}", "safety:=strict", "autostart:=false") for w in ("-p", x)))
+    assert not client.transition("configure")
+    message = client.next_diagnostics()[1]
+    assert message.startswith("robot not loaded: shoulder: holding the arm needs 33"), message
+    assert message.endswith("correct them, or set urdf.implausible: accept if they are meant")
+    assert client.set_parameter("urdf.implausible", "accept") == ""
+    assert client.transition("configure")
+
+
+def test_a_urdf_with_a_negative_mass_is_refused_unless_it_is_accepted(start: Any, tmp_path: Path) -> None:
+    file = tmp_path / "negative.urdf"
+    file.write_text(urdf_arm().replace('mass value="1.0"', 'mass value="-1.0"', 1))
+    client = start(*(w for x in (f"robot_file:={file}", "safety:=off", "autostart:=false") for w in ("-p", x)))
+    assert not client.transition("configure")
+    assert (
+        "mass must not be negative, is -1 kg; to load it all the same, unphysical: warn" in client.next_diagnostics()[1]
+    )
+    assert client.set_parameter("urdf.unphysical", "warn") == ""
+    assert client.transition("configure")
+
+
 def test_a_setpoint_at_rest_is_answered_again_also_with_its_old_stamp(client: Any) -> None:
     rest, moving = np.zeros((2, 5, 7))
     rest[0] = moving[0] = HOME
@@ -72,9 +103,13 @@ def test_a_setpoint_at_rest_is_answered_again_also_with_its_old_stamp(client: An
     assert not client.feedforward
 
 
-def test_a_first_setpoint_in_degrees_of_a_joint_without_limits_is_asked_for_its_unit(start: Any) -> None:
-    client = start("-p", "robot_file:=planar_2r", "-p", "safety:=strict")
-    assert not np.isfinite(eom.load_robot("planar_2r").joints[0].limits.upper)
+def test_a_first_setpoint_in_degrees_of_a_joint_without_limits_is_asked_for_its_unit(
+    start: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "unlimited.yaml"
+    file.write_text(re.sub(r" +limits: .*\n", "", (CONFIG / "planar_2r.yaml").read_text()))
+    client = start("-p", f"robot_file:={file}", "-p", "safety:=strict")
+    assert not any(joint.limits.known for joint in eom.load_robot(file).joints)
     unchecked = "joint_1, joint_2: steps are not checked: give these motors, or their joints, a limit of velocity"
     assert client.process.log.count(unchecked) == 1
     state = np.zeros((5, 2))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Targets: positions of some joints, chunks, MoveIt Servo's messages, refusals, a measured start, a dead publisher."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Header
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from urdf_arms import urdf_arm
 
 import eom_dynamics as eom
 
@@ -274,3 +276,38 @@ def test_limits_that_a_robot_lacks_are_given_by_parameters(start: Any) -> None:
         aim(client, [names[0]], [0.2])
     refused(lacking, "urdf.joints.shoulder_pan_joint.limits.acceleration")
     given.wait_for_diagnostics(lambda *status: status[2].get("target") == "reached", "arrival")
+
+
+CONTINUOUS = urdf_arm().replace('type="revolute"', 'type="continuous"', 1)
+CONTINUOUS = CONTINUOUS.replace('velocity="10"', 'velocity="2" acceleration="20"')
+
+
+def test_a_target_of_a_continuous_joint_of_a_urdf_is_the_nearest_turn(start: Any, tmp_path: Path) -> None:
+    """A policy's angle that is folded into half a turn, from a measured start."""
+    file = tmp_path / "arm.urdf"
+    file.write_text(CONTINUOUS)
+    client = start("-p", f"robot_file:={file}", "-p", "safety:=permissive")
+    states = client.publisher(JointState, "joint_states")
+    q = [3.0, 0.0]
+
+    def measure() -> None:
+        message = JointState(name=["shoulder", "elbow"], position=q)
+        message.header.stamp = client.node.get_clock().now().to_msg()
+        states.publish(message)
+
+    def lead(target: float, end: float) -> None:
+        def step() -> None:
+            measure()
+            aim(client, ["shoulder"], [target])
+
+        def arrived() -> bool:
+            if client.motor_setpoint:
+                q[0] = client.motor_setpoint[-1].position[0]
+            return abs(q[0] - end) < 1e-3
+
+        client.repeat(step, arrived, "arrival")
+
+    lead(3.1, 3.1)
+    lead(-3.1, 2 * np.pi - 3.1)
+    sent = [message.position[0] for message in client.motor_setpoint]
+    assert min(sent) > 2.99 and max(sent) < 3.2

@@ -106,7 +106,7 @@ SLOW = [[-0.9, 0.7], [-0.2, -0.3], [1.0, 0.6], [0.0, -0.2]]
     ("arm", "path", "limits", "duration"),
     [
         (lambda: arm_of("panda"), PANDA, None, np.inf),
-        (lambda: arm_of("sea_planar_2r"), SEA, None, 0.302),
+        (lambda: arm_of("sea_planar_2r"), SEA, {"velocity": np.inf}, 0.302),
         (lambda: arm_of("planar_2r"), SLOW, {"velocity": 3.0, "effort_rate": 4.0}, np.inf),
         (lambda: arm_of("ur5e"), random_path, ("velocity", "effort"), np.inf),
         (rubbing, lines(TURNING_BACK, 0.1), {"effort_rate": 374.0}, 1.10),

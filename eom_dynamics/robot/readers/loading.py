@@ -118,9 +118,10 @@ def load_robot(
             ``drop`` leaves them out with everything below them. By default as the file says, else ``lump``.
         gravity: gravitational acceleration (3,) in the frame of the base, m/s²; by default as in the file, which for
             a URDF is [0, 0, -9.80665].
-        unphysical: how to treat physically inconsistent inertia, a motion without inertia, or a mimic
-            joint that no joint leads: ``refuse`` it, the default for parameter files; or ``warn``
-            (:class:`RobotDescriptionWarning`) and compute with it, the default for other files.
+        unphysical: how to treat a body of negative mass, physically inconsistent inertia, a motion without inertia, or
+            a mimic joint that no joint leads: ``refuse`` it, the default for parameter files; or ``warn``
+            (:class:`RobotDescriptionWarning`) and compute with it. By default, other files are refused for a body of
+            negative mass only.
         xacro_arguments: values of the arguments of a xacro file; not for other sources.
 
     Raises:

@@ -218,7 +218,6 @@ class _Reader:
             frames=sites,
             tools=self._tools(sites),
             assumed=_lines(self._assumed),
-            unphysical="warn",
             warnings=(*messages, *_lines(self._left_out)),
         )
 

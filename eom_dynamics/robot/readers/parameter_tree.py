@@ -330,7 +330,8 @@ def completed(description: Description, additions: Section) -> Description:
     if "root" in additions:
         changes["root"] = additions.text("root")
     for name, options in (("branches", BRANCHES), ("unphysical", UNPHYSICAL)):
-        changes[name] = additions.choice(name, options, getattr(description, name), otherwise=options[0])
+        if name in additions:
+            changes[name] = additions.choice(name, options, otherwise=options[0])
     return with_robot_entries(replace(description, **changes), additions)
 
 

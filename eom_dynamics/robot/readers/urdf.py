@@ -267,7 +267,7 @@ def description_from_urdf(text: str, source: str = "robot_description") -> Descr
     assumed = list(left_out)
     assumed += [f"{gear.where} is left out: there is no joint {joint}" for joint, gear in geared.items()]
     described_links = {name: _link(name, element) for name, element in links.items()}
-    unordered = Description(robot_name, source, described_links, tuple(described), unphysical="warn")
+    unordered = Description(robot_name, source, described_links, tuple(described))
     try:
         ordered = depth_first(unordered)
     except RobotDescriptionError as error:

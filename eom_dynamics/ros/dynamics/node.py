@@ -25,7 +25,7 @@ from ...spelling import listed
 from ...terminal import printable
 from ..diagnostics import Level, StatusReport
 from ..executors import LateAnswers, StopSignals, steady_timer
-from ..parameter_tables import dynamics_parameters, start_value
+from ..parameter_tables import ROBOT, URDF, dynamics_parameters, start_value
 from ..robot_node import RobotNode
 from ..robot_sources import NOT_LOADED, LoadedRobot
 from ..running import freeze_objects, keep_memory, schedule
@@ -239,7 +239,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
         reason, refused = self._stream.contact.objection(loaded.loop) if loaded.loop else "", "parameter refused"
         if loaded.doubts and not reason and self.get_parameter("safety").value == "strict":
             refused = loaded.refused
-            reason = f"{'; '.join(loaded.doubts)}; correct them, or set robot.implausible: accept if they are meant"
+            section = ROBOT if loaded.description.robot else URDF
+            reason = f"{'; '.join(loaded.doubts)}; correct them, or set {section}.implausible: accept if they are meant"
         return replace(loaded, loop=None, error=reason, refused=refused) if reason else loaded
 
     def _bring_up(self) -> None:

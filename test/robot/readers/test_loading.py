@@ -14,6 +14,7 @@ from paths import CONFIG
 from urdf_arms import urdf_arm
 
 from eom_dynamics import (
+    Dynamics,
     ElasticArm,
     RobotDescriptionError,
     RobotDescriptionWarning,
@@ -32,6 +33,21 @@ def test_packaged_robots_load_without_a_warning_and_are_elastic_but_for_legs(nam
     robot = load_robot(name)
     assert robot.name == name and robot.n == len(robot.joint_names) > 0
     assert np.all(np.isfinite(robot.stiffness) == (not name.endswith("leg"))) and np.all(robot.rotor_inertia > 0)
+
+
+@pytest.mark.parametrize("name", packaged_robots())
+def test_each_joint_of_a_packaged_robot_has_limits_that_hold_its_weight(name: str) -> None:
+    """Without them, ``limits: refuse`` compares with nothing. The panda, with limits of its maker, needs 57 %."""
+    robot = load_robot(name)
+    limits = [joint.limits for joint in robot.independent_joints]
+    velocity, effort = (np.array([getattr(x, key) for x in limits]) for key in ("velocity", "effort"))
+    assert np.isfinite(velocity).all() and np.isfinite(effort).all()
+    ranges = np.array([x.upper - x.lower for x in limits])
+    assert np.isfinite(ranges[[joint.type == "prismatic" for joint in robot.independent_joints]]).all()
+    ends = np.random.default_rng(1).uniform(-1, 1, (2000, robot.n)) * np.clip(ranges, 0, 2 * np.pi) / 2
+    middle = [x.lower + x.upper if np.isfinite(x.upper - x.lower) else 0.0 for x in limits]
+    weight = np.abs(Dynamics(robot).gravity(0.5 * np.array(middle) + ends)).max(axis=0)
+    assert (weight <= 0.6 * effort).all()
 
 
 def test_the_robot_is_found_under_nested_namespaces_and_among_other_parameters(tmp_path: Path) -> None:

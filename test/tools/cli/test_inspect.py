@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from example_robots import example_urdfs
 from urdf_arms import MASSLESS_TIP, urdf_arm
 
 import eom_dynamics as eom
@@ -19,7 +20,7 @@ from eom_dynamics.actuators.actuator import Actuator
 from eom_dynamics.actuators.drive_units import DriveUnits
 from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.actuators.springs import RIGID, LinearSpring
-from eom_dynamics.elastic.plausibility import elastic_joints, implausible, motors_at_rest
+from eom_dynamics.elastic.plausibility import elastic_joints, implausible, motors_at_rest, objections
 from eom_dynamics.robot import packaged_robots
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.robot.task_space import reach
@@ -276,7 +277,7 @@ def test_motor_numbers_on_both_sides_of_the_gear() -> None:
     assert first["voltage"] == pytest.approx(0.5 * first["current"])
     assert first["rotor_inertia"] == 0.2 and first["gear_ratio"] == 100.0
     assert (first["speed_limit"], first["torque_limit"], second["current_limit"]) == (500.0, 0.9, 12.0)
-    assert first["speed"] == np.inf and second["torque_constant"] == 0.05
+    assert first["speed"] == 800.0 and second["torque_constant"] == 0.05
     assert any(re.match(r"joint_1 +100 +2e-05 +0.2 ", line) for line in shown(robot))
     (limited,) = motors_at_rest(changed(gear_ratio=50.0, limits=Limits(velocity=2.0))).values()
     assert limited["speed"] == 100.0
@@ -409,6 +410,104 @@ def test_units_of_the_whole_arm(name: str, pattern: str, wrong: str, said: str) 
     text = (resources.files(eom) / "config" / f"{name}.yaml").read_text(encoding="utf-8")
     (line,) = lines(load_robot(re.sub(pattern, wrong, text)))
     assert line.endswith(said)
+
+
+MODEL = """<mujoco model="arm"><worldbody>
+  <body name="upper"><joint name="shoulder" axis="0 1 0" actuatorfrcrange="-{3} {3}"/>
+    <inertial pos="0 0 -0.2" mass="{0}" diaginertia="{2} {2} {2}"/>
+    <body name="lower" pos="0 0 -0.4"><joint name="elbow" axis="0 1 0" actuatorfrcrange="-{3} {3}"/>
+      <inertial pos="0 0 -0.15" mass="{1}" diaginertia="{2} {2} {2}"/></body></body>
+</worldbody></mujoco>"""
+
+HEAVY_URDF = urdf_arm().replace('mass value="1.0"', 'mass value="150"', 1).replace('effort="100"', 'effort="20"')
+
+
+def scaled(text: str, factor: float) -> str:
+    """A URDF with all masses and inertias times a factor."""
+    pattern = r'(mass value|i[xyz]{2})="([^"]*)"'
+    return re.sub(pattern, lambda x: f'{x[1]}="{float(x[2]) * factor!r}"', text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        # A body of 150 kg, 0.22 m off the axis, and one of 1 kg up to 0.5 m off.
+        (HEAVY_URDF, "shoulder: holding the arm needs 33"),
+        (MODEL.format("150", "1.5", "1", 20), "shoulder: holding the arm needs 30"),
+        (scaled(urdf_arm(), 1e-3), "mass is 0.002 kg at a length of "),
+        (MODEL.format("2e-3", "1.5e-3", "1e-5", 60), "mass is 0.0035 kg at a length of "),
+    ],
+    ids=["urdf, heavy", "mjcf, heavy", "urdf, light", "mjcf, light"],
+)
+def test_masses_that_contradict_effort_limits_fail_inspect(text: str, said: str, tmp_path: Path, run) -> None:
+    if text.startswith("<mujoco"):
+        pytest.importorskip("mujoco")
+    file = tmp_path / ("arm.xml" if text.startswith("<mujoco") else "arm.urdf")
+    file.write_text(text)
+    assert said in run("inspect", file, code=1).err
+    accepted = replace(load_robot(file), implausible="accept")
+    assert objections(accepted) == [] and objections(replace(accepted, implausible="refuse"))
+
+
+@pytest.mark.parametrize("name", packaged_robots())
+def test_a_packaged_robot_with_masses_in_another_unit_is_told(name: str) -> None:
+    """In t or g, in any direction of gravity, or without it: in space, masses in g need no effort to be held."""
+    robot = load_robot(name)
+    for factor, said in ((1e-3, "if masses are in t"), (1e3, "if masses are in g")):
+        joints = [
+            replace(x, mass=x.mass * factor, inertia_about_origin=x.inertia_about_origin * factor) for x in robot.joints
+        ]
+        for gravity in (robot.gravity, np.zeros(3)):
+            (line,) = lines(replace(robot, joints=tuple(joints), gravity=gravity))
+            assert said in line
+
+
+@pytest.mark.parametrize("path", example_urdfs(), ids=lambda path: path.name)
+@pytest.mark.filterwarnings("ignore")
+def test_masses_of_public_robots_are_plausible(path: Path) -> None:
+    try:
+        robot = load_robot(path)
+    except eom.RobotDescriptionError:
+        pytest.skip("is no robot with joints")
+    assert [line for line in lines(robot) if re.match("mass |.*: holding the arm", line)] == []
+
+
+def test_an_indefinite_mass_matrix_is_told() -> None:
+    """Of inertias with a wrong sign, which are a warning while loading."""
+    text = re.sub(r'(i[xyz]{2})="0.0(\d)"', r'\1="-0.5\2"', urdf_arm())
+    with pytest.warns(eom.RobotDescriptionWarning, match="principal moments"):
+        robot = load_robot(text)
+    assert np.linalg.eigvalsh(Dynamics(robot).mass_matrix(np.zeros(2)))[0] < 0
+    (line,) = lines(robot)
+    assert line.startswith("mass matrix is not positive definite at [0 0]: smallest eigenvalue -1.3")
+
+
+def test_a_mass_matrix_that_is_indefinite_in_some_poses_is_told() -> None:
+    text = urdf_arm(joints=("lift", "turn")).replace('izz="0.05"', 'izz="-0.06"').replace('rpy="0.4 0 0"', "")
+    with pytest.warns(eom.RobotDescriptionWarning, match="principal moments"):
+        robot = load_robot(text)
+    assert [line.partition(" at ")[0] for line in lines(robot)] == ["mass matrix is not positive definite"]
+
+
+@pytest.mark.parametrize(
+    ("spring", "said"),
+    [
+        ("{stiffness: 45.0, rest_position: -80.0}", "rest_position -80 rad; if in degrees: -1.396"),
+        (
+            "{type: gas, force: 400.0, stroke: 0.3, force_ratio: 1.4, anchors: {parent: 0.5, link: 0.2, "
+            "aligned_position: -114.6, rest_length: 0.65}}",
+            "aligned_position -114.6 rad; if in degrees: -2",
+        ),
+    ],
+)
+def test_an_angle_of_a_parallel_spring_in_degrees_is_told_instead_of_the_stiffness(
+    spring: str, said: str, tmp_path: Path
+) -> None:
+    text = (resources.files(eom) / "config" / "sea_planar_2r.yaml").read_text(encoding="utf-8")
+    text = text.replace(
+        "          rotor_inertia: 0.2\n", f"          rotor_inertia: 0.2\n          parallel_spring: {spring}\n"
+    )
+    assert lines(load_robot(text)) == [f"joint_1: parallel_spring has {said}"]
 
 
 def test_implausible_values_fail_inspect_and_excite_and_are_warnings_of_others(tmp_path: Path, run) -> None:

@@ -185,7 +185,8 @@ def test_setpoints_beyond_limits_are_refused_on_request(tmp_path: Path) -> None:
     states = np.zeros_like(STATES)
     states[0, :, 0] = np.linspace(-np.pi / 2, 0.0, len(states[0]))  # from hanging to stretched out
     messages = setpoints(NAMES, states)
-    report, found = replayed(tmp_path, messages, robot=file, options=CommandOptions(limits="refuse"))
+    options = CommandOptions(safety="permissive", limits="refuse")  # a step of 13 rad/s, without velocities
+    report, found = replayed(tmp_path, messages, robot=file, options=options)
     with pytest.raises(LimitError) as worst:
         SetpointEvaluator(ElasticArm(load_robot(file))).evaluate(messages[-1][1], limit_policy="refuse")
     reason = "exceeds limits, most of all joint_2: torque"
