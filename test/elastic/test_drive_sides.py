@@ -17,6 +17,9 @@ from eom_dynamics.actuators.drive_units import SI_UNITS, DriveUnits
 from eom_dynamics.arrays import Array
 from eom_dynamics.elastic.drive_programs import sides_text
 from eom_dynamics.exceptions import RobotDescriptionError
+from eom_dynamics.export.compiled_loop import robot_table
+from eom_dynamics.export.functions import loop_functions
+from eom_dynamics.export.project import project
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 
 GEAR = 100.0
@@ -171,3 +174,10 @@ def test_a_robot_without_sections_counts_at_its_joints() -> None:
         arm = eom.ElasticArm(eom.load_robot(name))
         assert not arm.converts and set(arm.drive_sides) == {"joint"}
     assert SI_UNITS.side == "joint"
+
+
+def test_exported_tables_and_controllers_state_the_sides() -> None:
+    given = eom.load_robot("planar_2r")
+    units = replace(given.joints[1], gear_ratio=GEAR, drive=DriveUnits("motor"))
+    arm = replace(given, joints=(given.joints[0], units))
+    assert '"joint (joint_1), motor (joint_2)"' in robot_table(project(arm, loop_functions(arm)))
