@@ -359,7 +359,7 @@ def _entry_rows(kind: type, before: str) -> Iterator[str]:
             yield from [] if each.entry.is_inline else [f"| `{name}` | | | {_escaped(each.entry.meaning)} |"]
             yield from _entry_rows(each.kind, before if each.entry.is_inline else name)
         elif not each.entry.is_inline:
-            default = each.entry.file_default or each.default
+            default = each.default
             known = isinstance(default, (str, float)) and str(default) not in ("nan", "inf", "-inf")
             values = " or ".join(f"`{x}`" for x in each.entry.options) or each.entry.unit
             yield f"| `{name}` | {values} | {default if known else ''} | {_escaped(each.entry.meaning)} |"

@@ -9,8 +9,11 @@ from typing import Annotated, NamedTuple
 
 from .parameters import Entry, finite, positive, refuse
 
-SIDES = ("motor", "joint")
-"""Where a drive counts: at the shaft of the motor, before the gear, or at the joint, behind it."""
+SIDES = ("joint", "motor")
+"""Sides on which a drive counts: at the joint, behind the gear, or at the motor shaft, before it.
+
+The index of a side is its number in messages.
+"""
 
 EFFORTS = ("torque", "current", "per_mille")
 """What a drive takes for effort: torque, N m (N); current, A; or torque in per mille of its rated torque (CiA 402)."""
@@ -30,7 +33,7 @@ class DriveUnits:
     """Units of a drive; by default SI units on the link side of the gear.
 
     Attributes:
-        side: one of :data:`SIDES`.
+        side: one of :data:`SIDES`; None is ``joint``, and only valid without a gear.
         sign: 1, or -1 for a drive that counts backwards.
         units_per_turn: of positions: 1 for turns, 2 pi for rad, or the counts of the encoder.
         velocity_units_per_turn: of velocities, at one turn a second: 60 for turns a minute; None: as of positions.
@@ -40,8 +43,9 @@ class DriveUnits:
     """
 
     side: Annotated[
-        str, Entry("where the drive counts: before the gear, or behind it", options=SIDES, file_default="motor")
-    ] = "joint"
+        str | None,
+        Entry("side of the gear on which the drive counts; required with a gear", options=SIDES, example="motor"),
+    ] = None
     sign: Annotated[float, Entry("-1 for a drive that counts backwards", example=1.0)] = 1.0
     units_per_turn: Annotated[float, Entry("its position after one turn there", "", "positive", example=1.0)] = 2 * pi
     velocity_units_per_turn: Annotated[
@@ -53,9 +57,9 @@ class DriveUnits:
 
     def __post_init__(self) -> None:
         """Check parameters; raises ParameterError if one is impossible or missing."""
-        for name, options in (("side", SIDES), ("effort", EFFORTS)):
-            if getattr(self, name) not in options:
-                refuse(name, f"must be one of {', '.join(options)}, is {getattr(self, name)!r:.60}")
+        for name, value, options in (("side", self.side or SIDES[0], SIDES), ("effort", self.effort, EFFORTS)):
+            if value not in options:
+                refuse(name, f"must be one of {', '.join(options)}, is {value!r:.60}")
         if self.sign not in (1, -1):
             refuse("sign", f"must be 1 or -1, is {self.sign:g}; a gear ratio is the joint's gear_ratio")
         positive("units_per_turn", self.units_per_turn)
@@ -70,8 +74,15 @@ class DriveUnits:
     def scales(self, gear_ratio: float, torque_constant: float) -> DriveScales:
         """Factors for a motor with a gear ratio and a torque constant, N m/A; NaN if unknown.
 
-        ParameterError if the drive takes current, and the torque constant is unknown.
+        ParameterError if the drive takes current, and the torque constant is unknown, or if the motor has a gear, and
+        the side is not given.
         """
+        if self.side is None and gear_ratio != 1:
+            refuse(
+                "side",
+                f'missing, gear_ratio {gear_ratio:g}; write "side: motor" for a drive that counts at the motor shaft, '
+                f'{gear_ratio:g} times the joint, or "side: joint" behind the gear',
+            )
         if self.effort == "current" and isnan(torque_constant):
             refuse("effort", "current needs the torque_constant of the actuator")
         at_motor = self.side == "motor"
@@ -85,8 +96,8 @@ class DriveUnits:
         return DriveScales(position, velocity, per_torque / turned, self.offset)
 
 
-SI_UNITS = DriveUnits()
-"""Units of a drive that counts as the library does."""
+SI_UNITS = DriveUnits(side=SIDES[0])
+"""Units of a drive without a section: SI units behind the gear, as in the library."""
 
 
 class FeedbackDelay(NamedTuple):

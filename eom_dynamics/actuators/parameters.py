@@ -139,7 +139,6 @@ class Entry(NamedTuple):
         section: subsection that holds the entry; by default the section of the class.
         size: count of the numbers of a list; None for at least one.
         example: for the template; None takes the default.
-        file_default: where it is not the default of the field.
         is_inline: whether the entries of a part stand in the section of the class itself.
         completes: whether entries of a part that a file omits keep their values; else they get their defaults.
         of_motor: whether a joint without a motor lacks it.
@@ -153,7 +152,6 @@ class Entry(NamedTuple):
     section: str = ""
     size: int | None = None
     example: Any = None
-    file_default: Any = None
     is_inline: bool = False
     completes: bool = False
     of_motor: bool = False
@@ -175,7 +173,7 @@ class DeclaredEntry(NamedTuple):
     @property
     def is_required(self) -> bool:
         """True if a file must have the entry."""
-        return self.default is MISSING and self.entry.file_default is None
+        return self.default is MISSING
 
 
 @cache
@@ -215,7 +213,7 @@ def written_entries(part: Any) -> dict[str, Any]:
     written: dict[str, Any] = {}
     for each in declared_entries(part.__class__):
         value, entry = getattr(part, each.attribute), each.entry
-        if not _differs(value, each.default) and (value is None or entry.file_default is None):
+        if not _differs(value, each.default):
             continue
         plain = _plain(value, entry)
         section = written.setdefault(entry.section, {}) if entry.section else written

@@ -14,6 +14,7 @@ has its length in front, a string its size with the zero at its end. Only little
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,9 +22,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..actuators.drive_units import SIDES
 from ..arrays import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, Array
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.native import extension
+from ..elastic import ElasticArm
 from ..elastic.drive_programs import DRIVE_NAMES
 from ..elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ..exceptions import KernelError
@@ -92,6 +95,12 @@ class MessageLayout:
     def byte(self, number: int) -> MessageLayout:
         """Add a ``uint8`` or ``bool``."""
         self._constant(bytes([number]), 1)
+        return self
+
+    def byte_array(self, numbers: Sequence[int]) -> MessageLayout:
+        """Add a ``uint8[]``."""
+        self.length(len(numbers))
+        self._constant(bytes(numbers), 1)
         return self
 
     def double(self, number: float) -> MessageLayout:
@@ -221,7 +230,8 @@ class ShapeCall:
 
         rows = [row(loop.command, name, joints) for name in EFFORT_NAMES]
         rows += [row(loop.command, name, motors) for name in MOTOR_NAMES]
-        command = feedforward_layout(shape.frame_id, order.names, order.motor_names, lead)
+        sides = drive_side_numbers(loop.arm, order)
+        command = feedforward_layout(shape.frame_id, order.names, order.motor_names, sides, lead)
         setpoint = MessageLayout().header(shape.frame_id).strings(order.motor_names)  # of a JointState
         for name in DRIVE_NAMES:
             setpoint.doubles(len(loop.sent[name]))
@@ -258,14 +268,20 @@ def setpoint_layout(shape: Shape, n: int) -> MessageLayout:
     return layout.doubles(int(shape.on_base), BASE_SHAPE[0] * BASE_SHAPE[1])
 
 
+def drive_side_numbers(arm: ElasticArm, order: JointOrder) -> array[int]:
+    """Sides of the drives in messages, in the order of the motors there."""
+    numbers = np.array([SIDES.index(side) for side in arm.drive_sides], np.uint8)
+    return array("B", order.motors_to_message(numbers).tobytes())
+
+
 def feedforward_layout(
-    frame_id: str, joint_names: Sequence[str], motor_names: Sequence[str], lead: float = 0.0
+    frame_id: str, joint_names: Sequence[str], motor_names: Sequence[str], sides: Sequence[int], lead: float = 0.0
 ) -> MessageLayout:
     """Layout of a fresh ``FeedforwardCommand``."""
     layout = MessageLayout().header(frame_id).strings(joint_names).byte(0).byte(0).double(lead)
     for _ in EFFORT_NAMES:
         layout.doubles(len(joint_names))
-    layout.strings(motor_names)
+    layout.strings(motor_names).byte_array(sides)
     for _ in MOTOR_NAMES:
         layout.doubles(len(motor_names))
     return layout

@@ -19,11 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import recursion
-from ..actuators.drive_units import DriveScales
+from ..actuators.drive_units import SIDES, DriveScales
+from ..actuators.parameters import ParameterError
 from ..arrays import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, Array
 from ..codegen.expressions import Partials, Scalar
 from ..codegen.program import Program, Sizes, trace
 from ..codegen.programs import WITH_PAYLOAD, carrying_jets
+from ..exceptions import RobotDescriptionError
 from ..jet import Jet
 from ..recursion import PARAMETERS
 from ..robot import Robot
@@ -143,9 +145,27 @@ def drive_state(robot: Robot, side: MotorSide) -> Program:
 
 
 def scales(robot: Robot, side: MotorSide) -> list[DriveScales]:
-    """Drive units of each motor."""
-    joints = [robot.independent_joints[joint] for joint in side.motor_joint]
-    return [joint.drive.scales(joint.gear_ratio, float(joint.actuator.motor.torque_constant)) for joint in joints]
+    """Drive units of each motor; RobotDescriptionError if a joint lacks an entry that they need."""
+    rows = []
+    for joint in (robot.independent_joints[i] for i in side.motor_joint):
+        try:
+            rows.append(joint.drive.scales(joint.gear_ratio, float(joint.actuator.motor.torque_constant)))
+        except ParameterError as error:
+            raise RobotDescriptionError(f"{robot.name}: {joint.name}: drive.{error.name}: {error.reason}") from None
+    return rows
+
+
+def drive_sides(robot: Robot, side: MotorSide) -> tuple[str, ...]:
+    """Side of the gear on which the drive of each motor counts, one of SIDES."""
+    return tuple(robot.independent_joints[joint].drive.side or SIDES[0] for joint in side.motor_joint)
+
+
+def sides_text(names: Sequence[str], sides: Sequence[str]) -> str:
+    """Sides of motors in words: ``joint``, or ``joint (shoulder), motor (elbow)`` if they differ."""
+    motors = {
+        side: [name for name, x in zip(names, sides, strict=True) if x == side] for side in SIDES if side in sides
+    }
+    return next(iter(motors)) if len(motors) == 1 else ", ".join(f"{x} ({', '.join(y)})" for x, y in motors.items())
 
 
 def _own_efforts(robot: Robot, side: MotorSide, x: Mapping[str, Sequence[Any]]) -> tuple[list[Scalar], list[Scalar]]:

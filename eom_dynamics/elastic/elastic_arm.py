@@ -34,7 +34,7 @@ from ..robot.model import COMPENSATIONS, ROTOR_MODELS
 from ..robot.payload import PayloadLike
 from ..spelling import shown
 from .carried_rotors import CarriedRotors
-from .drive_programs import Drive, DriveCommand, DriveState, drive_command, drive_state, scales
+from .drive_programs import Drive, DriveCommand, DriveState, drive_command, drive_sides, drive_state, scales
 from .feedforward import BaseMotion, Feedforward, FeedforwardMethods, method_name
 from .limit_violations import LimitViolation, limit_violations
 from .motor_functions import MotorFunctions
@@ -105,6 +105,7 @@ class ElasticArm(FeedforwardMethods):
         rotor_model: ``reduced`` (the kinetic energy of rotors includes their own spin only) or ``complete``.
         rotors: links and rotors as one system in the complete model, else None.
         converts: whether the drive command differs from the command, see :meth:`drive_command`.
+        drive_sides: (m,) sides of the gears on which the drives count, ``joint`` or ``motor``.
         calls: cached compiled functions of the motor side, by name.
     """
 
@@ -129,7 +130,8 @@ class ElasticArm(FeedforwardMethods):
 
         Raises:
             RobotDescriptionError: a stiffness is not positive, a rotor inertia is negative or not finite, an argument
-                has the wrong shape, or the rotor model or an effort that the robot adds is unknown.
+                has the wrong shape, the rotor model or an effort that the robot adds is unknown, or the units of a
+                drive are incomplete.
         """
         self.dynamics = Dynamics(robot, backend=backend)
         self.robot, self.backend = self.dynamics.robot, self.dynamics.backend
@@ -157,6 +159,8 @@ class ElasticArm(FeedforwardMethods):
         self.motor_inertia = self.rotor_inertia[self.motor_joint]
         joints = [robot.independent_joints[i] for i in self.motor_joint]
         self.gear_ratio = np.array([joint.gear_ratio for joint in joints])
+        self.drive_sides = drive_sides(robot, self.side)
+        scales(robot, self.side)  # checks
         self.friction = stacked([joint.actuator.friction for joint in joints])
         self.gear = stacked([joint.actuator.gear for joint in joints])
         self.motor = stacked([joint.actuator.motor for joint in joints])

@@ -19,6 +19,7 @@ from ..codegen.programs import WITH_PAYLOAD
 from ..control.headers import LARGEST_LOADED, loop_headers
 from ..control.online_trajectory import RAMP, inertia_and_frequency, limits_of_joints, smoothing_for
 from ..control.robot_table import limits_of, matrices_of
+from ..elastic.drive_programs import sides_text
 from ..elastic.motor_side import MotorSide
 from ..exceptions import EomDynamicsError
 from ..robot import Robot
@@ -65,6 +66,7 @@ def robot_table(project: Project) -> str:
         constants="\n".join(lines),
         members="\n".join(f"    x.{member}" for member in members),
         name=literal(robot.name),
+        drive_side=literal(sides_text(side.motor_names, project.arm.drive_sides)),
         commanded=_boolean(side.variable.any()),
     )
 

@@ -111,6 +111,8 @@ class Setup:
         command = self.deserialize(first, self.kinds[FEEDFORWARD])
         assert (command.header, command.status, command.held) == (message.header, 0, False)
         assert (command.joint_names, command.motor_names) == (order.names, order.motor_names)
+        sides = dict(zip(self.loop.arm.motor_names, self.loop.arm.drive_sides, strict=True))
+        assert [("joint", "motor")[x] for x in command.drive_side] == [sides[name] for name in order.motor_names]
         for field, name in zip(EFFORT_FIELDS, EFFORT_NAMES, strict=True):
             assert getattr(command, field) == doubles(order.to_message(loop.command[name])), field
         for field, name in zip(MOTOR_FIELDS, MOTOR_NAMES, strict=True):

@@ -172,7 +172,7 @@ def test_a_payload_is_taken_out_only_where_the_robot_knows_it() -> None:
 
 def test_drives_in_their_units_by_a_table() -> None:
     """Hand-computed: gear ratio 50, k_t 0.07 N m/A."""
-    behind = DriveUnits(units_per_turn=1.0, effort="current")  # moteus with its rotor_to_output_ratio set
+    behind = DriveUnits("joint", units_per_turn=1.0, effort="current")  # moteus with its rotor_to_output_ratio set
     arm = ElasticArm(with_drives(eom.load_robot("iiwa"), units=(ODRIVE, CIA_402, CURRENT, SI_UNITS, behind)))
     x = states(7)
     motor = arm.feedforward(*x)._replace(

@@ -12,7 +12,7 @@ import numpy as np
 from chains import fixed_case
 from closed_forms import check_closed_form
 from compilation import run
-from own_drives import AGES, with_drives
+from own_drives import AGES, on_both_sides, with_drives
 from springs import EVERY_KIND, with_springs
 from urdf_arms import urdf_arm
 
@@ -53,7 +53,8 @@ def robot(name: str) -> Robot:
 
     ``lossy_0`` and ``lossy_1`` are ``springs_0`` and ``springs_1`` with motor friction, gear loss and joint friction,
     and ``carried_0`` and ``carried_1`` the same with the complete rotor model.
-    ``drives`` adds efforts itself, and its drives have units of their own.
+    ``drives`` adds efforts itself, and its drives have units of their own. Drives of ``sides`` count on both sides of
+    the gears, of joints of all kinds.
     The slider has no angles and a constant mass matrix; the scissors are a tree with a tool on each branch, and a mimic
     joint.
     """
@@ -67,6 +68,7 @@ def robot(name: str) -> Robot:
         "fourteen_joints": lambda: robot_from_parameters(_planar(14)),
         "one_rigid": lambda: with_springs(load_robot("planar_2r"), EVERY_KIND["rigid"], EVERY_KIND["linear"]),
         "drives": lambda: with_drives(load_robot("sea_planar_2r"), *COMPENSATIONS, ages=AGES),
+        "sides": lambda: on_both_sides(_shared()),
         "carried": lambda: replace(load_robot("sea_planar_2r"), rotor_model="complete"),
     }
     if name in made:

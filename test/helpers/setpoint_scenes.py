@@ -280,6 +280,7 @@ SETPOINTS: dict[str, tuple[str, Any]] = {
     "lead": ("damped, coupled, sticking", lead),
     "lead of wrenches": ("soft", lead_of_wrenches),
     "lead of own drives": ("own drives", lead_with_drives),
+    "drives on both sides of gears": ("both sides", lead_with_drives),
     "wrenches that come and go": ("soft", wrenches_that_come_and_go),
     "wrenches at two tools": ("two tools", wrenches_that_come_and_go),
     "commanded stiffness": ("variable", commanded_stiffness),

@@ -37,8 +37,8 @@ def numbers(kind: type, section: dict[str, Any], seed: np.random.Generator) -> d
         place = section.setdefault(each.entry.section, {}) if each.entry.section else section
         if each.kind is float and each.name not in ("sign", "lower", "rated_torque", "rest_position"):
             place[each.name] = float(seed.uniform(0.01, 0.09)) + (10.0 if each.name in ("static", "upper") else 0.0)
-        elif each.entry.file_default is not None:
-            place[each.name] = each.entry.file_default
+        elif each.name == "side":
+            place[each.name] = "motor"
         elif each.name not in ("parallel_spring", "effort_spread", "rotor") and declared_entries(each.kind):
             numbers(each.kind, place if each.entry.is_inline else place.setdefault(each.name, {}), seed)
     return section

@@ -99,6 +99,7 @@ ROBOTS = {
     "variable": lambda: robot("vsa_planar_2r"),
     "damped, coupled, sticking": lambda: robot("shared"),
     "own drives": lambda: robot("drives"),
+    "both sides": lambda: robot("sides"),
     "measured": lambda: measured(robot("sea_planar_2r")),
     "two tools": lambda: robot("scissors"),
 }

@@ -41,6 +41,8 @@ def test_the_last_command_is_in_the_units_of_the_drives(node):
     assert node.transition("deactivate")
     node.wait(lambda: node.motor_setpoint[-1].header == node.feedforward[-1].header, "the last commands")
     node.spin(0.5)
+    assert node.values["drive side"] == "motor"
+    assert [[*message.drive_side] for message in node.feedforward] == [[1, 1]] * len(node.feedforward)
     feedforward, setpoint = node.feedforward[-1], node.motor_setpoint[-1]
     loop = stopped(ARM, MOTION.derivatives(4e-3), 0.3)
     rest = [loop.setpoint["q"], *np.zeros((4, 2))]

@@ -143,6 +143,7 @@ def test_degrees(tmp_path: Path) -> None:
 def test_efforts_of_another_topic(tmp_path: Path) -> None:
     fields = {name: np.zeros(0) for name, _ in STORE.fielddefs[COMMAND][1]}
     fields |= {"held": False, "status": 0, "command_lead": 0.0, "joint_names": [*NAMES], "motor_names": [*NAMES]}
+    fields |= {"drive_side": np.zeros(0, np.uint8)}
 
     def message(s: int, row: np.ndarray) -> object:
         return STORE.types[COMMAND](**fields | {"header": header(s), "motor_effort": row})

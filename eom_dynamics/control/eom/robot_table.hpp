@@ -40,9 +40,9 @@ class Span {
     std::size_t size_ = 0;
 };
 
-/// Names of a robot, and which joint each motor moves.
+/// Names of a robot, which joint each motor moves, and in words the sides of the gears on which drives count.
 struct RobotFacts {
-    const char *name = "", *fingerprint = "";
+    const char *name = "", *fingerprint = "", *drive_side = "";
     Span<const char *const> joint_names, motor_names, tool_names;
     Span<const std::size_t> motor_joint;
     Span<const bool> rigid;

@@ -88,7 +88,7 @@ def _values(declared: Sequence[DeclaredEntry], present: Any, section: Section) -
     return {
         each.attribute: _value(each, getattr(present, each.attribute, each.default), section)
         for each in declared
-        if each.entry.is_inline or each.name in section or each.is_required or each.entry.file_default is not None
+        if each.entry.is_inline or each.name in section or each.is_required
     }
 
 
@@ -103,7 +103,7 @@ def _value(declared: DeclaredEntry, present: Any, section: Section) -> Any:
     if kind is tuple:
         return section.attempt(partial(_selection, name, entry.options), ())
     if entry.options:
-        choice = section.choice(name, entry.options, entry.file_default, otherwise=entry.options[0])
+        choice = section.choice(name, entry.options, otherwise=entry.options[0])
         return entry.options.index(choice) > 0 if kind is bool else choice
     if kind is str:
         return section.text(name)
@@ -157,14 +157,17 @@ def _check_joint(joint: JointDescription, section: Section) -> None:
     if spring is not None and spring.anchors is not None and joint.type not in ("revolute", "continuous"):
         section.refuse("parallel_spring.anchors", f"a {joint.type} joint has none, only a revolute one; leave them out")
     units = joint.drive
-    if joint.type == "prismatic" and units.side == "joint":
-        for name in ("units_per_turn", "velocity_units_per_turn"):
-            if getattr(units, name) != getattr(SI_UNITS, name):
-                section.refuse(f"drive.{name}", "a prismatic joint makes no turns; a drive behind its gear counts m")
     try:
         units.scales(joint.gear_ratio, float(joint.actuator.motor.torque_constant))
     except ParameterError as error:
         section.refuse(f"drive.{error.name}", error.reason)
+    if joint.type == "prismatic" and units.side != "motor":
+        for name in ("units_per_turn", "velocity_units_per_turn"):
+            if getattr(units, name) != getattr(SI_UNITS, name):
+                reason = (
+                    'a prismatic joint makes no turns; leave it out (m), or write "side: motor" for turns of the motor'
+                )
+                section.refuse(f"drive.{name}", reason)
 
 
 def with_robot_entries(description: Description, robot: Section, *, groups: bool = True) -> Description:

@@ -18,7 +18,7 @@ from std_msgs.msg import Float64MultiArray, Header
 from ...arrays import EFFORT_NAMES, Array
 from ...control.fields import EFFORT_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, doubles
 from ...control.joint_order import JointOrder
-from ...control.serialized import FEEDFORWARD, ShapeCall
+from ...control.serialized import FEEDFORWARD, ShapeCall, drive_side_numbers
 from ...control.setpoint_loop import SetpointLoop
 from ...control.settings import Status
 from ...elastic.drive_programs import DRIVE_NAMES
@@ -112,12 +112,13 @@ class CommandTopics:
     def _publish(
         self, header: Header, lead: float, status: Status, command: dict[str, Array], sent: dict[str, Array]
     ) -> None:
-        order = self.order
-        assert order is not None  # a command has been published
+        order, loop = self.order, self.sent_of
+        assert order is not None and loop is not None  # a command has been published
         feedforward, motor_setpoint, effort_command = self._messages
         feedforward.header = motor_setpoint.header = header
         feedforward.joint_names, feedforward.command_lead = order.names, lead
         feedforward.motor_names = motor_setpoint.name = order.motor_names
+        feedforward.drive_side = drive_side_numbers(loop.arm, order)
         feedforward.status, feedforward.held = int(status), status is not Status.FRESH
         for field, name in zip(EFFORT_FIELDS, EFFORT_NAMES, strict=True):
             setattr(feedforward, field, doubles(order.to_message(command[name])))

@@ -20,6 +20,7 @@ from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import SetpointEvaluator
 from ...control.settings import MODES
 from ...elastic import ElasticArm
+from ...elastic.drive_programs import sides_text
 from ...exceptions import EomDynamicsError, StateError, TrajectoryError
 from ...spelling import listed
 from ...terminal import printable
@@ -442,6 +443,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
             "backend": self.arm.dynamics.backend if self.arm else "",
             **figures,
         }
+        if self.arm is not None:
+            values["drive side"] = sides_text(self.arm.motor_names, self.arm.drive_sides)
         measured = self._stream.measured.report() | self._stream.modes.report()
         modes, contact, mode = self._stream.modes, self._stream.contact, measured.get("mode", MODES[0])
         statuses = (  # the first one that holds

@@ -285,7 +285,7 @@ def _part_lines(kind: type, start: str, joint_type: str) -> Iterator[str]:
 def _has_example(declared: DeclaredEntry) -> bool:
     """True if the template shows an entry of a part."""
     entry, parts = declared.entry, declared_entries(declared.kind)
-    return entry.example is not None or entry.file_default is not None or any(map(_has_example, parts))
+    return entry.example is not None or any(map(_has_example, parts))
 
 
 def _example(declared: DeclaredEntry) -> Any:
@@ -297,7 +297,7 @@ def _example(declared: DeclaredEntry) -> Any:
             section = examples.setdefault(part.entry.section, {}) if part.entry.section else examples
             section |= _example(part) if part.entry.is_inline else {part.name: _example(part)}
         return examples
-    value = next(x for x in (entry.example, entry.file_default, declared.default) if x is not None)
+    value = declared.default if entry.example is None else entry.example
     return entry.options[value] if isinstance(value, bool) else value
 
 

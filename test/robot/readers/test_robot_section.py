@@ -113,7 +113,7 @@ def test_parameters_are_left_alone() -> None:
     assert parameters == packaged_parameters("iiwa")
 
 
-OWN_UNITS = {"sign": -1, "units_per_turn": 1.0, "offset": 0.25}
+OWN_UNITS = {"side": "motor", "sign": -1, "units_per_turn": 1.0, "offset": 0.25}
 
 
 def robot_with_entries(base: str, joint: str, compensated: tuple[str, ...] = (), **entries: dict[str, Any]) -> Robot:
@@ -138,7 +138,7 @@ def test_units_of_drives_are_read_written_and_read_again() -> None:
     assert not plain.has_own_drives and plain.compensated_by_robot == ()
     robot = robot_with_entries("sea_planar_2r", "joint_1", ("friction", "gravity"), drive=OWN_UNITS)
     assert robot.compensated_by_robot == ("gravity", "friction") and robot.joints[0].drive == ODRIVE
-    per_mille = {"velocity_units_per_turn": 60.0, "effort": "per_mille", "rated_torque": 1.3}
+    per_mille = {"side": "motor", "velocity_units_per_turn": 60.0, "effort": "per_mille", "rated_torque": 1.3}
     other = robot_with_entries(
         "sea_planar_2r", "joint_1", drive={"units_per_turn": 4096, "offset": -100.0, **per_mille}
     )

@@ -588,6 +588,8 @@ TEST_F(ControllerTest, StateAndDiagnostics)
     ASSERT_EQ(diagnostics.status.size(), 1U);
     EXPECT_EQ(diagnostics.status[0].name, "feedforward_controller: feedforward");
     EXPECT_EQ(diagnostics.status[0].level, diagnostic_msgs::msg::DiagnosticStatus::OK);
+    EXPECT_EQ(diagnostics.status[0].values[0].key, "drive side");
+    EXPECT_EQ(diagnostics.status[0].values[0].value, "joint");
     EXPECT_EQ(controller_.state().off_path, eom::OffPath::references);
 }
 

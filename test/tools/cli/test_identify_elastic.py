@@ -384,7 +384,13 @@ def recorded(path: Path, arm: ElasticArm, delay: float, *, motors: bool = True, 
         rows["motors"].append((time, joint_state(time, names, now.theta, now.motor_effort)))
         fields = dict(zip(("motor_position", "motor_velocity", "motor_effort"), wanted, strict=True))
         fields |= {name: np.zeros(0) for name in NO_ARRAYS}
-        about = {"status": 0, "held": False, "command_lead": 0.0, "motor_names": names}
+        about = {
+            "status": 0,
+            "held": False,
+            "command_lead": 0.0,
+            "motor_names": names,
+            "drive_side": np.zeros(0, np.uint8),
+        }
         message = STORE.types[COMMAND](header=header(time), joint_names=names, **about, **fields)
         rows["commands"].append((time, message))
         robot.follow(*wanted)
