@@ -50,7 +50,7 @@ to a target. `phase` and `cause` of the loop's record are row numbers below, fro
 | hands, mode | parameter `mode` |
 """
 
-INTERFACES = {"msg": "Messages", "srv": "Services", "action": "Actions"}
+INTERFACES = {"msg": "Messages", "srv": "Services"}
 
 PROJECT = {
     "changelog.rst": "CHANGELOG.rst",

@@ -171,19 +171,11 @@ def checksum(message: Any) -> int:
     """CRC-32 of the positions of a trajectory, which its sender can compute as well.
 
     Of 64-bit floating-point numbers, little-endian: the field position of a SplineTrajectory, else point by point the
-    positions of a JointTrajectory, or of a MultiDOFJointTrajectory translation (x, y, z) and rotation (x, y, z, w) of
-    each transform.
+    positions of a JointTrajectory.
     """
-    return crc32(np.asarray(_positions(message), dtype="<f8").tobytes())
-
-
-def _positions(message: Any) -> Array:
-    if hasattr(message, "position"):
-        return np.asarray(message.position)
-    if not len(message.points) or hasattr(message.points[0], "positions"):
-        return np.concatenate([np.zeros(0), *(point.positions for point in message.points)])
-    moves = [(x.translation, x.rotation) for point in message.points for x in point.transforms]
-    return np.array([(p.x, p.y, p.z, turn.x, turn.y, turn.z, turn.w) for p, turn in moves])
+    is_spline = hasattr(message, "position")
+    rows = [message.position] if is_spline else [np.zeros(0), *(point.positions for point in message.points)]
+    return crc32(np.concatenate(rows).astype("<f8").tobytes())
 
 
 MAX_ENTRIES = 50_000

@@ -15,7 +15,6 @@ from sensor_msgs.msg import JointState
 
 try:
     import eom_dynamics.srv as srv  # of the type Any, unlike attributes of the package
-    from eom_dynamics.action import ComputeTrajectoryFeedforward as ComputeTrajectoryFeedforwardAction
     from eom_dynamics.msg import (
         FeedforwardCommand,
         JointTrajectorySetpoint,
@@ -32,7 +31,6 @@ except ImportError as error:
 
 __all__ = [
     "GOALS_AT_ONCE",
-    "ComputeTrajectoryFeedforwardAction",
     "FeedforwardCommand",
     "JointTrajectorySetpoint",
     "LimitViolation",

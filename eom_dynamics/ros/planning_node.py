@@ -12,11 +12,11 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import scipy.linalg  # noqa: F401 -- now, rather than with the first trajectory
 from std_msgs.msg import Header
-from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
+from trajectory_msgs.msg import JointTrajectory
 
 from ..arrays import Array
 from ..control.joint_order import JointOrder
@@ -40,7 +40,7 @@ from .interfaces import Payload, SplineTrajectory, TrajectoryStatus, srv, status
 from .parameter_tables import PLANNING
 from .planning.follow_trajectory import DISCOVERY, FollowTrajectory
 from .planning.services import CarriedPayloads, PlanningServices
-from .planning.trajectories import Start, fitted, path_of, timed, tool_motion
+from .planning.trajectories import Start, fitted, path_of, timed
 from .robot_node import MeasuredJoints, RobotNode
 from .robot_sources import LoadedRobot
 from .running import Executable, freeze_objects, give_way, keep_memory, run, share_memory
@@ -58,23 +58,19 @@ examples:
   planning_node --ros-args -r __ns:=/left -p robot_source_node:=/left/eom_dynamics
   planning_node --ros-args --params-file my_arm.yaml -r '~/trajectory_feedforward:=feedforward_of'
 
-topics, services and actions (relative to the namespace):
+topics, services and action (relative to the namespace):
   joint_trajectory                 in     trajectory_msgs/msg/JointTrajectory, to fit and play
-  tool_trajectory                  in     trajectory_msgs/msg/MultiDOFJointTrajectory, poses of a tool
   spline_trajectory                out    eom_dynamics/msg/SplineTrajectory, for dynamics_node
   payload                          in     eom_dynamics/msg/Payload of a tool
   robot_description                in     std_msgs/msg/String, if no parameter gives the robot
   /diagnostics                     out    diagnostic_msgs/msg/DiagnosticArray, status <node>: planning
-  ~/inverse_dynamics_batch         serves eom_dynamics/srv/ComputeInverseDynamicsBatch, of many states
-  ~/forward_dynamics               serves eom_dynamics/srv/ComputeForwardDynamics, of many states
+  ~/inverse_dynamics               serves eom_dynamics/srv/ComputeInverseDynamics, of many states
   ~/inverse_kinematics             serves eom_dynamics/srv/ComputeInverseKinematics, of many poses
-  ~/equations_of_motion            serves eom_dynamics/srv/GetEquationsOfMotion, of one state
   ~/trajectory_feedforward         serves eom_dynamics/srv/ComputeTrajectoryFeedforward, and limits
-  ~/compute_trajectory_feedforward action eom_dynamics/action/ComputeTrajectoryFeedforward
   ~/follow_joint_trajectory        action control_msgs/action/FollowJointTrajectory, if it is installed
   trajectory_status                in/out eom_dynamics/msg/TrajectoryStatus, for that action, and of refusals
   trajectory_lease                 out    std_msgs/msg/String, requests of the active goals while the node runs
-  joint_states                     in     sensor_msgs/msg/JointState, for that action and tool_trajectory
+  joint_states                     in     sensor_msgs/msg/JointState, for that action and tool motions
 """,
     lambda: PLANNING,
 )
@@ -88,8 +84,6 @@ _DEPTH = 10
 # Freed memory that is kept for later answers, MiB.
 _KEPT_MEMORY = 256
 
-_Message = TypeVar("_Message", JointTrajectory, MultiDOFJointTrajectory)
-
 # Names of the joints, their motion, and its digest where it meets all limits.
 _Planned: TypeAlias = tuple[Sequence[str], Spline, str]
 
@@ -97,7 +91,7 @@ _Planned: TypeAlias = tuple[Sequence[str], Spline, str]
 class PlanningNode(RobotNode):
     """Planning node; see docs/services.md for its services, topics and parameters."""
 
-    takes_events = False  # as it has actions
+    takes_events = False  # as it has an action
 
     def __init__(self, stop: StopSignals) -> None:
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True)
@@ -113,12 +107,8 @@ class PlanningNode(RobotNode):
         self._goals = FollowTrajectory(
             self, self._measured, self._fitted, self._send, self._stop, self._refuse, players
         )
-        for topic, kind, plan in (
-            ("joint_trajectory", JointTrajectory, self._fitted),
-            ("tool_trajectory", MultiDOFJointTrajectory, self._followed),
-        ):
-            on_message = partial(self._plan, plan=plan, names=RequestNames(topic))
-            self.create_subscription(kind, topic, on_message, **stream_qos(_DEPTH))
+        self._names = RequestNames("joint_trajectory")
+        self.create_subscription(JointTrajectory, "joint_trajectory", self._plan, **stream_qos(_DEPTH))
         self.complete(STATUS_NAME, stop)
 
     # --- Robot --------------------------------------------------------------------------
@@ -137,7 +127,6 @@ class PlanningNode(RobotNode):
         """Use a loaded robot, or report why it cannot be used."""
         if loaded.evaluator is not None:
             self._carried.begin(loaded.evaluator.arm)
-            self._requests.prepare(loaded.evaluator.arm)
             self.supply.pause()
             freeze_objects()
             self.announce(loaded, loaded.evaluator.arm.robot, f", from {self.supply.source}")
@@ -156,23 +145,22 @@ class PlanningNode(RobotNode):
         self._goals.end(then)
 
     def destroy_node(self) -> None:
-        """Destroy the node, its actions and its reader."""
-        self._requests.close()
+        """Destroy the node, its action and its reader."""
         self._goals.close()
         self._measured.close()
         super().destroy_node()
 
     # --- Trajectories -------------------------------------------------------------------
 
-    def _plan(self, message: _Message, plan: Callable[[_Message], _Planned], names: RequestNames) -> None:
+    def _plan(self, message: JointTrajectory) -> None:
         """Plan a smooth motion along a trajectory in the worker's thread, and publish it."""
-        status = TrajectoryStatus(header=message.header, request=names.next(message))
+        status = TrajectoryStatus(header=message.header, request=self._names.next(message))
 
         def planned() -> SplineTrajectory:
             if not message.points:  # any active motion
                 return SplineTrajectory(header=message.header)
             spline = SplineTrajectory(header=message.header, request=status.request)
-            joint_names, motion, spline.limits_digest = plan(message)
+            joint_names, motion, spline.limits_digest = self._fitted(message)
             write_spline(spline, motion, joint_names)
             return spline
 
@@ -187,13 +175,6 @@ class PlanningNode(RobotNode):
         order = JointOrder.of(arm, list(message.joint_names))
         motion = fitted(message, read_times(message), order, _FIT_OPTIONS, start, arm.robot.continuous)
         return self._checked(arm, motion, path_of(message, motion, _FIT_OPTIONS))
-
-    def _followed(self, message: MultiDOFJointTrajectory) -> _Planned:
-        """Joint motion for a tool motion, checked."""
-        arm = self._arm()
-        check_waypoints(len(message.points), arm.robot.n)
-        start = self._measured.positions(arm.robot.joint_names)
-        return self._checked(arm, tool_motion(arm.robot, message, start)[1])
 
     def _checked(self, arm: ElasticArm, motion: Spline, waypoints: Array | None = None) -> _Planned:
         moves = motion.end > motion.start

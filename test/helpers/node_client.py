@@ -220,6 +220,12 @@ class Client:
         self.wait(self._clients[key].service_is_ready, f"the service {name}")
         return self._clients[key]
 
+    def inverse_dynamics(self, state=None, **fields):
+        from eom_dynamics.srv import ComputeInverseDynamics
+
+        request = ComputeInverseDynamics.Request(**message_fields(state_fields(state) | fields))
+        return self.call(ComputeInverseDynamics, "inverse_dynamics", request)
+
     def trajectory_feedforward(self, **fields):
         """The answer of the planning node to a trajectory."""
         from eom_dynamics.srv import ComputeTrajectoryFeedforward
@@ -360,12 +366,6 @@ class StreamClient(Client):
         while count < sum(map(len, topics)):
             count = sum(map(len, topics))
             self.spin(0.3)
-
-    def inverse_dynamics(self, state=None, **fields):
-        from eom_dynamics.srv import ComputeInverseDynamics
-
-        request = ComputeInverseDynamics.Request(**message_fields(state_fields(state) | fields))
-        return self.call(ComputeInverseDynamics, "inverse_dynamics", request)
 
 
 def frame_of(number):

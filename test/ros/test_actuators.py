@@ -57,9 +57,11 @@ def test_stream_and_service_take_the_motion_of_the_base(vsa, rng):
         np.testing.assert_array_equal(getattr(command, name), values)
         np.testing.assert_array_equal(getattr(answer, name), values)
     falling = vsa.inverse_dynamics(state, base=[base_message(np.zeros((1, 7, 3)))])
-    matrices = vsa.inverse_dynamics(state, base=[base_message(base)], include_matrices=True)
+    matrices = vsa.inverse_dynamics(state, base=[base_message(base)], outputs=8)
     assert not falling.success and falling.message.startswith("base[0].specific_force is zero, as if the base fell")
-    assert not matrices.success and matrices.message.startswith("include_matrices: the matrices are those of a base at")
+    assert not matrices.success and matrices.message.startswith(
+        "base is not empty: MATRICES are those of a base at rest"
+    )
 
 
 # One of each kind; test/control has them all.

@@ -89,7 +89,7 @@ def test_the_topic_takes_payloads_too_and_requests_have_the_last_one(client):
     publisher.publish(payload_message(PAYLOAD, 0.0))
     values_of(client, "payload", f"2 kg at {TOOL}", "the payload")
     state = motion(7)
-    answered = client.inverse_dynamics(state, include_matrices=True)
+    answered = client.inverse_dynamics(state, outputs=14)
     loaded, empty = ARM.feedforward(*state, payload=PAYLOAD), ARM.feedforward(*state)
     for field, values in zip(COMMAND_FIELDS, loaded, strict=True):
         assert getattr(answered, field).tobytes() == values.tobytes(), field

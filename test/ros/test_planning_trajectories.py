@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Feedforward of trajectories, by service and by action."""
+"""Feedforward of trajectories, by service."""
 
 from array import array
-from contextlib import contextmanager
-from functools import partial
 
 import numpy as np
 import pytest
@@ -17,8 +15,6 @@ from eom_dynamics.trajectory import paper_motion, through
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
-from action_msgs.msg import GoalStatus
-from rclpy.action import ActionClient
 
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 NAMES = list(ROBOT.joint_names)
@@ -177,97 +173,3 @@ def test_what_cannot_be_used_is_refused(node):
         answer = ask(node, trajectory, **options)
         assert not answer.success and wrong in answer.message
         assert len(answer.time) == len(answer.trajectory.points) == 0
-
-
-# --- Action -----------------------------------------------------------------------------
-
-
-class Goal:
-    """A goal that the node has accepted; ``feedback`` grows while it is under way."""
-
-    def __init__(self, client, actions, **fields):
-        self.feedback = []
-        self._client = client
-        kind = actions._action_type
-        sent = actions.send_goal_async(
-            kind.Goal(**fields), feedback_callback=lambda message: self.feedback.append(message.feedback.progress)
-        )
-        client.wait(sent.done, "the goal to be accepted")
-        self.handle = sent.result()
-        assert self.handle.accepted
-
-    def result(self):
-        future = self.handle.get_result_async()
-        self._client.wait(future.done, "the result")
-        return future.result().status, future.result().result
-
-    def cancel(self):
-        future = self.handle.cancel_goal_async()
-        self._client.wait(future.done, "the cancellation")
-
-
-@contextmanager
-def actions_of(client):
-    """Send goals to a node: a function of a goal's fields that returns a Goal."""
-    from eom_dynamics.action import ComputeTrajectoryFeedforward
-
-    actions = ActionClient(
-        client.node, ComputeTrajectoryFeedforward, f"{client.process.name}/compute_trajectory_feedforward"
-    )
-    client.wait(actions.server_is_ready, "the action")
-    yield partial(Goal, client, actions)
-    actions.destroy()
-
-
-@pytest.fixture
-def action(node):
-    with actions_of(node) as send:
-        yield send
-
-
-def test_the_action_says_what_the_service_says(node, action):
-    options = {"sample_rate": 1000.0}
-    status, result = action(trajectory=message(), **options).result()
-    assert status == GoalStatus.STATUS_SUCCEEDED
-    service = ask(node, message(), **options)
-    assert result.success, result.message
-    for field in type(service).get_fields_and_field_types():
-        assert getattr(result, field) == getattr(service, field), field
-    status, result = action(trajectory=message(), ends="slow").result()
-    assert status == GoalStatus.STATUS_ABORTED
-    assert not result.success and "ends must be rest or free" in result.message
-
-
-LONG = {"times": TIMES * 60, "fields": ("positions",)}
-
-
-def test_an_action_reports_progress_while_services_answer_and_another_is_cancelled(node, action):
-    # The second waits for the first, so that it has not ended when it is cancelled.
-    first, second, third = (action(trajectory=message(**LONG), sample_rate=1000.0) for _ in range(3))
-    last = third.handle.get_result_async()
-    second.cancel()
-    assert ask(node, message()).success
-    assert not last.done()
-    status, result = second.result()
-    assert status == GoalStatus.STATUS_CANCELED
-    assert (result.success, result.message, len(result.time)) == (False, "cancelled", 0)
-    node.wait(last.done, "the last result")
-    assert first.result()[1].success and last.result().result.success
-    node.wait(lambda: third.feedback and third.feedback[-1] == 1.0, "the last feedback")
-    assert np.all(np.diff(third.feedback) > 0)
-
-
-def test_an_action_under_way_is_cancelled(start, tmp_path):
-    # What dampers remember is found sample after sample: this takes long enough to be in the middle of it.
-    file = tmp_path / "damped.yaml"
-    file.write_text((CONFIG / "iiwa.yaml").read_text().replace("{type: linear,", "{type: damped, damping: 100.0,"))
-    client = start.planning("--params-file", file)
-    with actions_of(client) as send:
-        goal = send(trajectory=message(**LONG), sample_rate=1000.0)
-        client.wait(lambda: goal.feedback and goal.feedback[-1] > 0, "the first feedback")
-        goal.cancel()
-        status, result = goal.result()
-        assert status == GoalStatus.STATUS_CANCELED
-        assert (result.success, result.message, len(result.time)) == (False, "cancelled", 0)
-        assert goal.feedback[-1] < 0.5
-        assert send(trajectory=message()).result()[1].success

@@ -148,7 +148,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._payloads = PayloadTopic(
             self, takes, self._stream.contact, self._stream.measured, self._stream.targets.go_on
         )
-        serve_inverse_dynamics(self, self._evaluator_to_answer, lambda: self._stream.limit_policy)
+        serve_inverse_dynamics(self, self._evaluator_to_answer)
         self.complete(STATUS_NAME, stop)
 
     # --- Robot and parameters -----------------------------------------------------------

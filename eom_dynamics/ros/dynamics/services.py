@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services ``~/inverse_dynamics``, the command for one state, ``~/set_payload`` and ``~/propose_payload``."""
+"""Services ``~/inverse_dynamics``, feedforward of a few states, ``~/set_payload`` and ``~/propose_payload``."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from geometry_msgs.msg import Vector3
 from rclpy.qos import QoSProfile
 
 from ...arrays import unit
-from ...control.fields import write
 from ...control.observed_payload import ObservedPayload
 from ...control.robot_table import RobotTable
 from ...control.setpoint_loop import SetpointLoop
-from ...control.setpoint_to_command import SetpointEvaluator, matrices, refusal_reason
+from ...control.setpoint_to_command import SetpointEvaluator, refusal_reason
 from ...control.spatial import read_payload
-from ...elastic.limit_violations import summary
 from ...exceptions import EomDynamicsError, StateError
 from ...terminal import printable
 from ..diagnostics import payload_values
 from ..executors import LateAnswers, Worker
 from ..interfaces import Payload, srv, stream_qos
+from ..inverse_dynamics import inverse_dynamics
+from ..loaded_arm import MAX_PAYLOADS, loaded_arm, request_payload
 from ..robot_node import RobotNode
 from .contact_topics import ContactTopics
 from .measured_arm import MeasuredArm
@@ -33,44 +33,37 @@ from .measured_arm import MeasuredArm
 SERVICE_QOS = QoSProfile(depth=1000)
 
 
-def serve_inverse_dynamics(
-    node: RobotNode, evaluator: Callable[[], SetpointEvaluator], limit_policy: Callable[[], str]
-) -> None:
-    """Create the service ``~/inverse_dynamics``; refused requests do not affect the stream.
+def serve_inverse_dynamics(node: RobotNode, evaluator: Callable[[], SetpointEvaluator]) -> None:
+    """Create the service ``~/inverse_dynamics``, computed in a thread; requests do not affect the stream.
 
     Args:
         evaluator: returns the current evaluator; raises StateError if requests cannot be answered now.
-        limit_policy: returns one of LIMIT_POLICIES; efforts of an answer are never clipped.
     """
+    worker, kind = Worker(node, "inverse dynamics"), srv.ComputeInverseDynamics
 
     def answer(request: Any, response: Any) -> Any:
+        send = answers.later(response)
+
+        def done(result: Any) -> None:
+            if isinstance(result, Exception):
+                reason = printable(refusal_reason(result))
+                internal = not isinstance(result, EomDynamicsError)
+                node.refuse("request", reason, "\n" + "".join(traceback.format_exception(result)) if internal else "")
+                result = kind.Response(message=reason)
+            send(result)
+
         try:
-            current, policy = evaluator(), limit_policy()
-            if request.include_matrices and len(request.base):
-                raise StateError("include_matrices: the matrices are those of a base at rest; leave base empty")
-            policy = "warn" if policy == "clip" else policy
-            command = current.evaluate(request, optional=("jerk", "snap"), limit_policy=policy)
-            fields = command.fields()
-            if request.include_matrices:
-                fields |= matrices(current, command)
-            write(response, list(fields), list(fields.values()))
-            response.joint_names, response.motor_names = command.order.names, command.order.motor_names
-            if command.violations:
-                response.message = f"exceeds limits: {summary(command.violations)}"
-            response.success = True
-        except StateError as error:
-            response = srv.ComputeInverseDynamics.Response(message=str(error))
-            node.refuse("request", str(error))
+            current = evaluator()
+            arm, payload = current.arm, current.payload.copy()
+            if request.payload:
+                payload = request_payload(arm, request.payload)
         except Exception as error:
-            response = srv.ComputeInverseDynamics.Response(message=refusal_reason(error))
-            node.get_logger().error(f"request failed:\n{traceback.format_exc()}")
+            done(error)
+        else:
+            worker.submit(lambda: inverse_dynamics(loaded_arm(arm, payload), request, beside_stream=True), done)
         return response
 
-    node.create_service(srv.ComputeInverseDynamics, "~/inverse_dynamics", answer, qos_profile=SERVICE_QOS)
-
-
-# Payloads change seldom.
-_DEPTH = 100
+    answers = LateAnswers(node.create_service(kind, "~/inverse_dynamics", answer, qos_profile=SERVICE_QOS))
 
 
 class PayloadTopic:
@@ -96,7 +89,7 @@ class PayloadTopic:
         # Payload code of the loaded robot.
         self._prepared: RobotTable | None = None
         self._waiting: list[tuple[Payload, Any, Callable[[], None]]] = []
-        node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH, kept=True))
+        node.create_subscription(Payload, "payload", self._receive, **stream_qos(MAX_PAYLOADS, kept=True))
         self._answers, self._proposals = (
             LateAnswers(node.create_service(kind, name, answer, qos_profile=SERVICE_QOS))
             for kind, name, answer in (
@@ -190,8 +183,8 @@ class PayloadTopic:
             payload, table = read_payload(message), loop.loop.table
             if table is not self._prepared or self._waiting:
                 loop.check(payload, message.blend_time)
-                if len(self._waiting) >= _DEPTH:
-                    raise StateError(f"{_DEPTH} others wait for the compilation of their code")
+                if len(self._waiting) >= MAX_PAYLOADS:
+                    raise StateError(f"{MAX_PAYLOADS} others wait for the compilation of their code")
                 self._waiting.append((message, response, answer))
                 if len(self._waiting) == 1:
                     self._worker.submit(partial(_prepare, loop), lambda error: self._ready(table, error))

@@ -16,6 +16,7 @@ from typing import Any
 
 from rclpy.action.server import ActionServer, CancelResponse, GoalResponse, ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.qos import QoSProfile
 from rclpy.task import Future
 from sensor_msgs.msg import TimeReference
 from std_msgs.msg import Header, String
@@ -28,13 +29,17 @@ from ...exceptions import StateError, TrajectoryError
 from ...terminal import printable
 from ...trajectory import Spline
 from ..executors import Worker, steady_timer
-from ..interfaces import GOAL_ACTION, JointTrajectorySetpoint, TrajectoryStatus, nanoseconds, status_qos
+from ..interfaces import GOAL_ACTION, GOALS_AT_ONCE, JointTrajectorySetpoint, TrajectoryStatus, nanoseconds, status_qos
 from ..robot_node import MeasuredJoints, RobotNode
 from .goal_execution import LONGEST_GAP, CommandedMotion, GoalContext, GoalExecution, GoalMotion
-from .services import ACTION_QUEUES
 from .trajectories import Start
 
 _SECOND = 10**9
+
+# Queues of requests and answers of the action.
+_QUEUES = {
+    f"{service}_service_qos_profile": QoSProfile(depth=GOALS_AT_ONCE) for service in ("goal", "result", "cancel")
+}
 
 # Period of feedback and of the check of tolerances, s.
 _PERIOD = 0.05
@@ -121,7 +126,7 @@ class FollowTrajectory:
             goal_callback=self._consider,
             handle_accepted_callback=self._accepted,
             cancel_callback=self._cancel,
-            **ACTION_QUEUES,
+            **_QUEUES,
         )
 
     def close(self) -> None:
