@@ -336,7 +336,8 @@ Status = IntEnum("Status", "FRESH HELD STOPPING RAMPING WAITING LOST", start=0)
 
 SHARED_MESSAGES = {
     "unchecked_steps": "steps are not checked: give these motors, or their joints, a limit of velocity",
-    "until_rest": "until it has ended and the arm rests, or call ~/resume",
+    "resume": "call ~/pause with data: false",
+    "until_rest": "until it has ended and the arm rests, or call ~/pause with data: false",
     "unstamped": "setpoints without stamps, whose jumps are not known",
     "positions_alone": "positions without their rates go to the topic target",
     "standstill": "limits do not allow the rest of the path: take a lighter payload, or stop it",

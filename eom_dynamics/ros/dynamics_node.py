@@ -60,10 +60,8 @@ topics and services (relative to the namespace):
   effort_command       out    std_msgs/msg/Float64MultiArray for effort controllers, in the robot's order
   /diagnostics         out    diagnostic_msgs/msg/DiagnosticArray, status <node>: feedforward
   ~/inverse_dynamics   serves eom_dynamics/srv/ComputeInverseDynamics
-  ~/set_payload        serves eom_dynamics/srv/SetPayload
-  ~/propose_payload    serves eom_dynamics/srv/ProposePayload, with external_effort.sensors
-  ~/pause              serves std_srvs/srv/Trigger: pauses the trajectory on its path
-  ~/resume             serves std_srvs/srv/Trigger: resumes the paused trajectory
+  ~/set_payload        serves eom_dynamics/srv/SetPayload, or an estimate with external_effort.sensors
+  ~/pause              serves std_srvs/srv/SetBool: pauses the trajectory on its path (true), or resumes it
 """,
     _parameters,
 )

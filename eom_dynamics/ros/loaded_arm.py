@@ -14,6 +14,7 @@ from ..control.spatial import read_payload
 from ..dynamics import Dynamics
 from ..elastic import DriveCommand, ElasticArm, Feedforward
 from ..exceptions import StateError
+from ..robot import Robot
 from ..robot.payload import payload_parameters, payload_shape, with_parameters
 from .interfaces import Payload
 
@@ -33,6 +34,13 @@ def loaded_arm(arm: ElasticArm, parameters: Array) -> ElasticArm:
     return _loaded(arm, parameters.tobytes()) if np.any(parameters) else arm
 
 
+class _LoadedDynamics(Dynamics):
+    """Dynamics whose functions are compiled at first use."""
+
+    def __init__(self, robot: Robot, order: int) -> None:
+        self.robot, self.order, self.backend, self._functions = robot, order, "numpy", {}
+
+
 class _LoadedArm(ElasticArm):
     """An arm with payloads of these parameters: a compiler takes seconds, which no new payload may cost.
 
@@ -45,7 +53,7 @@ class _LoadedArm(ElasticArm):
         self._arm, self._payload = arm, [parameters]
         self.robot, self.backend = with_parameters(arm.robot, parameters), "numpy"
         self._functions, self.calls = {}, {}
-        self.dynamics = Dynamics(self.robot, order=arm.dynamics.order, backend="numpy")
+        self.dynamics = _LoadedDynamics(self.robot, arm.dynamics.order)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._arm, name)

@@ -14,9 +14,8 @@ agree to the fourth derivative of the pose.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import factorial
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike

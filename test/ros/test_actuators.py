@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from node_client import frame_of
 from paths import CONFIG
+from tool_messages import base_message
 
 import eom_dynamics as eom
-from eom_dynamics.control.fields import ANGULAR_FIELDS, COMMAND_FIELDS, FORCE_FIELDS, MOTOR_FIELDS
+from eom_dynamics.control.fields import COMMAND_FIELDS, MOTOR_FIELDS
 
 ARM = eom.ElasticArm(eom.load_robot("vsa_planar_2r"))
 STATE = np.full((5, 2), 0.1)
@@ -37,14 +38,6 @@ def test_motors_of_a_joint_take_its_place_in_the_order_of_a_message(vsa, rng):
     for name in ("position", "velocity", "effort"):
         np.testing.assert_array_equal(getattr(motor_setpoint, name), getattr(feedforward, f"motor_{name}"))
     np.testing.assert_array_equal(effort_command.data, command.motor_effort)
-
-
-def base_message(base):
-    from eom_dynamics.msg import BaseMotion
-    from geometry_msgs.msg import Vector3
-
-    rows = zip(ANGULAR_FIELDS + FORCE_FIELDS, np.concatenate(base), strict=True)
-    return BaseMotion(**{field: Vector3(**dict(zip("xyz", map(float, row), strict=True))) for field, row in rows})
 
 
 def test_stream_and_service_take_the_motion_of_the_base(vsa, rng):

@@ -9,8 +9,7 @@ from iiwa import NAMES, ROBOT, N, command, without_limits
 from iiwa import assert_close as assert_equal
 from node_client import joint_trajectory, message_fields
 from paths import CONFIG
-from test_actuators import base_message
-from tool_messages import orientation, payload_message, vector
+from tool_messages import base_message, orientation, payload_message, vector
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS

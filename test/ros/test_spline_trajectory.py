@@ -12,7 +12,7 @@ from paths import CONFIG
 from rclpy.time import Time
 from setpoint_engines import Publisher, identity, unspun_node
 from std_msgs.msg import String
-from std_srvs.srv import Trigger
+from std_srvs.srv import SetBool
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS, STATE_FIELDS
@@ -116,10 +116,16 @@ def test_splines_are_played_as_they_are(node, publisher, statuses):
     # A single knot is a state to be reached: the motion goes on from where the joints are commanded to be.
     node.feedforward.clear()
     goal = {"knots": array("d", [0.5])} | states([0.3, 0.0])
-    assert node.call(Trigger, "pause", Trigger.Request()).message == "nothing is played: the next trajectory waits"
+    assert (
+        node.call(SetBool, "pause", SetBool.Request(data=True)).message
+        == "nothing is played: the next trajectory waits"
+    )
     publisher.publish(rest_to_rest(**goal))
-    node.wait(lambda: (statuses[-1].status, statuses[-1].message) == (1, "paused: call ~/resume"), "the reason")
-    assert node.call(Trigger, "resume", Trigger.Request()).success
+    node.wait(
+        lambda: (statuses[-1].status, statuses[-1].message) == (1, "paused: call ~/pause with data: false"),
+        "the reason",
+    )
+    assert node.call(SetBool, "pause", SetBool.Request(data=False)).success
     there = ARM.feedforward(np.array([0.3, 0.0]), *np.zeros((4, 2))).motor_position
 
     def arrived():

@@ -13,7 +13,7 @@ from node_client import stamp_of
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Header
-from std_srvs.srv import Trigger
+from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 import eom_dynamics as eom
@@ -168,21 +168,21 @@ def test_a_pause_and_a_scaled_speed_say_that_they_are_for_trajectories(client: A
     client.wait(lambda: client.motor_setpoint and position(client)[0] > 0.1, "motion")
     assert text in client.process.log
     scaling.publish(Float64(data=0.5))
-    answer = client.call(Trigger, "pause", Trigger.Request())
+    answer = client.call(SetBool, "pause", SetBool.Request(data=True))
     assert not answer.success and "target does not pause" in answer.message
     values = arrive(client, 1.0, 0)
     assert values["speed scaling"] == "50 %" and "trajectories" not in values
-    answer = client.call(Trigger, "pause", Trigger.Request())
+    answer = client.call(SetBool, "pause", SetBool.Request(data=True))
     assert answer.success and answer.message == "nothing is played: the next trajectory waits"
-    assert client.next_diagnostics()[2]["trajectories"] == "paused: call ~/resume"
+    assert client.next_diagnostics()[2]["trajectories"] == "paused: call ~/pause with data: false"
     aim(client, [JOINTS[0]], [0.5])
-    refused(client, "the arm is paused: call ~/resume")
+    refused(client, "the arm is paused: call ~/pause with data: false")
     scaling.publish(Float64(data=1.0))
     state[0] = [1.0, *REST[1:]]
     for _ in range(20):  # until the call comes within 0.1 s of the last setpoint
-        assert client.call(Trigger, "resume", Trigger.Request()).success
+        assert client.call(SetBool, "pause", SetBool.Request(data=False)).success
         client.answers_to(client.publish(state))
-        answer = client.call(Trigger, "pause", Trigger.Request())
+        answer = client.call(SetBool, "pause", SetBool.Request(data=True))
         if not answer.success:
             break
     assert answer.message == "a stream of setpoints does not pause: have its publisher come to rest"

@@ -240,6 +240,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._warn_of_payload("the new robot begins without the payload of the one before: set it again")
         self._stream.take(loop.renewed())
         self._trajectories.stop("the stream begins anew")
+        self._payloads.begin()
         arm = loop.arm
         origin = f"from {self.supply.source}, computed by {arm.dynamics.backend}"
         self.announce(loaded, arm.robot, f": {', '.join(arm.robot.joint_names)}; {origin}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services ``~/inverse_dynamics``, feedforward of a few states, ``~/set_payload`` and ``~/propose_payload``."""
+"""Services ``~/inverse_dynamics``, feedforward of a few states, and ``~/set_payload``; topic ``payload``."""
 
 from __future__ import annotations
 
@@ -88,15 +88,18 @@ class PayloadTopic:
         self._worker = Worker(node, "payload")
         # Payload code of the loaded robot.
         self._prepared: RobotTable | None = None
-        self._waiting: list[tuple[Payload, Any, Callable[[], None]]] = []
-        node.create_subscription(Payload, "payload", self._receive, **stream_qos(MAX_PAYLOADS, kept=True))
-        self._answers, self._proposals = (
-            LateAnswers(node.create_service(kind, name, answer, qos_profile=SERVICE_QOS))
-            for kind, name, answer in (
-                (srv.SetPayload, "~/set_payload", self._answer),
-                (srv.ProposePayload, "~/propose_payload", self._propose),
-            )
-        )
+        self._waiting: list[tuple[Payload, Any, Callable[..., None]]] = []
+        # Last message of each tool before there is a robot.
+        self._early: dict[str, Payload] = {}
+        node.create_subscription(Payload, "payload", self._receive, **stream_qos(MAX_PAYLOADS, latched=True))
+        service = node.create_service(srv.SetPayload, "~/set_payload", self._answer, qos_profile=SERVICE_QOS)
+        self._answers = LateAnswers(service)
+
+    def begin(self) -> None:
+        """Take the payloads that have arrived before the robot."""
+        early, self._early = self._early, {}
+        for message in early.values():
+            self._receive(message)
 
     def report(self) -> dict[str, str]:
         """Payloads at the tools, as values for diagnostics."""
@@ -114,41 +117,40 @@ class PayloadTopic:
         return values
 
     def _receive(self, message: Payload) -> None:
-        self._take(message, srv.SetPayload.Response(), lambda: None)
+        if self._node.arm is None and len(self._early) < MAX_PAYLOADS:
+            self._early[message.tool] = message
+        else:
+            self._take(message, srv.SetPayload.Response(), lambda: None)
 
     def _answer(self, request: srv.SetPayload.Request, response: srv.SetPayload.Response) -> srv.SetPayload.Response:
+        if request.estimate:
+            return self._estimate(request, response)
         self._take(request.payload, response, self._answers.later(response))
         return response
 
-    def _propose(self, request: Any, response: Any) -> Any:
+    def _estimate(self, request: srv.SetPayload.Request, response: srv.SetPayload.Response) -> srv.SetPayload.Response:
         """Answer with the payload that explains external efforts, once the worker's thread has computed it."""
         try:
-            job, arm = self._contact.proposal(request.tool, request.duration), self._loop().arm
+            job, arm = self._contact.proposal(request.payload.tool, request.duration), self._loop().arm
         except StateError as error:
             response.message = self._refuse(error)
             return response
-        answer = self._proposals.later(response)
+        answer = self._answers.later(response)
 
         def done(estimate: ObservedPayload | Exception) -> None:
             try:
                 if self._loop().arm is not arm:
                     raise StateError("the robot was replaced meanwhile: ask again")
-                self._propose_found(estimate, request.take, response)
+                self._write_estimate(estimate, response)
+                response.success = True
             except Exception as error:
                 response.message = self._refuse(error)
-                answer()
-                return
-            if request.take:
-                response.message += "; taken"
-                self._take(response.payload, response, answer)
-            else:
-                response.success = True
-                answer()
+            answer()
 
         self._worker.submit(job, done)
         return response
 
-    def _propose_found(self, estimate: ObservedPayload | Exception, take: bool, response: Any) -> None:
+    def _write_estimate(self, estimate: ObservedPayload | Exception, response: srv.SetPayload.Response) -> None:
         if isinstance(estimate, Exception):
             raise estimate
         message, response.message, robot = response.payload, printable(str(estimate)), self._loop().arm.robot
@@ -171,12 +173,14 @@ class PayloadTopic:
         rows = (estimate.payload.center_of_mass, estimate.center_deviation, *estimate.undetermined)
         for vector, row in zip(vectors, rows, strict=True):
             vector.x, vector.y, vector.z = map(float, row)
-        if take and shares[worst] > 1:
-            raise StateError(f"not taken: {response.message}; rest without contact, and ask for the time since then")
-        if take and len(estimate.undetermined):
-            raise StateError(f"not taken: {response.message}; turn the tool, or call ~/set_payload")
+        if shares[worst] > 1:
+            raise StateError(
+                f"not explained: {response.message}; rest without contact, and ask for the time since then"
+            )
+        if len(estimate.undetermined):
+            raise StateError(f"not determined: {response.message}; turn the tool, and ask again")
 
-    def _take(self, message: Payload, response: Any, answer: Callable[[], None]) -> None:
+    def _take(self, message: Payload, response: Any, answer: Callable[..., None]) -> None:
         """Take a payload, at once or when its code has been compiled, and answer whether the arm carries it."""
         try:
             loop = self._loop()

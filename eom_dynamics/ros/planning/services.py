@@ -74,13 +74,18 @@ class CarriedPayloads:
         self._node = node
         self.arm: ElasticArm | None = None
         self._at_tools: dict[int, Payload] = {}
-        node.create_subscription(Payload, "payload", self._receive, **stream_qos(MAX_PAYLOADS, kept=True))
+        # Last message of each tool before there is a robot.
+        self._early: dict[str, Payload] = {}
+        node.create_subscription(Payload, "payload", self._receive, **stream_qos(MAX_PAYLOADS, latched=True))
 
     def begin(self, arm: ElasticArm) -> None:
         """Take a new arm, without any payload; warn if there was one."""
         if any(message.inertia.m for message in self._at_tools.values()):
             self._node.get_logger().warning("the new robot begins without the payload of the one before: set it again")
         self.arm, self._at_tools = arm, {}
+        early, self._early = self._early, {}
+        for message in early.values():
+            self._receive(message)
 
     def loaded(self, arm: ElasticArm, payloads: Sequence[Payload]) -> ElasticArm:
         """The arm with the payloads of a request, or else of the topic."""
@@ -93,9 +98,12 @@ class CarriedPayloads:
         return payload_values(masses)
 
     def _receive(self, message: Payload) -> None:
+        if self.arm is None and len(self._early) < MAX_PAYLOADS:
+            self._early[message.tool] = message
+            return
         try:
             if self.arm is None:
-                raise StateError("there is no robot yet")
+                raise StateError(f"there is no robot yet, and {MAX_PAYLOADS} payloads wait for it")
             tool, _ = read_payload(message).at_tool(self.arm.robot)
             self._at_tools = {**self._at_tools, tool: message}
         except Exception as error:

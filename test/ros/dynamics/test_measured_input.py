@@ -18,7 +18,7 @@ from rclpy.parameter import Parameter
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
 from setpoint_engines import MOTION, Publisher, identity, state_message, unspun_node
-from std_srvs.srv import Trigger
+from std_srvs.srv import SetBool
 
 import eom_dynamics as eom
 from eom_dynamics.control.online_trajectory import motion_limits
@@ -111,7 +111,7 @@ def cycle_of(message: Any) -> int:
     return (stamp.sec * 10**9 + stamp.nanosec - START) // MS
 
 
-UNTIL = "until it has ended and the arm rests, or call ~/resume"
+UNTIL = "until it has ended and the arm rests, or call ~/pause with data: false"
 
 
 @pytest.mark.usefixtures("ros")
@@ -162,7 +162,7 @@ def test_what_is_refused_in_contact_and_what_ends_it_is_said(
             eom.EomDynamicsError, match=paused if reaction == "hold" else f"contact at joint_2: {UNTIL}"
         ):
             stream.player.play(path, identity())
-        assert message.endswith(": call ~/resume" if reaction == "hold" else UNTIL)
+        assert message.endswith(": call ~/pause with data: false" if reaction == "hold" else UNTIL)
         message = run(1500, 0.0)
         assert ("the arm goes back to" in capfd.readouterr().err) == (reaction == "retract")
         if reaction != "hold":
@@ -173,7 +173,7 @@ def test_what_is_refused_in_contact_and_what_ends_it_is_said(
         assert message.startswith(paused)
         with pytest.raises(eom.TrajectoryError, match=paused):
             stream.player.play(path, identity())
-        assert stream.player.pace._answer(False, Trigger.Request(), Trigger.Response()).success
+        assert stream.player.pace._answer(SetBool.Request(data=False), SetBool.Response()).success
         assert not run(1000, 0.0).startswith(paused) and stream.loop.loop.setpoint["q"][0] > 0.1
 
 

@@ -39,20 +39,22 @@ def test_a_new_payload_needs_no_new_program(rng, monkeypatch):
     np.testing.assert_allclose(*M, rtol=1e-12)
 
 
-def test_payloads_that_are_not_taken_or_forgotten_are_said():
+def test_payloads_wait_for_the_robot_and_are_forgotten_with_it():
     said = []
     node = SimpleNamespace(
         create_subscription=lambda *_, **__: None,
         get_logger=lambda: SimpleNamespace(warning=said.append),
         refuse=lambda what, reason: said.append(f"{what} refused: {reason}"),
     )
-    carried, message = CarriedPayloads(node), payload_message(eom.Payload(2.0))
-    carried._receive(message)
-    assert said == ["payload refused: there is no robot yet"]
+    carried = CarriedPayloads(node)
+    for mass in (1.0, 2.0):
+        carried._receive(payload_message(eom.Payload(mass)))
     arm = eom.ElasticArm(eom.load_robot("sea_planar_2r"))
     carried.begin(arm)
-    carried._receive(message)
-    assert carried.loaded(arm, []) is not arm and len(said) == 1
+    np.testing.assert_array_equal(carried.loaded(arm, [])._payload, [payload_parameters(arm.robot, [eom.Payload(2.0)])])
+    assert not said
     carried.begin(arm)
     assert carried.loaded(arm, []) is arm
-    assert said[1:] == ["the new robot begins without the payload of the one before: set it again"]
+    assert said == ["the new robot begins without the payload of the one before: set it again"]
+    carried._receive(payload_message(eom.Payload(1.0), tool="hand"))
+    assert said[1].startswith("payload refused: payload: sea_planar_2r has no frame 'hand'")
