@@ -44,9 +44,9 @@ to a target. `phase` and `cause` of the loop's record are row numbers below, fro
 |---|---|
 | setpoint | topic `setpoint` |
 | target | topics `target`, `target_trajectory` |
-| trajectory, empty | topic `spline_trajectory`; the planning node publishes it for its topics and actions |
+| trajectory, empty | topic `spline_trajectory`; the planning node publishes it for its topic and its action |
 | pause, resume | service `~/pause` |
-| stop | no topic: deactivation, shutdown, a lost `trajectory_lease`, `on_refused_trajectory: stop` |
+| stop | no topic: deactivation, shutdown, a lost `trajectory_lease` |
 | hands, mode | parameter `mode` |
 """
 

@@ -57,8 +57,8 @@ def inverse_dynamics(
             if outputs & output:
                 write(response, fields, [to_message(x) for x in values])
         if matrices:
-            fields = equation_terms(equations_of_motion(arm.robot, *states[:4], wrench=wrench), order)
-            write(response, list(fields), list(fields.values()))
+            terms = equation_terms(equations_of_motion(arm.robot, *states[:4], wrench=wrench), order)
+            write(response, list(terms), list(terms.values()))
     return response
 
 

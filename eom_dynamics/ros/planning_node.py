@@ -24,9 +24,10 @@ from ..control.setpoint_to_command import refusal_reason
 from ..control.trajectories import (
     RequestNames,
     check_waypoints,
+    hold_others,
     limits_digest,
     read_times,
-    require_rest_at_the_end,
+    rest_at_the_end,
     write_spline,
 )
 from ..elastic import ElasticArm
@@ -37,7 +38,7 @@ from ..trajectory.feedforward import CHECK_RATE, checked
 from .diagnostics import Level, StatusReport
 from .executors import StopSignals
 from .interfaces import Payload, SplineTrajectory, TrajectoryStatus, srv, status_qos, stream_qos
-from .parameter_tables import PLANNING
+from .parameter_tables import PLANNING, without_joint
 from .planning.follow_trajectory import DISCOVERY, FollowTrajectory
 from .planning.services import CarriedPayloads, PlanningServices
 from .planning.trajectories import Start, fitted, path_of, timed
@@ -129,7 +130,10 @@ class PlanningNode(RobotNode):
             self._carried.begin(loaded.evaluator.arm)
             self.supply.pause()
             freeze_objects()
-            self.announce(loaded, loaded.evaluator.arm.robot, f", from {self.supply.source}")
+            robot = loaded.evaluator.arm.robot
+            self.announce(loaded, robot, f", from {self.supply.source}")
+            for name in without_joint(self, robot.joint_names):
+                self.get_logger().warning(f"parameter {printable(name)} has no effect: the robot has no such joint")
         else:
             self.reject(loaded)
 
@@ -170,11 +174,20 @@ class PlanningNode(RobotNode):
         """The motion of a trajectory, from a start if one is given, checked."""
         arm = self._arm()
         check_waypoints(len(message.points), arm.robot.n)  # before the work of the fit
-        if not self.get_parameter("allow_nonzero_velocity_at_trajectory_end").value:
-            require_rest_at_the_end(message)
+        named = list(message.joint_names or arm.robot.joint_names)
+        hold_others(message, arm.robot.joint_names, self._measured.positions)
+        if start is not None and start.positions and len(named) < arm.robot.n:
+            held = zip(message.joint_names, message.points[0].positions, strict=True)
+            start = start._replace(positions={**dict(held), **start.positions})
+        rest_at_the_end(message)
         order = JointOrder.of(arm, list(message.joint_names))
         motion = fitted(message, read_times(message), order, _FIT_OPTIONS, start, arm.robot.continuous)
-        return self._checked(arm, motion, path_of(message, motion, _FIT_OPTIONS))
+        names, motion, digest = self._checked(arm, motion, path_of(message, motion, _FIT_OPTIONS))
+        if len(named) == arm.robot.n:
+            return names, motion, digest
+        # The dynamics node holds the others where they are commanded, and checks limits there.
+        moved = [names.index(name) for name in named]
+        return named, Spline(motion.t, motion.states[..., moved]), ""
 
     def _checked(self, arm: ElasticArm, motion: Spline, waypoints: Array | None = None) -> _Planned:
         moves = motion.end > motion.start
@@ -186,10 +199,10 @@ class PlanningNode(RobotNode):
             time.sleep(0.01)
         return arm.robot.joint_names, motion, limits_digest(motion, arm.robot) if meets else ""
 
-    def _send(self, motion: Spline, digest: str, header: Header, request: str) -> None:
-        """Publish a motion with its digest, of a header and an identity."""
+    def _send(self, names: Sequence[str], motion: Spline, digest: str, header: Header, request: str) -> None:
+        """Publish a motion of joints with its digest, of a header and an identity."""
         spline = SplineTrajectory(header=header, request=request, limits_digest=digest)
-        write_spline(spline, motion, self._arm(None).robot.joint_names)
+        write_spline(spline, motion, names)
         self._splines.publish(spline)
 
     def _stop(self, request: str = "") -> None:

@@ -75,6 +75,27 @@ def test_names_quality_of_service_priority_and_end(start):
     assert "Traceback" not in client.process.log
 
 
+def test_constraints_name_joints_of_the_robot_and_are_not_negative(start):
+    given = ("constraints.iiwa_joint_1.goal:=0.02", "constraints.elbow.goal:=0.02", "constraints.goal_time:=2")
+    client = start.planning(*IIWA, *(word for value in given for word in ("-p", value)))
+    client.wait_for_diagnostics(lambda *x: x[1] == "ready", "the robot")
+    log = client.process.log
+    assert "parameter constraints.elbow.goal has no effect: the robot has no such joint" in log
+    assert "unknown parameter" not in log
+    assert client.get_parameter("constraints.iiwa_joint_1.goal") == 0.02
+    assert client.get_parameter("constraints.goal_time") == 2.0
+    for name, value, reason in (
+        ("iiwa_joint_2.trajectory", 0.1, ""),
+        ("iiwa_joint_2.trajectory", 1, ""),
+        ("iiwa_joint_2.trajectory", -0.1, "must be a number of at least 0, is -0.1"),
+        ("iiwa_joint_2.trajectory", "wide", "must be a number of at least 0, is 'wide'"),
+        ("iiwa_joint_9.goal", 0.1, "the robot has no joint 'iiwa_joint_9'; did you mean"),
+        ("iiwa_joint_2.path", 0.1, "is not a parameter of this node"),
+    ):
+        answer = client.set_parameter(f"constraints.{name}", value)
+        assert reason in answer and bool(answer) == bool(reason)
+
+
 def test_it_waits_for_a_robot_and_follows_a_new_one(start, describe):
     client = start.planning("-r", f"robot_description:={describe.topic}")
     missing = f"none from topic {describe.topic}: nothing has been published on it yet"

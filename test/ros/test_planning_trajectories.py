@@ -15,6 +15,9 @@ from eom_dynamics.trajectory import paper_motion, through
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
+from eom_dynamics.msg import SplineTrajectory
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory
 
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 NAMES = list(ROBOT.joint_names)
@@ -173,3 +176,42 @@ def test_what_cannot_be_used_is_refused(node):
         answer = ask(node, trajectory, **options)
         assert not answer.success and wrong in answer.message
         assert len(answer.time) == len(answer.trajectory.points) == 0
+
+
+# --- Some of the joints -----------------------------------------------------------------
+
+NAMED = [NAMES[4], NAMES[0]]
+
+
+def part():
+    """The message for two joints only, and with all others where they are measured."""
+    held = np.linspace(-0.3, 0.3, N)
+    moved = np.array([name in NAMED for name in NAMES])
+    whole = tuple(np.where(moved, values, held * (k == 0)) for k, values in enumerate(MOTION))
+    return message(order=[4, 0]), message(order=[4, 0, 1, 2, 3, 5, 6], motion=whole), held
+
+
+def test_joints_that_a_trajectory_does_not_name_are_held_where_they_are_measured(node):
+    named, whole, held = part()
+    refused = ask(node, named)
+    assert not refused.success and "the position of 'iiwa_joint_2', 'iiwa_joint_3', " in refused.message
+    assert "is not known yet after 1 s: publish it on joint_states" in refused.message
+    states = node.node.create_publisher(JointState, "joint_states", 10)
+    node.node.create_timer(0.05, lambda: states.publish(JointState(name=NAMES, position=held.tolist())))
+    node.wait(states.get_subscription_count, "discovery")
+    answer, wanted = ask(node, named, sample_rate=100.0), ask(node, whole, sample_rate=100.0)
+    assert answer.success, answer.message
+    assert answer.joint_names == answer.trajectory.joint_names == [*NAMED, *(x for x in NAMES if x not in NAMED)]
+    assert answer == wanted
+    splines = node.collect(SplineTrajectory, "spline_trajectory")
+    assert node.set_parameter("trajectory_limits", "ignore") == ""
+    publisher = node.publisher(JointTrajectory, "joint_trajectory")
+    node.repeat(lambda: publisher.publish(named), lambda: splines, "the motion")
+    # The dynamics node holds the others, and checks limits where they are.
+    assert (list(splines[0].joint_names), splines[0].limits_digest) == (NAMED, "")
+    q, qd, qdd = (x[:, [4, 0]] for x in MOTION)
+    fitted = through(TIMES, q, velocities=qd, accelerations=qdd)
+    np.testing.assert_allclose(np.reshape(splines[0].position, (-1, 2)), fitted.states[0], rtol=0, atol=1e-9)
+    publisher.publish(message(names=[*NAMES[:-1], "finger"]))
+    reason = "joint_names[6]: the robot has no joint 'finger'"
+    node.wait(lambda: reason in node.values.get("last refused trajectory", ""), "the refusal")

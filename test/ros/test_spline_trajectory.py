@@ -104,6 +104,21 @@ def refused(client, text):
     return text in client.values.get("last refused trajectory", "")
 
 
+def test_joints_that_a_spline_does_not_name_are_held_where_they_are_commanded(node, publisher, statuses, anew):
+    command(node, START)
+    statuses.clear()
+    node.feedforward.clear()
+    name, end = NAMES[0], START[0] + 0.3
+    fields = {x: array("d", [0.0, 0.0]) for x in STATE_FIELDS} | {"position": array("d", [START[0], end])}
+    publisher.publish(SplineTrajectory(joint_names=[name], knots=array("d", [0.0, 1.0]), **fields))
+    node.wait(lambda: statuses and statuses[-1].status == TrajectoryStatus.FINISHED, "the end")
+    assert len(node.feedforward) > RATE / 2
+    last = ARM.feedforward(np.array([end, START[1]]), np.zeros(2), np.zeros(2)).motor_position
+    np.testing.assert_allclose(node.feedforward[-1].motor_position, last, rtol=0, atol=1e-9)
+    publisher.publish(SplineTrajectory(joint_names=["finger"], knots=array("d", [0.0, 1.0]), **fields))
+    node.wait(lambda: refused(node, "the robot has no joint 'finger'"), "the refusal")
+
+
 def test_splines_are_played_as_they_are(node, publisher, statuses):
     node.feedforward.clear()
     begin = time.time_ns() + 1_000_000_000

@@ -103,6 +103,24 @@ def test_a_subset_of_joints_moves_and_the_end_of_its_publisher_is_no_loss(client
     client.wait_for_diagnostics(lambda *status: "target" not in status[2], "setpoints that lead again")
 
 
+def test_chunks_of_a_subset_of_joints_hold_the_others(client: Any) -> None:
+    publisher = client.publisher(JointTrajectory, "target_trajectory")
+    for k in range(3):
+        points = [
+            JointTrajectoryPoint(positions=[0.5 + 0.1 * (k + x), 0.1 * (k + x)], time_from_start=duration)
+            for x, duration in ((0.5, Duration(nanosec=200_000_000)), (1.0, Duration(nanosec=400_000_000)))
+        ]
+        publisher.publish(JointTrajectory(joint_names=[JOINTS[6], JOINTS[0]], points=points))
+        client.spin(0.4)
+    arrive(client, REST + np.array([0.3, 0, 0, 0, 0, 0, 0.3]))
+    held = [list(client.motor_setpoint[-1].name).index(name) for name in JOINTS[1:6]]
+    rows = np.array([message.position for message in client.motor_setpoint])[:, held]
+    # Motors turn with the springs, whose load changes.
+    assert np.ptp(rows, axis=0).max() < DEFLECTION
+    publisher.publish(JointTrajectory(joint_names=[JOINTS[0], "finger"], points=points))
+    refused(client, "the robot has no joint 'finger'")
+
+
 def refused(client: Any, reason: str) -> None:
     client.wait_for_diagnostics(lambda *status: reason in status[2].get("last refused target", ""), reason)
 

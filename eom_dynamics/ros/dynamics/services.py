@@ -41,26 +41,27 @@ def serve_inverse_dynamics(node: RobotNode, evaluator: Callable[[], SetpointEval
     """
     worker, kind = Worker(node, "inverse dynamics"), srv.ComputeInverseDynamics
 
+    def refuse(error: Exception) -> str:
+        reason = printable(refusal_reason(error))
+        internal = not isinstance(error, EomDynamicsError)
+        node.refuse("request", reason, "\n" + "".join(traceback.format_exception(error)) if internal else "")
+        return reason
+
     def answer(request: Any, response: Any) -> Any:
-        send = answers.later(response)
-
-        def done(result: Any) -> None:
-            if isinstance(result, Exception):
-                reason = printable(refusal_reason(result))
-                internal = not isinstance(result, EomDynamicsError)
-                node.refuse("request", reason, "\n" + "".join(traceback.format_exception(result)) if internal else "")
-                result = kind.Response(message=reason)
-            send(result)
-
         try:
             current = evaluator()
             arm, payload = current.arm, current.payload.copy()
             if request.payload:
                 payload = request_payload(arm, request.payload)
         except Exception as error:
-            done(error)
-        else:
-            worker.submit(lambda: inverse_dynamics(loaded_arm(arm, payload), request, beside_stream=True), done)
+            response.message = refuse(error)
+            return response
+        send = answers.later(response)
+
+        def done(result: Any) -> None:
+            send(kind.Response(message=refuse(result)) if isinstance(result, Exception) else result)
+
+        worker.submit(lambda: inverse_dynamics(loaded_arm(arm, payload), request, beside_stream=True), done)
         return response
 
     answers = LateAnswers(node.create_service(kind, "~/inverse_dynamics", answer, qos_profile=SERVICE_QOS))

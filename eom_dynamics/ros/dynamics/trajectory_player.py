@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import TimeReference
 from std_msgs.msg import Float64
@@ -262,12 +264,13 @@ class TrajectoryPlayer:
         phase = "under way" if self.playing else "waits for its start" if self.waiting else ""
         return present({"trajectory": phase, "trajectory commands left out": self.skipped}) | self.pace.values
 
-    def play(self, motion: Spline, identity: TrajectoryStatus) -> None:
+    def play(self, motion: Spline, identity: TrajectoryStatus, held: NDArray[np.bool_] | None = None) -> None:
         """Play a motion, or let it wait for its start; it replaces a waiting one.
 
         Args:
             motion: motion of the joints in the robot's order; its time 0 is at the stamp of the header, or now.
             identity: header and request, for its statuses.
+            held: joints (n,) that stay where they are commanded at its start.
 
         Raises:
             EomDynamicsError: the motion is refused, and earlier motions continue.
@@ -281,7 +284,7 @@ class TrajectoryPlayer:
         begin = nanoseconds(identity.header.stamp) or now
         if self._instant(self._host, now) < now:  # a late command belongs to the motion before
             self._command(self._host, now)
-        loop.send_trajectory(motion, begin - self._ahead)
+        loop.send_trajectory(motion, begin - self._ahead, held)
         if (why := self._plan(self._host, now, begin)) is not None:
             raise self._host.refusal(why)
         if self._accepted is not None:

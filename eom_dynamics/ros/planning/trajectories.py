@@ -14,7 +14,7 @@ from ...arguments import violation
 from ...arrays import Array
 from ...control.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS, doubles, write
 from ...control.joint_order import JointOrder
-from ...control.trajectories import fill_in, read_points, read_positions, read_times, read_tool_trajectory
+from ...control.trajectories import fill_in, hold_others, read_points, read_positions, read_times, read_tool_trajectory
 from ...elastic import ElasticArm
 from ...exceptions import StateError, TrajectoryError
 from ...kinematics.compiled import kinematics_of
@@ -41,11 +41,13 @@ def answer_trajectory(arm: ElasticArm, request: Any, *, measured: Callable[[Sequ
         raise StateError(f"outputs must be STATE, EFFORT, MOTOR, a sum of them, NONE or 0, is {request.outputs}")
     if violation(request.sample_rate, "not negative"):
         raise StateError(f"sample_rate must be at least 0 Hz (0: waypoints only), is {request.sample_rate}")
-    order = JointOrder.of(arm, list(request.trajectory.joint_names))
     of_tool = bool(request.tool_trajectory.points)
     points = (request.tool_trajectory if of_tool else request.trajectory).points
     if len(points) > _Constants.MAX_SAMPLES:
         raise StateError(f"trajectory has {len(points)} points, may have {_Constants.MAX_SAMPLES}: split it")
+    if points and not of_tool:
+        hold_others(request.trajectory, arm.robot.joint_names, measured)
+    order = JointOrder.of(arm, list(request.trajectory.joint_names))
     if of_tool:
         _require_no_options(request)
         start = requested_start(request, order, lambda: measured(arm.robot.joint_names))
