@@ -82,7 +82,7 @@ def streams(n: int, seconds: float) -> dict[str, Stream]:
 
 def ours(arm: ElasticArm, stream: Stream) -> Array:
     """States (N, 5, n) of an OnlineTrajectory."""
-    online = OnlineTrajectory(arm, PERIOD, GIVEN, synchronised=stream.motion is None)
+    online = OnlineTrajectory(arm, PERIOD, GIVEN)
     states = np.empty((stream.cycles, 5, arm.robot.n))
     for k in range(stream.cycles):
         if k in stream.events:

@@ -65,7 +65,7 @@ autodoc_member_order = "bysource"
 # The tables of parameters are in modules of nodes.
 _ros = ("action_msgs", "builtin_interfaces", "diagnostic_msgs", "geometry_msgs", "lifecycle_msgs", "rcl_interfaces")
 _ros += ("rclpy", "rosgraph_msgs", "sensor_msgs", "std_msgs", "trajectory_msgs")
-_ros += ("eom_dynamics.action", "eom_dynamics.msg", "eom_dynamics.srv")
+_ros += ("eom_dynamics.msg", "eom_dynamics.srv")
 autodoc_mock_imports = [name for name in _ros if not _installed(name)]
 autodoc_typehints = "signature"
 autodoc_type_aliases = {"ArrayLike": "ArrayLike", "Array": "Array"}
@@ -95,7 +95,7 @@ rosdoc2_settings = {"override_theme": False, "enable_breathe": False, "enable_ex
 
 # A file of the repository that a page links to, and the place of the site that has its text.
 _LINK = re.compile(r"\[([^]]*)\]\((\.\./[^)#\s]+)\)")
-_INTERFACE = re.compile(r"(msg|srv|action)/(\w+)\.\1")
+_INTERFACE = re.compile(r"(msg|srv)/(\w+)\.\1")
 _EXAMPLE = re.compile(r"examples/(?:drivers/)?(\w+)\.py")
 _FIGURES = re.compile(r"bench/results/(\w+)\.md")
 # Sources of generated pages: pages link to these, which exist before the site is built.
@@ -109,7 +109,7 @@ _GENERATED = {
     "eom_dynamics/ros/parameter_tables.py": "parameters.md",
     **{f"eom_dynamics/ros/{node}.py": f"parameters.md#{node}" for node in reference_pages.NODES},
     "eom_dynamics/tools/cli": "command_line.md",
-    **{kind: f"{kind}.md" for kind in ("msg", "srv", "action", "examples")},
+    **{kind: f"{kind}.md" for kind in ("msg", "srv", "examples")},
 }
 
 

@@ -34,7 +34,7 @@ PYTHON = VENV / "bin/python"
 # Without the patch release: another one does not invalidate .venv.
 PYTHON_LIBRARY = f"python{sys.version_info.major}.{sys.version_info.minor}"
 SITE_PACKAGES = VENV / "lib" / PYTHON_LIBRARY / "site-packages"
-INTERFACES = VENV / "lib" / "interfaces"  # the generated part of the package eom_dynamics: msg, srv, action
+INTERFACES = VENV / "lib" / "interfaces"  # the generated part of the package eom_dynamics: msg, srv
 SLIM = ROOT / "scripts/slim.py"
 SIZES = {"dev": ", 1.1 GB more, two to five minutes"}
 PIP_INSTALL = (PYTHON, "-m", "pip", "install", "--no-compile", "--no-build-isolation", "-c", LOCK)
@@ -99,7 +99,7 @@ def steps(extras):
         *(f"-DPython3_EXECUTABLE={PYTHON}", "-DEOM_DYNAMICS_IN_PLACE=ON"),
     )
     built = [ROOT / name for name in ("CMakeLists.txt", "package.xml", "scripts/entry_point.in")]
-    built += [path for kind in ("msg", "srv", "action") for path in sorted(ROOT.glob(f"{kind}/*.{kind}"))]
+    built += [path for kind in ("msg", "srv") for path in sorted(ROOT.glob(f"{kind}/*.{kind}"))]
     build_all = (cmake, "--build", BUILD, "--target", "install")
     install = [
         # With what was built before: CMake does not see that a message is gone, whose type support would be missing.

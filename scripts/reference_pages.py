@@ -44,13 +44,13 @@ to a target. `phase` and `cause` of the loop's record are row numbers below, fro
 |---|---|
 | setpoint | topic `setpoint` |
 | target | topics `target`, `target_trajectory` |
-| trajectory, empty | topic `spline_trajectory`; the planning node publishes it for its topics and actions |
-| pause, resume | services `~/pause`, `~/resume` |
-| stop | no topic: deactivation, shutdown, a lost `trajectory_lease`, `on_refused_trajectory: stop` |
+| trajectory, empty | topic `spline_trajectory`; the planning node publishes it for its topic and its action |
+| pause, resume | service `~/pause` |
+| stop | no topic: deactivation, shutdown, a lost `trajectory_lease` |
 | hands, mode | parameter `mode` |
 """
 
-INTERFACES = {"msg": "Messages", "srv": "Services", "action": "Actions"}
+INTERFACES = {"msg": "Messages", "srv": "Services"}
 
 PROJECT = {
     "changelog.rst": "CHANGELOG.rst",

@@ -54,8 +54,8 @@ def test_what_few_programs_need_is_imported_at_first_use() -> None:
 
 
 def test_each_source_file_names_its_license() -> None:
-    folders = ("action", "bench", "config", "eom_dynamics", "examples", "launch", "msg", "scripts", "srv", "test")
-    kinds = {".py", ".msg", ".srv", ".action", ".yaml"}
+    folders = ("bench", "config", "eom_dynamics", "examples", "launch", "msg", "scripts", "srv", "test")
+    kinds = {".py", ".msg", ".srv", ".yaml"}
     files = [file for folder in folders for file in (ROOT / folder).rglob("*") if file.suffix in kinds]
     assert {file.suffix for file in files} == kinds
     for file in (*files, *(ROOT / name for name in ("CMakeLists.txt", "Makefile", "package.xml", "setup.py"))):

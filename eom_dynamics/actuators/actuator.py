@@ -201,11 +201,12 @@ class Transmission:
     Attributes:
         matrix: T (g, g).
         inverse: inverse of T (g, g).
+        actuators: names of the motors in the robot's file, by place; empty if it has none.
     """
 
-    def __init__(self, matrix: ArrayLike) -> None:
+    def __init__(self, matrix: ArrayLike, actuators: Sequence[str] = ()) -> None:
         """Check the matrix; raises ParameterError unless it is square, finite and invertible."""
-        self.matrix = square("matrix", matrix)
+        self.matrix, self.actuators = square("matrix", matrix), tuple(actuators)
         invertible = np.linalg.cond(self.matrix) < _WORST_CONDITION
         if not (invertible and all_finite(np.linalg.inv(self.matrix))):
             refuse("matrix", "must be invertible: the motors cannot drive all motions of the joints")

@@ -330,18 +330,21 @@ class ControlLoop:
         if reason:
             raise StateError(": ".join(filter(None, [self.text("overload"), reason.decode()])))
 
-    def send_trajectory(self, motion: Spline, origin: int) -> None:
-        """Send a motion, its time 0 at ``origin``, ns, to be planned; StateError if it cannot be used."""
+    def send_trajectory(self, motion: Spline, origin: int, held: NDArray[np.bool_] | None = None) -> None:
+        """Send a motion, its time 0 at ``origin``, ns, to be planned; StateError if it cannot be used.
+
+        Joints ``held`` (n,) stay where they are commanded at its start, whatever their motion.
+        """
         knots = np.ascontiguousarray(motion.t)
-        states = np.ascontiguousarray(motion.states)
+        states = np.array(motion.states) if held is None else np.where(held, np.nan, motion.states)
         reason = self._library.loop_post_spline(self.address, origin, knots.ctypes.data, len(knots), states.ctypes.data)
         if reason:
             raise StateError(reason.decode())
 
-    def limit(self, limits: MotionLimits, period: float, *, synchronised: bool = False) -> None:
+    def limit(self, limits: MotionLimits, period: float) -> None:
         """Set limits of the motion to targets, and the period of its cycles, s; StateError while a target leads."""
         rows = limits.rows(period)
-        reason = self._library.loop_limit(self.address, rows.ctypes.data, len(rows), synchronised)
+        reason = self._library.loop_limit(self.address, rows.ctypes.data, len(rows))
         if reason:
             raise StateError(reason.decode())
 

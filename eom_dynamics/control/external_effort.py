@@ -21,7 +21,7 @@ from ..spelling import hint
 from .control_loop import ControlLoop
 from .measured import SAMPLE_REASONS, STARTED, sample_reason
 from .robot_table import RobotTable, matrices_of, raise_reason
-from .settings import SENSORS
+from .settings import EFFORT_BANDWIDTH, SENSORS
 
 # Arguments by name, and the bit of each in the sensors of eom_observer_update().
 _BITS = {"q": 1, "qd": 1, "motor_position": 2, "motor_velocity": 2, "tau": 4, "motor_effort": 8, "k": 0, "P": 16}
@@ -80,7 +80,7 @@ class ExternalEffortObserver:
     def __init__(
         self,
         arm: ElasticArm,
-        bandwidth: ArrayLike = 30.0,
+        bandwidth: ArrayLike = EFFORT_BANDWIDTH,
         sensors: str | Sequence[str] = "torque",
         *,
         order: int = 1,

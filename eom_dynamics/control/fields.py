@@ -46,6 +46,7 @@ def read_samples(
     *,
     optional: Collection[str] = (),
     most: int = 1,
+    remedy: str = "split the request",
 ) -> Array:
     """Fields with an entry for each joint of each sample: (number of fields, N, n), in the robot's order.
 
@@ -55,6 +56,7 @@ def read_samples(
         fields: their names; the length of the first one decides N.
         optional: fields that may be empty, which means zero.
         most: the largest N.
+        remedy: of a larger N.
 
     Raises:
         StateError: a field has the wrong length, or a number that is not finite; the message says which.
@@ -63,7 +65,7 @@ def read_samples(
     n, count = len(order.names), 1
     # Seldom true for setpoints in a stream, which must not wait.
     if list(map(len, parts)).count(n) != len(parts):
-        parts, count = _completed(fields, parts, n, optional, most)
+        parts, count = _completed(fields, parts, n, optional, most, remedy)
     values = np.frombuffer(b"".join(parts)).reshape(len(fields), count, n)
     if bad := first_not_finite(values):
         k, *at = bad
@@ -122,7 +124,7 @@ def check_length(field: str, length: int, n: int, count: int, kind: str) -> None
 
 
 def _completed(
-    fields: Sequence[str], parts: Sequence[Any], n: int, optional: Collection[str], most: int
+    fields: Sequence[str], parts: Sequence[Any], n: int, optional: Collection[str], most: int, remedy: str
 ) -> tuple[list[Any], int]:
     """Fields with zeros where they may be empty and are, and the number of samples; StateError for other lengths."""
     size = len(parts[0])
@@ -131,7 +133,7 @@ def _completed(
         raise StateError(f"{fields[0]} has {size} entries, must have {n}{for_samples}, one for each joint")
     count = size // n
     if count > most:
-        raise StateError(f"{fields[0]} has {count} samples, must have at most {most}: split the request")
+        raise StateError(f"{fields[0]} has {count} samples, must have at most {most}: {remedy}")
     for field, part in zip(fields, parts, strict=True):
         if len(part) != size and (len(part) or field not in optional):
             like = ", one for each joint" if most == 1 else f", as {fields[0]} has"

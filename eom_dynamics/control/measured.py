@@ -216,18 +216,21 @@ class JointTolerances:
     allowed: Array
 
     @classmethod
-    def read(cls, field: str, entries: Sequence[Any], names: Sequence[str], default: float = 0.0) -> JointTolerances:
+    def read(
+        cls, field: str, entries: Sequence[Any], names: Sequence[str], default: Mapping[str, float] | None = None
+    ) -> JointTolerances:
         """Read a field of ``control_msgs/JointTolerance``: a negative value means no tolerance, and zero the default.
 
         Args:
-            default: tolerance of positions, rad or m, unless an entry has another one; 0 for none.
+            default: tolerance of positions by joint, rad or m, unless an entry has another one; 0 for none.
 
         Raises:
             StateError: a joint is unknown, or a number is not finite.
         """
         allowed = np.full((len(_QUANTITIES), len(names)), np.inf)
-        if default > 0:
-            allowed[0] = default
+        for name, value in (default or {}).items():
+            if value > 0:
+                allowed[0, names.index(name)] = value
         for k, entry in enumerate(entries):
             if entry.name not in names:
                 raise StateError(f"{field}[{k}]: the robot has no joint {shown_name(entry.name)}")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import count, flag, mapping, number_or_vector, positive, real_array
+from ..arguments import count, mapping, number_or_vector, positive, real_array
 from ..arrays import STATE_NAMES, Array
 from ..dynamics import Dynamics
 from ..elastic import ElasticArm, LimitCheck
@@ -240,21 +240,13 @@ class OnlineTrajectory:
         time: of the cycles so far, s.
     """
 
-    def __init__(
-        self,
-        arm: ElasticArm,
-        period: float = 1e-3,
-        limits: Mapping[str, ArrayLike] | None = None,
-        *,
-        synchronised: bool = False,
-    ) -> None:
+    def __init__(self, arm: ElasticArm, period: float = 1e-3, limits: Mapping[str, ArrayLike] | None = None) -> None:
         """Rest at zero, or at the nearest position within limits.
 
         Args:
             arm: the arm.
             period: of a cycle, s.
             limits: see :func:`motion_limits`.
-            synchronised: whether all joints arrive with the slowest one, to a few cycles, at targets at rest.
 
         Raises:
             StateError: limits are not usable.
@@ -266,7 +258,7 @@ class OnlineTrajectory:
         n = arm.robot.n
         self._library = library()
         rows, self.delay, self.time = self.limits.rows(self.period), np.empty(n), 0.0
-        of_joints = rows.ctypes.data, n, flag(synchronised, "synchronised"), self.delay.ctypes.data
+        of_joints = rows.ctypes.data, n, self.delay.ctypes.data
         if reason := self._library.motion_make(ctypes.byref(self._address), *of_joints):
             raise StateError(reason.decode())
         self.reset(np.clip(np.zeros(n), self.limits.lower, self.limits.upper))

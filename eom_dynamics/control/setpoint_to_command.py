@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computation of the command for a setpoint or single-state request, for stream, service and replay."""
+"""Computation of the command for a setpoint, for stream and replay."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,9 +13,8 @@ from ..arrays import Array
 from ..elastic import BaseMotion, DriveCommand, ElasticArm, Feedforward, LimitCheck, LimitViolation
 from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from ..elastic.limit_violations import summary
-from ..equations import EquationsOfMotion, equations_of_motion
 from ..exceptions import EomDynamicsError, StateError
-from ..robot.payload import payload_shape, with_parameters
+from ..robot.payload import payload_shape
 from .fields import COMMAND_FIELDS, EFFORT_FIELDS, MOTOR_FIELDS, WRENCH_FIELDS, read_samples, read_stiffness
 from .joint_order import JointOrder
 from .spatial import read_base_motion, read_wrenches
@@ -25,22 +24,6 @@ def refusal_reason(error: Exception) -> str:
     """Return the reason of a refusal for a log."""
     internal = "" if isinstance(error, EomDynamicsError) else f"internal error: {type(error).__name__}: "
     return f"{internal}{error}"
-
-
-def equation_terms(equations: EquationsOfMotion, order: JointOrder) -> dict[str, Array]:
-    """Terms of the equations of motion by response field, in the message's joint order.
-
-    Returns:
-        mass_matrix, coriolis_matrix (n, n) and gravity_effort, external_effort (n,), each with ``_rate`` and
-        ``_acceleration`` for its time derivatives, as far as the equations have them.
-    """
-    fields: dict[str, Array] = {}
-    for k, rate in enumerate(("", "_rate", "_acceleration")[: equations.order + 1]):
-        fields[f"mass_matrix{rate}"] = order.axes_to_message(equations.M[k], 2)
-        fields[f"coriolis_matrix{rate}"] = order.axes_to_message(equations.C[k], 2)
-        fields[f"gravity_effort{rate}"] = order.to_message(equations.gravity[k])
-        fields[f"external_effort{rate}"] = order.to_message(equations.external[k])
-    return fields
 
 
 class EvaluatedCommand(NamedTuple):
@@ -79,7 +62,7 @@ class EvaluatedCommand(NamedTuple):
 
 
 class SetpointEvaluator:
-    """Checks setpoints and requests and computes their commands, for one arm: the reference of the control loop.
+    """Checks setpoints and computes their commands, for one arm: the reference of the control loop.
 
     It has no memory of a stream: deflections of springs with dampers are those without transient, presliding friction
     is that of the velocity, and a payload does not change.
@@ -110,12 +93,11 @@ class SetpointEvaluator:
         """The robot's joint order."""
         return JointOrder.of(self.arm, [])
 
-    def evaluate(self, message: Any, optional: Collection[str] = (), *, limit_policy: str = "warn") -> EvaluatedCommand:
-        """Compute the command for a setpoint or request.
+    def evaluate(self, message: Any, *, limit_policy: str = "warn") -> EvaluatedCommand:
+        """Compute the command for a setpoint.
 
         Args:
-            message: the setpoint or request.
-            optional: fields of STATE_FIELDS that may be empty, which means zero.
+            message: the setpoint.
             limit_policy: one of LIMIT_POLICIES.
 
         Raises:
@@ -124,14 +106,12 @@ class SetpointEvaluator:
             StateError: the message cannot be used, or an angle is more than a turn beyond its range; the error says
                 what is wrong, and where.
         """
-        return self.command(*self.read(message, optional), limit_policy=limit_policy)
+        return self.command(*self.read(message), limit_policy=limit_policy)
 
-    def read(
-        self, message: Any, optional: Collection[str] = ()
-    ) -> tuple[JointOrder, Array, tuple[Array, ...], tuple[Array, ...], BaseMotion | None]:
+    def read(self, message: Any) -> tuple[JointOrder, Array, tuple[Array, ...], tuple[Array, ...], BaseMotion | None]:
         """Joint order, state (5, n), wrench, stiffness and base motion of a message; StateError as :meth:`evaluate`."""
         order = self.order_of(message)
-        state = read_samples(message, order, optional=optional)[:, 0]
+        state = read_samples(message, order)[:, 0]
         wrench = read_wrenches(message, WRENCH_FIELDS, self.arm.robot)
         stiffness = read_stiffness(message, order, self.arm.variable)
         base = read_base_motion(message)
@@ -212,12 +192,3 @@ class SetpointEvaluator:
         n, m = self.arm.robot.n, len(self.arm.motor_names)
         split = len(EFFORT_FIELDS) * n
         return values[:split].reshape(-1, n), values[split:].reshape(-1, m)
-
-
-def matrices(evaluator: SetpointEvaluator, command: EvaluatedCommand) -> dict[str, Array]:
-    """Terms of the equations of motion for a command, by response field, as :func:`equation_terms`."""
-    q, qd, qdd, qddd, _ = command.state
-    with np.errstate(all="ignore"):
-        robot = with_parameters(evaluator.arm.robot, command.payload[0]) if command.payload else evaluator.arm.robot
-        equations = equations_of_motion(robot, q, qd, qdd, qddd, wrench=command.wrench)
-    return equation_terms(equations, command.order)

@@ -52,6 +52,9 @@ LONGEST_START_DELAY = 60.0
 START_LATENCY = 0.1
 """The start tolerance grows by the velocity of a joint times this, s, as its measured position is late."""
 
+EFFORT_BANDWIDTH = 30.0
+"""Bandwidth of observed external efforts, rad/s."""
+
 LONGEST_BLEND = 60.0
 """Longest time in which the payload changes, s."""
 
@@ -255,10 +258,6 @@ SETTINGS: dict[str, Setting] = {
         of_controller="sensors of external efforts: joint torques (torque) with measured links; encoders of motors and "
         "links (springs); encoders and efforts of the motors (motor); none observes nothing",
     ),
-    "external_effort.bandwidth": _both(30.0, "bandwidth of external efforts, in rad/s", (0.1, 1000.0)),
-    "external_effort.false_alarms": while_inactive(
-        1.0, "false alarms of contact per hour, from which thresholds follow by the robot's effort_spread", (1e-6, 1e6)
-    ),
     "on_contact": _both(
         "ignore",
         "response to contact: report it (ignore), pause the trajectory on its path (hold), bring the arm to rest "
@@ -272,7 +271,6 @@ SETTINGS: dict[str, Setting] = {
     "target_delay": Setting(
         0.0, "delay of chunks on target_trajectory after their stamps, or their arrival, in s", (0.0, 60.0)
     ),
-    "synchronised": while_inactive(False, "synchronise the arrival of all joints at targets at rest"),
     "command_lead": _time(
         -1.0,
         "lead of commands over setpoints, in s. Negative: half of the robot's command_period (all of it "
@@ -294,11 +292,6 @@ SETTINGS: dict[str, Setting] = {
         choices=LIMIT_POLICIES,
         levels=("warn", "ignore"),
         of_loop="LimitPolicy",
-    ),
-    "on_refused_trajectory": Setting(
-        "continue",
-        "effect of a refused trajectory or goal on the active one: none (continue), or bring the arm to rest (stop)",
-        choices=("continue", "stop"),
     ),
     "start_tolerance": _distance(
         0.01,
@@ -344,7 +337,8 @@ Status = IntEnum("Status", "FRESH HELD STOPPING RAMPING WAITING LOST", start=0)
 
 SHARED_MESSAGES = {
     "unchecked_steps": "steps are not checked: give these motors, or their joints, a limit of velocity",
-    "until_rest": "until it has ended and the arm rests, or call ~/resume",
+    "resume": "call ~/pause with data: false",
+    "until_rest": "until it has ended and the arm rests, or call ~/pause with data: false",
     "unstamped": "setpoints without stamps, whose jumps are not known",
     "positions_alone": "positions without their rates go to the topic target",
     "standstill": "limits do not allow the rest of the path: take a lighter payload, or stop it",

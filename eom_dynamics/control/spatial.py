@@ -59,8 +59,10 @@ def read_twist(message: Any, name: str) -> Array:
 _FIELDS = ANGULAR_FIELDS + FORCE_FIELDS
 
 
-def read_base_motion(message: Any) -> BaseMotion | None:
-    """Base motion of a setpoint or request, a ``BaseMotion`` or rows (7, 3); None for a base at rest.
+def read_base_motion(message: Any, count: int = 1) -> BaseMotion | None:
+    """Base motion of a setpoint or request of ``count`` samples; None for a base at rest.
+
+    An entry is a ``BaseMotion`` or rows (7, 3). One entry holds for all samples.
 
     A specific force of exactly zero is refused: it is that of a message whose fields were not filled in, and would
     take gravity off the arm. A base in true free fall has a force that is not exactly zero, such as 1e-9 m/s².
@@ -71,19 +73,25 @@ def read_base_motion(message: Any) -> BaseMotion | None:
     entries: Any = getattr(message, BASE_FIELD, ())  # older recordings do not have the field
     if not len(entries):
         return None
-    if len(entries) > 1:
-        raise StateError(f"base has {len(entries)} entries, must have one or none")
-    values = entries[0]
-    if not isinstance(values, np.ndarray):
-        values = np.array([[vector.x, vector.y, vector.z] for vector in getter(_FIELDS)(values)])
-    if bad := first_not_finite(values):
-        row, column = bad
-        raise StateError(f"base[0].{_FIELDS[row]}.{'xyz'[column]} is {values[row, column]}")
-    if force_is_unset(values):
-        raise StateError(
-            "base[0].specific_force is zero, as if the base fell freely: set it to what an accelerometer measures, at "
-            "rest and upright 9.81 m/s² along z; where the base does fall, set it to 1e-9"
-        )
+    if len(entries) not in (1, count):
+        for_samples = f", {count} (one for each sample)" if count > 1 else ""
+        raise StateError(f"base has {len(entries)} entries, must have one{for_samples} or none")
+    rows = []
+    for k, entry in enumerate(entries):
+        if isinstance(entry, np.ndarray):
+            values = entry
+        else:
+            values = np.array([[vector.x, vector.y, vector.z] for vector in getter(_FIELDS)(entry)])
+        if bad := first_not_finite(values):
+            row, column = bad
+            raise StateError(f"base[{k}].{_FIELDS[row]}.{'xyz'[column]} is {values[row, column]}")
+        if force_is_unset(values):
+            raise StateError(
+                f"base[{k}].specific_force is zero, as if the base fell freely: set it to what an accelerometer "
+                "measures, at rest and upright 9.81 m/s² along z; where the base does fall, set it to 1e-9"
+            )
+        rows.append(values)
+    values = np.stack(rows, axis=1) if count > 1 and len(rows) > 1 else rows[0]
     return BaseMotion(values[: len(ANGULAR_FIELDS)], values[len(ANGULAR_FIELDS) :])
 
 

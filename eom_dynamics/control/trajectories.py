@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from ..robot import Robot
 from ..trajectory import PoseSpline, Spline, Trajectory, sample, through_poses
 from .fields import STATE_FIELDS, doubles, read_samples, write
 from .joint_order import JointOrder, shown_name
+from .settings import SMALL_STEP, START_LATENCY
 from .spatial import read_pose, read_twist
 
 
@@ -43,19 +44,25 @@ def read_times(trajectory: Any) -> Array:
     return stamps * 1e-9
 
 
-def require_rest_at_the_end(trajectory: Any) -> None:
-    """Refuse a trajectory whose last point has a velocity: the arm would stop with a step.
+MAX_END_VELOCITY = SMALL_STEP / START_LATENCY
+"""Largest velocity at the end of a trajectory that counts as rest, rad/s or m/s."""
+
+
+def rest_at_the_end(trajectory: Any) -> None:
+    """Set small velocities of the last point to zero: the arm would stop with a step.
 
     Raises:
-        StateError: it has one that single precision tells from zero.
+        StateError: one is larger than :data:`.MAX_END_VELOCITY`.
     """
-    for joint, velocity in enumerate(trajectory.points[-1].velocities if trajectory.points else ()):
-        if not abs(velocity) <= np.finfo(np.float32).eps:
+    velocities: Any = trajectory.points[-1].velocities if trajectory.points else ()
+    for joint, velocity in enumerate(velocities):
+        if not abs(velocity) <= MAX_END_VELOCITY:
             name = shown_name(trajectory.joint_names[joint]) if joint < len(trajectory.joint_names) else joint
             raise StateError(
                 f"points[{len(trajectory.points) - 1}].velocities[{joint}] (joint {name}) is {velocity:.3g} rad/s or "
-                "m/s, must be 0 at the end (parameter allow_nonzero_velocity_at_trajectory_end)"
+                f"m/s, limit {MAX_END_VELOCITY:g} at the end; end at rest"
             )
+        velocities[joint] = 0.0
 
 
 def read_points(trajectory: Any, field: str, order: JointOrder) -> Array | None:
@@ -87,6 +94,33 @@ def read_positions(trajectory: Any, order: JointOrder) -> Array:
     if positions is None or missing:
         raise StateError(f"points[{missing[0] if missing else 0}].positions is empty; each point must have positions")
     return positions
+
+
+def hold_others(trajectory: Any, robot_names: Sequence[str], measured: Callable[[Sequence[str]], Array]) -> None:
+    """Add the joints that a trajectory does not name to its points, at rest at their measured positions.
+
+    Args:
+        measured: returns positions (n,) of joints by their names.
+
+    Raises:
+        StateError: a joint is unknown or listed twice, a point has a wrong number of entries, or a position is unknown.
+    """
+    names = list(trajectory.joint_names or robot_names)
+    others = [name for name in robot_names if name not in names]
+    JointOrder(robot_names, names + others)  # names what is unknown or listed twice
+    if not others:
+        return
+    positions = measured(others).tolist()
+    for k, point in enumerate(trajectory.points):
+        for field in ("positions", "velocities", "accelerations"):
+            entries = getattr(point, field)
+            if len(entries) not in (0, len(names)):
+                raise StateError(
+                    f"points[{k}].{field} has {len(entries)} entries, must have {len(names)}, one for each joint"
+                )
+            if len(entries):
+                setattr(point, field, [*entries, *(positions if field == "positions" else [0.0] * len(others))])
+    trajectory.joint_names = names + others
 
 
 def fill_in(trajectory: Any, field: str, values: Array, order: JointOrder, *, where_given: bool = False) -> None:
@@ -171,19 +205,11 @@ def checksum(message: Any) -> int:
     """CRC-32 of the positions of a trajectory, which its sender can compute as well.
 
     Of 64-bit floating-point numbers, little-endian: the field position of a SplineTrajectory, else point by point the
-    positions of a JointTrajectory, or of a MultiDOFJointTrajectory translation (x, y, z) and rotation (x, y, z, w) of
-    each transform.
+    positions of a JointTrajectory.
     """
-    return crc32(np.asarray(_positions(message), dtype="<f8").tobytes())
-
-
-def _positions(message: Any) -> Array:
-    if hasattr(message, "position"):
-        return np.asarray(message.position)
-    if not len(message.points) or hasattr(message.points[0], "positions"):
-        return np.concatenate([np.zeros(0), *(point.positions for point in message.points)])
-    moves = [(x.translation, x.rotation) for point in message.points for x in point.transforms]
-    return np.array([(p.x, p.y, p.z, turn.x, turn.y, turn.z, turn.w) for p, turn in moves])
+    is_spline = hasattr(message, "position")
+    rows = [message.position] if is_spline else [np.zeros(0), *(point.positions for point in message.points)]
+    return crc32(np.concatenate(rows).astype("<f8").tobytes())
 
 
 MAX_ENTRIES = 50_000
@@ -201,19 +227,24 @@ def check_size(message: Any) -> None:
         raise StateError(f"fields may have {MAX_ENTRIES} entries: send the motion in parts")
 
 
-def read_spline(message: Any, robot_names: Sequence[str]) -> Spline:
+def read_spline(message: Any, robot_names: Sequence[str], held: Array | None = None) -> Spline:
     """The motion of a message, joints in the robot's order.
 
     Args:
         message: a SplineTrajectory with one knot at least.
         robot_names: the robot's joints.
+        held: positions of the joints that the message does not name, in the robot's order; None: it must name all.
 
     Raises:
         StateError: a joint is missing, a field has the wrong length or a number that is not finite, or knots do not
             increase or are too close.
     """
     check_size(message)
-    order = JointOrder(robot_names, list(message.joint_names))
+    names = list(message.joint_names or robot_names)
+    others = [] if held is None else [name for name in robot_names if name not in names]
+    JointOrder(robot_names, names + others)  # names what is unknown or missing
+    moved = [name in names for name in robot_names]
+    order = JointOrder([name for name in robot_names if name in names], names)
     knots = np.array(message.knots, dtype=float)
     if bad := first_not_finite(knots):
         (place,) = bad
@@ -225,6 +256,9 @@ def read_spline(message: Any, robot_names: Sequence[str]) -> Spline:
         raise StateError(
             f"position has {len(message.position)} entries, must have {size}, one for each joint at each of the knots"
         )
+    if others:
+        named, states = states, np.zeros((len(STATE_FIELDS), len(knots), len(robot_names)))
+        states[0][:, np.logical_not(moved)], states[..., moved] = held, named
     return Spline(knots, states)
 
 

@@ -96,9 +96,9 @@ def _gravity(robot: Robot, poses: Array) -> Array:
 def motors_at_rest(robot: Robot) -> dict[str, dict[str, float]]:
     """Numbers of each motor by name; empty if the robot's description has no motors.
 
-    Gear ratio; rotor inertia on the link side of the gear, kg m² or kg; torque constant, N m/A; speed at the joint's
-    velocity limit, rad/s; torque, N m, current, A, and voltage, V, that hold the arm's weight in the worst pose; and
-    the motor's limits of these four. Infinite or NaN if unknown.
+    Gear ratio; rotor inertia on the link side of the gear, kg m² or kg; torque constant, N m/A; largest speed at the
+    velocity limits of its joints, rad/s; torque, N m, current, A, and voltage, V, that hold the arm's weight in the
+    worst pose; and the motor's limits of these four. Infinite or NaN if unknown.
     """
     side, q = MotorSide.of(robot), _poses(robot)
     joints = [robot.independent_joints[i] for i in side.motor_joint]
@@ -112,12 +112,23 @@ def motors_at_rest(robot: Robot) -> dict[str, dict[str, float]]:
         "gear_ratio": ratio,
         "rotor_inertia": inertia,
         "torque_constant": motor.torque_constant,
-        "speed": np.abs(ratio) * [joint.limits.velocity for joint in joints],
+        "speed": np.abs(ratio) * _speeds(robot)[side.motor_joint],
         **{name: np.abs(held[name]).max(axis=0) for name in ("torque", "current", "voltage")},
         **{f"{name}_limit": getattr(motor, f"{name}_limit") for name in USED},
     }
     rows = zip(*(np.broadcast_to(x, ratio.shape).tolist() for x in columns.values()), strict=True)
     return {name: dict(zip(columns, row, strict=True)) for name, row in zip(side.motor_names, rows, strict=True)}
+
+
+def _speeds(robot: Robot) -> Array:
+    """Largest speeds (n,) of motors behind their gears at the velocity limits of the joints that each one moves."""
+    limits = np.array([joint.limits.velocity for joint in robot.independent_joints])
+    if robot.transmission is not None:
+        joints, transmission = robot.transmission
+        moved = transmission.inverse != 0
+        shares = np.abs(transmission.inverse) * np.where(moved, limits[[*joints]], 0.0)
+        limits[[*joints]] = np.where(moved, shares, 0.0).sum(axis=1)
+    return limits
 
 
 def _at_rest(side: MotorSide, q: Array, tau: Array) -> tuple[Array, ...]:

@@ -19,7 +19,7 @@ from ..actuators.drive_units import SI_UNITS
 from ..arrays import Array
 from ..codegen.c_functions import filled
 from ..control.measured import SAMPLE_REASONS
-from ..control.settings import DEFAULTS, MODES, SETTINGS, SHARED_MESSAGES
+from ..control.settings import DEFAULTS, EFFORT_BANDWIDTH, MODES, SETTINGS, SHARED_MESSAGES
 from ..elastic import LimitCheck
 from ..robot import Robot
 from ..robot.writers.parameters import bad_name, robot_as_yaml
@@ -121,7 +121,13 @@ def shared_files() -> dict[str, str]:
     slashes, hashes = ("\n".join(f"{prefix} {line}" for line in lines) for prefix in ("//", "#"))
     texts_by_field = {"samples": SAMPLE_REASONS.values(), "modes": MODES}
     fields = {name: ", ".join(f'"{text}"' for text in texts) for name, texts in texts_by_field.items()}
-    fields |= {"notice": slashes, "comment": hashes, **SHARED_MESSAGES, **_parameters()}
+    fields |= {
+        "notice": slashes,
+        "comment": hashes,
+        "effort_bandwidth": str(EFFORT_BANDWIDTH),
+        **SHARED_MESSAGES,
+        **_parameters(),
+    }
     description = "Feedforward controller of every elastic-joint arm for ros2_control, and a simulated arm"
     build = template("ros2_control/CMakeLists.txt")
     return {

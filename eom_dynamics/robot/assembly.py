@@ -303,7 +303,9 @@ def _joined_transmissions(
     from scipy.linalg import block_diag  # few robots have two, and SciPy takes long to import
 
     joints = tuple(joint for group in present for joint in group[0])
-    return joints, Transmission(block_diag(*(transmission.matrix for _, transmission in present)))
+    matrix = block_diag(*(transmission.matrix for _, transmission in present))
+    actuators = [name for group, transmission in present for name in transmission.actuators or [""] * len(group)]
+    return joints, Transmission(matrix, actuators)
 
 
 def _partial_transmission_warnings(robot: Robot, groups: Sequence[JointGroup[Transmission]]) -> list[str]:

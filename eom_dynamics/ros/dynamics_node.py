@@ -48,9 +48,8 @@ topics and services (relative to the namespace):
   payload              in     eom_dynamics/msg/Payload of a tool
   robot_description    in     std_msgs/msg/String, if no parameter gives the robot
   motor_states         in     sensor_msgs/msg/JointState, in the units of the drives, for external efforts
-  external_effort      out    sensor_msgs/msg/JointState, with external_effort.sensors
   external_wrench      out    geometry_msgs/msg/WrenchStamped at the first tool, with external_effort.sensors
-  contact              out    eom_dynamics/msg/Contact, when contact begins and ends
+  contact              out    eom_dynamics/msg/Contact and external efforts, with external_effort.sensors
   trajectory_status    out    eom_dynamics/msg/TrajectoryStatus: accepted, refused, finished or stopped
   path_time            out    sensor_msgs/msg/TimeReference, time on the active or waiting trajectory
   commanded_motion     out    eom_dynamics/msg/JointTrajectorySetpoint of the links, during trajectories
@@ -60,10 +59,8 @@ topics and services (relative to the namespace):
   effort_command       out    std_msgs/msg/Float64MultiArray for effort controllers, in the robot's order
   /diagnostics         out    diagnostic_msgs/msg/DiagnosticArray, status <node>: feedforward
   ~/inverse_dynamics   serves eom_dynamics/srv/ComputeInverseDynamics
-  ~/set_payload        serves eom_dynamics/srv/SetPayload
-  ~/propose_payload    serves eom_dynamics/srv/ProposePayload, with external_effort.sensors
-  ~/pause              serves std_srvs/srv/Trigger: pauses the trajectory on its path
-  ~/resume             serves std_srvs/srv/Trigger: resumes the paused trajectory
+  ~/set_payload        serves eom_dynamics/srv/SetPayload, or an estimate with external_effort.sensors
+  ~/pause              serves std_srvs/srv/SetBool: pauses the trajectory on its path (true), or resumes it
 """,
     _parameters,
 )

@@ -109,15 +109,15 @@ class LateAnswers:
         self._waiting: list[list[Any]] = []
         self._send, service.send_response = service.send_response, self._answer
 
-    def later(self, response: Any) -> Callable[[], None]:
-        """Send a response only when the function is called that is returned."""
+    def later(self, response: Any) -> Callable[..., None]:
+        """Send a response, or another one, only when the function is called that is returned."""
         waiting = [response, None]
         self._waiting.append(waiting)
 
-        def answer() -> None:
+        def answer(response: Any = response) -> None:
             self._waiting.remove(waiting)
             if waiting[1] is not None:
-                self._send(*waiting)
+                self._send(response, waiting[1])
 
         return answer
 

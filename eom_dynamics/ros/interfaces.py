@@ -15,7 +15,6 @@ from sensor_msgs.msg import JointState
 
 try:
     import eom_dynamics.srv as srv  # of the type Any, unlike attributes of the package
-    from eom_dynamics.action import ComputeTrajectoryFeedforward as ComputeTrajectoryFeedforwardAction
     from eom_dynamics.msg import (
         FeedforwardCommand,
         JointTrajectorySetpoint,
@@ -32,7 +31,6 @@ except ImportError as error:
 
 __all__ = [
     "GOALS_AT_ONCE",
-    "ComputeTrajectoryFeedforwardAction",
     "FeedforwardCommand",
     "JointTrajectorySetpoint",
     "LimitViolation",
@@ -65,12 +63,12 @@ _WATCHED = (QoSPolicyKind.DEADLINE, QoSPolicyKind.LIVELINESS, QoSPolicyKind.LIVE
 _KEPT = (QoSPolicyKind.DURABILITY,)
 
 
-def stream_qos(depth: int, *, watched: bool = False, kept: bool = False) -> dict[str, Any]:
+def stream_qos(depth: int, *, watched: bool = False, latched: bool = False) -> dict[str, Any]:
     """Arguments of one publisher or subscription, with ``qos_overrides`` parameters; rclpy modifies them.
 
     Args:
         watched: whether deadline, liveliness and its lease can be requested, too; 0 ns is none.
-        kept: whether durability can be requested, for messages of before.
+        latched: whether messages from before are received, unless ``qos_overrides`` set another durability.
     """
 
     def check(quality: QoSProfile) -> SetParametersResult:
@@ -82,8 +80,9 @@ def stream_qos(depth: int, *, watched: bool = False, kept: bool = False) -> dict
             reason = f"depth must be from 0 to {_LARGEST_DEPTH}, is {quality.depth}"
         return SetParametersResult(successful=not reason, reason=reason)
 
-    overrides = QoSOverridingOptions(_DEFAULT + _WATCHED * watched + _KEPT * kept, callback=check)
-    return {"qos_profile": QoSProfile(depth=depth), "qos_overriding_options": overrides}
+    overrides = QoSOverridingOptions(_DEFAULT + _WATCHED * watched + _KEPT * latched, callback=check)
+    durability = DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE
+    return {"qos_profile": QoSProfile(depth=depth, durability=durability), "qos_overriding_options": overrides}
 
 
 def status_qos() -> QoSProfile:

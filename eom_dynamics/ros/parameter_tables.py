@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -20,6 +20,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from ..control.settings import SAFETY, SETTINGS, Setting, fixed
+from ..elastic import ElasticArm
 from ..exceptions import RobotDescriptionError
 from ..robot.model import DRIVE_INTERPOLATIONS
 from ..robot.readers.urdf import XACRO_ENDING
@@ -38,6 +39,11 @@ _NODE_NAME = re.compile(r"(?=.{1,200}$)/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII
 
 # Nobody on the network chooses a program to run here, or its arguments.
 _PROGRAMS = (f"{ROBOT}.urdf", f"{ROBOT}.xacro_arguments")
+
+# Tolerances of goals, with the names of joint_trajectory_controller.
+CONSTRAINTS = "constraints"
+GOAL_TIME = f"{CONSTRAINTS}.goal_time"
+_TOLERANCE = re.compile(rf"{CONSTRAINTS}\.(.+)\.(trajectory|goal)", re.DOTALL)
 
 # Unknown parameters that are compared with the known ones: more than anyone misspells.
 _MOST_HINTS = 200
@@ -104,6 +110,11 @@ def declare(node: Node, table: Table) -> None:
                 read_only=parameter.name.startswith(_PROGRAMS),
             )
             node.declare_parameter(parameter.name, parameter.value, free)
+        elif GOAL_TIME in table and _TOLERANCE.fullmatch(parameter.name):
+            if reason := _objection_to_tolerance(parameter, None):
+                raise InvalidParameterValueException(parameter.name, parameter.value, reason)
+            tolerance = ParameterDescriptor(description="tolerance of goals, rad or m; 0: none", dynamic_typing=True)
+            node.declare_parameter(parameter.name, parameter.value, tolerance)
 
 
 def _as_meant(value: object, definition: Setting) -> float | str | None:
@@ -127,7 +138,7 @@ def unknown(node: Node, table: Table) -> dict[str, str]:
     return {name: compared.get(name.partition(".")[0], others) for name in names}
 
 
-def objection(parameter: Parameter, node: Node, table: Table, *, loaded: str = "", active: bool = False) -> str:
+def objection(parameter: Parameter, node: Any, table: Table, *, loaded: str = "", active: bool = False) -> str:
     """Reason to reject a new parameter value; empty if it is accepted.
 
     Args:
@@ -142,12 +153,37 @@ def objection(parameter: Parameter, node: Node, table: Table, *, loaded: str = "
         return ""
     if name == "use_sim_time" and active:
         return f"{name} is read-only while the node is active, since the watchdog goes by its clock: deactivate first"
+    if GOAL_TIME in table and _TOLERANCE.fullmatch(name):
+        return _objection_to_tolerance(parameter, node.arm)
     if name in table:
         reason = _objection_to_value(parameter, table[name])
         if not reason and active and table[name].when == "not while active":
             return f"{name} is read-only while the node is active, since a change is a step in effort: deactivate first"
         return reason
     return "" if node.has_parameter(name) else f"{name} is not a parameter of this node"
+
+
+def joint_constraints(node: Node, kind: str, joints: Sequence[str]) -> dict[str, float]:
+    """Tolerances of joints, rad or m, 0 for none, of a kind: trajectory or goal."""
+    values = section(node, CONSTRAINTS)
+    return {joint: values.get(f"{joint}.{kind}", 0.0) for joint in joints}
+
+
+def without_joint(node: Node, joints: Sequence[str]) -> list[str]:
+    """Names of tolerances of joints that a robot does not have."""
+    names = [f"{CONSTRAINTS}.{name}" for name in section(node, CONSTRAINTS)]
+    found = [(name, _TOLERANCE.fullmatch(name)) for name in names]
+    return [name for name, tolerance in found if tolerance and tolerance[1] not in joints]
+
+
+def _objection_to_tolerance(parameter: Parameter, arm: ElasticArm | None) -> str:
+    """Reason to reject a tolerance of a joint, of an arm if there is one; empty if it is accepted."""
+    name, value, tolerance = parameter.name, parameter.value, _TOLERANCE.fullmatch(parameter.name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        return f"{name} must be a number of at least 0, is {value!r:.60}"
+    if arm is not None and tolerance and tolerance[1] not in arm.robot.joint_names:
+        return f"{name}: the robot has no joint {tolerance[1]!r:.60}; {hint(tolerance[1], arm.robot.joint_names)}"
+    return ""
 
 
 def is_robots(name: str) -> bool:
@@ -215,21 +251,11 @@ def dynamics_parameters(safety: object) -> Table:
 DYNAMICS = dynamics_parameters("strict")
 
 PLANNING: Table = {
-    "allow_nonzero_velocity_at_trajectory_end": Setting(
-        False, "accept a nonzero final velocity; the arm then stops abruptly"
-    ),
-    **{
-        name: Setting(
-            0.0,
-            f"largest deviation of measured joints {when} of a goal of follow_joint_trajectory without a tolerance, in "
-            "rad or m; 0: unlimited",
-            (0.0, 1e3),
-        )
-        for name, when in (("path_tolerance", "during the motion"), ("goal_tolerance", "at the end"))
-    },
-    "goal_time_tolerance": Setting(
-        1.0,
-        "time after the end of a goal of follow_joint_trajectory to meet its goal_tolerance, if it has none, in s",
+    GOAL_TIME: Setting(
+        0.0,
+        "time after the end of a goal of follow_joint_trajectory to meet goal tolerances, if the goal has none, in s; "
+        "0: unlimited. constraints.<joint>.trajectory and constraints.<joint>.goal are tolerances of each joint during "
+        "the motion and at its end, for goals without them, in rad or m; 0: none",
         (0.0, 3600.0),
     ),
     "trajectory_limits": Setting(

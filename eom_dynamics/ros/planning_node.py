@@ -12,12 +12,12 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import scipy.linalg  # noqa: F401 -- now, rather than with the first trajectory
 from lifecycle_msgs.msg import TransitionEvent
 from std_msgs.msg import Header
-from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
+from trajectory_msgs.msg import JointTrajectory
 
 from ..arrays import Array
 from ..control.joint_order import JointOrder
@@ -25,9 +25,10 @@ from ..control.setpoint_to_command import refusal_reason
 from ..control.trajectories import (
     RequestNames,
     check_waypoints,
+    hold_others,
     limits_digest,
     read_times,
-    require_rest_at_the_end,
+    rest_at_the_end,
     write_spline,
 )
 from ..elastic import ElasticArm
@@ -39,10 +40,10 @@ from .diagnostics import Level, StatusReport
 from .dynamics import NODE as DYNAMICS_NODE
 from .executors import StopSignals
 from .interfaces import Payload, SplineTrajectory, TrajectoryStatus, srv, status_qos, stream_qos
-from .parameter_tables import PLANNING
+from .parameter_tables import PLANNING, without_joint
 from .planning.follow_trajectory import DISCOVERY, FollowTrajectory
 from .planning.services import CarriedPayloads, PlanningServices
-from .planning.trajectories import Start, fitted, path_of, timed, tool_motion
+from .planning.trajectories import Start, fitted, path_of, timed
 from .robot_node import MeasuredJoints, RobotNode
 from .robot_sources import LoadedRobot
 from .running import Executable, freeze_objects, give_way, keep_memory, run, share_memory
@@ -60,23 +61,19 @@ examples:
   planning_node --ros-args -r __ns:=/left -p robot_source_node:=/left/eom_dynamics
   planning_node --ros-args --params-file my_arm.yaml -r '~/trajectory_feedforward:=feedforward_of'
 
-topics, services and actions (relative to the namespace):
+topics, services and action (relative to the namespace):
   joint_trajectory                 in     trajectory_msgs/msg/JointTrajectory, to fit and play
-  tool_trajectory                  in     trajectory_msgs/msg/MultiDOFJointTrajectory, poses of a tool
   spline_trajectory                out    eom_dynamics/msg/SplineTrajectory, for dynamics_node
   payload                          in     eom_dynamics/msg/Payload of a tool
   robot_description                in     std_msgs/msg/String, if no parameter gives the robot
   /diagnostics                     out    diagnostic_msgs/msg/DiagnosticArray, status <node>: planning
-  ~/inverse_dynamics_batch         serves eom_dynamics/srv/ComputeInverseDynamicsBatch, of many states
-  ~/forward_dynamics               serves eom_dynamics/srv/ComputeForwardDynamics, of many states
+  ~/inverse_dynamics               serves eom_dynamics/srv/ComputeInverseDynamics, of many states
   ~/inverse_kinematics             serves eom_dynamics/srv/ComputeInverseKinematics, of many poses
-  ~/equations_of_motion            serves eom_dynamics/srv/GetEquationsOfMotion, of one state
   ~/trajectory_feedforward         serves eom_dynamics/srv/ComputeTrajectoryFeedforward, and limits
-  ~/compute_trajectory_feedforward action eom_dynamics/action/ComputeTrajectoryFeedforward
   ~/follow_joint_trajectory        action control_msgs/action/FollowJointTrajectory, if it is installed
   trajectory_status                in/out eom_dynamics/msg/TrajectoryStatus, for that action, and of refusals
   trajectory_lease                 out    std_msgs/msg/String, requests of the active goals while the node runs
-  joint_states                     in     sensor_msgs/msg/JointState, for that action and tool_trajectory
+  joint_states                     in     sensor_msgs/msg/JointState, for that action and tool motions
   eom_dynamics/transition_event    in     lifecycle_msgs/msg/TransitionEvent, to load the robot again with dynamics_node
 """,
     lambda: PLANNING,
@@ -91,8 +88,6 @@ _DEPTH = 10
 # Freed memory that is kept for later answers, MiB.
 _KEPT_MEMORY = 256
 
-_Message = TypeVar("_Message", JointTrajectory, MultiDOFJointTrajectory)
-
 # Names of the joints, their motion, and its digest where it meets all limits.
 _Planned: TypeAlias = tuple[Sequence[str], Spline, str]
 
@@ -100,7 +95,7 @@ _Planned: TypeAlias = tuple[Sequence[str], Spline, str]
 class PlanningNode(RobotNode):
     """Planning node; see docs/services.md for its services, topics and parameters."""
 
-    takes_events = False  # as it has actions
+    takes_events = False  # as it has an action
 
     def __init__(self, stop: StopSignals) -> None:
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True)
@@ -116,12 +111,8 @@ class PlanningNode(RobotNode):
         self._goals = FollowTrajectory(
             self, self._measured, self._fitted, self._send, self._stop, self._refuse, players
         )
-        for topic, kind, plan in (
-            ("joint_trajectory", JointTrajectory, self._fitted),
-            ("tool_trajectory", MultiDOFJointTrajectory, self._followed),
-        ):
-            on_message = partial(self._plan, plan=plan, names=RequestNames(topic))
-            self.create_subscription(kind, topic, on_message, **stream_qos(_DEPTH))
+        self._names = RequestNames("joint_trajectory")
+        self.create_subscription(JointTrajectory, "joint_trajectory", self._plan, **stream_qos(_DEPTH))
         self.create_subscription(TransitionEvent, f"{DYNAMICS_NODE}/transition_event", self._on_transition, _DEPTH)
         self.complete(STATUS_NAME, stop)
 
@@ -141,10 +132,12 @@ class PlanningNode(RobotNode):
         """Use a loaded robot, or report why it cannot be used."""
         if loaded.evaluator is not None:
             self._carried.begin(loaded.evaluator.arm)
-            self._requests.prepare(loaded.evaluator.arm)
             self.supply.pause()
             freeze_objects()
-            self.announce(loaded, loaded.evaluator.arm.robot, f", from {self.supply.source}")
+            robot = loaded.evaluator.arm.robot
+            self.announce(loaded, robot, f", from {self.supply.source}")
+            for name in without_joint(self, robot.joint_names):
+                self.get_logger().warning(f"parameter {printable(name)} has no effect: the robot has no such joint")
         else:
             self.reject(loaded)
 
@@ -165,23 +158,22 @@ class PlanningNode(RobotNode):
         self._goals.end(then)
 
     def destroy_node(self) -> None:
-        """Destroy the node, its actions and its reader."""
-        self._requests.close()
+        """Destroy the node, its action and its reader."""
         self._goals.close()
         self._measured.close()
         super().destroy_node()
 
     # --- Trajectories -------------------------------------------------------------------
 
-    def _plan(self, message: _Message, plan: Callable[[_Message], _Planned], names: RequestNames) -> None:
+    def _plan(self, message: JointTrajectory) -> None:
         """Plan a smooth motion along a trajectory in the worker's thread, and publish it."""
-        status = TrajectoryStatus(header=message.header, request=names.next(message))
+        status = TrajectoryStatus(header=message.header, request=self._names.next(message))
 
         def planned() -> SplineTrajectory:
             if not message.points:  # any active motion
                 return SplineTrajectory(header=message.header)
             spline = SplineTrajectory(header=message.header, request=status.request)
-            joint_names, motion, spline.limits_digest = plan(message)
+            joint_names, motion, spline.limits_digest = self._fitted(message)
             write_spline(spline, motion, joint_names)
             return spline
 
@@ -191,18 +183,20 @@ class PlanningNode(RobotNode):
         """The motion of a trajectory, from a start if one is given, checked."""
         arm = self._arm()
         check_waypoints(len(message.points), arm.robot.n)  # before the work of the fit
-        if not self.get_parameter("allow_nonzero_velocity_at_trajectory_end").value:
-            require_rest_at_the_end(message)
+        named = list(message.joint_names or arm.robot.joint_names)
+        hold_others(message, arm.robot.joint_names, self._measured.positions)
+        if start is not None and start.positions and len(named) < arm.robot.n:
+            held = zip(message.joint_names, message.points[0].positions, strict=True)
+            start = start._replace(positions={**dict(held), **start.positions})
+        rest_at_the_end(message)
         order = JointOrder.of(arm, list(message.joint_names))
         motion = fitted(message, read_times(message), order, _FIT_OPTIONS, start, arm.robot.continuous)
-        return self._checked(arm, motion, path_of(message, motion, _FIT_OPTIONS))
-
-    def _followed(self, message: MultiDOFJointTrajectory) -> _Planned:
-        """Joint motion for a tool motion, checked."""
-        arm = self._arm()
-        check_waypoints(len(message.points), arm.robot.n)
-        start = self._measured.positions(arm.robot.joint_names)
-        return self._checked(arm, tool_motion(arm.robot, message, start)[1])
+        names, motion, digest = self._checked(arm, motion, path_of(message, motion, _FIT_OPTIONS))
+        if len(named) == arm.robot.n:
+            return names, motion, digest
+        # The dynamics node holds the others where they are commanded, and checks limits there.
+        moved = [names.index(name) for name in named]
+        return named, Spline(motion.t, motion.states[..., moved]), ""
 
     def _checked(self, arm: ElasticArm, motion: Spline, waypoints: Array | None = None) -> _Planned:
         moves = motion.end > motion.start
@@ -214,10 +208,10 @@ class PlanningNode(RobotNode):
             time.sleep(0.01)
         return arm.robot.joint_names, motion, limits_digest(motion, arm.robot) if meets else ""
 
-    def _send(self, motion: Spline, digest: str, header: Header, request: str) -> None:
-        """Publish a motion with its digest, of a header and an identity."""
+    def _send(self, names: Sequence[str], motion: Spline, digest: str, header: Header, request: str) -> None:
+        """Publish a motion of joints with its digest, of a header and an identity."""
         spline = SplineTrajectory(header=header, request=request, limits_digest=digest)
-        write_spline(spline, motion, self._arm(None).robot.joint_names)
+        write_spline(spline, motion, names)
         self._splines.publish(spline)
 
     def _stop(self, request: str = "") -> None:

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,6 @@ from .quantities import Load, SampledLoad
 from .trajectory import Samples, Spline, Trajectory, check_times, dense_states, sample_times
 
 CHECK_RATE = 1000.0  # smallest rate at which limits are checked, Hz
-_CHUNK = 5000  # samples between two calls of `progress`, which take some milliseconds
 
 
 class TrajectoryFeedforward(NamedTuple):
@@ -40,13 +39,7 @@ class TrajectoryFeedforward(NamedTuple):
 
 
 def trajectory_feedforward(
-    arm: ElasticArm,
-    trajectory: Trajectory,
-    t: ArrayLike,
-    *,
-    rate: float = 0.0,
-    most: int = 10_000_000,
-    progress: Callable[[float], Any] = lambda fraction: None,
+    arm: ElasticArm, trajectory: Trajectory, t: ArrayLike, *, rate: float = 0.0, most: int = 10_000_000
 ) -> TrajectoryFeedforward:
     """Feedforward of a trajectory, with a check of limits.
 
@@ -59,7 +52,6 @@ def trajectory_feedforward(
         t: (K,), s, for the efforts, for example the times of the waypoints.
         rate: sample rate, Hz; the last sample is at the end. With 0 the samples are at ``t``, which must increase.
         most: largest number of samples, for the check of limits, too.
-        progress: called at times with the fraction that is done; exceptions that it raises end the computation.
 
     Raises:
         TrajectoryError: the number of joints is wrong, there are too many samples, or the trajectory is so fast that
@@ -77,12 +69,11 @@ def trajectory_feedforward(
     if not rate and len(points) > most:
         raise TrajectoryError(f"{len(points)} times are more than {most}; reduce them")
     t = sample_times(trajectory, rate) if rate else points
-    progress(0.0)
     with np.errstate(all="ignore"):
         efforts = _feedforward(arm, _states(arm, trajectory, points), points).tau
         fine = max(rate, min(CHECK_RATE, most / duration) if duration else CHECK_RATE)
         through = np.union1d(t, sample_times(trajectory, fine)) if arm.has_memory and rate < fine else t
-        samples, command = _sampled(arm, trajectory, through, lambda fraction: progress(0.5 * fraction))
+        samples, command = _sampled(arm, trajectory, through)
         if through is not t:
             wanted = np.searchsorted(through, t)
             samples = Samples(*(x[wanted] for x in samples))
@@ -90,9 +81,7 @@ def trajectory_feedforward(
         _require_finite_command(arm, samples[1:], command, t)
         complete = rate == fine and len(check_times(trajectory, fine)) == len(t)
         verdict = check(arm, trajectory, rate=fine, samples=samples if complete else None)
-        progress(0.7)
         _ = verdict.time_scaling  # computed at first access
-    progress(1.0)
     return TrajectoryFeedforward(efforts, samples, command, verdict)
 
 
@@ -127,32 +116,15 @@ def _states(arm: ElasticArm, trajectory: Trajectory, t: Array) -> tuple[Array, .
     return states
 
 
-def _sampled(
-    arm: ElasticArm, trajectory: Trajectory, t: Array, progress: Callable[[float], Any]
-) -> tuple[Samples, Feedforward]:
-    n, m = arm.robot.n, len(arm.motor_joint)
-    # Allocated once, since clearing fresh memory costs as much as the computation.
-    states = np.empty((len(STATE_NAMES), len(t), n))
-    efforts, motors = np.empty((3, len(t), n)), np.empty((4, len(t), m))
-    deflection: Array | None = None
-    friction: Array | None = None
-    for first in range(0, len(t), _CHUNK):
-        part = slice(first, first + _CHUNK)
-        states[:, part] = _states(arm, trajectory, t[part])
-        # States of springs with dampers and of friction go on from the last sample of the previous chunk.
-        since = slice(max(first - 1, 0), first + _CHUNK) if arm.has_memory else part
-        span, times = tuple(states[:, since]), t[since]
-        command = _feedforward(arm, span, times)
-        if arm.has_memory:
-            ends = [None if x is None else x[-1] for x in (deflection, friction)]
-            deflection = arm.deflections_over_time(times, command[:3], start=ends[0])
-            command = _feedforward(arm, span, times, deflection)
-            friction = arm.friction_states(command.motor_position, command.motor_velocity, start=ends[1])
-            command = _feedforward(arm, span, times, deflection, friction)
-        new = slice(first - since.start, None)
-        efforts[:, part], motors[:, part] = np.stack(command[:3])[:, new], np.stack(command[3:])[:, new]
-        progress(min(first + _CHUNK, len(t)) / len(t))
-    return Samples(t, *states), Feedforward(*efforts, *motors)
+def _sampled(arm: ElasticArm, trajectory: Trajectory, t: Array) -> tuple[Samples, Feedforward]:
+    states = _states(arm, trajectory, t)
+    command = _feedforward(arm, states, t)
+    if arm.has_memory:
+        deflection = arm.deflections_over_time(t, command[:3])
+        command = _feedforward(arm, states, t, deflection)
+        friction = arm.friction_states(command.motor_position, command.motor_velocity)
+        command = _feedforward(arm, states, t, deflection, friction)
+    return Samples(t, *states), command
 
 
 def _feedforward(

@@ -14,9 +14,8 @@ agree to the fourth derivative of the pose.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import factorial
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -301,7 +300,6 @@ def _blended(waypoints: Array, steps: Array, corner: float) -> Spline:
 _QUADRATURE = (1 / 2, 3 / 28, 1 / 84, 1 / 1680)  # of an integral by values and three derivatives at both ends
 _SETTLED, _MOST_CORRECTIONS = 1e-15, 6  # largest change, rad or m, and most steps of the iteration of this integral
 _MOST_KNOTS = 20_000  # a knot takes some milliseconds
-_CHUNK = 50  # knots between two calls of `progress`, which take some tens of milliseconds
 _START_TOLERANCE = 0.01  # largest distance of the start of the path from the tool, m and rad
 
 
@@ -352,7 +350,6 @@ def follow(
     frame: str | None = None,
     weights: ArrayLike | None = None,
     rate: float = 50.0,
-    progress: Callable[[float], Any] = lambda fraction: None,
 ) -> ToolMotion:
     """Joint motion that moves a tool along a path. A redundant arm moves with the least weighted joint rates.
 
@@ -363,7 +360,6 @@ def follow(
         frame: its name; by default the first tool.
         weights: as for :func:`.differential_inverse_kinematics`.
         rate: smallest one of the knots from which solutions start, Hz; the waypoints of the path are among them.
-        progress: called at times with the fraction that is done; exceptions that it raises end the computation.
 
     Raises:
         TrajectoryError: the path starts elsewhere, leaves the workspace or the ranges of the joints, or comes close to
@@ -387,8 +383,6 @@ def follow(
         )
     states = np.zeros((ORDERS, len(times), n))
     for i in range(len(times)):
-        if i % _CHUNK == 0:
-            progress(i / len(times))
         here = [x[i : i + 1] for x in wanted]
         step = times[i] - times[i - 1]
         expected = predicted(states[:, i - 1 : i], step) if i else q[np.newaxis]

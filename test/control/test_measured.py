@@ -80,6 +80,18 @@ def test_zero_and_negative_values_are_no_tolerance() -> None:
     assert found.any and not JointTolerances.read("path_tolerance", [], NAMES).any
 
 
+def test_defaults_hold_for_joints_whose_entry_is_zero_or_missing() -> None:
+    defaults = {"a": 0.2, "b": 0.3}
+    for entries, allowed in (
+        ([], [0.2, 0.3]),
+        ([entry("a", 0.1)], [0.1, 0.3]),
+        ([entry("a", -1.0), entry("b")], [np.inf, 0.3]),
+    ):
+        found = JointTolerances.read("goal_tolerance", entries, NAMES, defaults)
+        np.testing.assert_array_equal(found.allowed, [allowed, [np.inf] * 2, [np.inf] * 2])
+    assert not JointTolerances.read("goal_tolerance", [], NAMES, dict.fromkeys(NAMES, 0.0)).any
+
+
 test_entries_that_are_refused = refusals(
     StateError,
     (entry("c"), r"path_tolerance\[0\]: the robot has no joint 'c'"),

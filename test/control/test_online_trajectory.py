@@ -41,7 +41,7 @@ def wander(seed: int, changes: int, longest: float) -> None:
     draw = np.random.default_rng(seed)
     h = 10 ** draw.uniform(-3.7, -2)
     given = random_limits(draw, 7, h)
-    online = OnlineTrajectory(arm(), h, given, synchronised=seed % 2 == 1)
+    online = OnlineTrajectory(arm(), h, given)
     lower, upper, V = online.limits.lower, online.limits.upper, online.limits.velocity
     online.reset(draw.uniform(lower, upper))
     last = online.state
@@ -109,25 +109,6 @@ def test_a_step_takes_the_least_time_of_limited_jerk_and_two_averages(distance: 
         states = online.step(round(1e3 * (fastest + 2 * SMOOTHING)) + 4)
         assert online.state[0] == pytest.approx(distance, abs=1e-12)
         within(online.limits, states)
-
-
-@pytest.mark.parametrize(("cycles", "apart"), [(3000, 0.004), (450, 0.004), (150, 0.1)])
-def test_synchronised_joints_arrive_together(cycles: int, apart: float) -> None:
-    """With the slowest one, from rest and from motion, unless a joint brakes at its target already."""
-    draw, spread = np.random.default_rng(cycles), []
-    for _ in range(5):
-        online, free = (OnlineTrajectory(arm(), limits=GIVEN, synchronised=x) for x in (True, False))
-        first, goal = draw.uniform(-1, 1, (2, 7))
-        for motion in (online, free):
-            motion.target(first)
-            motion.step(cycles)
-        free.take_over(online.state)
-        for motion in (online, free):
-            motion.target(goal)
-        ours, fastest = (3000 - np.argmax(np.abs(x.step(3000)[::-1, 0] - goal) > 1e-6, axis=0) for x in (online, free))
-        assert ours.max() <= (1.01 if cycles > 150 else 1.2) * fastest.max() + 4
-        spread.append(np.ptp(ours) / ours.max())
-    assert np.quantile(spread, 0.8) <= apart
 
 
 def test_a_target_that_moves_is_met_without_delay_and_stops_at_the_limit() -> None:

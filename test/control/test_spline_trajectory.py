@@ -12,7 +12,15 @@ from refusals import refusals
 
 from eom_dynamics import ElasticArm, Payload, StateError, load_robot
 from eom_dynamics.control.fields import STATE_FIELDS
-from eom_dynamics.control.trajectories import MAX_ENTRIES, duration, limits_digest, read_spline, write_spline
+from eom_dynamics.control.trajectories import (
+    MAX_ENTRIES,
+    duration,
+    hold_others,
+    limits_digest,
+    read_spline,
+    rest_at_the_end,
+    write_spline,
+)
 from eom_dynamics.robot import packaged_robots
 from eom_dynamics.robot.payload import payload_parameters, with_parameters
 from eom_dynamics.trajectory import Spline
@@ -40,6 +48,62 @@ def test_a_spline_is_read_as_it_was_written_in_any_order_of_joints(count):
     for read in (read_spline(sent, NAMES), read_spline(reordered, NAMES)):
         np.testing.assert_array_equal(read.t, motion.t)
         np.testing.assert_array_equal(read.states, motion.states)
+
+
+def test_joints_that_a_message_does_not_name_are_held():
+    states = np.random.default_rng(4).normal(size=(5, 4, 2))
+    motion = read_spline(message(KNOTS, ["c", "a"], states), NAMES, np.array([0.7]))
+    np.testing.assert_array_equal(motion.states[..., [2, 0]], states)
+    np.testing.assert_array_equal(motion.states[..., 1], [[0.7] * 4, *[[0.0] * 4] * 4])
+    with pytest.raises(StateError, match="joint_names: joint 'b' missing"):
+        read_spline(message(KNOTS, ["c", "a"], states), NAMES)
+    for names, reason in ((["c", "d"], r"joint_names\[1\]: the robot has no joint 'd'"), (["c", "c"], "listed twice")):
+        with pytest.raises(StateError, match=reason):
+            read_spline(message(KNOTS, names, states), NAMES, np.array([0.7]))
+
+
+def trajectory(names, *points):
+    return SimpleNamespace(
+        joint_names=list(names),
+        points=[
+            SimpleNamespace(positions=list(q), velocities=list(qd), accelerations=list(qdd)) for q, qd, qdd in points
+        ],
+    )
+
+
+def test_points_are_completed_by_joints_at_rest_where_they_are_measured():
+    given = trajectory(["c", "a"], ([1, 2], [3, 4], []), ([5, 6], [], [7, 8]))
+    hold_others(given, NAMES, lambda names: np.array([{"b": 0.7}[name] for name in names]))
+    assert given.joint_names == ["c", "a", "b"]
+    found = [(x.positions, x.velocities, x.accelerations) for x in given.points]
+    assert found == [([1, 2, 0.7], [3, 4, 0.0], []), ([5, 6, 0.7], [], [7, 8, 0.0])]
+    whole = trajectory([], ([1, 2, 3], [], []))
+    hold_others(whole, NAMES, lambda names: pytest.fail("nothing is to be measured"))
+    assert (whole.joint_names, whole.points[0].positions) == ([], [1, 2, 3])
+
+
+test_points_that_are_not_completed = refusals(
+    StateError,
+    (trajectory(["c", "d"], ([1, 2], [], [])), r"joint_names\[1\]: the robot has no joint 'd'"),
+    (trajectory(["c", "c"], ([1, 2], [], [])), "joint 'c' is listed twice"),
+    (trajectory(["c", "a"], ([1, 2, 3], [], [])), r"points\[0\]\.positions has 3 entries, must have 2"),
+    (trajectory(["c", "a"], ([1, 2], [3], [])), r"points\[0\]\.velocities has 1 entries, must have 2"),
+    call=lambda given: hold_others(given, NAMES, lambda names: np.zeros(len(names))),
+)
+
+
+@pytest.mark.parametrize("velocity", [1e-3, -1e-3, 1e-9, 0.0])
+def test_small_velocities_at_the_end_become_zero(velocity):
+    given = trajectory(NAMES, ([0.0] * 3, [1.0] * 3, []), ([0.0] * 3, [0.0, velocity, 0.0], []))
+    rest_at_the_end(given)
+    assert given.points[1].velocities == [0.0] * 3 and given.points[0].velocities == [1.0] * 3
+
+
+@pytest.mark.parametrize("velocity", [1.001e-3, -0.1, np.nan])
+def test_larger_velocities_at_the_end_are_refused(velocity):
+    given = trajectory(NAMES, ([0.0] * 3, [0.0, velocity, 0.0], []))
+    with pytest.raises(StateError, match=r"points\[0\]\.velocities\[1\] \(joint 'b'\) is .* limit 0.001 at the end"):
+        rest_at_the_end(given)
 
 
 test_motions_that_are_not_written = refusals(

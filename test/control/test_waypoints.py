@@ -92,11 +92,6 @@ def test_a_sender_can_compute_the_checksum():
     rows = [[0.1, 0.2], [0.3, -0.4]]
     assert checksum(joints(*rows)) == crc32(np.array(rows, dtype="<f8").tobytes())
     assert checksum(SimpleNamespace(position=np.array([1.0, 2.0]))) == crc32(np.array([1.0, 2.0]).tobytes())
-    pose = SimpleNamespace(
-        translation=SimpleNamespace(x=1.0, y=2.0, z=3.0), rotation=SimpleNamespace(x=0.0, y=0.0, z=0.6, w=0.8)
-    )
-    tool = SimpleNamespace(points=[SimpleNamespace(transforms=[pose])])
-    assert checksum(tool) == crc32(np.array([1, 2, 3, 0, 0, 0.6, 0.8]).tobytes())
     assert checksum(joints()) == 0
 
 

@@ -131,7 +131,7 @@ int main(int, char **arguments)
     const std::size_t count = std::stoul(arguments[2]);
     eom_loop *loop = eom_loop_make(robot.get());
     const auto limits = eom::motion_limits(*robot, {{{2.0}, {20.0}, {2000.0}, {4e5}}}, 1e-3);
-    eom_loop_limit(loop, reinterpret_cast<const double *>(limits.data()), limits.size(), 0);
+    eom_loop_limit(loop, reinterpret_cast<const double *>(limits.data()), limits.size());
     std::mt19937_64 random(std::stoul(arguments[3]));
     configure(*loop, 0);
     std::thread sender([&] {

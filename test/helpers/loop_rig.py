@@ -192,9 +192,9 @@ class LoopRig(Recorder):
             self.library.loop_locate(self.address, self.now, 0)
             self.library.loop_aim(self.address, self.now)
 
-    def trajectory(self, spline: Spline, origin: int = 0) -> None:
-        """Post a trajectory, its time 0 at ``origin``, ns, 0 for now."""
-        self.loop.send_trajectory(spline, origin)
+    def trajectory(self, spline: Spline, origin: int = 0, held: ArrayLike | None = None) -> None:
+        """Post a trajectory, its time 0 at ``origin``, ns, 0 for now; joints ``held`` (n,) stay."""
+        self.loop.send_trajectory(spline, origin, None if held is None else np.asarray(held))
 
     def empty_trajectory(self) -> None:
         """Post a trajectory without points, which stops."""

@@ -119,7 +119,7 @@ class Client:
 
     def __init__(self, rclpy, process):
         from diagnostic_msgs.msg import DiagnosticArray
-        from rclpy.qos import QoSProfile
+        from rclpy.qos import DurabilityPolicy, QoSProfile
 
         from eom_dynamics.ros.executors import make_executor
 
@@ -130,6 +130,7 @@ class Client:
         self._clients = {}
         self._stamps = itertools.count(1)
         self._qos = QoSProfile(depth=10_000)
+        self._latched = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._subscriptions = []
         self._hardware = f"{process.namespace}/{process.name}"
         self.diagnostics = []
@@ -154,7 +155,8 @@ class Client:
         return messages
 
     def publisher(self, message_type, topic):
-        publisher = self.node.create_publisher(message_type, topic, self._qos)
+        quality = self._latched if topic == "payload" else self._qos
+        publisher = self.node.create_publisher(message_type, topic, quality)
         self.wait(publisher.get_subscription_count, f"a subscriber of {topic}")
         return publisher
 
@@ -219,6 +221,12 @@ class Client:
             self._clients[key] = self.node.create_client(service_type, key[0], qos_profile=QoSProfile(depth=depth))
         self.wait(self._clients[key].service_is_ready, f"the service {name}")
         return self._clients[key]
+
+    def inverse_dynamics(self, state=None, **fields):
+        from eom_dynamics.srv import ComputeInverseDynamics
+
+        request = ComputeInverseDynamics.Request(**message_fields(state_fields(state) | fields))
+        return self.call(ComputeInverseDynamics, "inverse_dynamics", request)
 
     def trajectory_feedforward(self, **fields):
         """The answer of the planning node to a trajectory."""
@@ -360,12 +368,6 @@ class StreamClient(Client):
         while count < sum(map(len, topics)):
             count = sum(map(len, topics))
             self.spin(0.3)
-
-    def inverse_dynamics(self, state=None, **fields):
-        from eom_dynamics.srv import ComputeInverseDynamics
-
-        request = ComputeInverseDynamics.Request(**message_fields(state_fields(state) | fields))
-        return self.call(ComputeInverseDynamics, "inverse_dynamics", request)
 
 
 def frame_of(number):

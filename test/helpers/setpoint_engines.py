@@ -47,7 +47,6 @@ MOTION = {"velocity": 2.0, "acceleration": 20.0, "jerk": 2000.0, "snap": 4e5, "s
 
 PAYLOAD = "eom_dynamics/msg/Payload"
 
-BANDWIDTH = 100.0  # of external efforts, rad/s
 
 FIELDS = (*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS)
 
@@ -374,7 +373,7 @@ def limit_motion(scene: Scene, loop: ControlLoop) -> None:
 
 def watched(arm: ElasticArm, loop: ControlLoop | None = None) -> ContactThresholds:
     """Thresholds by the spread of the robot of scenes, which a loop has from now on."""
-    thresholds = ContactThresholds(ExternalEffortObserver(arm, BANDWIDTH, "torque", loop=loop))
+    thresholds = ContactThresholds(ExternalEffortObserver(arm, sensors="torque", loop=loop))
     if loop:
         thresholds.observer.watch(*thresholds.rows())
     return thresholds

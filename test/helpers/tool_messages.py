@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from eom_dynamics import lie
+from eom_dynamics.control.fields import ANGULAR_FIELDS, FORCE_FIELDS
 from eom_dynamics.control.trajectories import write_spline
 
 
@@ -64,3 +65,12 @@ def payload_message(payload, blend_time=0.0, tool=""):
     com = Vector3(**dict(zip("xyz", map(float, payload.center_of_mass), strict=True)))
     inertia = Inertia(m=payload.mass, com=com, ixx=xx, ixy=xy, ixz=xz, iyy=yy, iyz=yz, izz=zz)
     return Payload(tool=tool, inertia=inertia, blend_time=blend_time)
+
+
+def base_message(base):
+    """Message of an :class:`eom_dynamics.BaseMotion`."""
+    from eom_dynamics.msg import BaseMotion
+    from geometry_msgs.msg import Vector3
+
+    rows = zip(ANGULAR_FIELDS + FORCE_FIELDS, np.concatenate(base), strict=True)
+    return BaseMotion(**{field: Vector3(**dict(zip("xyz", map(float, row), strict=True))) for field, row in rows})

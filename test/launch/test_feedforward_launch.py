@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("launch_ros", reason="launch_ros comes with a ROS 2 installation only, not from PyPI")
 
 from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint
-from eom_dynamics.srv import GetEquationsOfMotion
+from eom_dynamics.srv import ComputeInverseDynamics
 from launching import ask, command_line, launched, node_process, parameters, wait_for
 from lifecycle_msgs.srv import GetState
 from paths import CONFIG
@@ -27,8 +27,8 @@ def state(observer: Node, node: str) -> str:
 def plans(observer: Node, joints: int, namespace: str = "") -> bool:
     """Whether the planning node answers for a robot with so many joints."""
     zeros = [0.0] * joints
-    name = f"{namespace}/eom_dynamics_planning/equations_of_motion"
-    return ask(observer, GetEquationsOfMotion, name, position=zeros, velocity=zeros).success
+    name = f"{namespace}/eom_dynamics_planning/inverse_dynamics"
+    return ask(observer, ComputeInverseDynamics, name, **dict.fromkeys(STATE, zeros)).success
 
 
 def test_without_arguments_the_packaged_robot_is_active_and_planned_for(observer: Node) -> None:

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from node_client import frame_of
 from paths import CONFIG
+from tool_messages import base_message
 
 import eom_dynamics as eom
-from eom_dynamics.control.fields import ANGULAR_FIELDS, COMMAND_FIELDS, FORCE_FIELDS, MOTOR_FIELDS
+from eom_dynamics.control.fields import COMMAND_FIELDS, MOTOR_FIELDS
 
 ARM = eom.ElasticArm(eom.load_robot("vsa_planar_2r"))
 STATE = np.full((5, 2), 0.1)
@@ -39,14 +40,6 @@ def test_motors_of_a_joint_take_its_place_in_the_order_of_a_message(vsa, rng):
     np.testing.assert_array_equal(effort_command.data, command.motor_effort)
 
 
-def base_message(base):
-    from eom_dynamics.msg import BaseMotion
-    from geometry_msgs.msg import Vector3
-
-    rows = zip(ANGULAR_FIELDS + FORCE_FIELDS, np.concatenate(base), strict=True)
-    return BaseMotion(**{field: Vector3(**dict(zip("xyz", map(float, row), strict=True))) for field, row in rows})
-
-
 def test_stream_and_service_take_the_motion_of_the_base(vsa, rng):
     """Bit by bit as the library has it; a base in free fall, and matrices of one that moves, are refused by name."""
     base = eom.BaseMotion(rng.uniform(-1, 1, (4, 3)), rng.uniform(-1, 1, (3, 3)) - [[0, 9.81, 0], [0] * 3, [0] * 3])
@@ -57,9 +50,11 @@ def test_stream_and_service_take_the_motion_of_the_base(vsa, rng):
         np.testing.assert_array_equal(getattr(command, name), values)
         np.testing.assert_array_equal(getattr(answer, name), values)
     falling = vsa.inverse_dynamics(state, base=[base_message(np.zeros((1, 7, 3)))])
-    matrices = vsa.inverse_dynamics(state, base=[base_message(base)], include_matrices=True)
+    matrices = vsa.inverse_dynamics(state, base=[base_message(base)], outputs=8)
     assert not falling.success and falling.message.startswith("base[0].specific_force is zero, as if the base fell")
-    assert not matrices.success and matrices.message.startswith("include_matrices: the matrices are those of a base at")
+    assert not matrices.success and matrices.message.startswith(
+        "base is not empty: MATRICES are those of a base at rest"
+    )
 
 
 # One of each kind; test/control has them all.

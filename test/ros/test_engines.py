@@ -25,17 +25,7 @@ pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 from loop_scene import STOP
 from scene_outcomes import OUTCOMES, Outcome
 from sent_oracle import SentOracle
-from setpoint_engines import (
-    BANDWIDTH,
-    NodeEngine,
-    arm_of,
-    called,
-    looped,
-    marks_of,
-    replayed,
-    settings_for,
-    unspun_node,
-)
+from setpoint_engines import NodeEngine, arm_of, called, looped, marks_of, replayed, settings_for, unspun_node
 from setpoint_scenes import SETPOINTS
 from target_scenes import CONTACTS, TARGETS
 from trajectory_scenes import TRAJECTORIES
@@ -108,7 +98,7 @@ ROBOTS = {
 @pytest.fixture(scope="module")
 def node(ros: Any) -> Iterator[NodeEngine]:
     given = {"robot_file": "planar_2r", "use_sim_time": "true", "moving_base": "true"}
-    given |= {"external_effort.sensors": "torque", "external_effort.bandwidth": str(BANDWIDTH)}
+    given |= {"external_effort.sensors": "torque"}
     with unspun_node("/engines", **given, stop_duration=str(STOP)) as node:
         yield NodeEngine(node)
 

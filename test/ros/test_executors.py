@@ -133,7 +133,7 @@ def test_an_exception_of_a_job_is_raised_where_its_result_is_awaited(ros, node):
 
 
 def test_a_node_with_an_endless_job_ends_and_is_forgotten(start, tmp_path):
-    from eom_dynamics.srv import ComputeForwardDynamics
+    from eom_dynamics.srv import ComputeInverseKinematics
 
     patch = (
         "import pathlib, threading\n"
@@ -141,12 +141,12 @@ def test_a_node_with_an_endless_job_ends_and_is_forgotten(start, tmp_path):
         "def endless(*_):\n"
         "    pathlib.Path('begun').touch()\n"
         "    threading.Event().wait()\n"
-        "kind, _, takes = services.SERVICES['forward_dynamics']\n"
-        "services.SERVICES['forward_dynamics'] = kind, endless, takes\n"
+        "kind, _ = services.SERVICES['inverse_kinematics']\n"
+        "services.SERVICES['inverse_kinematics'] = kind, endless\n"
     )
     client = start.planning("--params-file", CONFIG / "iiwa.yaml", patch=patch)
-    service = client.client(ComputeForwardDynamics, "forward_dynamics")
-    service.call_async(ComputeForwardDynamics.Request())
+    service = client.client(ComputeInverseKinematics, "inverse_kinematics")
+    service.call_async(ComputeInverseKinematics.Request())
     client.wait((tmp_path / "begun").exists, "the job")
     assert client.process.stop(signal.SIGTERM) == 0
     while client.node.count_services(service.srv_name):

@@ -77,15 +77,16 @@ def test_each_goal_of_a_burst_is_answered(at_home):
 
 def test_a_goal_that_is_not_reached_is_aborted(at_home):
     at_home.follows, at_home.position = False, HOME
-    status, code, text = at_home.ask([0.0, 0.8], [HOME, TARGET], goal=0.05)
+    status, code, text = at_home.ask([0.0, 0.8], [HOME, TARGET], goal=0.05, goal_time=1)
     assert (status, code) == (ABORTED, CODES.GOAL_TOLERANCE_VIOLATED), text
     assert text.startswith("position of fer_joint") and text.endswith("s after the end")
 
 
-def test_a_goal_without_a_limit_of_time_waits_until_it_is_reached(at_home):
+@pytest.mark.parametrize("goal_time", [0, -1])
+def test_a_goal_without_a_limit_of_time_waits_until_it_is_reached(at_home, goal_time):
     at_home.follows, at_home.position = False, HOME
     del at_home.statuses[:]
-    handle = at_home.send([0.0, 0.8], [HOME, TARGET], goal=0.05, goal_time=-1)
+    handle = at_home.send([0.0, 0.8], [HOME, TARGET], goal=0.05, goal_time=goal_time)
     at_home.node.wait(lambda: any(x.status == x.FINISHED for x in at_home.statuses), "the end of the motion")
     at_home.node.spin(0.5)
     at_home.follows = True
@@ -101,24 +102,11 @@ def assert_stopped_before_the_target(arm):
     assert_no_step(commands[-500:])
 
 
-def test_a_new_goal_that_is_refused_stops_the_current_one_on_request(at_home):
-    reason = "stopped, as another trajectory was refused (on_refused_trajectory: stop)"
-    with at_home.setting("on_refused_trajectory", "stop"):
-        for times in ([0.0, 0.02], [0.1, 1.5]):  # refused by the planning node, and by the dynamics node
-            first = at_home.send([0.0, 2.0], [HOME, TARGET])
-            at_home.node.wait(lambda: len(at_home.feedback) > 5, "feedback")
-            assert at_home.ask(times, [HOME - 0.3, HOME])[0] == ABORTED
-            assert at_home.result(first) == (ABORTED, CODES.INVALID_GOAL, reason)
-            assert_stopped_before_the_target(at_home)
-            assert at_home.ask([1.0], [HOME])[0] == SUCCEEDED
-            at_home.feedback.clear()
-
-
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
         ({"positions": [TARGET, HOME]}, "rad from its commanded position at that time, or where it is measured"),
-        ({"velocity": 0.1}, "points[1].velocities[0] (joint 'fer_joint1') is 0.1 rad/s or m/s, must be 0 at the end"),
+        ({"velocity": 0.1}, "points[1].velocities[0] (joint 'fer_joint1') is 0.1 rad/s or m/s, limit 0.001 at the end"),
     ],
 )
 def test_goals_that_cannot_be_followed_are_aborted(at_home, options, reason):
@@ -174,13 +162,16 @@ def test_a_goal_ends_with_the_joint_states_of_the_arm(at_home):
     assert_stopped_before_the_target(at_home)
 
 
-@pytest.mark.parametrize("kind", ["path", "goal"])
-def test_tolerances_of_goals_have_defaults(at_home, kind):
-    with at_home.setting(f"{kind}_tolerance", 0.05, at_home.planning):
+@pytest.mark.parametrize("kind", ["trajectory", "goal"])
+def test_constraints_are_the_tolerances_of_goals_without_them(at_home, kind):
+    name = f"constraints.{NAMES[1]}.{kind}"
+    assert at_home.planning.set_parameter(name, 0.05) == ""
+    with at_home.setting("constraints.goal_time", 0.1, at_home.planning):
         at_home.follows, at_home.position = False, HOME
         status, _, text = at_home.ask([0.0, 1.0], [HOME, TARGET])
-        assert status == ABORTED and text.startswith("position of fer_joint") and "tolerance 0.05" in text
+        assert status == ABORTED and text.startswith(f"position of {NAMES[1]} ") and "tolerance 0.05" in text
         at_home.position, at_home.follows = HOME, True
+    assert at_home.planning.set_parameter(name, 0.0) == ""
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGSTOP])

@@ -11,7 +11,7 @@ pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
 from node_client import joint_trajectory
 from sensor_msgs.msg import JointState
-from std_srvs.srv import Trigger
+from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
 import eom_dynamics as eom
@@ -166,7 +166,7 @@ def test_an_arm_that_does_not_follow_takes_no_target_and_no_trajectory_until_it_
     arm.refused("last refused target", "further than 0.05 rad or m, and start_tolerance, from its command")
     status = arm.trajectory(HOME, ONWARD)
     assert status.status == TrajectoryStatus.REFUSED and "have its drives follow" in status.message
-    assert "have its drives follow" in arm.client.call(Trigger, "resume", Trigger.Request()).message
+    assert "have its drives follow" in arm.client.call(SetBool, "pause", SetBool.Request(data=False)).message
     assert np.abs(arm.commanded - HOME).max() < DEFLECTION
     arm.follows = True
     arm.client.spin(0.3)

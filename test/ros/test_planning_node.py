@@ -15,11 +15,12 @@ import eom_dynamics as eom
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 
 
-def terms(client, name="equations_of_motion", n=7, **fields):
-    from eom_dynamics.srv import GetEquationsOfMotion
+def terms(client, name="inverse_dynamics", n=7, **fields):
+    from eom_dynamics.srv import ComputeInverseDynamics
 
-    request = GetEquationsOfMotion.Request(position=[0.1] * n, velocity=[0.1] * n, **fields)
-    return client.call(GetEquationsOfMotion, name, request)
+    states = {field: [x] * n for field, x in (("position", 0.1), ("velocity", 0.1), ("acceleration", 0.0))}
+    request = ComputeInverseDynamics.Request(**states, outputs=ComputeInverseDynamics.Request.MATRICES, **fields)
+    return client.call(ComputeInverseDynamics, name, request)
 
 
 def nice_values(pid):
@@ -43,20 +44,19 @@ def test_names_quality_of_service_priority_and_end(start):
     override = "qos_overrides.{namespace}/joint_trajectory.subscription"
     client = start.planning(
         *IIWA,
-        *("-r", "~/forward_dynamics:=accelerations", "-r", "~/equations_of_motion:={namespace}_terms"),
+        *("-r", "~/inverse_kinematics:=positions", "-r", "~/inverse_dynamics:={namespace}_terms"),
         *("-p", "use_sim_time:=true", {"running.NICENESS": 7}),
         *("-p", f"{override}.reliability:=best_effort", "-p", f"{override}.depth:=3"),
     )
     space = client.process.namespace
     own = f"{space}/{client.process.name}"
     offered = {name for name, _ in client.node.get_service_names_and_types()}
-    assert {f"{space}/accelerations", f"{space}_terms", f"{own}/trajectory_feedforward"} <= offered
-    assert f"{own}/compute_trajectory_feedforward/_action/send_goal" in offered
+    assert {f"{space}/positions", f"{space}_terms", f"{own}/trajectory_feedforward"} <= offered
     # Simulated time that stands still keeps nobody waiting.
     assert terms(client, f"{space}_terms").success
     bad = terms(client, f"{space}_terms", joint_names=["x"])
     assert not bad.success and bad.message.startswith("joint_names[0]: the robot has no joint 'x'; it has ")
-    assert "request of equations_of_motion refused: joint_names[0]: the robot has no joint" in client.process.log
+    assert "request of inverse_dynamics refused: joint_names[0]: the robot has no joint" in client.process.log
     # Once the warning of the refusal is over.
     status = client.wait_for_diagnostics(lambda *x: x[:2] == (0, "ready") and x[2]["requests refused"] == "1", "status")
     assert (status[2]["robot"], status[2]["requests answered"], status[2]["requests refused"]) == ("iiwa", "1", "1")
@@ -73,6 +73,27 @@ def test_names_quality_of_service_priority_and_end(start):
     assert cores(pid) == {frozenset(own - {min(own)} or own)}
     assert client.process.stop(signal.SIGINT) == 0
     assert "Traceback" not in client.process.log
+
+
+def test_constraints_name_joints_of_the_robot_and_are_not_negative(start):
+    given = ("constraints.iiwa_joint_1.goal:=0.02", "constraints.elbow.goal:=0.02", "constraints.goal_time:=2")
+    client = start.planning(*IIWA, *(word for value in given for word in ("-p", value)))
+    client.wait_for_diagnostics(lambda *x: x[1] == "ready", "the robot")
+    log = client.process.log
+    assert "parameter constraints.elbow.goal has no effect: the robot has no such joint" in log
+    assert "unknown parameter" not in log
+    assert client.get_parameter("constraints.iiwa_joint_1.goal") == 0.02
+    assert client.get_parameter("constraints.goal_time") == 2.0
+    for name, value, reason in (
+        ("iiwa_joint_2.trajectory", 0.1, ""),
+        ("iiwa_joint_2.trajectory", 1, ""),
+        ("iiwa_joint_2.trajectory", -0.1, "must be a number of at least 0, is -0.1"),
+        ("iiwa_joint_2.trajectory", "wide", "must be a number of at least 0, is 'wide'"),
+        ("iiwa_joint_9.goal", 0.1, "the robot has no joint 'iiwa_joint_9'; did you mean"),
+        ("iiwa_joint_2.path", 0.1, "is not a parameter of this node"),
+    ):
+        answer = client.set_parameter(f"constraints.{name}", value)
+        assert reason in answer and bool(answer) == bool(reason)
 
 
 def test_it_waits_for_a_robot_and_follows_a_new_one(start, describe):
@@ -94,22 +115,6 @@ def test_it_waits_for_a_robot_and_follows_a_new_one(start, describe):
     assert level == 1 and message.startswith("new robot refused, the current one remains: topic")
     assert values["robot"] == "legs"
     assert terms(client, n=3).success
-
-
-def test_first_requests_compile_nothing(start, tmp_path, monkeypatch):
-    """What they need is compiled when the node takes the robot."""
-    from eom_dynamics.srv import ComputeForwardDynamics, ComputeInverseKinematics
-
-    monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(tmp_path / "cache"))
-    client = start.planning("--params-file", CONFIG / "planar_2r.yaml")
-    # Services are answered in order.
-    client.call(ComputeInverseKinematics, "inverse_kinematics", ComputeInverseKinematics.Request())
-    compiled = {path.name for path in (tmp_path / "cache").rglob("*.so")}
-    still = {name: [0.0, 0.0] for name in ("position", "velocity", "effort")}
-    request = ComputeForwardDynamics.Request(**still)
-    assert client.call(ComputeForwardDynamics, "forward_dynamics", request).success
-    assert terms(client, n=2).success
-    assert compiled and {path.name for path in (tmp_path / "cache").rglob("*.so")} == compiled
 
 
 def test_answers_have_shared_memory_unless_a_profile_is_chosen(start, monkeypatch):

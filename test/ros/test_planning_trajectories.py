@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Feedforward of trajectories, by service and by action."""
+"""Feedforward of trajectories, by service."""
 
 from array import array
-from contextlib import contextmanager
-from functools import partial
 
 import numpy as np
 import pytest
@@ -17,8 +15,9 @@ from eom_dynamics.trajectory import paper_motion, through
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
-from action_msgs.msg import GoalStatus
-from rclpy.action import ActionClient
+from eom_dynamics.msg import SplineTrajectory
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory
 
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 NAMES = list(ROBOT.joint_names)
@@ -179,95 +178,40 @@ def test_what_cannot_be_used_is_refused(node):
         assert len(answer.time) == len(answer.trajectory.points) == 0
 
 
-# --- Action -----------------------------------------------------------------------------
+# --- Some of the joints -----------------------------------------------------------------
+
+NAMED = [NAMES[4], NAMES[0]]
 
 
-class Goal:
-    """A goal that the node has accepted; ``feedback`` grows while it is under way."""
-
-    def __init__(self, client, actions, **fields):
-        self.feedback = []
-        self._client = client
-        kind = actions._action_type
-        sent = actions.send_goal_async(
-            kind.Goal(**fields), feedback_callback=lambda message: self.feedback.append(message.feedback.progress)
-        )
-        client.wait(sent.done, "the goal to be accepted")
-        self.handle = sent.result()
-        assert self.handle.accepted
-
-    def result(self):
-        future = self.handle.get_result_async()
-        self._client.wait(future.done, "the result")
-        return future.result().status, future.result().result
-
-    def cancel(self):
-        future = self.handle.cancel_goal_async()
-        self._client.wait(future.done, "the cancellation")
+def part():
+    """The message for two joints only, and with all others where they are measured."""
+    held = np.linspace(-0.3, 0.3, N)
+    moved = np.array([name in NAMED for name in NAMES])
+    whole = tuple(np.where(moved, values, held * (k == 0)) for k, values in enumerate(MOTION))
+    return message(order=[4, 0]), message(order=[4, 0, 1, 2, 3, 5, 6], motion=whole), held
 
 
-@contextmanager
-def actions_of(client):
-    """Send goals to a node: a function of a goal's fields that returns a Goal."""
-    from eom_dynamics.action import ComputeTrajectoryFeedforward
-
-    actions = ActionClient(
-        client.node, ComputeTrajectoryFeedforward, f"{client.process.name}/compute_trajectory_feedforward"
-    )
-    client.wait(actions.server_is_ready, "the action")
-    yield partial(Goal, client, actions)
-    actions.destroy()
-
-
-@pytest.fixture
-def action(node):
-    with actions_of(node) as send:
-        yield send
-
-
-def test_the_action_says_what_the_service_says(node, action):
-    options = {"sample_rate": 1000.0}
-    status, result = action(trajectory=message(), **options).result()
-    assert status == GoalStatus.STATUS_SUCCEEDED
-    service = ask(node, message(), **options)
-    assert result.success, result.message
-    for field in type(service).get_fields_and_field_types():
-        assert getattr(result, field) == getattr(service, field), field
-    status, result = action(trajectory=message(), ends="slow").result()
-    assert status == GoalStatus.STATUS_ABORTED
-    assert not result.success and "ends must be rest or free" in result.message
-
-
-LONG = {"times": TIMES * 60, "fields": ("positions",)}
-
-
-def test_an_action_reports_progress_while_services_answer_and_another_is_cancelled(node, action):
-    # The second waits for the first, so that it has not ended when it is cancelled.
-    first, second, third = (action(trajectory=message(**LONG), sample_rate=1000.0) for _ in range(3))
-    last = third.handle.get_result_async()
-    second.cancel()
-    assert ask(node, message()).success
-    assert not last.done()
-    status, result = second.result()
-    assert status == GoalStatus.STATUS_CANCELED
-    assert (result.success, result.message, len(result.time)) == (False, "cancelled", 0)
-    node.wait(last.done, "the last result")
-    assert first.result()[1].success and last.result().result.success
-    node.wait(lambda: third.feedback and third.feedback[-1] == 1.0, "the last feedback")
-    assert np.all(np.diff(third.feedback) > 0)
-
-
-def test_an_action_under_way_is_cancelled(start, tmp_path):
-    # What dampers remember is found sample after sample: this takes long enough to be in the middle of it.
-    file = tmp_path / "damped.yaml"
-    file.write_text((CONFIG / "iiwa.yaml").read_text().replace("{type: linear,", "{type: damped, damping: 100.0,"))
-    client = start.planning("--params-file", file)
-    with actions_of(client) as send:
-        goal = send(trajectory=message(**LONG), sample_rate=1000.0)
-        client.wait(lambda: goal.feedback and goal.feedback[-1] > 0, "the first feedback")
-        goal.cancel()
-        status, result = goal.result()
-        assert status == GoalStatus.STATUS_CANCELED
-        assert (result.success, result.message, len(result.time)) == (False, "cancelled", 0)
-        assert goal.feedback[-1] < 0.5
-        assert send(trajectory=message()).result()[1].success
+def test_joints_that_a_trajectory_does_not_name_are_held_where_they_are_measured(node):
+    named, whole, held = part()
+    refused = ask(node, named)
+    assert not refused.success and "the position of 'iiwa_joint_2', 'iiwa_joint_3', " in refused.message
+    assert "is not known yet after 1 s: publish it on joint_states" in refused.message
+    states = node.node.create_publisher(JointState, "joint_states", 10)
+    node.node.create_timer(0.05, lambda: states.publish(JointState(name=NAMES, position=held.tolist())))
+    node.wait(states.get_subscription_count, "discovery")
+    answer, wanted = ask(node, named, sample_rate=100.0), ask(node, whole, sample_rate=100.0)
+    assert answer.success, answer.message
+    assert answer.joint_names == answer.trajectory.joint_names == [*NAMED, *(x for x in NAMES if x not in NAMED)]
+    assert answer == wanted
+    splines = node.collect(SplineTrajectory, "spline_trajectory")
+    assert node.set_parameter("trajectory_limits", "ignore") == ""
+    publisher = node.publisher(JointTrajectory, "joint_trajectory")
+    node.repeat(lambda: publisher.publish(named), lambda: splines, "the motion")
+    # The dynamics node holds the others, and checks limits where they are.
+    assert (list(splines[0].joint_names), splines[0].limits_digest) == (NAMED, "")
+    q, qd, qdd = (x[:, [4, 0]] for x in MOTION)
+    fitted = through(TIMES, q, velocities=qd, accelerations=qdd)
+    np.testing.assert_allclose(np.reshape(splines[0].position, (-1, 2)), fitted.states[0], rtol=0, atol=1e-9)
+    publisher.publish(message(names=[*NAMES[:-1], "finger"]))
+    reason = "joint_names[6]: the robot has no joint 'finger'"
+    node.wait(lambda: reason in node.values.get("last refused trajectory", ""), "the refusal")

@@ -12,7 +12,7 @@ from paths import CONFIG
 from rclpy.time import Time
 from setpoint_engines import Publisher, identity, unspun_node
 from std_msgs.msg import String
-from std_srvs.srv import Trigger
+from std_srvs.srv import SetBool
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS, STATE_FIELDS
@@ -104,6 +104,21 @@ def refused(client, text):
     return text in client.values.get("last refused trajectory", "")
 
 
+def test_joints_that_a_spline_does_not_name_are_held_where_they_are_commanded(node, publisher, statuses, anew):
+    command(node, START)
+    statuses.clear()
+    node.feedforward.clear()
+    name, end = NAMES[0], START[0] + 0.3
+    fields = {x: array("d", [0.0, 0.0]) for x in STATE_FIELDS} | {"position": array("d", [START[0], end])}
+    publisher.publish(SplineTrajectory(joint_names=[name], knots=array("d", [0.0, 1.0]), **fields))
+    node.wait(lambda: statuses and statuses[-1].status == TrajectoryStatus.FINISHED, "the end")
+    assert len(node.feedforward) > RATE / 2
+    last = ARM.feedforward(np.array([end, START[1]]), np.zeros(2), np.zeros(2)).motor_position
+    np.testing.assert_allclose(node.feedforward[-1].motor_position, last, rtol=0, atol=1e-9)
+    publisher.publish(SplineTrajectory(joint_names=["finger"], knots=array("d", [0.0, 1.0]), **fields))
+    node.wait(lambda: refused(node, "the robot has no joint 'finger'"), "the refusal")
+
+
 def test_splines_are_played_as_they_are(node, publisher, statuses):
     node.feedforward.clear()
     begin = time.time_ns() + 1_000_000_000
@@ -116,10 +131,16 @@ def test_splines_are_played_as_they_are(node, publisher, statuses):
     # A single knot is a state to be reached: the motion goes on from where the joints are commanded to be.
     node.feedforward.clear()
     goal = {"knots": array("d", [0.5])} | states([0.3, 0.0])
-    assert node.call(Trigger, "pause", Trigger.Request()).message == "nothing is played: the next trajectory waits"
+    assert (
+        node.call(SetBool, "pause", SetBool.Request(data=True)).message
+        == "nothing is played: the next trajectory waits"
+    )
     publisher.publish(rest_to_rest(**goal))
-    node.wait(lambda: (statuses[-1].status, statuses[-1].message) == (1, "paused: call ~/resume"), "the reason")
-    assert node.call(Trigger, "resume", Trigger.Request()).success
+    node.wait(
+        lambda: (statuses[-1].status, statuses[-1].message) == (1, "paused: call ~/pause with data: false"),
+        "the reason",
+    )
+    assert node.call(SetBool, "pause", SetBool.Request(data=False)).success
     there = ARM.feedforward(np.array([0.3, 0.0]), *np.zeros((4, 2))).motor_position
 
     def arrived():

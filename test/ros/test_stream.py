@@ -152,7 +152,7 @@ def test_every_number_of_the_service_is_that_of_the_closed_form(iiwa, rng):
     answer = iiwa.inverse_dynamics(
         state[:, order],
         joint_names=[NAMES[i] for i in order],
-        include_matrices=True,
+        outputs=14,
         **dict(zip(WRENCH_FIELDS, wrench, strict=True)),
     )
     assert (answer.success, answer.message) == (True, "")
@@ -170,8 +170,8 @@ def test_every_number_of_the_service_is_that_of_the_closed_form(iiwa, rng):
 
 def test_a_refused_request_says_why_and_is_not_counted_as_a_setpoint(iiwa):
     _, _, before = iiwa.next_diagnostics()
-    answer = iiwa.inverse_dynamics(include_matrices=True)
-    assert not answer.success and answer.message.startswith("position has 0 entries, must have 7")
+    answer = iiwa.inverse_dynamics(outputs=14)
+    assert not answer.success and answer.message.startswith("position has 0 entries, must have 7 for each sample")
     assert all(len(getattr(answer, name)) == 0 for name in (*COMMAND_FIELDS, *MATRICES, *VECTORS))
     whole, left_out = GOOD | dict.fromkeys(STATE_FIELDS[3:], np.zeros(N)), {x: GOOD[x] for x in STATE_FIELDS[:3]}
     answer = iiwa.inverse_dynamics(**left_out)

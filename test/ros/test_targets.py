@@ -14,7 +14,7 @@ from node_client import stamp_of
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Header
-from std_srvs.srv import Trigger
+from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from urdf_arms import urdf_arm
 
@@ -105,6 +105,24 @@ def test_a_subset_of_joints_moves_and_the_end_of_its_publisher_is_no_loss(client
     client.wait_for_diagnostics(lambda *status: "target" not in status[2], "setpoints that lead again")
 
 
+def test_chunks_of_a_subset_of_joints_hold_the_others(client: Any) -> None:
+    publisher = client.publisher(JointTrajectory, "target_trajectory")
+    for k in range(3):
+        points = [
+            JointTrajectoryPoint(positions=[0.5 + 0.1 * (k + x), 0.1 * (k + x)], time_from_start=duration)
+            for x, duration in ((0.5, Duration(nanosec=200_000_000)), (1.0, Duration(nanosec=400_000_000)))
+        ]
+        publisher.publish(JointTrajectory(joint_names=[JOINTS[6], JOINTS[0]], points=points))
+        client.spin(0.4)
+    arrive(client, REST + np.array([0.3, 0, 0, 0, 0, 0, 0.3]))
+    held = [list(client.motor_setpoint[-1].name).index(name) for name in JOINTS[1:6]]
+    rows = np.array([message.position for message in client.motor_setpoint])[:, held]
+    # Motors turn with the springs, whose load changes.
+    assert np.ptp(rows, axis=0).max() < DEFLECTION
+    publisher.publish(JointTrajectory(joint_names=[JOINTS[0], "finger"], points=points))
+    refused(client, "the robot has no joint 'finger'")
+
+
 def refused(client: Any, reason: str) -> None:
     client.wait_for_diagnostics(lambda *status: reason in status[2].get("last refused target", ""), reason)
 
@@ -172,21 +190,21 @@ def test_a_pause_and_a_scaled_speed_say_that_they_are_for_trajectories(client: A
     client.wait(lambda: client.motor_setpoint and position(client)[0] > 0.1, "motion")
     assert text in client.process.log
     scaling.publish(Float64(data=0.5))
-    answer = client.call(Trigger, "pause", Trigger.Request())
+    answer = client.call(SetBool, "pause", SetBool.Request(data=True))
     assert not answer.success and "target does not pause" in answer.message
     values = arrive(client, 1.0, 0)
     assert values["speed scaling"] == "50 %" and "trajectories" not in values
-    answer = client.call(Trigger, "pause", Trigger.Request())
+    answer = client.call(SetBool, "pause", SetBool.Request(data=True))
     assert answer.success and answer.message == "nothing is played: the next trajectory waits"
-    assert client.next_diagnostics()[2]["trajectories"] == "paused: call ~/resume"
+    assert client.next_diagnostics()[2]["trajectories"] == "paused: call ~/pause with data: false"
     aim(client, [JOINTS[0]], [0.5])
-    refused(client, "the arm is paused: call ~/resume")
+    refused(client, "the arm is paused: call ~/pause with data: false")
     scaling.publish(Float64(data=1.0))
     state[0] = [1.0, *REST[1:]]
     for _ in range(20):  # until the call comes within 0.1 s of the last setpoint
-        assert client.call(Trigger, "resume", Trigger.Request()).success
+        assert client.call(SetBool, "pause", SetBool.Request(data=False)).success
         client.answers_to(client.publish(state))
-        answer = client.call(Trigger, "pause", Trigger.Request())
+        answer = client.call(SetBool, "pause", SetBool.Request(data=True))
         if not answer.success:
             break
     assert answer.message == "a stream of setpoints does not pause: have its publisher come to rest"

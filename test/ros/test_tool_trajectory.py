@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motions of a tool through poses: by service and action, and played from the topic tool_trajectory."""
+"""Motions of a tool through poses, by service."""
 
 import numpy as np
 import pytest
 from differences import deviation
-from eom_dynamics.msg import SplineTrajectory
 from geometry_msgs.msg import Quaternion, Transform, Vector3
 from node_client import EACH_WARNING, joint_trajectory
 from paths import CONFIG
@@ -14,9 +13,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectory
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS, STATE_FIELDS
-from eom_dynamics.control.trajectories import read_spline
 from eom_dynamics.kinematics import body_poses
-from eom_dynamics.trajectory import check
 
 ROBOT = eom.load_robot("ur5e")
 ARM = eom.ElasticArm(ROBOT)
@@ -97,60 +94,11 @@ def test_what_cannot_be_followed_is_refused_with_the_reason(node):
         assert not answer.success and reason in answer.message
 
 
-# --- The topic --------------------------------------------------------------------------------
-
-
-class Topic:
-    """Poses in, polynomials out, and joint states."""
-
-    def __init__(self, node):
-        self._node = node
-        self.splines = node.collect(SplineTrajectory, "spline_trajectory")
-        self._poses = node.publisher(MultiDOFJointTrajectory, "tool_trajectory")
-        arm, gripper = JointState(name=NAMES, position=Q.tolist()), JointState(name=["finger"], position=[0.1])
-        states = node.node.create_publisher(JointState, "joint_states", 10)
-        node.node.create_timer(0.1, lambda: [states.publish(state) for state in (arm, gripper)])
-        topic = f"{node.process.namespace}/spline_trajectory"
-        node.wait(lambda: node.node.count_publishers(topic), "discovery")
-
-    def send(self, trajectory):
-        count = len(self.splines)
-        self._poses.publish(trajectory)
-        self._node.wait(lambda: len(self.splines) > count, "the polynomials")
-        return read_spline(self.splines[-1], NAMES)
-
-    def refused(self, trajectory, reason):
-        self._poses.publish(trajectory)
-        self._node.wait(lambda: reason in self._node.values.get("last refused trajectory", ""), reason)
-
-
-@pytest.fixture(scope="module")
-def topic(node):
-    return Topic(node)
-
-
-def test_polynomials_that_move_the_tool_through_the_poses(topic):
-    motion = topic.send(poses())
-    assert (motion.start, motion.end) == (0.0, 2.0)
-    assert deviation(tool_poses(motion.derivatives(np.array(TIMES))[0]), POSES, floor=1.0) < 1e-9
-    assert check(ARM, motion, rate=1000.0).ok
-
-
-def test_a_motion_beyond_limits_is_refused_or_slowed_down(node, topic):
-    fast = poses(times=(0.0, 0.1, 0.2))
-    topic.refused(fast, "exceeds limits: ")
-    assert node.set_parameter("trajectory_limits", "slow_down") == ""
-    motion = topic.send(fast)
-    assert motion.end > 0.25 and check(ARM, motion, rate=1000.0).ok
-    # Along the same path, and not slower than it must be.
-    assert deviation(tool_poses(motion.derivatives(motion.end / 2)[0][np.newaxis])[0], POSES[1], floor=1.0) < 1e-9
-    assert not check(ARM, motion.stretched(0.99), rate=1000.0).ok
-    assert "trajectory slowed down from 0.2 s to " in node.process.log
-    assert node.set_parameter("trajectory_limits", "refuse") == ""
-    topic.refused(poses([POSES[0], AWAY], (0, 3)), " s the ")
-
-
-def test_joint_states_are_where_a_motion_starts(node, topic):
+def test_joint_states_are_where_a_motion_starts(node):
+    arm, gripper = JointState(name=NAMES, position=Q.tolist()), JointState(name=["finger"], position=[0.1])
+    states = node.node.create_publisher(JointState, "joint_states", 10)
+    node.node.create_timer(0.1, lambda: [states.publish(state) for state in (arm, gripper)])
+    node.wait(states.get_subscription_count, "discovery")
     answer = node.trajectory_feedforward(tool_trajectory=poses())
     assert answer.success, answer.message
     np.testing.assert_allclose(answer.trajectory.points[0].positions, Q, rtol=0, atol=1e-12)

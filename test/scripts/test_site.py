@@ -45,7 +45,7 @@ def test_every_public_name_has_an_entry(pages: dict[str, str]) -> None:
 
 
 def test_interfaces_have_entries(pages: dict[str, str]) -> None:
-    for kind in ("msg", "srv", "action"):
+    for kind in ("msg", "srv"):
         names = {path.stem for path in (ROOT / kind).glob(f"*.{kind}")}
         assert names == set(re.findall(r"^## (\w+)$", pages[f"{kind}.md"], re.MULTILINE))
 

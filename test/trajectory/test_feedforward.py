@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from refusals import refusals
-from springs import EVERY_KIND, with_springs
+from springs import with_springs
 
 from eom_dynamics import ElasticArm, equations_of_motion, load_robot
 from eom_dynamics.actuators.drive_units import DriveUnits
@@ -14,7 +14,6 @@ from eom_dynamics.actuators.springs import LinearSpring
 from eom_dynamics.exceptions import TrajectoryError
 from eom_dynamics.robot import Limits
 from eom_dynamics.trajectory import Scaled, check, paper_motion, rest_to_rest, through
-from eom_dynamics.trajectory import feedforward as module
 from eom_dynamics.trajectory.feedforward import checked, trajectory_feedforward
 
 ROBOT = load_robot("iiwa")
@@ -65,27 +64,6 @@ def test_limits_are_checked_at_1_khz_or_more(rate):
     assert [peak[:3] for peak in found.verdict.exceeded] == [peak[:3] for peak in alone.exceeded]
     assert found.verdict.exceeded
     assert found.verdict.time_scaling == alone.time_scaling > 1
-
-
-@pytest.mark.parametrize("kind", ["damped", "variable"])
-def test_chunks_do_not_affect_the_result(kind, monkeypatch):
-    arm = ElasticArm(with_springs(SMALL_ROBOT, EVERY_KIND[kind], LinearSpring(900.0)))
-    whole = trajectory_feedforward(arm, SMALL_MOTION, TIMES / 2, rate=200.0)
-    monkeypatch.setattr(module, "_CHUNK", 64)
-    parts = trajectory_feedforward(arm, SMALL_MOTION, TIMES / 2, rate=200.0)
-    for x, y in zip(parts.command, whole.command, strict=True):
-        # Batches of other lengths may use other lanes, which fuse other operations: a few roundings.
-        np.testing.assert_allclose(x, y, rtol=0, atol=1e-12 * np.abs(y).max())
-
-
-def test_progress(monkeypatch):
-    monkeypatch.setattr(module, "_CHUNK", 100)
-    fractions = []
-    trajectory_feedforward(ARM, MOTION, TIMES, rate=1000.0, progress=fractions.append)
-    assert fractions[0] == 0 and fractions[-1] == 1
-    assert len(fractions) > 20 and fractions == sorted(fractions)
-    with pytest.raises(ZeroDivisionError):  # what it raises ends the computation
-        trajectory_feedforward(ARM, MOTION, TIMES, rate=1000.0, progress=lambda fraction: 1 // (fraction < 0.1))
 
 
 test_errors = refusals(

@@ -60,11 +60,11 @@ class ControlLoop : public LoopMotions<Robot> {
 
     /// Takes limits of the motion to targets, for each joint; returns what is wrong with them, or null. Allocates; not while
     /// the loop runs.
-    const char *limit(const std::vector<MotionLimits> &limits, bool synchronised = false)
+    const char *limit(const std::vector<MotionLimits> &limits)
     {
         retreat_.resize(limits.size());
         stream_.checks.limit(limits);
-        return motion_.configure(limits, synchronised);
+        return motion_.configure(limits);
     }
 
     /// Forgets all references, and holds the measured position, or comes to rest from the measured motion; without a

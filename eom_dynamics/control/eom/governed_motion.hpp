@@ -30,9 +30,9 @@ class GovernedMotion {
     const OnlineTrajectory &trajectory() const noexcept { return motion_; }
 
     /// Takes limits of each joint; returns what is wrong with them, or null. Allocates.
-    const char *configure(const std::vector<MotionLimits> &limits, bool synchronised = false)
+    const char *configure(const std::vector<MotionLimits> &limits)
     {
-        if (const char *reason = motion_.configure(limits, synchronised))
+        if (const char *reason = motion_.configure(limits))
             return reason;
         period_ = std::llround(motion_.joint(0).period() * 1e9);
         return nullptr;

@@ -223,7 +223,7 @@ class Governor {
     bool cut(const OnlineTrajectory &motion) noexcept
     {
         const std::size_t joint = limit() >= 2 && limit() < 5 ? robot_.motor_joint[place()] : place();
-        const bool all = motion.together() || factors_[joint] <= LEAST;
+        const bool all = motion.follows_path() || factors_[joint] <= LEAST;
         bool less = false;
         for (std::size_t i = 0; i < motion.size(); ++i)
             if ((all || i == joint) && factors_[i] > LEAST) {

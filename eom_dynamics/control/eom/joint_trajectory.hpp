@@ -50,7 +50,6 @@ class JointTrajectory {
         allow_overshoot();
         brake_ = next_brake_ = bounds();
         averages_.configure(h, n1, n2);
-        pace_ = limits.velocity;
         rest(0);
         return nullptr;
     }
@@ -97,7 +96,6 @@ class JointTrajectory {
     {
         now_ = target_ = asked_ = {q};
         plan_.join(now_, now_, 0);
-        pace_ = 2 * limits_.velocity;
         stops_ = slowed_ = hurries_ = false;
         averages_.settle(now_);
     }
@@ -162,7 +160,6 @@ class JointTrajectory {
     {
         allow_overshoot();
         haste_ = haste;
-        pace_ = 2 * limits_.velocity;
         slowed_ = false;
         stops_ = true;
         stop_part_ = 1;
@@ -206,30 +203,6 @@ class JointTrajectory {
 
     /// Time from now to the end of the motion to the target, s.
     double left() const noexcept { return std::max(plan_.end() - time_, 0.0) + 2 * delay(); }
-
-    /// Goes to the target slower, to arrive after a time, s.
-    void pace(double time) noexcept
-    {
-        // The time is almost linear in the inverse of the largest velocity: regula falsi, as by Illinois.
-        const auto late = [this, time](double inverse) {
-            pace_ = 1 / inverse;
-            pursue();
-            return left() - time;
-        };
-        double fast = 1 / limits_.velocity, slow = fast, early = late(fast), over = early;
-        for (int i = 0; i < MOST_HALVINGS && over < 0; ++i)
-            over = late(slow *= 4);
-        if (early >= 0 || over < 0)
-            late(fast);
-        for (int i = 0; i < MOST_HALVINGS && early < 0 && over > 0; ++i) {
-            const double inverse = fast - early * (slow - fast) / (over - early), x = late(inverse);
-            if (std::fabs(x) < limits_.period / 8)
-                return;
-            (x < 0 ? fast : slow) = inverse;
-            (x < 0 ? early : over) = x;
-            (x < 0 ? over : early) /= 2;
-        }
-    }
 
     /// Prepares a cycle: moves the target on, and returns to the plan after a cycle that was slower.
     void prepare() noexcept
@@ -365,8 +338,8 @@ class JointTrajectory {
     Bounds relative(const Moment &frame, Bounds most, double horizon) const noexcept
     {
         const auto [low, high] = std::minmax({frame.v, frame.v + horizon * frame.a});
-        most.fastest = std::min(most.fastest - high, pace_);
-        most.slowest = std::max(most.slowest - low, -pace_);
+        most.fastest = std::min(most.fastest - high, 2 * limits_.velocity);
+        most.slowest = std::max(most.slowest - low, -2 * limits_.velocity);
         most.most -= frame.a;
         most.least -= frame.a;
         return most;
@@ -416,7 +389,6 @@ class JointTrajectory {
         asked_ = asked;
         target_ = target;
         horizon_ = horizon;
-        pace_ = 2 * limits_.velocity;
         stops_ = slowed_ = hurries_ = false;
         const double last = target_.v + horizon * target_.a, A = STRONGEST * limits_.acceleration;
         if (!(std::max(std::fabs(target_.v), std::fabs(last)) < V && std::fabs(target_.a) <= A))
@@ -480,7 +452,7 @@ class JointTrajectory {
     MotionLimits limits_{};
     MovingAverages averages_;
     // Largest velocity relative to the target; and room for jerk and snap.
-    double pace_ = 0, room_ = 1;
+    double room_ = 1;
     FollowerPlan plan_;
     // Proposed cycle, if it is slower, and the brake after it; their parts of acceleration; bounds of that and of the last brake.
     FollowerPlan trial_, escape_;

@@ -161,9 +161,9 @@ const char *eom_loop_carry(eom_loop *loop, size_t tool, const double *parameters
     });
 }
 
-const char *eom_loop_limit(eom_loop *loop, const double *limits, size_t joints, int synchronised)
+const char *eom_loop_limit(eom_loop *loop, const double *limits, size_t joints)
 {
-    return on(loop, [=](auto &of) { return of.loop.limit(limits_of(limits, joints), synchronised != 0); });
+    return on(loop, [=](auto &of) { return of.loop.limit(limits_of(limits, joints)); });
 }
 
 int eom_loop_aim(eom_loop *loop, int64_t now)
@@ -406,10 +406,10 @@ void eom_plant_rest(eom_plant *plant) { plant->rest(); }
 
 int eom_plant_advance(eom_plant *plant, double time, double longest_step) { return plant->advance(time, longest_step); }
 
-const char *eom_motion_make(eom_motion **motion, const double *limits, size_t joints, int synchronised, double *delays)
+const char *eom_motion_make(eom_motion **motion, const double *limits, size_t joints, double *delays)
 {
     *motion = new eom_motion;
-    const char *reason = (*motion)->configure(limits_of(limits, joints), synchronised != 0);
+    const char *reason = (*motion)->configure(limits_of(limits, joints));
     for (std::size_t i = 0; i < (*motion)->size(); ++i)
         delays[i] = (*motion)->joint(i).delay();
     return reason;

@@ -101,7 +101,7 @@ void eom_loop_pursue(eom_loop *loop);
 const char *eom_loop_carry(eom_loop *loop, size_t tool, const double *parameters, double blend_time);
 
 /* Limits of the motion to targets: for each joint the numbers of eom::MotionLimits. Not while a target leads. */
-const char *eom_loop_limit(eom_loop *loop, const double *limits, size_t joints, int synchronised);
+const char *eom_loop_limit(eom_loop *loop, const double *limits, size_t joints);
 
 /* Takes the target that was posted last for the cycle of a time, which does so itself, too: returns why it was refused, an
  * eom::Refusal, or 0. */
@@ -180,11 +180,11 @@ const char *eom_loop_post_speed(eom_loop *loop, double factor);
 const char *eom_loop_post_mode(eom_loop *loop, int mode);
 
 /* Posts a trajectory to be planned: its time 0, ns, 0 for when it is taken; knots, s; and positions to snaps, each knots x joints;
- * without knots it stops. */
+ * without knots it stops. Joints whose positions are NaN stay where they are commanded at its start. */
 const char *eom_loop_post_spline(eom_loop *loop, int64_t origin, const double *knots, size_t count, const double *states);
 
 /* Posts a target, positions, and velocities and accelerations, NULL for zero, of all joints; NaN where the target of a joint stays. Or a chunk:
- * positions, knots x joints, at times, s, after an origin, 0 for when it is taken. */
+ * positions, knots x joints, NaN for joints that stay, at times, s, after an origin, 0 for when it is taken. */
 const char *eom_loop_post_target(eom_loop *loop, int64_t origin, const double *times, size_t knots, const double *positions,
                                  const double *velocities, const double *accelerations);
 
@@ -216,7 +216,7 @@ typedef struct eom_motion eom_motion;
 
 /* Makes one at rest at zero, and writes by how much averages delay each joint, s. Limits of a joint are the numbers of
  * eom::MotionLimits. */
-const char *eom_motion_make(eom_motion **motion, const double *limits, size_t joints, int synchronised, double *delays);
+const char *eom_motion_make(eom_motion **motion, const double *limits, size_t joints, double *delays);
 void eom_motion_free(eom_motion *motion);
 
 /* Continues from states, 5 x joints, and writes the excess of each joint over limits; without a place for it, rests at the

@@ -65,11 +65,11 @@ struct Target {
     bool moves_on(std::size_t i) const noexcept { return velocities[i] != 0 || accelerations[i] != 0; }
 };
 
-/// Online trajectory of joints, each at its time or synchronised.
+/// Online trajectory of joints, each at its time.
 class OnlineTrajectory {
   public:
     /// Takes limits of each joint; returns what is wrong with them, or null. Allocates.
-    const char *configure(const std::vector<MotionLimits> &limits, bool synchronised)
+    const char *configure(const std::vector<MotionLimits> &limits)
     {
         std::vector<JointTrajectory> joints(limits.size());
         for (std::size_t i = 0; i < limits.size(); ++i)
@@ -77,7 +77,6 @@ class OnlineTrajectory {
                 return reason;
         joints_ = std::move(joints);
         filters_.assign(limits.size(), {});
-        synchronised_ = synchronised;
         path_.configure(size());
         time_ = 0;
         return nullptr;
@@ -98,6 +97,9 @@ class OnlineTrajectory {
             // Averages of the path reach back by half of it.
             const double ramp = longest([](const JointTrajectory &joint) { return joint.ramp(); });
             path_.take(time_ - ramp / 2, origin, x.times.data(), x.positions.data(), x.times.size());
+            for (std::size_t i = 0; i < size(); ++i)
+                if (std::isnan(x.positions[i]))
+                    path_.hold(i, joints_[i].target(), x.times.size());
             return true;
         }
         path_.clear();
@@ -111,13 +113,6 @@ class OnlineTrajectory {
             const double before = joints_[i].target();
             joints_[i].aim(std::isnan(position) ? before : position, x.velocities[i], x.accelerations[i]);
             changes = changes || joints_[i].target() != before;
-        }
-        if (synchronised_) {
-            for (JointTrajectory &joint : joints_)
-                joint.pace(0);
-            const double longest = left();
-            for (JointTrajectory &joint : joints_)
-                joint.pace(longest);
         }
         return changes;
     }
@@ -231,12 +226,12 @@ class OnlineTrajectory {
                 joint.allow_overshoot();
     }
 
-    /// Whether a cycle that is prepared changes nothing; whether joints keep a path together.
+    /// Whether a cycle that is prepared changes nothing; whether joints follow a path of chunks.
     bool rests() const noexcept
     {
         return std::all_of(joints_.begin(), joints_.end(), [](const JointTrajectory &joint) { return joint.rests(); });
     }
-    bool together() const noexcept { return synchronised_ || !path_.empty(); }
+    bool follows_path() const noexcept { return !path_.empty(); }
     /// Whether targets move on, or are on a path.
     bool follows() const noexcept { return !path_.empty() || moves_on(); }
 
@@ -266,7 +261,7 @@ class OnlineTrajectory {
 
     std::vector<JointTrajectory> joints_;
     std::vector<TargetFilter> filters_;
-    bool synchronised_ = false, stops_ = false;
+    bool stops_ = false;
     TargetPath path_;
     double time_ = 0;
     // The joint that was anchored last.

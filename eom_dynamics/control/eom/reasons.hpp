@@ -50,7 +50,7 @@ namespace eom {
     X(in_contact, "contact at {name}: @until_rest@", "the arm is in contact: @until_rest@") \
     X(led_by_hand, "hands lead the arm: set the parameter mode to position or impedance", "") \
     X(older, "its stamp is before that of the last one", "") \
-    X(paused, "the arm is paused: call ~/resume", "") \
+    X(paused, "the arm is paused: @resume@", "") \
     X(motor_step, "{step} would step by {value} within {time} s, at most {limit} (SI units): begin from what is commanded, with " \
       "its stiffness, wrench and base, or deactivate and activate again", "") \
     X(overload, "{load}: the arm cannot rest at the target", "the arm cannot rest at the target") \

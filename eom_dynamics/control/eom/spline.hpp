@@ -191,13 +191,22 @@ class Spline {
     /// When its time 0 is, ns, since a float cannot resolve the time of day; 0 for when it is taken.
     std::int64_t origin = 0;
 
-    /// Takes states at knots, or none; returns what is wrong with them, or null. Allocates: not for the loop.
-    const char *assign(const std::vector<double> &times, const std::vector<State<n>> &states)
+    /// Takes states at knots, or none; returns what is wrong with them, or null. Joints whose positions are NaN are held where
+    /// they are commanded at its start. Allocates: not for the loop.
+    const char *assign(const std::vector<double> &times, std::vector<State<n>> states)
     {
         if (times.size() != states.size())
             return "must have a state for each knot";
         if (const char *reason = objection(times))
             return reason;
+        held_.fill(false);
+        for (std::size_t i = 0; i < n && !states.empty(); ++i) {
+            const auto is_held = [i](const State<n> &state) { return std::isnan(state[0][i]); };
+            held_[i] = std::all_of(states.begin(), states.end(), is_held);
+            for (State<n> &state : states)
+                for (auto &row : state)
+                    row[i] = held_[i] ? 0 : row[i];
+        }
         for (const State<n> &state : states)
             for (const auto &row : state)
                 for (const double value : row)
@@ -207,6 +216,9 @@ class Spline {
         return nullptr;
     }
 
+    /// Whether a joint is held, and whether any is.
+    bool holds(std::size_t i) const noexcept { return held_[i]; }
+    bool holds() const noexcept { return std::find(held_.begin(), held_.end(), true) != held_.end(); }
     /// Whether it has no knots: a request to come to rest.
     bool empty() const noexcept { return times_.empty(); }
     double start() const noexcept { return times_.empty() ? 0 : times_.front(); }
@@ -394,6 +406,7 @@ class Spline {
     std::vector<Piece<n>> pieces_;
     State<n> single_{};
     Extremes lowest_, highest_;
+    std::array<bool, n> held_{};
 };
 
 } // namespace eom

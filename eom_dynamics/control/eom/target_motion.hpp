@@ -23,7 +23,7 @@ class TargetMotion : public GovernedMotion<Robot> {
     using Base::Base;
 
     /// Takes limits of each joint; returns what is wrong with them, or null. Allocates.
-    const char *configure(const std::vector<MotionLimits> &limits, bool synchronised)
+    const char *configure(const std::vector<MotionLimits> &limits)
     {
         if (leads())
             return "limits of motion cannot change while a target leads";
@@ -34,7 +34,7 @@ class TargetMotion : public GovernedMotion<Robot> {
         aimed_ = pursued_;
         const bool brakes = commander_.state_machine.braked() && Base::time_ != Base::NEVER;
         const State<n> from = brakes ? state_of(Base::setpoint()) : State<n>{};
-        if (const char *reason = Base::configure(limits, synchronised))
+        if (const char *reason = Base::configure(limits))
             return reason;
         if (brakes)
             Base::take_over(from);

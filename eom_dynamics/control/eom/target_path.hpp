@@ -36,7 +36,7 @@ class TargetPath {
         positions_.clear();
     }
 
-    /// What is wrong with a chunk, or null.
+    /// What is wrong with a chunk, or null. The positions of joints that stay are NaN.
     static const char *objection(const double *times, const double *positions, std::size_t knots, std::size_t joints) noexcept
     {
         if (knots == 0 || knots > MOST_KNOTS)
@@ -44,8 +44,13 @@ class TargetPath {
         for (std::size_t k = 0; k < knots; ++k)
             if (!std::isfinite(times[k]) || (k > 0 && !(times[k] - times[k - 1] >= SHORTEST)))
                 return "times must be finite and increase by at least 0.0001 s";
-        if (!std::all_of(positions, positions + knots * joints, [](double q) { return std::isfinite(q); }))
-            return "positions must be finite";
+        for (std::size_t k = 0; k < knots * joints; ++k)
+            if (!std::isfinite(positions[k]) && !(std::isnan(positions[k]) && std::isnan(positions[k % joints])))
+                return "positions must be finite";
+        for (std::size_t i = 0; i < joints; ++i)
+            for (std::size_t k = 0; k < knots && std::isnan(positions[i]); ++k)
+                if (!std::isnan(positions[k * joints + i]))
+                    return "a joint must have a position at each time, or none";
         return nullptr;
     }
 
@@ -66,6 +71,13 @@ class TargetPath {
         for (std::size_t k = 0; k < knots; ++k)
             times_.push_back(origin + times[k]);
         positions_.insert(positions_.end(), positions, positions + knots * joints_);
+    }
+
+    /// Has a joint stay at a position in the last knots.
+    void hold(std::size_t joint, double position, std::size_t knots) noexcept
+    {
+        for (std::size_t k = times_.size() - knots; k < times_.size(); ++k)
+            positions_[k * joints_ + joint] = position;
     }
 
     /// Position and velocity of a joint at a time.

@@ -273,6 +273,8 @@ class TrajectoryPlayer {
             return plan_transition(next, at, from, later, period);
         }
         if (!commander_.output.valid) {
+            if (next.holds())
+                return Refusal::from_nothing;
             plan_.begin = std::max<std::int64_t>(now, origin + std::llround(std::max(next.start(), 0.0) * 1e9));
             plan_.waits = plan_.begin > now;
             next.evaluate(t, from);
@@ -329,17 +331,20 @@ class TrajectoryPlayer {
 
     /// Plans the transition from a state at a time of a spline, s, with what would be commanded at its start: to the next
     /// knot; where that exceeds a limit, and the spline starts near, the shortest longer one that meets all, or else the one
-    /// that exceeds them least. Returns why there is none. Of continuous joints, the spline is moved to the nearest turn.
+    /// that exceeds them least. Returns why there is none. Of continuous joints, the spline is moved to the nearest turn; of held joints, to where they are.
     Reason plan_transition(Spline<n> &next, double at, const State<n> &from, const State<n> &later,
                             double period) noexcept
     {
         State<n> first;
         next.evaluate(std::max(at, next.start()), first);
-        for (std::size_t i = 0; i < n; ++i)
-            if (const double turns = Limits<Robot>::turns(commander_.robot, i, first[0][i], later[0][i]); turns != 0) {
-                next.move(i, turns);
-                first[0][i] += turns;
+        for (std::size_t i = 0; i < n; ++i) {
+            const double ahead = later[0][i] - first[0][i];
+            const double distance = next.holds(i) ? ahead : Limits<Robot>::turns(commander_.robot, i, first[0][i], later[0][i]);
+            if (distance != 0) {
+                next.move(i, distance);
+                first[0][i] += distance;
             }
+        }
         plan_.start = at;
         plan_.from = from;
         const Reason why = away(Refusal::starts_away, first, later, commander_.parameters.start_tolerance, START_LATENCY);

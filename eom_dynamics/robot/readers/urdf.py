@@ -80,9 +80,10 @@ class Reduction(NamedTuple):
 
 
 class Coupled(NamedTuple):
-    """Matrix T (2, 2), theta = T phi, of two joints by name, with the reductions of the motors in their places."""
+    """Matrix T (2, 2), theta = T phi, of two joints by name, with names and reductions of the motors."""
 
-    joints: tuple[str, str]
+    joints: tuple[str, ...]
+    actuators: tuple[str, ...]
     motors: tuple[Reduction, Reduction]
     matrix: Array
     where: str
@@ -133,9 +134,9 @@ def _coupled(element: Element, where: str) -> Coupled | None:
     matrix = _MATRICES.get(kinds[0].strip().removeprefix("transmission_interface/")) if kinds else None
     if matrix is None or len(joints) != 2 or len(actuators) != 2:
         return None
-    first, second = (joint.attributes.get("name", "") for joint in joints)
+    names, actuator_names = (tuple(x.attributes.get("name", "") for x in parts) for parts in (joints, actuators))
     motors = _reduction(element, actuators[:1], where), _reduction(element, actuators[1:], where)
-    return Coupled((first, second), motors, matrix(*reductions), where)
+    return Coupled(names, actuator_names, motors, matrix(*reductions), where)
 
 
 def _by_role(elements: Sequence[Element], kind: str) -> Sequence[Element]:
@@ -261,7 +262,9 @@ def description_from_urdf(text: str, source: str = "robot_description") -> Descr
             left_out.append(f"{where} is left out: {reason}")
             continue
         # For any part of the robot with both joints.
-        shared.append(JointGroup(names, Transmission(transmission.matrix), where, optional=True))
+        shared.append(
+            JointGroup(names, Transmission(transmission.matrix, transmission.actuators), where, optional=True)
+        )
         motors = dict(zip(names, transmission.motors, strict=True))
         described = [_geared(joint, motors.get(joint.name)) for joint in described]
     assumed = list(left_out)

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topics ``external_effort``, ``external_wrench`` and ``contact``, by the observer of the control loop."""
+"""Topics ``contact`` and ``external_wrench``, by the observer of the control loop."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from rclpy.time import Time
-from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
 
 from ...arrays import unit
 from ...control.contact_thresholds import ContactThresholds, seen_wrench
@@ -26,7 +27,7 @@ from ..robot_node import RobotNode
 from .clocks import WatchedClock
 from .measured_arm import MeasuredArm
 
-OBSERVER_PARAMETERS = tuple(f"external_effort.{name}" for name in ("sensors", "bandwidth", "false_alarms"))
+SENSORS_PARAMETER = "external_effort.sensors"
 
 
 class ContactTopics:
@@ -52,13 +53,12 @@ class ContactTopics:
         self.problem = ""
         self._blocks: EffortBlocks | None = None
         measured.on_sample.append(self._sampled)
-        sensors = node.get_parameter(OBSERVER_PARAMETERS[0]).value
+        sensors = node.get_parameter(SENSORS_PARAMETER).value
         self._sensors = "" if sensors == "none" else sensors
         if self._sensors:
             from eom_dynamics.msg import Contact  # of nodes that observe
 
             self._message = Contact
-            self._efforts = node.create_publisher(JointState, "external_effort", 10)
             self._wrenches = node.create_publisher(WrenchStamped, "external_wrench", 10)
             self._contacts = node.create_publisher(Contact, "contact", 10)
 
@@ -71,15 +71,14 @@ class ContactTopics:
             why = "external_effort.sensors is none: set torque, springs or motor"
         else:
             try:
-                ContactThresholds(self._observer_of(loop), self._node.get_parameter(OBSERVER_PARAMETERS[2]).value)
+                ContactThresholds(self._observer_of(loop))
                 return ""
             except EomDynamicsError as error:
                 why = str(error)
         return printable(f"on_contact is {reaction}, but {why}; or set on_contact to ignore")
 
     def _observer_of(self, loop: SetpointLoop) -> ExternalEffortObserver:
-        bandwidth = self._node.get_parameter(OBSERVER_PARAMETERS[1]).value
-        return ExternalEffortObserver(loop.arm, bandwidth, self._sensors, loop=loop.loop)
+        return ExternalEffortObserver(loop.arm, sensors=self._sensors, loop=loop.loop)
 
     def take(self, loop: SetpointLoop | None) -> None:
         """Observe the measurements of a loop from now on."""
@@ -89,12 +88,13 @@ class ContactTopics:
         self._measured.need("observer", links=False, motors=False)
         if loop is None or not self._sensors:
             return
+        self._contact = self._message(joint_names=list(loop.arm.robot.joint_names))
         try:
             self._observer = self._observer_of(loop)
             self._kinematics = Kinematics(loop.arm.robot)
             # While no sample waits for the compiler.
             self._kinematics.jacobian(np.zeros(loop.arm.robot.n))
-            self.thresholds = ContactThresholds(self._observer, self._node.get_parameter(OBSERVER_PARAMETERS[2]).value)
+            self.thresholds = ContactThresholds(self._observer)
             self.thresholds.prepare()
         except EomDynamicsError as error:
             self.problem = printable(f"no contact is found: {error}")
@@ -117,16 +117,18 @@ class ContactTopics:
         elif observer.settled:
             blocks.add(1e-9 * self._clock.now(), *observer.motion, external)
         stamp = Time(nanoseconds=max(self._clock.reading, 0)).to_msg()
-        if observer.settled and self._efforts.get_subscription_count():
-            message = JointState(name=list(loop.arm.robot.joint_names))
-            message.header.stamp, message.effort = stamp, doubles(external)
-            self._efforts.publish(message)
         if observer.settled and self._wrenches.get_subscription_count():
             self._wrenches.publish(self._wrench(observer, stamp))
-        in_contact = loop.record.contact
-        if in_contact != self._in_contact:
-            self._in_contact = in_contact
-            self._change(loop, stamp)
+        changes = loop.record.contact != self._in_contact
+        if changes:
+            self._change(loop)
+        if changes or (observer.settled and self._contacts.get_subscription_count()):
+            message = copy(self._contact)
+            message.header = Header(stamp=stamp)
+            message.external_effort = doubles(external) if observer.settled else []
+            self._contacts.publish(message)
+        if changes and self._in_contact:
+            self._react(f"contact at {self.last}")
 
     def forget(self) -> None:
         """Forget external efforts before a change of the payload."""
@@ -158,20 +160,19 @@ class ContactTopics:
         torque.x, torque.y, torque.z, force.x, force.y, force.z = wrench.tolist()
         return message
 
-    def _change(self, loop: SetpointLoop, stamp: object) -> None:
-        """Publish that contact begins or has ended, and at its begin have the node react."""
-        record, robot = loop.record, loop.arm.robot
-        joint, effort, threshold = record.contact_joint, record.contact_effort, record.contact_threshold
-        name, kind = robot.joint_names[joint], robot.independent_joints[joint].type
-        message = self._message(in_contact=self._in_contact, joint_name=name, effort=effort, threshold=threshold)
-        message.header.stamp = stamp
-        if self._in_contact and self.thresholds and (contact := self.thresholds.contact()):
-            message.cause, message.links = contact.causes.get(name, ""), list(contact.links)
-        self._contacts.publish(message)
-        if self._in_contact:
-            self._begun += 1
-            self.last = printable(f"{name}: {effort:.3g} {unit('effort', kind)}, beyond {threshold:.3g}")
-            self._react(f"contact at {self.last}")
+    def _change(self, loop: SetpointLoop) -> None:
+        """Note that contact begins or has ended."""
+        record, robot, message = loop.record, loop.arm.robot, self._contact
+        self._in_contact = message.in_contact = record.contact
+        if not self._in_contact:
+            return
+        joint, message.effort, message.threshold = record.contact_joint, record.contact_effort, record.contact_threshold
+        message.joint_name, kind = robot.joint_names[joint], robot.independent_joints[joint].type
+        if self.thresholds and (contact := self.thresholds.contact()):
+            message.cause, message.links = contact.causes.get(message.joint_name, ""), list(contact.links)
+        self._begun += 1
+        effort = f"{message.effort:.3g} {unit('effort', kind)}"
+        self.last = printable(f"{message.joint_name}: {effort}, beyond {message.threshold:.3g}")
 
     @property
     def consequence(self) -> str:

@@ -158,7 +158,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._payloads = PayloadTopic(
             self, takes, self._stream.contact, self._stream.measured, self._stream.targets.go_on
         )
-        serve_inverse_dynamics(self, self._evaluator_to_answer, lambda: self._stream.limit_policy)
+        serve_inverse_dynamics(self, self._evaluator_to_answer)
         self.complete(STATUS_NAME, stop)
         steady_timer(self, _BETWEEN_LOOKS, self._watch)
 
@@ -253,6 +253,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._warn_of_payload("the new robot begins without the payload of the one before: set it again")
         self._stream.take(loop.renewed())
         self._trajectories.stop("the stream begins anew")
+        self._payloads.begin()
         arm = loop.arm
         origin = f"from {self.supply.source}, computed by {arm.dynamics.backend}"
         self.announce(loaded, arm.robot, f": {', '.join(arm.robot.joint_names)}; {origin}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services ``~/inverse_dynamics``, the command for one state, ``~/set_payload`` and ``~/propose_payload``."""
+"""Services ``~/inverse_dynamics``, feedforward of a few states, and ``~/set_payload``; topic ``payload``."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from geometry_msgs.msg import Vector3
 from rclpy.qos import QoSProfile
 
 from ...arrays import unit
-from ...control.fields import write
 from ...control.observed_payload import ObservedPayload
 from ...control.robot_table import RobotTable
 from ...control.setpoint_loop import SetpointLoop
-from ...control.setpoint_to_command import SetpointEvaluator, matrices, refusal_reason
+from ...control.setpoint_to_command import SetpointEvaluator, refusal_reason
 from ...control.spatial import read_payload
-from ...elastic.limit_violations import summary
 from ...exceptions import EomDynamicsError, StateError
 from ...terminal import printable
 from ..diagnostics import payload_values
 from ..executors import LateAnswers, Worker
 from ..interfaces import Payload, srv, stream_qos
+from ..inverse_dynamics import inverse_dynamics
+from ..loaded_arm import MAX_PAYLOADS, loaded_arm, request_payload
 from ..robot_node import RobotNode
 from .contact_topics import ContactTopics
 from .measured_arm import MeasuredArm
@@ -33,44 +33,38 @@ from .measured_arm import MeasuredArm
 SERVICE_QOS = QoSProfile(depth=1000)
 
 
-def serve_inverse_dynamics(
-    node: RobotNode, evaluator: Callable[[], SetpointEvaluator], limit_policy: Callable[[], str]
-) -> None:
-    """Create the service ``~/inverse_dynamics``; refused requests do not affect the stream.
+def serve_inverse_dynamics(node: RobotNode, evaluator: Callable[[], SetpointEvaluator]) -> None:
+    """Create the service ``~/inverse_dynamics``, computed in a thread; requests do not affect the stream.
 
     Args:
         evaluator: returns the current evaluator; raises StateError if requests cannot be answered now.
-        limit_policy: returns one of LIMIT_POLICIES; efforts of an answer are never clipped.
     """
+    worker, kind = Worker(node, "inverse dynamics"), srv.ComputeInverseDynamics
+
+    def refuse(error: Exception) -> str:
+        reason = printable(refusal_reason(error))
+        internal = not isinstance(error, EomDynamicsError)
+        node.refuse("request", reason, "\n" + "".join(traceback.format_exception(error)) if internal else "")
+        return reason
 
     def answer(request: Any, response: Any) -> Any:
         try:
-            current, policy = evaluator(), limit_policy()
-            if request.include_matrices and len(request.base):
-                raise StateError("include_matrices: the matrices are those of a base at rest; leave base empty")
-            policy = "warn" if policy == "clip" else policy
-            command = current.evaluate(request, optional=("jerk", "snap"), limit_policy=policy)
-            fields = command.fields()
-            if request.include_matrices:
-                fields |= matrices(current, command)
-            write(response, list(fields), list(fields.values()))
-            response.joint_names, response.motor_names = command.order.names, command.order.motor_names
-            if command.violations:
-                response.message = f"exceeds limits: {summary(command.violations)}"
-            response.success = True
-        except StateError as error:
-            response = srv.ComputeInverseDynamics.Response(message=str(error))
-            node.refuse("request", str(error))
+            current = evaluator()
+            arm, payload = current.arm, current.payload.copy()
+            if request.payload:
+                payload = request_payload(arm, request.payload)
         except Exception as error:
-            response = srv.ComputeInverseDynamics.Response(message=refusal_reason(error))
-            node.get_logger().error(f"request failed:\n{traceback.format_exc()}")
+            response.message = refuse(error)
+            return response
+        send = answers.later(response)
+
+        def done(result: Any) -> None:
+            send(kind.Response(message=refuse(result)) if isinstance(result, Exception) else result)
+
+        worker.submit(lambda: inverse_dynamics(loaded_arm(arm, payload), request, beside_stream=True), done)
         return response
 
-    node.create_service(srv.ComputeInverseDynamics, "~/inverse_dynamics", answer, qos_profile=SERVICE_QOS)
-
-
-# Payloads change seldom.
-_DEPTH = 100
+    answers = LateAnswers(node.create_service(kind, "~/inverse_dynamics", answer, qos_profile=SERVICE_QOS))
 
 
 class PayloadTopic:
@@ -95,15 +89,18 @@ class PayloadTopic:
         self._worker = Worker(node, "payload")
         # Payload code of the loaded robot.
         self._prepared: RobotTable | None = None
-        self._waiting: list[tuple[Payload, Any, Callable[[], None]]] = []
-        node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH, kept=True))
-        self._answers, self._proposals = (
-            LateAnswers(node.create_service(kind, name, answer, qos_profile=SERVICE_QOS))
-            for kind, name, answer in (
-                (srv.SetPayload, "~/set_payload", self._answer),
-                (srv.ProposePayload, "~/propose_payload", self._propose),
-            )
-        )
+        self._waiting: list[tuple[Payload, Any, Callable[..., None]]] = []
+        # Last message of each tool before there is a robot.
+        self._early: dict[str, Payload] = {}
+        node.create_subscription(Payload, "payload", self._receive, **stream_qos(MAX_PAYLOADS, latched=True))
+        service = node.create_service(srv.SetPayload, "~/set_payload", self._answer, qos_profile=SERVICE_QOS)
+        self._answers = LateAnswers(service)
+
+    def begin(self) -> None:
+        """Take the payloads that have arrived before the robot."""
+        early, self._early = self._early, {}
+        for message in early.values():
+            self._receive(message)
 
     def report(self) -> dict[str, str]:
         """Payloads at the tools, as values for diagnostics."""
@@ -121,41 +118,40 @@ class PayloadTopic:
         return values
 
     def _receive(self, message: Payload) -> None:
-        self._take(message, srv.SetPayload.Response(), lambda: None)
+        if self._node.arm is None and len(self._early) < MAX_PAYLOADS:
+            self._early[message.tool] = message
+        else:
+            self._take(message, srv.SetPayload.Response(), lambda: None)
 
     def _answer(self, request: srv.SetPayload.Request, response: srv.SetPayload.Response) -> srv.SetPayload.Response:
+        if request.estimate:
+            return self._estimate(request, response)
         self._take(request.payload, response, self._answers.later(response))
         return response
 
-    def _propose(self, request: Any, response: Any) -> Any:
+    def _estimate(self, request: srv.SetPayload.Request, response: srv.SetPayload.Response) -> srv.SetPayload.Response:
         """Answer with the payload that explains external efforts, once the worker's thread has computed it."""
         try:
-            job, arm = self._contact.proposal(request.tool, request.duration), self._loop().arm
+            job, arm = self._contact.proposal(request.payload.tool, request.duration), self._loop().arm
         except StateError as error:
             response.message = self._refuse(error)
             return response
-        answer = self._proposals.later(response)
+        answer = self._answers.later(response)
 
         def done(estimate: ObservedPayload | Exception) -> None:
             try:
                 if self._loop().arm is not arm:
                     raise StateError("the robot was replaced meanwhile: ask again")
-                self._propose_found(estimate, request.take, response)
+                self._write_estimate(estimate, response)
+                response.success = True
             except Exception as error:
                 response.message = self._refuse(error)
-                answer()
-                return
-            if request.take:
-                response.message += "; taken"
-                self._take(response.payload, response, answer)
-            else:
-                response.success = True
-                answer()
+            answer()
 
         self._worker.submit(job, done)
         return response
 
-    def _propose_found(self, estimate: ObservedPayload | Exception, take: bool, response: Any) -> None:
+    def _write_estimate(self, estimate: ObservedPayload | Exception, response: srv.SetPayload.Response) -> None:
         if isinstance(estimate, Exception):
             raise estimate
         message, response.message, robot = response.payload, printable(str(estimate)), self._loop().arm.robot
@@ -178,20 +174,22 @@ class PayloadTopic:
         rows = (estimate.payload.center_of_mass, estimate.center_deviation, *estimate.undetermined)
         for vector, row in zip(vectors, rows, strict=True):
             vector.x, vector.y, vector.z = map(float, row)
-        if take and shares[worst] > 1:
-            raise StateError(f"not taken: {response.message}; rest without contact, and ask for the time since then")
-        if take and len(estimate.undetermined):
-            raise StateError(f"not taken: {response.message}; turn the tool, or call ~/set_payload")
+        if shares[worst] > 1:
+            raise StateError(
+                f"not explained: {response.message}; rest without contact, and ask for the time since then"
+            )
+        if len(estimate.undetermined):
+            raise StateError(f"not determined: {response.message}; turn the tool, and ask again")
 
-    def _take(self, message: Payload, response: Any, answer: Callable[[], None]) -> None:
+    def _take(self, message: Payload, response: Any, answer: Callable[..., None]) -> None:
         """Take a payload, at once or when its code has been compiled, and answer whether the arm carries it."""
         try:
             loop = self._loop()
             payload, table = read_payload(message), loop.loop.table
             if table is not self._prepared or self._waiting:
                 loop.check(payload, message.blend_time)
-                if len(self._waiting) >= _DEPTH:
-                    raise StateError(f"{_DEPTH} others wait for the compilation of their code")
+                if len(self._waiting) >= MAX_PAYLOADS:
+                    raise StateError(f"{MAX_PAYLOADS} others wait for the compilation of their code")
                 self._waiting.append((message, response, answer))
                 if len(self._waiting) == 1:
                     self._worker.submit(partial(_prepare, loop), lambda error: self._ready(table, error))

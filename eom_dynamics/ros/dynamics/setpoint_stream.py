@@ -186,7 +186,7 @@ class SetpointStream(SetpointAnswers):
         loop = self.loop if not self.closed and self.loop is not None and self.loop.record.touched else None
         pauses, does = loop is not None and reaction == "hold" and self.player.playing, ""
         if pauses:
-            does = ": what is played pauses on its path, call ~/resume"
+            does = f": what is played pauses on its path; {SHARED_MESSAGES['resume']}"
         elif loop is not None and loop.record.aiming:
             does = ": the arm goes back to where it was commanded 0.2 s before"
         self._node.get_logger().warning(f"{cause} (on_contact: {reaction}){does}")

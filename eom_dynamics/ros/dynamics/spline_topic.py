@@ -8,8 +8,10 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 
 import numpy as np
+from numpy.typing import NDArray
 from std_msgs.msg import String
 
+from ...arrays import Array
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
 from ...control.trajectories import RequestNames, duration, limits_digest, read_spline
@@ -37,7 +39,6 @@ _GOALS = 100
 _MOST_CHECKS = 1000
 
 _STOPPED = "stopped by an empty trajectory"
-_STOPPED_BY_REFUSAL = "stopped, as another trajectory was refused (on_refused_trajectory: stop)"
 
 # Period in which leases are counted, s; and the number of periods without a renewal after which a lease has ended, and
 # after which it is forgotten. Periods in which this process is held up do not count.
@@ -68,7 +69,6 @@ class SplineTopic:
         self._requests = RequestNames("spline_trajectory")
         node.create_subscription(SplineTrajectory, "spline_trajectory", self._receive, **stream_qos(_DEPTH))
         node.create_subscription(String, "trajectory_lease", self._renew, _DEPTH)
-        node.create_subscription(TrajectoryStatus, "trajectory_status", self._heed_refusal, _DEPTH)
         steady_timer(node, _LEASE_PERIOD, self._count_leases)
 
     def stop(self, reason: str) -> None:
@@ -113,17 +113,25 @@ class SplineTopic:
                 return
             if len(self._validating) >= _DEPTH:
                 raise TrajectoryError(f"{_DEPTH} others are still being validated")
-            motion = read_spline(message, loop.arm.robot.joint_names)
+            names = loop.arm.robot.joint_names
+            held = np.array([name not in (message.joint_names or names) for name in names])
+            motion = read_spline(message, names, self._positions(loop)[held] if held.any() else None)
             robot = _with_payload(loop.arm.robot, loop.evaluator.payload.tobytes())
             meets = message.limits_digest == limits_digest(motion, robot)
         except Exception as error:
             self._refuse(error, status)
             return
         if meets and not self._validating:
-            self._play(loop.arm, status, motion)
+            self._play(loop.arm, status, held, motion)
             return
         self._validating[status.request] = False
-        self._worker.submit(partial(self._checked, loop.arm, motion, meets), partial(self._validated, loop.arm, status))
+        self._worker.submit(
+            partial(self._checked, loop.arm, motion, meets), partial(self._validated, loop.arm, status, held)
+        )
+
+    def _positions(self, loop: SetpointLoop) -> Array:
+        """Positions (n,) that are commanded, or else measured; StateError if they are unknown."""
+        return np.array(loop.loop.setpoint["q"]) if loop.record.valid else self._stream.measured.read()
 
     def _checked(self, arm: ElasticArm, motion: Spline, meets: bool) -> Spline:
         """Check the limits of a motion, unless it is known to meet them; return it. Runs in the worker's thread."""
@@ -131,12 +139,16 @@ class SplineTopic:
             enforce_limits(self._node, self._stream.limit_policy, checked(arm, motion, CHECK_RATE, _MOST_CHECKS))
         return motion
 
-    def _validated(self, arm: ElasticArm, status: TrajectoryStatus, result: Spline | Exception) -> None:
+    def _validated(
+        self, arm: ElasticArm, status: TrajectoryStatus, held: NDArray[np.bool_], result: Spline | Exception
+    ) -> None:
         if self._validating.pop(status.request, True):
             result = TrajectoryError("the stream, or an empty trajectory, ended it before it began")
-        self._play(arm, status, result)
+        self._play(arm, status, held, result)
 
-    def _play(self, arm: ElasticArm, status: TrajectoryStatus, result: Spline | Exception) -> None:
+    def _play(
+        self, arm: ElasticArm, status: TrajectoryStatus, held: NDArray[np.bool_], result: Spline | Exception
+    ) -> None:
         try:
             if isinstance(result, Exception):
                 raise result
@@ -144,7 +156,7 @@ class SplineTopic:
                 raise TrajectoryError("the robot has been replaced")
             self._stream.require_radians(result.states[0, 0])
             self._stream.start_measured(always=True)
-            self._stream.player.play(result, status)
+            self._stream.player.play(result, status, held if held.any() else None)
             if _is_goal(status.request):  # its sender may end before the first renewal arrives
                 self._leases.setdefault(status.request, -_FIRST_RENEWAL)
         except Exception as error:
@@ -158,12 +170,6 @@ class SplineTopic:
         reason = printable(refusal_reason(error))
         self._node.refuse("trajectory", reason, always=True)
         self._stream.player.reports.tell(status, TrajectoryStatus.REFUSED, reason)
-
-    def _heed_refusal(self, status: TrajectoryStatus) -> None:
-        """With ``on_refused_trajectory: stop``, bring the active motion to rest after a refusal."""
-        stops = self._node.get_parameter("on_refused_trajectory").value == "stop"
-        if stops and status.status == status.REFUSED and self._stream.player.request is not None:
-            self._stream.end_trajectory(_STOPPED_BY_REFUSAL)
 
 
 def _is_goal(request: str) -> bool:

@@ -230,8 +230,7 @@ class TargetTopics:
 
     def _limit(self, loop: SetpointLoop, limits: MotionLimits) -> None:
         if self._limited is not loop:
-            synchronised = self._node.get_parameter("synchronised").value
-            loop.loop.limit(limits, self._period, synchronised=synchronised)
+            loop.loop.limit(limits, self._period)
             self._limited = loop
 
     def _limits_of(self, loop: SetpointLoop) -> MotionLimits:
@@ -316,11 +315,14 @@ def _read_target(message: JointState, joints: tuple[str, ...]) -> tuple[Array, A
 
 
 def _read_chunk(message: JointTrajectory, joints: tuple[str, ...]) -> tuple[Array, Array | None, Array | None]:
-    """Positions (K, n), no velocities, and times (K,), from the joints of a message in any order."""
-    order, n = JointOrder(joints, message.joint_names), len(joints)
+    """Positions (K, n), NaN for joints that stay, no velocities, and times (K,), from joints in any order."""
+    names = list(message.joint_names or joints)
+    others = [name for name in joints if name not in names]
+    order, n = JointOrder(joints, names + others), len(names)
     if any(len(point.positions) != n for point in message.points):
-        raise StateError("each point must have a position for each joint")
+        raise StateError("each point must have a position for each joint of joint_names")
     times_from_start = [Duration.from_msg(point.time_from_start).nanoseconds * 1e-9 for point in message.points]
     positions = np.array([point.positions for point in message.points]).reshape(-1, n)
-    times, positions = read_chunk(n, times_from_start, order.to_robot(positions))
-    return positions, None, times
+    times, positions = read_chunk(n, times_from_start, positions)
+    held = np.full((len(times), len(others)), np.nan)
+    return order.to_robot(np.hstack([positions, held])), None, times

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
+import numpy as np
+from numpy.typing import NDArray
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import TimeReference
 from std_msgs.msg import Float64
-from std_srvs.srv import Trigger
+from std_srvs.srv import SetBool
 
 from ...arrays import Array
 from ...control.control_loop import REFUSALS, OffPath, Refusal
@@ -81,8 +82,7 @@ class TrajectoryPace:
         self._scaling, self._pause_cause = 1.0, ""
         node.create_subscription(Float64, "speed_scaling", lambda message: self.scale(message.data), 1)
         self._subscribe_as_controller()
-        node.create_service(Trigger, "~/pause", partial(self._answer, True))
-        node.create_service(Trigger, "~/resume", partial(self._answer, False))
+        node.create_service(SetBool, "~/pause", self._answer)
 
     def _subscribe_as_controller(self) -> None:
         """Take the topic of ``joint_trajectory_controller``, if ``control_msgs`` has its message."""
@@ -101,7 +101,7 @@ class TrajectoryPace:
 
     @property
     def held_by(self) -> str:
-        """Why motions are refused until the service resume; empty for nothing."""
+        """Why motions are refused until the pause ends; empty for nothing."""
         return self._pause_cause if self._host is not None and self._host.record.paused else ""
 
     def scale(self, factor: float) -> None:
@@ -121,8 +121,9 @@ class TrajectoryPace:
         if self._host is not None:
             self._host.loop.act("pause" if pauses else "resume")
 
-    def _answer(self, pauses: bool, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Services pause and resume: apply the request, and answer whether it has an effect."""
+    def _answer(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        """Pause (``data: true``) or resume (``data: false``), and answer whether it has an effect."""
+        pauses = request.data
         leader, remedy = self._off_path if pauses else ("", "")
         strays = self._host is not None and not pauses and self._measured.locate(self._host)
         response.success = self._host is not None and not leader and not strays
@@ -150,7 +151,7 @@ class TrajectoryPace:
     def standstill(self) -> str:
         """Why trajectories stand still, and what to do; empty for nothing."""
         if self._host is not None and self._host.record.paused:
-            return f"paused{self._pause_cause and ' by '}{self._pause_cause}: call ~/resume"
+            return f"paused{self._pause_cause and ' by '}{self._pause_cause}: {SHARED_MESSAGES['resume']}"
         if not self._scaling:
             return "speed_scaling is 0: publish more"
         return "" if self._allowed else SHARED_MESSAGES["standstill"]
@@ -263,12 +264,13 @@ class TrajectoryPlayer:
         phase = "under way" if self.playing else "waits for its start" if self.waiting else ""
         return present({"trajectory": phase, "trajectory commands left out": self.skipped}) | self.pace.values
 
-    def play(self, motion: Spline, identity: TrajectoryStatus) -> None:
+    def play(self, motion: Spline, identity: TrajectoryStatus, held: NDArray[np.bool_] | None = None) -> None:
         """Play a motion, or let it wait for its start; it replaces a waiting one.
 
         Args:
             motion: motion of the joints in the robot's order; its time 0 is at the stamp of the header, or now.
             identity: header and request, for its statuses.
+            held: joints (n,) that stay where they are commanded at its start.
 
         Raises:
             EomDynamicsError: the motion is refused, and earlier motions continue.
@@ -282,7 +284,7 @@ class TrajectoryPlayer:
         begin = nanoseconds(identity.header.stamp) or now
         if self._instant(self._host, now) < now:  # a late command belongs to the motion before
             self._command(self._host, now)
-        loop.send_trajectory(motion, begin - self._ahead)
+        loop.send_trajectory(motion, begin - self._ahead, held)
         if (why := self._plan(self._host, now, begin)) is not None:
             raise self._host.refusal(why)
         if self._accepted is not None:

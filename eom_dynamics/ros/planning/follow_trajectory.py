@@ -16,6 +16,7 @@ from typing import Any
 
 from rclpy.action.server import ActionServer, CancelResponse, GoalResponse, ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.qos import QoSProfile
 from rclpy.task import Future
 from sensor_msgs.msg import TimeReference
 from std_msgs.msg import Header, String
@@ -28,13 +29,18 @@ from ...exceptions import StateError, TrajectoryError
 from ...terminal import printable
 from ...trajectory import Spline
 from ..executors import Worker, steady_timer
-from ..interfaces import GOAL_ACTION, JointTrajectorySetpoint, TrajectoryStatus, nanoseconds, status_qos
+from ..interfaces import GOAL_ACTION, GOALS_AT_ONCE, JointTrajectorySetpoint, TrajectoryStatus, nanoseconds, status_qos
+from ..parameter_tables import GOAL_TIME, joint_constraints
 from ..robot_node import MeasuredJoints, RobotNode
 from .goal_execution import LONGEST_GAP, CommandedMotion, GoalContext, GoalExecution, GoalMotion
-from .services import ACTION_QUEUES
 from .trajectories import Start
 
 _SECOND = 10**9
+
+# Queues of requests and answers of the action.
+_QUEUES = {
+    f"{service}_service_qos_profile": QoSProfile(depth=GOALS_AT_ONCE) for service in ("goal", "result", "cancel")
+}
 
 # Period of feedback and of the check of tolerances, s.
 _PERIOD = 0.05
@@ -62,9 +68,9 @@ class FollowTrajectory:
     """Server of the action. A goal is accepted at once, and aborted with the reason where it is refused.
 
     Args:
-        fit: returns the robot's joint names, the motion of a trajectory from a start, and its digest; runs in a thread.
+        fit: returns joint names, the motion of a trajectory from a start, and its digest; runs in a thread.
         measured: measured joints.
-        publish: sends a motion and its digest to the dynamics node, with the header of its trajectory and its identity.
+        publish: sends a motion of joints and its digest to the dynamics node, with header and identity.
         stop: has the dynamics node bring the motion of an identity to rest; any motion, if it is empty.
         refuse: reports that the trajectory of a status is refused, and why.
         players: counts the nodes to which motions are sent.
@@ -75,7 +81,7 @@ class FollowTrajectory:
         node: RobotNode,
         measured: MeasuredJoints,
         fit: Callable[[JointTrajectory, Start | None], tuple[Sequence[str], Spline, str]],
-        publish: Callable[[Spline, str, Header, str], None],
+        publish: Callable[[Sequence[str], Spline, str, Header, str], None],
         stop: Callable[[str], None],
         refuse: Callable[[TrajectoryStatus, Exception], None],
         players: Callable[[], int],
@@ -121,7 +127,7 @@ class FollowTrajectory:
             goal_callback=self._consider,
             handle_accepted_callback=self._accepted,
             cancel_callback=self._cancel,
-            **ACTION_QUEUES,
+            **_QUEUES,
         )
 
     def close(self) -> None:
@@ -259,7 +265,7 @@ class FollowTrajectory:
         if players > execution.receivers:
             execution.until = max(now, self._since + DISCOVERY) + _PATIENCE
         execution.receivers, execution.again = players, now + _AGAIN
-        self._publish(plan.motion, plan.digest, header, execution.name)
+        self._publish(plan.names, plan.motion, plan.digest, header, execution.name)
 
     def _reject(self, execution: GoalExecution, error: Exception) -> None:
         """End a goal after its motion was refused, and report the fate of the active motion."""
@@ -285,13 +291,12 @@ class FollowTrajectory:
             start = Start(begin, {x: measured[x].position for x in joints if x in measured})
         names, motion, digest = self._fit(request.trajectory, start)
         path, goal = (
-            JointTolerances.read(field, getattr(request, field), names, self._node.get_parameter(field).value)
-            for field in ("path_tolerance", "goal_tolerance")
+            JointTolerances.read(field, getattr(request, field), names, joint_constraints(self._node, of, names))
+            for field, of in (("path_tolerance", "trajectory"), ("goal_tolerance", "goal"))
         )
-        goal_time = nanoseconds(request.goal_time_tolerance) / _SECOND
         # As of a tolerance of position, zero means the default, and a negative value that there is none.
-        goal_time = goal_time or self._node.get_parameter("goal_time_tolerance").value
-        goal_time = goal_time if goal_time >= 0 else math.inf
+        goal_time = nanoseconds(request.goal_time_tolerance) / _SECOND or self._node.get_parameter(GOAL_TIME).value
+        goal_time = goal_time if goal_time > 0 else math.inf
         stamp = nanoseconds(request.trajectory.header.stamp)
         return GoalMotion(tuple(names), motion, stamp, path, goal, goal_time, digest)
 

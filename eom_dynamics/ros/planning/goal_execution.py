@@ -41,7 +41,7 @@ _SILENT_PERIODS, _NO_STATES = 17, 1.0
 
 
 class GoalMotion(NamedTuple):
-    """Motion of a goal, joints in the robot's order."""
+    """Motion of a goal: of the joints that it names."""
 
     names: Sequence[str]  # of the joints
     motion: Spline
@@ -141,7 +141,7 @@ class GoalExecution:
 
     def refuse(self, reason: str) -> None:
         """End, since the motion is refused."""
-        goes_on = "; the goal before goes on, unless on_refused_trajectory is stop" * self._context.is_playing()
+        goes_on = "; the goal before goes on" * self._context.is_playing()
         self.end(self._kind.Result.INVALID_GOAL, reason + goes_on)
 
     def end(self, code: int, text: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trajectory service and action: smooth motion through waypoints or poses of a tool, and its feedforward."""
+"""Trajectory service: smooth motion through waypoints or poses of a tool, and its feedforward."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...arguments import violation
 from ...arrays import Array
 from ...control.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS, doubles, write
 from ...control.joint_order import JointOrder
-from ...control.trajectories import fill_in, read_points, read_positions, read_times, read_tool_trajectory
+from ...control.trajectories import fill_in, hold_others, read_points, read_positions, read_times, read_tool_trajectory
 from ...elastic import ElasticArm
 from ...exceptions import StateError, TrajectoryError
 from ...kinematics.compiled import kinematics_of
@@ -31,47 +31,38 @@ _POINT_FIELDS = ("positions", "velocities", "accelerations")
 _VIOLATION_FIELDS = ("quantity", "name", "value", "limit", "ratio")
 
 
-def answer_trajectory(
-    arm: ElasticArm,
-    request: Any,
-    *,
-    answer: Callable[..., Any] = srv.ComputeTrajectoryFeedforward.Response,
-    progress: Callable[[float], Any] = lambda fraction: None,
-    measured: Callable[[Sequence[str]], Array],
-) -> Any:
-    """Answer the service or action ComputeTrajectoryFeedforward.
+def answer_trajectory(arm: ElasticArm, request: Any, *, measured: Callable[[Sequence[str]], Array]) -> Any:
+    """Answer ComputeTrajectoryFeedforward.
 
     Args:
-        progress: called periodically with a fraction from 0 to 1; exceptions it raises end the computation.
         measured: returns the present positions (n,) of joints by their names; raises StateError.
     """
     if request.outputs and request.outputs != _Constants.NONE and request.outputs & ~_ALL:
         raise StateError(f"outputs must be STATE, EFFORT, MOTOR, a sum of them, NONE or 0, is {request.outputs}")
     if violation(request.sample_rate, "not negative"):
         raise StateError(f"sample_rate must be at least 0 Hz (0: waypoints only), is {request.sample_rate}")
-    order = JointOrder.of(arm, list(request.trajectory.joint_names))
     of_tool = bool(request.tool_trajectory.points)
     points = (request.tool_trajectory if of_tool else request.trajectory).points
     if len(points) > _Constants.MAX_SAMPLES:
         raise StateError(f"trajectory has {len(points)} points, may have {_Constants.MAX_SAMPLES}: split it")
+    if points and not of_tool:
+        hold_others(request.trajectory, arm.robot.joint_names, measured)
+    order = JointOrder.of(arm, list(request.trajectory.joint_names))
     if of_tool:
         _require_no_options(request)
         start = requested_start(request, order, lambda: measured(arm.robot.joint_names))
-        times, motion = tool_motion(arm.robot, request.tool_trajectory, start, lambda x: progress(0.5 * x))
+        times, motion = tool_motion(arm.robot, request.tool_trajectory, start)
         request.trajectory.points = [JointTrajectoryPoint(time_from_start=point.time_from_start) for point in points]
     else:
         times = read_times(request.trajectory)
         motion = fitted(request.trajectory, times, order, request)
-    begin = 0.5 if of_tool else 0.0
     retimed = request.timing not in ("", _Constants.GIVEN)
     if violation(request.path_tolerance, "not negative"):
         raise StateError(f"path_tolerance must be at least 0 (0: by the digits), is {request.path_tolerance}")
     if retimed:
         tolerance = request.path_tolerance or None
         waypoints = None if of_tool else path_of(request.trajectory, motion, request, tolerance)
-        part = _part(progress, begin, 0.5 * (1 + begin))
-        times, motion = timed(arm, motion, times, request.timing, part, waypoints=waypoints, tolerance=tolerance)
-        begin = 0.5 * (1 + begin)
+        times, motion = timed(arm, motion, times, request.timing, waypoints=waypoints, tolerance=tolerance)
         stamps = np.round(1e9 * times).astype(int)
         # Points within the tolerance of others may be passed at the same time.
         kept = np.append(True, stamps[1:] > np.maximum.accumulate(stamps[:-1]))
@@ -79,16 +70,16 @@ def answer_trajectory(
         times = times[kept]
         for point, stamp in zip(request.trajectory.points, stamps[kept].tolist(), strict=True):
             set_stamp(point.time_from_start, stamp)
-    result = trajectory_feedforward(
-        arm, motion, times, rate=request.sample_rate, most=_Constants.MAX_SAMPLES, progress=_part(progress, begin, 1.0)
-    )
+    result = trajectory_feedforward(arm, motion, times, rate=request.sample_rate, most=_Constants.MAX_SAMPLES)
     exceeded = "" if result.verdict.ok else f"exceeds limits: {result.verdict}"
     fill_in(request.trajectory, "effort", result.efforts, order)
     # Replace given derivatives that the motion does not follow.
     for k in range(0 if of_tool else 1 if retimed else len(followed(request)), len(_POINT_FIELDS)):
         values = motion.derivatives(times, k)[k]
         fill_in(request.trajectory, _POINT_FIELDS[k], values, order, where_given=not (of_tool or retimed))
-    response = answer(success=True, message=exceeded, trajectory=request.trajectory, joint_names=order.names)
+    response = srv.ComputeTrajectoryFeedforward.Response(
+        success=True, message=exceeded, trajectory=request.trajectory, joint_names=order.names
+    )
     response.motor_names = order.motor_names
     response.exceeded = [
         LimitViolation(time=x.t, **{field: getattr(x, field) for field in _VIOLATION_FIELDS})
@@ -120,7 +111,6 @@ def timed(
     motion: Spline,
     times: Array,
     timing: str,
-    progress: Callable[[float], Any] = lambda fraction: None,
     *,
     waypoints: Array | None = None,
     tolerance: float | None = None,
@@ -131,7 +121,7 @@ def timed(
     """
     if timing == _Constants.FASTEST:
         path = motion if waypoints is None else waypoints
-        fastest = minimum_time(arm, path, tolerance=tolerance, progress=progress)
+        fastest = minimum_time(arm, path, tolerance=tolerance)
         passed = fastest.times_at(times) if waypoints is None else fastest.waypoint_times
         return motion.start + passed, Spline(motion.start + fastest.t, fastest.states)
     if timing != _Constants.SLOW_DOWN:
@@ -141,11 +131,6 @@ def timed(
     if scaling is None:
         raise TrajectoryError(f"{check}; change the path")
     return motion.start + scaling * (times - motion.start), motion.stretched(scaling)
-
-
-def _part(progress: Callable[[float], Any], begin: float, end: float) -> Callable[[float], Any]:
-    """Progress of a part of a computation."""
-    return lambda fraction: progress(begin + (end - begin) * fraction)
 
 
 class Start(NamedTuple):
@@ -208,17 +193,12 @@ def followed(options: Any) -> tuple[str, ...]:
     return _POINT_FIELDS[:2] if options.follow == _Constants.VELOCITIES else _POINT_FIELDS
 
 
-def tool_motion(
-    robot: Robot, trajectory: Any, start: Array, progress: Callable[[float], Any] = lambda fraction: None
-) -> tuple[Array, Spline]:
-    """Times (K,) of the poses of a MultiDOFJointTrajectory, and the joint motion from ``start`` (n,).
-
-    ``progress`` is called as by :func:`.follow`.
-    """
+def tool_motion(robot: Robot, trajectory: Any, start: Array) -> tuple[Array, Spline]:
+    """Times (K,) of the poses of a MultiDOFJointTrajectory, and the joint motion from ``start`` (n,)."""
     with np.errstate(all="ignore"):  # poses and twists of any size; the motion of the joints is checked
         result = read_tool_trajectory(trajectory)
         try:
-            motion = follow(kinematics_of(robot), result.path, start, frame=result.frame, progress=progress)
+            motion = follow(kinematics_of(robot), result.path, start, frame=result.frame)
         except np.linalg.LinAlgError:
             raise StateError("tool_trajectory is too fast: poses between its points overflow") from None
     return result.path.t, motion.spline

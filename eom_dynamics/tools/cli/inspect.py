@@ -79,7 +79,7 @@ def facts_result(robot: Robot) -> Result:
     ]
     doubts = [f"not plausible: {line}" for line in implausible(robot, elastic, motors)]
     accepted = robot.implausible == "accept"
-    tables = (_elastic(elastic), _motors(motors))
+    tables = (_elastic(elastic), _motors(motors), _transmission(robot, motors))
     return Result(
         lead=[f"{robot.name}: {robot.n} joints, {mass}, gravity {_vector(robot.gravity)} m/s²"],
         sections=[
@@ -91,7 +91,8 @@ def facts_result(robot: Robot) -> Result:
             ResultSection(lines=[*rest, *(doubts if accepted else ())]),
         ],
         failures=() if accepted else doubts,
-        json={"robot": robot.name, "joints": [_as_json(robot, joint) for joint in robot.joints], "doubts": doubts},
+        json={"robot": robot.name, "joints": [_as_json(robot, joint) for joint in robot.joints], "doubts": doubts}
+        | _transmission_as_json(robot),
     )
 
 
@@ -163,7 +164,7 @@ def _motors(motors: Mapping[str, Mapping[str, float]]) -> TextTable:
     """Table of motors; limits are behind a slash."""
     header = (
         *("motor", "gear ratio", "rotor inertia: shaft", "joint", "torque constant [N m/A]"),
-        *("speed at the joint's limit [rad/s]", "torque by weight [N m]", "current [A]", "voltage [V]"),
+        *("largest speed [rad/s]", "torque by weight [N m]", "current [A]", "voltage [V]"),
     )
     rows = [
         (
@@ -177,6 +178,36 @@ def _motors(motors: Mapping[str, Mapping[str, float]]) -> TextTable:
         for name, x in motors.items()
     ]
     return TextTable(header, rows)
+
+
+def _transmission(robot: Robot, motors: Mapping[str, Mapping[str, float]]) -> TextTable:
+    """Table of the motors of a transmission: rows of the matrix T, θ = T φ, transposed; no rows without one."""
+    if robot.transmission is None:
+        return TextTable((), [])
+    places, transmission = robot.transmission
+    names = [robot.joint_names[place] for place in places]
+    actuators = transmission.actuators or names
+    speeds = [f"{_or(motors[name]['speed'], '-', 3)}" if name in motors else "-" for name in names]
+    rows = [
+        (actuator or name, name, *(f"{x:+g}" if x else "0" for x in column), speed)
+        for actuator, name, column, speed in zip(actuators, names, transmission.matrix.T, speeds, strict=True)
+    ]
+    header = (
+        "motor of the transmission",
+        "in messages",
+        *(f"moves {name} by" for name in names),
+        "largest speed [rad/s]",
+    )
+    return TextTable(header, rows, text_columns=2)
+
+
+def _transmission_as_json(robot: Robot) -> dict[str, Any]:
+    if robot.transmission is None:
+        return {}
+    places, transmission = robot.transmission
+    joints = [robot.joint_names[place] for place in places]
+    facts = {"joints": joints, "actuators": list(transmission.actuators), "matrix": transmission.matrix.tolist()}
+    return {"transmission": facts}
 
 
 def _advice(robot: Robot) -> list[str]:

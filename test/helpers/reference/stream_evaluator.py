@@ -72,11 +72,11 @@ class StreamEvaluator(SetpointEvaluator):
         # Stamp and states of a command that may be sent.
         self._stamp, self._states = 0, tuple[Array, ...]()
 
-    def evaluate(self, message: Any, *options: Any, stamp: int = 0, limit_policy: str = "warn") -> EvaluatedCommand:
+    def evaluate(self, message: Any, *, stamp: int = 0, limit_policy: str = "warn") -> EvaluatedCommand:
         """Compute the command for a setpoint with a stamp, ns, 0 where it has none."""
         self._stamp, self._states = stamp, ()
         payload = self.blend.at(stamp, self.clock())
-        return self.command(*self.read(message, *options), lead=self.lead, payload=payload, limit_policy=limit_policy)
+        return self.command(*self.read(message), lead=self.lead, payload=payload, limit_policy=limit_policy)
 
     def commit(self) -> None:
         """Continue the stream from the command computed last, which has been sent."""

@@ -16,12 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import rclpy
-from eom_dynamics.srv import (
-    ComputeForwardDynamics,
-    ComputeInverseDynamicsBatch,
-    ComputeTrajectoryFeedforward,
-    GetEquationsOfMotion,
-)
+from eom_dynamics.srv import ComputeInverseDynamics, ComputeTrajectoryFeedforward
 from rclpy.executors import SingleThreadedExecutor
 from trajectory_msgs.msg import JointTrajectoryPoint
 
@@ -42,23 +37,11 @@ def requests(robot):
     state = paper_motion(robot.n).derivatives(np.linspace(0.0, 10.0, STATES))
     flat = {field: doubles(np.ascontiguousarray(x)) for field, x in zip(STATE_FIELDS, state, strict=True)}
     command = arm.feedforward(*state)
-    acceleration = arm.dynamics.forward_dynamics(state[0], state[1], command.tau)
-    forward = ComputeForwardDynamics.Request(
-        position=flat["position"], velocity=flat["velocity"], effort=doubles(np.ascontiguousarray(command.tau))
-    )
-    one = {field: doubles(np.ascontiguousarray(x[0])) for field, x in zip(STATE_FIELDS[:4], state, strict=False)}
-    q, qd = state[0][0], state[1][0]
     return {
-        "inverse_dynamics_batch": (
-            ComputeInverseDynamicsBatch,
-            ComputeInverseDynamicsBatch.Request(**flat),
+        "inverse_dynamics": (
+            ComputeInverseDynamics,
+            ComputeInverseDynamics.Request(**flat),
             dict(zip(COMMAND_FIELDS, command, strict=True)),
-        ),
-        "forward_dynamics": (ComputeForwardDynamics, forward, {"acceleration": acceleration}),
-        "equations_of_motion": (
-            GetEquationsOfMotion,
-            GetEquationsOfMotion.Request(**one),
-            {"mass_matrix": arm.dynamics.mass_matrix(q), "coriolis_matrix": arm.dynamics.coriolis_matrix(q, qd)},
         ),
         "trajectory_feedforward": (ComputeTrajectoryFeedforward, _trajectory(robot), {}),
     }

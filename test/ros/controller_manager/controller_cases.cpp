@@ -531,7 +531,6 @@ TEST_F(ControllerTest, ParametersThatCannotBe)
         {"link_kd", std::vector<double>{-1.0}},
         {"on_contact", "stop"},
         {"external_effort.sensors", "torque"}, // without links
-        {"external_effort.bandwidth", 0.0},
         {"motor_kp", std::vector<double>{}},
     };
     for (const rclcpp::Parameter &parameter : wrong) {
@@ -601,7 +600,6 @@ TEST_F(ControllerTest, FeelsAPushAndTheSpeedOfTheHardware)
                   {"measurements", std::vector<std::string>{"links"}},
                   {"on_contact", "stop"},
                   {"external_effort.sensors", "torque"},
-                  {"external_effort.bandwidth", 100.0},
                   {"external_effort.thresholds", std::vector<double>{2.0}},
                   {"speed_scaling.state_interface", "speed_scaling/factor"}});
     ASSERT_EQ(measured_.size(), 3 * n + 1);

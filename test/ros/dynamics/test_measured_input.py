@@ -18,7 +18,7 @@ from rclpy.parameter import Parameter
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
 from setpoint_engines import MOTION, Publisher, identity, state_message, unspun_node
-from std_srvs.srv import Trigger
+from std_srvs.srv import SetBool
 
 import eom_dynamics as eom
 from eom_dynamics.control.online_trajectory import motion_limits
@@ -64,7 +64,7 @@ def test_measurements_are_taken_while_they_are_recent_and_reported_if_not() -> N
         assert not measured._subscriptions and measured.missing == ""
 
 
-OBSERVES = {"external_effort.sensors": "torque", "external_effort.bandwidth": "100.0", "use_sim_time": "true"}
+OBSERVES = {"external_effort.sensors": "torque", "use_sim_time": "true"}
 
 
 @pytest.mark.usefixtures("ros")
@@ -79,28 +79,35 @@ def test_contact_is_published_with_the_wrench_that_a_push_at_the_tool_is(tmp_pat
     given = OBSERVES | {"robot_file": str(tmp_path / "arm.yaml")}
     with unspun_node("/touched", **given) as node:
         contact, sent = node._stream.contact, list[Any]()
-        for name in ("_efforts", "_wrenches", "_contacts"):
+        for name in ("_wrenches", "_contacts"):
             kind = getattr(contact, name).msg_type
             setattr(contact, name, Publisher(kind, sent))
-        for k in range(400):
+        for k in range(1200):
             time = START + k * MS
             node.get_clock().set_ros_time_override(Time(nanoseconds=time))
-            tau = gravity - pushed * (100 <= k < 250)
+            tau = gravity - pushed * (300 <= k < 800)
             node._stream.measured._receive("joint_states", state_message(arm, (q, np.zeros(7), tau), time))
-            if k == 249:
-                efforts, wrench = sent[-2:]
-                np.testing.assert_allclose(efforts.effort, pushed, rtol=1e-3)
+            if k == 799:
+                wrench, contact_now = sent[-2:]
+                np.testing.assert_allclose(contact_now.external_effort, pushed, rtol=1e-3)
+                assert contact_now.in_contact and tuple(contact_now.joint_names) == arm.joint_names
                 found = [wrench.wrench.torque, wrench.wrench.force]
                 np.testing.assert_allclose([[x.x, x.y, x.z] for x in found], force.reshape(2, 3), rtol=1e-3)
                 assert wrench.header.frame_id == arm.tools[0].name
-        begin, end = (x for x in sent if hasattr(x, "in_contact"))
-        assert begin.in_contact and not end.in_contact and abs(begin.effort) > begin.threshold
-        assert 100 < cycle_of(begin) < 110 and cycle_of(end) > 250
-        node.get_clock().set_ros_time_override(Time(nanoseconds=START + 400 * MS))
-        state = state_message(arm, (q, np.zeros(7), []), START + 400 * MS)  # which is no contact
+        contacts = [x for x in sent if hasattr(x, "in_contact")]
+        flags = np.array([x.in_contact for x in contacts])
+        assert np.count_nonzero(np.diff(flags)) == 2
+        begin, end = contacts[np.argmax(flags)], contacts[len(flags) - np.argmax(flags[::-1])]
+        assert abs(begin.effort) > begin.threshold and end.joint_name == begin.joint_name
+        assert 300 < cycle_of(begin) < 330 and cycle_of(end) > 800
+        # With each sample, from the time on at which the observer has settled.
+        assert [cycle_of(x) for x in contacts] == list(range(cycle_of(contacts[0]), 1200))
+        assert cycle_of(contacts[0]) < 300 and not contacts[0].joint_name
+        node.get_clock().set_ros_time_override(Time(nanoseconds=START + 1200 * MS))
+        state = state_message(arm, (q, np.zeros(7), []), START + 1200 * MS)  # which is no contact
         node._stream.measured._receive("joint_states", state)
         assert "are missing: publish them" in node._stream.measured.report()["last left out"]
-        assert len([x for x in sent if hasattr(x, "in_contact")]) == 2
+        assert len([x for x in sent if hasattr(x, "in_contact")]) == len(contacts)
         values = node.report(1.0).values
         assert values["contacts"] == "1" and values["last contact"].startswith(f"{begin.joint_name}: ")
 
@@ -111,7 +118,7 @@ def cycle_of(message: Any) -> int:
     return (stamp.sec * 10**9 + stamp.nanosec - START) // MS
 
 
-UNTIL = "until it has ended and the arm rests, or call ~/resume"
+UNTIL = "until it has ended and the arm rests, or call ~/pause with data: false"
 
 
 @pytest.mark.usefixtures("ros")
@@ -162,7 +169,7 @@ def test_what_is_refused_in_contact_and_what_ends_it_is_said(
             eom.EomDynamicsError, match=paused if reaction == "hold" else f"contact at joint_2: {UNTIL}"
         ):
             stream.player.play(path, identity())
-        assert message.endswith(": call ~/resume" if reaction == "hold" else UNTIL)
+        assert message.endswith(": call ~/pause with data: false" if reaction == "hold" else UNTIL)
         message = run(1500, 0.0)
         assert ("the arm goes back to" in capfd.readouterr().err) == (reaction == "retract")
         if reaction != "hold":
@@ -173,7 +180,7 @@ def test_what_is_refused_in_contact_and_what_ends_it_is_said(
         assert message.startswith(paused)
         with pytest.raises(eom.TrajectoryError, match=paused):
             stream.player.play(path, identity())
-        assert stream.player.pace._answer(False, Trigger.Request(), Trigger.Response()).success
+        assert stream.player.pace._answer(SetBool.Request(data=False), SetBool.Response()).success
         assert not run(1000, 0.0).startswith(paused) and stream.loop.loop.setpoint["q"][0] > 0.1
 
 

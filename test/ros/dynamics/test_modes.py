@@ -131,7 +131,7 @@ def test_hands_that_lead_the_arm_are_no_contact_to_react_to(tmp_path: Path) -> N
     spread = EffortSpread((0.0,), (0.1,), 0.1)
     robot = replace(robot, joints=tuple(replace(joint, effort_spread=spread) for joint in robot.joints))
     (tmp_path / "arm.yaml").write_text(robot_as_yaml(robot).text, encoding="utf-8")
-    given = {"external_effort.sensors": "torque", "external_effort.bandwidth": "100.0", "on_contact": "deactivate"}
+    given = {"external_effort.sensors": "torque", "on_contact": "deactivate"}
     given |= {"robot_file": str(tmp_path / "arm.yaml"), "mode": "gravity_compensation", "use_sim_time": "true"}
     with unspun_node("/led", **given) as node:
         expected, sent = node.arm.feedforward(q, 0 * q, 0 * q), kept_commands(node)

@@ -104,7 +104,7 @@ def test_the_desired_state_is_the_motion_that_the_node_commands(execution):
 
 def tolerate(execution, kind, q):
     """Have a tolerance of 0.1 rad on the path or at the goal, and the arm measured at a position."""
-    limits = JointTolerances.read(f"{kind}_tolerance", (), NAMES, 0.1)
+    limits = JointTolerances.read(f"{kind}_tolerance", (), NAMES, dict.fromkeys(NAMES, 0.1))
     execution.plan = execution.plan._replace(**{kind: limits})
     joints = {name: MeasuredJoint(q, 0.0, 0.0, 17 * 10**8) for name in NAMES}
     execution._context = execution._context._replace(measured=Mock(read=lambda: joints))
@@ -132,7 +132,7 @@ def test_a_refusal_says_that_the_goal_before_goes_on(execution):
     execution, *_ = execution(Feedback)
     execution._context.is_playing.return_value = True
     execution.refuse("why")
-    text = "why; the goal before goes on, unless on_refused_trajectory is stop"
+    text = "why; the goal before goes on"
     assert execution.done.result() == (CODES["INVALID_GOAL"], text)
 
 
@@ -265,7 +265,7 @@ def test_a_goal_that_is_cancelled_once_its_motion_was_sent_stops_that_motion(ser
     server.jobs[0]()
     assert execution.name == f"follow_joint_trajectory/{bytes(goal.goal_id.uuid).hex()}"
     server._publish.assert_called_once()
-    assert server._publish.call_args.args[3] == execution.name
+    assert server._publish.call_args.args[4] == execution.name
     server._cancel(goal)
     end(coroutine)
     server._stop.assert_called_once_with(execution.name)
@@ -327,7 +327,7 @@ def older_and_newer(server, clock, monkeypatch):
     """Two goals whose motions were sent 0.05 s apart; and functions that accept one, and that look for 0.5 s and return
     which motions were sent until then.
     """
-    server._planned.return_value = SimpleNamespace(motion=through([0.0, 1.0], np.zeros((2, 2))), digest="")
+    server._planned.return_value = SimpleNamespace(names=NAMES, motion=through([0.0, 1.0], np.zeros((2, 2))), digest="")
     goals = []
     for _ in range(2):
         _, execution, _ = begun(server)
@@ -343,7 +343,7 @@ def older_and_newer(server, clock, monkeypatch):
         for _ in range(10):
             clock[0] += 0.05
             server._tick()
-        return [{x.name: x for x in goals}[call.args[3]] for call in server._publish.call_args_list]
+        return [{x.name: x for x in goals}[call.args[4]] for call in server._publish.call_args_list]
 
     return *goals, accept, look
 

@@ -32,16 +32,16 @@ def address_space(process):
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("left", LEFT)
 def test_memory_exhausted_in_a_batch(start, tmp_path, fault_row, left):
-    from eom_dynamics.srv import ComputeInverseDynamicsBatch
+    from eom_dynamics.srv import ComputeInverseDynamics
 
     client = start(*IIWA, client=Client)
     planning = start.planning(*IIWA, beside=client.process)
-    service = planning.client(ComputeInverseDynamicsBatch, "inverse_dynamics_batch")
+    service = planning.client(ComputeInverseDynamics, "inverse_dynamics")
     states = paper_motion(7).derivatives(np.linspace(0.0, 10.0, STATES))
-    whole = ComputeInverseDynamicsBatch.Request(**message_fields(dict(zip(STATE_FIELDS, states, strict=True))))
+    whole = ComputeInverseDynamics.Request(**message_fields(dict(zip(STATE_FIELDS, states, strict=True))))
     few = {name: x[:10] for name, x in zip(STATE_FIELDS, states, strict=True)}
-    one = ComputeInverseDynamicsBatch.Request(**message_fields(few))
-    planning.call(ComputeInverseDynamicsBatch, "inverse_dynamics_batch", one)
+    one = ComputeInverseDynamics.Request(**message_fields(few))
+    planning.call(ComputeInverseDynamics, "inverse_dynamics", one)
     pid, asked = planning.process.process.pid, []
 
     def exhaust(sent):
@@ -58,7 +58,7 @@ def test_memory_exhausted_in_a_batch(start, tmp_path, fault_row, left):
     ended = planning.process.process.poll()
     if ended is None:
         resource.prlimit(pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
-        again = planning.call(ComputeInverseDynamicsBatch, "inverse_dynamics_batch", one)
+        again = planning.call(ComputeInverseDynamics, "inverse_dynamics", one)
         assert again.success
     answer = asked[0].result() if asked[0].done() else None
     told = "not answered" if answer is None else "answered" if answer.success else f"refused: {answer.message}"

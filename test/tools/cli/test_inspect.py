@@ -284,6 +284,39 @@ def test_motor_numbers_on_both_sides_of_the_gear() -> None:
     assert motors_at_rest(changed(gear_ratio=1.0, rotor_inertia=0.0, spring=RIGID)) == {}
 
 
+WRIST = """<transmission name="wrist"><type>transmission_interface/{kind}</type>
+  <actuator name="left"><role>actuator1</role><mechanicalReduction>40</mechanicalReduction></actuator>
+  <actuator name="right"><role>actuator2</role><mechanicalReduction>-50</mechanicalReduction></actuator>
+  <joint name="shoulder"><role>joint1</role><mechanicalReduction>2</mechanicalReduction></joint>
+  <joint name="elbow"><role>joint2</role><mechanicalReduction>4</mechanicalReduction></joint></transmission></robot>"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows"),
+    [
+        # Motors turn by q1 + q2 and q1 - q2 of the joints behind their reductions, each joint at 3 rad/s.
+        ("Differential", ["left shoulder +0.25 +0.125 720", "right elbow +0.25 -0.125 900"]),
+        # The first motor moves the second joint backwards; it follows the first joint alone.
+        ("FourBarLinkage", ["left shoulder +0.5 -0.125 240", "right elbow 0 +0.25 750"]),
+    ],
+)
+def test_a_transmission_has_its_actuators_matrix_and_motor_speeds(kind: str, rows: list[str]) -> None:
+    text = urdf_arm(joints=("shoulder", "elbow")).replace("</robot>", WRIST.format(kind=f"{kind}Transmission"))
+    text = re.sub(r'velocity="[^"]*"', 'velocity="3"', text)
+    robot = load_robot(text)
+    table = [re.sub(" +", " ", line.strip()) for line in shown(robot)]
+    header = "motor of the transmission in messages moves shoulder by moves elbow by largest speed [rad/s]"
+    place = table.index(header)
+    assert table[place + 1 : place + 3] == rows
+    # The plugin of ros2_control, by hand: motors behind their gears at the largest speeds move the joints.
+    matrix = np.array([[float(x) for x in row.split()[2:4]] for row in rows]).T
+    corners = np.array(np.meshgrid([-3.0, 3.0], [-3.0, 3.0])).reshape(2, -1)
+    fastest = np.abs([[40.0], [-50.0]] * np.linalg.solve(matrix, corners)).max(axis=1)
+    assert [float(row.split()[-1]) for row in rows] == pytest.approx(fastest, rel=1e-12)
+    facts = facts_result(robot).json["transmission"]
+    assert facts == {"joints": ["shoulder", "elbow"], "actuators": ["left", "right"], "matrix": matrix.tolist()}
+
+
 def test_a_pair_swings_with_both_motors() -> None:
     row = elastic_joints(load_robot("vsa_planar_2r"))[0]
     K, B = 250.0, 0.4
