@@ -140,7 +140,7 @@ fixed = partial(Setting, when="startup")
 while_inactive = partial(Setting, when="not while active")
 """Settings that may change at startup only; or not while their host is active, since a change is a step in effort."""
 
-LIMIT_POLICIES = ("ignore", "warn", "refuse", "clip")
+LIMIT_POLICIES = ("ignore", "warn", "refuse")
 LOSS_POLICIES = ("none", "hold", "ramp", "deactivate")
 MODES = ("position", "impedance", "gravity_compensation")
 CHECK_POLICIES = ("ignore", "warn", "refuse")
@@ -281,8 +281,8 @@ SETTINGS: dict[str, Setting] = {
     "lock_memory": fixed(False, "keep the memory of the node in place (mlockall), from activation on, if permitted"),
     "limits": _both(
         "refuse",
-        "response to a setpoint or command that exceeds limits of joints or motors: report it (warn), refuse it "
-        "(refuse), clip efforts and report it (clip), or no check (ignore); all but ignore refuse angles a turn beyond",
+        "response to a setpoint or command that exceeds limits of joints or motors: refuse it (refuse), report it "
+        "(warn), or no check (ignore); refuse and warn clip motor efforts, and refuse angles a turn beyond their range",
         choices=LIMIT_POLICIES,
         levels=("warn", "ignore"),
         of_loop="LimitPolicy",

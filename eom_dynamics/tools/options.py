@@ -100,9 +100,8 @@ class CommandOptions:
     Attributes:
         safety: level of safety by which setpoints are answered or refused, as by the node; measured and planned motions
             are all answered.
-        limits: what to do with setpoints that exceed limits of joints or motors: do not check, report them, refuse
-            them, clip efforts and report it, or (not in the node) report them and exit with code 1; default: set
-            by safety.
+        limits: response to setpoints that exceed limits of joints or motors: do not check, report them, refuse them, or
+            (not in the node) report them and exit with code 1; default: set by safety.
         command_lead: time by which commands are ahead of setpoints, s; default: the recording's, else the value of
             the robot's file; measured and planned motions: 0.
         parameters: another parameter of the node on which commands depend, such as stop_duration; an unknown

@@ -145,12 +145,12 @@ BAD_SETTINGS = {
 @pytest.mark.parametrize("name", BAD_SETTINGS)
 def test_a_setting_beyond_its_range_is_refused_and_leaves_those_before(table: RobotTable, name: str) -> None:
     loop = ControlLoop(table)
-    loop.configure(limits="clip", stop_duration=0.5)
+    loop.configure(limits="warn", stop_duration=0.5)
     values, reason = BAD_SETTINGS[name]
     for value in (*values, *([math.nan, math.inf] if isinstance(values[0], float) else [])):
         with pytest.raises(StateError, match=f"^{reason}$"):
             loop.configure(**{"resume_distance": 0.2, name: value})
-        assert loop.settings == DEFAULTS | {"limits": "clip", "stop_duration": 0.5}
+        assert loop.settings == DEFAULTS | {"limits": "warn", "stop_duration": 0.5}
     loop.configure(resume_distance=0.3)
     moving(loop)
     loop.act("stop")

@@ -256,7 +256,7 @@ def test_restart_that_measures_more_than_the_limit_of_velocity(velocity: float) 
 # --- What stops tell and hold -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("policy", ["refuse", "clip", "warn"])
+@pytest.mark.parametrize("policy", ["refuse", "warn"])
 def test_efforts_that_are_told_of_a_stop_are_those_that_are_sent(policy: str) -> None:
     """A motor that can just do the motion, and no stop: no reader of the command gets more than the drives."""
     arm, limit = load_robot("panda"), 3.8

@@ -147,7 +147,7 @@ def test_feedback_counts_from_where_motors_are_sent_while_positions_pass() -> No
     assert feedback[300:].max() < 0.1
 
 
-@pytest.mark.parametrize("policy", ["refuse", "clip", "warn"])
+@pytest.mark.parametrize("policy", ["refuse", "warn"])
 def test_efforts_that_pass_from_another_mode_keep_to_their_rate(policy: str) -> None:
     """They passed in 0.3 s, whatever it was: by 57 of 20 N m/s."""
     rig = LoopRig(limited(effort_rate=20.0), stiffness=[100.0], start_tolerance=0.1, limits=policy)
@@ -230,7 +230,7 @@ def stiffness_that_efforts_do_not_allow(limits: str, lead: float) -> LoopRig:
     return rig
 
 
-@pytest.mark.parametrize(("limits", "lead"), [("refuse", 0.0), ("clip", 0.02), ("ignore", 0.0)])
+@pytest.mark.parametrize(("limits", "lead"), [("refuse", 0.0), ("warn", 0.02), ("ignore", 0.0)])
 def test_a_restart_goes_on_from_efforts_that_the_stiffness_does_not_allow(limits: str, lead: float) -> None:
     """They passed as NaN, which the drives were sent, and then held back all that came later."""
     rig = stiffness_that_efforts_do_not_allow(limits, lead)

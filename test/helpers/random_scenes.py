@@ -206,7 +206,7 @@ class Scene:
         self.rng = rng = np.random.default_rng(seed)
         self.name = list(ROBOTS)[seed % len(ROBOTS)]
         self.arm = arm = arm_of(self.name)
-        limits = str(rng.choice(["refuse", "clip", "warn", "ignore"], p=[0.55, 0.2, 0.15, 0.1]))
+        limits = str(rng.choice(["refuse", "warn", "ignore"], p=[0.75, 0.15, 0.1]))
         permissive = limits in ("warn", "ignore") and rng.random() < 0.5
         self.touches = arm.contact is not None and rng.random() < 0.6
         feedback = not self.touches and rng.random() < 0.35

@@ -36,7 +36,7 @@ BUSY, STOPPED = Outcome({"busy": (20,)}), Outcome(rests=True)
 
 OUTCOMES: dict[str, Outcome] = {
     **dict.fromkeys(("refusals", "limits, ignore", "stamps"), Outcome(SPOILED)),
-    **dict.fromkeys(("limits, warn", "limits, clip"), Outcome(SPOILED | {"far_beyond_limits": (51, 53)})),
+    "limits, warn": Outcome(SPOILED | {"far_beyond_limits": (51, 53)}),
     "limits, refuse": Outcome(
         SPOILED
         | {"over_limits": (*range(1, 20), *range(21, 30), 49, 50, 52, 54), "cannot_stop": (48,)}

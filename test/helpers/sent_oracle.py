@@ -272,13 +272,10 @@ class SentOracle:
         by_motor = np.isfinite(self.speed)
         # Steps of a stop that goes on are those of its velocities, as those of other motions where limits are reported.
         skip = _unsteady(record, marks) | ((leader[1:] == STOP) & (leader[:-1] == STOP))
-        if settings.limits != "refuse":  # nor are those of a payload that efforts are clipped for, or that is reported
+        if settings.limits != "refuse":  # nor are those of a payload beyond limits, which are reported
             skip |= np.any(np.diff(record.setpoint["P"], axis=0), axis=1)
         if settings.limits == "warn":
             skip |= np.isin(leader[1:], OWN)
-        elif settings.limits == "clip":  # efforts, not motions, also ahead of them
-            faster = np.any(np.abs(record.setpoint["qd"]) > self.joint_velocity, axis=1) | self._too_fast(record)
-            skip |= np.isin(leader[1:], OWN) & (faster | (record.code < 0))[1:]
         if settings.others.get("permissive"):
             skip |= leader[1:] == STREAM
         # Where the arm complies, or is located after a pause, the motors are sent to where they are measured.

@@ -165,9 +165,9 @@ SETPOINT_QUALITY, OUTPUT_QUALITY = (
 )
 REFUSED_AT_START = [
     (("-p", "target_delay:=.nan"), "target_delay"),
-    (("-p", "limits:=fast"), "limits must be one of ignore, warn, refuse, clip, is 'fast'"),
+    (("-p", "limits:=fast"), "limits must be one of ignore, warn, refuse, is 'fast'"),
     (("--params-file", "a.yaml"), "--params-file a.yaml: no such file in {folder}: give the path of a parameter file"),
-    (("limits:=clip",), "unknown arguments: 'limits:=clip'; write -p before a parameter"),
+    (("limits:=warn",), "unknown arguments: 'limits:=warn'; write -p before a parameter"),
     (("-p", "robot_source_node:=/a//b"), "must be the name of a node such as /robot_state_publisher, is '/a//b'"),
     (("-p", f"{OUTPUT_QUALITY}.depth:=-1"), "depth must be from 0 to 1000000, is -1"),
     (("-p", f"{SETPOINT_QUALITY}.deadline:=-5"), "deadline must be positive, in ns, or 0 for none, is -5"),

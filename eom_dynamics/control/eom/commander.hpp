@@ -191,13 +191,13 @@ class Commander : public Evaluation<Robot> {
         if (mode == Mode::gravity_compensation) {
             output.setpoint.q = feedback_.impedance().links();
             output.command = feedback_.impedance().command();
-            Gate<Robot>::clip(robot, output.command.motor_effort, output.command.tau, feedback_.impedance().command(), leader_,
+            Gate<Robot>::clip(robot, output.command.motor_effort, output.command.tau, feedback_.impedance().command(), false,
                               parameters.limits);
         }
         const Command<Robot> &y = complies ? feedback_.impedance().command() : output.command;
         if (!usable && output.status == Status::fresh)
             output.status = Status::held;
-        const LimitPolicy policy = complies ? LimitPolicy::clip : parameters.limits;
+        const LimitPolicy policy = complies ? LimitPolicy::refuse : parameters.limits;
         const bool passed =
             gate_.pass(output, x, y, leader_, !renewed_ && !complies, complies, step_, seconds(least_step()), policy);
         renewed_ = complies || !passed;
@@ -374,10 +374,9 @@ class Commander : public Evaluation<Robot> {
         }
         find_deflections();
         feedback_.refer(apart() ? present_ : result_);
-        if (parameters.limits == LimitPolicy::clip)
-            Limits<Robot>::clip(robot, result_);
-        else if (exceeds)
-            Gate<Robot>::clip(robot, result_.motor_effort, result_.tau, Command<Robot>(result_), leader, parameters.limits);
+        if (exceeds)
+            Gate<Robot>::clip(robot, result_.motor_effort, result_.tau, Command<Robot>(result_), leader == Leader::stop,
+                              parameters.limits);
         output.setpoint = own();
         output.setpoint.deflection = candidate_.deflection;
         output.setpoint.friction_state = candidate_.friction_state;

@@ -239,8 +239,7 @@ class Evaluation {
             compute(filter_, 0);
             final_efforts_ = finite(result_);
             if (final_efforts_ && limited()) // they cannot be refused, as those of a stop
-                Gate<Robot>::clip(robot, result_.motor_effort, result_.tau, Command<Robot>(result_), Leader::stop,
-                                  parameters.limits);
+                Gate<Robot>::clip(robot, result_.motor_effort, result_.tau, Command<Robot>(result_), true, parameters.limits);
             DriveCommand<Robot> sent{{}, {}, result_.motor_effort, result_.tau, {}};
             if (robot.converts() && !robot.drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent))
                 final_efforts_ = false;
@@ -261,11 +260,8 @@ class Evaluation {
     bool final_efforts() const noexcept { return final_efforts_; }
 
   protected:
-    /// Whether limits are refused or clipped.
-    bool limited() const noexcept
-    {
-        return parameters.limits == LimitPolicy::refuse || parameters.limits == LimitPolicy::clip;
-    }
+    /// Returns true if commands beyond limits are refused.
+    bool limited() const noexcept { return parameters.limits == LimitPolicy::refuse; }
 
     /// The last position at rest, with the stiffness and the motion of the base.
     Setpoint<Robot> resting() const noexcept

@@ -214,8 +214,6 @@ class DynamicsNode(LifecycleNode, RobotNode):
         """Apply a changed parameter."""
         super().on_parameter(name, value)
         self._stream.on_parameter(name, value)
-        if name == "limits":
-            self._warn_of_unclipped()
 
     def switch_off(self, reason: str, then: Callable[[], None]) -> None:
         """Bring the arm to rest, send the last command, and call ``then``: at once, or later from the executor."""
@@ -243,16 +241,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
         arm = loop.arm
         origin = f"from {self.supply.source}, computed by {arm.dynamics.backend}"
         self.announce(loaded, arm.robot, f": {', '.join(arm.robot.joint_names)}; {origin}")
-        self._warn_of_unclipped()
         if advice := feedforward_advice(arm):
             self.get_logger().info(f"least expected link error by the uncertainty of the robot: {advice}")
-
-    def _warn_of_unclipped(self) -> None:
-        if self._stream.loop is not None and (names := self._stream.loop.unclipped):
-            self.get_logger().warning(
-                f"limits: clip does not limit efforts of {listed(names)}: give the joint an effort limit, or its "
-                "motor a torque limit, in the robot's file"
-            )
 
     def _warn_of_payload(self, text: str) -> None:
         """Warn if the tools carry a payload, which is forgotten now."""

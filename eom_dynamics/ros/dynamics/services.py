@@ -40,7 +40,7 @@ def serve_inverse_dynamics(
 
     Args:
         evaluator: returns the current evaluator; raises StateError if requests cannot be answered now.
-        limit_policy: returns one of LIMIT_POLICIES; efforts of an answer are never clipped.
+        limit_policy: returns one of LIMIT_POLICIES.
     """
 
     def answer(request: Any, response: Any) -> Any:
@@ -48,7 +48,6 @@ def serve_inverse_dynamics(
             current, policy = evaluator(), limit_policy()
             if request.include_matrices and len(request.base):
                 raise StateError("include_matrices: the matrices are those of a base at rest; leave base empty")
-            policy = "warn" if policy == "clip" else policy
             command = current.evaluate(request, optional=("jerk", "snap"), limit_policy=policy)
             fields = command.fields()
             if request.include_matrices:

@@ -85,8 +85,7 @@ class StreamStatistics:
         self.exceeding += 1
         if worst.ratio > self._worst:
             self._worst, self._worst_violation = worst.ratio, str(worst)
-        kind = f"command exceeds limits{', efforts clipped' if loop.loop.settings['limits'] == 'clip' else ''}"
-        self._node.warn(kind, printable(str(worst)), in_full=lambda: printable(summary(loop.violations())))
+        self._node.warn("command exceeds limits", printable(str(worst)), in_full=lambda: printable(summary(loop.violations())))
 
     def report(self, seconds: float) -> StatusReport:
         """Return the status of the last ``seconds`` in the active state, and start the next period."""

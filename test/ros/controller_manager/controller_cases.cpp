@@ -201,7 +201,7 @@ TEST_F(ControllerTest, BitsOfTheFunctionByMessages)
 
 TEST_F(ControllerTest, NoAllocationInACycle)
 {
-    start(true, {{"limits", "clip"}});
+    start(true, {{"limits", "warn"}});
     cycle();
     const std::size_t before = eom::test::allocations;
     for (int i = 0; i < 100000; ++i) {
@@ -494,7 +494,7 @@ TEST_F(ControllerTest, ParametersAreReadOnlyWhileActive)
     const auto set = [this](const rclcpp::Parameter &parameter) {
         return controller_.get_node()->set_parameter(parameter).successful;
     };
-    EXPECT_FALSE(set({"limits", "clip"}));
+    EXPECT_FALSE(set({"limits", "warn"}));
     controller_.get_node()->deactivate();
     EXPECT_FALSE(set({"limits", "nonsense"}));
     EXPECT_FALSE(set({"stop_duration", 61.0}));
