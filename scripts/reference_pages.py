@@ -252,7 +252,7 @@ def state_page() -> str:
         *(f"| {name} | {_escaped(text)} |" for name, text in phases),
         "\n| cause | setpoints are followed again | meaning |\n|---|---|---|",
         *(f"| {name} | {start.replace('_', ' ')} | {_escaped(text)} |" for name, start, text in causes),
-        "\n*near*: within `resume_distance` of the command; *near at rest*: the same, after the end of the stop.",
+        "\n*near*: within `start_tolerance` of the command; *near at rest*: the same, after the end of the stop.",
         "\n## Events\n\nEach row has the next state for an event, by the present state. A dash: the event cannot "
         "occur in this state.\n",
         "| event | " + " | ".join(name for name, _ in phases) + f" |\n{head}",

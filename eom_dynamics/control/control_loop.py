@@ -355,7 +355,7 @@ class ControlLoop:
     ) -> int:
         """Aim at a target from the cycle of a time, ns, on, in place of what leads, see :class:`.OnlineTrajectory`.
 
-        While it moves, setpoints are refused; at rest, those within ``resume_distance`` lead again.
+        While it moves, setpoints are refused; at rest, those within ``start_tolerance`` lead again.
 
         Args:
             positions: (n,), NaN for joints whose targets stay; of a chunk (K, n).

@@ -228,12 +228,6 @@ SETTINGS: dict[str, Setting] = {
         "measured position (gravity), or the last ones (keep). Motors hold their positions, at velocity zero",
     ),
     "ramp_duration": _time(1.0, "time in which efforts fade to zero with on_setpoint_loss: ramp, in s", (0.01, 600.0)),
-    "resume_distance": _distance(
-        0.01,
-        "largest distance from the commanded position at which setpoints are followed again after a loss, in rad or m",
-        (0.0, 1e9),
-        levels=(0.1,),
-    ),
     "stamp_check": _check("refuse", "response to a stamp of a setpoint that repeats or goes back"),
     "jump_check": _check(
         "refuse",
@@ -276,9 +270,11 @@ SETTINGS: dict[str, Setting] = {
         "drive_delay. Feedback is not ahead",
     ),
     "realtime_priority": fixed(
-        0, "SCHED_FIFO priority of the stream, 1 to 99, from activation on, if permitted; 0 for none", (0, 99)
+        0,
+        "SCHED_FIFO priority of the stream, 1 to 99, from activation on, with locked memory (mlockall), as far as "
+        "permitted; 0 for none",
+        (0, 99),
     ),
-    "lock_memory": fixed(False, "keep the memory of the node in place (mlockall), from activation on, if permitted"),
     "limits": _both(
         "refuse",
         "response to a setpoint or command that exceeds limits of joints or motors: refuse it (refuse), report it "
@@ -294,10 +290,11 @@ SETTINGS: dict[str, Setting] = {
     ),
     "start_tolerance": _distance(
         0.01,
-        "largest distance of the start of a trajectory from the position of a joint, in rad or m; for a moving joint "
-        "plus 0.1 s of its velocity",
+        "largest distance from the commanded position of a joint at which setpoints are followed after a loss, and a "
+        "trajectory starts, in rad or m; for the trajectory of a moving joint plus 0.1 s of its velocity",
         (1e-6, 1000.0),
         when="always",
+        levels=(0.1,),
     ),
 }
 """Settings of the node by name, in the order of its help, of which loop and controller have some: with the same texts,

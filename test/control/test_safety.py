@@ -42,7 +42,7 @@ def test_after_a_late_stamp_a_stream_is_refused_until_limits_allow_its_step(late
 
 
 @pytest.mark.parametrize(("away", "refusal"), [(0.0099, 0), (0.0101, Refusal["far_from_hold"])])
-def test_publishers_return_within_resume_distance_however_slow_the_robot(away: float, refusal: int) -> None:
+def test_publishers_return_within_start_tolerance_however_slow_the_robot(away: float, refusal: int) -> None:
     robot = eom.load_robot("planar_2r")
     limits = Limits(velocity=0.05, acceleration=0.1, jerk=1.0)
     slow = replace(robot, joints=tuple(replace(joint, limits=limits) for joint in robot.joints))

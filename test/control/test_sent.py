@@ -322,7 +322,7 @@ def test_stop_that_begins_as_the_clock_goes_back_begins_at_the_last_command() ->
 
 def test_stop_after_a_stream_does_not_return_to_an_earlier_path() -> None:
     """A setpoint that leads at the time of the last command of a trajectory, as of a clock that stands still."""
-    rig = resting(cycles=20, resume_distance=0.1, jump_check="ignore")
+    rig = resting(cycles=20, start_tolerance=0.1, jump_check="ignore")
     rig.trajectory(straight([0.0, 0.5], [HOME, HOME + 0.2]))
     rig.run()
     while rig.number("playing"):

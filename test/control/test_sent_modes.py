@@ -69,7 +69,7 @@ def test_one_wrong_sample_as_gravity_compensation_begins_does_not_move_motors(gl
 @pytest.mark.parametrize("sensors", ["motors", "links"])
 def test_while_positions_pass_the_arm_is_where_motors_are_sent(sensors: str, then: str) -> None:
     """Away from where it is commanded to rest, and on its way there: a target leads, and a restart stops it."""
-    rig = resting(cycles=100, resume_distance=0.5, targets={})
+    rig = resting(cycles=100, start_tolerance=0.5, targets={})
     rig.loop.act("stop")
     rig.cycles(200)
     deflection = rig.loop.command["motor_position"] - HOME

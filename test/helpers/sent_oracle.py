@@ -110,13 +110,13 @@ class Settings:
         limits: policy.
         setpoint_timeout: s, 0 for none.
         feedback: whether gains of motors or links are not zero.
-        resume_distance: rad or m.
+        start_tolerance: rad or m.
     """
 
     limits: str = "refuse"
     setpoint_timeout: float = 0.1
     feedback: bool = False
-    resume_distance: float = 0.01
+    start_tolerance: float = 0.01
     others: dict[str, object] = field(default_factory=dict)
 
 
@@ -662,7 +662,7 @@ class SentOracle:
         complies = numbers["mode"] != POSITION
         excluded = marks.restarted | complies | np.concatenate(([False], complies[:-1]))
         step = np.abs(np.diff(record.setpoint["q"], axis=0, prepend=record.setpoint["q"][:1]))
-        distance = settings.resume_distance
+        distance = settings.start_tolerance
         for k in np.flatnonzero(marks.stop_asked):
             leads = numbers["status"][k] in (STOPPING, FRESH) and leader[k] not in (NOBODY, IMPEDANT, LED)
             if k == 0 or excluded[k] or not leads:

@@ -239,7 +239,7 @@ class NodeEngine:
 def settings_of(scene: Scene) -> dict[str, Any]:
     return (
         settings_at("permissive")
-        | dict(zip(("stamp_check", "jump_check", "resume_distance"), scene.checks, strict=True))
+        | dict(zip(("stamp_check", "jump_check", "start_tolerance"), scene.checks, strict=True))
         | {
             **{"limits": scene.limits, "command_lead": scene.lead, "on_setpoint_loss": scene.loss},
             **{"setpoint_timeout": TIMEOUT if scene.loss != "none" else 0.0, "stop_duration": STOP},

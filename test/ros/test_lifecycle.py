@@ -204,7 +204,7 @@ CHANGES = [
     ("use_sim_time", True, "use_sim_time is read-only while the node is active"),
     ("setpoint_timeout", 1.0, "setpoint_timeout is read-only while the node is active, since a change is a step"),
     ("on_setpoint_loss", "stop", "on_setpoint_loss must be one of none, hold, ramp, deactivate, is 'stop'"),
-    ("resume_distance", np.nan, "Parameter resume_distance out of range"),
+    ("start_tolerance", np.nan, "Parameter start_tolerance out of range"),
     ("colour", "blue", "colour is not a parameter of this node"),
     ("robot.name", "other", "robot.name is read-only while the node is configured"),
 ]

@@ -34,7 +34,7 @@ enum class Phase { EOM_PHASES(EOM_FIRST) };
     X(inactive, never, "setpoints are lost, on_setpoint_loss is deactivate")
 enum class Cause { EOM_CAUSES(EOM_FIRST) stays /**< of a cell: the cause before the event */ };
 
-/// Where setpoints are accepted again: anywhere, near the command (each joint within resume_distance, by default 0.01 rad or m, 0.1 at safety
+/// Where setpoints are accepted again: anywhere, near the command (each joint within start_tolerance, by default 0.01 rad or m, 0.1 at safety
 /// permissive and off), near it after the stop, or nowhere.
 enum class Resumption { anywhere, near, near_at_rest, never };
 
@@ -72,7 +72,7 @@ constexpr std::size_t PHASES = EOM_PHASES(EOM_ONE), EVENTS = EOM_EVENTS(EOM_ONE)
 /// Facts of the loop for the conditions of cells.
 struct Facts {
     bool commanded = false; ///< a command exists
-    bool near = false;      ///< the reference is within resume_distance of the command
+    bool near = false;      ///< the reference is within start_tolerance of the command
     bool arrived = false;   ///< the arm rests at its target
     bool paused = false;    ///< a pause is requested, whether a trajectory is played or not
     bool touched = false;   ///< references are refused after contact

@@ -97,8 +97,8 @@ class Watchdog {
         refused_ = commander_.counts.refused;
     }
 
-    /// Whether a position is within resume_distance of the commanded one.
-    bool is_near(const JointVector<Robot> &q) const noexcept { return is_near(q, commander_.parameters.resume_distance); }
+    /// Whether a position is within start_tolerance of the commanded one.
+    bool is_near(const JointVector<Robot> &q) const noexcept { return is_near(q, commander_.parameters.start_tolerance); }
     bool is_near(const JointVector<Robot> &q, double distance) const noexcept
     {
         return !apart(q, commander_.output.setpoint.q, distance);

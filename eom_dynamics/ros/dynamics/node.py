@@ -376,8 +376,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def _schedule(self) -> None:
         """Apply priority and locked memory; only after loading, which would block a core."""
-        asked = (self.get_parameter(name).value for name in ("realtime_priority", "lock_memory"))
-        problems = [printable(text) for text in schedule(*asked)]
+        priority = self.get_parameter("realtime_priority").value
+        problems = [printable(text) for text in schedule(priority)] if priority else []
         for problem in problems:
             self.get_logger().warning(problem)
         self._scheduling_problem = "; ".join(problems)

@@ -132,7 +132,7 @@ class Stops:
                 if done:
                     done()
                 return
-            names = ("stop_duration", "resume_distance")
+            names = ("stop_duration", "start_tolerance")
             loop.configure(**{name: self._node.get_parameter(name).value for name in names})
             loop.loop.act("stop")
             self.loop, self.cause = loop, cause

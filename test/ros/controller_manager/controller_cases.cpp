@@ -525,7 +525,6 @@ TEST_F(ControllerTest, ParametersThatCannotBe)
         {"stop_duration", std::numeric_limits<double>::infinity()},
         {"ramp_duration", 601.0},
         {"setpoint_lifespan", -1.0},
-        {"resume_distance", -1.0},
         {"start_tolerance", 0.0},
         {"command_lead", 0.2},
         {"link_kd", std::vector<double>{-1.0}},
@@ -549,12 +548,12 @@ TEST_F(ControllerTest, LevelsOfSafety)
     const char *const limits[] = {"refuse", "warn", "ignore", "ignore"}, *const losses[] = {"hold", "none", "none", "none"};
     for (std::size_t k = 0; k < std::size(levels); ++k) {
         FeedforwardController controller;
-        ASSERT_EQ(init(controller, {levels[k], {"resume_distance", 0.3}}), return_type::OK);
+        ASSERT_EQ(init(controller, {levels[k], {"start_tolerance", 0.3}}), return_type::OK);
         const auto node = controller.get_node();
         EXPECT_EQ(node->get_parameter("limits").as_string(), limits[k]);
         EXPECT_EQ(node->get_parameter("on_setpoint_loss").as_string(), losses[k]);
         EXPECT_EQ(node->get_parameter("setpoint_lifespan").as_double(), k ? 0.0 : 0.5);
-        EXPECT_EQ(node->get_parameter("resume_distance").as_double(), 0.3);
+        EXPECT_EQ(node->get_parameter("start_tolerance").as_double(), 0.3);
         ASSERT_EQ(controller.configure().label(), "inactive");
     }
     for (const char *level : {"lax", ""}) {
