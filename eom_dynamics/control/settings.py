@@ -247,9 +247,9 @@ SETTINGS: dict[str, Setting] = {
     ),
     "on_contact": _both(
         "ignore",
-        "response to contact: report it (ignore), pause the trajectory on its path (hold), bring the arm to rest "
-        "(stop), return to its position 0.2 s before (retract), or stop and deactivate the node (deactivate)",
-        choices=("ignore", "hold", "stop", "retract", "deactivate"),
+        "response to contact: report it (ignore), bring the arm to rest (stop), return to its position 0.2 s before and "
+        "stop there (retract), or stop and deactivate the node (deactivate)",
+        choices=("ignore", "stop", "retract", "deactivate"),
         of_loop="ContactReaction",
     ),
     "stream_rate": fixed(

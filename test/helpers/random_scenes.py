@@ -226,7 +226,7 @@ class Scene:
             m = len(arm.oracle.motor_joint)
             chosen |= {"motor_kp": np.full(m, 2 * effort.min()), "motor_kd": np.full(m, 0.02 * effort.min())}
         if self.touches:
-            chosen["on_contact"] = str(rng.choice(["hold", "stop", "retract", "deactivate"], p=[0.3, 0.3, 0.3, 0.1]))
+            chosen["on_contact"] = str(rng.choice(["stop", "retract", "deactivate"], p=[0.6, 0.3, 0.1]))
         acceleration = np.array([joint.limits.acceleration for joint in arm.robot.independent_joints])
         targets = {
             "velocity": 0.9 * arm.velocity,

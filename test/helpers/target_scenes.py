@@ -179,6 +179,5 @@ def amid_a_trajectory(reaction: str) -> Any:
 CONTACTS: dict[str, tuple[str, Any]] = {
     "contact, stop": ("measured", amid_setpoints("stop")),
     "contact on a path, stop": ("measured", amid_a_trajectory("stop")),
-    "contact on a path, hold": ("measured", amid_a_trajectory("hold")),
     "contact on a path, retract": ("measured", amid_a_trajectory("retract")),
 }

@@ -278,9 +278,7 @@ class ControlLoop : public LoopMotions<Robot> {
         touched_ = reaction != ContactReaction::ignore && commander_.mode() != Mode::gravity_compensation;
         if (!touched_)
             return;
-        if (reaction == ContactReaction::hold && playing())
-            paused = true;
-        else if (reaction != ContactReaction::retract || !Base::retract())
+        if (reaction != ContactReaction::retract || !Base::retract())
             Base::stop(Event::contact);
     }
 

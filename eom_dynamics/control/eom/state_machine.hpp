@@ -46,7 +46,7 @@ enum class Resumption { anywhere, near, near_at_rest, never };
     X(retract, "contact begins, on_contact is retract: a motion to a target leads back to the command of 0.2 s before") \
     X(end, "the motion has come to its end") \
     X(fade, "a ramp has come to its end") \
-    X(pause, "a pause is requested, or contact begins in a trajectory, on_contact is hold: the pace becomes 0") \
+    X(pause, "a pause is requested: the pace becomes 0") \
     X(resume, "a pause ends: the pace becomes speed_scaling") \
     X(stop, "a stop is requested") \
     X(empty, "an empty trajectory: the active trajectory or target ends") \
@@ -54,7 +54,7 @@ enum class Resumption { anywhere, near, near_at_rest, never };
     X(loss_hold, "setpoints are lost, on_setpoint_loss is hold") \
     X(loss_ramp, "setpoints are lost, on_setpoint_loss is ramp") \
     X(loss_deactivate, "setpoints are lost, on_setpoint_loss is deactivate") \
-    X(contact, "contact begins, on_contact is stop or deactivate, hold without a trajectory to pause, or retract without a way back (nothing recorded, no limits of targets, no room, efforts beyond limits there, or a stop was requested)") \
+    X(contact, "contact begins, on_contact is stop or deactivate, or retract without a way back (nothing recorded, no limits of targets, no room, efforts beyond limits there, or a stop was requested)") \
     X(hands, "the control mode becomes gravity compensation") \
     X(mode, "the control mode leaves hand guiding, or impedance after the arm was pushed away: the arm is held; or position returns amid a ramp or after it, which goes on") \
     X(payload, "the payload changes: efforts blend to the new payload") \

@@ -177,16 +177,11 @@ class SetpointStream(SetpointAnswers):
         """React to contact, to which the loop has reacted, as the parameter on_contact says."""
         reaction = self._node.get_parameter("on_contact").value
         loop = self.loop if not self.closed and self.loop is not None and self.loop.record.touched else None
-        pauses, does = loop is not None and reaction == "hold" and self.player.playing, ""
-        if pauses:
-            does = ": what is played pauses on its path, call ~/resume"
-        elif loop is not None and loop.record.aiming:
-            does = ": the arm goes back to where it was commanded 0.2 s before"
+        does = ""
+        if loop is not None and loop.record.aiming:
+            does = ": the arm returns to its commanded position 0.2 s earlier"
         self._node.get_logger().warning(f"{cause} (on_contact: {reaction}){does}")
         if loop is None:
-            return
-        if pauses:
-            self.player.pace.pause(True, cause)
             return
         self.player.stop(cause)
         if reaction == "deactivate":
