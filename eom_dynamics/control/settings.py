@@ -161,8 +161,9 @@ _check = partial(_both, choices=CHECK_POLICIES, levels=("ignore",), of_loop="Che
 SETTINGS: dict[str, Setting] = {
     "safety": fixed(
         "strict",
-        "defaults of other parameters. strict: refuse setpoints beyond limits, jumps, and stamps that are older or "
-        "further ahead than setpoint_lifespan; stop when setpoints are lost. permissive: report limits. off: no checks",
+        "defaults of other parameters, and checks of setpoints. strict: refuse setpoints beyond limits, jumps, stamps that "
+        "repeat or go back, and stamps more than 0.5 s from the clock; stop when setpoints are lost. permissive: report "
+        "limits. off: no checks",
         choices=LEVELS,
         of_controller=True,
     ),
@@ -171,13 +172,6 @@ SETTINGS: dict[str, Setting] = {
         False, "activate although other nodes publish on the command topics; both would command the motors"
     ),
     "moving_base": fixed(False, "accept setpoints with base motion, and compile code for it"),
-    "setpoint_lifespan": _time(
-        0.5,
-        "largest age of a setpoint by its stamp, and largest advance of its stamp, in s; others are dropped. 0: any",
-        (0.0, 3600.0),
-        when="always",
-        levels=(0.0,),
-    ),
     "setpoint_timeout": _time(
         0.1,
         "time without a valid setpoint after which setpoints are lost, in s; 0 for never",
@@ -228,11 +222,6 @@ SETTINGS: dict[str, Setting] = {
         "measured position (gravity), or the last ones (keep). Motors hold their positions, at velocity zero",
     ),
     "ramp_duration": _time(1.0, "time in which efforts fade to zero with on_setpoint_loss: ramp, in s", (0.01, 600.0)),
-    "stamp_check": _check("refuse", "response to a stamp of a setpoint that repeats or goes back"),
-    "jump_check": _check(
-        "refuse",
-        "response to a step from the last setpoint that limits of velocity, acceleration and jerk do not allow",
-    ),
     "external_effort.sensors": fixed(
         "none",
         "sensors of external efforts on joint_states and motor_states: joint torques (torque), motor and link encoders "
@@ -254,9 +243,6 @@ SETTINGS: dict[str, Setting] = {
     ),
     "stream_rate": fixed(
         1000.0, "commands per second of trajectories and targets, and of an arm that is held", (1.0, 10_000.0)
-    ),
-    "target_delay": Setting(
-        0.0, "delay of chunks on target_trajectory after their stamps, or their arrival, in s", (0.0, 60.0)
     ),
     "synchronised": while_inactive(False, "synchronise the arrival of all joints at targets at rest"),
     "command_lead": _time(
@@ -300,11 +286,33 @@ SETTINGS: dict[str, Setting] = {
 """Settings of the node by name, in the order of its help, of which loop and controller have some: with the same texts,
 but for the word node. A negative number has its host find one: the loop has none."""
 
-CHOICES = {name: x.choices for name, x in SETTINGS.items() if x.of_loop and x.choices}
+LOOP_SETTINGS: dict[str, Setting] = {
+    "setpoint_lifespan": _time(
+        0.5,
+        "largest distance of the stamp of a setpoint from the clock, in s; others are refused. 0: any",
+        (0.0, 3600.0),
+        levels=(0.0,),
+    ),
+    "stamp_check": _check("refuse", "response to a stamp of a setpoint that repeats or goes back"),
+    "jump_check": _check(
+        "refuse",
+        "response to a step from the last setpoint that limits of velocity, acceleration and jerk do not allow",
+    ),
+}
+"""Settings of the loop that are no parameters: the level of safety sets them."""
+
+OF_LOOP = {name: x for name, x in {**SETTINGS, **LOOP_SETTINGS}.items() if x.of_loop}
+"""Settings of eom::LoopSettings by name."""
+
+CHOICES = {name: x.choices for name, x in OF_LOOP.items() if x.choices}
 """Choices of settings of the loop in the order of their enumerators."""
 
 SAFETY: dict[str, dict[str, Any]] = {
-    level: {name: (x.default, *x.levels)[min(k, len(x.levels))] for name, x in SETTINGS.items() if x.levels}
+    level: {
+        name: (x.default, *x.levels)[min(k, len(x.levels))]
+        for name, x in {**SETTINGS, **LOOP_SETTINGS}.items()
+        if x.levels
+    }
     for k, level in enumerate(LEVELS)
 }
 """Settings by level of safety, for all hosts of the loop."""
@@ -317,7 +325,7 @@ _SET_BY_HOST = {
 }
 """Settings that the hosts of the loop set themselves, and why."""
 
-DEFAULTS: dict[str, Any] = {name: x.default for name, x in SETTINGS.items() if x.of_loop and name not in _SET_BY_HOST}
+DEFAULTS: dict[str, Any] = {name: x.default for name, x in OF_LOOP.items() if name not in _SET_BY_HOST}
 """Defaults of the settings that hosts pass to the loop unchanged, at the first safety level."""
 
 

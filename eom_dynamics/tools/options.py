@@ -76,7 +76,7 @@ class RobotOptions:
 def node_parameter(text: str) -> tuple[str, Any]:
     """Name and value of ``NAME=VALUE``, of a parameter of the node; raises ValueError for another text."""
     name, _, value = text.partition("=")
-    known = [key for key in DEFAULTS if key not in _OTHERS]
+    known = [key for key in DEFAULTS if key in SETTINGS and key not in _OTHERS]
     if name not in known:
         raise ValueError(f"must be NAME=VALUE of {', '.join(known)}, is {text!r}")
     if choices := SETTINGS[name].choices:

@@ -66,7 +66,7 @@ def test_setpoints_from_before_the_node_is_active_are_not_answered(start, tmp_pa
     """They wait in the middleware while the process starts, and would come at once."""
     go = tmp_path / "go"
     patch = LATE_ACTIVATION.format(go=str(go))
-    client = start(*IIWA, "-p", "setpoint_lifespan:=0.0", discovered=False, patch=patch)
+    client = start(*IIWA, "-p", "safety:=permissive", discovered=False, patch=patch)
     client.wait(client._setpoints.get_subscription_count, "a subscriber of setpoint")
     client.spin(0.5)  # until the node knows the publisher, too
     for _ in range(20):
@@ -126,12 +126,12 @@ def test_the_node_outlives_requests_that_rclpy_cannot_read(active):
 
     # Deep enough for all answers, which may arrive before one is read.
     service = active.client(SetParameters, "set_parameters", depth=100)
-    no_such_type = Parameter(name="target_delay", value=ParameterValue(type=99))
+    no_such_type = Parameter(name="start_tolerance", value=ParameterValue(type=99))
     futures = [service.call_async(SetParameters.Request(parameters=[no_such_type])) for _ in range(20)]
     active.wait(lambda: all(future.done() for future in futures), "20 answers")
     assert futures[0].result().results == []
     active.answers_to(active.publish(SETPOINT))
-    assert active.set_parameter("target_delay", 0.1) == ""
+    assert active.set_parameter("start_tolerance", 0.1) == ""
     assert 1 <= active.process.log.count("request cannot be read: 99 is not a valid Parameter.Type") < 20
     assert "Traceback" not in active.process.log
 
@@ -164,7 +164,7 @@ SETPOINT_QUALITY, OUTPUT_QUALITY = (
     f"qos_overrides.{{namespace}}/{topic}" for topic in ("setpoint.subscription", "feedforward.publisher")
 )
 REFUSED_AT_START = [
-    (("-p", "target_delay:=.nan"), "target_delay"),
+    (("-p", "start_tolerance:=.nan"), "start_tolerance"),
     (("-p", "limits:=fast"), "limits must be one of ignore, warn, refuse, is 'fast'"),
     (("--params-file", "a.yaml"), "--params-file a.yaml: no such file in {folder}: give the path of a parameter file"),
     (("limits:=warn",), "unknown arguments: 'limits:=warn'; write -p before a parameter"),
@@ -198,9 +198,9 @@ def test_misspelt_parameters_and_those_without_effect_are_reported(active):
 
 
 CHANGES = [
-    ("target_delay", 0.15, ""),
+    ("start_tolerance", 0.15, ""),
     ("autostart", True, "Trying to set a read-only parameter: autostart."),
-    ("jump_check", "warn", "jump_check is read-only while the node is active"),
+    ("stop_duration", 0.5, "stop_duration is read-only while the node is active"),
     ("use_sim_time", True, "use_sim_time is read-only while the node is active"),
     ("setpoint_timeout", 1.0, "setpoint_timeout is read-only while the node is active, since a change is a step"),
     ("on_setpoint_loss", "stop", "on_setpoint_loss must be one of none, hold, ramp, deactivate, is 'stop'"),
@@ -318,7 +318,7 @@ def test_the_node_answers_while_its_arm_is_stopped(activated):
     assert client.inverse_dynamics(MOVING).success
     ignored = client.publish(MOVING)
     client.wait_for_diagnostics(lambda *s: s[2]["ignored while not active"] == str(count + 1), "the setpoint")
-    assert "read-only while the node is active" in client.set_parameter("jump_check", "warn")
+    assert "read-only while the node is active" in client.set_parameter("stop_duration", 1.0)
     assert not first.done()
     client.wait(lambda: first.done() and second.done(), "the answers")
     assert (first.result().success, second.result().success) == (True, False)

@@ -40,7 +40,6 @@ STATE[0], STATE[1], STATE[2] = HOME, 0.3, 0.5
 
 DEFAULTS = {
     **{"setpoint_timeout": 0.0, "on_setpoint_loss": "none", "stop_duration": 0.3, "ramp_duration": 1.0},
-    **dict.fromkeys(("stamp_check", "jump_check"), "ignore"),
 }
 
 
@@ -207,24 +206,30 @@ def test_the_last_publisher_that_goes_is_a_loss(node, configure):
         node._setpoints = node.publisher(JointTrajectorySetpoint, "setpoint")
 
 
-def test_doubtful_setpoints_are_reported_or_refused_by_name(node, configure):
-    configure(stamp_check="warn", jump_check="refuse")
+def test_suspect_setpoints_are_refused_or_reported_by_name(start):
+    node = start(*ARGUMENTS, "-p", "safety:=strict", "-p", "setpoint_timeout:=0.0", "-p", "on_setpoint_loss:=none")
+    begin = node.node.get_clock().now().nanoseconds
+
+    def send(state, k):
+        seconds, nanoseconds = divmod(begin + k * 1_000_000, 10**9)
+        return node.publish(state, at=nanoseconds, seconds=seconds)
+
     still = STATE.copy()
     still[1:3] = 0.0
-    node.answers_to(node.publish(still, at=1_000_000))
-    node.answers_to(node.publish(still, at=2_000_000))
+    node.answers_to(send(still, 1))
+    node.answers_to(send(still, 2))
     away = still.copy()
     away[0, 2] += 1.0
-    node.publish(away, at=3_000_000)
-    node.publish(still, at=1_000_000)
+    send(away, 3)
+    send(still, 1)
     moving = still.copy()
     moving[1] = 0.01
     for k in range(4, 60):
-        node.publish(moving, at=k * 1_000_000)
+        send(moving, k)
     node.wait(lambda: "is not the rate of position" in node.process.log, "the doubts")
     log = node.process.log
     assert "setpoint refused: in doubt: position of fer_joint3 jumps by 1 within 0.001 s" in log
-    assert "setpoint in doubt: stamp goes back by 0.001 s" in log
+    assert "setpoint refused: in doubt: stamp goes back by 0.001 s" in log
     assert "setpoint in doubt: velocity of fer_joint1 (and 6 more joints) is not the rate of position" in log
     values = node.next_diagnostics()[2]
     assert int(values["in doubt: jumps"]) >= 1 and int(values["in doubt: stamps"]) == 1

@@ -22,7 +22,7 @@ namespace eom {
     X(over_limits, "exceeds limits: {limits}", "it exceeds limits with the payload: make it slower, or take a lighter one") \
     X(transition, "exceeds limits on the way from the commanded state: {limits}; start closer to it, or leave more time until the " \
       "first knot", "") \
-    X(too_old, "its stamp is further than {limit} s (parameter setpoint_lifespan) from the clock", "") \
+    X(too_old, "its stamp is further than {limit} s from the clock", "") \
     X(busy, "a trajectory is being played; an empty one stops it", "") \
     X(starts_away, "{name} starts {value} {unit} from its commanded position at that time, or where it is measured before any " \
       "command or after a pause, must be at most {limit} (parameter start_tolerance): start there", "") \

@@ -23,7 +23,7 @@ namespace eom {
 enum class Phase { EOM_PHASES(EOM_FIRST) };
 
 /// Causes of a state, and the positions at which this table accepts setpoints again; the checks of the stream follow (plausibility.hpp):
-/// with jump_check refuse, setpoints to an arm that is held are near in any case. Setpoints are lost in those from `lost` on.
+/// if jumps are refused, setpoints to an arm that is held are near in any case. Setpoints are lost in those from `lost` on.
 #define EOM_CAUSES(X) \
     X(done, anywhere, "the motion has ended as planned") \
     X(broken_off, near, "a command of the motion was refused, the control mode has changed, or the clock has gone back") \

@@ -25,7 +25,7 @@ from .statistics import WAITING
 from .stops import Modes, StreamPhase
 from .target_topics import NOT_REACHED
 
-_PARAMETERS = ("limits", "setpoint_lifespan", "command_lead")
+_PARAMETERS = ("limits", "command_lead")
 
 
 class SetpointStream(SetpointAnswers):
@@ -54,8 +54,6 @@ class SetpointStream(SetpointAnswers):
             self._limit(value)
         elif name == "command_lead":
             self._take_lead()
-        elif name == "setpoint_lifespan":
-            self._lifespan = round(value * 1e9)
         elif name == "start_tolerance" and self.loop is not None:
             self.loop.configure(start_tolerance=value)
 

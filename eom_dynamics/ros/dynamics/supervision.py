@@ -11,7 +11,7 @@ from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 
 from ...control.setpoint_loop import SetpointLoop
-from ...control.settings import DEFAULTS, LONGEST_GAP, Status
+from ...control.settings import DEFAULTS, LONGEST_GAP, SETTINGS, Status
 from ..diagnostics import Level, StatusReport, present
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
@@ -76,16 +76,17 @@ class Supervision:
         An arm that is held at rest stays held by the robot of the loop.
         """
         settings = {name: self._node.get_parameter(name).value for name in _SETTINGS}
-        loop.configure(**settings, setpoint_lifespan=0.0)  # the node drops setpoints before the loop
+        level = self._node.get_parameter("safety").value
+        loop.configure(level, **settings, setpoint_lifespan=0.0)  # the node drops setpoints before the loop
         timeout, policy = settings["setpoint_timeout"], settings["on_setpoint_loss"]
         watches = bool(timeout) or policy != "none"
         self.end()
         self._stops.begin(loop)
         self._lost_and_inactive = False
         self._announce(policy, timeout)
-        if settings["jump_check"] != "ignore" and not loop.limits_rates:
+        if loop.loop.settings["jump_check"] != "ignore" and not loop.limits_rates:
             self._node.get_logger().warning(
-                "jump_check has no effect: the robot has no limits of velocity, acceleration or jerk"
+                "jumps are not checked: the robot has no limits of velocity, acceleration or jerk"
             )
         if watches:
             period = timeout / _OBSERVATIONS if timeout else _LONGEST_PERIOD
@@ -246,4 +247,4 @@ def _leads(loop: SetpointLoop) -> bool:
 
 
 # Settings of the loop that are parameters of the node, but for those of the stream.
-_SETTINGS = {*DEFAULTS} - {"limits", "setpoint_lifespan"}
+_SETTINGS = ({*DEFAULTS} & {*SETTINGS}) - {"limits"}

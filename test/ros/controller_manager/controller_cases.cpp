@@ -394,7 +394,7 @@ TEST_F(ControllerTest, ReferencesThatAreNotFinite)
 
 TEST_F(ControllerTest, SetpointsInDoubt)
 {
-    start(false, {{"limits", "ignore"}, {"stamp_check", "refuse"}});
+    start(false, {{"limits", "ignore"}, {"safety", "strict"}});
     JointTrajectorySetpoint message = message_of(0);
     message.header.stamp.sec = 1;
     for (const double expected : {0, 1}) {
@@ -524,7 +524,6 @@ TEST_F(ControllerTest, ParametersThatCannotBe)
         {"stop_duration", 0.0},
         {"stop_duration", std::numeric_limits<double>::infinity()},
         {"ramp_duration", 601.0},
-        {"setpoint_lifespan", -1.0},
         {"start_tolerance", 0.0},
         {"command_lead", 0.2},
         {"link_kd", std::vector<double>{-1.0}},
@@ -552,7 +551,6 @@ TEST_F(ControllerTest, LevelsOfSafety)
         const auto node = controller.get_node();
         EXPECT_EQ(node->get_parameter("limits").as_string(), limits[k]);
         EXPECT_EQ(node->get_parameter("on_setpoint_loss").as_string(), losses[k]);
-        EXPECT_EQ(node->get_parameter("setpoint_lifespan").as_double(), k ? 0.0 : 0.5);
         EXPECT_EQ(node->get_parameter("start_tolerance").as_double(), 0.3);
         ASSERT_EQ(controller.configure().label(), "inactive");
     }
