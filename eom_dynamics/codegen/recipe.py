@@ -116,7 +116,8 @@ def _robot_fingerprint(robot: Robot) -> str:
         spring = joint.parallel_spring
         parts += [float(joint.constant_effort).hex(), repr(None if spring is None else written_entries(spring))]
     if robot.joint_friction:
-        parts += [float(x).hex() for joint in robot.joints for x in (joint.damping, joint.friction)]
+        laws = [joint.friction_law for joint in robot.joints]
+        parts += [float(x).hex() for law in laws for x in (law.viscous, law.coulomb, law.smoothing_velocity)]
     if robot.joint_rotors:
         parts += ["rotors", robot.rigid_rotors.tobytes()]
     return digest(*parts)

@@ -199,7 +199,7 @@ class ControlLoop:
 
     def restart(self, q: Array | None = None, now: int = _NEVER) -> None:
         """Begin anew, and hold the arm at q (n,), or where it was sensed at a time of the clock, ns, if it was."""
-        self.measure(None if q is None else np.stack([q, 0 * q]))
+        self.measure(None if q is None else np.stack([q, np.full_like(q, np.nan)]))
         self._library.loop_restart(self.address, now)
         self.measure()
 
@@ -217,7 +217,7 @@ class ControlLoop:
             Whether it does not follow its commands, which go on.
         """
         if q is not None:
-            self.measure(np.stack([q, 0 * q]))
+            self.measure(np.stack([q, np.full_like(q, np.nan)]))
         strays = bool(self._library.loop_locate(self.address, now, ends))
         if q is not None:
             self.measure()
@@ -278,7 +278,8 @@ class ControlLoop:
         return float(getattr(self.record, name, np.nan))
 
     def text(self, what: str) -> str:
-        """A sentence of the loop, see eom_loop_text(): ``refusal``, ``finding``, ``overload`` or ``slowed``."""
+        """A sentence of the loop, see eom_loop_text(): ``refusal``, ``finding``, ``overload``, ``slowed``,
+        or the fault of what is measured: ``measurement``, ``sample``."""
         return str(self._library.loop_text(self.address, what.encode()).decode())
 
     def violations(self, most: int = sys.maxsize) -> list[tuple[Reason, list[str]]]:
@@ -321,7 +322,7 @@ class ControlLoop:
         self.table.prepare_payload()
         numbers = np.ascontiguousarray(parameters)
         if q is not None:
-            self.measure(np.stack([q, 0 * q]))
+            self.measure(np.stack([q, np.full_like(q, np.nan)]))
         reason = self._library.loop_carry(self.address, tool, numbers.ctypes.data, blend_time)
         if q is not None:
             self.measure()

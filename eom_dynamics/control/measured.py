@@ -22,7 +22,7 @@ TAKEN, STARTED, NOT_FINITE, STALE, INCONSISTENT, TOO_LARGE, MISSING = range(7)
 SAMPLE_REASONS = {
     NOT_FINITE: "a sensor is not finite",
     STALE: "time does not increase",
-    INCONSISTENT: "position and velocity disagree: a jump, or a stale or swapped sensor",
+    INCONSISTENT: "position and velocity disagree, or are beyond limits: a jump, a stale or swapped sensor, or other units",
     TOO_LARGE: "the effort is more than twice the joint's limit: a failed or swapped sensor",
     MISSING: "efforts that external efforts are from are missing: publish them, or set other sensors",
 }
@@ -185,8 +185,9 @@ class MeasuredMotion:
             has_effort = bool(np.isfinite(rows[2]).all())
             effort[:] = rows[2] if has_effort else 0.0
             sensors |= bit | (4 * bit) * has_effort
-        if reason := sample_reason(self._loop.sense(time, sensors), self._loop.arm.robot.joint_names):
-            raise StateError(reason)
+        code = self._loop.sense(time, sensors)
+        if reason := sample_reason(code, self._loop.arm.robot.joint_names):
+            raise StateError(self._loop.text("sample") if code % 8 == INCONSISTENT else reason)
         return True
 
 

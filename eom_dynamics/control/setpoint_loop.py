@@ -37,7 +37,11 @@ _ERRORS: dict[str, type[EomDynamicsError]] = {
     "early": EarlySetpointError,
     **dict.fromkeys(("suspect_stamp", "jump"), DoubtfulSetpointError),
     **dict.fromkeys(
-        ("over_limits", "transition", "busy", "starts_away", "under_way", "ended", "too_far_ahead"), TrajectoryError
+        (
+            *("over_limits", "transition", "busy", "starts_away", "under_way", "ended", "too_far_ahead"),
+            "path_beyond_range",
+        ),
+        TrajectoryError,
     ),
 }
 """Errors of refusals that are not a StateError. Where no setpoint exceeds limits, the rest of a trajectory does."""

@@ -207,6 +207,13 @@ SETTINGS: dict[str, Setting] = {
         [0.0] * 6, "tool stiffness in the mode impedance, along x, y, z of the base in N/m, and about them in N m/rad"
     ),
     "damping_ratio": _both(0.7, "damping ratio of joints and tools in mode impedance", (0.0, 10.0), of_loop="double"),
+    "hand_guiding_speed": _both(
+        0.5,
+        "largest speed of a joint in hand guiding, as a share of its limit of velocity; beyond it the arm stops. 0: any",
+        (0.0, 1.0),
+        levels=(0.5, 0.0),
+        of_loop="double",
+    ),
     "stop_duration": _time(
         0.3,
         "duration of the stop when setpoints are lost or the node is switched off, in s, unless limits require another",

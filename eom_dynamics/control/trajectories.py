@@ -246,11 +246,12 @@ def limits_digest(motion: Spline, robot: Robot) -> str:
 
     Of the class names, numbers and texts of the robot, then of the times and states of the knots; see :func:`.digest`.
     """
-    return digest(_robot_digest(robot), motion.t.tobytes(), motion.states.tobytes())
+    return digest(robot_digest(robot), motion.t.tobytes(), motion.states.tobytes())
 
 
 @lru_cache(maxsize=8)
-def _robot_digest(robot: Robot) -> str:
+def robot_digest(robot: Robot) -> str:
+    """Digest of a robot, with its limits and payloads."""
     return digest(*_parts(robot))
 
 

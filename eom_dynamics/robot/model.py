@@ -27,6 +27,13 @@ STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
 # m/rad: a joint with a smaller pitch is revolute.
 _NO_PITCH = 1e-5
 
+# Largest second derivative of tanh.
+_STEEPEST = 4 / 3**1.5
+# Largest acceleration of a motor for the change of sign of joint friction, relative to the joint's limit.
+_REVERSAL = 0.25
+# rad/s (m/s): least smoothing velocity of joint friction.
+_SLOWEST_REVERSAL = 0.01
+
 
 @dataclass(frozen=True)
 class Mimic:
@@ -208,11 +215,16 @@ class Joint(JointProperties):
 
     @property
     def friction_law(self) -> Friction:
-        """Joint friction D v + c tanh(v/v_0) with damping D, dry friction c and v_0 = 0.01 rad/s (m/s).
+        """Joint friction D v + c tanh(v/v_0) with damping D, dry friction c and the smoothing velocity v_0, rad/s (m/s).
 
-        v_0 is not an entry: a smaller one has larger derivatives, which deflect springs and thus move motors.
+        At a reversal with the acceleration limit A, the deflection c/K tanh(v/v_0) of a spring K changes its sign. The
+        motor follows with an acceleration of at most 0.77 c/K (A/v_0)²: v_0 is such that this is at most A/4, and at
+        least 0.01. v_0 is not an entry.
         """
-        return Friction(viscous=self.damping, coulomb=self.friction, static=self.friction, smoothing_velocity=0.01)
+        dry, most = self.friction, self.limits.acceleration
+        deflection = dry / self.stiffness if np.isfinite(most) else 0.0
+        width = np.sqrt(_STEEPEST * deflection * most / _REVERSAL) if deflection > 0 else 0.0
+        return Friction(self.damping, dry, dry, smoothing_velocity=max(_SLOWEST_REVERSAL, float(width)))
 
     @property
     def stiffness(self) -> float:

@@ -14,6 +14,9 @@ from rclpy.node import Node
 from ..terminal import printable
 from .executors import steady_timer
 
+# Period of figures of a status that is published twice at a time, s.
+_SHORTEST_PERIOD = 1e-3
+
 
 class Level(IntEnum):
     """Level of a diagnostic status, as in diagnostic_msgs/DiagnosticStatus."""
@@ -55,11 +58,12 @@ class Diagnostics:
         self._name = f"{node.get_fully_qualified_name().removeprefix('/')}: {name}"
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._last = time.monotonic()
-        steady_timer(node, period, self._publish)
+        steady_timer(node, period, self.publish)
 
-    def _publish(self) -> None:
+    def publish(self) -> None:
+        """Publish the status now."""
         now = time.monotonic()
-        level, message, values = self._report(now - self._last)
+        level, message, values = self._report(max(now - self._last, _SHORTEST_PERIOD))
         self._last = now
         status = DiagnosticStatus(
             level=bytes([level]),

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 import scipy.linalg  # noqa: F401 -- now, rather than with the first trajectory
+from lifecycle_msgs.msg import TransitionEvent
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
@@ -35,6 +36,7 @@ from ..terminal import printable
 from ..trajectory import Spline
 from ..trajectory.feedforward import CHECK_RATE, checked
 from .diagnostics import Level, StatusReport
+from .dynamics import NODE as DYNAMICS_NODE
 from .executors import StopSignals
 from .interfaces import Payload, SplineTrajectory, TrajectoryStatus, srv, status_qos, stream_qos
 from .parameter_tables import PLANNING
@@ -75,6 +77,7 @@ topics, services and actions (relative to the namespace):
   trajectory_status                in/out eom_dynamics/msg/TrajectoryStatus, for that action, and of refusals
   trajectory_lease                 out    std_msgs/msg/String, requests of the active goals while the node runs
   joint_states                     in     sensor_msgs/msg/JointState, for that action and tool_trajectory
+  eom_dynamics/transition_event    in     lifecycle_msgs/msg/TransitionEvent, to load the robot again with dynamics_node
 """,
     lambda: PLANNING,
 )
@@ -119,6 +122,7 @@ class PlanningNode(RobotNode):
         ):
             on_message = partial(self._plan, plan=plan, names=RequestNames(topic))
             self.create_subscription(kind, topic, on_message, **stream_qos(_DEPTH))
+        self.create_subscription(TransitionEvent, f"{DYNAMICS_NODE}/transition_event", self._on_transition, _DEPTH)
         self.complete(STATUS_NAME, stop)
 
     # --- Robot --------------------------------------------------------------------------
@@ -143,6 +147,11 @@ class PlanningNode(RobotNode):
             self.announce(loaded, loaded.evaluator.arm.robot, f", from {self.supply.source}")
         else:
             self.reject(loaded)
+
+    def _on_transition(self, event: TransitionEvent) -> None:
+        """Load the robot again once the dynamics node has been configured, which may have another one."""
+        if (event.start_state.label, event.goal_state.label) == ("configuring", "inactive"):
+            self.supply.reload()
 
     def _arm(self, payloads: Sequence[Payload] | None = ()) -> ElasticArm:
         """The arm with payloads of a request, or else of the topic; None: without any."""

@@ -69,7 +69,7 @@ class RobotNode(Node):
     def complete(self, status: str, stop: StopSignals) -> None:
         """Start diagnostics of a status, robot supply and parameter callbacks; call last in ``__init__``."""
         self.stop = stop
-        self._diagnostics = Diagnostics(self, status, DIAGNOSTIC_PERIOD, self._report)
+        self.diagnostics = Diagnostics(self, status, DIAGNOSTIC_PERIOD, self._report)
         self._unknown_parameters = parameter_tables.unknown(self, self._table)
         for name, hint in self._unknown_parameters.items():
             self.get_logger().warning(f"unknown parameter {printable(name)} has no effect: {hint}")

@@ -32,6 +32,7 @@ from std_msgs.msg import String
 from ..arrays import STATE_NAMES
 from ..control.setpoint_loop import SetpointLoop
 from ..control.setpoint_to_command import SetpointEvaluator
+from ..control.trajectories import robot_digest
 from ..elastic import ElasticArm
 from ..elastic.plausibility import objections
 from ..exceptions import EomDynamicsError, RobotDescriptionError
@@ -410,6 +411,14 @@ class RobotSupply:
         self._timer.reset()
         self._look()
 
+    def ask(self, then: Callable[[], None]) -> None:
+        """Request the robot from another node, for two answers' ROBOT_TIMEOUT at most, and call ``then``."""
+        self._worker.submit(self._source.refresh, lambda _: then())
+
+    def reload(self) -> None:
+        """Request or read the robot again, and deliver it if it differs from the last one."""
+        self._worker.submit(self._reloaded, self._found)
+
     def update(self) -> None:
         """Switch to the source that the parameters select."""
         choice = _chosen_source(self._node)
@@ -440,6 +449,15 @@ class RobotSupply:
         if self._asking:
             self._source.refresh()
         return self.load() if self._is_new() else None
+
+    def _reloaded(self) -> LoadedRobot | None:
+        """Load the robot anew; None if it is the same; runs in the thread."""
+        last = self._last.evaluator if self._last is not None else None
+        self._source.refresh()
+        loaded = self.load()
+        present = loaded.evaluator if loaded is not None else None
+        same = last and present and robot_digest(last.arm.robot) == robot_digest(present.arm.robot)
+        return None if same else loaded
 
     def _found(self, loaded: LoadedRobot | None) -> None:
         self._busy = False

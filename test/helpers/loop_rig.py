@@ -115,10 +115,11 @@ class Record:
 
 
 class LoopRig(Recorder):
-    """A loop with cycles of 1 ms of a clock, with the defaults of a level of safety.
+    """A loop with cycles of a clock, with the defaults of a level of safety.
 
     Attributes:
         now: time of the next cycle, ns.
+        period: nominal period of the cycles, s.
     """
 
     def __init__(
@@ -129,12 +130,14 @@ class LoopRig(Recorder):
         targets: dict[str, Any] | None = None,
         cycles: int = 4096,
         hosted: bool = False,
+        period: float = 1e-3,
         **settings: Any,
     ) -> None:
         """Make a loop of a robot, see :func:`table_of`; with targets, their limits in place of the robot's.
 
         Hosted is as by a node, which plans itself, and watches for jumps of its clock.
         """
+        self.period = period
         self.table = table_of(robot)
         self.arm = self.table.arm
         super().__init__(ControlLoop(self.table), cycles)
@@ -145,7 +148,7 @@ class LoopRig(Recorder):
         self.limits = None
         if targets is not None:
             self.limits = motion_limits(self.arm, targets or None)
-            self.loop.limit(self.limits, 1e-3)
+            self.loop.limit(self.limits, period)
         self._refers = False
 
     # --- Inputs -------------------------------------------------------------------------
@@ -202,7 +205,7 @@ class LoopRig(Recorder):
         if self.hosted:
             self._plan()
         cycle = self.library.loop_update if self.hosted else self.library.loop_run
-        code = cycle(at, self.now, 1e-3)
+        code = cycle(at, self.now, self.period)
         self.keep(self.now, code, self._refers)
         self._refers = False
         self.now += step
@@ -212,7 +215,7 @@ class LoopRig(Recorder):
         """Plan what was posted, or has waited for its start, from where the arm is."""
         if not self.number("playing"):
             self.library.loop_locate(self.address, self.now, 0)
-        self.library.loop_plan(self.address, self.now, 1e-3)
+        self.library.loop_plan(self.address, self.now, self.period)
 
     def stop(self) -> None:
         """Stop the arm, where it is."""

@@ -90,6 +90,8 @@ QUIET = {
     "ur5e": [0, -1.2, 1.3, -1.0, -1.5, 0],
     "iiwa": [0, 0.8, 0, -1.0, 0, 0.5, 0],
     "slide": [0.1, -0.6],
+    "fourteen": 2 * [0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5],
+    "dual_arm": 9 * [0.0],
 }
 """Positions at which the arms begin; those of planar arms hang below."""
 
@@ -107,9 +109,9 @@ class Arm(NamedTuple):
 
 
 @cache
-def arm_of(name: str) -> Arm:
-    """An arm with its code."""
-    robot = ROBOTS[name]()
+def arm_of(name: str, make: Callable[[], Robot] | None = None) -> Arm:
+    """An arm with its code, by default one of ROBOTS."""
+    robot = (make or ROBOTS[name])()
     table = table_of(robot)
     arm = table.arm
     if robot.tools:
@@ -169,9 +171,9 @@ def state_of(numbers: Array) -> str:
     return "holding" if x["status"] == HELD else "following" if x["status"] == FRESH else "waiting"
 
 
-def clean(start: Array, way: Array, rate: float, count: int) -> Array:
-    """States (count, 5, n) of a motion from rest to a place and back, C⁴: way/8 (1 - cos)³, of a rate, rad/s."""
-    t = 1e-3 * np.arange(count)[:, None] * rate
+def clean(start: Array, way: Array, rate: float, times: Array) -> Array:
+    """States (N, 5, n) of a motion from rest to a place and back at times, s: way/8 (1 - cos)³, C⁴, of a rate, rad/s."""
+    t = times[:, None] * rate
     harmonics = np.array([0.0, 1.0, 2.0, 3.0])
     factors = np.array([2.5, -3.75, 1.5, -0.25]) / 8
     rows = [(factors * np.cos(t * harmonics + 0.5 * np.pi * k) * (rate * harmonics) ** k).sum(axis=1) for k in range(5)]
@@ -180,15 +182,14 @@ def clean(start: Array, way: Array, rate: float, count: int) -> Array:
     return states
 
 
-def steady(start: Array, joint: int, velocity: float, rise: float, count: int) -> Array:
-    """States (count, 5, n) of a joint that speeds up from rest in a time, s, C⁴, and goes on at constant velocity."""
-    t = 1e-3 * np.arange(count)
+def steady(start: Array, joint: int, velocity: float, rise: float, t: Array) -> Array:
+    """States (N, 5, n) at times t, s, of a joint that speeds up from rest in ``rise``, s, C⁴, to a constant velocity."""
     u = np.minimum(t / rise, 1.0)
     left = u * (1 - u)
     way = u**6 * (21 - 60 * u + 67.5 * u**2 - 35 * u**3 + 7 * u**4) * rise + np.maximum(t - rise, 0)
     rates = [u**5 * (126 - 420 * u + 540 * u**2 - 315 * u**3 + 70 * u**4), 630 * left**4 / rise]
     rates += [2520 * left**3 * (1 - 2 * u) / rise**2, 2520 * left**2 * (3 * (1 - 2 * u) ** 2 - 2 * left) / rise**3]
-    states = np.zeros((count, 5, len(start)))
+    states = np.zeros((len(t), 5, len(start)))
     states[:, 0] = start
     states[:, :, joint] += velocity * np.stack([way, *rates], axis=1)
     return states
@@ -198,14 +199,21 @@ class Scene:
     """Random inputs of a loop, cycle by cycle, by a seed.
 
     Attributes:
+        robots: arms by name.
+        inputs: inputs by kind.
         counts: inputs by state and kind.
+        period: nominal period of the cycles, ns.
     """
+
+    robots = ROBOTS
+    inputs: dict[str, Callable[[Any], None]]
+    period = MS
 
     def __init__(self, seed: int, cycles: int = CYCLES) -> None:
         self.seed, self.length = seed, cycles
         self.rng = rng = np.random.default_rng(seed)
-        self.name = list(ROBOTS)[seed % len(ROBOTS)]
-        self.arm = arm = arm_of(self.name)
+        self.name = list(self.robots)[seed % len(self.robots)]
+        self.arm = arm = arm_of(self.name, self.robots[self.name])
         limits = str(rng.choice(["refuse", "warn", "ignore"], p=[0.75, 0.15, 0.1]))
         permissive = limits in ("warn", "ignore") and rng.random() < 0.5
         self.touches = arm.contact is not None and rng.random() < 0.6
@@ -233,13 +241,17 @@ class Scene:
             "acceleration": np.where(np.isfinite(acceleration), acceleration, 5 * arm.velocity),
         }
         safety = "permissive" if permissive else "strict"
-        hosted = seed // len(ROBOTS) % 4 == 3  # as by a node
-        self.rig = LoopRig(arm.robot, safety, targets=targets, cycles=cycles, hosted=hosted, **chosen)
+        hosted = seed // len(self.robots) % 4 == 3  # as by a node
+        chosen |= self._further_settings(effort)
+        feedback |= "link_kp" in chosen
+        self.rig = LoopRig(
+            arm.robot, safety, targets=targets, cycles=cycles, hosted=hosted, period=self.period / 1e9, **chosen
+        )
         self.settings = Settings(
             limits,
             timeout,
             feedback,
-            0.1 if permissive else 0.01,
+            float(chosen.get("resume_distance", 0.1 if permissive else 0.01)),
             {"lag": self.name == "damped", "permissive": permissive}
             | {f"target_{name}": row for name, row in targets.items()}
             | chosen,
@@ -273,14 +285,14 @@ class Scene:
         self._kind = "setpoint"
         self._more: dict[str, Array] = {}
         self._rate = float(rng.choice([0.03, 0.2, 0.6]))
-        self._rare = RARE | ({"following": BUSY} if seed // len(ROBOTS) % 2 else {})
+        self._rare = RARE | ({"following": BUSY} if seed // len(self.robots) % 2 else {})
         self._every = int(rng.choice([1, 1, 1, 4]))
-        self._step, self._hush, self._waits = MS, 0, 0
+        self._hush, self._waits = 0, 0
         self._speeds = 0, 1
         self._early_at = -1
         # Without limits, what is finite is followed, however large.
         self._huge = () if limits == "ignore" else (1e154, 1e300)
-        self._inputs = [x for x in INPUTS if self._has(x)]
+        self._inputs = [x for x in self.inputs if self._has(x)]
         weights = np.array([OFTEN.get(x, 1.0) for x in self._inputs])
         self._weights = weights / weights.sum()
 
@@ -327,10 +339,29 @@ class Scene:
             if rig.count < until and rig.count % every == 0:
                 rig.loop.speed(float(rng.uniform(0, 1.5)))
             self._follow()
-            self._measure()
-            rig.run(self._step)
-            self._step = MS
+            self._cycle()
         return Record(rig)
+
+    def _cycle(self) -> None:
+        """Measure, and run a cycle."""
+        self._measure()
+        self.rig.run(self._next_step())
+
+    def _next_step(self) -> int:
+        """Time to the next cycle, ns."""
+        return self.period
+
+    def _times(self, count: int) -> Array:
+        """Times of the next cycles since the present one, s (count,)."""
+        return 1e-3 * np.arange(count)
+
+    def _further_settings(self, effort: Array) -> dict[str, Any]:
+        """Settings beside those of all scenes, of an arm whose joints have ``effort``, N m (n,)."""
+        return {}
+
+    def _velocity(self, k: int) -> Array | float:
+        """Velocities of the motors that are measured in cycle k, in drive units (m,)."""
+        return 0.0
 
     def _start(self) -> Array:
         """Where the arm begins: at times with a joint near a limit of its position."""
@@ -372,10 +403,10 @@ class Scene:
                 if self.touches and self.rng.random() < 0.3
                 else str(self.rng.choice(self._inputs, p=self._weights))
             )
-        if kind not in _SETPOINTS:
+        if not kind.startswith("setpoint"):
             self.counts[self.state, kind] += 1
-        self.marks.posted[self.rig.count] = kind in _POSTED
-        INPUTS[kind](self)
+        self.marks.posted[self.rig.count] = kind.startswith(_POSTED)
+        self.inputs[kind](self)
 
     def _follow(self) -> None:
         """Give the next setpoint of the stream."""
@@ -394,9 +425,13 @@ class Scene:
         self._given[:] = state
         for name, row in self._more.items():
             rig.loop.given[name][:] = row
-        rig.library.loop_refer(rig.address, rig.now if stamp is None else stamp)
-        rig._refers = True
+        self._refer(rig.now if stamp is None else stamp)
         self.counts[self.state, kind] += 1
+
+    def _refer(self, stamp: int) -> None:
+        """Give what is written as the setpoint of the next cycle."""
+        self.rig.library.loop_refer(self.rig.address, stamp)
+        self.rig._refers = True
 
     def _measure(self) -> None:
         rig, loop, k = self.rig, self.rig.loop, self.rig.count
@@ -409,7 +444,7 @@ class Scene:
                 reach = self.rng.uniform(-most, most, n) * np.minimum(self.arm.velocity / rate, 1.0)
                 self._hand = self._at.copy(), reach, np.array([rate]), k
             start, reach, (rate,), begin = self._hand
-            way = reach * (1 - np.cos(rate * 1e-3 * (k - begin)))
+            way = reach * (1 - np.cos(rate * (self.period / 1e9) * (k - begin)))
             self._at = start + self._to_drives @ way[self.arm.oracle.motor_joint]
         else:
             self._hand = None
@@ -424,14 +459,14 @@ class Scene:
             self._sensed["tau"][:] = loop.command["tau"]
             self._sensed["tau"][0] += pushed * 40.0
             self._sensed["motor_position"][:] = self._at
-            self._sensed["motor_velocity"][:] = 0.0
+            self._sensed["motor_velocity"][:] = self._velocity(k)
             rig.library.loop_sense(rig.address, rig.now, 7)
             self.marks.measured[k] = (self._at - self._zero) / self._scale
         elif k < self._blind_until or not np.isfinite(self._at).all():
             rig.library.loop_measure(rig.address, 0, 0)
         else:
             self._measured["motor_position"][:] = self._at
-            self._measured["motor_velocity"][:] = 0.0
+            self._measured["motor_velocity"][:] = self._velocity(k)
             # The first sample after a while is believed.
             if k == self._glitch_at and 0 <= rig.now - self._sampled < LONGEST_GAP:
                 self._measured["motor_position"][self.rng.integers(len(self._at))] += self.rng.choice(
@@ -461,7 +496,7 @@ class Scene:
         # Its largest velocity is 0.65 way rate.
         share = 0.9 if fast else rng.choice([0.4, 0.9])
         way *= min(1.0, float(np.min(share * self.arm.velocity / (0.65 * rate * np.abs(way) + 1e-9))))
-        return clean(start, way, rate, 800 if fast else int(rng.integers(50, 800)))
+        return clean(start, way, rate, self._times(800 if fast else int(rng.integers(50, 800))))
 
     def _begin_stream(self, states: Array, kind: str = "setpoint") -> None:
         self._stream, self._stream_at, self._kind, self._more = states, 0, kind, {}
@@ -477,7 +512,7 @@ class Scene:
         to = np.where(np.isfinite(ends) & (rng.random(len(start)) < 0.3), ends + beyond, start)
         way = to - start
         rate = min(6.0, float(np.min(0.9 * self.arm.velocity / (0.65 * np.abs(way) + 1e-9))))
-        self._begin_stream(clean(start, way, rate, 800), "setpoint: to a limit")
+        self._begin_stream(clean(start, way, rate, self._times(800)), "setpoint: to a limit")
 
     def stream_into_a_limit(self, alone: bool = False) -> None:
         """At constant velocity, until it is refused; at times, or alone, nothing else comes before."""
@@ -494,8 +529,9 @@ class Scene:
         # Speeding up takes 1.25 of v²/A, and braking half of it.
         velocity = min(float(rng.uniform(0.5, 0.9)) * most, float(np.sqrt(room * acceleration / 2)))
         rise = 2.5 * velocity / acceleration
-        count = round(1e3 * (rise / 2 + (room + 0.1) / velocity))
-        self._begin_stream(steady(start, joint, side * velocity, rise, count), "setpoint: into a limit")
+        count = round(1e9 / self.period * (rise / 2 + (room + 0.1) / velocity))
+        states = steady(start, joint, side * velocity, rise, self._times(count))
+        self._begin_stream(states, "setpoint: into a limit")
         if count < 1200 and (alone or rng.random() < 0.05):
             self._waits = count
 
@@ -505,7 +541,7 @@ class Scene:
         path = states[:, 0] + noise * self.rng.normal(size=states[:, 0].shape)
         fields = [path]
         for _ in range(4):
-            fields.append(np.diff(fields[-1], axis=0, prepend=fields[-1][:1]) / 1e-3)
+            fields.append(np.diff(fields[-1], axis=0, prepend=fields[-1][:1]) / (self.period / 1e9))
         self._begin_stream(np.stack(fields, axis=1)[8:] if len(path) > 20 else states, "setpoint: noisy")
 
     def _present(self) -> Array:
@@ -521,9 +557,7 @@ class Scene:
     def _once(self, x: Array, kind: str, stamp: int | None = None) -> None:
         """Give one setpoint in place of that of the stream."""
         self._give(x, kind, stamp)
-        self._measure()
-        self.rig.run(self._step)
-        self._step = MS
+        self._cycle()
         self._stream_at += 1
 
     def not_finite(self) -> None:
@@ -552,7 +586,7 @@ class Scene:
             x = self._stream[self._stream_at + ahead].copy()
         else:
             x = self._present()
-        self._once(x, "setpoint: early", self.rig.now + ahead * MS)
+        self._once(x, "setpoint: early", self.rig.now + ahead * self.period)
 
     def late(self) -> None:
         behind = int(self.rng.integers(1, 700))
@@ -561,7 +595,7 @@ class Scene:
             if self._stream is not None and len(self._stream) > self._stream_at
             else self._present()
         )
-        self._once(x, "setpoint: late", self.rig.now - behind * MS)
+        self._once(x, "setpoint: late", self.rig.now - behind * self.period)
 
     def unstamped(self) -> None:
         x = self._present()
@@ -702,7 +736,7 @@ class Scene:
         if self.touches or not rig.count or not np.isfinite(self._at).all():
             return
         self._measured["motor_position"][:] = self._at
-        self._measured["motor_velocity"][:] = 0.0
+        self._measured["motor_velocity"][:] = self._velocity(rig.count)
         rig.library.loop_measure(rig.address, 0, 1)
         self.marks.restarted[rig.count] = True
         self._stream = None
@@ -783,14 +817,15 @@ INPUTS: dict[str, Callable[[Scene], None]] = {
 }
 """Inputs by kind."""
 
-_POSTED = {kind for kind in INPUTS if kind.startswith(("target", "chunk", "trajectory", "payload"))}
-_SETPOINTS = {kind for kind in INPUTS if kind.startswith("setpoint")}
+Scene.inputs = INPUTS
+
+_POSTED = ("target", "chunk", "trajectory", "payload")
 
 
-def table(counts: Counter[tuple[str, str]]) -> str:
+def table(counts: Counter[tuple[str, str]], kinds: Iterable[str] = INPUTS) -> str:
     """Text: how often each input came in each state."""
     lines = [f"{'':30}" + "".join(f"{state:>12}" for state in STATES)]
-    for kind in INPUTS:
+    for kind in kinds:
         lines.append(f"{kind:30}" + "".join(f"{counts[state, kind]:12,}" for state in STATES))
     return "\n".join(lines)
 
@@ -802,43 +837,44 @@ class Result(NamedTuple):
     counts: Counter[tuple[str, str]]
 
     def summary(self) -> str:
-        """Text: how often each rule fails, in how many scenes, and the worst case with its seed."""
+        """Text: how often each rule fails, the scenes in which it fails first, and the worst case with its seed."""
         rows: dict[str, list[tuple[float, int, Finding]]] = {}
+        first: dict[str, list[int]] = {}
         for seed, found in self.findings.items():
+            first.setdefault(min(found, key=lambda x: x.cycle).rule, []).append(seed)
             for x in found:
                 ratio = x.value / x.bound if x.bound > 0 else np.inf
                 rows.setdefault(x.rule, []).append((ratio if np.isfinite(ratio) else np.inf, seed, x))
         lines = []
         for rule, cases in sorted(rows.items()):
-            ratio, seed, worst = max(cases, key=lambda case: case[0])
-            seeds = sorted({seed for _, seed, _ in cases})
-            some = " ".join(map(str, seeds[:8]))
-            lines.append(f"{rule}: {len(cases)} cycles of {len(seeds)} scenes ({some}), worst in seed {seed}, {worst}")
+            _, seed, worst = max(cases, key=lambda case: case[0])
+            scenes, causes = len({seed for _, seed, _ in cases}), first.get(rule, [])
+            some = f", first in {len(causes)} ({' '.join(map(str, causes[:8]))})" if causes else ""
+            lines.append(f"{rule}: {len(cases)} cycles of {scenes} scenes{some}, worst in seed {seed}, {worst}")
         return "\n".join(lines)
 
 
-def run(seeds: Iterable[int], cycles: int = CYCLES, progress: Callable[[int], None] = lambda seed: None) -> Result:
+def run(seeds: Iterable[int], make: type[Scene] = Scene) -> Result:
     """Run scenes by their seeds."""
     findings: dict[int, list[Finding]] = {}
     counts: Counter[tuple[str, str]] = Counter()
     for seed in seeds:
-        scene = Scene(seed, cycles)
+        scene = make(seed)
         if found := scene.findings():
             findings[seed] = found
         counts += scene.counts
-        progress(seed)
     return Result(findings, counts)
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str], make: type[Scene] = Scene) -> None:
     for argument in arguments:
         first, _, last = argument.partition(":")
-        result = run(range(int(first), int(last)) if last else [int(first)])
+        result = run(range(int(first), int(last)) if last else [int(first)], make)
         print(result.summary())
         if last:
-            print(table(result.counts))
+            print(table(result.counts, make.inputs))
         else:
-            scene = Scene(int(first))
+            scene = make(int(first))
             print(scene.name, scene.settings.others)
             for found in result.findings.get(int(first), [])[:40]:
                 print(found)

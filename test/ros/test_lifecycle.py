@@ -3,12 +3,15 @@
 
 import re
 import signal
+import time
 
 import numpy as np
 import pytest
 from node_client import EACH_WARNING, refusals_at_start
 from paths import CONFIG
+from rclpy.parameter import Parameter
 from stopped import stopped
+from urdf_arms import urdf_arm
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS, WRENCH_FIELDS
@@ -352,3 +355,47 @@ def test_a_second_signal_ends_the_node_at_once_and_at_rest(activated):
     assert last.status == HELD and not np.any(last.effort) and not np.any(setpoint.velocity)
     away = np.subtract(last.motor_position, MOVING[0])
     assert np.min(away) > 0.05 and np.max(away) < 2.0  # of 4.5 rad
+
+
+# --- A robot of another node --------------------------------------------------------------
+
+
+def test_each_configuration_has_the_present_robot_of_a_slow_node_and_so_has_the_planning_node(start, other):
+    """Also when that node answers later than the requests of the transitions come, or not at all."""
+    source, end = other("source", namespace="/renewed", robot_description=urdf_arm("first"))
+    source.create_timer(0.01, lambda: time.sleep(0.05))  # its services wait for it
+    given = ("-p", "robot_source_node:=/renewed/source", {"robot_sources.ROBOT_TIMEOUT": 2.0})
+    node = start(*given, discovered=False)
+    renamed = ("-r", f"eom_dynamics/transition_event:={node.process.name}/transition_event")
+    planning = start.planning(*given, *renamed, beside=node.process)
+    planning.join(node)
+    for client in (node, planning):
+        client.wait_for_diagnostics(lambda *s: s[2]["robot"] == "first", "the first robot")
+    for name in ("second", "third"):
+        source.set_parameters([Parameter("robot_description", value=urdf_arm(name))])
+        assert all(map(node.transition, ("deactivate", "cleanup", "configure", "activate")))
+        assert node.next_diagnostics()[2]["robot"] == name
+        planning.wait_for_diagnostics(lambda *s, name=name: s[2]["robot"] == name, "the same robot")
+    end()
+    assert all(map(node.transition, ("deactivate", "cleanup")))
+    assert not node.transition("configure")
+    level, message, _ = node.next_diagnostics()
+    assert level == 2 and message.startswith("robot not loaded: none from parameters of node /renewed/source: ")
+    assert node.state == "unconfigured"
+
+
+def test_the_planning_node_reads_the_file_of_the_robot_again_with_the_dynamics_node(start, tmp_path):
+    file = tmp_path / "arm.urdf"
+    file.write_text(urdf_arm("first"), encoding="utf-8")
+    node = start("-p", f"robot_file:={file}", discovered=False)
+    renamed = ("-r", f"eom_dynamics/transition_event:={node.process.name}/transition_event")
+    planning = start.planning("-p", f"robot_file:={file}", *renamed, beside=node.process)
+    planning.join(node)
+    planning.wait_for_diagnostics(lambda *s: s[2]["robot"] == "first", "the first robot")
+    node.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the node")
+    loads = planning.process.log.count("robot first")
+    assert all(map(node.transition, ("deactivate", "cleanup", "configure")))
+    file.write_text(urdf_arm("second"), encoding="utf-8")
+    assert all(map(node.transition, ("cleanup", "configure")))
+    planning.wait_for_diagnostics(lambda *s: s[2]["robot"] == "second", "the second robot")
+    assert planning.process.log.count("robot first") == loads

@@ -9,8 +9,10 @@ import pytest
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
+from node_client import joint_trajectory
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
 
 import eom_dynamics as eom
 from eom_dynamics.control.trajectories import write_spline
@@ -86,6 +88,12 @@ class MovedArm:
 
     def refused(self, key: str, text: str) -> None:
         self.client.wait_for_diagnostics(lambda *status: text in status[2].get(key, ""), text)
+
+    def play(self, start: np.ndarray, end: np.ndarray) -> None:
+        """Play a trajectory to its end, and wait for the report of it."""
+        statuses = self.client.collect(TrajectoryStatus, "trajectory_status")
+        assert self.trajectory(start, end).status == TrajectoryStatus.ACCEPTED
+        self.client.wait(lambda: [x for x in statuses if x.status == TrajectoryStatus.FINISHED], "the end")
 
     def trajectory(self, start: np.ndarray, end: np.ndarray) -> TrajectoryStatus:
         """Send one, and return the first status that is not an older one's."""
@@ -179,3 +187,63 @@ def test_without_joint_states_commands_count_as_where_the_arm_is_and_that_is_sai
         client.spin(0.3)
     for text in ("the start is not compared with where the arm is", "the last command counts as where the arm is"):
         assert client.process.log.count(text) == 1
+
+
+def spline(arm: MovedArm, start: Any) -> None:
+    arm.play(HOME, ONWARD)
+
+
+def fitted(arm: MovedArm, start: Any) -> None:
+    """A trajectory of a planner."""
+    planning = start.planning("-p", "robot_file:=panda", beside=arm.client.process)
+    planning.join(arm.client)
+    statuses = arm.client.collect(TrajectoryStatus, "trajectory_status")
+    publisher = arm.client.publisher(JointTrajectory, "joint_trajectory")
+    planning.wait_for_diagnostics(lambda *status: status[1] == "ready" and status[2]["robot"], "the planning node")
+    publisher.publish(joint_trajectory(NAMES, [0.0, 1.0], [HOME, HOME + 0.1]))
+    arm.client.wait(lambda: [x for x in statuses if x.status == TrajectoryStatus.FINISHED], "the end")
+
+
+def chunk(arm: MovedArm, start: Any) -> None:
+    publisher = arm.client.publisher(JointTrajectory, "target_trajectory")
+    publisher.publish(joint_trajectory(NAMES, [0.1, 0.2, 0.3], [HOME, HOME + 0.02, HOME + 0.04]))
+    arm.client.wait_for_diagnostics(
+        lambda *status: status[2].get("target") == "reached" and arm.is_near(HOME + 0.04), "arrival"
+    )
+
+
+def target(arm: MovedArm, start: Any) -> None:
+    arm.arrive(HOME + 0.05)
+
+
+def empty_trajectory(arm: MovedArm, start: Any) -> None:
+    """A stop at rest."""
+    arm.client.publisher(SplineTrajectory, "spline_trajectory").publish(SplineTrajectory())
+    arm.client.wait_for_diagnostics(lambda *status: "target" not in status[2], "the end of the target")
+
+
+def lost_stream(arm: MovedArm, start: Any) -> None:
+    """After which nothing is commanded with on_setpoint_loss none."""
+    assert arm.client.transition("deactivate")
+    assert arm.client.set_parameter("on_setpoint_loss", "none") == ""
+    assert arm.client.transition("activate")
+    arm.client.spin(0.2)
+    arm.stand()
+    arm.client.wait(lambda: arm.client.values["watchdog"] == "lost", "the end of the stream")
+
+
+@pytest.mark.parametrize("source", [spline, fitted, chunk, target, empty_trajectory, lost_stream])
+def test_an_arm_that_is_moved_after_the_end_of_any_source_is_located_again(
+    arm: MovedArm, source: Callable[[MovedArm, Any], None], start: Any
+) -> None:
+    """Each time: once by a trajectory, and then by a target."""
+    source(arm, start)
+    arm.set_down(MOVED)
+    arm.follows = True
+    arm.play(MOVED, ONWARD)
+    arm.set_down(MOVED)
+    arm.follows = True
+    arm.aim(HOME)
+    arm.client.wait(lambda: arm.is_near(HOME), "arrival")
+    path = np.vstack([MOVED, arm.commanded])
+    assert np.abs(np.diff(path, axis=0)).max() < 0.05

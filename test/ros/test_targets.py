@@ -140,6 +140,8 @@ def test_diagnostics_say_what_leads_and_warn_of_what_is_refused_or_clamped(clien
     aim(client, [JOINTS[0]], [np.inf])
     reported(1, f"target refused: position['{JOINTS[0]}']")
     aim(client, [JOINTS[3]], [0.5])
+    reported(1, f"target refused: {JOINTS[3]}: target 0.5 rad, limit -0.0698 rad")
+    aim(client, [JOINTS[3]], [REST[3]], velocity=[9.0])  # faster than it may be
     assert reported(1, f"target clamped to limits: {JOINTS[3]}")["clamped targets"] == JOINTS[3]
 
 

@@ -96,14 +96,15 @@ class Commander : public Evaluation<Robot> {
 
     /// Has a motion without setpoints begin at a time of the loop, ns, with the wrenches, the stiffness and the motion of the
     /// base of a setpoint then; and has others have them some time after the last cycle, ns.
-    void begin_company(const Setpoint<Robot> &from, std::int64_t now) noexcept
+    void begin_company(const Setpoint<Robot> &from, std::int64_t now) noexcept { begin_company(from, now, parameters.stop_duration); }
+    void begin_company(const Setpoint<Robot> &from, std::int64_t now, double time) noexcept
     {
-        company.begin(from);
+        company.begin(from, time);
         accompanied_ = now;
     }
     void accompany(Setpoint<Robot> &x, std::int64_t later = 0) const noexcept
     {
-        company.accompany(x, seconds(std::max<std::int64_t>(latest + later - accompanied_, 0)), parameters.stop_duration);
+        company.accompany(x, seconds(std::max<std::int64_t>(latest + later - accompanied_, 0)));
     }
 
     /// Another motion begins, such as a stop after another one.
@@ -183,8 +184,9 @@ class Commander : public Evaluation<Robot> {
         const Setpoint<Robot> &x = leads() ? sent_for_ : output.setpoint;
         gate_.pass_positions(x, output.command, complies, step_);
         const bool passes = gate_.positions().lasts(); // else nothing is to be copied
+        const double time = seconds(step_);
         const bool usable =
-            passes ? feedback_.add(output, share[0], unshifted(measured)) : feedback_.add(output, share[0], measured);
+            passes ? feedback_.add(output, share[0], unshifted(measured), time) : feedback_.add(output, share[0], measured, time);
         counts.unmeasured += !usable;
         if (mode != Mode::position)
             sent_for_ = output.setpoint;
@@ -238,6 +240,19 @@ class Commander : public Evaluation<Robot> {
     {
         const std::size_t joint = mode() == Mode::position ? robot.joint_count() : impedance().beyond();
         return joint < robot.joint_count() ? joint + 1 : 0;
+    }
+
+    /// The joint, from 1 on, that was guided too fast since hand guiding began, or 0.
+    std::size_t guided_too_fast() const noexcept
+    {
+        const std::size_t joint = mode() == Mode::gravity_compensation ? impedance().too_fast() : robot.joint_count();
+        return joint < robot.joint_count() ? joint + 1 : 0;
+    }
+
+    double guided_limit() const noexcept
+    {
+        const std::size_t joint = guided_too_fast();
+        return joint > 0 ? impedance().speed_limit(joint - 1) : 0;
     }
 
     /// Changes the mode; returns whether what is measured suffices.

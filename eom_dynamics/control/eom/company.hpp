@@ -16,8 +16,10 @@ class Company {
   public:
     using Scalar = typename Robot::Scalar;
 
-    void begin(const Setpoint<Robot> &from) noexcept
+    /// Begins from a setpoint; derivatives fade in a time, s.
+    void begin(const Setpoint<Robot> &from, double time) noexcept
     {
+        T_ = time;
         const auto none = [](const auto &...values) {
             return (std::all_of(values.begin(), values.end(), [](Scalar x) { return x == 0; }) && ...);
         };
@@ -29,15 +31,15 @@ class Company {
     /// Whether they change.
     bool fades() const noexcept { return fades_; }
 
-    /// Has a setpoint have them a time after the begin, s, of the time T in which their derivatives fade.
-    void accompany(Setpoint<Robot> &x, double time, double T) const noexcept
+    /// Has a setpoint have them a time after the begin, s.
+    void accompany(Setpoint<Robot> &x, double time) const noexcept
     {
         x.W = from_.W, x.Wd = from_.Wd, x.Wdd = from_.Wdd;
         x.k = from_.k, x.kd = from_.kd, x.kdd = from_.kdd;
         static_cast<OptionalBase<Scalar> &>(x) = from_;
         if (!fades_)
             return;
-        const double u = T > 0 ? std::min(time / T, 1.0) : 1;
+        const double T = T_, u = T > 0 ? std::min(time / T, 1.0) : 1;
         settle(u, T, x.W, x.Wd, x.Wdd);
         settle(u, T, x.k, x.kd, x.kdd);
         if (x.on_base) {
@@ -85,6 +87,7 @@ class Company {
     }
 
     Setpoint<Robot> from_;
+    double T_ = 0; // time in which derivatives fade, s
     bool fades_ = false;
 };
 

@@ -77,6 +77,7 @@ class ControlLoop : public LoopMotions<Robot> {
         setpoints.take();
         trajectories.take();
         targets.take();
+        start_fault_ = {};
         paused = false;
         touched_ = false;
         past_.restart();
@@ -88,7 +89,7 @@ class ControlLoop : public LoopMotions<Robot> {
         commander_.reason = {};
         stream_.restart();
         motion_.forget_pursued();
-        newest_ = {};
+        newest_.fill(Base::UNSTAMPED);
         watchdog_.keep_away();
         watchdog_.restart();
         player_.halt();
@@ -108,7 +109,7 @@ class ControlLoop : public LoopMotions<Robot> {
         where_.restart();
         started_ = false;
         if (now != NEVER)
-            commander_.latest = clock_ = now;
+            Base::start_clock(now);
         return begin_at(measured, commander_.robot.rest(), Event::restart, recent);
     }
 
@@ -121,7 +122,7 @@ class ControlLoop : public LoopMotions<Robot> {
     bool locate(std::int64_t now, const Measurement<Robot> &measured, bool ends = false) noexcept
     {
         using Place = typename Whereabouts<Robot>::Place;
-        where_.set_back(now);
+        where_.follow_clock(now);
         if (commander_.mode() != Mode::position || !commander_.output.valid || state_machine_.gone())
             return false;
         const Place place = where_.look(now, commander_.output, measured, commander_.unshifted(measured), farthest(), in_motion(), ends);
@@ -292,6 +293,9 @@ class ControlLoop : public LoopMotions<Robot> {
     /// Ends the pause of motions that are played, and follows references again, whether contact has ended or not.
     void resume() noexcept { paused = touched_ = false; }
 
+    /// Joint that was faster than its limit at the last restart, by what was measured.
+    const MeasurementFault &start_fault() const noexcept { return start_fault_; }
+
     /// Whether the last mode has ended, or another one has not begun, for lack of measurements.
     bool blinded() const noexcept { return blinded_; }
 
@@ -375,6 +379,7 @@ class ControlLoop : public LoopMotions<Robot> {
     void leave(Event why) noexcept
     {
         player_.halt();
+        player_.leave();
         watchdog_.leave();
         state_machine_.on(why);
     }
@@ -411,16 +416,16 @@ class ControlLoop : public LoopMotions<Robot> {
     /// Makes the measured motion the present one, and begins a stop where it is one; returns why not, or null.
     const char *start(const Measurement<Robot> &measured, Setpoint<Robot> x, bool refusable) noexcept
     {
-        if (measured.links) {
-            x.q = measured.q;
-            x.qd = measured.qd;
-            if (Base::is_too_fast(x.qd)) {
-                if (refusable)
-                    return "a joint is measured faster than its limit of velocity: check the units of its sensor";
-                x.qd = {};
-            }
-        } else if (!commander_.find_links(measured, x)) {
+        if (measured.links)
+            x.q = measured.q, x.qd = measured.qd;
+        else if (!commander_.find_links(measured, x))
             return "gravity and springs have no equilibrium at the measured position of the motors: measure links, too";
+        if (const std::size_t i = Base::fastest(x.qd); i < n) {
+            if (refusable) {
+                start_fault_ = {Fault::too_fast, false, i, x.qd[i], commander_.robot.jump_rate[i]};
+                return "a joint is measured faster than its limit of velocity: check the units of its sensor";
+            }
+            x.qd = {};
         }
         if (settle(x, JointVector<Robot>(x.qd), refusable))
             watchdog_.brake(commander_.output.setpoint, Event::motion);
@@ -438,6 +443,7 @@ class ControlLoop : public LoopMotions<Robot> {
         return commander_.accept(x, 0, Leader::hands, refusable && !moves) && moves;
     }
 
+    MeasurementFault start_fault_;
     // Largest velocity of motors while springs settle after a payload has changed at rest, or 0.
     double settling_ = 0;
     // The last change of the pace: a pause, or its end.

@@ -69,9 +69,6 @@ template <class Robot>
 class ExternalEffort {
   public:
     static constexpr std::size_t n = Robot::joints, m = Robot::motors;
-    /// Mean of position less integrated velocity is taken over this time, s, and may be as much as the largest
-    /// velocity covers in that.
-    static constexpr double MEMORY = 0.1, ALLOWED = 0.01;
     /// Of the largest effort of a joint, beyond which no sensor can be right.
     static constexpr double LARGEST = 2;
 
@@ -113,15 +110,13 @@ class ExternalEffort {
     /// Takes a sample, or its motion alone, without efforts.
     Sample update(const Sensed<Robot> &sensed, bool efforts = true) noexcept
     {
-        Drift drift;
-        Sample found = efforts && !complete(sensed) ? Sample::missing : judge(sensed, drift);
+        Sample found = efforts && !complete(sensed) ? Sample::missing : judge(sensed);
         if (found <= Sample::started && efforts)
             found = observe(sensed, found);
         if (found > Sample::started)
             return found;
         if (!efforts)
             last_.sensed = sensed;
-        drift_ = drift;
         running_ = true;
         return found;
     }
@@ -135,12 +130,6 @@ class ExternalEffort {
         Sensed<Robot> sensed;
         JointVector<Robot> effort{}, p{}, beta{}, net{};
         MotorVector<Robot> spin{}, driving{}, load{}, load_rate{};
-    };
-
-    /// Positions less integrated velocities.
-    struct Drift {
-        JointVector<Robot> links{};
-        MotorVector<Robot> motors{};
     };
 
     Sample observe(const Sensed<Robot> &sensed, Sample found) noexcept
@@ -186,8 +175,8 @@ class ExternalEffort {
         return mean;
     }
 
-    /// What becomes of a sample, and of the drift.
-    Sample judge(const Sensed<Robot> &sensed, Drift &drift) noexcept
+    /// What becomes of a sample.
+    Sample judge(const Sensed<Robot> &sensed) const noexcept
     {
         if (!(finite(sensed.q, sensed.qd, sensed.tau, sensed.k) && finite(sensed.P) && std::isfinite(sensed.time) &&
               finite(sensed.motor_position, sensed.motor_velocity, sensed.motor_effort)))
@@ -197,29 +186,7 @@ class ExternalEffort {
             return Sample::stale;
         if (!running_ || step > LONGEST_GAP * 1e-9)
             return Sample::started;
-        drift = drift_;
-        return consistent(sensed, step, drift) ? Sample::taken : Sample::inconsistent;
-    }
-
-    bool consistent(const Sensed<Robot> &now, double step, Drift &drift) noexcept
-    {
-        const Sensed<Robot> &last = last_.sensed;
-        const double kept = 1 / (1 + step / MEMORY);
-        const auto moved = [&](double &sum, double x0, double x1, double v0, double v1, double most) {
-            sum = kept * sum + (x1 - x0 - 0.5 * step * (v0 + v1));
-            return std::fabs(sum) <= ALLOWED * most;
-        };
-        for (std::size_t j = 0; now.motors && j < robot_.motor_count(); ++j) {
-            joint_ = robot_.motor_joint[j];
-            if (!moved(drift.motors[j], last.motor_position[j], now.motor_position[j], last.motor_velocity[j],
-                       now.motor_velocity[j], robot_.upper.motor_velocity[j]))
-                return false;
-        }
-        for (joint_ = 0; now.links && joint_ < robot_.joint_count(); ++joint_)
-            if (!moved(drift.links[joint_], last.q[joint_], now.q[joint_], last.qd[joint_], now.qd[joint_],
-                       robot_.upper.qd[joint_]))
-                return false;
-        return true;
+        return Sample::taken;
     }
 
     bool by_motor(std::size_t motor) const noexcept { return source[robot_.motor_joint[motor]] == EffortSource::motor; }
@@ -341,7 +308,6 @@ class ExternalEffort {
 
     const Robot robot_;
     Balance last_;
-    Drift drift_;
     bool running_ = false;
     std::size_t joint_ = 0;
 };

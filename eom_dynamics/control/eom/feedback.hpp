@@ -27,8 +27,6 @@ class Feedback {
     void forget() noexcept
     {
         mode_ = Mode::position;
-        motors_at_.fill(std::numeric_limits<Scalar>::quiet_NaN());
-        links_at_.fill(std::numeric_limits<Scalar>::quiet_NaN());
     }
 
     Mode mode() const noexcept { return mode_; }
@@ -40,6 +38,7 @@ class Feedback {
         if (mode != Mode::position && mode_ == Mode::position && !impedance_.begin(near, measured))
             return false;
         mode_ = mode;
+        guidance_ = {};
         return true;
     }
 
@@ -54,18 +53,18 @@ class Feedback {
     }
 
     /// Efforts of motors and joints with feedback, times a share, for the setpoint and command of an output; returns whether
-    /// what is measured was usable where it must be.
-    bool add(LoopOutput<Robot> &output, Scalar share, const Measurement<Robot> &measured) noexcept
+    /// what is measured, `time` s after the last cycle, was usable where it must be.
+    bool add(LoopOutput<Robot> &output, Scalar share, const Measurement<Robot> &measured, double time) noexcept
     {
         if (mode_ != Mode::position)
-            return comply(output, share, measured);
+            return comply(output, share, measured, time);
         follow(output, share, measured);
         return true;
     }
 
   private:
     /// Efforts of the impedance, and of the motors of one joint that hold its stiffness.
-    bool comply(LoopOutput<Robot> &output, Scalar share, const Measurement<Robot> &measured) noexcept
+    bool comply(LoopOutput<Robot> &output, Scalar share, const Measurement<Robot> &measured, double time) noexcept
     {
         const bool free = mode_ == Mode::gravity_compensation;
         const bool usable = impedance_.update(output.setpoint, free, measured);
@@ -79,14 +78,14 @@ class Feedback {
         for (Scalar &effort : damping)
             effort *= share;
         add_joints(output, damping);
-        const MotorVector<Robot> friction = free ? impedance_.friction() : MotorVector<Robot>{};
-        for (std::size_t i = 0; i < m; ++i)
-            output.motor_effort[i] += share * friction[i];
+        if (free && usable) // else as it was
+            guidance_ = impedance_.guide(time);
+        for (std::size_t i = 0; free && i < m; ++i)
+            output.motor_effort[i] += share * guidance_[i];
         for (std::size_t i = 0; usable && measured.motors && i < robot_.motor_count(); ++i)
             if (std::count(robot_.motor_joint.begin(), robot_.motor_joint.end(), robot_.motor_joint[i]) > 1)
-                output.motor_effort[i] +=
-                    share * (parameters_.motor_kp[i] * (y.motor_position[i] - measured.motor_position[i]) +
-                             parameters_.motor_kd[i] * (y.motor_velocity[i] - measured.motor_velocity[i]));
+                output.motor_effort[i] += share * pd(parameters_.motor_kp[i], y.motor_position[i] - measured.motor_position[i],
+                                                     parameters_.motor_kd[i], y.motor_velocity[i] - measured.motor_velocity[i]);
         return usable;
     }
 
@@ -96,30 +95,28 @@ class Feedback {
         output.joint_effort = output.command.tau;
         if (measured.motors && reads_motors_)
             for (std::size_t i = 0; i < m; ++i) {
-                const bool moves = passes(measured.motor_position[i], motors_at_[i]);
-                const Scalar feedback =
-                    parameters_.motor_kp[i] * (motor_position_[i] - measured.motor_position[i]) +
-                    parameters_.motor_kd[i] * (motor_velocity_[i] - measured.motor_velocity[i]);
-                if (moves && std::isfinite(feedback))
+                const Scalar feedback = pd(parameters_.motor_kp[i], motor_position_[i] - measured.motor_position[i],
+                                           parameters_.motor_kd[i], motor_velocity_[i] - measured.motor_velocity[i]);
+                if (std::isfinite(feedback))
                     output.motor_effort[i] += share * feedback;
             }
         if (measured.links)
             add_links(output, share, measured);
     }
 
-    /// Whether a position is that of a motion since the last one, as in the mode impedance.
-    static bool passes(Scalar position, Scalar &last) noexcept
+    /// PD of errors, NaN if one that counts is not measured.
+    static Scalar pd(Scalar kp, Scalar position, Scalar kd, Scalar velocity) noexcept
     {
-        return !(std::fabs(position - std::exchange(last, position)) > Impedance<Robot>::JUMP);
+        return (kp > 0 ? kp * position : 0) + (kd > 0 ? kd * velocity : 0);
     }
 
     void add_links(LoopOutput<Robot> &output, Scalar share, const Measurement<Robot> &measured) noexcept
     {
         JointVector<Robot> feedback{};
         for (std::size_t i = 0; i < n; ++i) {
-            const Scalar effort = parameters_.link_kp[i] * (output.setpoint.q[i] - measured.q[i]) +
-                                  parameters_.link_kd[i] * (output.setpoint.qd[i] - measured.qd[i]);
-            feedback[i] = passes(measured.q[i], links_at_[i]) && std::isfinite(effort) ? share * effort : 0;
+            const Scalar effort = pd(parameters_.link_kp[i], output.setpoint.q[i] - measured.q[i], parameters_.link_kd[i],
+                                     output.setpoint.qd[i] - measured.qd[i]);
+            feedback[i] = std::isfinite(effort) ? share * effort : 0;
         }
         add_joints(output, feedback);
     }
@@ -138,9 +135,8 @@ class Feedback {
     MotorVector<Robot> motor_position_{}, motor_velocity_{};
     Impedance<Robot> impedance_;
     Mode mode_ = Mode::position;
-    // Positions that were measured last.
-    MotorVector<Robot> motors_at_{};
-    JointVector<Robot> links_at_{};
+    // Efforts of hand guiding in the last cycle with usable measurements.
+    MotorVector<Robot> guidance_{};
 };
 
 } // namespace eom

@@ -52,11 +52,11 @@ class GovernedMotion {
 
     /// Comes to rest in a duration, s, or longer if limits require it; a joint that would leave its range brakes up to `haste` times as
     /// hard. Returns the largest share of a limit, infinite if motors cannot realise the stop.
-    double brake(double duration, double haste = 1) noexcept
+    double brake(double duration, double haste = 1, bool as_planned = false) noexcept
     {
         governor_.weigh(motion_, commander_);
         motion_.stop(duration, haste);
-        return governor_.share_of_stop(motion_, commander_);
+        return governor_.share_of_stop(motion_, commander_, as_planned);
     }
 
     /// Another motion leads: it can brake no more.

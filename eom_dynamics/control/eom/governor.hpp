@@ -52,6 +52,8 @@ class Governor {
 
     explicit Governor(const Robot &robot) noexcept : robot_(robot), shares_(robot) { factors_.fill(1); }
 
+    LimitShares<Robot> &shares() noexcept { return shares_; }
+
     /// Begins without a brake that is known to be possible.
     void restart() noexcept
     {
@@ -126,19 +128,19 @@ class Governor {
     }
 
     /// Largest share of a limit in a stop as planned and, where that does not fit, in the brake to which it slows down as late as it can;
-    /// infinite where motors cannot realise it.
-    double share_of_stop(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
+    /// infinite where motors cannot realise it. With `as_planned`, a stop that does not fit has the share of its plan.
+    double share_of_stop(OnlineTrajectory &motion, const Commander<Robot> &commander, bool as_planned = false) noexcept
     {
         shares_.look(motion, commander);
         double most = densely(motion, commander), swiftest = this->swiftest(motion);
-        if (most > 1 && shares_.limited() && commander.parameters.limits != LimitPolicy::ignore) {
+        if (most > 1 && !as_planned && shares_.limited() && commander.parameters.limits != LimitPolicy::ignore) {
             most = std::max(1.0, brake(motion, commander, most));
             swift_ = {};
             dense(std::min(LONGEST, motion.left()), DENSE, 0, [&](double time, double spacing) { accelerates(motion, time, spacing); });
             swiftest = std::max(swiftest, this->swiftest(motion));
         }
         known_ = false;
-        calm_ = most <= CLOSE && !commander.company.fades();
+        calm_ = most <= CLOSE && !shares_.fades(commander);
         const double share = std::max(shares_.most() * most, swiftest), between = motion.arrived() ? 0 : BETWEEN;
         return share > 1 + LIMIT_TOLERANCE ? share + between : std::max(share, std::min(share + between, 1.0));
     }
@@ -150,6 +152,11 @@ class Governor {
     double fitting(OnlineTrajectory &motion, const Commander<Robot> &commander, double planned) noexcept
     {
         const bool follows = (follows_ && since_ < APART) || motion.follows();
+        if (known_ && motion.stops_late()) { // a target nearer than before
+            if (checks_left_ > 0 && proposed_fits(motion, commander) && (follows || fits(motion, commander, Way::plan)))
+                return least_factor();
+            motion.allow_overshoot();
+        }
         const auto before = factors_;
         const auto try_all = [&](double growth) {
             for (std::size_t i = 0; i < motion.size(); ++i)
@@ -289,7 +296,7 @@ class Governor {
             const double step = std::max(2 * h, (hot - window) / 8);
             goes_on = goes_on && on(hot, step) && (latest <= BUSY || (on(hot - step, step) && on(hot + step, step)));
         }
-        for (std::size_t i = 0; i < motion.size() && (!brake || motion.joint(0).jerk_part(gentle) * snaps_ >= SNAPS); ++i)
+        for (std::size_t i = 0; i < motion.size() && (!brake || motion.largest_brake_jerk() * snaps_ >= SNAPS); ++i)
             motion.joint(i).visit(way, [&](double time) { goes_on = goes_on && on(time, motion.shorter()); });
         if (brake)
             brakes_[which].now = most, hot = latest > CALM ? where : 0;

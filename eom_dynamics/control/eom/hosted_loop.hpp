@@ -13,6 +13,7 @@
 #include "external_effort.hpp"
 #include "filled_table.hpp"
 #include "loaded_robot.hpp"
+#include "measurement_check.hpp"
 
 struct eom_loop {
     explicit eom_loop(std::size_t place) : size(place) {}
@@ -38,13 +39,34 @@ struct Hosted final : eom_loop {
     /// What is measured, in SI units: before each cycle, or by the last sample while that is recent.
     const Measurement<Robot> &in_si(std::int64_t now)
     {
+        if (now < sampled_at - LONGEST_GAP) // of a clock that has gone back
+            sampled_at = UNSAMPLED;
         if (!measured.links && !measured.motors && std::abs(now - sampled_at) <= LONGEST_GAP)
             return observer.sensed();
         if (!measured.motors || !robot.converts())
-            return measured;
+            return check.update(now, measured);
         present = measured;
         read_drives(present, robot);
-        return present;
+        return check.update(now, present);
+    }
+
+    /// Begin where the arm is measured at `now`, ns. Returns why there is no command, or null.
+    const char *restart(std::int64_t now)
+    {
+        const bool direct = measured.links || measured.motors;
+        const auto &x = in_si(now);
+        MeasurementFault fault = direct ? check.fault() : MeasurementFault{};
+        const bool known = x.links ? finite(x.q) : !x.motors || finite(x.motor_position);
+        if (direct) // in place of the samples before
+            sampled_at = UNSAMPLED;
+        const bool usable = known && fault.fault <= Fault::not_finite;
+        const char *reason = loop.restart(usable ? x : Measurement<Robot>{}, now);
+        if (usable)
+            fault = loop.start_fault();
+        if (fault.fault <= Fault::not_finite)
+            return reason;
+        text = Sentences(table).of(fault);
+        return text.c_str();
     }
 
     /// Takes a sample of a time, ns, in the units of the drives.
@@ -53,6 +75,8 @@ struct Hosted final : eom_loop {
         if (std::abs(time - sampled_at) > LONGEST_GAP) {
             observer.restart();
             origin = time;
+        } else if (time <= sampled_at) {
+            return Sample::stale;
         }
         auto &x = sensed;
         read(x, sensors);
@@ -62,7 +86,7 @@ struct Hosted final : eom_loop {
         x.time = 1e-9 * static_cast<double>(time - origin);
         if (x.motors)
             read_drives(x, robot);
-        const Sample found = observer.update(x, contact.on());
+        const Sample found = observe(time, contact.on());
         if (found == Sample::inconsistent)
             loop.doubt();
         if (found > Sample::started)
@@ -72,6 +96,19 @@ struct Hosted final : eom_loop {
             loop.react();
         else if (!contact.found())
             loop.leave_contact();
+        return found;
+    }
+
+    /// Check the sample of a time, ns, and update the observer with it.
+    Sample observe(std::int64_t time, bool efforts = true)
+    {
+        sample_check.update(time, sensed);
+        const MeasurementFault &fault = sample_check.fault();
+        refused_joint = fault.of_motor ? table.facts.motor_joint[fault.place] : fault.place;
+        if (fault.fault > Fault::not_finite)
+            return Sample::inconsistent;
+        const Sample found = observer.update(sensed, efforts);
+        refused_joint = observer.refused_joint();
         return found;
     }
 
@@ -250,6 +287,8 @@ struct Hosted final : eom_loop {
         text = is("refusal")    ? sentences.of(reason(), loop.finding(), limits)
                : is("finding")  ? sentences.of(loop.finding())
                : is("overload") ? sentences.load(loop.commander().overload())
+               : is("measurement") ? sentences.of(check.fault())
+               : is("sample")      ? sentences.of(sample_check.fault())
                : is("slowed")   ? sentences.slowed(governor.least(), governor.limit(), governor.place())
                                 : UNKNOWN;
         return text.c_str();
@@ -280,7 +319,10 @@ struct Hosted final : eom_loop {
     /// What the tools carry, by eom_loop_carry() and by eom_loop_post_payload().
     typename PayloadBlend<Robot>::Parameters carried{};
     Payload<Robot> payload;
+    /// Checks of what is measured before each cycle, and of samples.
+    MeasurementCheck<Robot> check{robot}, sample_check{robot};
     ExternalEffort<Robot> observer{robot};
+    std::size_t refused_joint = 0;
     ContactWatch<Robot> contact;
     Sensed<Robot> sensed;
     /// Time of the last sample that was taken, and of the first in a row, ns.

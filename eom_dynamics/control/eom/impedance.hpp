@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "equilibrium.hpp"
+#include "hand_friction.hpp"
 #include "loop_parameters.hpp"
+#include "measurement_check.hpp"
 
 namespace eom {
 
@@ -28,11 +30,8 @@ class Impedance {
     static constexpr std::size_t n = Robot::joints, m = Robot::motors;
     /// Largest stiffness, as a part of that of the springs: near it, the equilibrium would not be unique.
     static constexpr Scalar LARGEST = static_cast<Scalar>(0.7);
-    /// Largest step of positions from one cycle to the next, rad or m: a larger one is no motion.
-    static constexpr Scalar JUMP = static_cast<Scalar>(0.1);
-    /// Way of a joint in one direction after which half as much of its friction is compensated, rad or m.
-    static constexpr Scalar TRAVEL = static_cast<Scalar>(0.5);
-
+    /// Largest step of positions from the last valid cycle, rad or m: a larger one is no motion.
+    static constexpr Scalar JUMP = static_cast<Scalar>(MotionCheck<double, 1>::MAX_JUMP);
     /// Of a joint alone on the spring beyond a limit: frequency, rad/s; how far beyond it is damped in full, rad or m; damping.
     static constexpr Scalar LIMIT_FREQUENCY = 30, LIMIT_DEPTH = static_cast<Scalar>(0.02),
                             LIMIT_DAMPING = static_cast<Scalar>(0.7);
@@ -44,6 +43,7 @@ class Impedance {
         stiffness_ = parameters.stiffness;
         tool_stiffness_ = parameters.tool_stiffness;
         damping_ratio_ = static_cast<Scalar>(parameters.damping_ratio);
+        max_speed_ = static_cast<Scalar>(parameters.hand_guiding_speed);
         by_tools_ = robot_.tool_count() > 0 && detail::positive(tool_stiffness_);
         known_ = false;
     }
@@ -62,7 +62,10 @@ class Impedance {
         if (!read(measured))
             return false;
         at_ = wanted_;
-        travel_ = {};
+        hand_ = {};
+        smooth_rate_ = {};
+        stops_ = false;
+        too_fast_ = robot_.joint_count();
         const bool found = find(x_, true, 50) && finite(y_);
         narrow();
         return found;
@@ -87,8 +90,6 @@ class Impedance {
             y_ = command;
             return false;
         }
-        for (std::size_t i = 0; i < n; ++i)
-            travel_[i] = std::clamp<Scalar>(travel_[i] + wanted_[i] - at_[i], -TRAVEL, TRAVEL);
         at_ = wanted_;
         narrow();
         return true;
@@ -127,38 +128,79 @@ class Impedance {
         return effort;
     }
 
-    /// Efforts of motors against their friction and gear losses at the measured rates, beside those of the command.
-    ///
-    /// Against 0.8 of them where a joint has turned, and half of that after TRAVEL in one direction: with twice the friction of
-    /// the motors in the file, an arm that was pushed comes to rest, too. At rest against none, so that noise of the rates does
-    /// not pass to the motors.
-    MotorVector<Robot> friction() noexcept
+    /// Efforts of motors in hand guiding after `time`, s, beside those of the command: against a share of the friction and gear losses
+    /// at the measured rates, see HandFriction, and of damping. A joint beyond its speed limit
+    /// stops the arm; friction is not compensated from then on.
+    MotorVector<Robot> guide(double time) noexcept
     {
-        constexpr Scalar SHARE = static_cast<Scalar>(0.8), SLOW = static_cast<Scalar>(0.02);
+        const std::size_t joints = robot_.joint_count(), motors = robot_.motor_count();
+        limit_speed();
+        const JointVector<Robot> base = damping();
+        JointVector<Robot> more{};
+        double power = 0, friction = 0, energy = 0;
+        for (std::size_t i = 0; i < joints; ++i) {
+            double most = inertia_[i] * (stops_ ? hand_.STOP_RATE : hand_.damping());
+            if (compliance_[i] > 0 && time > 0) // a sampled damper beyond this would not be stable at a rotor on a spring
+                most = std::min(most, SAMPLED_DAMPING * rotor_[i] / time);
+            more[i] = -std::max<Scalar>(static_cast<Scalar>(most) - D_[i][i], 0) * rate_[i];
+            power += (base[i] + more[i] + effort_[i]) * rate_[i];
+        }
         MotorVector<Robot> effort{};
-        Command<Robot> turning = y_;
+        robot_.add_at_joints(more, effort);
+        Command<Robot> turning = y_, moved;
         std::swap(x_.qd, rate_);
         robot_.motors_of(x_, turning);
         std::swap(x_.qd, rate_);
-        for (std::size_t j = 0; j < robot_.motor_count(); ++j) {
-            const std::size_t joint = robot_.motor_joint[j];
-            const Scalar rate = rate_[joint], way = std::max<Scalar>(rate > 0 ? travel_[joint] : -travel_[joint], 0);
-            const Scalar share = SHARE * (1 - way / (2 * TRAVEL)) * rate * rate / (rate * rate + SLOW * SLOW);
-            effort[j] = share * (turning.motor_effort[j] - y_.motor_effort[j]);
+        for (std::size_t i = 0; i < joints; ++i)
+            smooth_rate_[i] += static_cast<Scalar>(hand_.smoothing_weight(time)) * (rate_[i] - smooth_rate_[i]);
+        std::swap(x_.qdd, smooth_rate_); // M qd, as efforts that accelerate
+        robot_.feedforward(x_, effort_, moved);
+        std::swap(x_.qdd, smooth_rate_);
+        const JointVector<Robot> momentum = robot_.motor_sums(difference(moved.motor_effort, y_.motor_effort));
+        for (std::size_t i = 0; i < joints; ++i)
+            energy += momentum[i] * smooth_rate_[i] / 2;
+        for (std::size_t j = 0; j < motors; ++j) {
+            const double rate = turning.motor_velocity[j], rubs = turning.motor_effort[j] - y_.motor_effort[j];
+            const double compensated = too_fast_ < joints ? 0 : hand_.share(rate_[robot_.motor_joint[j]]) * rubs;
+            power += compensated * rate;
+            friction += rubs * rate;
+            effort[j] += static_cast<Scalar>(compensated);
         }
+        hand_.update(energy, power, friction, bounded(static_cast<Scalar>(hand_.SLOW), rate_), time);
         return effort;
     }
 
+    /// The last joint that was guided too fast since the mode began, or as many as there are; its rate then, and its limit.
+    std::size_t too_fast() const noexcept { return too_fast_; }
+    Scalar guided_speed() const noexcept { return guided_speed_; }
+    Scalar speed_limit(std::size_t joint) const noexcept
+    {
+        const Scalar limit = robot_.jump_rate[joint];
+        return max_speed_ * (std::isfinite(limit) ? limit : UNLIMITED_SPEED);
+    }
+
   private:
-    /// Rate of a joint that no sensor measures, rad/s or m/s.
-    static constexpr Scalar FASTEST = 1e4;
     static constexpr Scalar TOLERANCE = sizeof(Scalar) < 8 ? static_cast<Scalar>(1e-5) : static_cast<Scalar>(1e-9);
     using Square = Matrix<Scalar, n>;
+    /// Limit of velocity in hand guiding of a joint without one, rad/s or m/s.
+    static constexpr Scalar UNLIMITED_SPEED = 2;
+    /// Largest damping of a rotor, times the period, over its inertia.
+    static constexpr double SAMPLED_DAMPING = 0.3;
 
     struct Tools {
         std::array<Scalar, 16 * Robot::tools> pose{};
         std::array<Scalar, 6 * Robot::tools * n> jacobian{};
     };
+
+    /// Begin a stop if a joint is too fast, and end it once all rest.
+    void limit_speed() noexcept
+    {
+        const std::size_t count = robot_.joint_count();
+        for (std::size_t i = 0; max_speed_ > 0 && !stops_ && i < count; ++i)
+            if (std::fabs(rate_[i]) > speed_limit(i))
+                too_fast_ = i, guided_speed_ = rate_[i], stops_ = true;
+        stops_ = stops_ && !hand_.rests();
+    }
 
     /// Limits are where links were beyond them at the begin, until they come back.
     void narrow() noexcept
@@ -199,7 +241,7 @@ class Impedance {
             return false;
         wanted_ = measured.motors ? sides_of(robot_, measured.motor_position) : measured.q;
         rate_ = measured.motors ? sides_of(robot_, measured.motor_velocity) : measured.qd;
-        return finite(wanted_) && bounded(FASTEST, rate_);
+        return finite(wanted_, rate_);
     }
 
     bool jumps() const noexcept
@@ -224,6 +266,9 @@ class Impedance {
                 inertia_[i] += (moved.motor_effort[j] - y_.motor_effort[j]) * moved.motor_acceleration[j];
             inertia_[i] = std::isfinite(inertia_[i]) ? std::max<Scalar>(inertia_[i], 0) : 0;
         }
+        rotor_ = {};
+        for (std::size_t j = 0; j < robot_.motor_count(); ++j)
+            rotor_[robot_.motor_joint[j]] += robot_.motor_inertia[j];
         find_compliance();
         resting_ = compliance_;
     }
@@ -260,6 +305,7 @@ class Impedance {
                 damp();
             confine(effort);
             robot_.feedforward(x_, effort, y_);
+            effort_ = effort;
             if (step == 0)
                 find_compliance();
             const JointVector<Robot> found = sides_of(robot_, y_.motor_position);
@@ -400,8 +446,14 @@ class Impedance {
     // Measured positions and rates at the joint sides; those that the links were found for, and the links.
     JointVector<Robot> wanted_{}, rate_{}, at_{}, q_{}, gain_{};
     JointVector<Robot> inertia_{}, compliance_{}, resting_{};
-    // Way in one direction, up to TRAVEL, which the way back reduces first.
-    JointVector<Robot> travel_{};
+    // Inertia of the rotors of each joint, and the efforts of springs in the command.
+    JointVector<Robot> rotor_{}, effort_{};
+    // Friction in hand guiding; share of the limits of velocity; the joint that is too fast, and its rate.
+    HandFriction hand_;
+    JointVector<Robot> smooth_rate_{};
+    Scalar max_speed_ = 0, guided_speed_ = 0;
+    std::size_t too_fast_ = n;
+    bool stops_ = false;
     // Limits of positions, or where links were beyond them.
     JointVector<Robot> low_, high_;
     Square K_{}, D_{}, null_{};

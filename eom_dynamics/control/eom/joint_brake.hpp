@@ -4,6 +4,7 @@
 #define EOM_JOINT_BRAKE_HPP
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -28,19 +29,85 @@ class JointBrake : public GovernedMotion<Robot> {
 
     /// Begins from a setpoint, that of the last command, to come to rest in `stop_duration`, or as limits and ranges allow. Jerk and
     /// snap of a stream may be noise. Returns the largest share of a limit that it takes, infinite where motors cannot realise it.
+    ///
+    /// Beyond limits, first wrench, stiffness and base come to rest in another time, then the joints in a longer one. A stop that motors
+    /// cannot realise leaves out jerk and snap, whose averages last on.
     double begin(const Setpoint<Robot> &from) noexcept
     {
-        const double duration = commander_.parameters.stop_duration;
-        State<Base::n> state = state_of(from);
+        best_ = {state_of(from), commander_.parameters.stop_duration, commander_.parameters.stop_duration};
         if (commander_.leader() == Leader::setpoints)
-            quiet(state, duration);
-        Base::begin(state, commander_.latest, true);
-        return Base::brake(duration, STOP_HASTE);
+            quiet(best_.from, best_.duration);
+        const bool limited = commander_.parameters.limits != LimitPolicy::ignore;
+        double least = plan(from, best_);
+        if (!fits(least) && limited && !search(from, least))
+            least = plan(from, best_);
+        governor_.shares().end_plan();
+        return least;
     }
+
+    /// Time in which wrench, stiffness and base come to rest, s.
+    double company_time() const noexcept { return best_.company; }
 
   private:
     using Base = GovernedMotion<Robot>;
     using Base::commander_;
+    using Base::governor_;
+    using Base::motion_;
+
+    /// Least and largest durations that are tried, s.
+    static constexpr double SHORTEST = 0.05, LONGEST = 3, SHORTEST_COMPANY = 0.01;
+
+    /// State at the begin of a stop, its duration, and that of wrench, stiffness and base, s.
+    struct Plan {
+        State<Base::n> from;
+        double duration, company;
+    };
+
+    static bool fits(double share) noexcept { return share <= 1 + LIMIT_TOLERANCE; }
+
+    /// Makes a plan the stop; returns its share of a limit.
+    double plan(const Setpoint<Robot> &from, const Plan &x, bool as_planned = false) noexcept
+    {
+        governor_.shares().plan(from, x.company);
+        Base::begin(x.from, commander_.latest, true);
+        return Base::brake(x.duration, STOP_HASTE, as_planned);
+    }
+
+    /// Looks for the plan with the least share; returns whether one that fits has been made the stop.
+    bool search(const Setpoint<Robot> &from, double &least) noexcept
+    {
+        const Plan wanted = best_;
+        const auto makes = [&](const Plan &x) {
+            const double share = plan(from, x, true);
+            if (share < least)
+                least = share, best_ = x;
+            return fits(least);
+        };
+        Plan x = wanted;
+        const bool fades = governor_.shares().fades(commander_);
+        for (x.company /= 2; fades && x.company >= SHORTEST_COMPANY; x.company /= 2)
+            if (makes(x))
+                return true;
+        for (x.company = 2 * wanted.company; fades && x.company < LONGEST; x.company *= 2)
+            if (makes(x))
+                return true;
+        x = best_;
+        for (const bool even : {false, true}) {
+            if (even && std::isfinite(least))
+                break;
+            if (even)
+                x.from[3] = x.from[4] = {};
+            for (x.duration = std::max(wanted.duration, SHORTEST) * (even ? 1 : 2); x.duration < LONGEST; x.duration *= 2)
+                if (makes(x))
+                    return true;
+            for (x.duration = wanted.duration / 2; even && x.duration >= 2 * SHORTEST; x.duration /= 2)
+                if (makes(x))
+                    return true;
+        }
+        return false;
+    }
+
+    Plan best_{};
 };
 
 /// Largest share of a limit that a stop by the joints would take after the last command, looked at every 0.1 s and where the arm comes

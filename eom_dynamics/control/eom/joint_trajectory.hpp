@@ -47,6 +47,7 @@ class JointTrajectory {
         if (!(n1 + n2 <= MOST_CYCLES))
             return "the limit of snap is too small, or the smoothing too long, for the period";
         limits_ = limits;
+        allow_overshoot();
         brake_ = next_brake_ = bounds();
         averages_.configure(h, n1, n2);
         pace_ = limits.velocity;
@@ -167,6 +168,7 @@ class JointTrajectory {
     /// Comes to rest in a duration, s, or as soon as limits allow; up to `haste` times as hard where it would leave its range.
     void stop(double duration = 0, double haste = 1) noexcept
     {
+        allow_overshoot();
         haste_ = haste;
         pace_ = 2 * limits_.velocity;
         slowed_ = false;
@@ -240,12 +242,28 @@ class JointTrajectory {
     /// Prepares a cycle: moves the target on, and returns to the plan after a cycle that was slower.
     void prepare() noexcept
     {
+        allow_overshoot();
         if (slowed_ && stops_)
             brake();
         else if (slowed_)
             pursue();
         slowed_ = false;
         move_target();
+        if (stops_ || moves_on())
+            return;
+        const auto ends = eom::brake_positions(now_, bounds(1, now_));
+        if (std::max({now_.p, ends[0], ends[1]}) <= target_.p + OVERSHOOT)
+            high_ = std::min(high_, target_.p + OVERSHOOT);
+        if (std::min({now_.p, ends[0], ends[1]}) >= target_.p - OVERSHOOT)
+            low_ = std::max(low_, target_.p - OVERSHOOT);
+    }
+    /// Returns true if the brake after the last cycle passes the target.
+    bool stops_late() const noexcept { return leaves(now_, brake_); }
+    /// Brakes of this cycle may pass the target.
+    void allow_overshoot() noexcept
+    {
+        low_ = limits_.lower;
+        high_ = limits_.upper;
     }
 
     /// By which setpoints are judged.
@@ -263,6 +281,8 @@ class JointTrajectory {
         slowed_ = part < 1 && !hurries_;
         if (!slowed_)
             part = 1;
+        else if (part > 0 && !stops_)
+            part = part_to_stop(part);
         if (part == 0)
             trial_.brake(now_, brake_);
         else if (slowed_ && stops_)
@@ -293,6 +313,8 @@ class JointTrajectory {
         if (part_ > 0 && gentle_ < gentle)
             escape(escape_.at(0), gentle);
     }
+    /// Part of the limit of jerk in the brake after the cycle that is proposed.
+    double brake_jerk() const noexcept { return jerk_part(gentle_); }
     /// Plan or brake after the cycle that is proposed: its length, s; and calls f with the time at which each of its pieces, within
     /// the averages, has its largest snap.
     enum class Way { plan, brake };
@@ -332,7 +354,9 @@ class JointTrajectory {
     }
 
   private:
-    static constexpr int MOST_HALVINGS = 8;
+    static constexpr int MOST_HALVINGS = 8, MOST_BISECTIONS = 24;
+    /// Distance by which brakes may pass the target, more than rounding, rad or m.
+    static constexpr double OVERSHOOT = 1e-9;
     /// Least part of acceleration in a stop, but for its square, and the largest one, for which it ends in a time, s; and distance beyond
     /// a range from which a joint comes back, rad or m.
     static constexpr double LEAST_PART = 1e-3, HARDEST = 1e9, LONGEST_STOP = 10, FARTHEST = 0.2, LONGEST_RISE = 0.01;
@@ -373,13 +397,27 @@ class JointTrajectory {
     {
         return std::fabs(target_.a) <= STRONGEST * part * limits_.acceleration ? target_ : Moment{target_.p, target_.v};
     }
+    /// Least part of acceleration, from `part` on, with which a brake from now on ends within limits, and before the target.
+    double part_to_stop(double part) const noexcept
+    {
+        if (!leaves(now_, bounds(part, now_)) || leaves(now_, bounds(1, now_)))
+            return part;
+        double low = part, high = 1;
+        for (int i = 0; i < MOST_BISECTIONS; ++i) {
+            const double middle = (low + high) / 2;
+            (leaves(now_, bounds(middle, now_)) ? low : high) = middle;
+        }
+        return high;
+    }
     /// Returns whether the brake ends within limits.
     bool escape(const Moment &from, double gentle) noexcept
     {
         next_brake_ = bounds(gentle_ = gentle, from);
         bool leaves = this->leaves(from, next_brake_);
         while (gentle_ < hardest() && leaves) {
-            next_brake_ = bounds(gentle_ = std::min(2 * gentle_, hardest()), from);
+            // The part of the plan ends at the target, or before it.
+            const double harder = std::min(2 * gentle_, hardest());
+            next_brake_ = bounds(gentle_ = gentle_ < part_ && part_ < harder ? part_ : harder, from);
             leaves = this->leaves(from, next_brake_);
         }
         escape_.brake(from, next_brake_);
@@ -457,7 +495,7 @@ class JointTrajectory {
     bool leaves(const Moment &x, const Bounds &brake) const noexcept
     {
         const auto ends = eom::brake_positions(x, brake);
-        return std::any_of(ends.begin(), ends.end(), [this](double p) { return std::fabs(p - inside(p)) > ROUNDING; });
+        return std::any_of(ends.begin(), ends.end(), [this](double p) { return p < low_ - ROUNDING || p > high_ + ROUNDING; });
     }
     /// Fills the window with what the plan has until a time, and a parabola about it.
     void fill(double until, const Moment &more) noexcept
@@ -489,6 +527,8 @@ class JointTrajectory {
     // Whether the last cycle, or the one proposed, is slower; whether the plan is a stop, and one that nothing may slow down, or the
     // joint would leave its range.
     bool slowed_ = false, stops_ = false, hurries_ = false;
+    // Positions within which brakes end: the range, and the target on the side to which the joint moves.
+    double low_ = 0, high_ = 0;
     // Since the plan began, for which its target accelerates, and in which an acceleration at the start of a stop ends at least, s.
     double time_ = 0, horizon_ = 0, rise_ = 0;
     // The follower, its target, which is ahead by the delay, and the target without that.

@@ -47,6 +47,16 @@ class LimitShares {
     std::size_t place() const noexcept { return place_; }
     const State<Robot::joints> &state() const noexcept { return state_; }
 
+    /// Plans a stop from a setpoint, whose wrench, stiffness and base come to rest in a time, s, until it is made.
+    void plan(const Setpoint<Robot> &from, double time) noexcept
+    {
+        plans_ = true;
+        planned_.begin(from, time);
+    }
+    void end_plan() noexcept { plans_ = false; }
+    /// Whether wrench, stiffness or base change.
+    bool fades(const Commander<Robot> &commander) const noexcept { return plans_ ? planned_.fades() : commander.company.fades(); }
+
     /// Notes where the motion is, and what accompanies it: wrench, stiffness, payload and base of the present setpoint, and what tools
     /// are to carry.
     void look(const OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
@@ -103,7 +113,12 @@ class LimitShares {
         predict(motion, cycles, way);
         if (setpoint_.loaded)
             prepare(commander);
-        const double time = static_cast<double>(cycles) * motion.joint(0).period(), now = at(time);
+        const double time = static_cast<double>(cycles) * motion.joint(0).period();
+        if (plans_ && planned_.fades())
+            planned_.accompany(setpoint_, time);
+        else if (!plans_ && commander.leader() == Leader::stop && commander.company.fades())
+            commander.accompany(setpoint_, std::llround(1e9 * time));
+        const double now = at(time);
         return commander.blending() && commander.foresee(setpoint_) ? std::max(now, at(time)) : now;
     }
 
@@ -231,6 +246,9 @@ class LimitShares {
     double since_begin_ = 0;
     Command<Robot> before_;
     JointVector<Robot> deflection_{};
+    // Wrench, stiffness and base of a stop that is planned.
+    Company<Robot> planned_;
+    bool plans_ = false;
     // What is predicted.
     State<Robot::joints> state_{};
     Setpoint<Robot> setpoint_;

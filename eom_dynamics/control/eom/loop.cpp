@@ -106,19 +106,13 @@ int eom_loop_sense(eom_loop *loop, int64_t time, int sensors)
 {
     return on(loop, [=](auto &of) {
         const auto found = of.sense(time, sensors);
-        return static_cast<int>(found) + 8 * static_cast<int>(of.observer.refused_joint());
+        return static_cast<int>(found) + 8 * static_cast<int>(of.refused_joint);
     });
 }
 
 const char *eom_loop_restart(eom_loop *loop, int64_t now)
 {
-    return on(loop, [=](auto &of) {
-        const auto &x = of.in_si(now);
-        const bool known = x.links ? eom::finite(x.q) : !x.motors || eom::finite(x.motor_position);
-        if (of.measured.links || of.measured.motors) // in place of the samples before
-            of.sampled_at = of.UNSAMPLED;
-        return of.loop.restart(known ? x : std::decay_t<decltype(x)>{}, now);
-    });
+    return on(loop, [=](auto &of) { return of.restart(now); });
 }
 
 int eom_loop_locate(eom_loop *loop, int64_t now, int ends)
@@ -280,8 +274,8 @@ void eom_observer_update(eom_loop *loop, size_t count, const double *times, int 
             for (std::size_t i = 0; i < read_count; row += read[i++].count)
                 std::copy(row, row + read[i].count, read[i].numbers);
             x.time = times[k];
-            const auto code = of.observer.update(x);
-            codes[k] = static_cast<int>(code) + 8 * static_cast<int>(of.observer.refused_joint());
+            const auto code = of.observe(std::llround(1e9 * times[k]));
+            codes[k] = static_cast<int>(code) + 8 * static_cast<int>(of.refused_joint);
             const auto &links = of.observer.links.value;
             const auto &motors = of.observer.motors.value;
             found = std::copy_n(links.begin(), of.robot.joint_count(), found);

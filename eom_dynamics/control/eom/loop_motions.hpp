@@ -138,7 +138,7 @@ class LoopMotions {
     bool touched() const noexcept { return touched_; }
 
   protected:
-    static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::max();
+    static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::max(), UNSTAMPED = -NEVER;
 
     // --- Time ---------------------------------------------------------------------------
 
@@ -147,8 +147,7 @@ class LoopMotions {
     std::int64_t time_at(std::int64_t now) noexcept
     {
         if (!started_) {
-            commander_.latest = clock_ = now;
-            ahead_ = 0;
+            start_clock(now);
             started_ = true;
         }
         std::int64_t &latest = commander_.latest;
@@ -168,6 +167,14 @@ class LoopMotions {
         return time;
     }
 
+    /// Start the time of the loop at a time of the clock, ns. It is positive on each clock, since a stamp of 0 means none.
+    void start_clock(std::int64_t now) noexcept
+    {
+        clock_ = now;
+        commander_.latest = std::max<std::int64_t>(now, 1);
+        ahead_ = now - commander_.latest;
+    }
+
     // --- References ---------------------------------------------------------------------
 
     /// Follows the reference; returns whether it was not refused. One that is refused does not keep the timeout away.
@@ -185,7 +192,7 @@ class LoopMotions {
                 commander_.output.status = Status::held;
         } else if (const Refusal doubt = stream_.judged(now); doubt != Refusal::none) {
             commander_.refuse(doubt);
-            commander_.reason.degrees = state_machine_.is(Phase::idle) && is_too_fast(stream_.reference().qd, IN_DEGREES);
+            commander_.reason.degrees = state_machine_.is(Phase::idle) && fastest(stream_.reference().qd, IN_DEGREES) < n;
             commander_.output.status = Status::held;
         } else if (commander_.accept(stream_.reference(), stream_.stamp(), Leader::setpoints)) {
             watchdog_.feed();
@@ -325,37 +332,33 @@ class LoopMotions {
     {
         const std::int64_t begin = x.origin != 0 ? x.origin - ahead_ : now;
         motion_.turn(x, seconds(now - begin));
-        const auto at = [&](double t) { return seconds(begin - now) + t; };
+        const std::int64_t clock = now + ahead_;
         std::int64_t &newest = newest_[x.times.empty()];
-        Refusal why = !motion_.limited()                                     ? Refusal::unlimited
-                      : !commander_.output.valid                             ? Refusal::from_nothing
-                      : x.origin != 0 && x.origin < newest                   ? Refusal::older
-                      : x.times.empty()                                      ? bar
-                      : at(x.times.front()) > LONGEST_START_DELAY            ? Refusal::too_far_ahead
-                      : at(x.times.back()) < -seconds(LATEST_CHUNK)            ? Refusal::ended
-                                                                             : bar;
+        newest = newest > clock + LONGEST_GAP ? UNSTAMPED : newest; // of a clock that has gone back
+        Reason why = motion_.objection(x, seconds(now - begin));
+        if (why.refusal == Refusal::none)
+            why = x.origin != 0 && x.origin < newest ? Refusal::older : bar;
+        if (why.refusal == Refusal::none && event == Event::target)
+            why = motion_.beyond_range(x);
         // One that moves on is slowed down by the governor.
-        bool rests = true;
-        for (std::size_t i = 0; i < x.velocities.size(); ++i)
-            rests = rests && !x.moves_on(i);
-        if (why == Refusal::none && rests && !commander_.holds(motion_.rest_of(x))) {
+        if (why.refusal == Refusal::none && motion_.ends(x) && !commander_.holds(motion_.rest_of(x))) {
             motion_.stay();
-            why = Refusal::overload;
+            why = commander_.overload();
         }
-        if (why == Refusal::none && !may_take_over(now))
+        if (why.refusal == Refusal::none && !may_take_over(now))
             why = Refusal::no_room;
-        if (why != Refusal::none) {
-            commander_.refuse(why == Refusal::overload ? commander_.overload() : why);
-            return why;
+        if (why.refusal != Refusal::none) {
+            commander_.refuse(why);
+            return why.refusal;
         }
         if (!aiming())
             begin_target(now, event);
         else
             state_machine_.on(event);
         motion_.take(x, begin, now);
-        // The stamp of a target that is far ahead, of another clock, must not bar all later ones.
-        newest = std::max(newest, x.times.empty() ? std::min(x.origin, now + ahead_ + LONGEST_GAP) : x.origin);
-        return why;
+        if (x.origin != 0) // a stamp far ahead, of another clock, does not bar all later ones
+            newest = std::max(newest, std::min(x.origin, clock + LONGEST_GAP));
+        return Refusal::none;
     }
 
     /// Aims at the target of the controller in front, if it has changed.
@@ -364,7 +367,9 @@ class LoopMotions {
         stream_.take();
         const bool changed = motion_.changes(stream_.reference());
         const Refusal bar = motion_.usable() ? refusal_of(Event::target) : Refusal::not_finite;
-        if (changed && aim(motion_.pursued(), now, bar) != Refusal::none)
+        if (bar == Refusal::stopping) // it counts once the arm rests
+            motion_.forget_pursued();
+        else if (changed && aim(motion_.pursued(), now, bar) != Refusal::none)
             motion_.forget_pursued();
     }
 
@@ -461,12 +466,13 @@ class LoopMotions {
         }
     }
 
-    bool is_too_fast(const JointVector<Robot> &rate, double times = 1) const noexcept
+    /// Returns the index of a joint that is faster than `times` its limit, or Robot::joints.
+    std::size_t fastest(const JointVector<Robot> &rate, double times = 1) const noexcept
     {
-        for (std::size_t i = 0; i < Robot::joints; ++i)
-            if (std::fabs(rate[i]) > times * commander_.robot.jump_rate[i])
-                return true;
-        return false;
+        std::size_t i = 0;
+        while (i < n && !(std::fabs(rate[i]) > times * commander_.robot.jump_rate[i]))
+            ++i;
+        return i;
     }
 
     Commander<Robot> commander_;
@@ -481,7 +487,7 @@ class LoopMotions {
     std::int64_t clock_ = 0, ahead_ = 0;
     double lost_time_ = 0;
     // Latest origins of chunks and of targets, ns.
-    std::array<std::int64_t, 2> newest_{};
+    std::array<std::int64_t, 2> newest_{UNSTAMPED, UNSTAMPED};
     // Whether the motion that is played pauses until the payload that waits has begun.
     bool halts_ = false;
     // Whether there was contact; where the arm came from, and would go.

@@ -122,7 +122,7 @@ struct Touched {
 /// What leads in place of a trajectory, without a path on which it could pause or change its speed.
 enum class OffPath { nothing, target, references };
 
-/// Numbers of a loop by type, name and value; times in s, but "latest" and "moved_at" in ns; beyond_limit counts joints from 1.
+/// Numbers of a loop by type, name and value; times in s, but "latest" and "moved_at" in ns; beyond_limit and too_fast count joints from 1.
 #define EOM_STATE(X) \
     X(Status, status, y.status) X(bool, valid, y.valid) X(bool, on_base, y.setpoint.on_base) X(bool, loaded, y.setpoint.loaded) \
     X(bool, playing, loop.playing()) X(bool, waiting, loop.waiting()) X(bool, blending, loop.blending()) \
@@ -133,6 +133,8 @@ enum class OffPath { nothing, target, references };
     X(std::int64_t, latest, loop.clock()) X(std::int64_t, moved_at, loop.moved_at()) X(double, lost_time, loop.lost_time()) \
     X(Mode, mode, commander.mode()) X(bool, payload_stays, commander.payload_stays()) \
     X(bool, final_efforts, commander.final_efforts()) X(std::size_t, beyond_limit, commander.led_beyond()) \
+    X(std::size_t, too_fast, commander.guided_too_fast()) X(double, guided_speed, commander.impedance().guided_speed()) \
+    X(double, guided_limit, commander.guided_limit()) \
     X(double, softened, commander.impedance().softened()) X(bool, moves, !rests(y.setpoint)) \
     X(Phase, phase, loop.state_machine().phase()) X(Cause, cause, loop.state_machine().cause()) X(bool, lost, loop.state_machine().lost()) \
     X(bool, held, loop.state_machine().held()) X(bool, stopping, loop.state_machine().braked()) X(bool, fed, !loop.state_machine().is(Phase::idle)) \

@@ -142,6 +142,12 @@ class OnlineTrajectory {
         return longest([way](const JointTrajectory &joint) { return joint.length(way); });
     }
 
+    /// Largest part of the limit of jerk in the brake after the cycle that is proposed.
+    double largest_brake_jerk() const noexcept
+    {
+        return longest([](const JointTrajectory &joint) { return joint.brake_jerk(); });
+    }
+
     /// Time of the cycles so far, s.
     double time() const noexcept { return time_; }
 
@@ -218,6 +224,19 @@ class OnlineTrajectory {
             joint.escape(gentle);
     }
 
+    /// Returns true if the brake after the last cycle passes the target of a joint.
+    bool stops_late() const noexcept
+    {
+        return std::any_of(joints_.begin(), joints_.end(), [](const JointTrajectory &joint) { return joint.stops_late(); });
+    }
+    /// Brakes of this cycle may pass the targets of these joints.
+    void allow_overshoot() noexcept
+    {
+        for (JointTrajectory &joint : joints_)
+            if (joint.stops_late())
+                joint.allow_overshoot();
+    }
+
     /// Whether a cycle that is prepared changes nothing; whether joints keep a path together.
     bool rests() const noexcept
     {
@@ -241,7 +260,7 @@ class OnlineTrajectory {
     }
 
   private:
-    /// Longest of times of joints, s.
+    /// Largest of the numbers of joints.
     template <class F>
     double longest(F &&of) const noexcept
     {

@@ -55,11 +55,11 @@ class StampLeads {
     /// Whether a lead at a time of the loop, both ns, is early, of a stamp that arrives, or waits.
     bool is_early(std::int64_t lead, std::int64_t time, bool arrives) noexcept
     {
-        const std::int64_t part = time / PART;
-        for (last_ = std::max(last_, part - COUNT); last_ < part;)
-            greatest_[static_cast<std::size_t>(++last_ % COUNT)] = UNKNOWN;
+        const std::int64_t part = time / PART - (time % PART < 0);
+        for (last_ = part < last_ ? part - COUNT : std::max(last_, part - COUNT); last_ < part;)
+            of_part(++last_) = UNKNOWN;
         const std::int64_t greatest = *std::max_element(greatest_.begin(), greatest_.end());
-        std::int64_t &present = greatest_[static_cast<std::size_t>(part % COUNT)];
+        std::int64_t &present = of_part(part);
         const std::int64_t ahead = std::max<std::int64_t>(greatest, 0);
         if (greatest == UNKNOWN || lead - ahead <= LONGEST_RESPONSE_STEP) {
             present = std::max(present, lead);
@@ -82,6 +82,12 @@ class StampLeads {
   private:
     static constexpr int IN_A_ROW = 3;
     static constexpr std::int64_t PART = 100'000'000, COUNT = 11, UNKNOWN = std::numeric_limits<std::int64_t>::min();
+
+    /// Entry of a part, whose number is negative before time 0.
+    std::int64_t &of_part(std::int64_t part) noexcept
+    {
+        return greatest_[static_cast<std::size_t>((part % COUNT + COUNT) % COUNT)];
+    }
 
     // Greatest lead that was not early in each part of a second, ns, and the number of the last part.
     std::array<std::int64_t, COUNT> greatest_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 
@@ -58,7 +59,10 @@ namespace eom {
     X(elsewhere, "the arm is further than @elsewhere@ rad or m, and start_tolerance, from its command: have its drives follow, or " \
       "deactivate and activate again to begin where it is", "") \
     X(no_room, "a joint would leave its range, or be too fast, before it comes to rest: wait until the arm rests", "") \
-    X(aiming, "the arm moves to a target", "")
+    X(aiming, "the arm moves to a target", "") \
+    X(stopping, "the arm is being stopped after a refused command: wait until it rests", "") \
+    X(beyond_range, "{name}: target {value} {unit}, limit {limit} {unit}; send a target within the range", "") \
+    X(path_beyond_range, "{name}: position {value} {unit} at {time} s, limit {limit} {unit}; plan within the range", "")
 
 /// Why the last reference was refused; one that is early was not.
 #define EOM_FIRST(name, ...) name,
@@ -129,6 +133,17 @@ struct Finding {
     double difference = 0, factor = 0;
 };
 
+/// Fault of a measured joint or motor.
+enum class Fault : std::uint8_t { none, not_finite, jump, contradicted, too_fast };
+
+/// Worst fault of a sample, and its joint or motor.
+struct MeasurementFault {
+    Fault fault = Fault::none;
+    bool of_motor = false;
+    std::size_t place = 0;
+    double value = 0, limit = 0; ///< of a jump, positions; else velocities: by the sensor, and its limit or that of positions
+};
+
 /// The sentences of a robot's reasons.
 class Sentences {
   public:
@@ -182,6 +197,23 @@ class Sentences {
         std::string text = quantity_of(x);
         std::replace(text.begin(), text.end(), '_', ' ');
         return (robot_quantity(x.quantity).whose == Whose::shaft ? "motor " : "") + text + " of " + (x.quantity == Quantity::motors_effort ? robot_.facts.joint_names[x.place] : name_of(x));
+    }
+
+    /// Fault of a measured joint or motor; empty for none.
+    std::string of(const MeasurementFault &x) const
+    {
+        const bool jumps = x.fault == Fault::jump;
+        const Quantity position = x.of_motor ? Quantity::motor_position : Quantity::position;
+        const Quantity velocity = x.of_motor ? Quantity::motor_velocity : Quantity::velocity;
+        const std::string unit = " " + unit_of(jumps ? position : velocity, x.place);
+        const std::string name = (x.of_motor ? "motor " : "joint ") + name_of({Refusal::none, velocity, x.place}) + ": ";
+        const std::string value = number(x.value) + unit, limit = number(x.limit) + unit;
+        return x.fault == Fault::too_fast       ? name + "measured velocity " + value + ", limit " + limit + "; check the units of its sensor"
+               : x.fault == Fault::contradicted ? name + "measured velocity " + value + ", but positions change by " + limit +
+                                                      "; check its sensor and stamps"
+               : jumps                          ? name + "measured position jumps by " + value + ", limit " + limit + "; check its sensor"
+               : x.fault == Fault::not_finite   ? name + "measured position is not finite; check its sensor"
+                                                : "";
     }
 
     /// What a check has found; empty for nothing.

@@ -123,6 +123,8 @@ struct Measurement {
     MotorVector<Robot> motor_position{}, motor_velocity{}, motor_effort{};
     /// Which of them are measured: motions, and efforts of joints and of motors.
     bool links = false, motors = false, torque = false, efforts = false;
+    /// Whether a position has jumped, by MeasurementCheck.
+    bool jumps = false;
 };
 
 /// Takes motors that are measured in the units of their drives into SI units.

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -69,6 +70,9 @@ struct Scales {
 };
 
 } // namespace detail
+
+/// Bernstein coefficients of a polynomial, whose hull contains it.
+using Hull = std::array<double, detail::POWERS>;
 
 /// One piece between the states at two times; at rest outside.
 template <std::size_t n>
@@ -149,6 +153,27 @@ class Piece {
         }
     }
 
+    /// Bernstein coefficients of the position of a joint.
+    Hull hull(std::size_t i) const noexcept
+    {
+        // Coefficient j of the power k: binomial(j, k) / binomial(9, k).
+        constexpr double ratio[detail::ORDERS][detail::ORDERS] = {{1},
+                                                                  {1, 1.0 / 9},
+                                                                  {1, 2.0 / 9, 1.0 / 36},
+                                                                  {1, 3.0 / 9, 3.0 / 36, 1.0 / 84},
+                                                                  {1, 4.0 / 9, 6.0 / 36, 4.0 / 84, 1.0 / 126}};
+        Hull b{};
+        for (std::size_t j = 0; j < detail::ORDERS; ++j)
+            for (std::size_t k = 0; k <= j; ++k) {
+                b[j] += ratio[j][k] * forward_[i][k];
+                b[detail::POWERS - 1 - j] += (k % 2 ? -1 : 1) * ratio[j][k] * backward_[i][k];
+            }
+        return b;
+    }
+
+    /// Position of a joint at the end.
+    double last(std::size_t i) const noexcept { return backward_[i][0]; }
+
   private:
     double start_ = 0, end_ = 1, step_ = 1;
     std::array<std::array<double, detail::POWERS>, n> forward_{}, backward_{};
@@ -190,9 +215,18 @@ class Spline {
     void move(std::size_t i, double distance) noexcept
     {
         single_[0][i] += distance;
+        lowest_.position[i] += distance;
+        highest_.position[i] += distance;
         for (Piece<n> &piece : pieces_)
             piece.move(i, distance);
     }
+    /// Extreme positions of the joints, and their times, s.
+    struct Extremes {
+        std::array<double, n> position{}, time{};
+    };
+    const Extremes &lowest() const noexcept { return lowest_; }
+    const Extremes &highest() const noexcept { return highest_; }
+
     /// Pieces per second.
     double density() const noexcept { return end() > start() ? static_cast<double>(pieces_.size()) / (end() - start()) : 0; }
 
@@ -225,6 +259,8 @@ class Spline {
     // Peaks that are kept, instants of a piece among which they are, and what is rounding beside other joints.
     static constexpr std::size_t MOST_PEAKS = @pace_places@, PEAK_PARTS = @peak_parts@;
     static constexpr double ROUNDING = 1e-4;
+    // Accuracy of extreme positions, relative to 1 and to them.
+    static constexpr double EXTREME = 1e-12;
 
     /// What is wrong with knots, or null.
     static const char *objection(const std::vector<double> &knots) noexcept
@@ -248,6 +284,58 @@ class Spline {
         if (times.size() == 1)
             single_ = states[0];
         find_peaks();
+        for (std::size_t i = 0; i < n; ++i)
+            find_extremes(i);
+    }
+
+    /// Find extreme positions of a joint to 1e-12 of their size: by halves of pieces whose hull is beyond those that were found.
+    void find_extremes(std::size_t i)
+    {
+        double low = single_[0][i], low_time = start(), high = low, high_time = low_time;
+        if (!pieces_.empty())
+            low = high = pieces_[0].hull(i).front();
+        const auto take = [&](double position, double time) {
+            if (position < low)
+                low = position, low_time = time;
+            if (position > high)
+                high = position, high_time = time;
+        };
+        const auto beyond = [&](const Hull &hull) {
+            const auto [least, most] = std::minmax_element(hull.begin(), hull.end());
+            return *most > high + EXTREME * (1 + std::fabs(high)) || *least < low - EXTREME * (1 + std::fabs(low));
+        };
+        for (std::size_t k = 0; k < pieces_.size(); ++k)
+            take(pieces_[k].last(i), times_[k + 1]);
+        struct Part {
+            Hull hull;
+            double begin, width;
+        };
+        std::vector<Part> parts;
+        for (std::size_t k = 0; k < pieces_.size(); ++k) {
+            const Hull hull = pieces_[k].hull(i);
+            const double step = times_[k + 1] - times_[k];
+            if (beyond(hull))
+                parts.push_back({hull, times_[k], step});
+            while (!parts.empty()) {
+                Part left = parts.back(), right = left;
+                parts.pop_back();
+                if (!beyond(left.hull) || left.width < EXTREME * step)
+                    continue;
+                // De Casteljau's algorithm at the middle.
+                left.width = right.width = left.width / 2;
+                right.begin += left.width;
+                for (std::size_t row = 1; row < detail::POWERS; ++row) {
+                    for (std::size_t j = detail::POWERS; j-- > row;)
+                        left.hull[j] = (left.hull[j] + left.hull[j - 1]) / 2;
+                    right.hull[detail::POWERS - 1 - row] = left.hull.back();
+                }
+                take(right.hull.front(), right.begin);
+                parts.push_back(left);
+                parts.push_back(right);
+            }
+        }
+        lowest_.position[i] = low, lowest_.time[i] = low_time;
+        highest_.position[i] = high, highest_.time[i] = high_time;
     }
 
     void find_peaks()
@@ -305,6 +393,7 @@ class Spline {
     std::vector<double> times_, peaks_;
     std::vector<Piece<n>> pieces_;
     State<n> single_{};
+    Extremes lowest_, highest_;
 };
 
 } // namespace eom

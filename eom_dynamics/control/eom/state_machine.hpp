@@ -26,7 +26,8 @@ enum class Phase { EOM_PHASES(EOM_FIRST) };
 /// if jumps are refused, setpoints to an arm that is held are near in any case. Setpoints are lost in those from `lost` on.
 #define EOM_CAUSES(X) \
     X(done, anywhere, "the motion has ended as planned") \
-    X(broken_off, near, "a command of the motion was refused, the control mode has changed, or the clock has gone back") \
+    X(failed, near, "a command of the motion was refused, or the clock has gone back: the stop continues until the arm rests") \
+    X(broken_off, near, "the control mode has changed") \
     X(asked, near_at_rest, "a stop was requested, or contact needs one") \
     X(lost, near, "setpoints are lost, on_setpoint_loss is hold") \
     X(ignored, anywhere, "setpoints are lost, on_setpoint_loss is none") \
@@ -82,9 +83,10 @@ struct Facts {
 };
 
 /// Condition of a cell; if it fails, the event is refused or ignored. Resumes: the cause accepts setpoints from there;
-/// arrived: the arm rests at its target, and the setpoint is near; unfading: no ramp; unasked: no ramp, and no stop was requested;
+/// arrived: the arm rests at its target, and the setpoint is near; unfading: no ramp; unfailed: no ramp, and no command was refused;
+/// unasked: no ramp, and no stop was requested;
 /// unlost: a command exists, and setpoints are not lost.
-enum class Condition { never, always, commanded, resumes, arrived, unfading, unasked, unlost };
+enum class Condition { never, always, commanded, resumes, arrived, unfading, unfailed, unasked, unlost };
 
 /// Effect of an event in a state: the next state and its cause, or the refusal.
 struct Cell {
@@ -104,8 +106,8 @@ struct Cell {
     X(again, resumes, following, done, far_from_hold, "**following**, if the cause allows setpoints from there; else refused") \
     X(after, arrived, following, done, aiming, "**following**, if the arm rests at the target and the setpoint is near; else refused") \
     X(aim, always, aiming, done, none, "**aiming**") \
-    X(take, unfading, aiming, done, released, "**aiming**; refused in a ramp") \
-    X(begin, unfading, playing, done, released, "**playing**; refused in a ramp") \
+    X(take, unfailed, aiming, done, stopping, "**aiming**; refused in a ramp, and after a refused command") \
+    X(begin, unfailed, playing, done, stopping, "**playing**; refused in a ramp, and after a refused command") \
     X(back, unasked, aiming, done, released, "**aiming**; a requested stop, or a ramp, continues") \
     X(play, always, playing, done, none, "**playing**") \
     X(finish, always, holding, done, none, "**holding**, done") \
@@ -118,6 +120,7 @@ struct Cell {
     X(lose, unlost, stopping, lost, none, "**stopping**, lost") \
     X(ramp, unlost, stopping, fades, none, "**stopping**, fades") \
     X(release, unlost, released, inactive, none, "**released**: the host stops the arm and deactivates the loop") \
+    X(fail, always, stopping, failed, none, "**stopping**, failed") \
     X(settle, always, stopping, broken_off, none, "**stopping**, broken off") \
     X(yield, unfading, stopping, broken_off, none, "**stopping**, broken off; a ramp continues") \
     X(let, always, following, done, none, "**following**: the last command stays until setpoints are lost") \
@@ -150,7 +153,7 @@ EOM_CELLS(EOM_CELL)
     X(hands, forget, forget, forget, forget, forget, forget, forget) \
     X(mode, settle, settle, settle, settle, yield, settle, stay) \
     X(payload, stay, stay, stay, stay, stay, stay, stay) \
-    X(break_off, none, none, settle, settle, none, none, none) \
+    X(break_off, none, none, fail, fail, none, none, none) \
     X(halt, stay, stay, let, let, stay, stay, stay) \
     X(restart, forget, forget, forget, forget, forget, forget, forget) \
     X(restart_soon, slow, slow, slow, slow, slow, finish, none) \
@@ -189,7 +192,7 @@ class StateMachine {
     /// trajectory ends the state.
     bool fades() const noexcept { return cause_ == Cause::fades; }
     bool lost() const noexcept { return cause_ >= Cause::lost; }
-    bool held() const noexcept { return cause_ == Cause::broken_off || cause_ == Cause::asked; }
+    bool held() const noexcept { return cause_ == Cause::failed || cause_ == Cause::broken_off || cause_ == Cause::asked; }
     bool gone() const noexcept { return resumption() == Resumption::never; }
 
     /// Positions at which setpoints are accepted again.
@@ -214,7 +217,7 @@ class StateMachine {
         if (holds(cell.when, facts))
             return Refusal::none;
         ++visits_[index(event)][index(phase_)];
-        const bool gone = this->gone() && cell.when == Condition::resumes;
+        const bool gone = this->gone() && (cell.when == Condition::resumes || cell.when == Condition::unfailed);
         return gone                                        ? Refusal::released
                : event == Event::setpoint && facts.arrived ? Refusal::far_from_hold // at rest at a target: too far from it
                                                            : cell.otherwise;
@@ -258,6 +261,7 @@ class StateMachine {
                                    (resumption() == Resumption::near_at_rest && phase_ != Phase::stopping)));
         case Condition::arrived: return facts.arrived && facts.near;
         case Condition::unfading: return !fades();
+        case Condition::unfailed: return !fades() && cause_ != Cause::failed;
         case Condition::unasked: return !gone() && cause_ != Cause::asked;
         case Condition::unlost: return facts.commanded && !lost();
         default: return true;

@@ -40,6 +40,9 @@ class Stop {
         return share;
     }
 
+    /// Time in which wrench, stiffness and base come to rest in a stop by the joints, s.
+    double company_time() const noexcept { return joint_brake_.company_time(); }
+
     /// Begins a stop on the path of a player from a time on, ns, with a setpoint there; returns whether there is a path. The
     /// motion goes on until seek() has found the shortest one.
     bool brake_on_path(TrajectoryPlayer<Robot> &player, const Setpoint<Robot> &from, std::int64_t now) noexcept
@@ -118,8 +121,8 @@ class Stop {
     double end() const noexcept { return duration_; }
     bool rests() const noexcept { return motion_ ? motion_->rests() : s_ >= end(); }
 
-    /// Stamp of now, ns: dampers go on from the last setpoint, as the motion does. 0 if that had none.
-    std::int64_t stamp() const noexcept { return stamp_ ? stamp_ + ns_ : 0; }
+    /// Stamp of now, ns: dampers go on from the last setpoint, as the motion does. 0 if that had none, and only then.
+    std::int64_t stamp() const noexcept { return stamp_ == 0 ? 0 : stamp_ + ns_ != 0 ? stamp_ + ns_ : 1; }
 
     /// The state some time after the last cycle, ns.
     State<n> state_after(std::int64_t later) const noexcept

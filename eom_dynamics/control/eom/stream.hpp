@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <utility>
 
 #include "commander.hpp"
@@ -39,6 +40,8 @@ class Stream {
         checks.restart();
         leads_ = {};
         arrival_ = Arrival::none;
+        followed_ = LONG_AGO;
+        interval_ = 0;
     }
 
     /// Takes the reference of the next cycle.
@@ -157,8 +160,9 @@ class Stream {
     Sender sender_ = Sender::other;
     Arrival arrival_ = Arrival::none;
     StampLeads leads_;
+    static constexpr std::int64_t LONG_AGO = std::numeric_limits<std::int64_t>::min() / 2;
     // Time of the last reference that was followed, and since the one before, ns.
-    std::int64_t followed_ = 0, interval_ = 0;
+    std::int64_t followed_ = LONG_AGO, interval_ = 0;
 };
 
 } // namespace eom

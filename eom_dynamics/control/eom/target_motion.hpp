@@ -96,6 +96,43 @@ class TargetMotion : public GovernedMotion<Robot> {
         }
     }
 
+    /// Returns the reason why a target cannot be taken at a time, s, after its time 0: no limits of motion, no command, or a chunk
+    /// that begins far ahead or has ended.
+    Refusal objection(const Target &x, double time) const noexcept
+    {
+        return !limited()                                         ? Refusal::unlimited
+               : !commander_.output.valid                         ? Refusal::from_nothing
+               : x.times.empty()                                  ? Refusal::none
+               : x.times.front() - time > LONGEST_START_DELAY     ? Refusal::too_far_ahead
+               : x.times.back() - time < -seconds(LATEST_CHUNK)   ? Refusal::ended
+                                                                  : Refusal::none;
+    }
+
+    /// Returns the refusal of the position of a target that is furthest beyond its range, if one is and limits are refused. Rounding of
+    /// messages in single precision is accepted.
+    Reason beyond_range(const Target &x) const noexcept
+    {
+        constexpr double SINGLE = 0x1p-24, ROUNDING = 1e-9;
+        Reason found;
+        const std::size_t size = motion_.size();
+        for (std::size_t k = 0; k < x.positions.size() && commander_.parameters.limits == LimitPolicy::refuse; ++k) {
+            const double position = x.positions[k], limit = motion_.joint(k % size).rest_of(position);
+            const double beyond = std::fabs(position - limit); // NaN for a joint that stays
+            if (beyond > ROUNDING + SINGLE * std::fabs(limit) && beyond > std::fabs(found.value - found.limit))
+                found = {Refusal::beyond_range, Quantity::position, k % size, position, limit};
+        }
+        return found;
+    }
+
+    /// Whether all joints rest at a target.
+    static bool ends(const Target &x) noexcept
+    {
+        for (std::size_t i = 0; i < x.velocities.size(); ++i)
+            if (x.moves_on(i))
+                return false;
+        return true;
+    }
+
     /// Where the arm rests at the end of a target.
     JointVector<Robot> rest_of(const Target &x) const noexcept
     {

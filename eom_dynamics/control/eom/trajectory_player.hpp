@@ -262,6 +262,8 @@ class TrajectoryPlayer {
             return Refusal::ended;
         if (barred != Refusal::none)
             return barred;
+        if (const Reason beyond = beyond_range(next); beyond.refusal != Refusal::none)
+            return beyond;
         State<n> from, later;
         if (playing()) {
             // The motion that is played goes on until then.
@@ -292,6 +294,28 @@ class TrajectoryPlayer {
         if (at > 0 && rests(from) && plan_from(next, 0, from, period).refusal == Refusal::none && begun_on_time(next, from, t))
             return Refusal::none;
         return plan_from(next, at, from, period);
+    }
+
+    /// Returns the refusal of a trajectory that leaves the range of a joint, if limits are refused. A joint that is commanded
+    /// beyond its range may return to it.
+    Reason beyond_range(const Spline<n> &next) const noexcept
+    {
+        if (commander_.parameters.limits != LimitPolicy::refuse)
+            return Refusal::none;
+        State<n> first;
+        next.evaluate(next.start(), first);
+        const auto &low = commander_.robot.lower.q, &high = commander_.robot.upper.q;
+        for (std::size_t i = 0; i < commander_.robot.joint_count(); ++i) {
+            const double lowest = next.lowest().position[i], highest = next.highest().position[i];
+            const double last = commander_.output.valid ? commander_.output.setpoint.q[i] : low[i];
+            const double least = last < low[i] ? std::min(last, first[0][i]) : low[i];
+            const double most = last > high[i] ? std::max(last, first[0][i]) : high[i];
+            if (highest > most)
+                return {Refusal::path_beyond_range, Quantity::position, i, highest, high[i], next.highest().time[i]};
+            if (lowest < least)
+                return {Refusal::path_beyond_range, Quantity::position, i, lowest, low[i], next.lowest().time[i]};
+        }
+        return Refusal::none;
     }
 
     /// From a state that is commanded, and its position later.

@@ -205,10 +205,8 @@ class Watchdog {
             stop_.brake_motion(motion_, from, now ? now : commander_.latest, commander_.parameters.stop_duration);
         else
             motion_.forget();
-        if (!goes_on_) {
-            commander_.begin_company(from, commander_.latest);
+        if (!goes_on_)
             stop_by_joints(from);
-        }
         step_ = 0;
         stays_ = false;
         last_ = commander_.output.command;
@@ -218,6 +216,7 @@ class Watchdog {
     void stop_by_joints(const Setpoint<Robot> &from, std::int64_t taken = 0) noexcept
     {
         const double share = stop_.brake_joints(from, commander_.stamp(), taken);
+        commander_.begin_company(from, commander_.latest, stop_.company_time());
         way_out_.note(share);
         excess_ = std::max(share - 1 - LIMIT_TOLERANCE, 0.0);
     }
@@ -234,6 +233,17 @@ class Watchdog {
         return commander_.accept(x, stop_.stamp(), Leader::stop, false, at_lead, !stop_.rests());
     }
 
+    /// Stops by the joints from the last command; returns whether the first step of that can be computed.
+    bool restart_stop() noexcept
+    {
+        if (eom::rests(commander_.output.setpoint))
+            return false;
+        stop_by_joints(commander_.output.setpoint, stop_.taken());
+        stop_.advance(step_);
+        commander_.renew();
+        return command_stop();
+    }
+
     /// The command of a stop, and of a ramp along it. Limits do not refuse it: a stop with a part left out would be a step.
     bool come_to_rest() noexcept
     {
@@ -243,8 +253,8 @@ class Watchdog {
             stop_.advance(step_);
             commander_.renew();
         }
-        // What cannot be computed is held: the position, or else the last command.
-        if (!stays_ && !command_stop()) {
+        // A stop whose command cannot be computed begins anew from the last one; the position is held only at rest, or if none can.
+        if (!stays_ && !command_stop() && !restart_stop()) {
             excess_ = std::numeric_limits<double>::infinity();
             stop_.stay(output.setpoint);
             stays_ = !command_stop();

@@ -10,6 +10,7 @@
 
 #include "impedance.hpp"
 #include "loop_parameters.hpp"
+#include "measurement_check.hpp"
 
 namespace eom {
 
@@ -21,10 +22,18 @@ class Whereabouts {
     enum class Place { commanded, elsewhere, moved };
 
     /// Nothing has been sent.
-    void restart() noexcept { sent_at_ = moved_at_ = LONG_AGO; }
+    void restart() noexcept
+    {
+        sent_at_ = moved_at_ = LONG_AGO;
+        strays_ = NEVER;
+    }
 
     /// A call at a time of the clock; whether the arm is elsewhere in it.
-    void ask(std::int64_t now) noexcept { asked_at_ = now; }
+    void ask(std::int64_t now) noexcept
+    {
+        follow_clock(now);
+        asked_at_ = now;
+    }
     bool strays() const noexcept { return strays_ == asked_at_; }
 
     /// A cycle after a time, with what is measured.
@@ -55,13 +64,16 @@ class Whereabouts {
     /// Time at which the position commanded last has changed.
     std::int64_t moved_at() const noexcept { return moved_at_; }
 
-    /// The clock may have been set back to a time.
-    void set_back(std::int64_t now) noexcept
+    /// Move times that are after the present time `now`, ns, with a clock that has gone back.
+    void follow_clock(std::int64_t now) noexcept
     {
-        if (now >= sent_at_)
-            return;
-        moved_at_ -= sent_at_ - now;
-        sent_at_ = now;
+        if (now < sent_at_) {
+            moved_at_ -= sent_at_ - now;
+            sent_at_ = now;
+        }
+        seen_at_ = std::min(seen_at_, now);
+        if (strays_ > now)
+            strays_ = NEVER;
     }
 
     /// Where the arm is at a time, further than a distance from its command or not, by what is measured, also as of motors that
@@ -116,8 +128,9 @@ class Whereabouts {
     /// Whether what is measured is away from where it was in the last cycle: a wrong sample, or an arm that was moved.
     bool jumps(const Measurement<Robot> &measured) const noexcept
     {
-        return (measured.motors && seen_.motors && apart(measured.motor_position, seen_.motor_position, Impedance<Robot>::JUMP)) ||
-               (measured.links && seen_.links && apart(measured.q, seen_.q, Impedance<Robot>::JUMP));
+        const double jump = MotionCheck<double, 1>::MAX_JUMP;
+        return measured.jumps || (measured.motors && seen_.motors && apart(measured.motor_position, seen_.motor_position, jump)) ||
+               (measured.links && seen_.links && apart(measured.q, seen_.q, jump));
     }
 
     // Of the last command, of the first one at its position, of the last cycle that the arm did not follow, and of the last call.

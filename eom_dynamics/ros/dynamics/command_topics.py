@@ -23,15 +23,10 @@ from ...control.setpoint_loop import SetpointLoop
 from ...control.settings import Status
 from ...elastic.drive_programs import DRIVE_NAMES
 from ...elastic.motor_programs import MOTOR_NAMES
-from ...spelling import listed
 from ..interfaces import FeedforwardCommand, stream_qos
 
 # A drive that has stalled must continue with the present command, not with past ones.
 _DEPTH = 1
-
-
-UNKNOWN = "a node of unknown name"
-"""What publishes before the middleware knows the name of its node, or that of another middleware."""
 
 
 class CommandTopics:
@@ -62,25 +57,14 @@ class CommandTopics:
         self.order: JointOrder | None = None
         self.frame_id = ""
 
+    @property
+    def topics(self) -> list[str]:
+        """Full names of the topics."""
+        return [x.topic_name for x in self._publishers]
+
     def header(self, stamp: int) -> Header:
         """Header with a stamp, ns, and the frame of the last command."""
         return Header(stamp=Time(nanoseconds=stamp).to_msg(), frame_id=self.frame_id)
-
-    def rivals(self) -> str:
-        """Other publishers of the same topics, as a clause; empty for none."""
-        this_node = self._node.get_fully_qualified_name()
-        topics: dict[str, list[str]] = {}
-        for publisher in self._publishers:
-            if self._node.count_publishers(publisher.topic_name) < 2:
-                continue
-            publishers = self._node.get_publishers_info_by_topic(publisher.topic_name)
-            nodes = [f"{x.node_namespace.rstrip('/')}/{x.node_name}" for x in publishers]
-            if this_node in nodes:
-                nodes.remove(this_node)
-            nodes = [UNKNOWN if "_UNKNOWN_" in x else x for x in nodes]
-            for name in dict.fromkeys(nodes):
-                topics.setdefault(name, []).append(publisher.topic_name)
-        return "; ".join(f"{name} publishes on {listed(x)}, too" for name, x in topics.items())
 
     def deliver(self, timeout: float) -> None:
         """Wait until subscribers have received the last command, for ``timeout`` s at most.

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import functools
-import time
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,22 +24,22 @@ from ...exceptions import EomDynamicsError, StateError, TrajectoryError
 from ...spelling import listed
 from ...terminal import printable
 from ..diagnostics import Level, StatusReport
-from ..executors import LateAnswers, StopSignals
+from ..executors import LateAnswers, StopSignals, steady_timer
 from ..parameter_tables import dynamics_parameters, start_value
 from ..robot_node import RobotNode
 from ..robot_sources import NOT_LOADED, LoadedRobot
 from ..running import freeze_objects, keep_memory, schedule
 from . import NODE
-from .command_topics import UNKNOWN, CommandTopics
+from .command_topics import CommandTopics
+from .rivals import Rivals
 from .services import PayloadTopic, serve_inverse_dynamics
 from .setpoint_stream import SetpointStream
 from .spline_topic import SplineTopic
 from .statistics import STATUS_NAME
 from .stops import GAINS
 
-# Time from the start of discovery until other processes on this machine, and this one, know of each other, s: nearly
-# always. Thereafter, they learn of topics within the other one.
-_DISCOVERY, _ANNOUNCEMENT = 0.5, 0.1
+# Between looks at other nodes that command the same motors, s.
+_BETWEEN_LOOKS = 0.2
 
 # Freed memory that is kept for the check of the next trajectory, MiB; each maps and clears as much as it takes.
 _KEPT_MEMORY = 32
@@ -72,11 +71,16 @@ def reported(callback: _Callback) -> _Callback:
     return reporting
 
 
+def _waits_for(rivals: str) -> str:
+    """Why a node is not activated, and the remedy."""
+    return f"not activated: {rivals}; end that node, remap the topics of one, or set allow_other_publishers"
+
+
 class TransitionRequests:
     """Transition requests of a node; impossible ones are refused, as rclpy would end the process.
 
-    Before a transition that leaves the active state the node is switched off, which takes time: the request is answered
-    afterwards, and others go on.
+    Two requests are answered later, and others go on: before a transition that leaves the active state the node is
+    switched off, and before ``configure`` another node is asked for the robot, which may have changed.
     """
 
     def __init__(self, node: DynamicsNode) -> None:
@@ -87,8 +91,10 @@ class TransitionRequests:
 
     def _receive(self, request: ChangeState.Request, response: ChangeState.Response) -> ChangeState.Response:
         wanted, available = request.transition, self._node._state_machine.available_transitions
-        possible = any(wanted.label == x[1] if wanted.label else wanted.id == x[0] for x in available)
-        if not possible or self._node.state != "active":  # each transition from there ends it
+        label = next((x[1] for x in available if (wanted.label == x[1] if wanted.label else wanted.id == x[0])), "")
+        asks = label == "configure" and self._node.supply.arrives
+        # Each transition from the active state ends it.
+        if not label or not (asks or self._node.state == "active"):
             return self._change(request, response)
         answer = self._answers.later(response)
 
@@ -96,7 +102,10 @@ class TransitionRequests:
             self._change(request, response)
             answer()
 
-        self._node.switch_off("the node is deactivated", change)
+        if asks:
+            self._node.supply.ask(change)
+        else:
+            self._node.switch_off("the node is deactivated", change)
         return response
 
     def _change(self, request: ChangeState.Request, response: ChangeState.Response) -> ChangeState.Response:
@@ -132,15 +141,15 @@ class DynamicsNode(LifecycleNode, RobotNode):
         # For the robot's parameters: their names depend on the robot. Others are refused.
         super().__init__(NODE, allow_undeclared_parameters=True, **options)
         TransitionRequests(self)
-        self._starting_up = False
+        # True if to configure the node once it has a robot; and to activate it once no other node commands the motors.
+        self._starting_up = self._waits = False
         self._scheduling_problem = self.failed_transition = self._rivals = ""
         # Robot that is refused until the arm rests.
         self._next_robot: LoadedRobot | None = None
         self.declare(dynamics_parameters(start_value(self, "safety")))
         # Topics exist while the node does, so that they are discovered before activation.
-        self._commands, now = CommandTopics(self), time.monotonic()
-        since = now if discovering_since is None else discovering_since
-        self._discovered = max(since + _DISCOVERY, now + _ANNOUNCEMENT)
+        self._commands = CommandTopics(self)
+        self.rivals = Rivals(self, self._commands.topics, lambda: self.diagnostics.publish(), discovering_since)
         deactivate = partial(self.switch_off, "the node deactivates itself", self.trigger_deactivate)
         self._stream = SetpointStream(self, self._commands, deactivate)
         self._trajectories = SplineTopic(self, self._stream, self._loop_to_play)
@@ -150,6 +159,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         )
         serve_inverse_dynamics(self, self._evaluator_to_answer, lambda: self._stream.limit_policy)
         self.complete(STATUS_NAME, stop)
+        steady_timer(self, _BETWEEN_LOOKS, self._watch)
 
     # --- Robot and parameters -----------------------------------------------------------
 
@@ -232,6 +242,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def _bring_up(self) -> None:
         if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
+            self._waits = True
             self.trigger_activate()
 
     def _take_robot(self, loaded: LoadedRobot, loop: SetpointLoop) -> None:
@@ -251,6 +262,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def _release(self) -> None:
         """Release the robot of a node that may be configured again."""
+        self._waits = False
         self._warn_of_payload("the payload is forgotten with the robot: set it again once the node is configured")
         self._stream.release()
         self.refused_robot, self._next_robot = "", None
@@ -302,15 +314,14 @@ class DynamicsNode(LifecycleNode, RobotNode):
         """Start answering setpoints and requests, unless another node commands the same motors."""
         self.failed_transition = ""
         if self._stream.loop and (reason := self._stream.contact.objection(self._stream.loop)):
-            self.failed_transition = f"not activated: {reason}"
+            self.failed_transition, self._waits = f"not activated: {reason}", False
             self.get_logger().error(self.failed_transition)
             return TransitionCallbackReturn.FAILURE
-        if rivals := self._rivals_at_start():
-            self.failed_transition = (
-                f"not activated: {rivals}; end that node, remap the topics of one, or set allow_other_publishers"
-            )
+        if rivals := self.rivals.bar(self._others_allowed):
+            self.failed_transition = _waits_for(rivals)
             self.get_logger().error(self.failed_transition)
             return TransitionCallbackReturn.FAILURE
+        self._waits = False
         keep_memory(_KEPT_MEMORY)
         freeze_objects()
         self._schedule()
@@ -352,25 +363,41 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self.supply.resume()
         return super().on_error(state)
 
-    def _rivals_now(self) -> str:
-        """Other nodes that command the same motors, as a clause; empty for none, or where they are allowed."""
-        allowed = self.get_parameter("allow_other_publishers").value
-        return "" if allowed else printable(self._commands.rivals())
+    def _others_allowed(self) -> bool:
+        return bool(self.get_parameter("allow_other_publishers").value)
 
-    def _rivals_at_start(self) -> str:
-        """The same, once a node that has just started has discovered others, and their names."""
-        asked = time.monotonic()
-        while not (rivals := self._rivals_now()) or UNKNOWN in rivals:
-            settled = self.get_parameter("allow_other_publishers").value
-            # A name is waited for from now on: loading may have taken longer.
-            if settled or time.monotonic() > (asked + _DISCOVERY if rivals else self._discovered):
-                break
-            time.sleep(0.01)
-        return rivals
+    def _watch(self) -> None:
+        """Give way to a node that was activated before, and activate a waiting node once no other one is there."""
+        before, self._rivals = self._rivals, ""
+        if self._others_allowed():
+            if self._waits and self.state == "inactive":
+                self.trigger_activate()
+        elif self.active and not self._stream.closed:
+            self._rivals, gives_way = self.rivals.contest()
+            if self._rivals and self._rivals != before:
+                self.get_logger().error(f"two nodes command the same motors: {self._rivals}")
+            if gives_way:
+                self._give_way()
+        elif self._waits and self.state == "inactive":
+            if reason := self.rivals.await_end():
+                self.failed_transition = _waits_for(reason)
+            else:
+                self.trigger_activate()
+
+    def _give_way(self) -> None:
+        """Bring the arm to rest, and deactivate the node, as another one was activated before."""
+        self.failed_transition = f"gives way to the node that was activated before: {self._rivals}"
+        self.get_logger().error(self.failed_transition)
+
+        def end() -> None:
+            self.trigger_deactivate()
+            self._waits = bool(self.get_parameter("autostart").value)
+
+        self.switch_off("another node commands the motors", end)
 
     def _end(self, reason: str) -> None:
         """Answer no more setpoints, and end a trajectory that is played."""
-        self.active = False
+        self.active = self._waits = False
         self._stream.end()
         self._trajectories.stop(reason)
 
@@ -388,6 +415,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self._stream.end()
             self._commands.deliver(_DELIVERY)
         self._stream.measured.close()
+        self.rivals.close()
         super().destroy_node()
         self._state_machine.destroy_when_not_in_use()
 
@@ -397,10 +425,12 @@ class DynamicsNode(LifecycleNode, RobotNode):
         """Diagnostic status of the stream."""
         self._retry_robot()
         level, message, figures = self._stream.report(seconds)
-        before, self._rivals = self._rivals, self._rivals_now() if self.active else ""
-        if self._rivals and self._rivals != before:
-            self.get_logger().error(f"two nodes command the same motors: {self._rivals}")
-        values = {"state": self.state, "backend": self.arm.dynamics.backend if self.arm else "", **figures}
+        values = {
+            "state": self.state,
+            **self.rivals.values,
+            "backend": self.arm.dynamics.backend if self.arm else "",
+            **figures,
+        }
         measured = self._stream.measured.report() | self._stream.modes.report()
         modes, contact, mode = self._stream.modes, self._stream.contact, measured.get("mode", MODES[0])
         statuses = (  # the first one that holds

@@ -221,7 +221,7 @@ class Modes:
         self._node, self._measured, self._clock, self._publish = node, measured, clock, publish
         self._loop: SetpointLoop | None = None
         self._mode, self._last = node.get_parameter("mode").value, 0
-        self._said, self._ended = MODES[0], False
+        self._said, self._ended, self._fast = MODES[0], False, ""
         measured.on_sample.append(self._cycle)
         self._timer = node.punctual.create(node, _LOOK, self._look)
 
@@ -258,6 +258,9 @@ class Modes:
         self._say()
         if beyond := self.beyond:
             self._node.warn("limit", beyond)
+        if (fast := self.too_fast) and fast != self._fast:
+            self._node.get_logger().warning(fast)
+        self._fast = fast
 
     def _say(self) -> None:
         """Log a change of the mode, and its end for lack of measurements, also by the cycle of a setpoint."""
@@ -296,6 +299,20 @@ class Modes:
         name, of = robot.joint_names[joint - 1], robot.independent_joints[joint - 1]
         ends = f"{of.limits.lower:.4g} to {of.limits.upper:.4g} {unit('position', of.type)}"
         return f"{printable(name)} is led beyond its limits, {ends}"
+
+    @property
+    def too_fast(self) -> str:
+        """Joint that was guided too fast since hand guiding began, as a clause; else empty."""
+        record = self._loop.record if self._loop is not None else None
+        if self._loop is None or record is None or not record.too_fast:
+            return ""
+        robot = self._loop.arm.robot
+        name, of = robot.joint_names[record.too_fast - 1], robot.independent_joints[record.too_fast - 1]
+        kind = unit("velocity", of.type)
+        return printable(
+            f"hand guiding stopped: {name} moved at {record.guided_speed:.3g} {kind}, limit {record.guided_limit:.3g} "
+            f"{kind} (hand_guiding_speed); friction is not compensated until the mode begins again"
+        )
 
     def report(self) -> dict[str, str]:
         """Values for diagnostics."""

@@ -193,6 +193,9 @@ class Supervision:
             self._measured.locate(loop)
         record = loop.record
         waits, followed = record.early_waits, record.followed
+        # At the end of a motion nothing is sent, and nothing can be lost; a cycle of the loop would count as a command.
+        if record.stopping and not waits:
+            return
         code = loop.loop.update(now)
         if waits and loop.record.followed > followed and loop.loop.status is Status.FRESH:
             self._stops.publish(loop, code)

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
-from eom_dynamics.msg import SplineTrajectory
+from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
 from node_client import assert_no_step, stamp_of
 from rclpy.time import Time
 from setpoint_engines import Publisher, identity, unspun_node
@@ -66,6 +66,23 @@ def test_limits_are_checked_unless_the_digest_is_its_own(
     assert not node._stream.player.playing
     topic._worker._finish(5.0)
     assert len(checks) == 1 and node._stream.player.playing
+
+
+def test_a_trajectory_beyond_the_range_is_refused_whatever_digest_it_bears(ros: Any) -> None:
+    """A digest may be forged, or of another planner: the loop judges positions itself."""
+    robot = eom.load_robot("panda")
+    home = np.array([0, -0.5, 0, -1.5, 0, 1.5, 0.5])
+    away = home + np.array([3.0, 0, 0, 0, 0, 0, 0])
+    motion, statuses = rest_to_rest(home, away, 20.0), list[Any]()
+    with unspun_node("/forged", robot_file="panda") as node:
+        node._stream.loop.loop.restart(home)
+        node._stream.player.reports._status.publish = statuses.append
+        message = spline_message(motion, robot.joint_names)
+        message.limits_digest = limits_digest(motion, robot)
+        node._trajectories._receive(message)
+        assert not node._stream.player.playing
+    assert [status.status for status in statuses] == [TrajectoryStatus.REFUSED]
+    assert f"{robot.joint_names[0]}: position 3 rad at 20 s, limit 2.897 rad" in statuses[0].message
 
 
 def test_one_that_need_not_be_checked_waits_for_those_before_it(node: Any) -> None:
