@@ -37,7 +37,7 @@ _STATES = """\
 # States of the control loop
 
 The loop has one of seven states, in addition to its control mode: position, impedance, or gravity compensation (hand
-guiding). A pause is a trajectory at a pace of 0, a ramp is a stop with efforts that fade, and a retraction is a motion
+guiding). A pause is a trajectory at a pace of 0, and a retraction is a motion
 to a target. `phase` and `cause` of the loop's record are row numbers below, from 0.
 
 | event | ROS 2 interface of the node |

@@ -279,7 +279,8 @@ class ControlLoop:
 
     def text(self, what: str) -> str:
         """A sentence of the loop, see eom_loop_text(): ``refusal``, ``finding``, ``overload``, ``slowed``,
-        or the fault of what is measured: ``measurement``, ``sample``."""
+        or the fault of what is measured: ``measurement``, ``sample``.
+        """
         return str(self._library.loop_text(self.address, what.encode()).decode())
 
     def violations(self, most: int = sys.maxsize) -> list[tuple[Reason, list[str]]]:

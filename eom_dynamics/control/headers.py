@@ -29,7 +29,8 @@ def _settings() -> dict[str, str]:
         if x.limits:
             low, high = max(x.limits[0], 0.0), x.limits[1]
             texts = [f"{end:g}".replace("e+0", "e").replace("e-0", "e-") for end in (low, high)]
-            rows.append(f'    EOM_NUMBER({name}, {is_parameter}, {low}, {high}, "{" to ".join(texts)}{x.unit and " " + x.unit}"),')
+            text = " to ".join(texts) + (x.unit and f" {x.unit}")
+            rows.append(f'    EOM_NUMBER({name}, {is_parameter}, {low}, {high}, "{text}"),')
         else:
             choices = ", ".join(f'"{choice}"' for choice in x.choices)
             rows.append(f"    EOM_CHOICE({name}, {is_parameter}, {len(x.choices) - 1}, {choices}),")

@@ -141,7 +141,7 @@ while_inactive = partial(Setting, when="not while active")
 """Settings that may change at startup only; or not while their host is active, since a change is a step in effort."""
 
 LIMIT_POLICIES = ("ignore", "warn", "refuse")
-LOSS_POLICIES = ("none", "hold", "ramp", "deactivate")
+LOSS_POLICIES = ("none", "hold", "deactivate")
 MODES = ("position", "impedance", "gravity_compensation")
 CHECK_POLICIES = ("ignore", "warn", "refuse")
 
@@ -161,9 +161,9 @@ _check = partial(_both, choices=CHECK_POLICIES, levels=("ignore",), of_loop="Che
 SETTINGS: dict[str, Setting] = {
     "safety": fixed(
         "strict",
-        "defaults of other parameters, and checks of setpoints. strict: refuse setpoints beyond limits, jumps, stamps that "
-        "repeat or go back, and stamps more than 0.5 s from the clock; stop when setpoints are lost. permissive: report "
-        "limits. off: no checks",
+        "defaults of other parameters, and checks of setpoints. strict: refuse setpoints beyond limits, jumps, stamps "
+        "that repeat or go back, and stamps more than 0.5 s from the clock; stop when setpoints are lost. permissive: "
+        "report limits. off: no checks",
         choices=LEVELS,
         of_controller=True,
     ),
@@ -180,8 +180,8 @@ SETTINGS: dict[str, Setting] = {
     ),
     "on_setpoint_loss": _both(
         "hold",
-        "response to lost setpoints: report it (none), bring the arm to rest (hold), the same while efforts fade to "
-        "zero (ramp), or bring it to rest and deactivate the node (deactivate)",
+        "response to lost setpoints: report it (none), bring the arm to rest (hold), or bring it to rest and "
+        "deactivate the node (deactivate)",
         choices=LOSS_POLICIES,
         levels=("none",),
         of_loop="LossPolicy",
@@ -221,14 +221,13 @@ SETTINGS: dict[str, Setting] = {
     ),
     "effort_on_deactivate": Setting(
         "zero",
-        "efforts that remain, with held positions, when the node is deactivated or ends, once the arm rests: none "
-        "(zero), gravity efforts (gravity), or the efforts of the last command (keep)",
+        "efforts that remain, with held positions, when the node is deactivated or ends, once the arm rests: none, "
+        "after a fade of 0.5 s (zero), gravity efforts (gravity), or the efforts of the last command (keep)",
         choices=("zero", "gravity", "keep"),
         of_loop="EffortOnDeactivate",
         of_controller="efforts that remain when the controller is deactivated: none (zero), those that hold the "
         "measured position (gravity), or the last ones (keep). Motors hold their positions, at velocity zero",
     ),
-    "ramp_duration": _time(1.0, "time in which efforts fade to zero with on_setpoint_loss: ramp, in s", (0.01, 600.0)),
     "external_effort.sensors": fixed(
         "none",
         "sensors of external efforts on joint_states and motor_states: joint torques (torque), motor and link encoders "
@@ -243,8 +242,8 @@ SETTINGS: dict[str, Setting] = {
     ),
     "on_contact": _both(
         "ignore",
-        "response to contact: report it (ignore), bring the arm to rest (stop), return to its position 0.2 s before and "
-        "stop there (retract), or stop and deactivate the node (deactivate)",
+        "response to contact: report it (ignore), bring the arm to rest (stop), return to its position 0.2 s before "
+        "and stop there (retract), or stop and deactivate the node (deactivate)",
         choices=("ignore", "stop", "retract", "deactivate"),
         of_loop="ContactReaction",
     ),
@@ -343,8 +342,8 @@ def settings_at(safety: str) -> dict[str, Any]:
     return {name: value for name, value in SAFETY[safety].items() if name in DEFAULTS}
 
 
-Status = IntEnum("Status", "FRESH HELD STOPPING RAMPING WAITING LOST", start=0)
-"""What a command answers: eom::Status, of which the first four are those of a FeedforwardCommand."""
+Status = IntEnum("Status", "FRESH HELD STOPPING WAITING LOST", start=0)
+"""What a command answers: eom::Status, of which the first three are those of a FeedforwardCommand."""
 
 SHARED_MESSAGES = {
     "unchecked_steps": "steps are not checked: give these motors, or their joints, a limit of velocity",

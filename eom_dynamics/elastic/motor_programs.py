@@ -16,7 +16,7 @@ from ..arrays import EFFORT_NAMES, SHAFT_UNITS, STATE_NAMES, derivative_names
 from ..codegen.expressions import Expression, Partials, Scalar
 from ..codegen.program import Program, Sizes, trace
 from ..codegen.straight_line import python_function
-from ..elementary import clipped, select
+from ..elementary import select
 from ..filling import SETTLED as SETTLED
 from ..jet import Jet
 from ..vectors import FAMILIES

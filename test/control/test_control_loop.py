@@ -128,7 +128,6 @@ BAD_SETTINGS = {
     "setpoint_timeout": ([-1e-9, 3601.0], "setpoint_timeout must be 0 to 3600 s"),
     "setpoint_lifespan": ([-1.0, 3601.0], "setpoint_lifespan must be 0 to 3600 s"),
     "stop_duration": ([0.0, 61.0], "stop_duration must be 0.01 to 60 s"),
-    "ramp_duration": ([0.0, 601.0], "ramp_duration must be 0.01 to 600 s"),
     "start_tolerance": ([0.0, 1001.0], "start_tolerance must be 1e-6 to 1000 rad or m"),
     "command_lead": ([-1e-3, 0.11], "command_lead must be 0 to 0.1 s"),
     "stamp_check": (["maybe"], "stamp_check is none of its choices"),

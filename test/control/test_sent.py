@@ -273,10 +273,10 @@ def test_efforts_that_are_told_of_a_stop_are_those_that_are_sent(policy: str) ->
     np.testing.assert_allclose([told, sent], limit, rtol=1e-9)
 
 
-@pytest.mark.parametrize("how", ["loss", "stop", "ramp"])
+@pytest.mark.parametrize("how", ["loss", "stop"])
 def test_stop_that_cannot_be_computed_holds(how: str) -> None:
     """Stiffness whose rate leads out of its range: drives got the last velocity, for ever."""
-    rig = resting("vsa_planar_2r", cycles=10, on_setpoint_loss="ramp" if how == "ramp" else "hold")
+    rig = resting("vsa_planar_2r", cycles=10, on_setpoint_loss="hold")
     for k in range(200):
         rig.refer(swing(1e-3 * k, np.array(QUIET["vsa_planar_2r"])), k=[300.0, 300.0], kd=[-1e4 * (k == 199), 0.0])
         code = rig.run()
@@ -288,7 +288,7 @@ def test_stop_that_cannot_be_computed_holds(how: str) -> None:
     record = Record(rig, rig.count - 1000)
     assert before > 1.0 and not record.sent["drive_velocity"].any()
     assert record.numbers["status"][-1] == Status.HELD
-    assert (np.abs(record.sent["drive_effort"][-1]).max() > 1.0) == (how != "ramp")
+    assert np.abs(record.sent["drive_effort"][-1]).max() > 1.0
 
 
 @pytest.mark.parametrize("back", [0.05, 10.0, 1e9])

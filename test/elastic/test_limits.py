@@ -2,7 +2,6 @@
 """Limits of joints and motors: checks of states and commands, and violations."""
 
 import re
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,9 +10,7 @@ import pytest
 from chains import packaged_parameters
 
 from eom_dynamics import ElasticArm, Feedforward, StateError, load_robot, robot_from_parameters
-from eom_dynamics.actuators.actuator import Actuator, Motor
 from eom_dynamics.elastic import LimitCheck, motor_functions
-from eom_dynamics.robot.model import Limits
 from eom_dynamics.trajectory import Samples, check
 
 LIMITS = {

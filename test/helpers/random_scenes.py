@@ -20,7 +20,7 @@ if __name__ == "__main__":
 import numpy as np
 from loop_rig import MS, NUMBERS, LoopRig, Record, rest, straight, table_of
 from own_drives import EVERY_UNIT, with_drives
-from sent_oracle import FRESH, GRAVITY, HELD, IMPEDANCE, LOST, RAMPING, STOPPING, Finding, Marks, SentOracle, Settings
+from sent_oracle import FRESH, GRAVITY, HELD, IMPEDANCE, LOST, STOPPING, Finding, Marks, SentOracle, Settings
 from springs import EVERY_KIND, with_springs
 
 from eom_dynamics import ContactThresholds, ExternalEffortObserver, Robot, load_robot
@@ -160,7 +160,7 @@ def state_of(numbers: Array) -> str:
         return "impedance"
     if x["paused"]:
         return "paused"
-    if x["status"] in (STOPPING, RAMPING):
+    if x["status"] == STOPPING:
         return "stopping"
     if x["playing"]:
         return "playing"
@@ -224,9 +224,8 @@ class Scene:
         chosen: dict[str, Any] = {
             "limits": limits,
             "setpoint_timeout": timeout,
-            "on_setpoint_loss": str(rng.choice(["hold", "none", "ramp", "deactivate"], p=[0.6, 0.1, 0.15, 0.15])),
+            "on_setpoint_loss": str(rng.choice(["hold", "none", "deactivate"], p=[0.6, 0.1, 0.3])),
             "stop_duration": float(rng.choice([0.05, 0.1, 0.3])),
-            "ramp_duration": 0.1,
             "stiffness": rng.uniform(1, 4) * effort,
             "command_lead": float(rng.choice([0.0, 0.0, 0.002])),
         }
@@ -251,7 +250,7 @@ class Scene:
             limits,
             timeout,
             feedback,
-            float(chosen.get("resume_distance", 0.1 if permissive else 0.01)),
+            float(chosen.get("start_tolerance", 0.1 if permissive else 0.01)),
             {"lag": self.name == "damped", "permissive": permissive}
             | {f"target_{name}": row for name, row in targets.items()}
             | chosen,

@@ -34,7 +34,7 @@ STAMPS_AHEAD = 0.021
 CHANGE = 0.02
 """Share of its limit by which the effort of a motor may change when another source leads."""
 
-FRESH, HELD, STOPPING, RAMPING, WAITING, LOST = range(6)
+FRESH, HELD, STOPPING, WAITING, LOST = range(5)
 POSITION, IMPEDANCE, GRAVITY = range(3)
 
 REFUSALS = (
@@ -583,7 +583,7 @@ class SentOracle:
             others = (leader[last] != leader[k]).any() or marks.stop_asked[last].any()
             others = others or np.any(np.diff(record.setpoint["P"][k - 1 : k + 1], axis=0))  # with another weight
             resumes = record.numbers["status"][k] != record.numbers["status"][k - 1]
-            if others or resumes or record.numbers["status"][k] == RAMPING:
+            if others or resumes:
                 continue
             # Those of another leader pass in less, at half the limit of effort rates.
             begins = recent.start + np.flatnonzero(leader[recent] != leader[k])
@@ -695,7 +695,7 @@ def leaders(record: Record) -> Array:
     """Which source leads in each cycle (N,)."""
     numbers = record.numbers
     made = np.diff(numbers["followed"], prepend=0) > 0
-    stops = np.isin(numbers["status"], (STOPPING, RAMPING))
+    stops = numbers["status"] == STOPPING
     conditions = (numbers["mode"] == GRAVITY, numbers["mode"] == IMPEDANCE, stops, numbers["playing"] > 0)
     # One that is early is followed a cycle later, or once its time has come.
     waited = record.given | (record.code == Refusal.early)  # type: ignore[attr-defined]

@@ -18,7 +18,7 @@ import numpy as np
 from bag_files import SETPOINT, STORE, header, read_bag, wrenches, write_bag
 from exported_loop import ExportedTable
 from loop_rig import Record, Recorder
-from loop_scene import PERIOD, RAMP, STOP, STOPS, TIMEOUT, Carried, Cycle, Scene, Target, time_of
+from loop_scene import PERIOD, STOP, STOPS, TIMEOUT, Carried, Cycle, Scene, Target, time_of
 from sent_oracle import Marks, Settings
 
 from eom_dynamics import ElasticArm, Robot
@@ -244,7 +244,7 @@ def settings_of(scene: Scene) -> dict[str, Any]:
         | {
             **{"limits": scene.limits, "command_lead": scene.lead, "on_setpoint_loss": scene.loss},
             **{"setpoint_timeout": TIMEOUT if scene.loss != "none" else 0.0, "stop_duration": STOP},
-            **{"ramp_duration": RAMP, "on_contact": scene.on_contact},
+            "on_contact": scene.on_contact,
         }
     )
 

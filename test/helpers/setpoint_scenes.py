@@ -287,7 +287,7 @@ SETPOINTS: dict[str, tuple[str, Any]] = {
     "payload at rest": ("soft", payload_at_rest),
     "loss, hold": ("soft", loss("hold")),
     "loss, hold, noisy": ("soft", noisy_loss),
-    "loss, ramp": ("own drives", loss("ramp")),
+    "loss, own drives": ("own drives", loss("hold")),
     "loss, hold, longer": ("slow", loss("hold", "warn")),
     "return amid a stop": ("soft", return_amid_a_stop),
     "suspect stamps": ("limited rates", suspect_stamps),

@@ -39,7 +39,7 @@ STATE[0], STATE[1], STATE[2] = HOME, 0.3, 0.5
 
 
 DEFAULTS = {
-    **{"setpoint_timeout": 0.0, "on_setpoint_loss": "none", "stop_duration": 0.3, "ramp_duration": 1.0},
+    **{"setpoint_timeout": 0.0, "on_setpoint_loss": "none", "stop_duration": 0.3},
 }
 
 
@@ -184,7 +184,7 @@ def test_the_node_says_at_activation_what_it_watches(node, configure):
     for values, line, warned in (
         ({}, "watchdog: off (setpoint_timeout 0, on_setpoint_loss none)", False),
         ({"setpoint_timeout": 0.3}, "watchdog: report after 0.3 s without setpoints or the end of", False),
-        ({"on_setpoint_loss": "ramp"}, "watchdog: ramp after the end of the last publisher", True),
+        ({"on_setpoint_loss": "hold"}, "watchdog: hold after the end of the last publisher", True),
     ):
         node.transition("deactivate")
         begin = len(node.process.log)
@@ -331,7 +331,7 @@ def described(tmp_path, ros):
         path = tmp_path / "before.urdf"
         path.write_text(urdf_arm("before"))
         given = {"robot_file": str(path), "on_setpoint_loss": policy, "setpoint_timeout": "0.1", "stop_duration": "4.0"}
-        with unspun_node("/replaced", **given, ramp_duration="4.0", use_sim_time="true") as node:
+        with unspun_node("/replaced", **given, use_sim_time="true") as node:
             client = Unspun(node)
             for _ in range(3):
                 assert client.publish(MOVING, BEFORE) == ""
@@ -363,16 +363,6 @@ def test_a_new_robot_is_refused_until_a_stop_has_ended(described):
         other = eom.load_robot(urdf_arm("other", ["a", "b", "c"]))
         reason = "it has other joints or motors than the arm that is commanded: deactivate the node first"
         assert client.describe(other).endswith(reason)
-
-
-def test_a_new_robot_is_refused_while_efforts_fade_and_after_that(described):
-    robot = eom.load_robot(urdf_arm("after", mass=2.0))
-    with described("ramp") as client:
-        for seconds in (0.5, 4.5):
-            client.run(seconds)
-            reason = "the arm was released when setpoints were lost: deactivate and activate again"
-            assert client.describe(robot).endswith(reason)
-        assert not any(client.commands[-1].effort)
 
 
 BY_CLOCK = ("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock", "-p", "setpoint_timeout:=0.1")

@@ -45,8 +45,6 @@ class Commander : public Evaluation<Robot> {
     Company<Robot> company;
     /// Distance from the arm, at rest, from which setpoints may lead again, or 0.
     double resuming = 0;
-    /// Factor of efforts in a ramp, and its time derivative.
-    std::array<Scalar, 2> share{1, 0};
 
     void configure(const LoopParameters<Robot> &chosen) noexcept
     {
@@ -186,7 +184,7 @@ class Commander : public Evaluation<Robot> {
         const bool passes = gate_.positions().lasts(); // else nothing is to be copied
         const double time = seconds(step_);
         const bool usable =
-            passes ? feedback_.add(output, share[0], unshifted(measured), time) : feedback_.add(output, share[0], measured, time);
+            passes ? feedback_.add(output, unshifted(measured), time) : feedback_.add(output, measured, time);
         counts.unmeasured += !usable;
         if (mode != Mode::position)
             sent_for_ = output.setpoint;
@@ -277,7 +275,6 @@ class Commander : public Evaluation<Robot> {
         output.setpoint = x;
         output.status = Status::fresh;
         leader_ = Leader::hands;
-        share = {1, 0};
     }
 
     /// Source of the last command.
@@ -401,7 +398,6 @@ class Commander : public Evaluation<Robot> {
         output.valid = true;
         if (robot.converts() || leads())
             sent_for_ = candidate_;
-        share = {1, 0};
         leader_ = leader;
         renewed_ = true;
         step_time_.keep();
@@ -468,7 +464,7 @@ class Commander : public Evaluation<Robot> {
     {
         if (robot.converts()) {
             DriveCommand<Robot> sent;
-            if (robot.drive_command(sent_for_, y, output.motor_effort, output.joint_effort, share, sent))
+            if (robot.drive_command(sent_for_, y, output.motor_effort, output.joint_effort, {1, 0}, sent))
                 output.sent = sent;
         } else {
             output.sent.drive_position = y.motor_position;

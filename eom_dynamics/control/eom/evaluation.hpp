@@ -213,9 +213,9 @@ class Evaluation {
         return true;
     }
 
-    /// What is sent last when the loop is switched off: motors hold their positions, at the efforts of
-    /// effort_on_deactivate, unless these have faded. The output stays as it is.
-    const DriveCommand<Robot> &release(const Measurement<Robot> &measured, bool faded) noexcept
+    /// Returns the last command when the loop is switched off: motors hold their positions, at the efforts of
+    /// effort_on_deactivate. Does not change the output.
+    const DriveCommand<Robot> &release(const Measurement<Robot> &measured) noexcept
     {
         released_ = {output.sent.drive_position, {}, {}, {}, {}};
         released_command_ = {};
@@ -226,7 +226,7 @@ class Evaluation {
             released_.sent_effort = output.sent.sent_effort;
             released_command_.tau = output.joint_effort;
             released_command_.motor_effort = output.motor_effort;
-        } else if (parameters.effort_on_deactivate == EffortOnDeactivate::gravity && !faded) {
+        } else if (parameters.effort_on_deactivate == EffortOnDeactivate::gravity) {
             Setpoint<Robot> x = resting();
             if (measured.links && finite(measured.q))
                 x.q = measured.q;

@@ -31,7 +31,7 @@ namespace eom {
     X(far_from_hold, "{name} is {value} {unit} from where it is held at a target, or after a loss of setpoints or a stop, more than {limit} " \
       "(parameter start_tolerance): begin there, or send a target", \
       "the arm is being stopped: setpoints are followed again once it rests") \
-    X(released, "the arm was released when setpoints were lost: deactivate and activate again", "") \
+    X(inactive, "setpoints were lost, and on_setpoint_loss is deactivate: deactivate and activate again", "") \
     X(under_way, "its first waypoint was due {time} s ago, and {name} has moved {value} {unit} since, must be at most {limit} " \
       "(parameter start_tolerance), while no position is commanded: start it now (stamp 0, times from 0) or later", "") \
     X(too_far_ahead, "it starts more than @longest_start_delay@ s from now: check its time stamp and first time, and the clock", "") \

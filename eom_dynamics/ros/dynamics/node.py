@@ -21,7 +21,6 @@ from ...control.setpoint_to_command import SetpointEvaluator
 from ...control.settings import MODES
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, StateError, TrajectoryError
-from ...spelling import listed
 from ...terminal import printable
 from ..diagnostics import Level, StatusReport
 from ..executors import LateAnswers, StopSignals, steady_timer

@@ -173,7 +173,7 @@ class SetpointAnswers:
         return self._sent(setpoint.header, loop, cycle, time.perf_counter_ns())
 
     def start_measured(self, *, always: bool = False) -> None:
-        """Hold the arm where it is measured, so that what begins is checked; if jumps are not checked, only ``always``."""
+        """Hold the arm where it is measured, so that its first step is checked: if jumps are, or ``always``."""
         loop = self.loop
         if loop is None or (loop.loop.settings["jump_check"] == "ignore" and not always):
             return

@@ -85,7 +85,11 @@ class StreamStatistics:
         self.exceeding += 1
         if worst.ratio > self._worst:
             self._worst, self._worst_violation = worst.ratio, str(worst)
-        self._node.warn("command exceeds limits", printable(str(worst)), in_full=lambda: printable(summary(loop.violations())))
+        self._node.warn(
+            "command exceeds limits",
+            printable(str(worst)),
+            in_full=lambda: printable(summary(loop.violations())),
+        )
 
     def report(self, seconds: float) -> StatusReport:
         """Return the status of the last ``seconds`` in the active state, and start the next period."""

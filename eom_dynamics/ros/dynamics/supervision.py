@@ -36,8 +36,6 @@ _MESSAGES = {
     StreamPhase.LOST: (Level.WARN, "no setpoints"),
     StreamPhase.STOPPING: (Level.WARN, "coming to rest"),
     StreamPhase.HELD: (Level.WARN, "holding the last position"),
-    StreamPhase.RAMPING: (Level.ERROR, "ramping efforts down"),
-    StreamPhase.RELEASED: (Level.ERROR, "efforts are zero: deactivate and activate the node"),
 }
 
 _ENDED_AT_REST = "the stream has ended at rest"
@@ -226,9 +224,7 @@ class Supervision:
         self._stops.cause = cause
         policy, logger = loop.loop.settings["on_setpoint_loss"], self._node.get_logger()
         stops = description_of_stop(loop)
-        ramp = loop.loop.settings["ramp_duration"]
-        fades = f"efforts fade to zero within {ramp:g} s, {stops}"
-        what = {"hold": stops, "ramp": fades, "deactivate": "the node stops the arm and deactivates itself"}
+        what = {"hold": stops, "deactivate": "the node stops the arm and deactivates itself"}
         response = what.get(policy, "nothing is done (on_setpoint_loss: none)")
         if loop.record.ended_at_rest:
             logger.info(f"{_ENDED_AT_REST}: {cause}")
@@ -236,9 +232,9 @@ class Supervision:
             self.losses += 1
             self.last_loss = cause
             logger.error(f"setpoints lost: {cause}; {response}")
-        if policy in ("hold", "ramp"):
+        if policy != "none":
             self._stops.respond(loop, now, code)
-        elif policy == "deactivate":
+        if policy == "deactivate":
             self._lost_and_inactive = True
             self._deactivate()
 

@@ -236,7 +236,6 @@ TEST_F(ControllerTest, StatusAsInMessages)
     EXPECT_EQ(static_cast<int>(eom::Status::fresh), FeedforwardCommand::STATUS_FRESH);
     EXPECT_EQ(static_cast<int>(eom::Status::held), FeedforwardCommand::STATUS_HELD);
     EXPECT_EQ(static_cast<int>(eom::Status::stopping), FeedforwardCommand::STATUS_STOPPING);
-    EXPECT_EQ(static_cast<int>(eom::Status::ramping), FeedforwardCommand::STATUS_RAMPING);
     start(false, {{"limits", "ignore"}, {"setpoint_timeout", 0.01}, {"on_setpoint_loss", "hold"},
                   {"stop_duration", 0.01}});
     cycle();
@@ -523,7 +522,6 @@ TEST_F(ControllerTest, ParametersThatCannotBe)
         {"on_setpoint_loss", "hold"},
         {"stop_duration", 0.0},
         {"stop_duration", std::numeric_limits<double>::infinity()},
-        {"ramp_duration", 601.0},
         {"start_tolerance", 0.0},
         {"command_lead", 0.2},
         {"link_kd", std::vector<double>{-1.0}},
