@@ -36,7 +36,7 @@ zero. Names after an arrow are results. Methods with any number of rates are sho
 _STATES = """\
 # States of the control loop
 
-The loop has one of seven states, in addition to its control mode: position, impedance, or gravity compensation (hand
+The loop has one of six states, in addition to its control mode: position, impedance, or gravity compensation (hand
 guiding). A pause is a trajectory at a pace of 0, and a retraction is a motion
 to a target. `phase` and `cause` of the loop's record are row numbers below, from 0.
 
