@@ -36,8 +36,8 @@ zero. Names after an arrow are results. Methods with any number of rates are sho
 _STATES = """\
 # States of the control loop
 
-The loop has one of seven states, in addition to its control mode: position, impedance, or gravity compensation (hand
-guiding). A pause is a trajectory at a pace of 0, a ramp is a stop with efforts that fade, and a retraction is a motion
+The loop has one of six states, in addition to its control mode: position, impedance, or gravity compensation (hand
+guiding). A pause is a trajectory at a pace of 0, and a retraction is a motion
 to a target. `phase` and `cause` of the loop's record are row numbers below, from 0.
 
 | event | ROS 2 interface of the node |
@@ -252,7 +252,7 @@ def state_page() -> str:
         *(f"| {name} | {_escaped(text)} |" for name, text in phases),
         "\n| cause | setpoints are followed again | meaning |\n|---|---|---|",
         *(f"| {name} | {start.replace('_', ' ')} | {_escaped(text)} |" for name, start, text in causes),
-        "\n*near*: within `resume_distance` of the command; *near at rest*: the same, after the end of the stop.",
+        "\n*near*: within `start_tolerance` of the command; *near at rest*: the same, after the end of the stop.",
         "\n## Events\n\nEach row has the next state for an event, by the present state. A dash: the event cannot "
         "occur in this state.\n",
         "| event | " + " | ".join(name for name, _ in phases) + f" |\n{head}",

@@ -41,7 +41,7 @@ struct Driven {
         params.update_rate = params.controller_manager_update_rate = rate;
         params.node_options = controller->define_custom_node_options();
         auto &given = params.node_options.parameter_overrides();
-        given = {{"limits", "clip"},
+        given = {{"limits", "warn"},
                  {"measurements", std::vector<std::string>{"links", "motors"}},
                  {"state_interfaces.motor_position", "motor_position"},
                  {"state_interfaces.motor_velocity", "motor_velocity"},

@@ -137,7 +137,7 @@ class ControlLoop:
         given_state, state: q … qdddd (5, n) of both.
         settings: their defaults, and those that have been set.
         command, exceeded, released: of the command, EFFORT_NAMES and MOTOR_NAMES; of the last one beyond limits, before
-            it was clipped or refused; and of the last one of the action ``release``.
+            the gate clipped it or it was refused; and of the last one of the action ``release``.
         sent, sent_last: what drives are sent for the command, and for ``released``, DRIVE_NAMES and SENT_NAMES.
     """
 
@@ -317,7 +317,7 @@ class ControlLoop:
         Raises:
             RobotDescriptionError: the robot has no such tool, or no body has this mass and inertia.
             StateError: the time is not usable, too many changes are under way, or the arm cannot hold it where it is,
-                or pass to it in that time, within limits that are refused or clipped.
+                or pass to it in that time, within limits that are refused.
         """
         tool, parameters = payload.at_tool(self.arm.robot)
         self.table.prepare_payload()
@@ -360,7 +360,7 @@ class ControlLoop:
     ) -> int:
         """Aim at a target from the cycle of a time, ns, on, in place of what leads, see :class:`.OnlineTrajectory`.
 
-        While it moves, setpoints are refused; at rest, those within ``resume_distance`` lead again.
+        While it moves, setpoints are refused; at rest, those within ``start_tolerance`` lead again.
 
         Args:
             positions: (n,), NaN for joints whose targets stay; of a chunk (K, n).

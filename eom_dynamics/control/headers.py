@@ -10,7 +10,7 @@ from pathlib import Path
 from ..codegen.cache import digest
 from ..filling import SETTLED, TOLERANCE, filled
 from ..vectors import VECTORS, of_part
-from .settings import CHOICES, CONSTANTS, SAFETY, SETTINGS, SHARED_MESSAGES, settings_at
+from .settings import CHOICES, CONSTANTS, OF_LOOP, SAFETY, SETTINGS, SHARED_MESSAGES, settings_at
 
 LARGEST_LOADED = {"joints": 64, "motors": 128, "tools": 16}
 """Most joints, motors and tools of a robot that a loop loads."""
@@ -20,19 +20,20 @@ _FOLDER = Path(__file__).with_name("eom")
 
 def _settings() -> dict[str, str]:
     """Settings of the loop in C++: enumerations, members of eom::LoopSettings, and rows of eom::SETTINGS and SAFETY."""
-    settings = {name: x for name, x in SETTINGS.items() if x.of_loop}
-    enumerations = {x.of_loop: x.choices for x in settings.values() if x.choices}
+    enumerations = {x.of_loop: x.choices for x in OF_LOOP.values() if x.choices}
     members, rows = [], []
-    for name, x in settings.items():
+    for name, x in OF_LOOP.items():
         value = f"{x.of_loop}::{x.default}" if x.choices else max(x.default, 0.0)
+        is_parameter = str(name in SETTINGS).lower()
         members.append(f"    /// {x.about[0].upper()}{x.about[1:]}.\n    {x.of_loop} {name} = {value};")
         if x.limits:
             low, high = max(x.limits[0], 0.0), x.limits[1]
             texts = [f"{end:g}".replace("e+0", "e").replace("e-0", "e-") for end in (low, high)]
-            rows.append(f'    EOM_NUMBER({name}, {low}, {high}, "{" to ".join(texts)}{x.unit and " " + x.unit}"),')
+            text = " to ".join(texts) + (x.unit and f" {x.unit}")
+            rows.append(f'    EOM_NUMBER({name}, {is_parameter}, {low}, {high}, "{text}"),')
         else:
             choices = ", ".join(f'"{choice}"' for choice in x.choices)
-            rows.append(f"    EOM_CHOICE({name}, {len(x.choices) - 1}, {choices}),")
+            rows.append(f"    EOM_CHOICE({name}, {is_parameter}, {len(x.choices) - 1}, {choices}),")
     safety = [
         f'{{"{level}", "{name}", {CHOICES[name].index(value) if isinstance(value, str) else value}}}'
         for level in SAFETY

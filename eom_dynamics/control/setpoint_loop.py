@@ -170,11 +170,6 @@ class SetpointLoop:
         """True if any joint has a limit of velocity, acceleration or jerk."""
         return bool((self._limits.rate_limits < np.inf).any())
 
-    @property
-    def unclipped(self) -> list[str]:
-        """Names of the joints whose efforts ``limits: clip`` does not limit, since they have no limit of effort."""
-        return self._limits.unclipped if self.loop.settings["limits"] == "clip" else []
-
     def violations(self, most: int = sys.maxsize) -> tuple[LimitViolation, ...]:
         """Limits that the last command beyond limits exceeds, before any clipping, the worst first, at most so many."""
         return tuple(

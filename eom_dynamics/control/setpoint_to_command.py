@@ -151,9 +151,6 @@ class SetpointEvaluator:
             violations = self._violations(state, command, values) if limit_policy != "ignore" else ()
             if violations and limit_policy == "refuse":
                 raise violations[0].error(f"exceeds limits: {summary(violations)}")
-            if violations and limit_policy == "clip":
-                command = self._limits.clipped(command)
-                efforts, motors = self._split(np.concatenate(command))
             sent = None
             if arm.converts:
                 sent = arm.drive_command(command, *later[:3], payload=options.get("payload"))

@@ -143,8 +143,8 @@ fixed = partial(Setting, when="startup")
 while_inactive = partial(Setting, when="not while active")
 """Settings that may change at startup only; or not while their host is active, since a change is a step in effort."""
 
-LIMIT_POLICIES = ("ignore", "warn", "refuse", "clip")
-LOSS_POLICIES = ("none", "hold", "ramp", "deactivate")
+LIMIT_POLICIES = ("ignore", "warn", "refuse")
+LOSS_POLICIES = ("none", "hold", "deactivate")
 MODES = ("position", "impedance", "gravity_compensation")
 CHECK_POLICIES = ("ignore", "warn", "refuse")
 
@@ -164,8 +164,9 @@ _check = partial(_both, choices=CHECK_POLICIES, levels=("ignore",), of_loop="Che
 SETTINGS: dict[str, Setting] = {
     "safety": fixed(
         "strict",
-        "defaults of other parameters. strict: refuse setpoints beyond limits, jumps, and stamps that are older or "
-        "further ahead than setpoint_lifespan; stop when setpoints are lost. permissive: report limits. off: no checks",
+        "defaults of other parameters, and checks of setpoints. strict: refuse setpoints beyond limits, jumps, stamps "
+        "that repeat or go back, and stamps more than 0.5 s from the clock; stop when setpoints are lost. permissive: "
+        "report limits. off: no checks",
         choices=LEVELS,
         of_controller=True,
     ),
@@ -174,13 +175,6 @@ SETTINGS: dict[str, Setting] = {
         False, "activate although other nodes publish on the command topics; both would command the motors"
     ),
     "moving_base": fixed(False, "accept setpoints with base motion, and compile code for it"),
-    "setpoint_lifespan": _time(
-        0.5,
-        "largest age of a setpoint by its stamp, and largest advance of its stamp, in s; others are dropped. 0: any",
-        (0.0, 3600.0),
-        when="always",
-        levels=(0.0,),
-    ),
     "setpoint_timeout": _time(
         0.1,
         "time without a valid setpoint after which setpoints are lost, in s; 0 for never",
@@ -189,8 +183,8 @@ SETTINGS: dict[str, Setting] = {
     ),
     "on_setpoint_loss": _both(
         "hold",
-        "response to lost setpoints: report it (none), bring the arm to rest (hold), the same while efforts fade to "
-        "zero (ramp), or bring it to rest and deactivate the node (deactivate)",
+        "response to lost setpoints: report it (none), bring the arm to rest (hold), or bring it to rest and "
+        "deactivate the node (deactivate)",
         choices=LOSS_POLICIES,
         levels=("none",),
         of_loop="LossPolicy",
@@ -231,24 +225,12 @@ SETTINGS: dict[str, Setting] = {
     ),
     "effort_on_deactivate": Setting(
         "zero",
-        "efforts that remain, with held positions, when the node is deactivated or ends, once the arm rests: none "
-        "(zero), gravity efforts (gravity), or the efforts of the last command (keep)",
+        "efforts that remain, with held positions, when the node is deactivated or ends, once the arm rests: none, "
+        "after a fade of 0.5 s (zero), gravity efforts (gravity), or the efforts of the last command (keep)",
         choices=("zero", "gravity", "keep"),
         of_loop="EffortOnDeactivate",
         of_controller="efforts that remain when the controller is deactivated: none (zero), those that hold the "
         "measured position (gravity), or the last ones (keep). Motors hold their positions, at velocity zero",
-    ),
-    "ramp_duration": _time(1.0, "time in which efforts fade to zero with on_setpoint_loss: ramp, in s", (0.01, 600.0)),
-    "resume_distance": _distance(
-        0.01,
-        "largest distance from the commanded position at which setpoints are followed again after a loss, in rad or m",
-        (0.0, 1e9),
-        levels=(0.1,),
-    ),
-    "stamp_check": _check("refuse", "response to a stamp of a setpoint that repeats or goes back"),
-    "jump_check": _check(
-        "refuse",
-        "response to a step from the last setpoint that limits of velocity, acceleration and jerk do not allow",
     ),
     "external_effort.sensors": fixed(
         "none",
@@ -260,16 +242,13 @@ SETTINGS: dict[str, Setting] = {
     ),
     "on_contact": _both(
         "ignore",
-        "response to contact: report it (ignore), pause the trajectory on its path (hold), bring the arm to rest "
-        "(stop), return to its position 0.2 s before (retract), or stop and deactivate the node (deactivate)",
-        choices=("ignore", "hold", "stop", "retract", "deactivate"),
+        "response to contact: report it (ignore), bring the arm to rest (stop), return to its position 0.2 s before "
+        "and stop there (retract), or stop and deactivate the node (deactivate)",
+        choices=("ignore", "stop", "retract", "deactivate"),
         of_loop="ContactReaction",
     ),
     "stream_rate": fixed(
         1000.0, "commands per second of trajectories and targets, and of an arm that is held", (1.0, 10_000.0)
-    ),
-    "target_delay": Setting(
-        0.0, "delay of chunks on target_trajectory after their stamps, or their arrival, in s", (0.0, 60.0)
     ),
     "command_lead": _time(
         -1.0,
@@ -282,33 +261,58 @@ SETTINGS: dict[str, Setting] = {
         "drive_delay. Feedback is not ahead",
     ),
     "realtime_priority": fixed(
-        0, "SCHED_FIFO priority of the stream, 1 to 99, from activation on, if permitted; 0 for none", (0, 99)
+        0,
+        "SCHED_FIFO priority of the stream, 1 to 99, from activation on, with locked memory (mlockall), as far as "
+        "permitted; 0 for none",
+        (0, 99),
     ),
-    "lock_memory": fixed(False, "keep the memory of the node in place (mlockall), from activation on, if permitted"),
     "limits": _both(
         "refuse",
-        "response to a setpoint or command that exceeds limits of joints or motors: report it (warn), refuse it "
-        "(refuse), clip efforts and report it (clip), or no check (ignore); all but ignore refuse angles a turn beyond",
+        "response to a setpoint or command that exceeds limits of joints or motors: refuse it (refuse), report it "
+        "(warn), or no check (ignore); refuse and warn clip motor efforts, and refuse angles a turn beyond their range",
         choices=LIMIT_POLICIES,
         levels=("warn", "ignore"),
         of_loop="LimitPolicy",
     ),
     "start_tolerance": _distance(
         0.01,
-        "largest distance of the start of a trajectory from the position of a joint, in rad or m; for a moving joint "
-        "plus 0.1 s of its velocity",
+        "largest distance from the commanded position of a joint at which setpoints are followed after a loss, and a "
+        "trajectory starts, in rad or m; for the trajectory of a moving joint plus 0.1 s of its velocity",
         (1e-6, 1000.0),
         when="always",
+        levels=(0.1,),
     ),
 }
 """Settings of the node by name, in the order of its help, of which loop and controller have some: with the same texts,
 but for the word node. A negative number has its host find one: the loop has none."""
 
-CHOICES = {name: x.choices for name, x in SETTINGS.items() if x.of_loop and x.choices}
+LOOP_SETTINGS: dict[str, Setting] = {
+    "setpoint_lifespan": _time(
+        0.5,
+        "largest distance of the stamp of a setpoint from the clock, in s; others are refused. 0: any",
+        (0.0, 3600.0),
+        levels=(0.0,),
+    ),
+    "stamp_check": _check("refuse", "response to a stamp of a setpoint that repeats or goes back"),
+    "jump_check": _check(
+        "refuse",
+        "response to a step from the last setpoint that limits of velocity, acceleration and jerk do not allow",
+    ),
+}
+"""Settings of the loop that are no parameters: the level of safety sets them."""
+
+OF_LOOP = {name: x for name, x in {**SETTINGS, **LOOP_SETTINGS}.items() if x.of_loop}
+"""Settings of eom::LoopSettings by name."""
+
+CHOICES = {name: x.choices for name, x in OF_LOOP.items() if x.choices}
 """Choices of settings of the loop in the order of their enumerators."""
 
 SAFETY: dict[str, dict[str, Any]] = {
-    level: {name: (x.default, *x.levels)[min(k, len(x.levels))] for name, x in SETTINGS.items() if x.levels}
+    level: {
+        name: (x.default, *x.levels)[min(k, len(x.levels))]
+        for name, x in {**SETTINGS, **LOOP_SETTINGS}.items()
+        if x.levels
+    }
     for k, level in enumerate(LEVELS)
 }
 """Settings by level of safety, for all hosts of the loop."""
@@ -321,7 +325,7 @@ _SET_BY_HOST = {
 }
 """Settings that the hosts of the loop set themselves, and why."""
 
-DEFAULTS: dict[str, Any] = {name: x.default for name, x in SETTINGS.items() if x.of_loop and name not in _SET_BY_HOST}
+DEFAULTS: dict[str, Any] = {name: x.default for name, x in OF_LOOP.items() if name not in _SET_BY_HOST}
 """Defaults of the settings that hosts pass to the loop unchanged, at the first safety level."""
 
 
@@ -332,8 +336,8 @@ def settings_at(safety: str) -> dict[str, Any]:
     return {name: value for name, value in SAFETY[safety].items() if name in DEFAULTS}
 
 
-Status = IntEnum("Status", "FRESH HELD STOPPING RAMPING WAITING LOST", start=0)
-"""What a command answers: eom::Status, of which the first four are those of a FeedforwardCommand."""
+Status = IntEnum("Status", "FRESH HELD STOPPING WAITING LOST", start=0)
+"""What a command answers: eom::Status, of which the first three are those of a FeedforwardCommand."""
 
 SHARED_MESSAGES = {
     "unchecked_steps": "steps are not checked: give these motors, or their joints, a limit of velocity",

@@ -182,9 +182,9 @@ class LimitCheck:
         return self.limited("motor_voltage") or bool((np.abs(self.rows) < np.inf).any())
 
     def prepare(self) -> None:
-        """Compile everything that checks, reports and clips, so that the first violation causes no delay."""
+        """Compile the checks and reports, so that the first violation causes no delay."""
         if self.any:
-            _ = self._violations, self._clip
+            _ = self._violations
             for name, details in (("shafts", {"clip": False}), ("drive", {})):
                 self._arm.functions.call(name, **details)
 
@@ -200,14 +200,6 @@ class LimitCheck:
         of_sides = [float(np.sum(row[row > 0] * speeds[row > 0])) for row in sides]
         np.minimum.at(rates[0], arm.motor_joint, of_sides)
         return rates
-
-    @property
-    def unclipped(self) -> list[str]:
-        """Names of joints without effort limit, neither of the joint nor of its motors."""
-        arm, bounded = self._arm, self.largest["effort"] < np.inf
-        of_motors = np.minimum(self.ends["motor_effort"][1], self.largest["motor_voltage"]) < np.inf
-        bounded[arm.motor_joint[of_motors]] = True
-        return [name for name, limited in zip(arm.robot.joint_names, bounded, strict=True) if not limited]
 
     def violated(self, rows: Array) -> np.bool_ | NDArray[np.bool_]:
         """Flags (…,) of states with commands (…, 8n + 4m) that violate a limit."""
@@ -270,20 +262,6 @@ class LimitCheck:
             worst += limit_violations(self.names[name], name, self.units[name], x, -most, most)
         worst += self._arm.drive(command).exceeded
         return tuple(sorted(worst, key=lambda violation: -violation.ratio))
-
-    def clipped(self, command: Feedforward) -> Feedforward:
-        """Command with tau and tau_m clipped to the limits of effort, torque, current and voltage.
-
-        The excess of a joint's motors is subtracted from them in equal parts.
-        """
-        tau, effort = self._clip(command.tau, command.motor_velocity, command.motor_effort)
-        return command._replace(tau=tau, motor_effort=effort)
-
-    @cached_property
-    def _clip(self) -> Callable[..., tuple[Array, ...]]:
-        """Clipped efforts of joints and motors; compiled at first use."""
-        most, sums = self.largest["effort"].tolist(), (self.motor_effort * (1 + TOLERANCE)).tolist()
-        return self._arm.functions.call("clipped_efforts", most=tuple(most), sums=tuple(sums))
 
 
 def arm_limits(arm: ElasticArm, limits: GivenLimits | None = None) -> LimitCheck:

@@ -16,7 +16,7 @@ from ..arrays import EFFORT_NAMES, SHAFT_UNITS, STATE_NAMES, derivative_names
 from ..codegen.expressions import Expression, Partials, Scalar
 from ..codegen.program import Program, Sizes, trace
 from ..codegen.straight_line import python_function
-from ..elementary import clipped, select
+from ..elementary import select
 from ..filling import SETTLED as SETTLED
 from ..jet import Jet
 from ..vectors import FAMILIES
@@ -380,37 +380,6 @@ def violations(
 
     return trace("violations", {"row": len(ranges)}, compute)
 
-
-def clipped_efforts(side: MotorSide, most: Sequence[float], sums: Sequence[float]) -> Program:
-    """Joint efforts clipped to the limits ``most``; motor efforts clipped to joint limits, then to motor limits.
-
-    The excess over the limits ``sums`` of motor efforts at a joint is subtracted from its motors in equal parts. What
-    limits of motors then lead beyond them, by braking against a back-EMF or where motors share joints, is scaled down.
-    """
-    n, m = len(side.springs), len(side.motor_joint)
-
-    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
-        efforts, whole = _clipped(x["tau"], most), list[Scalar](x["motor_effort"])
-        if np.isfinite(sums).any():
-            at_joints = side.motor_sums(whole)
-            less = [value - end for value, end in zip(at_joints, _clipped(at_joints, sums), strict=True)]
-            whole = [effort - part for effort, part in zip(whole, side.motor_shares(less), strict=True)]
-        rows = _shaft_rows(side, {**x, "motor_effort": whole})
-        whole = [row[-1] for row in rows]
-        for joint, (value, limit) in enumerate(zip(side.motor_sums(whole), sums, strict=True)):
-            if limit < np.inf:
-                size = select(value, value, -1.0 * value)
-                part = limit / select(size - limit, size, limit) if limit > 0 else 0.0
-                shared = side.transmission is not None
-                whole = [part * x if shared or j == joint else x for x, j in zip(whole, side.motor_joint, strict=True)]
-        return {"tau_clipped": efforts, "effort_clipped": whole}
-
-    return trace("clipped", {"tau": n} | dict.fromkeys(MOTOR_NAMES[1::2], m), compute)
-
-
-def _clipped(values: Sequence[Scalar], most: Sequence[float]) -> list[Scalar]:
-    rows = zip(values, most, strict=True)
-    return [clipped(value, -limit, limit) if limit < np.inf else value for value, limit in rows]
 
 
 def _limited(motor: Motor, torque: Scalar, speed: Scalar) -> list[Scalar]:

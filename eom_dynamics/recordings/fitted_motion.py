@@ -249,7 +249,7 @@ def recorded_responses(bag: Bag, topic: Topic) -> NDArray[np.int64]:
     # Commands that are held are part of a response after others of one; else they answer a refused setpoint.
     place = np.arange(len(status))
     kind = status[np.maximum.accumulate(np.where(status != Status.HELD, place, 0))]
-    responds = np.isin(kind, (Status.STOPPING, Status.RAMPING))
+    responds = kind == Status.STOPPING
     after = stamp[np.maximum.accumulate(np.where(responds, 0, place))]
     return np.stack([after, recorded, stamp, status])[:, responds & (after != 0)]
 

@@ -238,24 +238,22 @@ _MCL_CURRENT, _MCL_FUTURE = 1, 2
 _CAP_IPC_LOCK = 14
 
 
-def schedule(priority: int, locks_memory: bool) -> list[str]:
-    """Apply priority and locked memory where permitted; return the reasons for failures."""
+def schedule(priority: int) -> list[str]:
+    """Apply a priority of at least 1, and lock the memory, as far as permitted; return the reasons for failures."""
     if sys.platform != "linux":
-        asked = priority or locks_memory
-        return ["realtime_priority and lock_memory are possible on Linux only"] if asked else []
-    reasons = stream_in_real_time(priority), lock_memory() if locks_memory else ""
-    return [reason for reason in reasons if reason]
+        return ["realtime_priority is available on Linux only"]
+    return [reason for reason in (stream_in_real_time(priority), lock_memory()) if reason]
 
 
 def stream_in_real_time(priority: int) -> str:
     """Run the calling thread and the middleware's threads under SCHED_FIFO; return why not, or an empty text.
 
     Other Python threads, such as those that load robots, keep normal scheduling; so do threads and processes started
-    later. A priority of 0 changes nothing.
+    later.
     """
     policy, parameter = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(priority)
     try:
-        for thread in _threads() if priority else ():
+        for thread in _threads():
             with contextlib.suppress(ProcessLookupError):  # it has ended
                 os.sched_setscheduler(thread, policy, parameter)
     except OSError as error:
@@ -279,7 +277,7 @@ def lock_memory() -> str:
     elif ctypes.CDLL(None, use_errno=True).mlockall(_MCL_CURRENT | _MCL_FUTURE):
         reason = os.strerror(ctypes.get_errno())
     return reason and (
-        f"lock_memory is not permitted ({reason}), memory stays pageable: raise the limit memlock to unlimited "
+        f"locked memory is not permitted ({reason}), memory stays pageable: raise the limit memlock to unlimited "
         "(limits.conf; LimitMEMLOCK=infinity of systemd; docker --ulimit memlock=-1)"
     )
 

@@ -76,7 +76,7 @@ class RobotOptions:
 def node_parameter(text: str) -> tuple[str, Any]:
     """Name and value of ``NAME=VALUE``, of a parameter of the node; raises ValueError for another text."""
     name, _, value = text.partition("=")
-    known = [key for key in DEFAULTS if key not in _OTHERS]
+    known = [key for key in DEFAULTS if key in SETTINGS and key not in _OTHERS]
     if name not in known:
         raise ValueError(f"must be NAME=VALUE of {', '.join(known)}, is {text!r}")
     if choices := SETTINGS[name].choices:
@@ -100,9 +100,8 @@ class CommandOptions:
     Attributes:
         safety: level of safety by which setpoints are answered or refused, as by the node; measured and planned motions
             are all answered.
-        limits: what to do with setpoints that exceed limits of joints or motors: do not check, report them, refuse
-            them, clip efforts and report it, or (not in the node) report them and exit with code 1; default: set
-            by safety.
+        limits: response to setpoints that exceed limits of joints or motors: do not check, report them, refuse them, or
+            (not in the node) report them and exit with code 1; default: set by safety.
         command_lead: time by which commands are ahead of setpoints, s; default: the recording's, else the value of
             the robot's file; measured and planned motions: 0.
         parameters: another parameter of the node on which commands depend, such as stop_duration; an unknown

@@ -128,8 +128,6 @@ BAD_SETTINGS = {
     "setpoint_timeout": ([-1e-9, 3601.0], "setpoint_timeout must be 0 to 3600 s"),
     "setpoint_lifespan": ([-1.0, 3601.0], "setpoint_lifespan must be 0 to 3600 s"),
     "stop_duration": ([0.0, 61.0], "stop_duration must be 0.01 to 60 s"),
-    "ramp_duration": ([0.0, 601.0], "ramp_duration must be 0.01 to 600 s"),
-    "resume_distance": ([-0.1, 1e10], "resume_distance must be 0 to 1e9 rad or m"),
     "start_tolerance": ([0.0, 1001.0], "start_tolerance must be 1e-6 to 1000 rad or m"),
     "command_lead": ([-1e-3, 0.11], "command_lead must be 0 to 0.1 s"),
     "stamp_check": (["maybe"], "stamp_check is none of its choices"),
@@ -145,13 +143,13 @@ BAD_SETTINGS = {
 @pytest.mark.parametrize("name", BAD_SETTINGS)
 def test_a_setting_beyond_its_range_is_refused_and_leaves_those_before(table: RobotTable, name: str) -> None:
     loop = ControlLoop(table)
-    loop.configure(limits="clip", stop_duration=0.5)
+    loop.configure(limits="warn", stop_duration=0.5)
     values, reason = BAD_SETTINGS[name]
     for value in (*values, *([math.nan, math.inf] if isinstance(values[0], float) else [])):
         with pytest.raises(StateError, match=f"^{reason}$"):
-            loop.configure(**{"resume_distance": 0.2, name: value})
-        assert loop.settings == DEFAULTS | {"limits": "clip", "stop_duration": 0.5}
-    loop.configure(resume_distance=0.3)
+            loop.configure(**{"start_tolerance": 0.2, name: value})
+        assert loop.settings == DEFAULTS | {"limits": "warn", "stop_duration": 0.5}
+    loop.configure(start_tolerance=0.3)
     moving(loop)
     loop.act("stop")
     assert loop.number("stop_end") == pytest.approx(0.5, rel=1e-3)

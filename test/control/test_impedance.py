@@ -241,7 +241,7 @@ def test_an_arm_that_was_led_beyond_limits_comes_back() -> None:
         assert host.cycle(motors_near(arm, rest * host.loop.setpoint["q"], 0.0)) <= 0
     led = host.loop.setpoint["q"].copy()
     assert led[0] > 0.14
-    host.loop.configure(resume_distance=1.0)
+    host.loop.configure(start_tolerance=1.0)
     assert host.cycle(None, rest * (led + 0.001)) == Refusal["over_limits"]
     assert host.loop.aim(host.now, np.array([0.05, 0.0])) == 0
     for _ in range(1000):

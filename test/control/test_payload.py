@@ -85,13 +85,12 @@ def test_commands_ahead_carry_the_payload_of_now(tables: dict[str, RobotTable]) 
     np.testing.assert_allclose(efforts[1:], [efforts[0]] * 2, rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize("limits", ["refuse", "clip"])
-def test_a_change_at_once_is_refused_where_rates_of_efforts_are_limited(limits: str) -> None:
+def test_a_change_at_once_is_refused_where_rates_of_efforts_are_limited() -> None:
     """But for the first command, which is no step."""
     arm = eom.load_robot("planar_2r")
     joints = tuple(replace(joint, limits=Limits(effort=80.0, effort_rate=600.0)) for joint in arm.joints)
     loop = ControlLoop(RobotTable(eom.ElasticArm(replace(arm, joints=joints))))
-    loop.configure(safety="strict", limits=limits)
+    loop.configure(safety="strict")
     q = np.array([-0.6, 0.6])
     loop.carry(eom.Payload(1.0), 0.0, q)
     loop.restart(q)
@@ -135,18 +134,15 @@ def refusing(**settings: Any) -> tuple[ControlLoop, Callable[[], None], Array]:
     return loop, rest, np.array([(x.limits.effort, x.limits.effort_rate) for x in loop.arm.robot.joints]).T
 
 
-@pytest.mark.parametrize("policy", ["refuse", "clip"])
 @pytest.mark.parametrize("measured", [False, True], ids=["commanded", "measured"])
 @pytest.mark.parametrize(
     ("quantity", "payload", "time"),
     [("effort", eom.Payload(3.0, [0.0, 0.0, 100.0]), 0.3), ("effort rate", eom.Payload(3.0, [0.0, 0.0, 0.1]), 0.01)],
     ids=["in mm", "too fast"],
 )
-def test_what_the_arm_cannot_hold_is_refused(
-    policy: str, quantity: str, payload: eom.Payload, time: float, measured: bool
-) -> None:
+def test_what_the_arm_cannot_hold_is_refused(quantity: str, payload: eom.Payload, time: float, measured: bool) -> None:
     """The rate is that of the steepest weight, 15/8 in its time."""
-    loop, rest, limits = refusing(limits=policy)
+    loop, rest, limits = refusing()
     q = np.array(AT_REST)
     if not measured:
         rest()

@@ -174,11 +174,11 @@ def test_without_stamps_jumps_are_not_known() -> None:
 
 
 def test_a_stream_begins_at_rest_where_the_arm_is() -> None:
-    """Within resume_distance of the measured position, at velocities to which it may accelerate within 10 ms."""
-    stream = Stream((Limits(acceleration=10.0),) * 3, jump_check="refuse", resume_distance=0.02)
+    """Within start_tolerance of the measured position, at velocities to which it may accelerate within 10 ms."""
+    stream = Stream((Limits(acceleration=10.0),) * 3, jump_check="refuse", start_tolerance=0.02)
     q, x = np.array([1.0, -2.0, 0.5]), np.zeros((5, 3))
     for field, step, text in (
-        (0, 0.021, "wrist is 0.021 rad from where the arm is, more than 0.02 (parameter resume_distance): begin there"),
+        (0, 0.021, "wrist is 0.021 rad from where the arm is, more than 0.02 (parameter start_tolerance): begin there"),
         (1, 0.111, "velocity of wrist jumps by 0.111 within 0.01 s, limits allow 0.11"),
     ):
         stream.host.loop.restart(q)

@@ -69,7 +69,7 @@ def test_one_wrong_sample_as_gravity_compensation_begins_does_not_move_motors(gl
 @pytest.mark.parametrize("sensors", ["motors", "links"])
 def test_while_positions_pass_the_arm_is_where_motors_are_sent(sensors: str, then: str) -> None:
     """Away from where it is commanded to rest, and on its way there: a target leads, and a restart stops it."""
-    rig = resting(cycles=100, resume_distance=0.5, targets={})
+    rig = resting(cycles=100, start_tolerance=0.5, targets={})
     rig.loop.act("stop")
     rig.cycles(200)
     deflection = rig.loop.command["motor_position"] - HOME
@@ -147,7 +147,7 @@ def test_feedback_counts_from_where_motors_are_sent_while_positions_pass() -> No
     assert feedback[300:].max() < 0.1
 
 
-@pytest.mark.parametrize("policy", ["refuse", "clip", "warn"])
+@pytest.mark.parametrize("policy", ["refuse", "warn"])
 def test_efforts_that_pass_from_another_mode_keep_to_their_rate(policy: str) -> None:
     """They passed in 0.3 s, whatever it was: by 57 of 20 N m/s."""
     rig = LoopRig(limited(effort_rate=20.0), stiffness=[100.0], start_tolerance=0.1, limits=policy)
@@ -230,7 +230,7 @@ def stiffness_that_efforts_do_not_allow(limits: str, lead: float) -> LoopRig:
     return rig
 
 
-@pytest.mark.parametrize(("limits", "lead"), [("refuse", 0.0), ("clip", 0.02), ("ignore", 0.0)])
+@pytest.mark.parametrize(("limits", "lead"), [("refuse", 0.0), ("warn", 0.02), ("ignore", 0.0)])
 def test_a_restart_goes_on_from_efforts_that_the_stiffness_does_not_allow(limits: str, lead: float) -> None:
     """They passed as NaN, which the drives were sent, and then held back all that came later."""
     rig = stiffness_that_efforts_do_not_allow(limits, lead)

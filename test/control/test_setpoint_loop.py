@@ -147,9 +147,7 @@ class Pair:
         # Efforts that exceed limits of the motors themselves are told, and sent, clipped.
         own = LimitCheck(self.arm).ends["motor_effort"][1]
         clipped = self.policy == "warn" and bool((np.abs(expected.motors[3]) > own).any())
-        if self.policy == "clip":  # the torque at a voltage is found in another way
-            np.testing.assert_allclose(motors, expected.motors, rtol=1e-15)
-        elif clipped:
+        if clipped:
             assert motors[:3].tobytes() == expected.motors[:3].tobytes() and (np.abs(motors[3]) <= own).all()
         else:
             assert motors.tobytes() == expected.motors.tobytes()
@@ -158,10 +156,9 @@ class Pair:
         for name, row in zip(EFFORT_NAMES, expected.efforts, strict=True):
             assert self.loop.loop.command[name].tobytes() == row.tobytes(), name
         sent = expected.sent or (*expected.motors[[0, 1, 3]], *expected.efforts[:2])
-        if self.policy != "clip":
-            names = ("drive_position", "drive_velocity", "drive_effort")[: 2 if clipped else 3]
-            for name, values in zip(names, sent, strict=False):
-                assert self.loop.loop.sent[name].tobytes() == np.asarray(values).tobytes(), name
+        names = ("drive_position", "drive_velocity", "drive_effort")[: 2 if clipped else 3]
+        for name, values in zip(names, sent, strict=False):
+            assert self.loop.loop.sent[name].tobytes() == np.asarray(values).tobytes(), name
         return True
 
     def runs_over(self, state: np.ndarray) -> bool:
@@ -318,7 +315,7 @@ def test_a_random_stream_is_answered_and_refused_as_by_the_reference(name: str, 
 @pytest.mark.parametrize("name", ARMS)
 def test_every_arm_is_answered_as_by_the_reference(name: str) -> None:
     """Along a stream with gaps, on which dampers have a state; beyond limits, and with commanded stiffness."""
-    pair, rng = Pair(name, "clip" if name.startswith("voltage") else "warn"), np.random.default_rng(1)
+    pair, rng = Pair(name, "warn"), np.random.default_rng(1)
     answered = [pair.say(random_message(pair.arm, rng), START + (k + k // 10 * 200) * MS) for k in range(40)]
     assert sum(answered) > 8
 

@@ -23,7 +23,6 @@ SCENES = 50
 """Random scenes in which all cells but rare ones must have been reached."""
 
 RARE = {("retract", "idle"), ("located", "aiming"), ("located", "holding"), ("break_off", "aiming")}
-RARE |= {(event, "released") for event in ("contact", "retract", "loss_ramp")}
 RARE |= {("mode", phase) for phase in PHASES} | {("loss_deactivate", phase) for phase in PHASES}
 """Cells that need more scenes; the soak test runs enough of them."""
 
@@ -113,7 +112,7 @@ WAYS_OF_HOSTS = {
     "complying": _complying,
 }
 WAYS = {"end": "short", "motion": "moving", "mode": "complying", "hands": "mode gravity", "break_off": "clock back"}
-WAYS |= {"restart_soon": "restart soon", "loss_hold": "loss", "loss_ramp": "loss", "loss_deactivate": "loss"}
+WAYS |= {"restart_soon": "restart soon", "loss_hold": "loss", "loss_deactivate": "loss"}
 WAYS |= {"retract": "contact", "empty": "empty trajectory"}
 WAYS |= {name: name for name in ("located", "halt", "loss", "contact", "restart", "payload", "pause", "resume", "stop")}
 WAYS |= {name: name for name in ("setpoint", "target", "trajectory")}
@@ -170,8 +169,6 @@ def _led(phase: str, **settings: object) -> LoopRig:
     if phase == "holding":
         rig.stop()
         rig.cycles(3)
-    if phase == "released":
-        rig.cycles(1500)
     assert state(rig)[0] == phase
     return rig
 
@@ -194,15 +191,14 @@ GIVEN: dict[str, Callable[[LoopRig], None]] = {
 @pytest.mark.parametrize("phase", PHASES)
 def test_the_next_state_is_that_of_the_table(phase: str, event: str) -> None:
     """In a case where conditions of cells are met, but that a stop of a motion is not over."""
-    rig = _led(phase, **({"on_setpoint_loss": "ramp"} if phase == "released" else {}))
+    rig = _led(phase)
     before = state(rig)
     GIVEN[event](rig)
     rig.run()
     cell = TABLE[event][phase]
     amid = event == "setpoint" and phase in ("stopping", "aiming")
-    refused = cell in ("stay", "busy", "gone", "none") or amid
-    fades = cell == "ask" and before[1] == "fades"
-    wanted = before if refused or fades else CELLS[cell]
+    refused = cell in ("stay", "busy", "none") or amid
+    wanted = before if refused else CELLS[cell]
     if wanted[0] == "stopping" and phase in ("idle", "following"):
         rig.cycles(1000)
         wanted = "holding", wanted[1]  # as the arm rests
@@ -216,25 +212,3 @@ def test_an_arm_that_is_located_in_motion_is_brought_to_rest() -> None:
     rig.loop.measure(np.stack([rig.q + 0.2, np.full(rig.n, 0.05)]))
     assert not rig.loop.locate(rig.now)
     assert state(rig)[0] == "stopping"
-
-
-def test_efforts_that_have_faded_do_not_come_back_with_the_end_of_a_mode() -> None:
-    """A limp arm in impedance that is measured no more: the mode ends, and the ramp does not."""
-    rig = LoopRig("planar_2r", **HELD | {"on_setpoint_loss": "ramp", "ramp_duration": 0.1, "stiffness": [50.0]})
-    rig.restart(HOME)
-    rig.cycles(5, rest(HOME))
-    rig.library.loop_post_mode(rig.address, 1)
-    for _ in range(60):
-        rig.measure_motors(HOME)
-        rig.refer(rest(HOME))
-        rig.run()
-    for away in (0.0, 0.5):
-        for _ in range(200):
-            rig.measure_motors(HOME + away)
-            rig.run()
-    assert state(rig) == ("released", "fades")
-    rig.measure_motors(None)
-    for _ in range(300):
-        rig.run()
-        assert state(rig) == ("released", "fades") and not rig.loop.sent["drive_effort"].any()
-    assert rig.number("mode") == 0

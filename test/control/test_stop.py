@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loss of setpoints: when it is one, and the stop or the ramp that responds to it, smooth and within limits."""
+"""Loss of setpoints: when it is one, and the stop that responds to it, smooth and within limits."""
 
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-import sympy
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from reference.stop import to_rest
 
@@ -16,7 +15,6 @@ from eom_dynamics.arrays import EFFORT_NAMES, STATE_NAMES
 from eom_dynamics.control.control_loop import ControlLoop, Refusal, rows
 from eom_dynamics.control.online_trajectory import stop_limits
 from eom_dynamics.control.robot_table import RobotTable
-from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.control.settings import Status
 from eom_dynamics.elastic import BaseMotion, LimitCheck
 from eom_dynamics.trajectory import Spline, check, rest_to_rest
@@ -254,32 +252,27 @@ def test_wrench_stiffness_and_base_come_to_rest_too() -> None:
         assert stream.number("on_base") == 1.0
 
 
-@pytest.mark.parametrize("policy", ["hold", "ramp"])
-def test_where_no_stop_can_be_computed_the_last_position_is_held(policy: str) -> None:
-    """Its springs would be slack: at their least stiffness, they exert no efforts. In a ramp, the last efforts fade."""
-    stream = Stream("vsa_planar_2r", on_setpoint_loss=policy, setpoint_timeout=0.05, ramp_duration=0.1)
+@pytest.mark.parametrize("policy", ["hold", "deactivate"])
+def test_infeasible_stop_holds_position(policy: str) -> None:
+    """Springs would be slack: at their minimum stiffness, they exert no efforts."""
+    stream = Stream("vsa_planar_2r", on_setpoint_loss=policy, setpoint_timeout=0.05)
     hanging = np.array([[-np.pi / 2, 0.0], [1.0, 0.0], *np.zeros((3, 2))])
     assert stream.say(hanging, k=[100.0, 100.0]) <= 0
     last = {name: x.copy() for name, x in stream.loop.command.items()}
     stream.loop.act("lose")
     for k in range(30):
         stream.wait(5 * MS)
-        u = min(0.05 * k, 1.0)
-        share = (1 - u) ** 3 * (1 + 3 * u + 6 * u**2) if policy == "ramp" else 1.0
         assert stream.number("lost") and stream.number("excess") == np.inf
         for name, x in stream.loop.command.items():
             if name in ("motor_velocity", "motor_acceleration"):
                 assert not x.any() or k == 0  # which repeats the last command
-            elif name in ("tau", "motor_effort") or policy == "hold":
-                np.testing.assert_allclose(x, share * last[name], rtol=1e-12, atol=1e-15)
+            else:
+                np.testing.assert_allclose(x, last[name], rtol=1e-12, atol=1e-15)
         np.testing.assert_array_equal(stream.loop.command["motor_position"], last["motor_position"])
-        np.testing.assert_allclose(
-            stream.loop.sent["drive_effort"], share * last["motor_effort"], rtol=1e-12, atol=1e-15
-        )
-        begins = Status.STOPPING if policy == "hold" else Status.RAMPING  # with the last command
-        fading = k == 0 or (policy == "ramp" and k <= 20 and u < 1.0)
-        assert stream.loop.status is (begins if fading else Status.HELD)
-    assert stream.say(hanging, k=[100.0, 100.0]) == (Refusal.released if policy == "ramp" else 0)  # type: ignore[attr-defined]
+        np.testing.assert_allclose(stream.loop.sent["drive_effort"], last["motor_effort"], rtol=1e-12, atol=1e-15)
+        rests = Status.HELD if policy == "hold" else Status.LOST
+        assert stream.loop.status is (Status.STOPPING if k == 0 else rests)  # the first cycle repeats the last command
+    assert stream.say(hanging, k=[100.0, 100.0]) == (Refusal.inactive if policy == "deactivate" else 0)  # type: ignore[attr-defined]
     # Switched on again, the arm stays where a trajectory has brought it.
     stream.loop.restart()
     stream.loop.send_trajectory(rest_to_rest([0.0, 0.0], [0.1, 0.1], 0.6), stream.now)
@@ -323,53 +316,6 @@ def test_a_stall_or_a_jump_of_the_clock_during_a_stop_is_no_step() -> None:
         passed = until
         np.testing.assert_allclose(stream.loop.setpoint["q"], calm.loop.setpoint["q"], rtol=1e-12)
 
-
-# --- Ramps ------------------------------------------------------------------------------
-
-
-@given(s=st.floats(0.0, 2.0), duration=st.floats(0.01, 10.0))
-@example(s=3e-7, duration=1.0)  # where rounding gives more than 1
-def test_efforts_of_a_ramp_fade_by_the_documented_polynomial_with_their_derivatives(s: float, duration: float) -> None:
-    """By SymPy, for efforts of a motion that comes to rest."""
-    stream = Stream("sea_planar_2r", on_setpoint_loss="ramp", ramp_duration=duration)
-    stream.say(SETPOINT)
-    stream.loop.act("lose")
-    stream.wait(0)
-    time = round(s * 1e9)
-    for k in range(100):
-        stream.wait(time * (k + 1) // 100 - time * k // 100)
-    t = sympy.Symbol("t")
-    u = t / sympy.Float(duration, 40)
-    w = 1 - 10 * u**3 + 15 * u**4 - 6 * u**5
-    at = sympy.Float(time * 1e-9, 40)
-    fade = [float(w.diff(t, k).subs(t, at)) if time * 1e-9 < duration else 0.0 for k in range(3)]
-    evaluator = SetpointEvaluator(stream.arm)
-    whole = evaluator.command(evaluator.own_order, rows(stream.loop.setpoint, STATE_NAMES))
-    tau, taud, taudd = whole.efforts
-    expected = [fade[0] * tau, fade[0] * taud + fade[1] * tau, fade[0] * taudd + 2 * fade[1] * taud + fade[2] * tau]
-    size = np.abs(whole.efforts).max(axis=1)
-    for k, (name, values) in enumerate(zip(EFFORT_NAMES, expected, strict=True)):
-        most = 1e-12 * sum(60 * size[j] / duration ** (k - j) for j in range(k + 1))
-        np.testing.assert_allclose(stream.loop.command[name], values, rtol=0, atol=most)
-    np.testing.assert_allclose(stream.loop.command["motor_effort"], fade[0] * whole.motors[3], rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(stream.loop.command["motor_position"], whole.motors[0])
-    end = max(duration, stream.number("stop_end"))
-    if time * 1e-9 > end * (1 + 1e-12):  # times of cycles add up
-        assert stream.loop.status is Status.HELD
-        np.testing.assert_array_equal(rows(stream.loop.command, EFFORT_NAMES), 0.0)
-    elif time * 1e-9 < end * (1 - 1e-12):
-        assert stream.loop.status is Status.RAMPING
-
-
-def test_rates_of_fading_efforts_that_overflow_are_not_commanded() -> None:
-    stream = Stream("planar_2r", on_setpoint_loss="ramp", ramp_duration=0.01, stop_duration=0.01)
-    assert stream.say(np.zeros((5, 2)), W=[0.0, 0.0, 1e307, 0.0, 0.0, 0.0]) <= 0
-    stream.loop.act("lose")
-    for _ in range(20):
-        stream.wait(MS)
-        for names in (stream.loop.command, stream.loop.sent):
-            assert all(np.isfinite(values).all() for values in names.values())
-    np.testing.assert_array_equal(stream.loop.command["tau"], 0.0)
 
 
 # --- Losses -----------------------------------------------------------------------------

@@ -203,7 +203,7 @@ def test_motions_that_end_at_a_limit_are_followed(name: str, kind: str) -> None:
         assert max(codes) <= 0
 
 
-@pytest.mark.parametrize("policy", ["warn", "clip", "ignore", "refuse"])
+@pytest.mark.parametrize("policy", ["warn", "ignore", "refuse"])
 def test_what_becomes_of_it_is_the_policy_of_limits_and_is_said(policy: str) -> None:
     loop = SetpointLoop(SetpointEvaluator(arm_of("panda")))
     loop.configure(safety="permissive", limits=policy)

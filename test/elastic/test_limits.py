@@ -2,7 +2,6 @@
 """Limits of joints and motors: checks of states and commands, and violations."""
 
 import re
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,9 +10,7 @@ import pytest
 from chains import packaged_parameters
 
 from eom_dynamics import ElasticArm, Feedforward, StateError, load_robot, robot_from_parameters
-from eom_dynamics.actuators.actuator import Actuator, Motor
 from eom_dynamics.elastic import LimitCheck, motor_functions
-from eom_dynamics.robot.model import Limits
 from eom_dynamics.trajectory import Samples, check
 
 LIMITS = {
@@ -107,7 +104,6 @@ def test_nothing_is_compiled_in_a_prepared_check(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(motor_functions, "compiled_program", lambda *_: pytest.fail("compiled"))
     assert found.violated(np.concatenate((*states, *command)))
     assert found.violations(states, command)
-    found.clipped(command)
 
 
 def test_angles_beyond_their_range_by_more_than_a_turn() -> None:
@@ -129,18 +125,3 @@ def test_angles_beyond_their_range_by_more_than_a_turn() -> None:
     sliding = {"type": "prismatic", "screw": [0.0, 0, 0, 1, 0, 0], "limits": LIMITS}
     slider = LimitCheck(ElasticArm(robot_from_parameters(packaged_parameters("planar_2r", joint_1=sliding))))
     assert slider.any and not slider.far(np.array([90.0, 0.0])).any()
-
-
-INF = float("inf")
-
-
-def test_efforts_that_no_limit_clips() -> None:
-    torque = Motor(torque_limit=2.0)
-    robot = load_robot("planar_2r")
-    first, second = (replace(x, limits=replace(x.limits, effort=INF), actuator=Actuator()) for x in robot.joints)
-    for joints, names in (
-        ((first, second), ["joint_1", "joint_2"]),
-        ((replace(first, limits=Limits(effort=9.0)), second), ["joint_2"]),
-        ((first, replace(second, actuator=Actuator(motor=torque))), ["joint_1"]),
-    ):
-        assert LimitCheck(ElasticArm(replace(robot, joints=joints))).unclipped == names

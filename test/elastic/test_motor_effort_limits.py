@@ -93,19 +93,6 @@ def test_messages_have_motor_value_and_limit() -> None:
         assert list(map(str, found)) == said
 
 
-@pytest.mark.parametrize("kind", ["single", "pairs", "differential"])
-def test_clipped_efforts_meet_the_limit_and_keep_co_contraction(kind: str) -> None:
-    arm, draw = arm_of(kind), np.random.default_rng(1)
-    check_of, sums = LimitCheck(arm), np.array(KINDS[kind][2])
-    for _ in range(50):
-        efforts = 30 * draw.normal(size=len(arm.motor_names))
-        command = arm.feedforward(*np.zeros((5, 2)))._replace(motor_effort=efforts)
-        clipped = check_of.clipped(command).motor_effort
-        np.testing.assert_allclose(sums @ clipped, np.clip(sums @ efforts, -EFFORT, EFFORT), rtol=1e-8)
-        if arm.paired.any():
-            np.testing.assert_allclose(np.diff(clipped)[::2], np.diff(efforts)[::2])
-
-
 BRAKING = Motor(torque_constant=0.07, resistance=0.5, voltage_limit=1.5)  # by its back-EMF, beyond what the joint bears
 
 
@@ -114,8 +101,8 @@ BRAKING = Motor(torque_constant=0.07, resistance=0.5, voltage_limit=1.5)  # by i
     [lambda: limited("planar_2r", BRAKING, BRAKING), lambda: differential(Motor(torque_limit=0.1), Motor())],
     ids=["back-EMF", "differential"],
 )
-def test_limits_of_motors_lead_none_beyond_those_of_joints(make: Any) -> None:
-    """In planners and in the loop, but for rounding."""
+def test_clipped_stop_keeps_motor_and_joint_limits(make: Any) -> None:
+    """A stop from a setpoint that exceeds limits, which `warn` accepts and `refuse` then clips."""
     first, second = (robot := make()).joints
     weaker = replace(second, limits=replace(second.limits, effort=2.0))
     arm, draw, most = (
@@ -127,15 +114,17 @@ def test_limits_of_motors_lead_none_beyond_those_of_joints(make: Any) -> None:
     limits, table, beyond = LimitCheck(arm), RobotTable(arm), 0
     for _ in range(50):
         loop = ControlLoop(table)
-        loop.configure(safety="permissive", limits="clip")
+        loop.configure(safety="permissive", limits="warn")
         state = draw.normal(size=(5, 2)) * np.array([[0.3], [5.0], [300.0], [0.0], [0.0]])
         follow(loop, state, 0)
-        whole = arm.feedforward(*state)
-        sent = limits.clipped(whole)
-        np.testing.assert_allclose(loop.command["motor_effort"], sent.motor_effort, rtol=1e-14, atol=1e-13)
-        assert (np.abs(limits.motor_sums @ sent.motor_effort) <= most * (1 + 3e-9)).all()  # the tolerance, twice
-        assert (np.abs(sent.motor_effort) <= own * (1 + 3e-9)).all()
-        beyond += bool((np.abs(limits.motor_sums @ whole.motor_effort) > most).any())
+        beyond += bool((np.abs(limits.motor_sums @ loop.command["motor_effort"]) > most).any())
+        loop.configure(safety="permissive", limits="refuse")
+        loop.act("stop")
+        for cycle in range(1, 6):
+            loop.update(10**12 + cycle * PERIOD, 1e-9 * PERIOD)
+            effort = loop.command["motor_effort"]
+            assert (np.abs(limits.motor_sums @ effort) <= most * (1 + 3e-9)).all()  # the tolerance, twice
+            assert (np.abs(effort) <= own * (1 + 3e-9)).all()
     assert beyond > 20
 
 

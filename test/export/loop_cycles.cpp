@@ -98,7 +98,7 @@ bool cycles(long count)
 {
     Loop &loop = tested();
     eom::LoopParameters<Robot> parameters;
-    parameters.limits = eom::LimitPolicy::clip;
+    parameters.limits = eom::LimitPolicy::refuse;
     parameters.setpoint_timeout = 0.02;
     parameters.on_setpoint_loss = eom::LossPolicy::hold;
     parameters.motor_kp.fill(10);

@@ -217,7 +217,7 @@ def test_parameters_are_described_and_checked() -> None:
             loop = re.search(rf"\b{name} = ([\d.]+)[,;]", header)
             assert (loop is not None) == (name in SETTINGS and bool(SETTINGS[name].of_loop)), name
             assert loop is None or float(loop[1]) == parameter["default_value"] or parameter["default_value"] < 0
-    for name in ("stop_duration", "ramp_duration", "resume_distance"):
+    for name in ("stop_duration", "start_tolerance"):
         assert declared[name]["default_value"] == DEFAULTS[name]
 
 

@@ -14,7 +14,7 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.trajectory import Spline
 
 START, PERIOD = 1_700_000_000_000_000_000, 1_000_000
-TIMEOUT, STOP, RAMP = 0.005, 0.15, 0.2
+TIMEOUT, STOP = 0.005, 0.15
 
 
 class Carried(NamedTuple):

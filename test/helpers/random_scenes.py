@@ -20,7 +20,7 @@ if __name__ == "__main__":
 import numpy as np
 from loop_rig import MS, NUMBERS, LoopRig, Record, rest, straight, table_of
 from own_drives import EVERY_UNIT, with_drives
-from sent_oracle import FRESH, GRAVITY, HELD, IMPEDANCE, LOST, RAMPING, STOPPING, Finding, Marks, SentOracle, Settings
+from sent_oracle import FRESH, GRAVITY, HELD, IMPEDANCE, LOST, STOPPING, Finding, Marks, SentOracle, Settings
 from springs import EVERY_KIND, with_springs
 
 from eom_dynamics import ContactThresholds, ExternalEffortObserver, Robot, load_robot
@@ -167,7 +167,7 @@ def state_of(numbers: Sequence[float]) -> str:
         return "impedance"
     if paused:
         return "paused"
-    if status in (STOPPING, RAMPING):
+    if status == STOPPING:
         return "stopping"
     if playing:
         return "playing"
@@ -221,7 +221,7 @@ class Scene:
         self.rng = rng = np.random.default_rng(seed)
         self.name = list(self.robots)[seed % len(self.robots)]
         self.arm = arm = arm_of(self.name, self.robots[self.name])
-        limits = str(rng.choice(["refuse", "clip", "warn", "ignore"], p=[0.55, 0.2, 0.15, 0.1]))
+        limits = str(rng.choice(["refuse", "warn", "ignore"], p=[0.75, 0.15, 0.1]))
         permissive = limits in ("warn", "ignore") and rng.random() < 0.5
         self.touches = arm.contact is not None and rng.random() < 0.6
         feedback = not self.touches and rng.random() < 0.35
@@ -231,9 +231,8 @@ class Scene:
         chosen: dict[str, Any] = {
             "limits": limits,
             "setpoint_timeout": timeout,
-            "on_setpoint_loss": str(rng.choice(["hold", "none", "ramp", "deactivate"], p=[0.6, 0.1, 0.15, 0.15])),
+            "on_setpoint_loss": str(rng.choice(["hold", "none", "deactivate"], p=[0.6, 0.1, 0.3])),
             "stop_duration": float(rng.choice([0.05, 0.1, 0.3])),
-            "ramp_duration": 0.1,
             "stiffness": rng.uniform(1, 4) * effort,
             "command_lead": float(rng.choice([0.0, 0.0, 0.002])),
         }
@@ -241,7 +240,7 @@ class Scene:
             m = len(arm.oracle.motor_joint)
             chosen |= {"motor_kp": np.full(m, 2 * effort.min()), "motor_kd": np.full(m, 0.02 * effort.min())}
         if self.touches:
-            chosen["on_contact"] = str(rng.choice(["hold", "stop", "retract", "deactivate"], p=[0.3, 0.3, 0.3, 0.1]))
+            chosen["on_contact"] = str(rng.choice(["stop", "retract", "deactivate"], p=[0.6, 0.3, 0.1]))
         acceleration = np.array([joint.limits.acceleration for joint in arm.robot.independent_joints])
         targets = {
             "velocity": 0.9 * arm.velocity,
@@ -258,7 +257,7 @@ class Scene:
             limits,
             timeout,
             feedback,
-            float(chosen.get("resume_distance", 0.1 if permissive else 0.01)),
+            float(chosen.get("start_tolerance", 0.1 if permissive else 0.01)),
             {"lag": self.name == "damped", "permissive": permissive}
             | {f"target_{name}": row for name, row in targets.items()}
             | chosen,

@@ -28,7 +28,6 @@ def at(ends: Any, **others: Any) -> Outcome:
 
 SPOILED = {"not_finite": (0, 20, 40)}
 LOST = {"not_finite": (*range(20, 27), 60, 61)}
-RELEASED = {"not_finite": range(20, 25), "released": (25, 26, 60, 61)}
 FALLS = {"free_fall": (12, 50)}
 # Those of a lost stream on a base, which has none in some cycles.
 LOST_ON_A_BASE = {"not_finite": (11, *LOST["not_finite"]), "free_fall": (12,)}
@@ -36,7 +35,7 @@ BUSY, STOPPED = Outcome({"busy": (20,)}), Outcome(rests=True)
 
 OUTCOMES: dict[str, Outcome] = {
     **dict.fromkeys(("refusals", "limits, ignore", "stamps"), Outcome(SPOILED)),
-    **dict.fromkeys(("limits, warn", "limits, clip"), Outcome(SPOILED | {"far_beyond_limits": (51, 53)})),
+    "limits, warn": Outcome(SPOILED | {"far_beyond_limits": (51, 53)}),
     "limits, refuse": Outcome(
         SPOILED
         | {"over_limits": (*range(1, 20), *range(21, 30), 49, 50, 52, 54), "cannot_stop": (48,)}
@@ -47,9 +46,8 @@ OUTCOMES: dict[str, Outcome] = {
     "commanded stiffness": Outcome({"not_finite": (20, 30, 40)}),
     **dict.fromkeys(("payload", "payload, damped"), Outcome({"not_finite": (0, 8)})),
     "payload at rest": at(0.3),
-    **dict.fromkeys(("loss, hold", "loss, hold, noisy"), Outcome(LOST, rests=True)),
+    **dict.fromkeys(("loss, hold", "loss, hold, noisy", "loss, own drives"), Outcome(LOST, rests=True)),
     "loss, hold, longer": Outcome(LOST),
-    **dict.fromkeys(("loss, ramp", "loss, ramp, clipped"), Outcome(RELEASED, rests=True)),
     "suspect stamps": Outcome({"suspect_stamp": (10, 20, 31, 40)}),
     "jumps, refuse": Outcome({"jump": (10, *range(20, 25), 40)}),
     "return far from the stop": Outcome({"far_from_hold": range(250, 270)}, rests=True),
@@ -76,7 +74,6 @@ OUTCOMES: dict[str, Outcome] = {
     "target, amid a stream": at([0.1, 0.2], refused={"aiming": range(10, 210), "far_from_hold": range(210, 300)}),
     "target, after a loss": at(0.12),
     "targets of a controller in front": at([0.2, 0.15]),
-    "target, after a ramp": Outcome(rejected=1, rests=True),
     "target, amid a trajectory": STOPPED,
     "target, in a pause": at([0.3, -0.1], rejected=2),
     "target, stopped": Outcome({"far_from_hold": (320,)}),

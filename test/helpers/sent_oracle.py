@@ -34,7 +34,7 @@ STAMPS_AHEAD = 0.021
 CHANGE = 0.02
 """Share of its limit by which the effort of a motor may change when another source leads."""
 
-FRESH, HELD, STOPPING, RAMPING, WAITING, LOST = range(6)
+FRESH, HELD, STOPPING, WAITING, LOST = range(5)
 POSITION, IMPEDANCE, GRAVITY = range(3)
 
 REFUSALS = (
@@ -110,13 +110,13 @@ class Settings:
         limits: policy.
         setpoint_timeout: s, 0 for none.
         feedback: whether gains of motors or links are not zero.
-        resume_distance: rad or m.
+        start_tolerance: rad or m.
     """
 
     limits: str = "refuse"
     setpoint_timeout: float = 0.1
     feedback: bool = False
-    resume_distance: float = 0.01
+    start_tolerance: float = 0.01
     others: dict[str, object] = field(default_factory=dict)
 
 
@@ -272,13 +272,10 @@ class SentOracle:
         by_motor = np.isfinite(self.speed)
         # Steps of a stop that goes on are those of its velocities, as those of other motions where limits are reported.
         skip = _unsteady(record, marks) | ((leader[1:] == STOP) & (leader[:-1] == STOP))
-        if settings.limits != "refuse":  # nor are those of a payload that efforts are clipped for, or that is reported
+        if settings.limits != "refuse":  # nor are those of a payload beyond limits, which are reported
             skip |= np.any(np.diff(record.setpoint["P"], axis=0), axis=1)
         if settings.limits == "warn":
             skip |= np.isin(leader[1:], OWN)
-        elif settings.limits == "clip":  # efforts, not motions, also ahead of them
-            faster = np.any(np.abs(record.setpoint["qd"]) > self.joint_velocity, axis=1) | self._too_fast(record)
-            skip |= np.isin(leader[1:], OWN) & (faster | (record.code < 0))[1:]
         if settings.others.get("permissive"):
             skip |= leader[1:] == STREAM
         # Where the arm complies, or is located after a pause, the motors are sent to where they are measured.
@@ -586,7 +583,7 @@ class SentOracle:
             others = (leader[last] != leader[k]).any() or marks.stop_asked[last].any()
             others = others or np.any(np.diff(record.setpoint["P"][k - 1 : k + 1], axis=0))  # with another weight
             resumes = record.numbers["status"][k] != record.numbers["status"][k - 1]
-            if others or resumes or record.numbers["status"][k] == RAMPING:
+            if others or resumes:
                 continue
             # Those of another leader pass in less, at half the limit of effort rates.
             begins = recent.start + np.flatnonzero(leader[recent] != leader[k])
@@ -665,7 +662,7 @@ class SentOracle:
         complies = numbers["mode"] != POSITION
         excluded = marks.restarted | complies | np.concatenate(([False], complies[:-1]))
         step = np.abs(np.diff(record.setpoint["q"], axis=0, prepend=record.setpoint["q"][:1]))
-        distance = settings.resume_distance
+        distance = settings.start_tolerance
         for k in np.flatnonzero(marks.stop_asked):
             leads = numbers["status"][k] in (STOPPING, FRESH) and leader[k] not in (NOBODY, IMPEDANT, LED)
             if k == 0 or excluded[k] or not leads:
@@ -698,7 +695,7 @@ def leaders(record: Record) -> Array:
     """Which source leads in each cycle (N,)."""
     numbers = record.numbers
     made = np.diff(numbers["followed"], prepend=0) > 0
-    stops = np.isin(numbers["status"], (STOPPING, RAMPING))
+    stops = numbers["status"] == STOPPING
     conditions = (numbers["mode"] == GRAVITY, numbers["mode"] == IMPEDANCE, stops, numbers["playing"] > 0)
     # One that is early is followed a cycle later, or once its time has come.
     waited = record.given | (record.code == Refusal.early)  # type: ignore[attr-defined]

@@ -18,7 +18,7 @@ import numpy as np
 from bag_files import SETPOINT, STORE, header, read_bag, wrenches, write_bag
 from exported_loop import ExportedTable
 from loop_rig import Record, Recorder
-from loop_scene import PERIOD, RAMP, STOP, STOPS, TIMEOUT, Carried, Cycle, Scene, Target, time_of
+from loop_scene import PERIOD, STOP, STOPS, TIMEOUT, Carried, Cycle, Scene, Target, time_of
 from sent_oracle import Marks, Settings
 
 from eom_dynamics import ElasticArm, Robot
@@ -34,7 +34,7 @@ from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.serialized import LearnedShapes
 from eom_dynamics.control.setpoint_loop import SetpointLoop
 from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
-from eom_dynamics.control.settings import Status, settings_at
+from eom_dynamics.control.settings import LOOP_SETTINGS, Status, settings_at
 from eom_dynamics.control.spatial import read_payload
 from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from eom_dynamics.elastic.motor_programs import STIFFNESS_NAMES
@@ -186,7 +186,8 @@ class NodeEngine:
         stream.contact._sensors = "torque" if scene.on_contact != "ignore" else ""
         stream.take(host)
         self.node.trigger_activate()
-        host.loop.configure(**gains_of(scene))
+        checks = {name: value for name, value in settings_of(scene).items() if name in LOOP_SETTINGS}
+        host.loop.configure(**gains_of(scene), **checks)
         stream.targets._arm = host.arm
         stream.targets.keep(host.arm, limits_of(host.arm))
         self.scene, rows, before = scene, [], None
@@ -230,19 +231,19 @@ class NodeEngine:
     def _set_parameters(self, scene: Scene) -> None:
         from rclpy.parameter import Parameter
 
-        values = settings_of(scene).items()
-        results = self.node.set_parameters([Parameter(name, value=value) for name, value in values])
+        values = {name: value for name, value in settings_of(scene).items() if name not in LOOP_SETTINGS}
+        results = self.node.set_parameters([Parameter(name, value=value) for name, value in values.items()])
         assert all(result.successful for result in results), results
 
 
 def settings_of(scene: Scene) -> dict[str, Any]:
     return (
         settings_at("permissive")
-        | dict(zip(("stamp_check", "jump_check", "resume_distance"), scene.checks, strict=True))
+        | dict(zip(("stamp_check", "jump_check", "start_tolerance"), scene.checks, strict=True))
         | {
             **{"limits": scene.limits, "command_lead": scene.lead, "on_setpoint_loss": scene.loss},
             **{"setpoint_timeout": TIMEOUT if scene.loss != "none" else 0.0, "stop_duration": STOP},
-            **{"ramp_duration": RAMP, "on_contact": scene.on_contact},
+            "on_contact": scene.on_contact,
         }
     )
 

@@ -93,7 +93,7 @@ def lead_of_wrenches(arm: Robot) -> Scene:
 
 
 def lead_with_drives(arm: Robot) -> Scene:
-    return Scene(arm, cycles(arm, 0.1), limits="clip", lead=2.5e-3)
+    return Scene(arm, cycles(arm, 0.1), limits="warn", lead=2.5e-3)
 
 
 def wrenches_that_come_and_go(arm: Robot) -> Scene:
@@ -275,7 +275,6 @@ SETPOINTS: dict[str, tuple[str, Any]] = {
     "limits, ignore": ("limited", limits("ignore")),
     "limits, warn": ("limited", limits("warn")),
     "limits, refuse": ("limited", limits("refuse")),
-    "limits, clip": ("limited", limits("clip")),
     "stamps": ("damped, coupled, sticking", stamps),
     "lead": ("damped, coupled, sticking", lead),
     "lead of wrenches": ("soft", lead_of_wrenches),
@@ -289,8 +288,7 @@ SETPOINTS: dict[str, tuple[str, Any]] = {
     "payload at rest": ("soft", payload_at_rest),
     "loss, hold": ("soft", loss("hold")),
     "loss, hold, noisy": ("soft", noisy_loss),
-    "loss, ramp": ("own drives", loss("ramp")),
-    "loss, ramp, clipped": ("weak", loss("ramp", "clip")),
+    "loss, own drives": ("own drives", loss("hold")),
     "loss, hold, longer": ("slow", loss("hold", "warn")),
     "return amid a stop": ("soft", return_amid_a_stop),
     "suspect stamps": ("limited rates", suspect_stamps),

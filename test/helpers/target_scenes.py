@@ -61,11 +61,6 @@ def targets_of_a_controller(arm: Robot) -> Scene:
     return scene_of_targets(arm, given, *targets, loss="hold", in_front=True)
 
 
-def target_after_a_ramp(arm: Robot) -> Scene:
-    given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(230))]
-    return scene_of_targets(arm, given, aimed(60, 0.1, 0.1), loss="ramp", in_front=True)
-
-
 def target_amid_a_trajectory(arm: Robot) -> Scene:
     """It takes over, and a trajectory from that; the second one is ended by an empty trajectory."""
     given = streamed(arm, 10, 740)
@@ -126,7 +121,6 @@ TARGETS: dict[str, tuple[str, Any]] = {
     "target, amid a stream": ("soft", target_amid_a_stream),
     "target, after a loss": ("soft", target_after_a_loss),
     "targets of a controller in front": ("soft", targets_of_a_controller),
-    "target, after a ramp": ("soft", target_after_a_ramp),
     "target, amid a trajectory": ("soft", target_amid_a_trajectory),
     "target, in a pause": ("soft", target_in_a_pause),
     "target, stopped": ("soft", stopped_targets),
@@ -179,6 +173,5 @@ def amid_a_trajectory(reaction: str) -> Any:
 CONTACTS: dict[str, tuple[str, Any]] = {
     "contact, stop": ("measured", amid_setpoints("stop")),
     "contact on a path, stop": ("measured", amid_a_trajectory("stop")),
-    "contact on a path, hold": ("measured", amid_a_trajectory("hold")),
     "contact on a path, retract": ("measured", amid_a_trajectory("retract")),
 }

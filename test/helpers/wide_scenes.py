@@ -123,7 +123,6 @@ class WideScene(Scene):
         settings: dict[str, Any] = {
             "stop_duration": float(10 ** more.uniform(-2, 0)),
             "start_tolerance": float(10 ** more.uniform(-3, -0.7)),
-            "resume_distance": float(10 ** more.uniform(-3, -0.7)),
         }
         self._has_link_gains = more.random() < 0.15 and not self.touches
         if self._has_link_gains:

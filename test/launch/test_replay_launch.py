@@ -43,7 +43,7 @@ def test_what_is_recorded_live_is_what_the_offline_replay_gives(tmp_path: Path) 
 def test_arguments_reach_player_node_and_recorder(tmp_path: Path) -> None:
     pytest.importorskip("ros2bag", reason="ros2bag comes with a ROS 2 installation only, not from PyPI")
     params = tmp_path / "params.yaml"
-    params.write_text("/**: {ros__parameters: {limits: clip}}")
+    params.write_text("/**: {ros__parameters: {limits: warn}}")
     states = np.full((5, 100, 2), 0.1)
     recorded = setpoints(["joint_1", "joint_2"], states)
     # A command in the bag must not mix with those of the node; its bytes are never read.

@@ -151,7 +151,7 @@ def test_interfaces_that_are_not_built_are_an_error_that_says_what_to_do(ros, mo
 
 
 NODES = {
-    "dynamics_node": ("~/inverse_dynamics", "spline_trajectory", "setpoint_lifespan"),
+    "dynamics_node": ("~/inverse_dynamics", "spline_trajectory", "setpoint_timeout"),
     "planning_node": ("~/trajectory_feedforward", "joint_trajectory", "constraints.goal_time"),
     "simulated_robot_node": ("motor_setpoint", "joint_states", "natural_frequency"),
 }

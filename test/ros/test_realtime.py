@@ -45,7 +45,7 @@ def answers(client):
 @pytest.mark.skipif(not permitted(), reason="real-time scheduling is not permitted here")
 def test_from_activation_on_stream_and_middleware_are_in_real_time(start):
     """And memory is locked where that is permitted."""
-    asked = f"realtime_priority:={PRIORITY}", "lock_memory:=true", "autostart:=false"
+    asked = f"realtime_priority:={PRIORITY}", "autostart:=false"
     client = start(*ARGUMENTS, *(word for x in asked for word in ("-p", x)))
     node = client.process.process.pid
     assert client.transition("configure")
@@ -56,7 +56,7 @@ def test_from_activation_on_stream_and_middleware_are_in_real_time(start):
     middleware = [thread for thread, entry in found.items() if entry[0].startswith("dds.")]
     assert {found[thread][1:] for thread in (node, *middleware)} == {(os.SCHED_FIFO, PRIORITY)} and middleware
     locked = int(Path(f"/proc/{node}/status").read_text().partition("VmLck:")[2].split()[0])  # kB
-    assert locked == 0 if "lock_memory is not permitted" in client.process.log else locked > 10_000
+    assert locked == 0 if "locked memory is not permitted" in client.process.log else locked > 10_000
 
 
 @pytest.mark.skipif(not permitted(), reason="real-time scheduling is not permitted here")
@@ -89,10 +89,9 @@ def test_where_they_are_not_possible_the_node_warns_and_streams(start):
         if not shutil.which("setpriv"):
             pytest.skip("setpriv, which takes the permission away, is not installed")
         prefix = (*prefix, "setpriv", "--bounding-set=-sys_nice,-ipc_lock", "--inh-caps=-sys_nice,-ipc_lock")
-    asked = (f"realtime_priority:={PRIORITY}", "lock_memory:=true")
-    client = start(*ARGUMENTS, *(word for parameter in asked for word in ("-p", parameter)), prefix=prefix)
+    client = start(*ARGUMENTS, "-p", f"realtime_priority:={PRIORITY}", prefix=prefix)
     assert len(answers(client)) == 7
-    reasons = (f"realtime_priority {PRIORITY} is not permitted", "lock_memory is not permitted (limit 64 kB)")
+    reasons = (f"realtime_priority {PRIORITY} is not permitted", "locked memory is not permitted (limit 64 kB)")
     client.wait_for_diagnostics(lambda *s: s[0] == 1 and all(reason in s[1] for reason in reasons), "the warning")
     for remedy in ("raise the limit rtprio to 7", "raise the limit memlock to unlimited"):
         assert remedy in client.process.log

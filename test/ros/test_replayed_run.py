@@ -16,7 +16,7 @@ from eom_dynamics.tools.options import CommandOptions
 from eom_dynamics.tools.replay.bag import Job, replay_bag
 
 HELD, STOPPING = 1, 2
-SETTINGS = {"stop_duration": 0.15, "resume_distance": 10.0}
+SETTINGS = {"stop_duration": 0.15, "start_tolerance": 10.0}
 
 
 class Recording:

@@ -32,7 +32,7 @@ def test_a_packaged_robot_is_named_and_the_same_as_parameters(name: str) -> None
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("/**: {ros__parameters: {target_delay: 2.0}}", "no ros__parameters section has an entry robot"),
+        ("/**: {ros__parameters: {stop_duration: 2.0}}", "no ros__parameters section has an entry robot"),
         ("/**: {ros__parameters: {robot: 1}}", "robot: must be a section, is 1"),
         ("a: {ros__parameters: {robot: {}}}\nb: {ros__parameters: {robot: {}}}", "2 robots; a file must describe one"),
     ],

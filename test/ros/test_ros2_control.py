@@ -146,20 +146,20 @@ def assert_same(computed, expected):
 
 @pytest.mark.parametrize(("name", "size"), [("sea_planar_2r", 1.0), ("iiwa", 0.3)])
 def test_the_node_replay_and_the_controller_give_the_same_commands(name, size, start, tmp_path):
-    """All with clipped limits; and the controller without has the bits of the C function."""
+    """All with reported limits; and the controller without has the bits of the C function."""
     arm = ElasticArm(robot(name))
     bag = recorded(arm, size, tmp_path / "bag")
     offline = tmp_path / "offline"
-    assert main(["replay", str(bag), "--robot", name, "--limits", "clip", "-o", str(offline)]) == 0
+    assert main(["replay", str(bag), "--robot", name, "--limits", "warn", "-o", str(offline)]) == 0
     replayed = [message for _, message in read_bag(offline)["/feedforward"]]
 
-    client = start("--params-file", CONFIG / f"{name}.yaml", "-p", "limits:=clip")
+    client = start("--params-file", CONFIG / f"{name}.yaml", "-p", "limits:=warn")
     for _, message in read_bag(bag)["/setpoint"]:
         client.publish_serialized(bytes(STORE.serialize_cdr(message, SETPOINT)))
     client.wait(lambda: len(client.feedforward) >= len(replayed), f"{len(replayed)} answers")
 
     kernel = {"kernel": str(loop_library(robot(name)).path)}
-    status, *columns = played(name, bag, "clip", tmp_path, **kernel)
+    status, *columns = played(name, bag, "warn", tmp_path, **kernel)
     stamps = [message.header.stamp for _, message in read_bag(bag)["/setpoint"]]
     row_of = {(stamp.sec, stamp.nanosec): row for row, stamp in enumerate(stamps)}
     fresh = set()

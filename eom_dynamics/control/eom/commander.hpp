@@ -45,8 +45,6 @@ class Commander : public Evaluation<Robot> {
     Company<Robot> company;
     /// Distance from the arm, at rest, from which setpoints may lead again, or 0.
     double resuming = 0;
-    /// Factor of efforts in a ramp, and its time derivative.
-    std::array<Scalar, 2> share{1, 0};
 
     void configure(const LoopParameters<Robot> &chosen) noexcept
     {
@@ -186,20 +184,20 @@ class Commander : public Evaluation<Robot> {
         const bool passes = gate_.positions().lasts(); // else nothing is to be copied
         const double time = seconds(step_);
         const bool usable =
-            passes ? feedback_.add(output, share[0], unshifted(measured), time) : feedback_.add(output, share[0], measured, time);
+            passes ? feedback_.add(output, unshifted(measured), time) : feedback_.add(output, measured, time);
         counts.unmeasured += !usable;
         if (mode != Mode::position)
             sent_for_ = output.setpoint;
         if (mode == Mode::gravity_compensation) {
             output.setpoint.q = feedback_.impedance().links();
             output.command = feedback_.impedance().command();
-            Gate<Robot>::clip(robot, output.command.motor_effort, output.command.tau, feedback_.impedance().command(), leader_,
+            Gate<Robot>::clip(robot, output.command.motor_effort, output.command.tau, feedback_.impedance().command(), false,
                               parameters.limits);
         }
         const Command<Robot> &y = complies ? feedback_.impedance().command() : output.command;
         if (!usable && output.status == Status::fresh)
             output.status = Status::held;
-        const LimitPolicy policy = complies ? LimitPolicy::clip : parameters.limits;
+        const LimitPolicy policy = complies ? LimitPolicy::refuse : parameters.limits;
         const bool passed =
             gate_.pass(output, x, y, leader_, !renewed_ && !complies, complies, step_, seconds(least_step()), policy);
         renewed_ = complies || !passed;
@@ -277,7 +275,6 @@ class Commander : public Evaluation<Robot> {
         output.setpoint = x;
         output.status = Status::fresh;
         leader_ = Leader::hands;
-        share = {1, 0};
     }
 
     /// Source of the last command.
@@ -389,10 +386,9 @@ class Commander : public Evaluation<Robot> {
         }
         find_deflections();
         feedback_.refer(apart() ? present_ : result_);
-        if (parameters.limits == LimitPolicy::clip)
-            Limits<Robot>::clip(robot, result_);
-        else if (exceeds)
-            Gate<Robot>::clip(robot, result_.motor_effort, result_.tau, Command<Robot>(result_), leader, parameters.limits);
+        if (exceeds)
+            Gate<Robot>::clip(robot, result_.motor_effort, result_.tau, Command<Robot>(result_), leader == Leader::stop,
+                              parameters.limits);
         output.setpoint = own();
         output.setpoint.deflection = candidate_.deflection;
         output.setpoint.friction_state = candidate_.friction_state;
@@ -402,7 +398,6 @@ class Commander : public Evaluation<Robot> {
         output.valid = true;
         if (robot.converts() || leads())
             sent_for_ = candidate_;
-        share = {1, 0};
         leader_ = leader;
         renewed_ = true;
         step_time_.keep();
@@ -469,7 +464,7 @@ class Commander : public Evaluation<Robot> {
     {
         if (robot.converts()) {
             DriveCommand<Robot> sent;
-            if (robot.drive_command(sent_for_, y, output.motor_effort, output.joint_effort, share, sent))
+            if (robot.drive_command(sent_for_, y, output.motor_effort, output.joint_effort, {1, 0}, sent))
                 output.sent = sent;
         } else {
             output.sent.drive_position = y.motor_position;

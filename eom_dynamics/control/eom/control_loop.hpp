@@ -141,12 +141,8 @@ class ControlLoop : public LoopMotions<Robot> {
         return false;
     }
 
-    /// What is sent last when the loop is switched off: Commander::release. Efforts that fade, or have faded, do not come
-    /// back.
-    const DriveCommand<Robot> &release(const Measurement<Robot> &measured) noexcept
-    {
-        return commander_.release(measured, state_machine_.fades());
-    }
+    /// Returns the last command when the loop is switched off, see Evaluation::release.
+    const DriveCommand<Robot> &release(const Measurement<Robot> &measured) noexcept { return commander_.release(measured); }
 
     /// Takes the reference of the next cycle, in the thread of update().
     ///
@@ -279,9 +275,7 @@ class ControlLoop : public LoopMotions<Robot> {
         touched_ = reaction != ContactReaction::ignore && commander_.mode() != Mode::gravity_compensation;
         if (!touched_)
             return;
-        if (reaction == ContactReaction::hold && playing())
-            paused = true;
-        else if (reaction != ContactReaction::retract || !Base::retract())
+        if (reaction != ContactReaction::retract || !Base::retract())
             Base::stop(Event::contact);
     }
 
@@ -360,8 +354,8 @@ class ControlLoop : public LoopMotions<Robot> {
             return;
         }
         const auto &links = commander_.impedance().links();
-        if (wanted == Mode::position && (state_machine_.fades() || state_machine_.gone())) {
-            state_machine_.on(Event::mode); // efforts that fade, or have faded, do not come back
+        if (wanted == Mode::position && state_machine_.gone()) {
+            state_machine_.on(Event::mode);
         } else if (wanted == Mode::gravity_compensation) {
             leave(Event::hands);
             commander_.output.setpoint.q = links;

@@ -213,9 +213,9 @@ class Evaluation {
         return true;
     }
 
-    /// What is sent last when the loop is switched off: motors hold their positions, at the efforts of
-    /// effort_on_deactivate, unless these have faded. The output stays as it is.
-    const DriveCommand<Robot> &release(const Measurement<Robot> &measured, bool faded) noexcept
+    /// Returns the last command when the loop is switched off: motors hold their positions, at the efforts of
+    /// effort_on_deactivate. Does not change the output.
+    const DriveCommand<Robot> &release(const Measurement<Robot> &measured) noexcept
     {
         released_ = {output.sent.drive_position, {}, {}, {}, {}};
         released_command_ = {};
@@ -226,7 +226,7 @@ class Evaluation {
             released_.sent_effort = output.sent.sent_effort;
             released_command_.tau = output.joint_effort;
             released_command_.motor_effort = output.motor_effort;
-        } else if (parameters.effort_on_deactivate == EffortOnDeactivate::gravity && !faded) {
+        } else if (parameters.effort_on_deactivate == EffortOnDeactivate::gravity) {
             Setpoint<Robot> x = resting();
             if (measured.links && finite(measured.q))
                 x.q = measured.q;
@@ -239,8 +239,7 @@ class Evaluation {
             compute(filter_, 0);
             final_efforts_ = finite(result_);
             if (final_efforts_ && limited()) // they cannot be refused, as those of a stop
-                Gate<Robot>::clip(robot, result_.motor_effort, result_.tau, Command<Robot>(result_), Leader::stop,
-                                  parameters.limits);
+                Gate<Robot>::clip(robot, result_.motor_effort, result_.tau, Command<Robot>(result_), true, parameters.limits);
             DriveCommand<Robot> sent{{}, {}, result_.motor_effort, result_.tau, {}};
             if (robot.converts() && !robot.drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent))
                 final_efforts_ = false;
@@ -261,11 +260,8 @@ class Evaluation {
     bool final_efforts() const noexcept { return final_efforts_; }
 
   protected:
-    /// Whether limits are refused or clipped.
-    bool limited() const noexcept
-    {
-        return parameters.limits == LimitPolicy::refuse || parameters.limits == LimitPolicy::clip;
-    }
+    /// Returns true if commands beyond limits are refused.
+    bool limited() const noexcept { return parameters.limits == LimitPolicy::refuse; }
 
     /// The last position at rest, with the stiffness and the motion of the base.
     Setpoint<Robot> resting() const noexcept

@@ -52,44 +52,42 @@ class Feedback {
         motor_velocity_ = command.motor_velocity;
     }
 
-    /// Efforts of motors and joints with feedback, times a share, for the setpoint and command of an output; returns whether
+    /// Efforts of motors and joints with feedback, for the setpoint and command of an output; returns whether
     /// what is measured, `time` s after the last cycle, was usable where it must be.
-    bool add(LoopOutput<Robot> &output, Scalar share, const Measurement<Robot> &measured, double time) noexcept
+    bool add(LoopOutput<Robot> &output, const Measurement<Robot> &measured, double time) noexcept
     {
         if (mode_ != Mode::position)
-            return comply(output, share, measured, time);
-        follow(output, share, measured);
+            return comply(output, measured, time);
+        follow(output, measured);
         return true;
     }
 
   private:
     /// Efforts of the impedance, and of the motors of one joint that hold its stiffness.
-    bool comply(LoopOutput<Robot> &output, Scalar share, const Measurement<Robot> &measured, double time) noexcept
+    bool comply(LoopOutput<Robot> &output, const Measurement<Robot> &measured, double time) noexcept
     {
         const bool free = mode_ == Mode::gravity_compensation;
         const bool usable = impedance_.update(output.setpoint, free, measured);
         const Command<Robot> &y = impedance_.command();
         for (std::size_t i = 0; i < m; ++i)
-            output.motor_effort[i] = share * y.motor_effort[i];
+            output.motor_effort[i] = y.motor_effort[i];
         for (std::size_t i = 0; i < n; ++i)
-            output.joint_effort[i] = share * y.tau[i];
+            output.joint_effort[i] = y.tau[i];
         // Without what is measured, damping stays as it was, too, lest efforts step.
         JointVector<Robot> damping = impedance_.damping();
-        for (Scalar &effort : damping)
-            effort *= share;
         add_joints(output, damping);
         if (free && usable) // else as it was
             guidance_ = impedance_.guide(time);
         for (std::size_t i = 0; free && i < m; ++i)
-            output.motor_effort[i] += share * guidance_[i];
+            output.motor_effort[i] += guidance_[i];
         for (std::size_t i = 0; usable && measured.motors && i < robot_.motor_count(); ++i)
             if (std::count(robot_.motor_joint.begin(), robot_.motor_joint.end(), robot_.motor_joint[i]) > 1)
-                output.motor_effort[i] += share * pd(parameters_.motor_kp[i], y.motor_position[i] - measured.motor_position[i],
+                output.motor_effort[i] += pd(parameters_.motor_kp[i], y.motor_position[i] - measured.motor_position[i],
                                                      parameters_.motor_kd[i], y.motor_velocity[i] - measured.motor_velocity[i]);
         return usable;
     }
 
-    void follow(LoopOutput<Robot> &output, Scalar share, const Measurement<Robot> &measured) noexcept
+    void follow(LoopOutput<Robot> &output, const Measurement<Robot> &measured) noexcept
     {
         output.motor_effort = output.command.motor_effort;
         output.joint_effort = output.command.tau;
@@ -98,10 +96,10 @@ class Feedback {
                 const Scalar feedback = pd(parameters_.motor_kp[i], motor_position_[i] - measured.motor_position[i],
                                            parameters_.motor_kd[i], motor_velocity_[i] - measured.motor_velocity[i]);
                 if (std::isfinite(feedback))
-                    output.motor_effort[i] += share * feedback;
+                    output.motor_effort[i] += feedback;
             }
         if (measured.links)
-            add_links(output, share, measured);
+            add_links(output, measured);
     }
 
     /// PD of errors, NaN if one that counts is not measured.
@@ -110,13 +108,13 @@ class Feedback {
         return (kp > 0 ? kp * position : 0) + (kd > 0 ? kd * velocity : 0);
     }
 
-    void add_links(LoopOutput<Robot> &output, Scalar share, const Measurement<Robot> &measured) noexcept
+    void add_links(LoopOutput<Robot> &output, const Measurement<Robot> &measured) noexcept
     {
         JointVector<Robot> feedback{};
         for (std::size_t i = 0; i < n; ++i) {
             const Scalar effort = pd(parameters_.link_kp[i], output.setpoint.q[i] - measured.q[i], parameters_.link_kd[i],
                                      output.setpoint.qd[i] - measured.qd[i]);
-            feedback[i] = std::isfinite(effort) ? share * effort : 0;
+            feedback[i] = std::isfinite(effort) ? effort : 0;
         }
         add_joints(output, feedback);
     }

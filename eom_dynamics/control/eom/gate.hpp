@@ -100,8 +100,8 @@ class Gate {
         modes_.add(output), leaders_.add(output);
         const bool plain = leader != Leader::stop && !apart(output.motor_effort, y.motor_effort, 0) &&
                            !apart(output.joint_effort, y.tau, 0);
-        if (policy == LimitPolicy::clip || (policy != LimitPolicy::ignore && !plain)) // else it has been clipped
-            clip(robot_, output.motor_effort, output.joint_effort, y, leader, policy);
+        if (complies || (policy != LimitPolicy::ignore && !plain)) // the command itself is already clipped
+            clip(robot_, output.motor_effort, output.joint_effort, y, complies || leader == Leader::stop, policy);
         Sent &now = sent_[latest_];
         if (!repeats || !repeats_) // else both are of the same command
             now.setpoint = x, now.command = y;
@@ -114,9 +114,10 @@ class Gate {
         return true;
     }
 
-    /// Clips efforts to limits, and feedback alone to those that are only to be reported, where the feedforward exceeds them.
+    /// Clips efforts to limits. With the policy `warn`, joint efforts that the feedforward `y` exceeds remain, and motor efforts are
+    /// clipped to the limits of the motors. Motors are clipped if a joint effort or a motor effort is beyond its limit, or `always`.
     static void clip(const Robot &robot, MotorVector<Robot> &motor_effort, JointVector<Robot> &joint_effort, const Command<Robot> &y,
-                     Leader leader, LimitPolicy policy) noexcept
+                     bool always, LimitPolicy policy) noexcept
     {
         const bool reports = policy == LimitPolicy::warn;
         JointVector<Robot> less;
@@ -130,7 +131,7 @@ class Gate {
         if (gives) // motors give up what joints do
             robot.add_at_joints(less, motor_effort);
         const bool exceeds = !detail::within(motor_effort, robot.lower.motor_effort, robot.upper.motor_effort);
-        if (policy == LimitPolicy::clip || leader == Leader::stop || exceeds || motor_effort != y.motor_effort)
+        if (always || exceeds || motor_effort != y.motor_effort)
             Limits<Robot>::clip_motors(robot, y.motor_velocity, motor_effort, reports ? y.motor_effort : MotorVector<Robot>{});
     }
 

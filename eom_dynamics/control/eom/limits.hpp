@@ -210,14 +210,6 @@ struct Limits {
         return std::isfinite(found) ? found : 0;
     }
 
-    /// The nearest efforts of a command within their limits.
-    static void clip(const Robot &robot, Command<Robot> &y) noexcept
-    {
-        for (std::size_t i = 0; i < Robot::joints; ++i)
-            y.tau[i] = std::clamp(y.tau[i], -robot.largest_effort[i], robot.largest_effort[i]);
-        clip_motors(robot, y.motor_velocity, y.motor_effort);
-    }
-
     /// The nearest motor efforts within the limits at the joints, where those of one joint give up equal parts, and then within
     /// those of torque, current and voltage at motor velocities, all link side.
     ///

@@ -68,7 +68,7 @@ class LoopMotions {
     }
 
     /// Ends what is played and what waits, and brings the arm to rest from the last command, whatever on_setpoint_loss says;
-    /// a stop under way goes on. At rest, setpoints within resume_distance lead again, as after an empty trajectory.
+    /// a stop under way goes on. At rest, setpoints within start_tolerance lead again, as after an empty trajectory.
     void stop(Event why = Event::stop) noexcept
     {
         if (!commander_.output.valid)
@@ -119,7 +119,7 @@ class LoopMotions {
     double lost_time() const noexcept { return lost_time_; }
     bool playing() const noexcept { return player_.playing(); }
     bool waiting() const noexcept { return player_.waiting(); }
-    /// Whether a target leads, and whether the arm rests there, where setpoints within resume_distance lead again.
+    /// Whether a target leads, and whether the arm rests there, where setpoints within start_tolerance lead again.
     bool aiming() const noexcept { return motion_.leads(); }
     bool arrived() const noexcept { return motion_.arrived(); }
     /// What leads in place of a trajectory, by the last cycle.

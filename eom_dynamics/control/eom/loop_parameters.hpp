@@ -13,14 +13,13 @@
 
 namespace eom {
 
-/// What a command answers. The first four have the numbers of the status of a FeedforwardCommand.
+/// What a command answers. The first three have the numbers of the status of a FeedforwardCommand.
 enum class Status {
     fresh = 0,    ///< the reference of this cycle, or of the last ones within the timeout; expired ones are as none
-    held = 1,     ///< an earlier one: the reference was refused, setpoints are lost, or a stop or a ramp has ended
+    held = 1,     ///< an earlier one: the reference was refused, setpoints are lost, or a stop has ended
     stopping = 2, ///< brings the arm to rest
-    ramping = 3,  ///< brings the arm to rest while efforts fade
-    waiting = 4,  ///< no reference has come yet
-    lost = 5,     ///< setpoints are lost, and the controller should be deactivated
+    waiting = 3,  ///< no reference has come yet
+    lost = 4,     ///< setpoints are lost, the arm rests, and the host should deactivate the loop
 };
 
 /// Source of the motion that is commanded.

@@ -326,7 +326,7 @@ class PlausibilityChecks {
     ///
     /// The time counts up to LONGEST_GAP: drives hold the last command, and a step after a pause is one nevertheless. Where
     /// the arm rests, a stream begins. Where it is held, and where the time since the last state is not known, without stamps
-    /// or after a motion of the arm's own, resume_distance is the law of positions.
+    /// or after a motion of the arm's own, start_tolerance is the law of positions.
     bool jumps(std::int64_t stamp, std::int64_t since, const State<n> &x, bool is_near, Finding &found) const noexcept
     {
         const bool known = stamp != 0 && answered_ != 0;
@@ -369,7 +369,7 @@ class PlausibilityChecks {
             most[i] = robot_.upper.qdd[i] * time * time / 2 + std::fabs(rate) * uncertain;
         }
         if (!known)
-            most.fill(settings_.resume_distance);
+            most.fill(settings_.start_tolerance);
         compare(0);
         return worst > 0;
     }

@@ -23,15 +23,15 @@ namespace eom {
     X(over_limits, "exceeds limits: {limits}", "it exceeds limits with the payload: make it slower, or take a lighter one") \
     X(transition, "exceeds limits on the way from the commanded state: {limits}; start closer to it, or leave more time until the " \
       "first knot", "") \
-    X(too_old, "its stamp is further than {limit} s (parameter setpoint_lifespan) from the clock", "") \
+    X(too_old, "its stamp is further than {limit} s from the clock", "") \
     X(busy, "a trajectory is being played; an empty one stops it", "") \
     X(starts_away, "{name} starts {value} {unit} from its commanded position at that time, or where it is measured before any " \
       "command or after a pause, must be at most {limit} (parameter start_tolerance): start there", "") \
     X(ended, "it has ended: check its time stamp", "") \
     X(far_from_hold, "{name} is {value} {unit} from where it is held at a target, or after a loss of setpoints or a stop, more than {limit} " \
-      "(parameter resume_distance): begin there, or send a target", \
+      "(parameter start_tolerance): begin there, or send a target", \
       "the arm is being stopped: setpoints are followed again once it rests") \
-    X(released, "the arm was released when setpoints were lost: deactivate and activate again", "") \
+    X(inactive, "setpoints were lost, and on_setpoint_loss is deactivate: deactivate and activate again", "") \
     X(under_way, "its first waypoint was due {time} s ago, and {name} has moved {value} {unit} since, must be at most {limit} " \
       "(parameter start_tolerance), while no position is commanded: start it now (stamp 0, times from 0) or later", "") \
     X(too_far_ahead, "it starts more than @longest_start_delay@ s from now: check its time stamp and first time, and the clock", "") \
@@ -114,7 +114,7 @@ enum class Check {
     jumps,
     consistency,
     without_stamp, ///< so that jumps are not known
-    away,          ///< further than resume_distance from where the arm is, while the time since is not known
+    away,          ///< further than start_tolerance from where the arm is, while the time since is not known
 };
 
 /// What a check has found.
@@ -239,7 +239,7 @@ class Sentences {
             return "@unstamped@";
         case Check::away:
             return name + " is " + number(x.step, 3) + " " + unit_of(Quantity::position, x.joint) + " from where the arm is, more than " +
-                   number(x.allowed) + " (parameter resume_distance): begin there; amid a stream, write the time of the motion to "
+                   number(x.allowed) + " (parameter start_tolerance): begin there; amid a stream, write the time of the motion to "
                    "header.stamp, which tells a jump from motion";
         default:
             return "";

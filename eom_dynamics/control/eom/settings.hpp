@@ -20,9 +20,11 @@ struct LoopSettings {
 @members@
 };
 
-/// A setting by its name: a number in a range, or one of choices by its number.
+/// A setting by its name: a number in a range, or one of choices by its number. It is a parameter of hosts, or set by the level of
+/// safety.
 struct Setting {
     const char *name;
+    bool is_parameter;
     double (*get)(const LoopSettings &settings) noexcept;
     void (*set)(LoopSettings &settings, double value) noexcept;
     double lower, upper;
@@ -30,11 +32,11 @@ struct Setting {
     std::array<std::string_view, 5> choices{};
 };
 
-#define EOM_SETTING(name) \
-    #name, [](const LoopSettings &x) noexcept { return static_cast<double>(x.name); }, \
+#define EOM_SETTING(name, is_parameter) \
+    #name, is_parameter, [](const LoopSettings &x) noexcept { return static_cast<double>(x.name); }, \
         [](LoopSettings &x, double value) noexcept { x.name = static_cast<decltype(x.name)>(value); }
-#define EOM_NUMBER(name, lower, upper, range) {EOM_SETTING(name), lower, upper, #name " must be " range}
-#define EOM_CHOICE(name, last, ...) {EOM_SETTING(name), 0, last, #name " is none of its choices", {__VA_ARGS__}}
+#define EOM_NUMBER(name, is_parameter, lower, upper, range) {EOM_SETTING(name, is_parameter), lower, upper, #name " must be " range}
+#define EOM_CHOICE(name, is_parameter, last, ...) {EOM_SETTING(name, is_parameter), 0, last, #name " is none of its choices", {__VA_ARGS__}}
 
 /// All of them, in the ranges of the node's parameters.
 constexpr Setting SETTINGS[] = {

@@ -17,13 +17,12 @@ namespace eom {
     X(following, "setpoints are answered; between them, the last command stays in effect") \
     X(playing, "a trajectory is played at a pace, which is 0 in a pause") \
     X(aiming, "the arm moves to a target, or rests there") \
-    X(stopping, "the arm is brought to rest; in a ramp, efforts fade") \
-    X(holding, "the arm rests at the end of a trajectory or a stop") \
-    X(released, "setpoints are lost, and efforts have faded, or the host is to deactivate the loop")
+    X(stopping, "the arm is brought to rest") \
+    X(holding, "the arm rests at the end of a trajectory or a stop")
 enum class Phase { EOM_PHASES(EOM_FIRST) };
 
 /// Causes of a state, and the positions at which this table accepts setpoints again; the checks of the stream follow (plausibility.hpp):
-/// with jump_check refuse, setpoints to an arm that is held are near in any case. Setpoints are lost in those from `lost` on.
+/// if jumps are refused, setpoints to an arm that is held are near in any case. Setpoints are lost in those from `lost` on.
 #define EOM_CAUSES(X) \
     X(done, anywhere, "the motion has ended as planned") \
     X(failed, near, "a command of the motion was refused, or the clock has gone back: the stop continues until the arm rests") \
@@ -31,11 +30,10 @@ enum class Phase { EOM_PHASES(EOM_FIRST) };
     X(asked, near_at_rest, "a stop was requested, or contact needs one") \
     X(lost, near, "setpoints are lost, on_setpoint_loss is hold") \
     X(ignored, anywhere, "setpoints are lost, on_setpoint_loss is none") \
-    X(fades, never, "setpoints are lost, on_setpoint_loss is ramp") \
     X(inactive, never, "setpoints are lost, on_setpoint_loss is deactivate")
 enum class Cause { EOM_CAUSES(EOM_FIRST) stays /**< of a cell: the cause before the event */ };
 
-/// Where setpoints are accepted again: anywhere, near the command (each joint within resume_distance, by default 0.01 rad or m, 0.1 at safety
+/// Where setpoints are accepted again: anywhere, near the command (each joint within start_tolerance, by default 0.01 rad or m, 0.1 at safety
 /// permissive and off), near it after the stop, or nowhere.
 enum class Resumption { anywhere, near, near_at_rest, never };
 
@@ -46,18 +44,16 @@ enum class Resumption { anywhere, near, near_at_rest, never };
     X(trajectory, "a trajectory, at its start") \
     X(retract, "contact begins, on_contact is retract: a motion to a target leads back to the command of 0.2 s before") \
     X(end, "the motion has come to its end") \
-    X(fade, "a ramp has come to its end") \
-    X(pause, "a pause is requested, or contact begins in a trajectory, on_contact is hold: the pace becomes 0") \
+    X(pause, "a pause is requested: the pace becomes 0") \
     X(resume, "a pause ends: the pace becomes speed_scaling") \
     X(stop, "a stop is requested") \
     X(empty, "an empty trajectory: the active trajectory or target ends") \
     X(loss, "setpoints are lost, on_setpoint_loss is none") \
     X(loss_hold, "setpoints are lost, on_setpoint_loss is hold") \
-    X(loss_ramp, "setpoints are lost, on_setpoint_loss is ramp") \
     X(loss_deactivate, "setpoints are lost, on_setpoint_loss is deactivate") \
-    X(contact, "contact begins, on_contact is stop or deactivate, hold without a trajectory to pause, or retract without a way back (nothing recorded, no limits of targets, no room, efforts beyond limits there, or a stop was requested)") \
+    X(contact, "contact begins, on_contact is stop or deactivate, or retract without a way back (nothing recorded, no limits of targets, no room, efforts beyond limits there, or a stop was requested)") \
     X(hands, "the control mode becomes gravity compensation") \
-    X(mode, "the control mode leaves hand guiding, or impedance after the arm was pushed away: the arm is held; or position returns amid a ramp or after it, which goes on") \
+    X(mode, "the control mode leaves hand guiding, or impedance after the arm was pushed away: the arm is held") \
     X(payload, "the payload changes: efforts blend to the new payload") \
     X(break_off, "a command of the motion is refused, or the clock goes back") \
     X(halt, "the host ends the motion with its last command") \
@@ -73,7 +69,7 @@ constexpr std::size_t PHASES = EOM_PHASES(EOM_ONE), EVENTS = EOM_EVENTS(EOM_ONE)
 /// Facts of the loop for the conditions of cells.
 struct Facts {
     bool commanded = false; ///< a command exists
-    bool near = false;      ///< the reference is within resume_distance of the command
+    bool near = false;      ///< the reference is within start_tolerance of the command
     bool arrived = false;   ///< the arm rests at its target
     bool paused = false;    ///< a pause is requested, whether a trajectory is played or not
     bool touched = false;   ///< references are refused after contact
@@ -83,10 +79,10 @@ struct Facts {
 };
 
 /// Condition of a cell; if it fails, the event is refused or ignored. Resumes: the cause accepts setpoints from there;
-/// arrived: the arm rests at its target, and the setpoint is near; unfading: no ramp; unfailed: no ramp, and no command was refused;
-/// unasked: no ramp, and no stop was requested;
-/// unlost: a command exists, and setpoints are not lost.
-enum class Condition { never, always, commanded, resumes, arrived, unfading, unfailed, unasked, unlost };
+/// arrived: the arm rests at its target, and the setpoint is near; remaining: the loop is not to be deactivated after a loss; unfailed:
+/// the same, and no command was refused; unasked: the same, and no stop was requested; unlost: a command exists, and setpoints are not
+/// lost.
+enum class Condition { never, always, commanded, resumes, arrived, remaining, unfailed, unasked, unlost };
 
 /// Effect of an event in a state: the next state and its cause, or the refusal.
 struct Cell {
@@ -101,29 +97,28 @@ struct Cell {
     X(none, never, idle, done, none, "-") \
     X(stay, never, idle, done, none, "stays") \
     X(busy, never, idle, done, busy, "refused: a trajectory is active") \
-    X(gone, never, idle, done, released, "refused until a restart") \
     X(follow, always, following, done, far_from_hold, "**following**") \
     X(again, resumes, following, done, far_from_hold, "**following**, if the cause allows setpoints from there; else refused") \
     X(after, arrived, following, done, aiming, "**following**, if the arm rests at the target and the setpoint is near; else refused") \
     X(aim, always, aiming, done, none, "**aiming**") \
-    X(take, unfailed, aiming, done, stopping, "**aiming**; refused in a ramp, and after a refused command") \
-    X(begin, unfailed, playing, done, stopping, "**playing**; refused in a ramp, and after a refused command") \
-    X(back, unasked, aiming, done, released, "**aiming**; a requested stop, or a ramp, continues") \
+    X(take, unfailed, aiming, done, stopping, "**aiming**; refused after a refused command, or if the cause is inactive") \
+    X(begin, unfailed, playing, done, stopping, "**playing**; refused after a refused command, or if the cause is inactive") \
+    X(leave, remaining, aiming, done, inactive, "**aiming**; refused if the cause is inactive") \
+    X(depart, remaining, playing, done, inactive, "**playing**; refused if the cause is inactive") \
+    X(back, unasked, aiming, done, inactive, "**aiming**; a requested stop continues, as does a stop whose cause is inactive") \
     X(play, always, playing, done, none, "**playing**") \
     X(finish, always, holding, done, none, "**holding**, done") \
     X(rest, always, holding, stays, none, "**holding**, the cause stays") \
-    X(faded, always, released, fades, none, "**released**") \
     X(brake, commanded, stopping, asked, none, "**stopping**, asked") \
-    X(ask, unfading, stopping, asked, none, "**stopping**, asked; a ramp continues, its cause stays") \
-    X(hold, always, holding, asked, none, "**holding**, asked") \
+    X(ask, remaining, stopping, asked, none, "**stopping**, asked; the cause inactive stays") \
+    X(hold, remaining, holding, asked, none, "**holding**, asked; the cause inactive stays") \
     X(ignore, unlost, following, ignored, none, "**following**, ignored: the last command stays") \
     X(lose, unlost, stopping, lost, none, "**stopping**, lost") \
-    X(ramp, unlost, stopping, fades, none, "**stopping**, fades") \
-    X(release, unlost, released, inactive, none, "**released**: the host stops the arm and deactivates the loop") \
+    X(quit, unlost, stopping, inactive, none, "**stopping**, inactive: the host deactivates the loop once the arm rests") \
     X(fail, always, stopping, failed, none, "**stopping**, failed") \
     X(settle, always, stopping, broken_off, none, "**stopping**, broken off") \
-    X(yield, unfading, stopping, broken_off, none, "**stopping**, broken off; a ramp continues") \
-    X(let, always, following, done, none, "**following**: the last command stays until setpoints are lost") \
+    X(yield, remaining, stopping, broken_off, none, "**stopping**, broken off; the cause inactive stays") \
+    X(let, remaining, following, done, none, "**following**: the last command stays until setpoints are lost; the cause inactive stays") \
     X(forget, always, idle, done, none, "**idle**") \
     X(slow, always, stopping, done, none, "**stopping**, done")
 
@@ -133,36 +128,34 @@ namespace cells {
 EOM_CELLS(EOM_CELL)
 } // namespace cells
 
-/// The cell of each event, in the states idle, following, playing, aiming, stopping, holding, released.
+/// The cell of each event, in the states idle, following, playing, aiming, stopping, holding.
 #define EOM_TABLE(X) \
-    X(setpoint, follow, follow, busy, after, again, again, gone) \
-    X(target, aim, aim, aim, aim, take, aim, gone) \
-    X(trajectory, play, play, play, play, begin, play, gone) \
-    X(retract, aim, aim, aim, aim, back, back, gone) \
-    X(end, none, none, finish, none, rest, none, none) \
-    X(fade, none, none, none, none, faded, none, none) \
-    X(pause, stay, stay, stay, stay, stay, stay, stay) \
-    X(resume, stay, stay, stay, stay, stay, stay, stay) \
-    X(stop, brake, brake, brake, brake, ask, hold, ask) \
-    X(empty, stay, stay, brake, brake, stay, stay, stay) \
-    X(loss, stay, ignore, stay, stay, stay, stay, none) \
-    X(loss_hold, stay, lose, stay, lose, stay, stay, none) \
-    X(loss_ramp, stay, ramp, stay, ramp, stay, stay, stay) \
-    X(loss_deactivate, stay, release, stay, release, stay, stay, stay) \
-    X(contact, brake, brake, brake, brake, ask, hold, ask) \
-    X(hands, forget, forget, forget, forget, forget, forget, forget) \
-    X(mode, settle, settle, settle, settle, yield, settle, stay) \
-    X(payload, stay, stay, stay, stay, stay, stay, stay) \
-    X(break_off, none, none, fail, fail, none, none, none) \
-    X(halt, stay, stay, let, let, stay, stay, stay) \
-    X(restart, forget, forget, forget, forget, forget, forget, forget) \
-    X(restart_soon, slow, slow, slow, slow, slow, finish, none) \
-    X(located, forget, let, none, forget, none, let, none) \
-    X(motion, slow, slow, none, none, none, none, none)
+    X(setpoint, follow, follow, busy, after, again, again) \
+    X(target, aim, aim, aim, aim, take, leave) \
+    X(trajectory, play, play, play, play, begin, depart) \
+    X(retract, aim, aim, aim, aim, back, back) \
+    X(end, none, none, finish, none, rest, none) \
+    X(pause, stay, stay, stay, stay, stay, stay) \
+    X(resume, stay, stay, stay, stay, stay, stay) \
+    X(stop, brake, brake, brake, brake, ask, hold) \
+    X(empty, stay, stay, brake, brake, stay, stay) \
+    X(loss, stay, ignore, stay, stay, stay, stay) \
+    X(loss_hold, stay, lose, stay, lose, stay, stay) \
+    X(loss_deactivate, stay, quit, stay, quit, stay, stay) \
+    X(contact, brake, brake, brake, brake, ask, hold) \
+    X(hands, forget, forget, forget, forget, forget, forget) \
+    X(mode, settle, settle, settle, settle, yield, yield) \
+    X(payload, stay, stay, stay, stay, stay, stay) \
+    X(break_off, none, none, fail, fail, none, none) \
+    X(halt, stay, stay, let, let, stay, stay) \
+    X(restart, forget, forget, forget, forget, forget, forget) \
+    X(restart_soon, slow, slow, slow, slow, slow, finish) \
+    X(located, forget, let, none, forget, none, let) \
+    X(motion, slow, slow, none, none, none, none)
 
 constexpr Cell TABLE[EVENTS][PHASES] = {
-#define EOM_ROW(event, idle, following, playing, aiming, stopping, holding, released) \
-    {cells::idle, cells::following, cells::playing, cells::aiming, cells::stopping, cells::holding, cells::released},
+#define EOM_ROW(event, idle, following, playing, aiming, stopping, holding) \
+    {cells::idle, cells::following, cells::playing, cells::aiming, cells::stopping, cells::holding},
     EOM_TABLE(EOM_ROW)};
 
 /// Refusals of an event in any state, in this order, before its cell.
@@ -187,10 +180,9 @@ class StateMachine {
     bool is(Phase phase) const noexcept { return phase_ == phase; }
 
     /// True while a stop commands the arm, in motion or at rest at its end.
-    bool braked() const noexcept { return is(Phase::stopping) || is(Phase::holding) || (is(Phase::released) && fades()); }
-    /// True if efforts fade or have faded; if setpoints are lost; if the last motion was stopped or broken off, not by a loss; if no setpoint, target or
-    /// trajectory ends the state.
-    bool fades() const noexcept { return cause_ == Cause::fades; }
+    bool braked() const noexcept { return is(Phase::stopping) || is(Phase::holding); }
+    /// True if setpoints are lost; if the last motion was stopped or broken off, not by a loss; if no setpoint, target or trajectory ends
+    /// the state.
     bool lost() const noexcept { return cause_ >= Cause::lost; }
     bool held() const noexcept { return cause_ == Cause::failed || cause_ == Cause::broken_off || cause_ == Cause::asked; }
     bool gone() const noexcept { return resumption() == Resumption::never; }
@@ -218,7 +210,7 @@ class StateMachine {
             return Refusal::none;
         ++visits_[index(event)][index(phase_)];
         const bool gone = this->gone() && (cell.when == Condition::resumes || cell.when == Condition::unfailed);
-        return gone                                        ? Refusal::released
+        return gone                                        ? Refusal::inactive
                : event == Event::setpoint && facts.arrived ? Refusal::far_from_hold // at rest at a target: too far from it
                                                            : cell.otherwise;
     }
@@ -260,8 +252,8 @@ class StateMachine {
                    (facts.near && (resumption() == Resumption::near ||
                                    (resumption() == Resumption::near_at_rest && phase_ != Phase::stopping)));
         case Condition::arrived: return facts.arrived && facts.near;
-        case Condition::unfading: return !fades();
-        case Condition::unfailed: return !fades() && cause_ != Cause::failed;
+        case Condition::remaining: return !gone();
+        case Condition::unfailed: return !gone() && cause_ != Cause::failed;
         case Condition::unasked: return !gone() && cause_ != Cause::asked;
         case Condition::unlost: return facts.commanded && !lost();
         default: return true;

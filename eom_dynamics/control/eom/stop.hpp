@@ -29,7 +29,7 @@ class Stop {
     const OnlineTrajectory &trajectory() const noexcept { return joint_brake_.trajectory(); }
 
     /// Begins a stop by the joints from a setpoint, that of the last command with a stamp, ns; returns its largest share of a limit. In
-    /// place of another stop, its time goes on from what that has taken, ns, for a ramp.
+    /// place of another stop, its time goes on from what that has taken, ns.
     double brake_joints(const Setpoint<Robot> &from, std::int64_t stamp, std::int64_t taken) noexcept
     {
         rest(from, stamp ? stamp - taken : 0);
@@ -142,26 +142,6 @@ class Stop {
         Setpoint<Robot> x = from_;
         take(state_after(0), x);
         return x;
-    }
-
-    /// Fade efforts in a time T, s, by the factor w = 1 - 10 u^3 + 15 u^4 - 6 u^5, which starts and ends with two
-    /// derivatives zero; returns w and its time derivative.
-    std::array<Scalar, 2> fade(Command<Robot> &y, double T) const noexcept
-    {
-        const double u = std::min(s_ / T, 1.0), v = 1 - u;
-        const auto w = static_cast<Scalar>(std::min(v * v * v * (1 + u * (3 + 6 * u)), 1.0));
-        const auto wd = static_cast<Scalar>(-30 * u * u * v * v / T);
-        const auto wdd = static_cast<Scalar>(-60 * u * v * (1 - 2 * u) / (T * T));
-        for (std::size_t i = 0; i < n; ++i) {
-            y.taudd[i] = w * y.taudd[i] + 2 * wd * y.taud[i] + wdd * y.tau[i];
-            y.taud[i] = w * y.taud[i] + wd * y.tau[i];
-            y.tau[i] *= w;
-        }
-        if (!finite(y.taud, y.taudd)) // of numbers near the largest ones
-            y.taud = y.taudd = {};
-        for (Scalar &effort : y.motor_effort)
-            effort *= w;
-        return {w, wd};
     }
 
   private:

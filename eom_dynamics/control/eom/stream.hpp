@@ -95,7 +95,7 @@ class Stream {
             return why;
         const bool is_near = commander_.state_machine.resumes_near() || commander_.state_machine.is(Phase::aiming); // it was checked before
         if (is_near)
-            commander_.resuming = commander_.parameters.resume_distance;
+            commander_.resuming = commander_.parameters.start_tolerance;
         // By its own time, where its stamp goes back: what was refused as the clock was set back counts as well.
         const std::int64_t since = now - followed_ + std::max<std::int64_t>(interval_, 0);
         return checks.judge(stamp(), since, reference(), is_near, commander_.counts, finding);
@@ -115,8 +115,8 @@ class Stream {
         Reason why(Refusal::far_from_hold);
         for (std::size_t i = 0; i < n; ++i) {
             const double away = std::fabs(reference().q[i] - commander_.output.setpoint.q[i]);
-            if (!(away <= std::max(commander_.parameters.resume_distance, why.value)))
-                why = {Refusal::far_from_hold, Quantity::position, i, away, commander_.parameters.resume_distance};
+            if (!(away <= std::max(commander_.parameters.start_tolerance, why.value)))
+                why = {Refusal::far_from_hold, Quantity::position, i, away, commander_.parameters.start_tolerance};
         }
         return why;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the arm does without setpoints: it continues, comes to rest, or fades, until references are followed again.
+// What the arm does without setpoints: it continues or comes to rest, until references are followed again.
 #ifndef EOM_WATCHDOG_HPP
 #define EOM_WATCHDOG_HPP
 
@@ -97,8 +97,8 @@ class Watchdog {
         refused_ = commander_.counts.refused;
     }
 
-    /// Whether a position is within resume_distance of the commanded one.
-    bool is_near(const JointVector<Robot> &q) const noexcept { return is_near(q, commander_.parameters.resume_distance); }
+    /// Whether a position is within start_tolerance of the commanded one.
+    bool is_near(const JointVector<Robot> &q) const noexcept { return is_near(q, commander_.parameters.start_tolerance); }
     bool is_near(const JointVector<Robot> &q, double distance) const noexcept
     {
         return !apart(q, commander_.output.setpoint.q, distance);
@@ -158,7 +158,7 @@ class Watchdog {
         if (state_machine_.braked())
             return come_to_rest();
         if (state_machine_.lost())
-            commander_.output.status = state_machine_.is(Phase::released) ? Status::lost : Status::held;
+            commander_.output.status = Status::held;
         return false;
     }
 
@@ -166,33 +166,29 @@ class Watchdog {
     State<n> state_after(std::int64_t later) const noexcept { return stop_.state_after(later); }
 
   private:
-    /// Ends a stop, or a ramp along it, that has come to its end.
+    /// End a stop that has come to rest.
     void end_if_over() noexcept
     {
-        if (!state_machine_.is(Phase::stopping) || !stop_.rests())
-            return;
-        if (!state_machine_.fades())
+        if (state_machine_.is(Phase::stopping) && stop_.rests())
             state_machine_.on(Event::end);
-        else if (stop_.time() >= commander_.parameters.ramp_duration)
-            state_machine_.on(Event::fade);
     }
 
     void begin_loss() noexcept
     {
-        constexpr Event LOSSES[] = {Event::loss, Event::loss_hold, Event::loss_ramp, Event::loss_deactivate};
+        constexpr Event LOSSES[] = {Event::loss, Event::loss_hold, Event::loss_deactivate};
         const auto policy = commander_.parameters.on_setpoint_loss;
         const Event why = LOSSES[static_cast<std::size_t>(policy)];
         if (!state_machine_.admits(why, {commander_.output.valid})) {
             state_machine_.on(why);
             return;
         }
-        const bool stays = policy == LossPolicy::hold || policy == LossPolicy::none;
+        const bool stays = policy != LossPolicy::deactivate;
         rested_ = !moved_ && rests(commander_.output.setpoint) && commander_.counts.refused == refused_ && stays;
         commander_.counts.timeouts += rested_ ? 0 : 1;
-        if (policy == LossPolicy::hold || policy == LossPolicy::ramp)
-            brake(commander_.output.setpoint, why);
-        else
+        if (policy == LossPolicy::none)
             state_machine_.on(why, {true});
+        else
+            brake(commander_.output.setpoint, why);
     }
 
     void begin_stop(const Setpoint<Robot> &from, bool leads, std::int64_t now) noexcept
@@ -244,7 +240,7 @@ class Watchdog {
         return command_stop();
     }
 
-    /// The command of a stop, and of a ramp along it. Limits do not refuse it: a stop with a part left out would be a step.
+    /// The command of a stop. Limits do not refuse it: a stop with a part left out would be a step.
     bool come_to_rest() noexcept
     {
         LoopOutput<Robot> &output = commander_.output;
@@ -265,10 +261,8 @@ class Watchdog {
         } else {
             last_ = output.command;
         }
-        if (state_machine_.fades())
-            commander_.share = stop_.fade(output.command, commander_.parameters.ramp_duration);
         end_if_over();
-        output.status = !state_machine_.is(Phase::stopping) ? Status::held : state_machine_.fades() ? Status::ramping : Status::stopping;
+        output.status = state_machine_.is(Phase::stopping) ? Status::stopping : state_machine_.gone() ? Status::lost : Status::held;
         return true;
     }
 
@@ -283,8 +277,7 @@ class Watchdog {
     JointVector<Robot> q_{};
     bool moved_ = false, rested_ = false;
     std::uint64_t refused_ = 0;
-    // Whether the stop has begun after the last cycle; whether it goes on from there; and whether the last command is held, before
-    // efforts fade.
+    // Whether the stop has begun after the last cycle; whether it goes on from there; and whether the last command is held.
     bool begun_ = false, goes_on_ = false, stays_ = false;
     Command<Robot> last_;
     // Time since the last valid reference, and the timeout, ns.

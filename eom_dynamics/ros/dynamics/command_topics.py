@@ -21,7 +21,7 @@ from ...control.joint_order import JointOrder
 from ...control.serialized import FEEDFORWARD, ShapeCall, drive_side_numbers
 from ...control.setpoint_loop import SetpointLoop
 from ...control.settings import Status
-from ...elastic.drive_programs import DRIVE_NAMES
+from ...elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from ...elastic.motor_programs import MOTOR_NAMES
 from ..interfaces import FeedforwardCommand, stream_qos
 
@@ -94,20 +94,30 @@ class CommandTopics:
             self.sent_of, self.order, self.frame_id = loop, loop.order, header.frame_id
         self._publish(header, loop.lead, status, loop.loop.command, loop.loop.sent)
 
-    def publish_final(self, header: Header, loop: SetpointLoop, *, faded: bool) -> None:
-        """Publish the command that stays in effect after the last cycle; its efforts may have faded."""
+    def publish_final(self, header: Header, loop: SetpointLoop, remaining: float = 0.0) -> None:
+        """Publish the command that stays in effect after the last cycle, or one of the fade to it.
+
+        Args:
+            remaining: fraction of the time of the fade, during which the last efforts go smoothly to those that remain.
+        """
         remain, logger = self._node.get_parameter("effort_on_deactivate").value, self._node.get_logger()
         loop.configure(effort_on_deactivate=remain)
         if not loop.record.valid:
             logger.error("no last command: the arm is not where it was commanded, and cannot be held where it is")
             return
         loop.loop.act("release")
+        command, sent = loop.loop.released, loop.loop.sent_last
+        if remaining > 0:
+            scale = remaining**3 * (10 - remaining * (15 - 6 * remaining))
+            command = command | {name: scale * loop.loop.command[name] for name in (EFFORT_NAMES[0], MOTOR_NAMES[-1])}
+            sent = sent | {name: scale * loop.loop.sent[name] for name in (DRIVE_NAMES[2], *SENT_NAMES)}
+            self._publish(header, loop.lead, Status.HELD, command, sent)
+            return
         if remain == "gravity" and not loop.record.final_efforts:
-            remain = "zero, as they were ramped down" if faded else "zero, as those of gravity cannot be computed"
-            if not faded:
-                logger.error(f"efforts: {remain}: a spring is slack at this position, or numbers would be too large")
+            remain = "zero, as those of gravity cannot be computed"
+            logger.error(f"efforts: {remain}: a spring is slack at this position, or numbers would be too large")
         logger.info(f"last command: positions are held, velocities are zero, efforts: {remain}")
-        self._publish(header, loop.lead, Status.HELD, loop.loop.released, loop.loop.sent_last)
+        self._publish(header, loop.lead, Status.HELD, command, sent)
 
     def _publish(
         self, header: Header, lead: float, status: Status, command: dict[str, Array], sent: dict[str, Array]

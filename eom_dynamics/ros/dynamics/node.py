@@ -22,7 +22,6 @@ from ...control.settings import MODES
 from ...elastic import ElasticArm
 from ...elastic.drive_programs import sides_text
 from ...exceptions import EomDynamicsError, StateError, TrajectoryError
-from ...spelling import listed
 from ...terminal import printable
 from ..diagnostics import Level, StatusReport
 from ..executors import LateAnswers, StopSignals, steady_timer
@@ -225,8 +224,6 @@ class DynamicsNode(LifecycleNode, RobotNode):
         """Apply a changed parameter."""
         super().on_parameter(name, value)
         self._stream.on_parameter(name, value)
-        if name == "limits":
-            self._warn_of_unclipped()
 
     def switch_off(self, reason: str, then: Callable[[], None]) -> None:
         """Bring the arm to rest, send the last command, and call ``then``: at once, or later from the executor."""
@@ -257,16 +254,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
         arm = loop.arm
         origin = f"from {self.supply.source}, computed by {arm.dynamics.backend}"
         self.announce(loaded, arm.robot, f": {', '.join(arm.robot.joint_names)}; {origin}")
-        self._warn_of_unclipped()
         if advice := feedforward_advice(arm):
             self.get_logger().info(f"least expected link error by the uncertainty of the robot: {advice}")
-
-    def _warn_of_unclipped(self) -> None:
-        if self._stream.loop is not None and (names := self._stream.loop.unclipped):
-            self.get_logger().warning(
-                f"limits: clip does not limit efforts of {listed(names)}: give the joint an effort limit, or its "
-                "motor a torque limit, in the robot's file"
-            )
 
     def _warn_of_payload(self, text: str) -> None:
         """Warn if the tools carry a payload, which is forgotten now."""
@@ -416,8 +405,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def _schedule(self) -> None:
         """Apply priority and locked memory; only after loading, which would block a core."""
-        asked = (self.get_parameter(name).value for name in ("realtime_priority", "lock_memory"))
-        problems = [printable(text) for text in schedule(*asked)]
+        priority = self.get_parameter("realtime_priority").value
+        problems = [printable(text) for text in schedule(priority)] if priority else []
         for problem in problems:
             self.get_logger().warning(problem)
         self._scheduling_problem = "; ".join(problems)

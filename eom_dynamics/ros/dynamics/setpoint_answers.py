@@ -19,7 +19,7 @@ from ...control.fields import STATE_FIELDS
 from ...control.serialized import LearnedShapes, stamp_of
 from ...control.setpoint_loop import EarlySetpointError, SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
-from ...control.settings import LONGEST_GAP, Status
+from ...control.settings import LONGEST_GAP, SAFETY, Status
 from ...exceptions import EomDynamicsError, StateError, StiffnessError, TrajectoryError
 from ..interfaces import JointTrajectorySetpoint, nanoseconds, stream_qos
 from ..robot_node import RobotNode
@@ -62,7 +62,8 @@ class SetpointAnswers:
         self.loop: SetpointLoop | None = None
         self._shapes, self.statistics, self.closed = LearnedShapes(), StreamStatistics(node), True
         # Largest age of setpoints, ns, their lead, s, and the time of the last one, ns.
-        self._lifespan, self._lead_time, self._latest = 0, 0.0, 0
+        lifespan = SAFETY[node.get_parameter("safety").value]["setpoint_lifespan"]
+        self._lifespan, self._lead_time, self._latest = round(lifespan * 1e9), 0.0, 0
         quality = stream_qos(INPUT_DEPTH, watched=True)
         self._subscription = node.create_subscription(
             JointTrajectorySetpoint, "setpoint", self.answer_bytes, raw=True, **quality
@@ -172,7 +173,7 @@ class SetpointAnswers:
         return self._sent(setpoint.header, loop, cycle, time.perf_counter_ns())
 
     def start_measured(self, *, always: bool = False) -> None:
-        """Hold the arm where it is measured, so that what begins is checked; if jump_check is off, only ``always``."""
+        """Hold the arm where it is measured, so that its first step is checked: if jumps are, or ``always``."""
         loop = self.loop
         if loop is None or (loop.loop.settings["jump_check"] == "ignore" and not always):
             return

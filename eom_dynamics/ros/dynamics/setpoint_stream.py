@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,11 +11,12 @@ import numpy as np
 from rclpy.qos import QoSCompatibility, qos_check_compatible
 
 from ...arguments import all_finite
-from ...control.control_loop import REFUSALS, OffPath
+from ...control.control_loop import OffPath
 from ...control.robot_table import limits_of, missing_limits
 from ...control.setpoint_loop import SetpointLoop, period_note
 from ...control.setpoint_to_command import refusal_reason
 from ...control.settings import MODES, SHARED_MESSAGES
+from ...elastic.drive_programs import DRIVE_NAMES
 from ...spelling import listed
 from ...terminal import printable
 from ..diagnostics import Level, StatusReport
@@ -23,10 +25,13 @@ from .command_topics import CommandTopics
 from .contact_topics import ContactTopics
 from .setpoint_answers import INPUT_DEPTH, SetpointAnswers
 from .statistics import WAITING
-from .stops import Modes, StreamPhase
+from .stops import Modes
 from .target_topics import NOT_REACHED
 
-_PARAMETERS = ("limits", "setpoint_lifespan", "command_lead")
+_PARAMETERS = ("limits", "command_lead")
+
+# Duration of the fade to zero efforts before the node is deactivated, s.
+FADE = 0.5
 
 
 class SetpointStream(SetpointAnswers):
@@ -47,6 +52,9 @@ class SetpointStream(SetpointAnswers):
         self.unlimited = ""
         self.modes = Modes(node, self.measured, self.clock, self._publish_measured)
         self.contact = ContactTopics(node, self.clock, self.measured, self._react)
+        self._fade_end = 0.0
+        period = 1.0 / node.get_parameter("stream_rate").value
+        self._fade = node.punctual.create(node, period, self._continue_fade, steady=True)
         for name in _PARAMETERS:
             self.on_parameter(name, node.get_parameter(name).value)
 
@@ -57,8 +65,6 @@ class SetpointStream(SetpointAnswers):
             self._limit(value)
         elif name == "command_lead":
             self._take_lead()
-        elif name == "setpoint_lifespan":
-            self._lifespan = round(value * 1e9)
         elif name == "start_tolerance" and self.loop is not None:
             self.loop.configure(start_tolerance=value)
 
@@ -138,8 +144,6 @@ class SetpointStream(SetpointAnswers):
         present = self._commands.sent_of
         if present is None:
             return ""
-        if self.stops.phase in (StreamPhase.RAMPING, StreamPhase.RELEASED):
-            return REFUSALS["released"]
         names = [(x.arm.robot.joint_names, x.arm.motor_names) for x in (loop, present)]
         if names[0] != names[1]:
             return "it has other joints or motors than the arm that is commanded: deactivate the node first"
@@ -159,18 +163,36 @@ class SetpointStream(SetpointAnswers):
             self.end()
             return
         self.player.stop(cause)
-        self.stops.come_to_rest(last, cause, self.end)
+        self.stops.come_to_rest(last, cause, self._fade_out)
+
+    def _fade_out(self) -> None:
+        """End the stream once the efforts have faded to zero, or now if the last command keeps efforts."""
+        last = self._commands.sent_of
+        keeps = self._node.get_parameter("effort_on_deactivate").value != "zero"
+        if last is None or keeps or not last.record.valid or not last.loop.sent[DRIVE_NAMES[2]].any():
+            self.end()
+            return
+        self._fade_end = time.monotonic() + FADE
+        self._fade.reset()
+
+    def _continue_fade(self) -> None:
+        """Publish a command of the fade, and end the stream after the last one."""
+        remaining, last = (self._fade_end - time.monotonic()) / FADE, self._commands.sent_of
+        if last is None or remaining <= 0:
+            self.end()
+            return
+        self._commands.publish_final(self._commands.header(self.clock.reading), last, remaining)
 
     def end(self) -> None:
         """End the stream, at once, with a command at rest, unless there was none; the node is no longer active."""
         self.closed = True
+        self._fade.cancel()
         self._shapes.forget()
         if (last := self._commands.sent_of) is not None:
             try:
                 self.clock.now()
-                faded = self.stops.phase in (StreamPhase.RAMPING, StreamPhase.RELEASED)
                 self.measured.locate(last, ends=True)
-                self._commands.publish_final(self._commands.header(self.clock.reading), last, faded=faded)
+                self._commands.publish_final(self._commands.header(self.clock.reading), last)
             except Exception as error:
                 self._node.get_logger().error(f"no last command: {printable(refusal_reason(error))}")
         self.supervision.end()
@@ -184,16 +206,11 @@ class SetpointStream(SetpointAnswers):
         """React to contact, to which the loop has reacted, as the parameter on_contact says."""
         reaction = self._node.get_parameter("on_contact").value
         loop = self.loop if not self.closed and self.loop is not None and self.loop.record.touched else None
-        pauses, does = loop is not None and reaction == "hold" and self.player.playing, ""
-        if pauses:
-            does = f": what is played pauses on its path; {SHARED_MESSAGES['resume']}"
-        elif loop is not None and loop.record.aiming:
-            does = ": the arm goes back to where it was commanded 0.2 s before"
+        does = ""
+        if loop is not None and loop.record.aiming:
+            does = ": the arm returns to its commanded position 0.2 s earlier"
         self._node.get_logger().warning(f"{cause} (on_contact: {reaction}){does}")
         if loop is None:
-            return
-        if pauses:
-            self.player.pace.pause(True, cause)
             return
         self.player.stop(cause)
         if reaction == "deactivate":

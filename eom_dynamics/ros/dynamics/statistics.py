@@ -65,7 +65,7 @@ class StreamStatistics:
         """Count and log a setpoint that was dropped because its age exceeds the lifespan, both in ns."""
         self.received += 1
         self.expired += 1
-        at_most = f"must be at most {lifespan * 1e-9:g} s (parameter setpoint_lifespan)"
+        at_most = f"must be at most {lifespan * 1e-9:g} s"
         at_most += ": clocks differ, or a process is held up on a busy machine"
         what = f"{age * 1e-9:.3g} s old" if age > 0 else f"stamped {age * -1e-9:.3g} s ahead of the node's clock"
         self._node.warn("setpoint dropped", f"it is {what}, {at_most}")
@@ -85,8 +85,11 @@ class StreamStatistics:
         self.exceeding += 1
         if worst.ratio > self._worst:
             self._worst, self._worst_violation = worst.ratio, str(worst)
-        kind = f"command exceeds limits{', efforts clipped' if loop.loop.settings['limits'] == 'clip' else ''}"
-        self._node.warn(kind, printable(str(worst)), in_full=lambda: printable(summary(loop.violations())))
+        self._node.warn(
+            "command exceeds limits",
+            printable(str(worst)),
+            in_full=lambda: printable(summary(loop.violations())),
+        )
 
     def report(self, seconds: float) -> StatusReport:
         """Return the status of the last ``seconds`` in the active state, and start the next period."""
@@ -117,7 +120,7 @@ class StreamStatistics:
             level = Level.ERROR if refused == received else Level.WARN
             message = f"{refused} of {received} setpoints refused, the last: {self.last_refusal}"
         elif expired:
-            message = f"{expired} of {received} setpoints dropped: older than setpoint_lifespan"
+            message = f"{expired} of {received} setpoints dropped: too old"
         elif ignored:
             message = f"{ignored} setpoints ignored: the node is not active"
         elif exceeding:

@@ -28,8 +28,6 @@ class StreamPhase(Enum):
     LOST = "lost"
     STOPPING = "stopping"
     HELD = "held"
-    RAMPING = "ramping"
-    RELEASED = "released"
 
 
 class Stops:
@@ -104,8 +102,6 @@ class Stops:
         record = self.loop.record
         status, lost = Status(record.status), record.lost
         if (lost or record.held) and record.stopping:
-            if lost and self.loop.loop.settings["on_setpoint_loss"] == "ramp":
-                return StreamPhase.RAMPING if status is Status.RAMPING else StreamPhase.RELEASED
             return StreamPhase.STOPPING if status is Status.STOPPING else StreamPhase.HELD
         if lost:
             return StreamPhase.LOST
@@ -132,7 +128,7 @@ class Stops:
                 if done:
                     done()
                 return
-            names = ("stop_duration", "resume_distance")
+            names = ("stop_duration", "start_tolerance")
             loop.configure(**{name: self._node.get_parameter(name).value for name in names})
             loop.loop.act("stop")
             self.loop, self.cause = loop, cause
@@ -148,7 +144,7 @@ class Stops:
     @property
     def at_rest(self) -> bool:
         """True if the response has come to its end, at once where no stop is possible."""
-        return self.phase not in (StreamPhase.STOPPING, StreamPhase.RAMPING)
+        return self.phase is not StreamPhase.STOPPING
 
     @property
     def _overtaken(self) -> bool:
@@ -179,7 +175,8 @@ class Stops:
         """Publish the command of a cycle of the response, by the cycle's code."""
         try:
             exceeds = loop.responded(code)
-            self._commands.publish(self._commands.header(self._clock.reading), loop, loop.loop.status)
+            status = Status.HELD if loop.loop.status is Status.LOST else loop.loop.status
+            self._commands.publish(self._commands.header(self._clock.reading), loop, status)
             if exceeds:
                 self._statistics.exceed(loop)
         except StateError as error:

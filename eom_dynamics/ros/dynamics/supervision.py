@@ -11,7 +11,7 @@ from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 
 from ...control.setpoint_loop import SetpointLoop
-from ...control.settings import DEFAULTS, LONGEST_GAP, Status
+from ...control.settings import DEFAULTS, LONGEST_GAP, SETTINGS, Status
 from ..diagnostics import Level, StatusReport, present
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
@@ -36,8 +36,6 @@ _MESSAGES = {
     StreamPhase.LOST: (Level.WARN, "no setpoints"),
     StreamPhase.STOPPING: (Level.WARN, "coming to rest"),
     StreamPhase.HELD: (Level.WARN, "holding the last position"),
-    StreamPhase.RAMPING: (Level.ERROR, "ramping efforts down"),
-    StreamPhase.RELEASED: (Level.ERROR, "efforts are zero: deactivate and activate the node"),
 }
 
 _ENDED_AT_REST = "the stream has ended at rest"
@@ -76,16 +74,17 @@ class Supervision:
         An arm that is held at rest stays held by the robot of the loop.
         """
         settings = {name: self._node.get_parameter(name).value for name in _SETTINGS}
-        loop.configure(**settings, setpoint_lifespan=0.0)  # the node drops setpoints before the loop
+        level = self._node.get_parameter("safety").value
+        loop.configure(level, **settings, setpoint_lifespan=0.0)  # the node drops setpoints before the loop
         timeout, policy = settings["setpoint_timeout"], settings["on_setpoint_loss"]
         watches = bool(timeout) or policy != "none"
         self.end()
         self._stops.begin(loop)
         self._lost_and_inactive = False
         self._announce(policy, timeout)
-        if settings["jump_check"] != "ignore" and not loop.limits_rates:
+        if loop.loop.settings["jump_check"] != "ignore" and not loop.limits_rates:
             self._node.get_logger().warning(
-                "jump_check has no effect: the robot has no limits of velocity, acceleration or jerk"
+                "jumps are not checked: the robot has no limits of velocity, acceleration or jerk"
             )
         if watches:
             period = timeout / _OBSERVATIONS if timeout else _LONGEST_PERIOD
@@ -229,9 +228,7 @@ class Supervision:
         self._stops.cause = cause
         policy, logger = loop.loop.settings["on_setpoint_loss"], self._node.get_logger()
         stops = description_of_stop(loop)
-        ramp = loop.loop.settings["ramp_duration"]
-        fades = f"efforts fade to zero within {ramp:g} s, {stops}"
-        what = {"hold": stops, "ramp": fades, "deactivate": "the node stops the arm and deactivates itself"}
+        what = {"hold": stops, "deactivate": "the node stops the arm and deactivates itself"}
         response = what.get(policy, "nothing is done (on_setpoint_loss: none)")
         if loop.record.ended_at_rest:
             logger.info(f"{_ENDED_AT_REST}: {cause}")
@@ -239,9 +236,9 @@ class Supervision:
             self.losses += 1
             self.last_loss = cause
             logger.error(f"setpoints lost: {cause}; {response}")
-        if policy in ("hold", "ramp"):
+        if policy != "none":
             self._stops.respond(loop, now, code)
-        elif policy == "deactivate":
+        if policy == "deactivate":
             self._lost_and_inactive = True
             self._deactivate()
 
@@ -253,4 +250,4 @@ def _leads(loop: SetpointLoop) -> bool:
 
 
 # Settings of the loop that are parameters of the node, but for those of the stream.
-_SETTINGS = {*DEFAULTS} - {"limits", "setpoint_lifespan"}
+_SETTINGS = ({*DEFAULTS} & {*SETTINGS}) - {"limits"}

@@ -18,6 +18,7 @@ from ...control.joint_order import JointOrder
 from ...control.online_trajectory import MotionLimits, motion_limits, read_chunk, read_target
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
+from ...control.settings import SAFETY
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, StateError
 from ...terminal import printable
@@ -169,8 +170,7 @@ class TargetTopics:
         now, times, origin = self._clock.now(), None, 0
         if kind is JointTrajectory:
             positions, velocities, times = _read_chunk(message, joints)
-            delay = round(self._node.get_parameter("target_delay").value * 1e9)
-            origin = (stamp - self._clock.reading if stamp else 0) + now + delay if stamp or delay else 0
+            origin = stamp - self._clock.reading + now if stamp else 0
         else:
             positions, velocities = _read_target(message, joints)
         self._limit(loop, limits)
@@ -190,12 +190,12 @@ class TargetTopics:
 
     def _require_recent(self, message: Any) -> None:
         """Refuse a target at its arrival if its stamp is too far from now: later delays are the node's."""
-        lifespan = self._node.get_parameter("setpoint_lifespan").value
+        lifespan = SAFETY[self._node.get_parameter("safety").value]["setpoint_lifespan"]
         stamp = nanoseconds(message.header.stamp)
         age = (self._node.get_clock().now().nanoseconds - stamp) * 1e-9
         if lifespan and stamp and abs(age) > lifespan and not isinstance(message, JointTrajectory):
             when = f"{age:.3g} s old" if age > 0 else f"{-age:.3g} s ahead"
-            raise StateError(f"its stamp is {when}, must be at most {lifespan:g} s (parameter setpoint_lifespan)")
+            raise StateError(f"its stamp is {when}, must be at most {lifespan:g} s")
 
     def go_on(self, period: float = 0.0) -> None:
         """Run cycles of the motion that leads, or of a payload that changes at rest, or looks of another period, s."""

@@ -35,8 +35,8 @@ _DURATION = 5.0  # of the motion, s
 # Every command is recorded, and a busy computer that is late makes no loss of setpoints. In a domain of its own, the
 # node waits for no other.
 _NODE = (
-    "--ros-args -p robot_file:=iiwa -p qos_overrides./feedforward.publisher.depth:=1000 -p setpoint_lifespan:=0.0 "
-    "-p jump_check:=ignore "  # no arm moves: what comes in a burst, from a busy machine, is answered, too
+    "--ros-args -p robot_file:=iiwa -p qos_overrides./feedforward.publisher.depth:=1000 -p safety:=permissive "
+    "-p limits:=refuse "  # no arm moves: setpoints of a burst, from a busy machine, are answered
     "-p setpoint_timeout:=0.0 -p on_setpoint_loss:=none -p allow_other_publishers:=true"
 )
 

@@ -179,7 +179,7 @@ class Report:
         if self.held:
             yield f"{self.held:,} of them answered with the last good command"
         if self.early:
-            yield f"{self.early:,} of topic {self.topic} early: their stamps ran ahead of their arrival (stamp_check)"
+            yield f"{self.early:,} of topic {self.topic} early: their stamps ran ahead of their arrival"
         if self.first_repeated is not None:
             yield (
                 f"{self.repeated:,} messages of topic {self.topic} repeat the positions of the message before during a "

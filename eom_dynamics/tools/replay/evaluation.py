@@ -27,7 +27,7 @@ from ...control.joint_order import JointOrder
 from ...control.robot_table import RobotTable
 from ...control.setpoint_loop import EarlySetpointError, SetpointLoop
 from ...control.setpoint_to_command import SetpointEvaluator, refusal_reason
-from ...control.settings import LONGEST_GAP, Status, settings_at
+from ...control.settings import LONGEST_GAP, settings_at
 from ...control.spatial import force_is_unset, read_payload
 from ...elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
 from ...elastic.drive_programs import DRIVE_NAMES
@@ -251,11 +251,7 @@ class Evaluation:
         if not len(stamps) or self._last is None:
             return
         loop, (frame, order, _) = self._loop, self._last
-        if status[0] == Status.RAMPING:
-            self._host.configure(on_setpoint_loss="ramp")
-            loop.act("lose")
-        else:
-            loop.act("stop")
+        loop.act("stop")
         results = np.empty((len(stamps), self._ends[-1]))
         for k, stamp in enumerate(stamps.tolist()):
             if -loop.update(stamp) & EXCEEDS:

@@ -60,7 +60,7 @@ def _check_finite(host: SetpointLoop) -> None:
 @cache
 def _host(name: str) -> SetpointLoop:
     host = SetpointLoop(SetpointEvaluator(ElasticArm(load_robot(name))))
-    host.configure(setpoint_timeout=0.05, stop_duration=0.05, ramp_duration=0.1)
+    host.configure(setpoint_timeout=0.05, stop_duration=0.05)
     return host
 
 

@@ -18,7 +18,6 @@ from rclpy.parameter import Parameter
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
 from setpoint_engines import MOTION, Publisher, identity, state_message, unspun_node
-from std_srvs.srv import SetBool
 
 import eom_dynamics as eom
 from eom_dynamics.control.online_trajectory import motion_limits
@@ -122,11 +121,11 @@ UNTIL = "until it has ended and the arm rests, or call ~/pause with data: false"
 
 
 @pytest.mark.usefixtures("ros")
-@pytest.mark.parametrize("reaction", ["hold", "stop", "retract", "deactivate"])
+@pytest.mark.parametrize("reaction", ["stop", "retract", "deactivate"])
 def test_what_is_refused_in_contact_and_what_ends_it_is_said(
     reaction: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Amid a trajectory: a pause by contact outlasts it; a stop, and the way back, do not."""
+    """During a trajectory."""
     arm = eom.load_robot("sea_planar_2r")
     arm = replace(arm, joints=tuple(replace(x, effort_spread=EffortSpread((0.0,), (0.1,), 0.1)) for x in arm.joints))
     (tmp_path / "arm.yaml").write_text(robot_as_yaml(arm).text, encoding="utf-8")
@@ -157,31 +156,18 @@ def test_what_is_refused_in_contact_and_what_ends_it_is_said(
         stream.player.reports._status = Publisher(TrajectoryStatus, statuses := [])
         stream.player.play(path, identity())
         run(400, 0.0)
-        paused = "paused by contact at joint_2: "
         message = run(50, 5.0)
-        assert len(statuses) == (1 if reaction == "hold" else 2)
-        if reaction != "hold":
-            assert statuses[-1].message.startswith("contact at joint_2: ")
+        assert len(statuses) == 2 and statuses[-1].message.startswith("contact at joint_2: ")
         if reaction == "deactivate":
             return
-        assert message.startswith(paused if reaction == "hold" else "contact at joint_2: ")
-        with pytest.raises(
-            eom.EomDynamicsError, match=paused if reaction == "hold" else f"contact at joint_2: {UNTIL}"
-        ):
+        assert message.startswith("contact at joint_2: ") and message.endswith(UNTIL)
+        with pytest.raises(eom.EomDynamicsError, match=f"contact at joint_2: {UNTIL}"):
             stream.player.play(path, identity())
-        assert message.endswith(": call ~/pause with data: false" if reaction == "hold" else UNTIL)
         message = run(1500, 0.0)
-        assert ("the arm goes back to" in capfd.readouterr().err) == (reaction == "retract")
-        if reaction != "hold":
-            assert message.startswith(
-                "holding the last position: contact at joint_2: " if reaction == "stop" else "target reached"
-            )
-            return
-        assert message.startswith(paused)
-        with pytest.raises(eom.TrajectoryError, match=paused):
-            stream.player.play(path, identity())
-        assert stream.player.pace._answer(SetBool.Request(data=False), SetBool.Response()).success
-        assert not run(1000, 0.0).startswith(paused) and stream.loop.loop.setpoint["q"][0] > 0.1
+        assert ("the arm returns to" in capfd.readouterr().err) == (reaction == "retract")
+        assert message.startswith(
+            "holding the last position: contact at joint_2: " if reaction == "stop" else "target reached"
+        )
 
 
 NO_SPREAD = "joint_1, joint_2: no effort_spread in the file; write one by identify (in Python, also spread=…)"
@@ -194,9 +180,9 @@ def test_a_robot_without_spread_of_efforts_is_observed_and_reported() -> None:
         status = node.report(1.0)
         assert (status.level, status.message) == (Level.WARN, f"no contact is found: {NO_SPREAD}")
         node.trigger_deactivate()
-        node.set_parameters([Parameter("on_contact", value="hold")])
+        node.set_parameters([Parameter("on_contact", value="stop")])
         node.trigger_activate()
-        reason = f"inactive: not activated: on_contact is hold, but {NO_SPREAD}; or set on_contact to ignore"
+        reason = f"inactive: not activated: on_contact is stop, but {NO_SPREAD}; or set on_contact to ignore"
         assert node.report(1.0).message == reason
 
 

@@ -30,7 +30,7 @@ ROBOT = with_springs(eom.load_robot("iiwa"), DampedSpring(2e4, 400.0), limits=LI
 PAYLOAD = eom.Payload(10.0, [0.02, 0.0, 0.1], [0.02, 0.001, 0.002, 0.03, 0.001, 0.04])
 Q = np.array([0.1, 0.5, 0.2, -1.2, 0.3, 0.8, 0.1])
 PARAMETERS = {
-    **{"setpoint_timeout": 0.5, "on_setpoint_loss": "hold", "stamp_check": "refuse", "jump_check": "refuse"},
+    **{"setpoint_timeout": 0.5, "on_setpoint_loss": "hold"},
     **{"limits": "refuse", "use_sim_time": "true"},
 }
 
@@ -79,7 +79,7 @@ class Scene:
         commands.count_listeners()
         stream.end()
         self.set_time(0)
-        stream.on_parameter("setpoint_lifespan", 0.0)
+        stream._lifespan = 0
         stream.take(stream.loop.renewed())
         if path == "field by field":
             stream._shapes.learn = lambda *_: None
@@ -144,9 +144,9 @@ def bad(**changes):
 
 
 def too_old(scene):
-    scene.stream.on_parameter("setpoint_lifespan", 0.5)
+    scene.stream._lifespan = 500 * MS
     bad(by=-10_000)(scene)
-    scene.stream.on_parameter("setpoint_lifespan", 0.0)
+    scene.stream._lifespan = 0
 
 
 def failing(which):

@@ -136,7 +136,7 @@ def test_planners(start, stream, script, tmp_path, monkeypatch, victim, how):
 
 @pytest.mark.parametrize("how", ["kill -9", "SIGSTOP"])
 def test_a_publisher(start, fault_row, tmp_path, how):
-    watchdog = ("setpoint_timeout:=0.2", "on_setpoint_loss:=hold", "stop_duration:=0.3", "resume_distance:=10.0")
+    watchdog = ("setpoint_timeout:=0.2", "on_setpoint_loss:=hold", "stop_duration:=0.3", "start_tolerance:=10.0")
     client = start(*IIWA, *(word for option in watchdog for word in ("-p", option)), client=Client)
     arrays = swings(ROBOT.n, COUNT, RATE)
     play = Play(client.process.namespace, tmp_path, arrays, rate=RATE)
