@@ -51,24 +51,15 @@ def test_a_publisher_whose_setpoints_are_not_received_is_a_warning_rather_than_n
     default.wait_for_diagnostics(lambda *status: status[1] == "waiting for setpoints", "the end of the publisher")
 
 
-def test_setpoints_older_than_their_lifespan_are_dropped_and_counted(default):
-    before = int(default.next_diagnostics()[2]["dropped as too old"])
-    zeros = np.zeros((5, N))
-    default.frame = "base"
-    for _ in range(3):  # of 2023; then by the compiled call
-        default.answers_to(default.publish(zeros))
-    assert default.set_parameter("setpoint_lifespan", 60.0) == ""
-    dropped = default.publish(zeros)
-    level, message, _ = default.wait_for_diagnostics(lambda *s: int(s[2]["dropped as too old"]) == before + 1, "drop")
-    assert (level, message.partition(" dropped: ")[2]) == (1, "older than setpoint_lifespan")
-    text = "s old, must be at most 60 s (parameter setpoint_lifespan): clocks differ, or a process is held up"
-    assert text in default.process.log
-    present = default.publish(zeros, seconds=int(time.time()))
-    default.answers_to(present)
-    assert default.set_parameter("setpoint_lifespan", 0.0) == ""
-    last = default.publish(zeros)
-    default.answers_to(last)
-    assert dropped not in [m.header.stamp.nanosec for m in default.feedforward]
+def test_setpoints_too_old_are_dropped_and_counted(start):
+    node, zeros = start(*IIWA, EACH_WARNING, "-p", "safety:=strict", depth=None), np.zeros((5, N))
+    dropped = node.publish(zeros)  # of 2023
+    level, message, _ = node.wait_for_diagnostics(lambda *s: int(s[2]["dropped as too old"]) == 1, "drop")
+    assert (level, message.partition(" dropped: ")[2]) == (1, "too old")
+    assert "s old, must be at most 0.5 s: clocks differ, or a process is held up" in node.process.log
+    present = node.publish(zeros, seconds=int(time.time()))  # at rest, up to 60 s old
+    node.answers_to(present)
+    assert dropped not in [m.header.stamp.nanosec for m in node.feedforward]
 
 
 def assert_documented(values):
