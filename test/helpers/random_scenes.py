@@ -432,6 +432,11 @@ class Scene:
         self._refer(rig.now if stamp is None else stamp)
         self.counts[self.state, kind] += 1
 
+    def _is_found(self) -> bool:
+        """Whether the arm is commanded to be where it has been moved."""
+        away = np.abs(self.rig.loop.sent["drive_position"] - self._at)
+        return bool((away < 0.01 * np.abs(self._scale)).all())
+
     def _return(self) -> None:
         """The arm is where it is commanded to be."""
         self._is_moved = False
@@ -462,7 +467,10 @@ class Scene:
         else:
             self._hand = None
             if last[_VALID]:
-                if self._is_moved and (np.abs(loop.sent["drive_position"] - self._at) < 0.01 * np.abs(self._scale)).all():
+                if (
+                    self._is_moved
+                    and (np.abs(loop.sent["drive_position"] - self._at) < 0.01 * np.abs(self._scale)).all()
+                ):
                     self._return()  # the loop has found it
                 self._at = loop.sent["drive_position"] + self._offset
         if self.touches:
