@@ -173,7 +173,7 @@ def state_of(numbers: Sequence[float]) -> str:
 
 
 def clean(start: Array, way: Array, rate: float, times: Array) -> Array:
-    """States (N, 5, n) of a motion from rest to a place and back at times, s: way/8 (1 - cos)³, C⁴, of a rate, rad/s."""
+    """States (N, 5, n) at times, s, of a motion from rest to a place and back: way/8 (1 - cos)³, C⁴, of a rate, rad/s."""
     t = times[:, None] * rate
     harmonics = np.array([0.0, 1.0, 2.0, 3.0])
     factors = np.array([2.5, -3.75, 1.5, -0.25]) / 8
@@ -184,7 +184,7 @@ def clean(start: Array, way: Array, rate: float, times: Array) -> Array:
 
 
 def steady(start: Array, joint: int, velocity: float, rise: float, t: Array) -> Array:
-    """States (N, 5, n) at times t, s, of a joint that speeds up from rest in ``rise``, s, C⁴, to a constant velocity."""
+    """States (N, 5, n) at times t, s, of a joint that speeds up from rest in a time, s, C⁴, to constant velocity."""
     u = np.minimum(t / rise, 1.0)
     left = u * (1 - u)
     way = u**6 * (21 - 60 * u + 67.5 * u**2 - 35 * u**3 + 7 * u**4) * rise + np.maximum(t - rise, 0)
