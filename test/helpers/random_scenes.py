@@ -173,7 +173,7 @@ def state_of(numbers: Sequence[float]) -> str:
 
 
 def clean(start: Array, way: Array, rate: float, times: Array) -> Array:
-    """States (N, 5, n) at times, s, of a motion from rest to a place and back: way/8 (1 - cos)³, C⁴, of a rate, rad/s."""
+    """States (N, 5, n) at times, s, of a motion from rest to a place and back at a rate, rad/s: way/8 (1 - cos)³."""
     t = times[:, None] * rate
     harmonics = np.array([0.0, 1.0, 2.0, 3.0])
     factors = np.array([2.5, -3.75, 1.5, -0.25]) / 8
@@ -467,11 +467,8 @@ class Scene:
         else:
             self._hand = None
             if last[_VALID]:
-                if (
-                    self._is_moved
-                    and (np.abs(loop.sent["drive_position"] - self._at) < 0.01 * np.abs(self._scale)).all()
-                ):
-                    self._return()  # the loop has found it
+                if self._is_moved and self._is_found():
+                    self._return()
                 self._at = loop.sent["drive_position"] + self._offset
         if self.touches:
             pushed = 0.0 if k >= self._push_until else 0.5
