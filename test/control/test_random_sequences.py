@@ -4,13 +4,15 @@
 import os
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 
 import pytest
 from exported import loop_sources
 from put_back import changed
-from random_scenes import CYCLES, INPUTS, ROBOTS, STATES, Result, run, table
+from random_scenes import CYCLES, ROBOTS, STATES, Result, Scene, run, table
 from sent_oracle import Finding
+from wide_scenes import WIDE_ROBOTS, WideScene
 
 SHARE = min(1.0, float(os.environ.get("SOAK_SECONDS", "600")) / 600)
 """Share of the full length, by ``make soak SECONDS=…``."""
@@ -18,16 +20,19 @@ SHARE = min(1.0, float(os.environ.get("SOAK_SECONDS", "600")) / 600)
 ALL = round(2 * 10**7 * SHARE)
 """Cycles in all."""
 
-LEAST = 1000 * SHARE
+LEAST = {Scene: 1000 * SHARE, WideScene: 100 * SHARE}
 """How often each input comes in each state."""
 
 BLOCK = 10 * len(ROBOTS)
 
+WIDE = 5
+"""Scenes of each arm with more inputs."""
 
-def report(result: Result) -> str:
+
+def report(result: Result, kind: type[Scene] = Scene) -> str:
     """Rules that fail, and the command that runs the worst scenes again."""
     seeds = " ".join(map(str, list(result.findings)[:5]))
-    return f"python test/helpers/random_scenes.py {seeds}\n{result.summary()}"
+    return f"python test/helpers/{kind.__module__}.py {seeds}\n{result.summary()}"
 
 
 @pytest.mark.parametrize("name", ROBOTS)
@@ -36,6 +41,14 @@ def test_what_is_sent(name: str) -> None:
     first = list(ROBOTS).index(name)
     result = run(range(first, BLOCK, len(ROBOTS)))
     assert not result.findings, report(result)
+
+
+@pytest.mark.parametrize("name", WIDE_ROBOTS)
+def test_all_inputs_of_hosts(name: str) -> None:
+    """Measured velocities, controllers in front, periods of 0.25 to 8 ms, resets of the clock, all kinds of arms."""
+    arms = list(WIDE_ROBOTS)
+    result = run(range(arms.index(name), WIDE * len(arms), len(arms)), WideScene)
+    assert not result.findings, report(result, WideScene)
 
 
 FOUND = {
@@ -81,25 +94,27 @@ def test_what_was_sent_wrongly_once(seed: int) -> None:
     assert not result.findings, report(result)
 
 
-def _block(first: int) -> Result:
-    return run(range(first, first + BLOCK))
+def _block(kind: type[Scene], first: int) -> Result:
+    return run(range(first, first + BLOCK), kind)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(0)
-def test_every_input_in_every_state() -> None:
-    """2 10⁷ cycles, in which each kind of input comes at least 1,000 times in each state where it can."""
+@pytest.mark.parametrize("kind", [Scene, WideScene])
+def test_every_input_in_every_state(kind: type[Scene]) -> None:
+    """2 10⁷ cycles of each kind of scenes, in which each input comes often in each state where it can."""
     findings: dict[int, list[Finding]] = {}
     counts: Counter[tuple[str, str]] = Counter()
     blocks = range(0, ALL // CYCLES, BLOCK)
     with ProcessPoolExecutor(os.cpu_count(), get_context("fork")) as pool:
-        for result in pool.map(_block, blocks):
+        for result in pool.map(partial(_block, kind), blocks):
             findings |= result.findings
             counts += result.counts
-    print(f"seeds 0 to {blocks[-1] + BLOCK - 1}, {CYCLES} cycles each", table(counts), sep="\n")
+    print(f"seeds 0 to {blocks[-1] + BLOCK - 1}, {CYCLES} cycles each", table(counts, kind.inputs), sep="\n")
     whole = Result(findings, counts)
-    assert not findings, report(whole)
-    rare = [(state, kind, counts[state, kind]) for state in STATES for kind in INPUTS if counts[state, kind] < LEAST]
+    assert not findings, report(whole, kind)
+    least = LEAST[kind]
+    rare = [(state, x, counts[state, x]) for state in STATES for x in kind.inputs if counts[state, x] < least]
     assert not rare, rare
 
 

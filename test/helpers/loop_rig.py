@@ -39,9 +39,9 @@ def table_of(robot: str | Robot) -> RobotTable:
 
 
 @cache
-def _limits_of(arm: ElasticArm, targets: tuple[tuple[str, tuple[float, ...]], ...]) -> MotionLimits:
-    """Limits of motions to targets, with those of ``targets`` in place of the robot's."""
-    return motion_limits(arm, {name: np.array(row) for name, row in targets} or None)
+def _limits_of(arm: ElasticArm, targets: tuple[tuple[str, Any], ...]) -> MotionLimits:
+    """Limits of motions to targets, with numbers or tuples of ``targets`` in place of the robot's."""
+    return motion_limits(arm, {name: np.array(row) if isinstance(row, tuple) else row for name, row in targets} or None)
 
 
 class Recorder:
@@ -155,7 +155,8 @@ class LoopRig(Recorder):
         self.now, self.hosted = START, hosted
         self.limits = None
         if targets is not None:
-            self.limits = _limits_of(self.arm, tuple((name, tuple(row)) for name, row in targets.items()))
+            rows = ((name, tuple(row) if np.ndim(row) else row) for name, row in targets.items())
+            self.limits = _limits_of(self.arm, tuple(rows))
             self.loop.limit(self.limits, period)
         self._refers = False
 

@@ -110,7 +110,7 @@ class MotionRules:
             yield Finding("velocity while standing", int(k), place, float(abs(x.rate[k, place])), STANDING)
 
     def _steps(self, x: "_Rows") -> Iterator[Finding]:
-        """Velocities of a generated motion are the integrals of its accelerations; efforts change by less than a share."""
+        """Velocities of a generated motion are integrals of its accelerations; efforts change by less than a share."""
         rows = x.steady[1:] & x.refuses
         h, qd, qdd = x.h[1:, None], x.record.setpoint["qd"], x.record.setpoint["qdd"]
         away = np.abs(np.diff(qd, axis=0) - h * 0.5 * (qdd[1:] + qdd[:-1]))
@@ -184,8 +184,7 @@ class MotionRules:
                 continue
             changes = np.abs(np.diff(x.effort[k - 10 : k + 1], axis=0))
             allowed = 3 * changes[:-1].max(axis=0) + OUTLIER * self.effort
-            for found in _beyond("velocity outlier", changes[-1:], allowed[None], first=int(k)):
-                yield found
+            yield from _beyond("velocity outlier", changes[-1:], allowed[None], first=int(k))
 
     def _after_rejections(self, x: "_Rows") -> Iterator[Finding]:
         """Time in which drives hold the last command earns no step: a command follows by one period of its stream."""

@@ -179,7 +179,7 @@ def state_of(numbers: Sequence[float]) -> str:
 
 
 def clean(start: Array, way: Array, rate: float, times: Array) -> Array:
-    """States (N, 5, n) of a motion from rest to a place and back at times, s: way/8 (1 - cos)³, C⁴, of a rate, rad/s."""
+    """States (N, 5, n) at times, s, of a motion from rest to a place and back at a rate, rad/s: way/8 (1 - cos)³."""
     t = times[:, None] * rate
     harmonics = np.array([0.0, 1.0, 2.0, 3.0])
     factors = np.array([2.5, -3.75, 1.5, -0.25]) / 8
@@ -190,7 +190,7 @@ def clean(start: Array, way: Array, rate: float, times: Array) -> Array:
 
 
 def steady(start: Array, joint: int, velocity: float, rise: float, t: Array) -> Array:
-    """States (N, 5, n) at times t, s, of a joint that speeds up from rest in ``rise``, s, C⁴, to a constant velocity."""
+    """States (N, 5, n) at times t, s, of a joint that speeds up from rest in a time, s, C⁴, to constant velocity."""
     u = np.minimum(t / rise, 1.0)
     left = u * (1 - u)
     way = u**6 * (21 - 60 * u + 67.5 * u**2 - 35 * u**3 + 7 * u**4) * rise + np.maximum(t - rise, 0)
@@ -437,6 +437,11 @@ class Scene:
         self._refer(rig.now if stamp is None else stamp)
         self.counts[self.state, kind] += 1
 
+    def _is_found(self) -> bool:
+        """Whether the arm is commanded to be where it has been moved."""
+        away = np.abs(self.rig.loop.sent["drive_position"] - self._at)
+        return bool((away < 0.01 * np.abs(self._scale)).all())
+
     def _return(self) -> None:
         """The arm is where it is commanded to be."""
         self._is_moved = False
@@ -467,8 +472,8 @@ class Scene:
         else:
             self._hand = None
             if last[_VALID]:
-                if self._is_moved and (np.abs(loop.sent["drive_position"] - self._at) < 0.01 * np.abs(self._scale)).all():
-                    self._return()  # the loop has found it
+                if self._is_moved and self._is_found():
+                    self._return()
                 self._at = loop.sent["drive_position"] + self._offset
         if self.touches:
             pushed = 0.0 if k >= self._push_until else 0.5

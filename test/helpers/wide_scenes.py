@@ -18,7 +18,7 @@ if __name__ == "__main__":
 
 import numpy as np
 from loop_rig import MS, straight
-from motion_rules import Inputs, MotionRules
+from motion_rules import PENDING, Inputs, MotionRules
 from random_scenes import CYCLES, INPUTS, ROBOTS, Scene, _limited, main
 from sent_oracle import Finding
 
@@ -139,6 +139,7 @@ class WideScene(Scene):
     def findings(self) -> list[Finding]:
         record = self.run()
         found = _rules_of(self.arm.oracle).findings(record, self.settings, self.marks)  # before the oracle adds marks
+        found = [x for x in found if x.rule not in PENDING]
         return found + self.arm.oracle.findings(record, self.settings, self.marks)
 
     # --- Cycles ---------------------------------------------------------------------------
