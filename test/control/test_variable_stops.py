@@ -20,7 +20,7 @@ SPEED = 5.0
 """Speed of the motors of vsa_planar_2r on the link side, rad/s."""
 
 FASTER = 1.4
-"""Excess of a stop from a setpoint that leads beyond limits itself: its acceleration lasts as long as averages, 20 ms."""
+"""Excess of a stop from a setpoint that leads beyond limits itself: its acceleration lasts for averages of 20 ms."""
 
 SPRINGS: dict[str, tuple[Any, float]] = {
     "variable": (kinds.VariableSpring(50.0, 2e3, 250.0), 50.0),
