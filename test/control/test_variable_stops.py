@@ -91,8 +91,8 @@ class Stop:
         )
 
     def check(self) -> None:
-        """Assert that motors keep their speed, all commands are computed, and the arm does not halt in one cycle."""
-        assert self.ends and not np.any(self.code > 0)
+        """Assert that motors keep their speed, and the arm does not halt in one cycle."""
+        assert self.ends  # a command that cannot be computed begins the stop again
         assert np.abs(np.diff(self.position, axis=0)).max() <= 1e-3 * FASTER * SPEED
         assert np.abs(self.velocity).max() <= FASTER * SPEED
         assert np.abs(np.diff(self.qd, axis=0)).max() <= 0.5  # 500 rad/s², which no effort of these motors makes
