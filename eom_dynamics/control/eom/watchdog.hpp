@@ -234,7 +234,7 @@ class Watchdog {
     {
         if (eom::rests(commander_.output.setpoint))
             return false;
-        stop_by_joints(commander_.output.setpoint, stop_.taken());
+        stop_by_joints(commander_.output.setpoint, stop_.taken() - step_);
         stop_.advance(step_);
         commander_.renew();
         return command_stop();
