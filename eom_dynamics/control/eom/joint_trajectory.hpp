@@ -55,8 +55,7 @@ class JointTrajectory {
     }
 
     double period() const noexcept { return limits_.period; }
-    /// Limit of velocity.
-    double limit() const noexcept { return limits_.velocity; }
+    double limit() const noexcept { return limits_.velocity; } // of velocity
     /// Delay of the averages, half their length, s.
     double delay() const noexcept { return averages_.delay(); }
     /// Length of the shorter one, s, and the largest jerk and snap behind both.
@@ -84,8 +83,7 @@ class JointTrajectory {
     }
     /// The target, at present.
     double target() const noexcept { return asked_.p; }
-    /// Where it rests at a target.
-    double rest_of(double position) const noexcept { return inside(position); }
+    double rest_of(double position) const noexcept { return inside(position); } // of a target
     /// Whether the target moves on.
     bool moves_on() const noexcept { return target_.v != 0 || target_.a != 0; }
     /// Whether it rests at its target.
@@ -216,9 +214,9 @@ class JointTrajectory {
         move_target();
         if (!stops_ && !moves_on())
             range_.narrow(target_.p, now_, bounds(1, now_));
+        is_late_ = is_late_ && leaves(now_, brake_);
     }
-    /// Returns true if the brake after the last cycle passes the target.
-    bool stops_late() const noexcept { return leaves(now_, brake_); }
+    bool stops_late() const noexcept { return is_late_; } // beyond a new target
     /// Brakes of this cycle may pass the target.
     void allow_overshoot() noexcept { range_ = {limits_.lower, limits_.upper}; }
 
@@ -389,6 +387,7 @@ class JointTrajectory {
         asked_ = asked;
         target_ = target;
         horizon_ = horizon;
+        is_late_ = true;
         stops_ = slowed_ = hurries_ = false;
         const double last = target_.v + horizon * target_.a, A = STRONGEST * limits_.acceleration;
         if (!(std::max(std::fabs(target_.v), std::fabs(last)) < V && std::fabs(target_.a) <= A))
@@ -461,6 +460,7 @@ class JointTrajectory {
     // Whether the last or proposed cycle is slower; whether the plan is a stop; whether it may not be slower, or would leave the range.
     bool slowed_ = false, stops_ = false, hurries_ = false;
     BrakeRange range_{};
+    bool is_late_ = false; // whether the brake after the last cycle passes a new target
     // Since the plan began, for which its target accelerates, and in which an acceleration at the start of a stop ends at least, s.
     double time_ = 0, horizon_ = 0, rise_ = 0;
     // The follower, its target, which is ahead by the delay, and the target without that.
