@@ -31,7 +31,7 @@ RANGES = {"lower": -1.0, "upper": 1.5}
 
 @cache
 def arm_of(name: str) -> eom.ElasticArm:
-    """An arm of a file; in those of planar robots, whose hinges have no ranges, joints get them, and others more limits."""
+    """An arm of a file; in those of planar robots, joints get ranges, which hinges lack, and others more limits."""
     file, _, limits = name.partition(" with ")
     robot = eom.load_robot(file)
     if all(joint.limits.upper < np.inf for joint in robot.joints):
