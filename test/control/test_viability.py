@@ -31,10 +31,10 @@ RANGES = {"lower": -1.0, "upper": 1.5}
 
 @cache
 def arm_of(name: str) -> eom.ElasticArm:
-    """An arm of a file; in those of planar robots, which have no ranges, joints get them, and others more limits."""
+    """An arm of a file; in those of planar robots, joints get ranges, which hinges lack, and others more limits."""
     file, _, limits = name.partition(" with ")
     robot = eom.load_robot(file)
-    if robot.joints[0].limits.upper < np.inf:
+    if all(joint.limits.upper < np.inf for joint in robot.joints):
         return eom.ElasticArm(robot)
     more = {"effort": {"effort": 80.0}, "acceleration": {"acceleration": 12.0}}.get(limits, {})
     return eom.ElasticArm(
