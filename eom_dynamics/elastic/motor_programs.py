@@ -381,7 +381,6 @@ def violations(
     return trace("violations", {"row": len(ranges)}, compute)
 
 
-
 def _limited(motor: Motor, torque: Scalar, speed: Scalar) -> list[Scalar]:
     """Quantities of a motor with limits, in the order of SHAFT_UNITS."""
     return [speed, torque, motor.current(torque), motor.voltage(torque, speed)]

@@ -317,7 +317,6 @@ def test_a_stall_or_a_jump_of_the_clock_during_a_stop_is_no_step() -> None:
         np.testing.assert_allclose(stream.loop.setpoint["q"], calm.loop.setpoint["q"], rtol=1e-12)
 
 
-
 # --- Losses -----------------------------------------------------------------------------
 
 

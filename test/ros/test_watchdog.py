@@ -39,9 +39,7 @@ STATE = np.zeros((5, 7))
 STATE[0], STATE[1], STATE[2] = HOME, 0.3, 0.5
 
 
-DEFAULTS = {
-    **{"setpoint_timeout": 0.0, "on_setpoint_loss": "none", "stop_duration": 0.3},
-}
+DEFAULTS = {**{"setpoint_timeout": 0.0, "on_setpoint_loss": "none", "stop_duration": 0.3}}
 
 
 @pytest.fixture(scope="module")

@@ -86,9 +86,7 @@ class StreamStatistics:
         if worst.ratio > self._worst:
             self._worst, self._worst_violation = worst.ratio, str(worst)
         self._node.warn(
-            "command exceeds limits",
-            printable(str(worst)),
-            in_full=lambda: printable(summary(loop.violations())),
+            "command exceeds limits", printable(str(worst)), in_full=lambda: printable(summary(loop.violations()))
         )
 
     def report(self, seconds: float) -> StatusReport:

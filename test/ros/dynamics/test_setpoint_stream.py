@@ -29,10 +29,7 @@ LIMITS = Limits(upper=0.85, velocity=3.0, acceleration=20.0, jerk=1000.0, effort
 ROBOT = with_springs(eom.load_robot("iiwa"), DampedSpring(2e4, 400.0), limits=LIMITS)
 PAYLOAD = eom.Payload(10.0, [0.02, 0.0, 0.1], [0.02, 0.001, 0.002, 0.03, 0.001, 0.04])
 Q = np.array([0.1, 0.5, 0.2, -1.2, 0.3, 0.8, 0.1])
-PARAMETERS = {
-    **{"setpoint_timeout": 0.5, "on_setpoint_loss": "hold"},
-    **{"limits": "refuse", "use_sim_time": "true"},
-}
+PARAMETERS = {**{"setpoint_timeout": 0.5, "on_setpoint_loss": "hold"}, **{"limits": "refuse", "use_sim_time": "true"}}
 
 
 def motion(k):
