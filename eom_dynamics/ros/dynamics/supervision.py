@@ -11,7 +11,7 @@ from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 
 from ...control.setpoint_loop import SetpointLoop
-from ...control.settings import DEFAULTS, LONGEST_GAP, SETTINGS, Status
+from ...control.settings import DEFAULTS, LONGEST_GAP, LOOP_SETTINGS, SAFETY, SETTINGS, Status
 from ..diagnostics import Level, StatusReport, present
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
@@ -73,9 +73,10 @@ class Supervision:
 
         An arm that is held at rest stays held by the robot of the loop.
         """
+        level = SAFETY[self._node.get_parameter("safety").value]
         settings = {name: self._node.get_parameter(name).value for name in _SETTINGS}
-        level = self._node.get_parameter("safety").value
-        loop.configure(level, **settings, setpoint_lifespan=0.0)  # the node drops setpoints before the loop
+        settings |= {name: level[name] for name in LOOP_SETTINGS}
+        loop.configure(**settings | {"setpoint_lifespan": 0.0})  # the node drops setpoints before the loop
         timeout, policy = settings["setpoint_timeout"], settings["on_setpoint_loss"]
         watches = bool(timeout) or policy != "none"
         self.end()
