@@ -133,7 +133,6 @@ TARGETS: dict[str, tuple[str, Any]] = {
 # --- Contact ----------------------------------------------------------------------------
 
 # Cycles in which the second joint is pushed, after the observer has settled.
-# Of the push: after the observer has settled.
 BEGIN, END = 280, 360
 
 
