@@ -19,7 +19,7 @@ _Constants = srv.ComputeInverseDynamics.Request
 _ALL = _Constants.EFFORT | _Constants.MOTOR | _Constants.MATRICES
 
 
-def inverse_dynamics(
+def answer_inverse_dynamics(
     arm: ElasticArm, request: srv.ComputeInverseDynamics.Request, *, beside_stream: bool = False
 ) -> srv.ComputeInverseDynamics.Response:
     """Answer ComputeInverseDynamics; raises StateError.

@@ -81,7 +81,7 @@ OUTCOMES: dict[str, Outcome] = {
     "target, stalled": at([0.3, 0.2]),
     "chunks": Outcome(rejected=3, rests=True),
     # Contact.
-    "contact, stop": Outcome({"in_contact": range(81, 233)}, rejected=2),
+    "contact, stop": Outcome({"in_contact": range(283, 452)}, rejected=2),
     **dict.fromkeys(("contact on a path, stop", "contact on a path, retract"), STOPPED),
 }
 """Of scenes by name; of others, nothing is refused, and they end in motion."""

@@ -133,7 +133,7 @@ TARGETS: dict[str, tuple[str, Any]] = {
 # --- Contact ----------------------------------------------------------------------------
 
 # Cycles in which the second joint is pushed, after the observer has settled.
-BEGIN, END = 80, 160
+BEGIN, END = 280, 360
 
 
 def pushed(arm: Robot, given: list[Cycle], reaction: str) -> Scene:
@@ -150,9 +150,9 @@ def amid_setpoints(reaction: str) -> Any:
     """Which are refused until contact has ended, also a target and a trajectory, and are followed again."""
 
     def scene(arm: Robot) -> Scene:
-        given = cycles(arm, 0.05, 300)
-        given[120] = given[120]._replace(target=aimed(120, 0.1, 0.1)[1].target)
-        given[130] = given[130]._replace(spline=spline(arm, 130, [0.0, 0.3]))
+        given = cycles(arm, 0.05, 760)
+        given[320] = given[320]._replace(target=aimed(320, 0.1, 0.1)[1].target)
+        given[330] = given[330]._replace(spline=spline(arm, 330, [0.0, 0.3]))
         return pushed(arm, given, reaction)
 
     return scene
@@ -162,9 +162,9 @@ def amid_a_trajectory(reaction: str) -> Any:
     """From the middle of its path; where it is held there, it goes on after a resumption, while contact lasts."""
 
     def scene(arm: Robot) -> Scene:
-        given = streamed(arm, 10, 260)
-        given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.25]))
-        given[150] = Cycle(pauses=False)
+        given = streamed(arm, 210, 480)
+        given[210] = Cycle(spline=spline(arm, 210, [0.0, 0.25]))
+        given[350] = Cycle(pauses=False)
         return pushed(arm, given, reaction)
 
     return scene

@@ -308,6 +308,8 @@ class TrajectoryPlayer {
         next.evaluate(next.start(), first);
         const auto &low = commander_.robot.lower.q, &high = commander_.robot.upper.q;
         for (std::size_t i = 0; i < commander_.robot.joint_count(); ++i) {
+            if (next.holds(i)) // stays where it is commanded
+                continue;
             const double lowest = next.lowest().position[i], highest = next.highest().position[i];
             const double last = commander_.output.valid ? commander_.output.setpoint.q[i] : low[i];
             const double least = last < low[i] ? std::min(last, first[0][i]) : low[i];

@@ -23,7 +23,7 @@ from ...terminal import printable
 from ..diagnostics import payload_values
 from ..executors import LateAnswers, Worker
 from ..interfaces import Payload, srv, stream_qos
-from ..inverse_dynamics import inverse_dynamics
+from ..inverse_dynamics import answer_inverse_dynamics
 from ..loaded_arm import MAX_PAYLOADS, loaded_arm, request_payload
 from ..robot_node import RobotNode
 from .contact_topics import ContactTopics
@@ -61,7 +61,7 @@ def serve_inverse_dynamics(node: RobotNode, evaluator: Callable[[], SetpointEval
         def done(result: Any) -> None:
             send(kind.Response(message=refuse(result)) if isinstance(result, Exception) else result)
 
-        worker.submit(lambda: inverse_dynamics(loaded_arm(arm, payload), request, beside_stream=True), done)
+        worker.submit(lambda: answer_inverse_dynamics(loaded_arm(arm, payload), request, beside_stream=True), done)
         return response
 
     answers = LateAnswers(node.create_service(kind, "~/inverse_dynamics", answer, qos_profile=SERVICE_QOS))

@@ -25,7 +25,7 @@ from ...terminal import printable
 from ..diagnostics import payload_values
 from ..executors import Worker
 from ..interfaces import GOALS_AT_ONCE, Payload, srv, stream_qos
-from ..inverse_dynamics import inverse_dynamics
+from ..inverse_dynamics import answer_inverse_dynamics
 from ..loaded_arm import MAX_PAYLOADS, loaded_arm, request_payload
 from ..robot_node import MeasuredJoints, RobotNode
 from .trajectories import answer_trajectory
@@ -111,7 +111,7 @@ class CarriedPayloads:
 
 
 SERVICES: dict[str, tuple[Any, Callable[..., Any]]] = {
-    "inverse_dynamics": (srv.ComputeInverseDynamics, inverse_dynamics),
+    "inverse_dynamics": (srv.ComputeInverseDynamics, answer_inverse_dynamics),
     "inverse_kinematics": (srv.ComputeInverseKinematics, inverse_kinematics_batch),
     "trajectory_feedforward": (srv.ComputeTrajectoryFeedforward, answer_trajectory),
 }
