@@ -115,7 +115,9 @@ class SplineTopic:
                 raise TrajectoryError(f"{_DEPTH} others are still being validated")
             names = loop.arm.robot.joint_names
             held = np.array([name not in (message.joint_names or names) for name in names])
-            motion = read_spline(message, names, self._positions(loop)[held] if held.any() else None)
+            # Unknown names are refused before positions are needed.
+            holds = held.any() and {*message.joint_names} <= {*names}
+            motion = read_spline(message, names, self._positions(loop)[held] if holds else None)
             robot = _with_payload(loop.arm.robot, loop.evaluator.payload.tobytes())
             meets = message.limits_digest == limits_digest(motion, robot)
         except Exception as error:
