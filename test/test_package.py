@@ -254,3 +254,14 @@ def test_the_manifest_is_valid() -> None:
     package.validate()
     (maintainer,) = package.maintainers
     assert (maintainer.name, maintainer.email.partition("@")[0]) == ("eom_dynamics maintainers", "maintainers")
+
+
+@pytest.mark.parametrize("path", sorted([*ROOT.glob("msg/*.msg"), *ROOT.glob("srv/*.srv")]), ids=lambda path: path.name)
+def test_fields_of_interfaces_have_their_comments_above(path: Path) -> None:
+    """``ros2 interface show`` strips comments behind the fields of nested messages."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for k, line in enumerate(lines):
+        field, hash_, _ = line.partition("#")
+        assert not (field.strip() and hash_), f"{path.name}:{k + 1}: {line}"
+        if field.strip() not in ("", "---", "std_msgs/Header header"):
+            assert lines[k - 1].startswith("# "), f"{path.name}:{k + 1}: {line}: no comment above"
