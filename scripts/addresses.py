@@ -10,14 +10,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Where each file takes what it has no address of its own for.
+# Places of addresses, and their text, by file: it follows the first group, and replaces what matches after it.
 TEXTS = {
     "setup.cfg": (
         r"(\[metadata\]\n)(?:url = .*\nmaintainer_email = .*\nproject_urls =\n(?:    .*\n){4})?",
         "url = {sources}\nmaintainer_email = {email}\nproject_urls =\n    Documentation = {documentation}\n"
         "    Source = {sources}\n    Issues = {sources}/issues\n    Changelog = {sources}/blob/main/CHANGELOG.rst\n",
     ),
-    "package.xml": (r'(<maintainer email=)"[^"]*"', '"{email}"'),
+    "package.xml": (
+        r'(<maintainer email=)"[^"]*"(.*</maintainer>\n.*</license>\n)(?:  <url .*\n)*',
+        '"{email}"\\2  <url type="website">{documentation}</url>\n  <url type="repository">{sources}</url>\n'
+        '  <url type="bugtracker">{sources}/issues</url>\n',
+    ),
     "CITATION.cff": (
         r"(type: software\n)(?:repository-code: .*\nurl: .*\n)?",
         "repository-code: {sources}\nurl: {documentation}\n",
@@ -29,9 +33,7 @@ def write_addresses(sources: str, documentation: str, email: str, root: Path = R
     """Fill in the addresses; those of an earlier call are replaced."""
     for name, (place, text) in TEXTS.items():
         filled = text.format(sources=sources.rstrip("/"), documentation=documentation, email=email)
-        found, count = re.subn(
-            place, lambda match, filled=filled: match[1] + filled, (root / name).read_text(), count=1
-        )
+        found, count = re.subn(place, rf"\g<1>{filled}", (root / name).read_text(), count=1)
         if not count:
             raise SystemExit(f"{name}: no place for the addresses, {place!r}")
         (root / name).write_text(found)

@@ -237,4 +237,31 @@ def test_rosdep_installs_what_nodes_and_launch_files_import(folder: str) -> None
     assert needed
     # And what they run: ros2 launch, the player and recorder of replay.launch.py with its storage, and xacro.
     assert needed - OPTIONAL | {"ros2launch", "ros2bag", "rosbag2_storage_mcap", "xacro"} <= INSTALLED
+    assert "g++-static" in INSTALLED  # gcc and g++ compile the code of robots
     assert MANIFEST.find("exec_depend[.='rclpy']").get("version_gte") == "7.1.4"  # the oldest with the events executor
+
+
+def test_rosdep_installs_the_interfaces_of_tests() -> None:
+    tested = {entry.text for entry in MANIFEST.iter("test_depend")}
+    interfaces = {name for name in imported(ROOT / "test") if name.endswith(("_msgs", "_interfaces"))}
+    # Without ros2_control, its tests skip; action_msgs is imported by its name in a text.
+    needed = interfaces - {"controller_manager_msgs"} | {"action_msgs"}
+    assert "builtin_interfaces" in needed and needed <= INSTALLED | tested
+
+
+def test_the_manifest_is_valid() -> None:
+    package = pytest.importorskip("catkin_pkg.package").parse_package(str(ROOT / "package.xml"))
+    package.validate()
+    (maintainer,) = package.maintainers
+    assert (maintainer.name, maintainer.email.partition("@")[0]) == ("eom_dynamics maintainers", "maintainers")
+
+
+@pytest.mark.parametrize("path", sorted([*ROOT.glob("msg/*.msg"), *ROOT.glob("srv/*.srv")]), ids=lambda path: path.name)
+def test_fields_of_interfaces_have_their_comments_above(path: Path) -> None:
+    """``ros2 interface show`` strips comments behind the fields of nested messages."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for k, line in enumerate(lines):
+        field, hash_, _ = line.partition("#")
+        assert not (field.strip() and hash_), f"{path.name}:{k + 1}: {line}"
+        if field.strip() not in ("", "---", "std_msgs/Header header"):
+            assert lines[k - 1].startswith("# "), f"{path.name}:{k + 1}: {line}: no comment above"

@@ -32,8 +32,13 @@ def test_addresses_are_filled_in_once(tmp_path: Path) -> None:
         metadata = setup["metadata"]
         assert (metadata["url"], metadata["maintainer_email"]) == (url, email)
         assert f"Documentation = {docs}" in metadata["project_urls"] and metadata["name"] == "eom_dynamics"
-        maintainer = ElementTree.parse(tmp_path / "package.xml").find("maintainer")
+        package = ElementTree.parse(tmp_path / "package.xml")
+        maintainer, places = package.find("maintainer"), {x.get("type"): x.text for x in package.iter("url")}
         assert maintainer is not None and maintainer.get("email") == email
+        assert places == {"website": docs, "repository": url, "bugtracker": f"{url}/issues"}
+        # In the order of the schema.
+        tags = [x.tag for x in package.getroot()]
+        assert tags[3:9] == ["maintainer", "license", "url", "url", "url", "author"]
         citation = yaml.safe_load((tmp_path / "CITATION.cff").read_text())
         assert (citation["repository-code"], citation["url"]) == (url, docs)
 
