@@ -29,8 +29,8 @@ def test_the_node_runs_without_standard_streams(start):
 # A transition whose file exists fails once.
 FAILING_TRANSITIONS = """
 import os
-from eom_dynamics.ros import running
 from eom_dynamics.ros.dynamics.spline_topic import SplineTopic
+from eom_dynamics.ros.dynamics.supervision import Supervision
 from eom_dynamics.ros.robot_sources import RobotSupply
 def failing(name, function):
     def fail(*arguments, **options):
@@ -40,7 +40,7 @@ def failing(name, function):
         return function(*arguments, **options)
     return fail
 RobotSupply.load = failing("configure", RobotSupply.load)
-running.stream_in_real_time = failing("activate", running.stream_in_real_time)
+Supervision.begin = failing("activate", Supervision.begin)
 SplineTopic.stop = failing("deactivate", SplineTopic.stop)
 RobotSupply.resume = failing("cleanup", RobotSupply.resume)
 RobotSupply.pause = failing("unconfigured_shutdown", RobotSupply.pause)

@@ -102,22 +102,16 @@ class MeasurementCheck {
     /// Check a sample `measured` at `now`, ns, in SI units, and returns it. Repeated calls at one time return the first result.
     const Measurement<Robot> &update(std::int64_t now, const Measurement<Robot> &measured) noexcept
     {
-        const bool follows = began_ && now != NEVER && now >= at_ && now - at_ <= LONGEST_GAP;
-        if (follows && now == at_ && is_last(measured))
+        if (now != NEVER && now == at_ && is_last(measured))
             return checked_;
-        if (!follows)
-            links_.restart(), motors_.restart();
-        const double step = follows ? seconds(now - at_) : 0;
-        const bool uncertain = step > LONGEST_STEPS * step_ || step > seconds(LONGEST_RESPONSE_STEP);
-        step_ = step > 0 ? step : step_;
-        at_ = now, began_ = now != NEVER;
+        at_ = now;
         last_ = checked_ = measured;
         checked_.jumps = false;
         found_ = {};
         if (measured.motors)
-            check(motors_, true, robot_.motor_count(), robot_.motor_speed, step, uncertain, checked_.motor_position, checked_.motor_velocity);
+            check(motors_, now, true, robot_.motor_count(), robot_.motor_speed, checked_.motor_position, checked_.motor_velocity);
         if (measured.links)
-            check(links_, false, robot_.joint_count(), robot_.jump_rate, step, uncertain, checked_.q, checked_.qd);
+            check(links_, now, false, robot_.joint_count(), robot_.jump_rate, checked_.q, checked_.qd);
         return checked_;
     }
 
@@ -139,13 +133,28 @@ class MeasurementCheck {
                same(x.motor_position, last_.motor_position) && same(x.motor_velocity, last_.motor_velocity);
     }
 
-    template <class Check, class Limits, class Vector>
-    void check(Check &side, bool of_motor, std::size_t count, const Limits &limits, double step, bool uncertain, Vector &x, Vector &v) noexcept
+    /// Check of one side, with the time of its last sample, ns, and the step to that, s.
+    template <std::size_t count>
+    struct Side {
+        MotionCheck<double, count> motion;
+        std::int64_t at = NEVER;
+        double step = 0;
+    };
+
+    template <class Checked, class Limits, class Vector>
+    void check(Checked &side, std::int64_t now, bool of_motor, std::size_t count, const Limits &limits, Vector &x, Vector &v) noexcept
     {
+        const bool follows = side.at != NEVER && now != NEVER && now >= side.at && now - side.at <= LONGEST_GAP;
+        if (!follows)
+            side.motion.restart();
+        const double step = follows ? seconds(now - side.at) : 0;
+        const bool uncertain = step > LONGEST_STEPS * side.step || step > seconds(LONGEST_RESPONSE_STEP);
+        side.step = step > 0 ? step : side.step;
+        side.at = now;
         constexpr auto NONE = std::numeric_limits<typename Robot::Scalar>::quiet_NaN();
         for (std::size_t i = 0; i < count; ++i) {
             double value = 0, bound = 0;
-            const Fault fault = side.update(i, x[i], v[i], limits[i], step, uncertain, value, bound);
+            const Fault fault = side.motion.update(i, x[i], v[i], limits[i], step, uncertain, value, bound);
             if (fault == Fault::none)
                 continue;
             (fault <= Fault::jump ? x[i] : v[i]) = NONE;
@@ -156,11 +165,9 @@ class MeasurementCheck {
     }
 
     const Robot robot_;
-    MotionCheck<double, Robot::joints> links_;
-    MotionCheck<double, Robot::motors> motors_;
-    bool began_ = false;
-    std::int64_t at_ = 0;
-    double step_ = 0; // the last one, s
+    Side<Robot::joints> links_;
+    Side<Robot::motors> motors_;
+    std::int64_t at_ = NEVER; // time of the last call, ns
     Measurement<Robot> last_, checked_;
     MeasurementFault found_;
 };

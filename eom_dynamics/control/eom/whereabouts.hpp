@@ -90,12 +90,12 @@ class Whereabouts {
                const Measurement<Robot> &unshifted, double farthest, bool moves, bool ends) noexcept
     {
         const bool idle = now - sent_at_ > LONGEST_GAP, rested = sent_at_ - moved_at_ > LONGEST_GAP;
-        if (!(idle ? !moves : rested) || !is_elsewhere(output, unshifted, farthest))
+        if (!(idle ? !moves : rested) || !(measured.jumps || is_elsewhere(output, unshifted, farthest)))
             return Place::commanded;
         const bool doubtful = idle && !ends && now - seen_at_ < LONGEST_GAP && (!steady() || jumps(measured));
         if (!idle || doubtful)
             strays_ = now;
-        const bool moved = idle ? !doubtful : ends && !moves;
+        const bool moved = !measured.jumps && (idle ? !doubtful : ends && !moves);
         return moved ? Place::moved : Place::elsewhere;
     }
 

@@ -172,6 +172,8 @@ class SetpointStream(SetpointAnswers):
         if last is None or keeps or not last.record.valid or not last.loop.sent[DRIVE_NAMES[2]].any():
             self.end()
             return
+        self.supervision.end()
+        self.stops.end()
         self._fade_end = time.monotonic() + FADE
         self._fade.reset()
 

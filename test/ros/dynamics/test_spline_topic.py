@@ -74,7 +74,7 @@ def test_a_trajectory_beyond_the_range_is_refused_whatever_digest_it_bears(ros: 
     home = np.array([0, -0.5, 0, -1.5, 0, 1.5, 0.5])
     away = home + np.array([3.0, 0, 0, 0, 0, 0, 0])
     motion, statuses = rest_to_rest(home, away, 20.0), list[Any]()
-    with unspun_node("/forged", robot_file="panda") as node:
+    with unspun_node("/forged", robot_file="panda", limits="refuse") as node:
         node._stream.loop.loop.restart(home)
         node._stream.player.reports._status.publish = statuses.append
         message = spline_message(motion, robot.joint_names)
