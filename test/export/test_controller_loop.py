@@ -14,6 +14,7 @@ import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Friction, Gear
 from eom_dynamics.actuators.springs import CubicSpring, LinearSpring
 from eom_dynamics.arrays import Array
+from eom_dynamics.control.settings import Status
 
 STICKING = Actuator(Friction(0.8, 0.3, 0.5, 0.3, 0.2, 0.6, 0.2, presliding_distance=0.01), Gear(0.8, 2.0))
 ARM = replace(
@@ -98,7 +99,7 @@ def test_links_from_motors(arm: eom.Robot, motors: tuple[list[float], ...]) -> N
             loop.configure(lead=0.0)
             assert loop.restart(motors=measured) is None
             found = loop.cycle(0, motors=measured)
-            assert found.status == (2 if rate else 4)
+            assert found.status == (Status.STOPPING if rate else Status.WAITING)
             q, qd, position, effort = found.q, found.qd, found.motor_position, found.motor_effort
             np.testing.assert_allclose(q, relaxed(elastic, theta), atol=1e-6)
             motion = np.zeros((5, arm.n))

@@ -18,6 +18,10 @@ WATCHES_NO_CLOCK = {"Python": "its caller watches the clock"}
 STOPPED_BY_A_CLOCK = REPLAYS_SETPOINTS | WATCHES_NO_CLOCK
 
 
+NEAR = Settings(distance=0.01)
+"""With a start tolerance of 10 mrad."""
+
+
 def streamed(arm: Robot, count: int, silent: int) -> list[Cycle]:
     """Setpoints, and cycles without."""
     return [*cycles(arm, 0.05, count), *(Cycle() for _ in range(silent))]
@@ -97,7 +101,7 @@ def refused_trajectories(arm: Robot) -> Scene:
     given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.3]))
     given[30] = Cycle(spline=spline(arm, 30, [0.0, 0.3], 0.05))
     given[40] = Cycle(spline=spline(arm, 40, [0.0, 0.3]), begin=time_of(-500))
-    return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
+    return Scene(arm, given, checks=NEAR, lacks=REPLAYS_SETPOINTS)
 
 
 def waiting_starts(arm: Robot) -> Scene:
@@ -109,7 +113,7 @@ def waiting_starts(arm: Robot) -> Scene:
     given[35] = Cycle(spline=spline(arm, 150, [0.0, 0.07], 4e-3), begin=time_of(160))
     given[60] = Cycle(spline=spline(arm, 60, [0.0, 0.3], 0.05))
     given[155] = Cycle(motion(arm.n, 155, 0.05))  # between the two
-    return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
+    return Scene(arm, given, checks=NEAR, lacks=REPLAYS_SETPOINTS)
 
 
 def waiting_for_nothing(arm: Robot) -> Scene:
@@ -145,14 +149,15 @@ def pause(arm: Robot) -> Scene:
 def begun_in_a_pause(arm: Robot) -> Scene:
     """A trajectory that waits meanwhile is planned anew, and one that begins in the pause stays at its start."""
     waits = (30, Cycle(spline=spline(arm, 10, [0.0, 0.3], 2e-3), begin=time_of(200)))
-    return paced(arm, waits, (60, Cycle(pauses=True)), (420, Cycle(pauses=False)))
+    return paced(arm, waits, (60, Cycle(pauses=True)), (420, Cycle(pauses=False)), checks=NEAR)
 
 
 def stop_on_the_path(k: int) -> Any:
     """From there on, an empty trajectory stops; one after it, amid the stop, continues."""
 
     def scene(arm: Robot) -> Scene:
-        return paced(arm, (k, Cycle(spline=STOPPED)), (k + 40, Cycle(spline=spline(arm, 60, [0.0, 0.45], 3e-3))))
+        late = Cycle(spline=spline(arm, 60, [0.0, 0.45], 3e-3))
+        return paced(arm, (k, Cycle(spline=STOPPED)), (k + 40, late), checks=NEAR)
 
     return scene
 

@@ -18,7 +18,7 @@ class Settings(NamedTuple):
 
     stamps: str = "ignore"
     jumps: str = "ignore"
-    distance: float = 0.01
+    distance: float = 0.1
 
 
 class Finding(NamedTuple):
