@@ -37,10 +37,15 @@ def test_packaged_robots_load_without_a_warning_and_are_elastic_but_for_legs(nam
 
 @pytest.mark.parametrize("name", packaged_robots())
 def test_each_joint_of_a_packaged_robot_has_limits_that_hold_its_weight(name: str) -> None:
-    """Without them, ``limits: refuse`` compares with nothing. The panda, with limits of its maker, needs 57 %."""
+    """Without them, ``limits: refuse`` compares with nothing. The panda, with limits of its maker, needs 57 %.
+
+    The torque limit of a motor limits its joint as well.
+    """
     robot = load_robot(name)
     limits = [joint.limits for joint in robot.independent_joints]
     velocity, effort = (np.array([getattr(x, key) for x in limits]) for key in ("velocity", "effort"))
+    motors = [joint.actuator.motor.torque_limit * joint.gear_ratio for joint in robot.independent_joints]
+    effort = np.minimum(effort, motors)
     assert np.isfinite(velocity).all() and np.isfinite(effort).all()
     ranges = np.array([x.upper - x.lower for x in limits])
     assert np.isfinite(ranges[[joint.type == "prismatic" for joint in robot.independent_joints]]).all()
