@@ -149,7 +149,8 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
             raise StateError(
                 f"{listed(missing)}: no limit of {name}, which motions to targets need: give each of these joints one, "
                 f"in the robot's file (limits: {{{name}: …}}), by parameters of a node "
-                f"(urdf.joints.{missing[0]}.limits.{name}: …), or in Python (limits={{{name!r}: …}})"
+                f"(urdf.joints.{missing[0]}.limits.{name}: …, or urdf.joint_limits: FILE, of MoveIt), or in Python "
+                f"(limits={{{name!r}: …}})"
             )
     V, A = values["velocity"], values["acceleration"]
     chosen: list[str] = []

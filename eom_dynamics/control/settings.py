@@ -122,7 +122,7 @@ When = Literal["startup", "not while active", "always"]
 class Setting:
     """A setting of the loop or a host, and a parameter of the nodes that have it."""
 
-    default: Any  # of its type; for an optional parameter without one, the type
+    default: Any  # of its type
     about: str  # a sentence without its full stop
     limits: tuple[float, float] | None = None
     choices: tuple[str, ...] = ()  # in the order of their enumerators

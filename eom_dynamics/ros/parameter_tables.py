@@ -138,6 +138,12 @@ def unknown(node: Node, table: Table) -> dict[str, str]:
     return {name: compared.get(name.partition(".")[0], others) for name in names}
 
 
+def is_unchanged(parameter: Parameter, node: Node) -> bool:
+    """True if a node has the parameter with this value."""
+    present: Parameter = node.get_parameter_or(parameter.name)
+    return bool(present.get_parameter_value() == parameter.get_parameter_value())
+
+
 def objection(parameter: Parameter, node: Any, table: Table, *, loaded: str = "", active: bool = False) -> str:
     """Reason to reject a new parameter value; empty if it is accepted.
 
@@ -267,12 +273,15 @@ PLANNING: Table = {
     **COMMON,
 }
 
-# Standard deviations of sensors; and all optional arrays, with one entry, or one for each joint or motor.
+# Standard deviations of sensors; and all arrays, with one entry, or one for each joint or motor.
 NOISE = ("position_noise", "velocity_noise", "effort_noise")
 ARRAYS = ("initial_position", "kp", "kd", *NOISE)
 
 _NOISE = "standard deviation of measured values, SI units, links and motors alike; one entry, or one for each joint"
-_GAIN = "gain of the drives, SI units of the joint; one entry, such as [100.0], or one for each motor"
+_GAIN = (
+    "gain of the drives, SI units of the joint; one entry, such as [100.0], or one for each motor; negative: by "
+    "natural_frequency and damping_ratio"
+)
 
 SIMULATED_ROBOT: Table = {
     "command": fixed(
@@ -283,16 +292,14 @@ SIMULATED_ROBOT: Table = {
     ),
     "rate": fixed(1000.0, "simulation steps per second", (10.0, 20000.0)),
     "publish_rate": fixed(500.0, "joint_states and motor_states per second, at most rate", (0.1, 20000.0)),
-    "initial_position": fixed(
-        Parameter.Type.DOUBLE_ARRAY, "initial joint position, rad or m; one entry, or one for each joint (default: 0)"
-    ),
+    "initial_position": fixed([0.0], "initial joint position, rad or m; one entry, or one for each joint"),
     "natural_frequency": fixed(
         70.0, "natural frequency of motor and PD controller, rad/s; with links at rigid joints", (0.0, 1e4)
     ),
     "damping_ratio": fixed(1.0, "damping ratio of motor and PD controller", (0.0, 100.0)),
-    "kp": fixed(Parameter.Type.DOUBLE_ARRAY, f"proportional {_GAIN}"),
-    "kd": fixed(Parameter.Type.DOUBLE_ARRAY, f"derivative {_GAIN}"),
-    **{name: fixed(Parameter.Type.DOUBLE_ARRAY, _NOISE) for name in NOISE},
+    "kp": fixed([-1.0], f"proportional {_GAIN}"),
+    "kd": fixed([-1.0], f"derivative {_GAIN}"),
+    **{name: fixed([0.0], _NOISE) for name in NOISE},
     "command_period": fixed(
         -1.0,
         "time after which drives take the latest command, in s, in whole steps; 0: one step; negative: the robot's",

@@ -14,6 +14,7 @@ from ..robot.formats import PARAMETER_FILE, format_of
 from ..robot.readers.files import PACKAGE, is_xml, located, read_text
 from ..robot.readers.loading import PACKAGED, read_description, urdf_of
 from ..robot.readers.parameter_file import find_robot
+from ..robot.readers.parameter_tree import JOINT_LIMITS
 from ..robot.writers.urdf import robot_as_urdf
 
 
@@ -29,8 +30,9 @@ def robot_parameters(path: str) -> list[str | dict[str, str]]:
     if format_of(path) is not PARAMETER_FILE:
         return [{"robot_file": path}]
     robot, document = find_robot(read_text(Path(path), PARAMETER_FILE.largest), path)
-    if (urdf := robot.get("urdf")) and isinstance(urdf, str) and not urdf.startswith(PACKAGE):
-        robot["urdf"] = str(Path(path).parent.resolve() / urdf)
+    for entry in ("urdf", JOINT_LIMITS):
+        if (file := robot.get(entry)) and isinstance(file, str) and not file.startswith(PACKAGE):
+            robot[entry] = str(Path(path).parent.resolve() / file)
     document.setdefault("/**", {}).setdefault("ros__parameters", {})["robot"] = robot
     # The file stays, like launch_ros's own files for dictionaries: nodes may be started again.
     with NamedTemporaryFile("w", suffix=".yaml", delete=False, encoding="utf-8") as file:

@@ -226,13 +226,23 @@ class RobotNode(Node):
         values |= present({"refused robot": self.refused_robot, "parameters without effect": unused} | self._refusals)
         return StatusReport(level, message, values)
 
-    def _on_parameters(self, changes: list[Parameter]) -> SetParametersResult:
+    def set_parameters_atomically(self, parameter_list: list[Parameter]) -> SetParametersResult:
+        """Set parameters; unchanged values of read-only parameters are accepted, so that a dump can be loaded again."""
+        changes = [x for x in parameter_list if not (self._is_read_only(x) and parameter_tables.is_unchanged(x, self))]
+        if parameter_list and not changes:
+            return SetParametersResult(successful=True)
+        return super().set_parameters_atomically(changes)
+
+    def _is_read_only(self, change: Parameter) -> bool:
+        """True if the parameter must not change, at all or now."""
+        return self.describe_parameter(change.name).read_only or bool(self._objection(change))
+
+    def _objection(self, change: Parameter) -> str:
         loaded = self.read_only_while if self.arm else ""
-        objections = [
-            parameter_tables.objection(change, self, self._table, loaded=loaded, active=self.active)
-            for change in changes
-        ]
-        reason = "; ".join(filter(None, objections))
+        return parameter_tables.objection(change, self, self._table, loaded=loaded, active=self.active)
+
+    def _on_parameters(self, changes: list[Parameter]) -> SetParametersResult:
+        reason = "; ".join(filter(None, map(self._objection, changes)))
         return SetParametersResult(successful=not reason, reason=reason)
 
     def _on_parameters_set(self, changes: list[Parameter]) -> None:

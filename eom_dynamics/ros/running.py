@@ -34,7 +34,6 @@ from rclpy.executors import Executor, ExternalShutdownException
 from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.logging import get_logger
 from rclpy.node import Node
-from rclpy.parameter import Parameter
 from rclpy.qos_overriding_options import InvalidQosOverridesError
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
@@ -96,7 +95,7 @@ def _lines(table: Table) -> list[str]:
     lines = []
     for name, definition in table.items():
         default = definition.default
-        shown = "" if default == "" or isinstance(default, Parameter.Type) else f" (default: {str(default).lower()})"
+        shown = "" if default == "" else f" (default: {str(default).lower()})"
         first, *rest = textwrap.wrap(definition.description + shown, _WIDTH - 22)
         lines += [f"  {name:<19} {first}", *(f"{'':22}{line}" for line in rest)]
     return lines

@@ -278,14 +278,15 @@ class SimulatedRobotNode(RobotNode):
             self.reject(loaded)
 
     def _take_robot(self, loaded: LoadedRobot, arm: ElasticArm) -> None:
-        arrays = {name: self.get_parameter_or(name).value for name in ARRAYS}
+        arrays = {name: self.get_parameter(name).value for name in ARRAYS}
+        kp, kd = (None if max(x, default=-1.0) < 0 else x for x in (arrays["kp"], arrays["kd"]))
         period, delay = (self.get_parameter(name).value for name in ("command_period", "drive_delay"))
         interpolation = self.get_parameter("drive_interpolation").value
         drives = SimulatedDrives(
             natural_frequency=self.get_parameter("natural_frequency").value,
             damping_ratio=self.get_parameter("damping_ratio").value,
-            kp=arrays["kp"],
-            kd=arrays["kd"],
+            kp=kp,
+            kd=kd,
             command_period=period if period >= 0 else None,
             drive_delay=delay if delay >= 0 else None,
             drive_interpolation=None if interpolation == "robot" else interpolation,
@@ -298,7 +299,7 @@ class SimulatedRobotNode(RobotNode):
                 drives=drives,
                 limited=self.get_parameter("limit_effort").value,
                 compensates=self._command != "feedforward",
-                noise=SensorNoise(*(arrays[x] or 0.0 for x in NOISE)) if any(arrays[x] for x in NOISE) else None,
+                noise=SensorNoise(*(arrays[x] or 0.0 for x in NOISE)) if any(any(arrays[x]) for x in NOISE) else None,
             )
         for warning in rounded:
             self.get_logger().warning(printable(str(warning.message)))

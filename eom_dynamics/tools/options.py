@@ -42,6 +42,14 @@ def xacro_argument(text: str) -> tuple[str, str]:
     return name, value
 
 
+def absolute_path(text: str) -> str:
+    """The absolute path of a file, also of a ROS package; raises ValueError for none."""
+    try:
+        return str(Path(located(text)).absolute())
+    except LookupError as error:
+        raise ValueError(f"{text}: {error}") from None
+
+
 @dataclass(frozen=True)
 class RobotOptions:
     """Part of the robot.
@@ -50,6 +58,7 @@ class RobotOptions:
         tip: link where the robot ends; default: all links below the root.
         tools: link or frame where an external wrench acts; default: the tips, else the last body.
         xacro_arguments: argument of a xacro file.
+        joint_limits: limits of joints, joint_limits.yaml of MoveIt; they replace or add to those of ROBOT.
     """
 
     tip: tuple[str, ...] = option((), metavar="LINK")
@@ -57,6 +66,7 @@ class RobotOptions:
     xacro_arguments: tuple[tuple[str, str], ...] = option(
         (), flag="--xacro", metavar="NAME:=VALUE", parse=xacro_argument
     )
+    joint_limits: str | None = option(metavar="FILE", parse=absolute_path)
 
     def load(self, source: str) -> Robot:
         """Load a robot."""

@@ -114,13 +114,43 @@ def test_a_manager_brings_the_node_up_and_down(unconfigured):
     assert not any(client.feedforward[-1].effort) and len(client.motor_setpoint) == len(client.feedforward)
 
 
-def test_a_transition_that_the_state_does_not_allow_is_refused(active):
+def test_a_transition_that_the_state_does_not_allow_is_refused_with_the_possible_ones(active):
     for label in ("configure", "activate", "cleanup"):
         assert not active.transition(label)
     assert active.state == "active"
     active.answers_to(active.publish(SETPOINT))
-    assert active.process.log.count("transition refused in state active") == 3
+    possible = "state active, possible transitions: deactivate, shutdown"
+    for label in ("configure", "activate", "cleanup"):
+        assert f"transition refused: {label}: {possible}" in active.process.log
     assert "Traceback" not in active.process.log
+    assert active.next_diagnostics()[2]["last refused transition"] == f"cleanup: {possible}"
+
+
+def test_transitions_by_an_unknown_label_or_number_are_refused_in_each_state(unconfigured):
+    from lifecycle_msgs.msg import Transition
+    from lifecycle_msgs.srv import ChangeState
+
+    def refused(**wanted):
+        request = ChangeState.Request(transition=Transition(**wanted))
+        assert not unconfigured.call(ChangeState, "change_state", request).success
+
+    possible = {
+        "unconfigured": "configure, shutdown",
+        "inactive": "cleanup, activate, shutdown",
+        "active": "deactivate, shutdown",
+    }
+    for state, transition in zip(possible, ("configure", "activate", "deactivate"), strict=True):
+        for wanted, name in (
+            ({"label": "fly"}, "fly"),
+            ({"id": 99}, "99"),
+            ({"id": Transition.TRANSITION_DESTROY}, "8"),
+        ):
+            refused(**wanted)
+            text = f"transition refused: {name}: state {state}, possible transitions: {possible[state]}\n"
+            assert text in unconfigured.process.log
+        assert unconfigured.transition(transition)
+    assert unconfigured.state == "inactive" and unconfigured.transition("cleanup")
+    assert "Traceback" not in unconfigured.process.log
 
 
 def test_the_node_outlives_requests_that_rclpy_cannot_read(active):

@@ -285,15 +285,20 @@ def test_without_any_measurement_the_refusal_says_what_to_publish(start: Any) ->
     assert not client.motor_setpoint
 
 
-def test_limits_that_a_robot_lacks_are_given_by_parameters(start: Any) -> None:
+def test_limits_that_a_robot_lacks_are_given_by_parameters_or_by_a_file_of_moveit(start: Any, tmp_path: Path) -> None:
     names = eom.load_robot("ur5e").joint_names
     limits = [word for name in names for word in ("-p", f"urdf.joints.{name}.limits.acceleration:=4.0")]
-    lacking, given = start("-p", "robot_file:=ur5e"), start("-p", "robot_file:=ur5e", *limits)
-    for client in (lacking, given):
+    accelerations = (f"  {name}:\n    has_acceleration_limits: true\n    max_acceleration: 4\n" for name in names)
+    file = tmp_path / "joint_limits.yaml"
+    file.write_text("joint_limits:\n" + "".join(accelerations), encoding="utf-8")
+    sources = ((), limits, ("-p", f"urdf.joint_limits:={file}"))
+    lacking, *given = (start("-p", "robot_file:=ur5e", *more) for more in sources)
+    for client in (lacking, *given):
         client.answers_to(client.publish(np.zeros((5, 6))))  # before the target, of another topic
         aim(client, [names[0]], [0.2])
     refused(lacking, "urdf.joints.shoulder_pan_joint.limits.acceleration")
-    given.wait_for_diagnostics(lambda *status: status[2].get("target") == "reached", "arrival")
+    for client in given:
+        client.wait_for_diagnostics(lambda *status: status[2].get("target") == "reached", "arrival")
 
 
 CONTINUOUS = urdf_arm().replace('type="revolute"', 'type="continuous"', 1)

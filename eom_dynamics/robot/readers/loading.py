@@ -93,6 +93,7 @@ def load_robot(
     gravity: ArrayLike | None = None,
     unphysical: str | None = None,
     xacro_arguments: Mapping[str, str] | None = None,
+    joint_limits: str | os.PathLike[str] | None = None,
 ) -> Robot:
     """Load a robot.
 
@@ -123,6 +124,8 @@ def load_robot(
             (:class:`RobotDescriptionWarning`) and compute with it. By default, other files are refused for a body of
             negative mass only.
         xacro_arguments: values of the arguments of a xacro file; not for other sources.
+        joint_limits: path of a file ``joint_limits.yaml`` of MoveIt, also as ``package://package/path``. Its limits
+            replace or add to those of the source.
 
     Raises:
         RobotDescriptionError: the source is unknown, cannot be used as described, or has no such option; the message
@@ -132,6 +135,10 @@ def load_robot(
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"source must be the name, path or text of a robot, is {shown(source)}")
     description = read_description(os.fspath(source), inertia_reference, xacro_arguments or {})
+    if joint_limits is not None:
+        from .joint_limits import with_joint_limits  # with PyYAML, which a URDF alone does not need
+
+        description = with_joint_limits(description, _found(os.fspath(joint_limits)))
     try:
         direction = None if gravity is None else real_array(gravity, "gravity", (3,)).copy()
     except StateError as error:
@@ -139,6 +146,14 @@ def load_robot(
     return assemble(
         description, root=root, tip=tip, tools=tools, branches=branches, gravity=direction, unphysical=unphysical
     )
+
+
+def _found(source: str) -> str:
+    """The path of a file given as ``package://package/path``; any other name unchanged."""
+    try:
+        return located(source)
+    except LookupError as error:
+        raise RobotDescriptionError(f"{source:.200}: {error}") from None
 
 
 def read_description(
@@ -160,10 +175,7 @@ def read_description(
             return read_description(path_of_name, inertia_reference, {**arguments, **xacro_arguments}, expand)
         finally:
             KNOWN.reset(token)
-    try:
-        source = located(source)
-    except LookupError as error:
-        raise RobotDescriptionError(f"{source:.200}: {error}") from None
+    source = _found(source)
     packaged = source in packaged_robots()
     robot_format = PARAMETER_FILE if packaged else format_of(source)
     is_text = robot_format is not None and not packaged and robot_format.recognizes(source)

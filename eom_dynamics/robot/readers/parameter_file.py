@@ -16,17 +16,22 @@ MAX_DEPTH = 100
 """Sections and lists within each other: libyaml nests calls as deep as these."""
 
 
+def parse_yaml(text: str, label: str) -> Any:
+    """Parse YAML as ROS 2 does; RobotDescriptionError, whose message begins with ``label``, if that is not possible."""
+    try:
+        _refuse_expansion(text)
+        return yaml.load(text, Loader=_Loader)
+    except (yaml.YAMLError, UnicodeEncodeError) as error:
+        raise RobotDescriptionError(f"{label}: {_reason(error)}") from None
+
+
 def find_robot(text: str, label: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Parse a parameter file; return its only ``robot`` section, and the document of the other parameters, if any.
 
     Messages begin with ``label``. Raises RobotDescriptionError if the text is not YAML that ROS 2 accepts, or does not
     describe exactly one robot.
     """
-    try:
-        _refuse_expansion(text)
-        document = yaml.load(text, Loader=_Loader)
-    except (yaml.YAMLError, UnicodeEncodeError) as error:
-        raise RobotDescriptionError(f"{label}: {_reason(error)}") from None
+    document = parse_yaml(text, label)
     parameters = _parameters_with_robot(document, label)
     robot = parameters.pop("robot")
     return robot, _without_empty_sections(document)

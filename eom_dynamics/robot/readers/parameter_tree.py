@@ -263,7 +263,7 @@ def description_of_entry(robot: Section, folder: Path | None, expand: Expand) ->
 
     Relative paths start from ``folder``, the folder of the parameter file; None if the section is from no file.
     """
-    path = _located(robot, robot.text("urdf"), folder)
+    path = _located(robot, "urdf", folder)
     endings = tuple(dict.fromkeys(ending for known in DESCRIBED for ending in known.endings))
     if not path.endswith(endings):
         robot.refuse("urdf", f"must be a file of {', '.join(endings)}, is {path!r:.200}")
@@ -280,18 +280,19 @@ def description_of_entry(robot: Section, folder: Path | None, expand: Expand) ->
     return robot_format.read(DescriptionFile(path, Path(path), None, None, arguments, expand))
 
 
-def _located(robot: Section, name: str, folder: Path | None) -> str:
-    """The path of a file given as ``package://package/path``, or relative to the parameter file."""
+def _located(robot: Section, entry: str, folder: Path | None) -> str:
+    """The path of the file of an entry, given as ``package://package/path``, or relative to the parameter file."""
+    name = robot.text(entry)
     if name.startswith(PACKAGE):
         try:
             return located(name)
         except LookupError as error:
-            robot.refuse("urdf", str(error))
+            robot.refuse(entry, str(error))
     if os.path.isabs(name):
         return name
     if folder is None:
         robot.refuse(
-            "urdf",
+            entry,
             f"must be an absolute path or {PACKAGE}… in a --params-file, is {name!r:.200}; or give the node the file "
             "by -p robot_file:=FILE, from whose folder relative paths start",
         )
@@ -317,8 +318,13 @@ def robot_with(description: Description, section: Mapping[str, Any]) -> Robot:
     return assemble(description)
 
 
-def completed(description: Description, additions: Section) -> Description:
-    """Return a description with the entries of the section added; others remain."""
+def completed(description: Description, additions: Section, folder: Path | None = None) -> Description:
+    """Return a description with the entries of the section added; others remain.
+
+    Relative paths start from ``folder``, the folder of the parameter file; None if the section is from no file.
+    """
+    if JOINT_LIMITS in additions:
+        description = additions.attempt(partial(_with_joint_limits, description, folder), description)
     if "joints" in additions:
         with additions.section("joints") as joints:
             described = tuple(joints.attempt(partial(_with_entries, x), x) for x in description.joints)
@@ -333,6 +339,17 @@ def completed(description: Description, additions: Section) -> Description:
         if name in additions:
             changes[name] = additions.choice(name, options, otherwise=options[0])
     return with_robot_entries(replace(description, **changes), additions)
+
+
+JOINT_LIMITS = "joint_limits"
+"""Entry that names a file of joint limits."""
+
+
+def _with_joint_limits(description: Description, folder: Path | None, additions: Section) -> Description:
+    """The description with the limits of the file that the section names."""
+    from .joint_limits import with_joint_limits  # with PyYAML, which a URDF alone does not need
+
+    return with_joint_limits(description, _located(additions, JOINT_LIMITS, folder))
 
 
 def _with_entries(joint: JointDescription, joints: Section) -> JointDescription:
@@ -383,7 +400,7 @@ def description_from_parameters(
     if "urdf" not in parameters:
         return own_description(robot)
     with robot:
-        return completed(description_of_entry(robot, folder, expand), robot)
+        return completed(description_of_entry(robot, folder, expand), robot, folder)
 
 
 def read_parameter_file(file: DescriptionFile) -> Description:

@@ -169,6 +169,15 @@ class Section:
             self.refuse(key, f"must be one of {', '.join(options)}, is {_short(value)}")
         return str(value)
 
+    def flag(self, key: str) -> bool | None:
+        """True or false; None without the entry."""
+        if key not in self:
+            return None
+        value = self._read(key)
+        if not isinstance(value, bool):
+            self.refuse(key, f"must be true or false, is {_short(value)}")
+        return value
+
     def names(self, key: str) -> list[str]:
         """A list of at least one name, unique and valid as names of ROS 2 parameters."""
         value = self._read(key)

@@ -76,6 +76,10 @@ def _waits_for(rivals: str) -> str:
     return f"not activated: {rivals}; end that node, remap the topics of one, or set allow_other_publishers"
 
 
+# Number of the first transition of rcl that nobody requests, such as transition_success.
+_FIRST_INTERNAL = 10
+
+
 class TransitionRequests:
     """Transition requests of a node; impossible ones are refused, as rclpy would end the process.
 
@@ -87,14 +91,19 @@ class TransitionRequests:
         self._node = node
         service: Any = node._service_change_state
         self._change_state, self._answers = service.callback, LateAnswers(service)
+        self._names = {number: name for number, name, *_ in node._state_machine.transition_graph}
         service.callback = self._receive
 
     def _receive(self, request: ChangeState.Request, response: ChangeState.Response) -> ChangeState.Response:
         wanted, available = request.transition, self._node._state_machine.available_transitions
         label = next((x[1] for x in available if (wanted.label == x[1] if wanted.label else wanted.id == x[0])), "")
+        if not label:
+            self._refuse(wanted.label or self._names.get(wanted.id, str(wanted.id)))
+            response.success = False
+            return response
         asks = label == "configure" and self._node.supply.arrives
         # Each transition from the active state ends it.
-        if not label or not (asks or self._node.state == "active"):
+        if not (asks or self._node.state == "active"):
             return self._change(request, response)
         answer = self._answers.later(response)
 
@@ -113,9 +122,16 @@ class TransitionRequests:
             return self._change_state(request, response)
         except Exception as error:
             if self._node.context.ok():  # at shutdown the transition event cannot be published
-                self._node.get_logger().warning(f"transition refused in state {self._node.state}: {error}")
+                self._refuse(self._names.get(request.transition.id, request.transition.label), str(error))
             response.success = False
             return response
+
+    def _refuse(self, name: str, error: str = "") -> None:
+        """Log a refused transition with the possible ones, also in diagnostics."""
+        # Others end a transition.
+        possible = [x[1] for x in self._node._state_machine.available_transitions if x[0] < _FIRST_INTERNAL]
+        text = f"{printable(name)}: state {self._node.state}, possible transitions: {', '.join(possible) or 'none'}"
+        self._node.refuse("transition", text + (f"; {printable(error)}" if error else ""), always=True)
 
 
 # Time that the end of the node waits until its last command has been received, s.
