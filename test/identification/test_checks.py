@@ -24,6 +24,7 @@ from eom_dynamics.identification.recording import recording_notes
 from eom_dynamics.identification.sampling import LowPass
 from eom_dynamics.recordings.joint_recordings import read_recording
 from eom_dynamics.robot import Inertial, robot_from_urdf
+from eom_dynamics.robot.model import Limits
 
 RATE = 100.0  # of recordings, Hz; filters and regressors of more samples take most of the time
 
@@ -264,6 +265,7 @@ def test_a_load_on_a_balanced_wrist_is_no_other_unit(load: str) -> None:
 def test_links_that_bend_are_named(bends: int, inertia: float) -> None:
     """Behind one joint, an inertia on a spring, undamped: by its exact response to each frequency of the motion."""
     robot, count, frequency = load_robot("planar_2r"), 4000, 9.01
+    robot = replace(robot, joints=tuple(replace(joint, limits=Limits()) for joint in robot.joints))
     t = np.arange(count) / RATE
     q, qd, qdd = motion(2, t, amplitude=0.5, slowest=0.5)  # 0.5 to 2.5 Hz, in whole periods
     f = np.fft.rfftfreq(count, 1 / RATE)

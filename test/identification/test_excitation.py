@@ -243,7 +243,7 @@ test_wrong_limits = refusals(
     TrajectoryError,
     (SEA, {"knee": {"lower": 0.0}}, "unknown joint 'knee'; .* has joint_1, joint_2"),
     (SEA, {"joint_1": {"lower": 1.0, "upper": 1.0}}, "joint_1: lower 1 must be less than upper 1"),
-    ("planar_2r", {}, "^planar_2r: excite needs limits: joint_1, .* or by --lower, --upper, --velocity$"),
+    ("planar_2r", {}, "^planar_2r: excite needs limits: joint_1, .* or by --lower, --upper$"),
     call=lambda name, limits: ExcitationLimits(arm(name, limits), 0.9),
 )
 
