@@ -128,7 +128,7 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
         ("governed_motion.hpp", "LARGEST_EXCESS = 1;", "LARGEST_EXCESS = 1e300;"),
     ],
     "efforts are not within limits": [
-        ("gate.hpp", "if (policy == LimitPolicy::clip || (policy", "if (false && (policy")
+        ("gate.hpp", "if (complies || (policy != LimitPolicy::ignore && !plain))", "if (false)")
     ],
     "another mode begins anew": [
         ("gate.hpp", "if (sends_ && changes_)\n            begin_efforts", "if (false)\n            begin_efforts")
@@ -143,7 +143,7 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
             "if (!finite(output.motor_effort, y.motor_position, y.motor_velocity) || !finite(output.joint_effort))",
             "if (false)",
         ),
-        ("commander.hpp", "output.joint_effort, share, sent))", "output.joint_effort, share, sent) || true)"),
+        ("commander.hpp", "output.joint_effort, {1, 0}, sent))", "output.joint_effort, {1, 0}, sent) || true)"),
     ],
     "a requested stop is left": [("state_machine.hpp", "near_at_rest && phase_ != Phase::stopping", "near_at_rest")],
     "motions begin with nominal stiffness": [("company.hpp", "from_ = from;", "from_ = Setpoint<Robot>{};")],

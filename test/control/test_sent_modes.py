@@ -19,7 +19,11 @@ def measured(rig: LoopRig, count: int, motors: Any = None, state: Any = None, **
     """Run cycles with a reference and motors measured at motors(k), by default as commanded; return their codes."""
     codes = []
     for k in range(count):
-        rig.measure_motors(motors(k) if motors else rig.loop.sent["drive_position"])
+        if motors:
+            velocity = (motors(k) - motors(k - 1)) / 1e-3 if k else np.zeros(rig.m)
+            rig.measure_motors(motors(k), np.where(np.abs(velocity) < 10, velocity, 0))  # a glitch is no motion
+        else:
+            rig.measure_motors(rig.loop.sent["drive_position"])
         if state is not None:
             rig.refer(state, **more)
         codes.append(rig.run())
