@@ -216,7 +216,9 @@ def test_target_that_is_refused_after_a_stream_that_has_ended_does_not_move_the_
     """It began at rest, and when the gate blocked it, a stop began with the velocity of the last setpoint."""
     start = np.array(QUIET["slide"])
     rig = resting(ROBOTS["slide"](), start, 0, targets={"acceleration": 8.0}, on_setpoint_loss="none")
-    assert max(rig.stream(steady(start, 0, 0.5, 0.2, 1e-3 * np.arange(100)))) <= 0  # springs are bent where it speeds up
+    assert (
+        max(rig.stream(steady(start, 0, 0.5, 0.2, 1e-3 * np.arange(100)))) <= 0
+    )  # springs are bent where it speeds up
     rig.cycles(300)
     before = rig.q
     rig.target(before + 0.1)

@@ -369,17 +369,30 @@ def test_nothing_is_lost_before_the_first_setpoint_nor_after_a_restart() -> None
             stream.loop.restart()
 
 
-@pytest.mark.parametrize("policy", ["none", "deactivate"])
-def test_the_other_policies_command_nothing(policy: str) -> None:
-    stream = Stream("sea_planar_2r", on_setpoint_loss=policy, setpoint_timeout=0.05)
+def test_reported_loss_commands_nothing() -> None:
+    stream = Stream("sea_planar_2r", on_setpoint_loss="none", setpoint_timeout=0.05)
     stream.say(SETPOINT)
     last = stream.loop.command["motor_position"].tobytes()
     for _ in range(100):
         stream.wait(5 * MS)
         assert stream.loop.command["motor_position"].tobytes() == last
     assert stream.number("timeouts") == 1 and stream.number("lost") and not stream.number("stopping")
-    assert stream.loop.status is (Status.LOST if policy == "deactivate" else Status.HELD)
-    refused = Refusal.released if policy == "deactivate" else 0  # type: ignore[attr-defined]
-    assert stream.say(0.5 * np.eye(5, 2)) == refused
+    assert stream.loop.status is Status.HELD
+    assert stream.say(0.5 * np.eye(5, 2)) == 0
+    stream.loop.restart()
+    assert stream.say(0.5 * np.eye(5, 2)) == 0 and stream.loop.status is Status.FRESH
+
+
+def test_loss_that_deactivates_brings_the_arm_to_rest_and_refuses_setpoints() -> None:
+    stream = Stream("sea_planar_2r", on_setpoint_loss="deactivate", setpoint_timeout=0.05)
+    stream.say(SETPOINT)
+    statuses = []
+    for _ in range(200):
+        stream.wait(5 * MS)
+        statuses.append(stream.loop.status)
+    first = statuses.index(Status.STOPPING)
+    assert set(statuses[first:]) == {Status.STOPPING, Status.LOST} and statuses[-1] is Status.LOST
+    assert not stream.loop.command["motor_velocity"].any() and stream.number("timeouts") == 1
+    assert stream.say(0.5 * np.eye(5, 2)) == Refusal.inactive  # type: ignore[attr-defined]
     stream.loop.restart()
     assert stream.say(0.5 * np.eye(5, 2)) == 0 and stream.loop.status is Status.FRESH

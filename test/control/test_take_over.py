@@ -24,7 +24,7 @@ def moving(t: float) -> Array:
 
 def commanded(state: Array) -> ControlLoop:
     loop = ControlLoop(RobotTable(eom.ElasticArm(eom.load_robot("sea_planar_2r"))))
-    loop.configure(safety="permissive")
+    loop.configure(safety="permissive", start_tolerance=0.01)
     loop.rest()
     for name, row in zip(STATE_NAMES, state, strict=True):
         loop.given[name][:] = row

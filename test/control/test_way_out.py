@@ -51,7 +51,7 @@ def test_no_stop_takes_more_than_was_told_when_it_began(name: str, seed: int, li
     for duration in (0.1, 0.5) * 5:
         loop, now = ControlLoop(table(name)), START
         loop.configure(safety="permissive", limits=limits, stop_duration=duration)
-        state = clean(quiet(name), rng.uniform(-0.6, 0.6, len(quiet(name))), rng.uniform(1, 6), 600)[
+        state = clean(quiet(name), rng.uniform(-0.6, 0.6, len(quiet(name))), rng.uniform(1, 6), 1e-3 * np.arange(600))[
             rng.integers(50, 600)
         ]
         loop.restart(state[0])
@@ -97,7 +97,7 @@ def test_amid_a_stream_it_is_told_every_tenth_of_a_second() -> None:
     loop, told = ControlLoop(table("iiwa")), []
     loop.configure(jump_check="ignore")
     loop.restart(quiet("iiwa"))
-    for k, state in enumerate(clean(quiet("iiwa"), np.full(7, 0.2), 2.0, 1000)):
+    for k, state in enumerate(clean(quiet("iiwa"), np.full(7, 0.2), 2.0, 1e-3 * np.arange(1000))):
         assert follow(loop, state, START + k * MS) <= 0
         told.append(loop.number("way_out"))
     changes = np.flatnonzero(np.diff(told)) + 1
