@@ -96,14 +96,18 @@ class MotionRules:
     # --- Rules ----------------------------------------------------------------------------
 
     def _standing(self, x: "_Rows") -> Iterator[Finding]:
-        """Motors that are sent one position for longer than a gap of a stream are sent no velocity."""
+        """Motors that are sent one position for longer than a gap of a stream are sent no velocity.
+
+        If a loss is only reported (``none``), the last command stays in effect with its velocity.
+        """
         still = np.all(np.abs(np.diff(x.theta, axis=0)) <= 1e-12 * (1 + np.abs(x.theta[1:])), axis=1)
         bad = np.append(False, still) & (np.abs(x.rate).max(axis=1) > STANDING) & x.position & (x.h > 0)
         bad &= ~np.isin(x.status, (WAITING, LOST))  # nobody commands
         changed = np.append(True, np.diff(x.status) != 0)  # the first command of a stop repeats the last one
         last = np.maximum.accumulate(np.where(bad & ~changed, 0, np.arange(len(bad))))
         passed, cycles = x.clock - x.clock[last], np.arange(len(bad)) - last
-        gap = (x.settings.setpoint_timeout or np.inf) + LONGEST_STEP
+        reports = x.settings.others.get("on_setpoint_loss") == "none"
+        gap = np.inf if reports else (x.settings.setpoint_timeout or np.inf) + LONGEST_STEP
         allowed = np.where(np.isin(x.status, (FRESH, HELD)), gap, 0.0)
         for k in np.flatnonzero(bad & (cycles > 2) & (passed > allowed)):
             place = int(np.argmax(np.abs(x.rate[k])))
