@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -139,3 +140,29 @@ def _directions(positive: float | Array, negative: float | Array) -> tuple[float
 
 FRICTIONLESS = Friction()
 """No friction."""
+
+
+# Largest second derivative of tanh.
+_STEEPEST = 4 / 3**1.5
+# Largest acceleration of a motor for the change of sign of joint friction, relative to the joint's limit.
+_REVERSAL = 0.25
+# rad/s (m/s): least smoothing velocity of joint friction.
+_SLOWEST_REVERSAL = 0.01
+
+
+def joint_friction(damping: float, dry: float, stiffness: float, acceleration: float) -> Friction:
+    """Return joint friction D v + c tanh(v/v_0) with damping D, dry friction c and smoothing velocity v_0, rad/s (m/s).
+
+    At a reversal with the acceleration limit A, the deflection c/K tanh(v/v_0) of a spring K changes its sign. The
+    motor follows with an acceleration of at most 0.77 c/K (A/v_0)²: v_0 is such that this is at most A/4, and at least
+    0.01.
+
+    Args:
+        damping: D, N m s/rad (N s/m).
+        dry: c, N m (N).
+        stiffness: K, N m/rad (N/m), infinite if rigid.
+        acceleration: A, rad/s² (m/s²), infinite if unknown.
+    """
+    deflection = dry / stiffness if math.isfinite(acceleration) else 0.0
+    width = math.sqrt(_STEEPEST * deflection * acceleration / _REVERSAL) if deflection > 0 else 0.0
+    return Friction(damping, dry, dry, smoothing_velocity=max(_SLOWEST_REVERSAL, width))

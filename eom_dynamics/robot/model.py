@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .. import lie
 from ..actuators.actuator import IDEAL_ACTUATOR, Actuator, Transmission
 from ..actuators.drive_units import NO_FEEDBACK_DELAY, SI_UNITS, DriveUnits, FeedbackDelay
-from ..actuators.friction import Friction
+from ..actuators.friction import Friction, joint_friction
 from ..actuators.parallel_springs import ParallelSpring
 from ..actuators.parameters import Entry, refuse
 from ..actuators.springs import RIGID, CoupledSpring, Spring
@@ -26,13 +26,6 @@ STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
 
 # m/rad: a joint with a smaller pitch is revolute.
 _NO_PITCH = 1e-5
-
-# Largest second derivative of tanh.
-_STEEPEST = 4 / 3**1.5
-# Largest acceleration of a motor for the change of sign of joint friction, relative to the joint's limit.
-_REVERSAL = 0.25
-# rad/s (m/s): least smoothing velocity of joint friction.
-_SLOWEST_REVERSAL = 0.01
 
 
 @dataclass(frozen=True)
@@ -215,16 +208,8 @@ class Joint(JointProperties):
 
     @property
     def friction_law(self) -> Friction:
-        """Joint friction D v + c tanh(v/v_0) with damping D, dry friction c and smoothing velocity v_0, rad/s (m/s).
-
-        At a reversal with the acceleration limit A, the deflection c/K tanh(v/v_0) of a spring K changes its sign. The
-        motor follows with an acceleration of at most 0.77 c/K (A/v_0)²: v_0 is such that this is at most A/4, and at
-        least 0.01. v_0 is not an entry.
-        """
-        dry, most = self.friction, self.limits.acceleration
-        deflection = dry / self.stiffness if np.isfinite(most) else 0.0
-        width = np.sqrt(_STEEPEST * deflection * most / _REVERSAL) if deflection > 0 else 0.0
-        return Friction(self.damping, dry, dry, smoothing_velocity=max(_SLOWEST_REVERSAL, float(width)))
+        """Joint friction, see :func:`.joint_friction`."""
+        return joint_friction(self.damping, self.friction, self.stiffness, self.limits.acceleration)
 
     @property
     def stiffness(self) -> float:

@@ -278,8 +278,8 @@ class SentOracle:
             skip |= np.isin(leader[1:], OWN)
         if settings.others.get("permissive"):
             skip |= leader[1:] == STREAM
-        # Where the arm complies, or is located after a pause, the motors are sent to where they are measured, up to the change of
-        # deflection of springs.
+        # Where the arm complies, or is located after a pause, the motors are sent to where they are measured, up to the
+        # change of deflection of springs.
         skip |= (record.numbers["mode"] != POSITION)[1:]
         if marks.measured.shape[1]:
             skip |= (leader[1:] == NOBODY) & np.all(np.abs(theta - marks.measured)[1:] < 1e-3, axis=1)

@@ -147,7 +147,8 @@ LIMITS = "limits: {velocity: 2.0, effort: 10.0, effort_rate: 200.0}"
 @pytest.fixture(scope="module")
 def robot(tmp_path_factory) -> Path:
     """A rigid planar arm."""
-    text = re.sub(r" +(elasticity|rotor_inertia): .*\n", "", (CONFIG / "planar_2r.yaml").read_text(encoding="utf-8"))
+    text = (CONFIG / "planar_2r.yaml").read_text(encoding="utf-8")
+    text = re.sub(r" +(elasticity|rotor_inertia|limits): .*\n", "", text)
     text = text.replace("[0.0, -9.80665, 0.0]", "[0.0, 0.0, -9.80665]")
     for name in NAMES:
         text = text.replace(f"{name}:\n", f"{name}:\n          {LIMITS}\n")

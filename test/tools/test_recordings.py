@@ -27,6 +27,7 @@ from eom_dynamics.recordings.sides import read_sides
 from eom_dynamics.recordings.streams import Refusals
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.tools.cli.main import main
+from eom_dynamics.tools.options import CommandOptions
 from eom_dynamics.tools.replay.bag import Job, replay_bag
 from eom_dynamics.tools.report import read_records
 from eom_dynamics.trajectory import Cosine
@@ -274,7 +275,7 @@ def test_replay_refuses_numbers_that_drives_cannot_take(replay: list[str], tmp_p
     x = [np.array([0.3, 1e305]), *np.zeros((4, 2))]
     assert np.isfinite(ARM.feedforward(*x)).all()
     bag = sent(tmp_path / "huge", [np.zeros((5, 2)), x, np.zeros((5, 2))])
-    report = replay_bag(Job(bag, tmp_path / "out", replay[3]))
+    report = replay_bag(Job(bag, tmp_path / "out", replay[3], options=CommandOptions(safety="off")))
     assert report.refusals.reasons == {"numbers too large: drive_position of motor 'joint_2' would be inf": 1}
     for topic, fields in (("/motor_setpoint", ("position", "velocity", "effort")), ("/effort_command", ("data",))):
         found = [message for _, message in read_bag(tmp_path / "out")[topic]]

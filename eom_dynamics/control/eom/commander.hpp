@@ -247,11 +247,7 @@ class Commander : public Evaluation<Robot> {
         return joint < robot.joint_count() ? joint + 1 : 0;
     }
 
-    double guided_limit() const noexcept
-    {
-        const std::size_t joint = guided_too_fast();
-        return joint > 0 ? impedance().speed_limit(joint - 1) : 0;
-    }
+    double guided_limit() const noexcept { return guided_too_fast() ? impedance().speed_limit(guided_too_fast() - 1) : 0; }
 
     /// Changes the mode; returns whether what is measured suffices.
     bool change(Mode mode, const Measurement<Robot> &measured) noexcept

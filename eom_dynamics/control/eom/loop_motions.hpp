@@ -39,8 +39,7 @@ class LoopMotions {
     explicit LoopMotions(const Robot &robot)
         : commander_(robot), player_(trajectories, commander_), motion_(commander_), watchdog_(commander_, player_, motion_),
           stream_(commander_), state_machine_(commander_.state_machine)
-    {
-    }
+    {}
 
     // --- For hosts that answer senders of trajectories, or know of losses, in the thread of update() -----
 

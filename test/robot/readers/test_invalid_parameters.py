@@ -176,7 +176,10 @@ CHANGES: dict[str, list[tuple[dict[str, Any], str]]] = {
             {"tool_names": ["foot"], "tools": {"foot": {"body": "base", "origin": ZERO}}},
             "tools: 'foot' is fixed to the base",
         ),
-        (FOLLOWER | {".type": "fixed", ".screw": ...}, "joint_names: at least one joint must move; all are fixed"),
+        (
+            FOLLOWER | {".type": "fixed", ".screw": ..., ".limits": ...},
+            "joint_names: at least one joint must move; all are fixed",
+        ),
         (
             {".type": "continuous", ".screw": [0.0, 1.0, 0.0, 0.0, 0.1, 0.0]},
             ".screw: the pitch of a continuous joint must be 0",

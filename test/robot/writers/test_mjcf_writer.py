@@ -135,8 +135,8 @@ def test_what_is_lost_is_named() -> None:
         "springs (elasticity) are left out: joint_2",
         "constant efforts are left out: joint_1",
         "nonlinear terms of springs are left out: joint_1",
-        "limits of velocity are left out: joint_1",
-        "limits of the effort of springs are left out: joint_1",
+        "limits of velocity are left out: joint_1, joint_2",
+        "limits of the effort of springs are left out: joint_1, joint_2",
     )
 
 

@@ -198,7 +198,7 @@ def test_setpoints_beyond_limits_are_refused_on_request(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("old", ["float64[] position ", "geometry_msgs/Wrench[] wrench\n"])
+@pytest.mark.parametrize("old", ["float64[] position\n", "geometry_msgs/Wrench[] wrench\n"])
 def test_setpoints_of_other_fields_are_refused_with_and_without_their_definition(tmp_path: Path, old: str) -> None:
     """Bags from before ROS 2 Iron hold no definitions: their messages do not fit the present one."""
     text = (DEFINITIONS / "JointTrajectorySetpoint.msg").read_text()
