@@ -20,7 +20,6 @@ from sent_oracle import (
     NOBODY,
     OWN,
     POSITION,
-    STOP,
     STREAM,
     WAITING,
     Finding,
@@ -99,7 +98,8 @@ class MotionRules:
         """Motors that are sent one position for longer than a gap of a stream are sent no velocity."""
         still = np.all(np.abs(np.diff(x.theta, axis=0)) <= 1e-12 * (1 + np.abs(x.theta[1:])), axis=1)
         bad = np.append(False, still) & (np.abs(x.rate).max(axis=1) > STANDING) & x.position & (x.h > 0)
-        bad &= ~np.isin(x.status, (WAITING, LOST))  # nobody commands
+        nobody = x.settings.others.get("on_setpoint_loss") == "none" and x.leader == NOBODY
+        bad &= ~(np.isin(x.status, (WAITING, LOST)) | nobody)  # then drives hold the last command
         changed = np.append(True, np.diff(x.status) != 0)  # the first command of a stop repeats the last one
         last = np.maximum.accumulate(np.where(bad & ~changed, 0, np.arange(len(bad))))
         passed, cycles = x.clock - x.clock[last], np.arange(len(bad)) - last
@@ -144,11 +144,12 @@ class MotionRules:
             yield from x.named(f"{name} over limit", _beyond("", np.where(rows, value, 0), allowed))
 
     def _range(self, x: "_Rows") -> Iterator[Finding]:
-        """A generated motion that begins within the range of a joint stays there."""
+        """A setpoint or a generated motion that begins within the range of a joint stays there."""
         q = x.record.setpoint["q"]
         beyond = np.maximum(np.maximum(q - self.oracle.upper, self.oracle.lower - q), 0)
-        begin = beyond[x.begin]
-        rows = (x.own & x.refuses)[:, None] & (begin == 0)
+        begin = beyond[np.where(x.own, x.begin, np.maximum(np.arange(len(q)) - 1, 0))]
+        follows = (x.leader == STREAM) & x.position & x.regular & (not x.permissive)
+        rows = ((x.own | follows) & x.refuses & ~x.restarted)[:, None] & (begin == 0)
         yield from x.named("beyond range", _beyond("", np.where(rows, beyond, 0), np.full(beyond.shape, 1e-6)))
 
     def _overshoot(self, x: "_Rows") -> Iterator[Finding]:
@@ -182,7 +183,8 @@ class MotionRules:
                 continue
             if np.any(np.diff(x.record.numbers["mode"][k - 10 : k + 1])):
                 continue
-            changes = np.abs(np.diff(x.effort[k - 10 : k + 1], axis=0))
+            planned = x.record.command["motor_effort"] if x.position[k] else np.zeros_like(x.effort)
+            changes = np.abs(np.diff((x.effort - planned)[k - 10 : k + 1], axis=0))
             allowed = 3 * changes[:-1].max(axis=0) + OUTLIER * self.effort
             yield from _beyond("velocity outlier", changes[-1:], allowed[None], first=int(k))
 
@@ -247,6 +249,3 @@ class _Rows:
         """Add the source of the command to the name of the rule."""
         for x in findings:
             yield x._replace(rule=f"{rule}, {NAMES[int(self.leader[x.cycle])]}")
-
-
-assert NOBODY not in OWN and STOP in OWN
