@@ -43,10 +43,7 @@ def test_what_is_sent(name: str) -> None:
     assert not result.findings, report(result)
 
 
-OPEN = {
-    "damped": "a stop holds the position of motors that cannot realize it, and sends their velocity",
-    "fourteen": "efforts of a trajectory swing by a quarter of their limit in 1 ms",
-}
+OPEN = {"damped": "a stop holds the position of motors that cannot realize it, and sends their velocity"}
 """Faults of the loop by arm."""
 
 

@@ -20,6 +20,7 @@ from sent_oracle import (
     NOBODY,
     OWN,
     POSITION,
+    RECENT,
     STREAM,
     WAITING,
     Finding,
@@ -36,7 +37,7 @@ from eom_dynamics.control.control_loop import Refusal
 JITTER = 0.021
 """Time by which a setpoint may be early, s."""
 
-EFFORT_STEP = 0.25
+EFFORT_STEP = 0.5
 """Largest change of a motor's effort in 1 ms of a generated motion, as a fraction of its limit."""
 
 VELOCITY_STEP = 2e-3
@@ -114,7 +115,9 @@ class MotionRules:
         rows = x.steady[1:] & x.refuses
         h, qd, qdd = x.h[1:, None], x.record.setpoint["qd"], x.record.setpoint["qdd"]
         away = np.abs(np.diff(qd, axis=0) - h * 0.5 * (qdd[1:] + qdd[:-1]))
+        snap = np.abs(x.record.setpoint["qdddd"])
         allowed = h * np.abs(np.diff(qdd, axis=0)) + VELOCITY_STEP * np.maximum(1e3 * h, 1)
+        allowed += h**3 / 12 * np.maximum(snap[1:], snap[:-1])
         yield from x.named("velocity step", _beyond("", np.where(rows[:, None], away, 0), allowed, first=1))
         largest = x.bound(self.oracle.speed, np.abs(x.rate) + BRAKING * np.abs(x.record.command["motor_acceleration"]))
         step = np.where(rows[:, None], np.abs(np.diff(x.theta, axis=0)), 0)
@@ -123,7 +126,7 @@ class MotionRules:
             return
         friction = np.array([float(np.max(law.static)) for law in self.oracle.friction])
         sent = np.maximum(np.abs(x.effort[1:]), np.abs(x.effort[:-1]))
-        allowed = EFFORT_STEP * self.effort * np.maximum(1e3 * h, 1) + 2 * friction + self.oracle.loss * sent
+        allowed = EFFORT_STEP * self.oracle.scale * np.maximum(1e3 * h, 1) + 2 * friction + self.oracle.loss * sent
         step = np.where(rows[:, None] & ~x.carries[1:, None], np.abs(np.diff(x.effort, axis=0)), 0)
         yield from x.named("effort step", _beyond("", step, allowed, first=1))
 
@@ -183,8 +186,11 @@ class MotionRules:
                 continue
             if np.any(np.diff(x.record.numbers["mode"][k - 10 : k + 1])):
                 continue
-            planned = x.record.command["motor_effort"] if x.position[k] else np.zeros_like(x.effort)
-            changes = np.abs(np.diff((x.effort - planned)[k - 10 : k + 1], axis=0))
+            changes = np.abs(np.diff(x.effort[k - 10 : k + 1], axis=0))
+            if x.position[k]:  # a motion plans changes
+                planned = x.record.command["motor_effort"][k - 10 : k + 1]
+                beside = np.abs(np.diff(x.effort[k - 10 : k + 1] - planned, axis=0))
+                changes = np.minimum(changes, beside)
             allowed = 3 * changes[:-1].max(axis=0) + OUTLIER * self.effort
             yield from _beyond("velocity outlier", changes[-1:], allowed[None], first=int(k))
 
@@ -228,7 +234,8 @@ class _Rows:
         self.leader = leaders(record)
         changed = np.append(True, np.diff(record.numbers["mode"]) != 0)
         disturbed = marks.restarted | marks.moved | changed
-        self.regular = ~disturbed & (np.diff(record.time, prepend=record.time[0] - 1) > 0)
+        passed = np.diff(record.time, prepend=record.time[0] - 1)
+        self.regular = ~disturbed & (passed > 0) & (passed < 1e9 * RECENT)  # after a pause the arm is located
         self.own = np.isin(self.leader, OWN) & self.position
         same = np.append(False, self.leader[1:] == self.leader[:-1])
         self.steady = self.own & np.append(False, self.own[:-1]) & same & self.regular & ~marks.posted
