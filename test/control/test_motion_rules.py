@@ -69,7 +69,7 @@ WRONG: dict[str, Callable[[Record, Inputs], None]] = {
     "computed motor effort over limit, target": lambda x, _: _set(x.command["motor_effort"], 88.0),
     "computed effort rate over limit, target": lambda x, _: _set(x.command["taud"], 1003.0),
     "velocity step, target": lambda x, _: _set(x.setpoint["qd"], 0.0, MID, None),
-    "effort step, target": lambda x, _: _set(x.sent["drive_effort"], 40.0),
+    "effort step, target": lambda x, _: _set(x.sent["drive_effort"], 50.0),
     "velocity while standing": _stand,
     "target is broken off": lambda x, _: x.code.__setitem__(MID, Refusal["over_limits"]),
     "velocity outlier": _outlier,

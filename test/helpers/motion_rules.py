@@ -20,7 +20,7 @@ from sent_oracle import (
     NOBODY,
     OWN,
     POSITION,
-    STOP,
+    RECENT,
     STREAM,
     WAITING,
     Finding,
@@ -37,7 +37,7 @@ from eom_dynamics.control.control_loop import Refusal
 JITTER = 0.021
 """Time by which a setpoint may be early, s."""
 
-EFFORT_STEP = 0.25
+EFFORT_STEP = 0.5
 """Largest change of a motor's effort in 1 ms of a generated motion, as a fraction of its limit."""
 
 VELOCITY_STEP = 2e-3
@@ -102,7 +102,8 @@ class MotionRules:
         """
         still = np.all(np.abs(np.diff(x.theta, axis=0)) <= 1e-12 * (1 + np.abs(x.theta[1:])), axis=1)
         bad = np.append(False, still) & (np.abs(x.rate).max(axis=1) > STANDING) & x.position & (x.h > 0)
-        bad &= ~np.isin(x.status, (WAITING, LOST))  # nobody commands
+        nobody = x.settings.others.get("on_setpoint_loss") == "none" and x.leader == NOBODY
+        bad &= ~(np.isin(x.status, (WAITING, LOST)) | nobody)  # then drives hold the last command
         changed = np.append(True, np.diff(x.status) != 0)  # the first command of a stop repeats the last one
         last = np.maximum.accumulate(np.where(bad & ~changed, 0, np.arange(len(bad))))
         passed, cycles = x.clock - x.clock[last], np.arange(len(bad)) - last
@@ -118,7 +119,9 @@ class MotionRules:
         rows = x.steady[1:] & x.refuses
         h, qd, qdd = x.h[1:, None], x.record.setpoint["qd"], x.record.setpoint["qdd"]
         away = np.abs(np.diff(qd, axis=0) - h * 0.5 * (qdd[1:] + qdd[:-1]))
+        snap = np.abs(x.record.setpoint["qdddd"])
         allowed = h * np.abs(np.diff(qdd, axis=0)) + VELOCITY_STEP * np.maximum(1e3 * h, 1)
+        allowed += h**3 / 12 * np.maximum(snap[1:], snap[:-1])
         yield from x.named("velocity step", _beyond("", np.where(rows[:, None], away, 0), allowed, first=1))
         largest = x.bound(self.oracle.speed, np.abs(x.rate) + BRAKING * np.abs(x.record.command["motor_acceleration"]))
         step = np.where(rows[:, None], np.abs(np.diff(x.theta, axis=0)), 0)
@@ -127,7 +130,7 @@ class MotionRules:
             return
         friction = np.array([float(np.max(law.static)) for law in self.oracle.friction])
         sent = np.maximum(np.abs(x.effort[1:]), np.abs(x.effort[:-1]))
-        allowed = EFFORT_STEP * self.effort * np.maximum(1e3 * h, 1) + 2 * friction + self.oracle.loss * sent
+        allowed = EFFORT_STEP * self.oracle.scale * np.maximum(1e3 * h, 1) + 2 * friction + self.oracle.loss * sent
         step = np.where(rows[:, None] & ~x.carries[1:, None], np.abs(np.diff(x.effort, axis=0)), 0)
         yield from x.named("effort step", _beyond("", step, allowed, first=1))
 
@@ -148,11 +151,12 @@ class MotionRules:
             yield from x.named(f"{name} over limit", _beyond("", np.where(rows, value, 0), allowed))
 
     def _range(self, x: "_Rows") -> Iterator[Finding]:
-        """A generated motion that begins within the range of a joint stays there."""
+        """A setpoint or a generated motion that begins within the range of a joint stays there."""
         q = x.record.setpoint["q"]
         beyond = np.maximum(np.maximum(q - self.oracle.upper, self.oracle.lower - q), 0)
-        begin = beyond[x.begin]
-        rows = (x.own & x.refuses)[:, None] & (begin == 0)
+        begin = beyond[np.where(x.own, x.begin, np.maximum(np.arange(len(q)) - 1, 0))]
+        follows = (x.leader == STREAM) & x.position & x.regular & (not x.permissive)
+        rows = ((x.own | follows) & x.refuses & ~x.restarted)[:, None] & (begin == 0)
         yield from x.named("beyond range", _beyond("", np.where(rows, beyond, 0), np.full(beyond.shape, 1e-6)))
 
     def _overshoot(self, x: "_Rows") -> Iterator[Finding]:
@@ -187,6 +191,10 @@ class MotionRules:
             if np.any(np.diff(x.record.numbers["mode"][k - 10 : k + 1])):
                 continue
             changes = np.abs(np.diff(x.effort[k - 10 : k + 1], axis=0))
+            if x.position[k]:  # a motion plans changes
+                planned = x.record.command["motor_effort"][k - 10 : k + 1]
+                beside = np.abs(np.diff(x.effort[k - 10 : k + 1] - planned, axis=0))
+                changes = np.minimum(changes, beside)
             allowed = 3 * changes[:-1].max(axis=0) + OUTLIER * self.effort
             yield from _beyond("velocity outlier", changes[-1:], allowed[None], first=int(k))
 
@@ -230,7 +238,8 @@ class _Rows:
         self.leader = leaders(record)
         changed = np.append(True, np.diff(record.numbers["mode"]) != 0)
         disturbed = marks.restarted | marks.moved | changed
-        self.regular = ~disturbed & (np.diff(record.time, prepend=record.time[0] - 1) > 0)
+        passed = np.diff(record.time, prepend=record.time[0] - 1)
+        self.regular = ~disturbed & (passed > 0) & (passed < 1e9 * RECENT)  # after a pause the arm is located
         self.own = np.isin(self.leader, OWN) & self.position
         same = np.append(False, self.leader[1:] == self.leader[:-1])
         self.steady = self.own & np.append(False, self.own[:-1]) & same & self.regular & ~marks.posted
@@ -251,6 +260,3 @@ class _Rows:
         """Add the source of the command to the name of the rule."""
         for x in findings:
             yield x._replace(rule=f"{rule}, {NAMES[int(self.leader[x.cycle])]}")
-
-
-assert NOBODY not in OWN and STOP in OWN

@@ -278,11 +278,10 @@ class SentOracle:
             skip |= np.isin(leader[1:], OWN)
         if settings.others.get("permissive"):
             skip |= leader[1:] == STREAM
-        # Where the arm complies, or is located after a pause, the motors are sent to where they are measured, up to the
-        # change of deflection of springs.
+        # Where the arm complies, or is located after a pause, the motors are sent to where they are measured.
         skip |= (record.numbers["mode"] != POSITION)[1:]
         if marks.measured.shape[1]:
-            skip |= (leader[1:] == NOBODY) & np.all(np.abs(theta - marks.measured)[1:] < 1e-3, axis=1)
+            skip |= (leader[1:] == NOBODY) & np.all(np.abs(theta - marks.measured)[1:] < 1e-4 + deflection, axis=1)
         yield from _beyond("motor step", np.where(skip[:, None] | ~by_motor, 0, step), _rounded(bound, 3e-3), first=1)
         # Transients of damped springs are not of the velocities of joints.
         free = by_motor | (np.bincount(self.motor_joint)[self.motor_joint] > 1) | bool(settings.others.get("lag"))

@@ -85,6 +85,10 @@ PERIODS = (0.25, 0.5, 1.0, 1.0, 2.0, 4.0, 8.0)
 """Nominal periods of cycles, ms."""
 
 
+BENDS, BEND = "position by velocity", 1e-4
+"""Rule of the oracle for cycles of 1 ms, and the largest difference of shorter cycles, in which a stop begins, rad."""
+
+
 @cache
 def _rules_of(oracle: Any) -> MotionRules:
     return MotionRules(oracle)
@@ -140,7 +144,8 @@ class WideScene(Scene):
         record = self.run()
         found = _rules_of(self.arm.oracle).findings(record, self.settings, self.marks)  # before the oracle adds marks
         found = [x for x in found if x.rule not in PENDING]
-        return found + self.arm.oracle.findings(record, self.settings, self.marks)
+        more = self.arm.oracle.findings(record, self.settings, self.marks)
+        return found + [x for x in more if x.rule != "range" and not (x.rule.startswith(BENDS) and x.value < BEND)]
 
     # --- Cycles ---------------------------------------------------------------------------
 
