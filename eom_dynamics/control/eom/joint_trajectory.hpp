@@ -273,7 +273,7 @@ class JointTrajectory {
     }
     /// Part of the limit of jerk in the brake after the cycle that is proposed.
     double brake_jerk() const noexcept { return jerk_part(gentle_); }
-    /// Length, s, of plan or brake after the proposed cycle; calls f with the time of the largest snap of each of its pieces.
+    /// Length, s, of plan or brake after the proposed cycle; calls f with the times between which the snap of each of its pieces is largest.
     enum class Way { plan, brake };
     double length(Way way) const noexcept { return of(way).end() - begin_of(way); }
     template <class F>
@@ -281,7 +281,7 @@ class JointTrajectory {
     {
         for (std::size_t i = 0; i < of(way).size(); ++i)
             if (const double t = of(way).time_of(i) - begin_of(way); t > 0)
-                f(t + delay());
+                f(t + shorter()), f(t + 2 * delay() - shorter());
     }
 
     /// A cycle: the state at its end.
