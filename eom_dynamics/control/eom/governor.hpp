@@ -20,7 +20,8 @@ namespace eom {
 ///
 /// A brake is predicted with what the averages know already: each joint has the gentlest one that ends within its limits of
 /// position. Factors are those with which a motion is within limits until it rests, and grow as soon as it would be with more;
-/// while targets follow each other, and where it cannot be, those that leave a brake.
+/// while targets follow each other, and where it cannot be, those that leave a brake. The brake of a motion that is slowed down ends at
+/// the target, or before it; that of a plan within limits, and while targets follow each other, may pass it.
 template <class Robot>
 class Governor {
   public:
@@ -62,6 +63,7 @@ class Governor {
         brakes_.fill({});
         factors_.fill(1);
         part_ = least_ = 1;
+        is_new_ = true;
     }
 
     /// A cycle of so many periods begins.
@@ -73,6 +75,7 @@ class Governor {
         stuck_ = 0;
         if (is_new)
             follows_ = std::exchange(since_, 0) < APART;
+        is_new_ = is_new_ || is_new;
         if (part_ > 1 - LEAST)
             part_ = least_ = 1;
     }
@@ -108,6 +111,7 @@ class Governor {
         if (planned <= 1)
             return;
         const double part = fitting(motion, commander, planned);
+        fits_ = fits_ && part == 1;
         part_ += (std::max(part, LEAST) - part_) * std::min(1.0, h / APART);
         least_ = std::min(least_, part_);
         stuck_ = part_ < 2 * LEAST && !motion.stops() ? stuck_ + h : 0;
@@ -152,10 +156,16 @@ class Governor {
     double fitting(OnlineTrajectory &motion, const Commander<Robot> &commander, double planned) noexcept
     {
         const bool follows = (follows_ && since_ < APART) || motion.follows();
-        if (known_ && motion.stops_late()) { // a target nearer than before
-            if (checks_left_ > 0 && proposed_fits(motion, commander) && (follows || fits(motion, commander, Way::plan)))
+        if (std::exchange(is_new_, false)) {
+            motion.propose(1);
+            fits_ = fits(motion, commander, Way::plan);
+        }
+        if (follows || fits_) {
+            motion.allow_overshoot(true);
+        } else if (known_ && motion.stops_late()) { // a target nearer than before
+            if (checks_left_ > 0 && proposed_fits(motion, commander) && fits(motion, commander, Way::plan))
                 return least_factor();
-            motion.allow_overshoot();
+            motion.allow_overshoot(false);
         }
         const auto before = factors_;
         const auto try_all = [&](double growth) {
@@ -425,11 +435,12 @@ class Governor {
     double gentle_ = 1; // brake looked at last
     Peak swift_; // largest share of a limit of acceleration
     std::size_t turn_ = 0;
-    // Factors of the joints, and cycles without growth; whether targets follow each other, and the time since the last, s.
+    // Factors of the joints, and cycles without growth; whether targets follow each other, whether the plan to a new one is still to be
+    // looked at, and whether it fits and has not been slowed down; and the time since the last target, s.
     std::array<double, Robot::joints> factors_{};
     int paused_ = 0;
     std::size_t checks_left_ = 0; // in this cycle
-    bool follows_ = false;
+    bool follows_ = false, is_new_ = false, fits_ = false;
     double since_ = 1;
     // The least factor, averaged, and the least of these; time at factors of hardly any, s.
     double part_ = 1, least_ = 1, stuck_ = 0;

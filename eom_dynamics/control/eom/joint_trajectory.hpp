@@ -47,7 +47,7 @@ class JointTrajectory {
         if (!(n1 + n2 <= MOST_CYCLES))
             return "the limit of snap is too small, or the smoothing too long, for the period";
         limits_ = limits;
-        allow_overshoot();
+        widen();
         brake_ = next_brake_ = bounds();
         averages_.configure(h, n1, n2);
         rest(0);
@@ -156,7 +156,7 @@ class JointTrajectory {
     /// Comes to rest in a duration, s, or as soon as limits allow; up to `haste` times as hard where it would leave its range.
     void stop(double duration = 0, double haste = 1) noexcept
     {
-        allow_overshoot();
+        widen();
         haste_ = haste;
         slowed_ = false;
         stops_ = true;
@@ -205,7 +205,7 @@ class JointTrajectory {
     /// Prepares a cycle: moves the target on, and returns to the plan after a cycle that was slower.
     void prepare() noexcept
     {
-        allow_overshoot();
+        widen();
         if (slowed_ && stops_)
             brake();
         else if (slowed_)
@@ -216,9 +216,13 @@ class JointTrajectory {
             range_.narrow(target_.p, now_, bounds(1, now_));
         is_late_ = is_late_ && leaves(now_, brake_);
     }
-    bool stops_late() const noexcept { return is_late_; } // beyond a new target
+    bool stops_late() const noexcept { return is_late_; } // beyond the target
     /// Brakes of this cycle may pass the target.
-    void allow_overshoot() noexcept { range_ = {limits_.lower, limits_.upper}; }
+    void allow_overshoot() noexcept
+    {
+        widen();
+        is_late_ = true;
+    }
 
     /// By which setpoints are judged.
     Viability viability() const noexcept { return {limits_.acceleration, limits_.jerk, delay(), averages_.variance()}; }
@@ -269,7 +273,7 @@ class JointTrajectory {
     }
     /// Part of the limit of jerk in the brake after the cycle that is proposed.
     double brake_jerk() const noexcept { return jerk_part(gentle_); }
-    /// Length, s, of plan or brake after the proposed cycle; calls f with the time of the largest snap of each of its pieces.
+    /// Length, s, of plan or brake after the proposed cycle; calls f with the times between which the snap of each of its pieces is largest.
     enum class Way { plan, brake };
     double length(Way way) const noexcept { return of(way).end() - begin_of(way); }
     template <class F>
@@ -277,7 +281,7 @@ class JointTrajectory {
     {
         for (std::size_t i = 0; i < of(way).size(); ++i)
             if (const double t = of(way).time_of(i) - begin_of(way); t > 0)
-                f(t + delay());
+                f(t + shorter()), f(t + 2 * delay() - shorter());
     }
 
     /// A cycle: the state at its end.
@@ -313,6 +317,8 @@ class JointTrajectory {
     /// Largest shares of limits that targets have, so that there is room to reach them.
     static constexpr double FASTEST = 0.999, STRONGEST = 0.9;
 
+    /// Brakes may end within the whole range.
+    void widen() noexcept { range_ = {limits_.lower, limits_.upper}; }
     double inside(double p) const noexcept { return std::clamp(p, limits_.lower, limits_.upper); }
 
     Bounds bounds() const noexcept
@@ -460,7 +466,7 @@ class JointTrajectory {
     // Whether the last or proposed cycle is slower; whether the plan is a stop; whether it may not be slower, or would leave the range.
     bool slowed_ = false, stops_ = false, hurries_ = false;
     BrakeRange range_{};
-    bool is_late_ = false; // whether the brake after the last cycle passes a new target
+    bool is_late_ = false; // whether the brake after the last cycle passes the target, which is new, or could be passed
     // Since the plan began, for which its target accelerates, and in which an acceleration at the start of a stop ends at least, s.
     double time_ = 0, horizon_ = 0, rise_ = 0;
     // The follower, its target, which is ahead by the delay, and the target without that.

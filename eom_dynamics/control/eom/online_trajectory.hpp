@@ -218,11 +218,11 @@ class OnlineTrajectory {
     {
         return std::any_of(joints_.begin(), joints_.end(), [](const JointTrajectory &joint) { return joint.stops_late(); });
     }
-    /// Brakes of this cycle may pass the targets of these joints.
-    void allow_overshoot() noexcept
+    /// Brakes of this cycle may pass the targets of these joints, or of all.
+    void allow_overshoot(bool all) noexcept
     {
         for (JointTrajectory &joint : joints_)
-            if (joint.stops_late())
+            if (all || joint.stops_late())
                 joint.allow_overshoot();
     }
 
