@@ -333,6 +333,7 @@ def test_efforts_fade_to_zero_before_the_node_is_inactive(activated):
     """Monotonically, in many steps; a busy machine leaves commands out."""
     client = activated(effort_on_deactivate="zero", stop_duration=0.3)
     in_motion(client)
+    client.feedforward.clear()
     assert client.transition("deactivate")
     efforts = np.abs([m.motor_effort for m in client.feedforward if m.status == HELD])[:, 1]
     assert efforts[0] > 10 and efforts[-1] == 0 and len(set(efforts)) > 5
