@@ -210,11 +210,8 @@ def _largest_share(robot: Robot) -> float:
 
 
 def _effort_limits(robot: Robot) -> Array:
-    """Effort limits of the joints (n,), else of their motors; of zero, as files have it for unknown ones, infinite."""
-    joints = robot.independent_joints
-    motors = [float(np.sum(joint.actuator.motor.torque_limit * np.abs(joint.gear_ratio))) for joint in joints]
-    limits = np.array([joint.limits.effort or np.inf for joint in joints])
-    return np.where(np.isfinite(limits), limits, motors)
+    """Effort limits of the joints (n,); of zero, as files have it for unknown ones, infinite."""
+    return np.array([joint.limits.effort or np.inf for joint in robot.independent_joints])
 
 
 def _definiteness(robot: Robot) -> list[str]:

@@ -482,9 +482,12 @@ def test_masses_that_contradict_effort_limits_fail_inspect(text: str, said: str,
     assert objections(accepted) == [] and objections(replace(accepted, implausible="refuse"))
 
 
-@pytest.mark.parametrize("name", packaged_robots())
+@pytest.mark.parametrize("name", [name for name in packaged_robots() if name != "sea_planar_2r"])
 def test_a_packaged_robot_with_masses_in_another_unit_is_told(name: str) -> None:
-    """In t or g, in any direction of gravity, or without it: in space, masses in g need no effort to be held."""
+    """In t or g, in any direction of gravity, or without it: in space, masses in g need no effort to be held.
+
+    Joints of `sea_planar_2r` have no effort limit of their own to compare with.
+    """
     robot = load_robot(name)
     for factor, said in ((1e-3, "if masses are in t"), (1e3, "if masses are in g")):
         joints = [
