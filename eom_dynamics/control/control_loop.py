@@ -198,7 +198,7 @@ class ControlLoop:
         self.settings |= settings
 
     def restart(self, q: Array | None = None, now: int = _NEVER) -> None:
-        """Begin anew, and hold the arm at q (n,), or where it was sensed at a time of the clock, ns, if it was."""
+        """Restart at clock time now, ns, and hold the arm at q (n,), or, without q, where it was sensed, if it was."""
         self.measure(None if q is None else np.stack([q, np.full_like(q, np.nan)]))
         self._library.loop_restart(self.address, now)
         self.measure()

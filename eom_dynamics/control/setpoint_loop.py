@@ -108,7 +108,7 @@ class SetpointLoop:
     # --- Answers ------------------------------------------------------------------------
 
     def answer(self, stamp: int, now: int) -> int:
-        """Answer the setpoint that was read, with a stamp, ns, 0 for none, at a time of the clock, ns, by the loop.
+        """Pass the setpoint that was read to the loop, with its stamp, ns (0 if absent), at clock time now, ns.
 
         Returns:
             Bits of what is wrong with it all the same: EXCEEDS, SUSPECT.

@@ -82,13 +82,19 @@ def test_a_stop_after_a_refused_command_goes_on_until_the_arm_rests(call: str, s
     assert state(rig)[0] in ("holding", "aiming", "playing")
 
 
-@pytest.mark.parametrize("call", ["pursued", "target", "chunk", "trajectory"])
-def test_at_rest_after_a_refused_command_the_next_motion_begins(call: str) -> None:
+def rig_with_target(until: str) -> LoopRig:
+    """Rig of the rigid arm with a target, run until the loop is in a state."""
     rig = LoopRig(arm("rigid"), targets=FASTER)
     rig.restart(START)
     rig.target(GOAL)
-    while state(rig)[0] != "holding":
+    while state(rig)[0] != until:
         rig.run()
+    return rig
+
+
+@pytest.mark.parametrize("call", ["pursued", "target", "chunk", "trajectory"])
+def test_at_rest_after_a_refused_command_the_next_motion_begins(call: str) -> None:
+    rig = rig_with_target("holding")
     CALLS[call](rig)
     rig.run()
     assert state(rig)[0] == ("playing" if call == "trajectory" else "aiming")
@@ -96,11 +102,7 @@ def test_at_rest_after_a_refused_command_the_next_motion_begins(call: str) -> No
 
 @pytest.mark.parametrize("call", ["target", "chunk", "trajectory"])
 def test_a_motion_that_arrives_amid_that_stop_is_refused_with_the_reason(call: str) -> None:
-    rig = LoopRig(arm("rigid"), targets=FASTER)
-    rig.restart(START)
-    rig.target(GOAL)
-    while state(rig)[0] != "stopping":
-        rig.run()
+    rig = rig_with_target("stopping")
     CALLS[call](rig)
     assert Refusal(rig.run()) is Refusal["stopping"]
     assert rig.loop.text("refusal") == "the arm is being stopped after a refused command: wait until it rests"

@@ -35,8 +35,8 @@ _SECOND = 10**9
 # Longest time for which the last report of a motion counts, s.
 LONGEST_GAP = 0.1
 
-# Number of periods without any report of the dynamics node after which it is taken to be gone, 0.85 s, and the time
-# without states of a joint after which the robot is, s. Neither counts while this process is held up.
+# The dynamics node is considered gone after this number of periods without a report (0.85 s), the robot after this time
+# without states of a joint, s. Neither counts while this process is held up.
 _SILENT_PERIODS, _NO_STATES = 17, 1.0
 
 
