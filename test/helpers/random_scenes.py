@@ -132,7 +132,8 @@ def arm_of(name: str, make: Callable[[], Robot] | None = None) -> Arm:
         table.prepare_observer()
         spread = [EffortSpread((0.0, 1.0), (0.3, 0.3), 0.02)] * robot.n
         contact = ContactThresholds(ExternalEffortObserver(arm, 60.0, "torque"), spread=spread).rows()
-    quiet = np.array(QUIET.get(name, [-1.4, 0.3] if robot.gravity[1] else [0.2, 0.3]), dtype=float)
+    hanging = np.resize([-1.4, 0.3] if robot.gravity[1] else [0.2, 0.3], robot.n)
+    quiet = np.array(QUIET.get(name, hanging), dtype=float)
     return Arm(robot, oracle, velocity, quiet, contact)
 
 

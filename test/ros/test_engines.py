@@ -7,6 +7,7 @@ What they send keeps to the bounds of an oracle, and is what the scene is about.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,9 @@ from eom_dynamics.robot.writers.parameters import robot_as_yaml
 pytest.importorskip("rosbags")
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
-from loop_scene import STOP
+from golden_traces import TOLERANCE, assert_same, read, trace_of, write
+from loop_rig import Record
+from loop_scene import STOP, Scene
 from scene_outcomes import OUTCOMES, Outcome
 from sent_oracle import SentOracle
 from setpoint_engines import NodeEngine, arm_of, called, looped, marks_of, replayed, settings_for, unspun_node
@@ -105,7 +108,12 @@ def node(ros: Any) -> Iterator[NodeEngine]:
 
 @pytest.fixture(scope="module")
 def robots(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[Robot, Path]]:
-    folder, found = tmp_path_factory.mktemp("robots"), {}
+    return robots_in(tmp_path_factory.mktemp("robots"))
+
+
+def robots_in(folder: Path) -> Mapping[str, tuple[Robot, Path]]:
+    """The robots of the scenes, each with its file in a folder."""
+    found = {}
     for k, (name, made) in enumerate(ROBOTS.items()):
         path = folder / f"robot_{k}.yaml"
         path.write_text(robot_as_yaml(made()).text, encoding="utf-8")
@@ -145,13 +153,21 @@ def test_engines_agree(name: str, node: NodeEngine, robots: Mapping[str, tuple[R
             np.testing.assert_array_equal(play(), expected, err_msg=host)
 
 
+def recorded(name: str, robots: Mapping[str, tuple[Robot, Path]]) -> tuple[Scene, Record]:
+    """A scene, and its record by calls from Python, or as by a controller if Python lacks an input."""
+    which, make = SCENES[name]
+    scene = make(robots[which][0])
+    return scene, (looped if "Python" in scene.lacks else called)(scene).record
+
+
 @pytest.mark.parametrize("name", SCENES)
 def test_what_is_sent_keeps_to_bounds_and_is_what_the_scene_is_about(
     name: str, robots: Mapping[str, tuple[Robot, Path]]
 ) -> None:
-    which, made = SCENES[name]
-    scene, outcome = made(robots[which][0]), OUTCOMES.get(name, Outcome())
-    record = (looped if "Python" in scene.lacks else called)(scene).record
+    (scene, record), outcome = recorded(name, robots), OUTCOMES.get(name, Outcome())
+    golden = {key: rows for key, rows in read("scenes").items() if key.partition(": ")[0] == name}
+    traces = {f"{name}: {key}": rows for key, rows in trace_of(record).items()}
+    assert_same(traces, golden, EQUILIBRIA if scene.gains else TOLERANCE)
     found = SentOracle(arm_of(scene.robot)).findings(record, settings_for(scene), marks_of(scene))
     assert not found, "\n".join(map(str, found))
     refused: dict[str, list[int]] = {}
@@ -162,3 +178,10 @@ def test_what_is_sent_keeps_to_bounds_and_is_what_the_scene_is_about(
     assert outcome.rests == (not record.state[-1, 1:].any())
     if outcome.ends is not None:
         np.testing.assert_allclose(record.state[-1, 0], np.broadcast_to(outcome.ends, scene.robot.n), rtol=1e-12)
+
+
+if __name__ == "__main__":  # records the golden traces of the scenes
+    with TemporaryDirectory() as name:
+        robots_of_scenes = robots_in(Path(name))
+        records = {name: recorded(name, robots_of_scenes)[1] for name in SCENES}
+    write("scenes", {f"{name}: {key}": rows for name, x in records.items() for key, rows in trace_of(x).items()})
