@@ -11,6 +11,7 @@ import numpy as np
 
 from ..actuators.actuator import stacked
 from ..arrays import Array
+from ..jet import Jet
 from ..recursion import inverse_dynamics, link_tree
 from ..recursion.composite import composite_inertias
 from ..robot import Joint, Robot
@@ -54,16 +55,18 @@ _USUAL_RATE = 1000.0  # of commands, Hz, where the robot's file names no period
 
 
 class ElasticJoint(NamedTuple):
-    """Joint with a spring and a motor of its own: stiffness, N m/rad or N/m, resonances, Hz, and sag, rad or m.
+    """Joint with a spring and a motor of its own: stiffness, resonances, Hz, weight, N m or N, and sag, rad or m.
 
     Frequencies are those of the links on the spring with the motor at rest, and of the motor against the links, each
-    joint alone, at q = 0 and unloaded; the sag is the largest deflection under the arm's own weight within its limits.
+    joint alone, at q = 0 and unloaded. The weight is the largest one within the position limits, and the sag is the
+    deflection under it.
     """
 
     joint: Joint
     stiffness: float
     link_frequency: float
     motor_frequency: float
+    weight: float
     sag: float
 
 
@@ -74,8 +77,11 @@ def elastic_joints(robot: Robot) -> list[ElasticJoint]:
     rotors = np.where(side.paired, 2.0, 1.0) * side.rotor_inertia
     elastic = np.flatnonzero(np.isfinite(side.rest_stiffness) & (rotors > 0))
     weight = np.abs(_gravity(robot, _poses(robot))).max(axis=0)
-    K, B, links, weight = (x[elastic] for x in (side.rest_stiffness, rotors, _link_inertias(robot), weight))
-    columns = (K, np.sqrt(K / links) / (2 * np.pi), np.sqrt(K / links + K / B) / (2 * np.pi), weight / K)
+    delta, _ = side.deflections([Jet([x]) for x in weight])
+    sag = np.bincount(side.motor_joint, [float(x[0]) for x in delta]) / np.bincount(side.motor_joint)  # mean of a pair
+    rows = side.rest_stiffness, rotors, _link_inertias(robot), weight, np.abs(sag)
+    K, B, links, weight, sag = (x[elastic] for x in rows)
+    columns = (K, np.sqrt(K / links) / (2 * np.pi), np.sqrt(K / links + K / B) / (2 * np.pi), weight, sag)
     joints = [robot.independent_joints[i] for i in elastic]
     return [ElasticJoint(*row) for row in zip(joints, *(x.tolist() for x in columns), strict=True)]
 
@@ -284,7 +290,7 @@ def _rotor(joint: Joint, links: float) -> Iterator[str]:
 
 def _spring(x: ElasticJoint, rate: float) -> Iterator[str]:
     joint, K = x.joint, x.stiffness
-    for effort, what in ((x.sag * K, "the arm's own weight"), (joint.limits.effort, "the effort limit")):
+    for effort, what in ((x.weight, "the arm's own weight"), (joint.limits.effort, "the effort limit")):
         if joint.type != "prismatic" and _LARGEST_DEFLECTION < effort / K < np.inf:
             yield (
                 f"{joint.name}: {what} deflects the spring by {effort / K:.3g} rad; stiffness {K:g} may be per "

@@ -19,7 +19,7 @@ from eom_dynamics.actuators import Motor
 from eom_dynamics.actuators.actuator import Actuator
 from eom_dynamics.actuators.drive_units import DriveUnits
 from eom_dynamics.actuators.friction import Friction
-from eom_dynamics.actuators.springs import RIGID, LinearSpring
+from eom_dynamics.actuators.springs import RIGID, CubicSpring, LinearSpring
 from eom_dynamics.elastic.plausibility import elastic_joints, implausible, motors_at_rest, objections
 from eom_dynamics.robot import packaged_robots
 from eom_dynamics.robot.model import Limits
@@ -172,15 +172,16 @@ def lines(robot: Robot) -> list[str]:
     return implausible(robot, elastic_joints(robot), motors_at_rest(robot))
 
 
-def test_frequencies_and_sag_of_a_pendulum() -> None:
-    robot = changed(spring=LinearSpring(500.0), rotor_inertia=0.2, limits=Limits())
+@pytest.mark.parametrize("cubic", [0.0, 2e4])
+def test_frequencies_and_sag_of_a_pendulum(cubic: float) -> None:
+    robot = changed(spring=CubicSpring(500.0, cubic), rotor_inertia=0.2, limits=Limits())
     joint = robot.joints[0]
     inertia = joint.inertia_about_origin[2, 2] if joint.screw[2] else joint.inertia_about_origin[1, 1]
     (row,) = elastic_joints(robot)
     assert row.link_frequency == pytest.approx(np.sqrt(500 / inertia) / (2 * np.pi), rel=1e-6)
     assert row.motor_frequency == pytest.approx(np.sqrt(500 / inertia + 500 / 0.2) / (2 * np.pi), rel=1e-6)
     weight = joint.mass * np.linalg.norm(robot.gravity) * np.linalg.norm(joint.center_of_mass)
-    assert row.sag == pytest.approx(weight / 500, rel=1e-3)
+    assert 500 * row.sag + cubic * row.sag**3 == pytest.approx(weight, rel=1e-3)
     assert elastic_joints(changed(spring=LinearSpring(500.0), rotor_inertia=0.0)) == []
 
 
