@@ -49,8 +49,8 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, command: str = "", **keywords: Any) -> None:
         super().__init__(**keywords)
         self._shown = {"help", "help_all", *_SHOWN[command].split()} if command in _SHOWN else None
-        if self._shown:
-            self.add_argument("--help-all", action=_HelpOnAll, help="show all options and exit")
+        text = "show all options and exit" if self._shown else argparse.SUPPRESS  # the same as --help
+        self.add_argument("--help-all", action=_HelpOnAll, help=text)
 
     def format_help(self) -> str:
         """Help on the shown options."""

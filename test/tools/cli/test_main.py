@@ -28,8 +28,7 @@ def test_version_and_help(run) -> None:
         text, option = run(name, "--help").out, re.compile(r"^  -", re.MULTILINE)
         shown, rare = len(option.findall(text)), re.search(r"\n(\d+) more options: .* --help-all\n$", text)
         assert f"usage: eom_dynamics {name} " in text and shown <= 12
-        if rare:
-            assert len(option.findall(run(name, "--help-all").out)) == shown + int(rare[1])
+        assert len(option.findall(run(name, "--help-all").out)) == shown + int(rare[1] if rare else 0)
 
 
 @pytest.mark.parametrize(
