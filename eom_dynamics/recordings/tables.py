@@ -3,8 +3,8 @@
 
 A table has a column ``t`` or ``time`` (s), and for each joint NAME ``position.NAME`` and ``effort.NAME``, and
 ``velocity.NAME`` if it was recorded; ``q.NAME``, ``qd.NAME`` and ``tau.NAME`` are the same. Tables of ``eom_dynamics
-replay`` have ``stamp`` (ns) for the time. For columns of motors see :mod:`.sides`. The .npz files of the commands
-have arrays: t (T,), q, qd, tau (T, n) with joint_names (n,), and theta, thetad with motor_names.
+replay`` have ``stamp`` (ns) for the time. For columns of motors see :mod:`.sides`. A .npz file has these columns as
+arrays (T,), or arrays of all joints: q, qd, tau (T, n) with joint_names (n,), and theta, thetad with motor_names.
 """
 
 from __future__ import annotations
@@ -125,17 +125,25 @@ def _parquet(path: Path) -> list[tuple[str, Array]]:
 
 
 def _npz(path: Path) -> list[tuple[str, Array]]:
+    """Columns of an archive: arrays (N, n) by ``joint_names``, and arrays (N,) by their own name."""
     arrays = read_arrays(path)
-    if lacking := [name for name in ("t", "joint_names") if name not in arrays]:
-        raise ValueError(f"has no array {listed(lacking)}; it has {listed(arrays) or 'nothing'}")
-    t, joints = arrays.pop("t"), [str(name) for name in arrays.pop("joint_names").ravel()]
+    if (t := arrays.get("t", arrays.get("time"))) is None:
+        raise ValueError(f"has no array t; it has {listed(arrays) or 'nothing'}")
+    joints = [str(name) for name in arrays.pop("joint_names", np.array([])).ravel()]
     motors = [str(name) for name in arrays.pop("motor_names", np.array(joints)).ravel()]
-    columns = [("t", np.asarray(t, dtype=float))]
+    columns = []
     for field, values in arrays.items():
+        if values.dtype.kind not in "fiu" or values.shape[:1] != t.shape:  # texts, or values of the whole recording
+            continue
         names = motors if _ALIASES.get(field, field).startswith("motor_") else joints
-        if values.dtype.kind in "fiu" and values.shape == (t.size, len(names)):
-            named = zip(names, values.T, strict=True)
-            columns += [(f"{field}.{name}", np.asarray(x, dtype=float)) for name, x in named]
+        if values.ndim == 1:
+            columns.append((field, np.asarray(values, dtype=float)))
+        elif not joints:
+            raise ValueError(f"has no array joint_names, which names the columns of {field}")
+        elif values.shape == (t.size, len(names)):
+            columns += [
+                (f"{field}.{name}", np.asarray(x, dtype=float)) for name, x in zip(names, values.T, strict=True)
+            ]
     return columns
 
 

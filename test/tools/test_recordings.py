@@ -164,13 +164,15 @@ def test_efforts_of_another_topic(tmp_path: Path) -> None:
         read_recording(path, ROBOT, Source(effort_topic="nothing"))
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "timestamps"])
+@pytest.mark.parametrize("kind", ["csv", "npz", "parquet", "timestamps"])
 def test_tables(kind: str, tmp_path: Path) -> None:
     columns = {"time": np.round(1e9 * T).astype("datetime64[ns]") if kind == "timestamps" else T}
     for k, name in enumerate(NAMES):
         columns |= {f"position.{name}": Q[:, k], f"qd.{name}": QD[:, k], f"effort.{name}": TAU[:, k]}
-    path = tmp_path / f"run.{'csv' if kind == 'csv' else 'parquet'}"
-    if kind == "csv":
+    path = tmp_path / f"run.{kind if kind in ('csv', 'npz') else 'parquet'}"
+    if kind == "npz":
+        np.savez(path, **columns)
+    elif kind == "csv":
         np.savetxt(path, np.column_stack(list(columns.values())), delimiter=",", header=",".join(columns), comments="")
     else:
         pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -191,7 +193,8 @@ SAME_NAME = r"has columns of the same name: .*; remove one of each"
     [
         ("position.joint_1\n1\n", "has no column t or time, of times in s; it has position.joint_1"),
         (",".join(c * 100_000 for c in "abc") + "\n1,2,3\n", "has no column t or time"),
-        ({}, "has no array t, joint_names; it has nothing"),
+        ({}, "has no array t; it has nothing"),
+        ({"t": T, "q": Q}, "has no array joint_names, which names the columns of q"),
         ("t,q1\n0,1\n", "has no columns position.NAME; it has t, q1"),
         ("0,1\n1,2\n", "the first line must name the columns"),
         ("t,q.joint_1,q.joint_1\n0,1,1\n", SAME_NAME),
