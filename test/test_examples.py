@@ -105,6 +105,22 @@ def test_streaming_example(example: str, robot: str, module: str, expected: str,
         node.end()
 
 
+@pytest.mark.ros
+def test_targets_after_a_setpoint(tmp_path: Path) -> None:
+    """The commands of the README."""
+    node_client = ros()
+    node = node_client.NodeProcess(tmp_path, "--params-file", CONFIG / "panda.yaml")
+    space = ("--ros-args", "-r", f"__ns:={node.namespace}")
+    try:
+        for example, last in (("type_setpoint", "0.8"), ("type_target", "0.9"), ("type_target", "0.7")):
+            words = (EXAMPLES / f"{example}.py", *["0", "-0.5", "0", "-2", "0", "1.5"], last, *space)
+            code, output, error = node_client.ended("script_process", tmp_path, *words)
+            assert (code, error) == (0, "")
+            assert f"fer_joint7: link at {last}, motor at {last}" in output
+    finally:
+        node.end()
+
+
 def test_motion_that_is_streamed_is_within_limits() -> None:
     text = (EXAMPLES / "stream_setpoints.py").read_text("utf-8")
     (slower,) = re.findall(r"^SLOWER = ([\d.]+)", text, re.MULTILINE)
@@ -185,6 +201,7 @@ def test_every_example_is_tested() -> None:
         "ringing",
         "stream_setpoints",
         "type_setpoint",
+        "type_target",
     }
 
 
