@@ -54,7 +54,6 @@ INTERFACES = {"msg": "Messages", "srv": "Services"}
 
 PROJECT = {
     "changelog.rst": "CHANGELOG.rst",
-    "changelog_details.rst": "CHANGELOG_DETAILS.rst",
     "contributing.md": "CONTRIBUTING.md",
     "quality.md": "QUALITY_DECLARATION.md",
 }
