@@ -13,35 +13,35 @@
 
 namespace eom {
 
-/// What a command answers. The first three have the numbers of the status of a FeedforwardCommand.
+/// Status of a command. The first three values equal the status constants of FeedforwardCommand.
 enum class Status {
-    fresh = 0,    ///< the reference of this cycle, or of the last ones within the timeout; expired ones are as none
-    held = 1,     ///< an earlier one: the reference was refused, setpoints are lost, or a stop has ended
-    stopping = 2, ///< brings the arm to rest
-    waiting = 3,  ///< no reference has come yet
+    fresh = 0,    ///< reference of this cycle, or of the last cycles within the timeout; expired references do not count
+    held = 1,     ///< earlier command: the reference was refused, setpoints are lost, or a stop has ended
+    stopping = 2, ///< the arm is stopping
+    waiting = 3,  ///< no reference was received
     lost = 4,     ///< setpoints are lost, the arm rests, and the host should deactivate the loop
 };
 
-/// Source of the motion that is commanded.
+/// Source of the commanded motion.
 enum class Leader { none, setpoints, trajectory, target, stop, hands };
 
 /// A setpoint with its time.
 template <class Robot>
 struct StampedSetpoint {
-    std::int64_t stamp = 0; ///< ns; 0 if it has none
+    std::int64_t stamp = 0; ///< ns; 0 without a stamp
     Setpoint<Robot> setpoint;
 };
 
-/// Settings of the loop; gains of zero leave feedback out.
+/// Settings of the loop; feedback with zero gains is off.
 template <class Robot>
 struct LoopParameters : LoopSettings {
     using Scalar = typename Robot::Scalar;
 
-    /// Gains of a PD around the motor motion, and around the link motion, which acts through the motors.
+    /// PD gains for the motor motion, and for the link motion, which acts through the motors.
     MotorVector<Robot> motor_kp{}, motor_kd{};
     JointVector<Robot> link_kp{}, link_kd{};
-    /// Of the mode impedance: stiffness of joints, and of tools along x, y, z and about x, y, z of the base; with that of
-    /// tools, the joints have theirs where it moves no tool.
+    /// Impedance mode: joint stiffness, and tool stiffness along and about x, y, z of the base frame. With tool stiffness, joint
+    /// stiffness acts only in the null space of the tools.
     JointVector<Robot> stiffness{};
     std::array<Scalar, 6> tool_stiffness{};
 };
@@ -49,28 +49,28 @@ struct LoopParameters : LoopSettings {
 /// Result of a cycle.
 template <class Robot>
 struct LoopOutput {
-    /// The setpoint that is followed, and its feedforward within the limits that are clipped.
+    /// Present setpoint, and its feedforward with clipped limits.
     Setpoint<Robot> setpoint;
     Command<Robot> command;
-    /// With feedback.
+    /// Efforts with feedback.
     MotorVector<Robot> motor_effort{};
     JointVector<Robot> joint_effort{};
-    /// Of the springs at the motors.
+    /// Spring deflection at each motor, rad or m.
     MotorVector<Robot> deflection{};
     Status status = Status::waiting;
-    /// Whether there is a command.
+    /// True if there is a command.
     bool valid = false;
-    /// What is sent.
+    /// Command in drive units.
     DriveCommand<Robot> sent;
 };
 
-/// Whether an arm moves as an output has commanded it a time ago, s, as far as that is measured: positions up to a distance,
-/// rad or m, and velocities if these may have changed since, where hardware measures them.
+/// Returns true if the measured motion agrees with the command of `output` from `time` s ago: positions within `distance` rad or m,
+/// and velocities if `with_velocities` and the hardware measures them.
 template <class Robot>
 bool follows(const LoopOutput<Robot> &output, const Measurement<Robot> &measured, double distance, double time,
              bool with_velocities) noexcept
 {
-    constexpr double DIFFERENCE = 0.1; // of velocity
+    constexpr double DIFFERENCE = 0.1; // largest velocity difference
     const auto near = [time](const auto &values, const auto &commanded, const auto &rates, double allowed) {
         for (std::size_t i = 0; i < values.size(); ++i)
             if (!(std::fabs(static_cast<double>(values[i] - commanded[i])) <=
@@ -88,13 +88,12 @@ bool follows(const LoopOutput<Robot> &output, const Measurement<Robot> &measured
                                  alike(measured.motor_velocity, y.motor_velocity, y.motor_acceleration)));
 }
 
-/// Counts since the last restart. Of setpoints that are not plausible, or not known to be, refused or not; of early ones, whose
-/// stamps ran ahead of their arrival, see StampLeads; of cycles of a mode that needs measurements without usable ones;
-/// and of trajectories that have begun, and that have reached their end.
+/// Counts since the last restart. Setpoints that fail stream checks count even if they are accepted. `early`: stamps ahead of their
+/// arrival, see StampLeads. `unmeasured`: cycles of a mode without the measurements that it needs. `begun`, `finished`: trajectories.
 #define EOM_COUNTS(X) \
     X(cycles) X(followed) X(refused) X(over_limits) X(timeouts) X(refused_payloads) X(early) X(unmeasured) X(contacts) X(begun) \
     X(finished)
-/// Those of setpoints that are not plausible, by check.
+/// Counts of setpoints by failed stream check.
 #define EOM_SUSPICIONS(X) \
     X(suspect_stamps, "stamps") X(jumps, "jumps") X(inconsistent, "consistency") X(without_stamp, "without stamp")
 struct LoopCounts {
@@ -106,22 +105,23 @@ struct LoopCounts {
     std::uint64_t suspect() const noexcept { return 0 EOM_SUSPICIONS(EOM_ADD); }
 };
 
-/// What tells the effort on the link of a joint.
+/// Sensor that determines the effort on a link.
 enum class EffortSource : std::uint8_t { torque, springs, motor };
 
-/// What became of a sample; only one that is taken moves the observer.
+/// Result of a sensor sample. Only an accepted sample updates the observer.
 enum class Sample : std::uint8_t { taken, started, not_finite, stale, inconsistent, too_large, missing };
 
-/// The joint whose external effort was the largest of its threshold in contact, both in N m or N.
+/// Joint with the largest ratio of external effort to threshold in contact; both in N m or N.
 struct Touched {
     std::size_t joint;
     double effort, threshold;
 };
 
-/// What leads in place of a trajectory, without a path on which it could pause or change its speed.
+/// Motion source that cannot pause or change its speed, because it has no path.
 enum class OffPath { nothing, target, references };
 
-/// Numbers of a loop by type, name and value; times in s, but "latest" and "moved_at" in ns; beyond_limit and too_fast count joints from 1.
+/// Members of the loop state: type, name and value. Times in s, except "latest" and "moved_at" in ns; beyond_limit and too_fast are
+/// joint numbers from 1.
 #define EOM_STATE(X) \
     X(Status, status, y.status) X(bool, valid, y.valid) X(bool, on_base, y.setpoint.on_base) X(bool, loaded, y.setpoint.loaded) \
     X(bool, playing, loop.playing()) X(bool, waiting, loop.waiting()) X(bool, blending, loop.blending()) \
@@ -148,26 +148,26 @@ enum class OffPath { nothing, target, references };
     X(std::size_t, finding_joints, found.joints) X(double, finding_time, found.time) X(double, finding_step, found.step) \
     X(double, finding_allowed, found.allowed) X(double, finding_difference, found.difference) X(double, finding_factor, found.factor)
 
-/// What happened until a cycle: its numbers, and what texts are of.
+/// State of the loop after a cycle, with the data of its messages.
 struct LoopState {
 #define EOM_NUMBER_OF_STATE(Type, name, value) Type name{};
     EOM_STATE(EOM_NUMBER_OF_STATE)
     LoopCounts counts;
-    Reason reason, overload; ///< the last one is that of Commander::overload()
+    Reason reason, overload; ///< overload: from Commander::overload()
     Finding found;
     const char *payload_refusal = nullptr;
 };
 
 namespace detail {
 
-/// Whether any gain is not zero.
+/// Returns true if any gain is positive.
 template <class Scalar, std::size_t size>
 bool positive(const std::array<Scalar, size> &values) noexcept
 {
     return std::any_of(values.begin(), values.end(), [](Scalar gain) { return gain > 0; });
 }
 
-/// Whether all gains are finite, and none is negative.
+/// Returns true if all gains are finite and not negative.
 template <class Scalar, std::size_t size>
 bool gains(const std::array<Scalar, size> &values) noexcept
 {
@@ -176,7 +176,7 @@ bool gains(const std::array<Scalar, size> &values) noexcept
 
 } // namespace detail
 
-/// What is wrong with a mode, or null: without stiffness an arm would be limp.
+/// Returns the error of a mode, or null. Without stiffness, the arm would be limp in impedance mode.
 template <class Robot>
 const char *mode_objection(Mode mode, const LoopParameters<Robot> &parameters, const Robot &robot) noexcept
 {
@@ -188,7 +188,7 @@ const char *mode_objection(Mode mode, const LoopParameters<Robot> &parameters, c
                  "tools, activate, and set mode again";
 }
 
-/// What is wrong with parameters, whose ranges are those of the node, or null.
+/// Returns the error of parameters, or null. Ranges are those of the node.
 template <class Robot>
 const char *objection(const LoopParameters<Robot> &parameters, const Robot &robot) noexcept
 {

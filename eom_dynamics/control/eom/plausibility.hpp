@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plausibility checks of a stream of setpoints: stamps, jumps, and consistency of fields.
+// Stream checks of setpoints: stamps, jumps, and consistency of fields.
 #ifndef EOM_PLAUSIBILITY_HPP
 #define EOM_PLAUSIBILITY_HPP
 
@@ -15,9 +15,9 @@
 
 namespace eom {
 
-/// Compares each stamp with that of the last answered setpoint.
+/// Check that stamps increase from setpoint to setpoint.
 ///
-/// Where it goes back, it may also advance from one that went back before, so that a restarted clock counts once.
+/// After a stamp that goes back, later stamps may also advance from there, so that a restarted clock counts once.
 class StampCheck {
   public:
     void answered(std::int64_t stamp) noexcept
@@ -26,7 +26,7 @@ class StampCheck {
         back_ = 0;
     }
 
-    /// Whether a stamp, ns, repeats or goes back; 0 for none.
+    /// Returns true if `stamp`, ns, repeats or goes back; 0: no stamp.
     bool finds(std::int64_t stamp, Finding &found) noexcept
     {
         if (answered_ == 0 || stamp == 0 || stamp > answered_)
@@ -45,14 +45,16 @@ class StampCheck {
     std::int64_t answered_ = 0, back_ = 0;
 };
 
-/// Lead of stamps over the times at which they arrive: early is one of more than LONGEST_RESPONSE_STEP beyond both its arrival
-/// and the greatest that was not early in the last second, so that none is after late ones. Where some in a row are, it was those
-/// before that were late, by a clock that is ahead of that of the loop.
+/// Track how far stamps are ahead of their arrival.
+///
+/// A stamp is early if its lead exceeds both zero and the largest regular lead of the last second by more than
+/// LONGEST_RESPONSE_STEP. A setpoint that follows late arrivals is therefore not early. Several early stamps in a row with similar
+/// leads are regular: the sender's clock is ahead, and the earlier setpoints were late.
 class StampLeads {
   public:
     StampLeads() noexcept { greatest_.fill(UNKNOWN); }
 
-    /// Whether a lead at a time of the loop, both ns, is early, of a stamp that arrives, or waits.
+    /// Returns true if `lead`, ns, is early at loop time `time`, ns. `arrives` is false for a queued setpoint.
     bool is_early(std::int64_t lead, std::int64_t time, bool arrives) noexcept
     {
         const std::int64_t part = time / PART - (time % PART < 0);
@@ -83,35 +85,35 @@ class StampLeads {
     static constexpr int IN_A_ROW = 3;
     static constexpr std::int64_t PART = 100'000'000, COUNT = 11, UNKNOWN = std::numeric_limits<std::int64_t>::min();
 
-    /// Entry of a part, whose number is negative before time 0.
+    /// Greatest lead of a part of a second; parts before time 0 have negative numbers.
     std::int64_t &of_part(std::int64_t part) noexcept
     {
         return greatest_[static_cast<std::size_t>((part % COUNT + COUNT) % COUNT)];
     }
 
-    // Greatest lead that was not early in each part of a second, ns, and the number of the last part.
+    // Largest regular lead in each part of the last second, ns, and the number of the last part.
     std::array<std::int64_t, COUNT> greatest_;
     std::int64_t last_ = 0;
-    // How many in a row have been early, of about one lead, and the least of these, ns.
+    // Number of early setpoints in a row with similar leads, and the smallest of these leads, ns.
     int early_ = 0;
     std::int64_t leads_ = 0;
 };
 
-/// Compares the changes D of each field with the integrals S of the next one by the trapezoidal rule, over windows of
-/// setpoints: a joint is inconsistent if sum (D - S)^2 > CONSISTENCY_TOLERANCE^2 max(sum D^2, sum S^2).
+/// Compare the changes D of each field with the integrals S of the next field by the trapezoidal rule, over windows of setpoints.
 ///
-/// The sums grow with each setpoint, so that no cycle has a window to sum.
+/// A joint is inconsistent if sum (D - S)^2 > CONSISTENCY_TOLERANCE^2 max(sum D^2, sum S^2). The sums are updated with each
+/// setpoint, so that no cycle sums a whole window.
 template <std::size_t n>
 class ConsistencyCheck {
   public:
-    /// The next setpoint is the first one of a window.
+    /// Start a new window with the next setpoint.
     void restart() noexcept
     {
         stamp_ = 0;
         doubt_ = {};
     }
 
-    /// The verdict on the last window, which a setpoint with a stamp, ns, may complete.
+    /// Returns the finding of the last window, which a setpoint with `stamp`, ns, may complete.
     const Finding &judge(std::int64_t stamp, const State<n> &x, std::size_t joints) noexcept
     {
         if (!completes(stamp))
@@ -120,7 +122,7 @@ class ConsistencyCheck {
         return verdict_;
     }
 
-    /// Adds what was judged last; a new window begins where stamps jump or do not advance.
+    /// Add the setpoint of the last judge(). A new window starts if stamps jump or do not advance.
     void add(std::int64_t stamp, const State<n> &x) noexcept
     {
         const bool complete = completes(stamp);
@@ -146,12 +148,12 @@ class ConsistencyCheck {
     }
 
   private:
-    // Where numbers exceed the first, all are scaled by the second, so that no square overflows.
+    // Numbers above the first value are scaled by the second, so that squares do not overflow.
     static constexpr double HUGE_NUMBER = 0x1p500, SMALL_SCALE = 0x1p-600;
     static constexpr double CONSISTENCY_TOLERANCE = @consistency_tolerance@;
     static constexpr int CONSISTENCY_WINDOW = @consistency_window@;
 
-    /// Of one field, by joint.
+    /// Sums of one field, by joint.
     struct Sums {
         std::array<double, n> change{}, integral{}, difference{}, largest{};
     };
@@ -185,7 +187,7 @@ class ConsistencyCheck {
         return sums;
     }
 
-    /// The worst joint of the lowest derivative that is wrong, since that spoils the next ones.
+    /// Returns the worst joint of the lowest inconsistent derivative, because it causes errors in the next derivatives.
     Finding verdict(double dt, const State<n> &x, std::size_t joints) const noexcept
     {
         const double allowed = CONSISTENCY_TOLERANCE * CONSISTENCY_TOLERANCE, scale = scale_with(x);
@@ -197,7 +199,7 @@ class ConsistencyCheck {
             for (std::size_t i = 0; i < joints; ++i) {
                 const double changes = sums.change[i], integrals = sums.integral[i], differences = sums.difference[i];
                 const double size = std::max(changes, integrals);
-                // A field rests that changes by less than single precision resolves.
+                // Smaller changes than the resolution of single precision: the field is at rest.
                 const double rest = @field_at_rest@ * scale * std::max(1.0, sums.largest[i]);
                 if (!(differences > allowed * size && size > CONSISTENCY_WINDOW * rest * rest))
                     continue;
@@ -207,7 +209,7 @@ class ConsistencyCheck {
                 const double miss = differences / size;
                 if (found.check == Check::none || (found.field == k + 1 && miss > worst)) {
                     worst = miss;
-                    // From sum D S, by least squares.
+                    // Least-squares factor from sum D S.
                     const double product = 0.5 * (changes + integrals - differences);
                     const double factor = changes > 0 ? product / changes : 0, fitted = factor * product;
                     const bool fits = integrals - fitted <= allowed * std::max(integrals, fitted);
@@ -226,12 +228,12 @@ class ConsistencyCheck {
     int steps_ = 0;
     double scale_ = 1;
     State<n> last_{};
-    // Of velocity to snap.
+    // Sums for velocity, acceleration, jerk and snap.
     std::array<Sums, 4> sums_{};
     Finding doubt_, verdict_;
 };
 
-/// All checks of a stream, by the settings of a loop.
+/// All stream checks, by the settings of a loop.
 template <class Robot>
 class PlausibilityChecks {
   public:
@@ -242,14 +244,14 @@ class PlausibilityChecks {
 
     void configure(const LoopSettings &settings) noexcept { settings_ = settings; }
 
-    /// Takes velocities of targets as those of joints that have no limit of their own, nor of their motors.
+    /// Use velocity limits of targets for joints without limits of their own or of their motors.
     void limit(const std::vector<MotionLimits> &limits) noexcept
     {
         for (std::size_t i = 0; i < robot_.joint_count() && i < limits.size(); ++i)
             rates_[i] = std::isfinite(robot_.jump_rate[i]) ? robot_.jump_rate[i] : static_cast<Scalar>(limits[i].velocity);
     }
 
-    /// Forgets all setpoints: a new stream begins.
+    /// Clear all setpoints at the start of a new stream.
     void restart() noexcept
     {
         stamps_ = {};
@@ -258,8 +260,9 @@ class PlausibilityChecks {
         begun_ = rests_ = false;
     }
 
-    /// Judges a finite setpoint with a stamp, ns, 0 for none, whose position is known to be near, or not: counts what is
-    /// found, and says why it is refused, if it is. Where its stamp goes back, another time has passed since the last one, ns.
+    /// Check a finite setpoint with `stamp`, ns (0: no stamp), count findings, and return the reason of a refusal.
+    ///
+    /// `since` is the time since the last setpoint, ns, for stamps that go back. `is_near`: the position is within start_tolerance.
     Refusal judge(std::int64_t stamp, std::int64_t since, const Setpoint<Robot> &x, bool is_near, LoopCounts &counts,
                   Finding &found) noexcept
     {
@@ -296,7 +299,7 @@ class PlausibilityChecks {
         return Refusal::none;
     }
 
-    /// Records a setpoint that is followed, with which the next ones are compared.
+    /// Record an accepted setpoint, which later setpoints are compared with.
     void answered(std::int64_t stamp, const Setpoint<Robot> &x) noexcept
     {
         answered_ = stamp;
@@ -310,7 +313,7 @@ class PlausibilityChecks {
         consistency_.add(stamp, before_);
     }
 
-    /// Records a command without a setpoint, from which the next setpoint must not jump.
+    /// Record a command without a setpoint; the next setpoint must not jump from it.
     void moved(const Setpoint<Robot> &x) noexcept
     {
         jumped_ = 0;
@@ -321,12 +324,12 @@ class PlausibilityChecks {
   private:
     static bool checks(CheckPolicy policy) noexcept { return policy != CheckPolicy::ignore; }
 
-    /// Whether a state differs by more from the last one than limits of velocity, acceleration and jerk allow, or in position
-    /// from where that one leads than those of acceleration; after a pause, it may lead anywhere up to LONGEST_GAP.
+    /// Returns true if the step from the last state exceeds the limits of velocity, acceleration or jerk, or if the position
+    /// differs from its prediction by more than the acceleration limit allows.
     ///
-    /// The time counts up to LONGEST_GAP: drives hold the last command, and a step after a pause is one nevertheless. Where
-    /// the arm rests, a stream begins. Where it is held, and where the time since the last state is not known, without stamps
-    /// or after a motion of the arm's own, start_tolerance is the law of positions.
+    /// The time since the last state counts up to LONGEST_GAP: drives hold the last command, so a step after a pause remains a step.
+    /// After a pause, the prediction may use any time up to LONGEST_GAP. An arm at rest starts a new stream. For a held arm, and if
+    /// the time is unknown (no stamps, or after a motion without setpoints), positions are checked against start_tolerance.
     bool jumps(std::int64_t stamp, std::int64_t since, const State<n> &x, bool is_near, Finding &found) const noexcept
     {
         const bool known = stamp != 0 && answered_ != 0;
@@ -374,8 +377,8 @@ class PlausibilityChecks {
         return worst > 0;
     }
 
-    /// Whether a stamp that is off by up to LONGEST_GAP explains a jump, its own or that of the last one that is followed: of a
-    /// publisher that was delayed. The time fits all joints, but for what limits of acceleration allow in it.
+    /// Returns true if a stamp error of up to LONGEST_GAP explains the jump, so that the publisher was only delayed. The same time
+    /// must explain all joints, except for changes within acceleration limits.
     bool is_shifted(std::int64_t stamp, const State<n> &x) const noexcept
     {
         const auto rate = [&](std::size_t i) { return (before_[1][i] + x[1][i]) / 2; };
@@ -392,8 +395,8 @@ class PlausibilityChecks {
         return explains;
     }
 
-    /// Whether a setpoint leads on from one that has jumped rather than from the last one that is followed: no jump becomes
-    /// one of the limits' by waiting.
+    /// Returns true if the setpoint continues a refused jump rather than the last accepted setpoint. Otherwise a jump would be
+    /// accepted as soon as enough time has passed.
     bool follows_jump(std::int64_t stamp, const State<n> &x, Finding &found) const noexcept
     {
         if (rests_ || answered_ == 0 || jumped_ == 0 || stamp <= jumped_ ||
@@ -403,7 +406,7 @@ class PlausibilityChecks {
         return true;
     }
 
-    /// Largest distance of positions from where a state leads in a time, ns, rad or m.
+    /// Returns the largest distance, rad or m, between x and the prediction from state `from` after `time`, ns.
     double distance(std::int64_t time, const State<n> &from, const State<n> &x) const noexcept
     {
         double most = 0;
@@ -413,17 +416,18 @@ class PlausibilityChecks {
     }
 
     Robot robot_;
-    // Limits of velocity.
+    // Velocity limits for the jump check.
     JointVector<Robot> rates_;
     LoopSettings settings_;
     StampCheck stamps_;
     ConsistencyCheck<n> consistency_;
-    // Stamp of the last setpoint that is followed, ns, 0 for none; what has been commanded last, or where the arm is, whether
-    // there is one, and whether it is of no setpoint: the arm rests there, or comes to rest.
+    // Stamp of the last accepted setpoint, ns; 0 without a stamp.
     std::int64_t answered_ = 0;
+    // Flags: a last state is known; it is of no setpoint, and the arm is at rest or stopping.
     bool begun_ = false, rests_ = false;
+    // Last commanded or measured state.
     State<n> before_{};
-    // The last setpoint that has jumped since: its stamp, ns, 0 for none, and what was found.
+    // Last setpoint that jumped since then: stamp, ns, 0 without one; state; finding.
     std::int64_t jumped_ = 0;
     State<n> away_{};
     Finding jump_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reasons for which references are refused, and the sentences that all hosts say of them.
+// Reasons of refused references, and their messages for all hosts.
 #ifndef EOM_REASONS_HPP
 #define EOM_REASONS_HPP
 
@@ -14,8 +14,8 @@
 
 namespace eom {
 
-/// Refusals with what hosts say: where a quantity of a joint or motor is known, and where none is, "" for the same. In braces are
-/// the members of a Reason, the name of its joint or motor, and the unit.
+/// Refusals with their messages: for a known quantity of a joint or motor, and without it ("": same message). Braces contain
+/// members of a Reason, the name of its joint or motor, and the unit.
 #define EOM_REFUSALS(X) \
     X(none, "", "") \
     X(not_finite, "numbers too large: {quantity} of {kind} '{name}' would be {value}", \
@@ -64,7 +64,7 @@ namespace eom {
     X(beyond_range, "{name}: target {value} {unit}, limit {limit} {unit}; send a target within the range", "") \
     X(path_beyond_range, "{name}: position {value} {unit} at {time} s, limit {limit} {unit}; plan within the range", "")
 
-/// Why the last reference was refused; one that is early was not.
+/// Reason of the last refusal; an early reference is not refused, but waits.
 #define EOM_FIRST(name, ...) name,
 enum class Refusal { EOM_REFUSALS(EOM_FIRST) };
 
@@ -79,7 +79,7 @@ enum class Refusal { EOM_REFUSALS(EOM_FIRST) };
     X(drive_effort, motor, "", 0) X(sent_effort, joint, "N m", 0) X(sent_effort_rate, joint, "N m", 1)
 enum class Quantity { EOM_QUANTITIES(EOM_FIRST) };
 
-/// A quantity of a joint or motor that is beyond its limit, and what was refused for it, if anything was. SI units.
+/// Quantity of a joint or motor beyond its limit, with the refusal that it caused, if any. SI units.
 struct Reason {
     constexpr Reason(Refusal why = Refusal::none, Quantity of = Quantity::none, std::size_t at = 0, double is = 0, double most = 0,
                      double in = 0) noexcept
@@ -89,47 +89,47 @@ struct Reason {
 
     Refusal refusal;
     Quantity quantity;
-    std::size_t place; ///< of the joint or motor
+    std::size_t place; ///< index of the joint or motor
     double value, limit;
-    double time; ///< in which a motor would step, or that has passed, s
-    /// Distance from the middle of the range over half of it, and of how many other quantities the limits are exceeded.
+    double time; ///< time of a motor step, or elapsed time, s
+    /// Distance from the middle of the range, relative to half the range; number of further violated limits.
     double ratio = 0;
     std::size_t more = 0;
-    /// Of a range, its lower end; of a stop that ends beyond a limit, where it begins, its velocity and deceleration.
+    /// Lower end of a range; or for a stop that ends beyond a limit, its start, velocity and deceleration.
     double from = 0, rate = 0, braking = 0;
-    /// Whether a first setpoint is so fast that it may be in degrees.
+    /// True if a first setpoint is so fast that it may be in degrees.
     bool degrees = false;
 };
 
-/// Velocity over its limit, above which it may be in degrees.
+/// Ratio of velocity to its limit above which it may be in degrees.
 constexpr double IN_DEGREES = 5;
 
-/// Of functions that cycles call where something is refused, so that they do not slow down others.
+/// Marks functions that run only after a refusal, to keep them out of the hot path.
 #define EOM_SELDOM [[gnu::noinline, gnu::cold]]
 
-/// Checks that find a setpoint not plausible.
+/// Stream checks of setpoints.
 enum class Check {
     none,
     stamps,
     jumps,
     consistency,
-    without_stamp, ///< so that jumps are not known
-    away,          ///< further than start_tolerance from where the arm is, while the time since is not known
+    without_stamp, ///< jumps are not checked
+    away,          ///< farther than start_tolerance from the arm, after an unknown time
 };
 
-/// What a check has found.
+/// Finding of a stream check.
 struct Finding {
     Check check = Check::none;
-    bool positions = false; ///< whether the setpoint has positions alone
-    /// Field, 0 for position to 4 for snap, of the joint that jumps, or is not the rate of the field before.
+    bool positions = false; ///< true if the setpoint contains positions only
+    /// Field (0 position to 4 snap) and joint that jumps, or differs from the rate of the field before.
     std::size_t field = 0, joint = 0;
-    /// Number of joints that are inconsistent.
+    /// Number of inconsistent joints.
     std::size_t joints = 0;
-    /// By which a stamp goes back, or that has passed since the stamp before a jump, s.
+    /// Backward step of a stamp, or time since the stamp before a jump, s.
     double time = 0;
-    /// Of a jump, its size and the largest one that is allowed.
+    /// Size of a jump and its limit.
     double step = 0, allowed = 0;
-    /// Of a field, relative difference from the rate of the field before, and the multiple of that which it is; 0 for none.
+    /// Relative difference of a field from the rate of the field before; constant factor between them, 0 without one.
     double difference = 0, factor = 0;
 };
 
@@ -141,15 +141,15 @@ struct MeasurementFault {
     Fault fault = Fault::none;
     bool of_motor = false;
     std::size_t place = 0;
-    double value = 0, limit = 0; ///< of a jump, positions; else velocities: by the sensor, and its limit or that of positions
+    double value = 0, limit = 0; ///< jump: positions; otherwise velocity of the sensor, and its limit or the rate of the positions
 };
 
-/// The sentences of a robot's reasons.
+/// Messages of a robot's reasons.
 class Sentences {
   public:
     explicit Sentences(const RobotTable &robot) noexcept : robot_(robot) {}
 
-    /// Why a reference was refused; limits that a command exceeds are those of reasons, or else the worst of them.
+    /// Returns the message of a refused reference. `limits`: violated limits of the command; by default only the worst is known.
     std::string of(const Reason &x, const Finding &finding = {}, Span<const Reason> limits = {}) const
     {
         const auto &[known, unknown] = TEXTS[static_cast<std::size_t>(x.refusal)];
@@ -166,7 +166,7 @@ class Sentences {
         return text + (x.degrees ? "; was that in degrees? Angles are in rad" : "");
     }
 
-    /// Of a limit that is exceeded: the joint or motor, the quantity, its unit, and a remark.
+    /// Returns joint or motor, quantity, unit and remark of a violated limit.
     std::array<std::string, 4> parts(const Reason &x) const
     {
         const std::string unit = unit_of(x.quantity, x.place);
@@ -177,13 +177,13 @@ class Sentences {
         return {name_of(x), quantity_of(x), unit, x.quantity == Quantity::stopping_position ? braking() : ""};
     }
 
-    /// A limit that a payload or target would exceed; empty for none.
+    /// Returns the limit that a payload or target would exceed; "" if there is none.
     std::string load(const Reason &x) const
     {
         return x.value != 0 ? place(x) + " would be " + number(x.value) + ", beyond its limit " + number(x.limit) + " (SI units)" : "";
     }
 
-    /// What has slowed down the motion to a target, and its accelerations, to a share: a limit by its number in the governor.
+    /// Returns the limit, by its number in the governor, that scales accelerations of the motion to a target by `share`.
     std::string slowed(double share, std::size_t limit, std::size_t place) const
     {
         constexpr Quantity GOVERNED[] = {Quantity::effort,       Quantity::effort_rate, Quantity::motor_velocity,
@@ -191,7 +191,7 @@ class Sentences {
         return share == 1 ? "" : "to " + std::to_string(std::lround(100 * share)) + " % of accelerations by the limit of " + this->place({Refusal::none, GOVERNED[limit], place});
     }
 
-    /// A quantity and its joint or motor.
+    /// Returns the quantity with its joint or motor.
     std::string place(const Reason &x) const
     {
         std::string text = quantity_of(x);
@@ -199,7 +199,7 @@ class Sentences {
         return (robot_quantity(x.quantity).whose == Whose::shaft ? "motor " : "") + text + " of " + (x.quantity == Quantity::motors_effort ? robot_.facts.joint_names[x.place] : name_of(x));
     }
 
-    /// Fault of a measured joint or motor; empty for none.
+    /// Returns the message of a measurement fault; "" without a fault.
     std::string of(const MeasurementFault &x) const
     {
         const bool jumps = x.fault == Fault::jump;
@@ -216,7 +216,7 @@ class Sentences {
                                                 : "";
     }
 
-    /// What a check has found; empty for nothing.
+    /// Returns the message of a finding; "" without a finding.
     std::string of(const Finding &x) const
     {
         const auto field = [&](std::size_t k) { return std::string(QUANTITIES[1 + k].name); };
@@ -277,7 +277,7 @@ class Sentences {
                                                            : robot_quantity(x.quantity).name;
     }
 
-    /// The joint or motor, or all motors of a joint.
+    /// Returns the name of the joint or motor, or the names of all motors of a joint.
     std::string name_of(const Reason &x) const
     {
         const auto &motors = robot_.facts.motor_names;
@@ -290,7 +290,7 @@ class Sentences {
         return x.quantity == Quantity::motors_effort ? names : robot_.facts.joint_names[x.place];
     }
 
-    /// Unit of a quantity of a joint or motor; at prismatic joints that of lengths.
+    /// Returns the unit of a quantity; length units for prismatic joints.
     std::string unit_of(Quantity of, std::size_t place) const
     {
         const QuantityRow &row = robot_quantity(of);
@@ -318,7 +318,7 @@ class Sentences {
                                      : number(x.time, 3);
     }
 
-    /// Some limits that are exceeded, and how many more are.
+    /// Returns the first violated limits, and the number of further violations.
     std::string exceeded(const Reason &worst, Span<const Reason> limits) const
     {
         constexpr std::size_t SHOWN = 5;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Setpoint of a robot's links, command of its motors, and measured motion of both, as plain arrays.
+// Setpoint of the links, command of the motors, and measurements of both, as plain arrays.
 #ifndef EOM_SETPOINT_HPP
 #define EOM_SETPOINT_HPP
 
@@ -18,22 +18,22 @@ namespace eom {
 /// Longest time between two setpoints of one stream, ns; more is a pause or a jump of the clock.
 constexpr std::int64_t LONGEST_GAP = @longest_gap@;
 
-/// Time after the end of a chunk of targets in which it is still taken, ns.
+/// Time after its end during which a chunk of targets is accepted, ns.
 constexpr std::int64_t LATEST_CHUNK = @latest_chunk@;
 
-/// Largest time until the start of a trajectory, s: one that starts later has a wrong stamp, or the clock is wrong.
+/// Longest time until the start of a trajectory, s; longer times are due to a wrong stamp or clock.
 constexpr double LONGEST_START_DELAY = @longest_start_delay@;
 
-/// Longest step of time of a response and of a payload's change, ns: a stall, a gap of the stream or a jump of the clock
-/// makes no step of the command.
+/// Longest time step of a stop and of a payload change, ns, so that a stall, a gap of the stream or a jump of the clock does not
+/// cause a step of the command.
 constexpr std::int64_t LONGEST_RESPONSE_STEP = @longest_response_step@;
 
 constexpr double seconds(std::int64_t nanoseconds) noexcept { return static_cast<double>(nanoseconds) * 1e-9; }
 
-/// Bytes at whose multiples vectors begin that each cycle copies: across two lines of the cache that takes longer.
+/// Alignment, bytes, of vectors that each cycle copies; copies across two cache lines are slower.
 constexpr std::size_t CACHE_LINE = 64;
 
-/// Vectors of vectors.py by what has them, with their types and first values.
+/// Vectors of vectors.py by owner, with their types and initial values.
 #define EOM_SETPOINT(X) @setpoint@
 #define EOM_PAYLOAD(X) @payload@
 #define EOM_BASE(X) @base@
@@ -41,7 +41,7 @@ constexpr std::size_t CACHE_LINE = 64;
 #define EOM_SENT(X) @sent@
 #define EOM_MEMBER(Type, name, initial) Type<Robot> name = initial;
 
-/// Vector of joints, and of motors, of a robot.
+/// Vectors of a robot's joints, motors, tool wrenches and payloads.
 template <class Robot>
 using JointVector = std::array<typename Robot::Scalar, Robot::joints>;
 template <class Robot>
@@ -51,15 +51,15 @@ using WrenchVector = std::array<typename Robot::Scalar, 6 * Robot::tools>;
 template <class Robot>
 using PayloadVector = std::array<typename Robot::Scalar, 10 * Robot::tools>;
 
-/// Motion of the base, in its frame: angular velocity, rad/s, with three time derivatives, and specific force, what an
-/// accelerometer at its origin measures, m/s^2, with two.
+/// Base motion in the base frame: angular velocity, rad/s, with three time derivatives, and specific force (accelerometer at the
+/// origin), m/s^2, with two.
 template <class Scalar>
 struct BaseMotion {
 #define EOM_AXES(Type, name, initial) std::array<Scalar, 3> name{};
     EOM_BASE(EOM_AXES)
 };
 
-/// A motion of the base that may be there. One that is not is not assigned, so that setpoints without do not pay for it.
+/// Optional base motion. Assignment skips an absent one, so that setpoints on a fixed base do not pay for the copy.
 template <class Scalar>
 struct OptionalBase {
     OptionalBase() noexcept = default;
@@ -72,17 +72,17 @@ struct OptionalBase {
         return *this;
     }
 
-    /// Read only if it is on_base, by robots with code for a moving base; otherwise the base is at rest.
+    /// Valid if on_base, for robots with code for a moving base; otherwise the base is at rest.
     BaseMotion<Scalar> base;
     bool on_base = false;
 };
 
-/// Motion of the links with four time derivatives, tool wrenches, and what springs are commanded.
+/// Link motion with four time derivatives, tool wrenches, and commanded stiffness. SI units.
 ///
-/// SI units. W is the wrench that the robot exerts at each tool, in its frame: moment x y z, force x y z. Commanded stiffness k is
-/// read only at joints where it is commanded; deflections and states of friction where springs are damped, and motors have it, see
-/// DeflectionFilter. Payloads P are read only if it is loaded, see PayloadBlend: mass, first moment x y z, inertia about the origin
-/// of the tool's frame xx xy xz yy yz zz.
+/// W is the wrench that the robot exerts at each tool, in the tool frame: moment x y z, force x y z. Commanded stiffness k is read
+/// only at joints with variable stiffness; deflections and friction states only with damped springs and presliding friction, see
+/// DeflectionFilter. Payloads P are read only if `loaded`, see PayloadBlend: mass, first moment x y z, inertia about the origin of
+/// the tool frame xx xy xz yy yz zz.
 template <class Robot>
 struct Setpoint : OptionalBase<typename Robot::Scalar> {
     alignas(CACHE_LINE) EOM_SETPOINT(EOM_MEMBER)
@@ -90,10 +90,10 @@ struct Setpoint : OptionalBase<typename Robot::Scalar> {
     bool loaded = false;
 };
 
-/// Rounding of a message.
+/// Rates up to this value are rounding of a message.
 constexpr double AT_REST = 1e-6;
 
-/// Whether nothing of a setpoint changes, but for rounding.
+/// Returns true if all rates of the setpoint are zero, except for rounding.
 template <class Robot>
 bool rests(const Setpoint<Robot> &x) noexcept
 {
@@ -110,7 +110,7 @@ struct Command {
     alignas(CACHE_LINE) EOM_COMMAND(EOM_MEMBER)
 };
 
-/// What is sent: motors in the units of their drives, and joint efforts, without those that the robot adds itself.
+/// Drive command: motor references in drive units and joint efforts, without the efforts that the robot adds itself.
 template <class Robot>
 struct DriveCommand {
     EOM_SENT(EOM_MEMBER)
@@ -121,13 +121,13 @@ template <class Robot>
 struct Measurement {
     JointVector<Robot> q{}, qd{}, tau{};
     MotorVector<Robot> motor_position{}, motor_velocity{}, motor_effort{};
-    /// Which of them are measured: motions, and efforts of joints and of motors.
+    /// Available measurements: motion of links and motors, efforts of joints and motors.
     bool links = false, motors = false, torque = false, efforts = false;
-    /// Whether a position has jumped, by MeasurementCheck.
+    /// True if a position has jumped, see MeasurementCheck.
     bool jumps = false;
 };
 
-/// Takes motors that are measured in the units of their drives into SI units.
+/// Convert measured motors from drive units to SI units.
 template <class Robot>
 void read_drives(Measurement<Robot> &measured, const Robot &robot) noexcept
 {
@@ -138,30 +138,30 @@ void read_drives(Measurement<Robot> &measured, const Robot &robot) noexcept
                       measured.motor_velocity, measured.motor_effort);
 }
 
-/// Whether no number of vectors of one size is larger than another one, or NaN.
+/// Returns true if all entries of the vectors are at most `most` in size, and no entry is NaN.
 template <class Scalar, std::size_t n, class... Same>
 bool bounded(Scalar most, const std::array<Scalar, n> &first, const Same &...others) noexcept
 {
     static_assert((std::is_same_v<Same, std::array<Scalar, n>> && ...));
     const auto exceeds = [most](Scalar value) { return static_cast<long>(!(std::fabs(value) <= most)); };
-    long found = 0; // without branches, by vectors
+    long found = 0; // branchless, so that it vectorizes
     for (std::size_t i = 0; i < n; ++i)
         found |= (exceeds(first[i]) | ... | exceeds(others[i]));
     return found == 0;
 }
 
-/// Whether all numbers of vectors of one size are finite.
+/// Returns true if all entries of the vectors are finite.
 template <class Scalar, std::size_t n, class... Same>
 bool finite(const std::array<Scalar, n> &first, const Same &...others) noexcept
 {
     return bounded(std::numeric_limits<Scalar>::max(), first, others...);
 }
 
-/// Whether numbers are apart by more than a distance anywhere.
+/// Returns true if any entries differ by more than `distance`.
 template <class Scalar, std::size_t n>
 bool apart(const std::array<Scalar, n> &a, const std::array<Scalar, n> &b, double distance) noexcept
 {
-    long found = 0; // without branches, by vectors
+    long found = 0; // branchless, so that it vectorizes
     for (std::size_t i = 0; i < n; ++i)
         found |= static_cast<long>(std::fabs(a[i] - b[i]) > distance);
     return found != 0;
@@ -175,15 +175,15 @@ std::array<Scalar, n> difference(std::array<Scalar, n> a, const std::array<Scala
     return a;
 }
 
-/// Whether all numbers of a command are finite; they are not where numbers overflow or a stiffness is out of range.
+/// Returns true if a command is finite. It is not after an overflow, or for a stiffness out of range.
 template <class Robot>
 bool finite(const Command<Robot> &y) noexcept
 {
 #define EOM_FINITE(Type, name, initial) static_cast<long>(finite(y.name)) &
-    return (EOM_COMMAND(EOM_FINITE) 1) != 0; // without branches
+    return (EOM_COMMAND(EOM_FINITE) 1) != 0; // branchless
 }
 
-/// A vector and its time derivatives a time later, by their Taylor polynomial.
+/// Advance a vector and its time derivatives by `lead` s with their Taylor polynomial.
 template <class Scalar, std::size_t n, std::size_t count>
 void advance(const std::array<std::array<Scalar, n> *, count> &rows, Scalar lead) noexcept
 {
@@ -198,8 +198,8 @@ void advance(const std::array<std::array<Scalar, n> *, count> &rows, Scalar lead
     }
 }
 
-/// Moves a setpoint ahead by a time, s: motion, wrenches, commanded stiffness and base, by all their derivatives. Payloads, which
-/// change when they are taken up, stay those of now.
+/// Advance motion, wrenches, commanded stiffness and base of a setpoint by `lead` s with all their derivatives. Payloads are
+/// unchanged.
 template <class Robot>
 void advance(Setpoint<Robot> &x, typename Robot::Scalar lead) noexcept
 {
@@ -215,7 +215,7 @@ void advance(Setpoint<Robot> &x, typename Robot::Scalar lead) noexcept
     }
 }
 
-/// Mean of the motors of each joint at the joint sides of its springs.
+/// Returns the mean motor value of each joint, at the joint sides of its springs.
 template <class Robot>
 JointVector<Robot> sides_of(const Robot &robot, const MotorVector<Robot> &values) noexcept
 {
@@ -231,14 +231,14 @@ JointVector<Robot> sides_of(const Robot &robot, const MotorVector<Robot> &values
     return mean;
 }
 
-/// The motion of a setpoint as a state.
+/// Returns the motion of a setpoint as a state.
 template <class Robot>
 State<Robot::joints> state_of(const Setpoint<Robot> &x) noexcept
 {
     return {x.q, x.qd, x.qdd, x.qddd, x.qdddd};
 }
 
-/// Takes the motion of a state into a setpoint.
+/// Set the motion of a setpoint from a state.
 template <class Robot>
 void take(const State<Robot::joints> &state, Setpoint<Robot> &x) noexcept
 {
@@ -249,8 +249,8 @@ void take(const State<Robot::joints> &state, Setpoint<Robot> &x) noexcept
     x.qdddd = state[4];
 }
 
-/// Leaves out jerk and snap of a state where they would move a joint further in a stop of T s than velocity and acceleration do:
-/// they are noise of differences.
+/// Clear jerk and snap of joints whose motion in a stop of T s depends more on them than on velocity and acceleration: they are
+/// then noise of finite differences.
 template <std::size_t n>
 void quiet(State<n> &x, double T) noexcept
 {

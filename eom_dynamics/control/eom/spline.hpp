@@ -28,7 +28,7 @@ constexpr std::size_t ORDERS = 5, POWERS = 10;
 inline std::array<double, POWERS> from_ends(const std::array<double, ORDERS> &left,
                                             const std::array<double, ORDERS> &right) noexcept
 {
-    // Binomial coefficients of the derivatives at u = 1, and the inverse of those of the powers 5 to 9.
+    // Binomial coefficients of the derivatives at u = 1, and the inverse matrix for the powers 5 to 9.
     constexpr double taylor[ORDERS][ORDERS] = {
         {1, 1, 1, 1, 1}, {0, 1, 2, 3, 4}, {0, 0, 1, 3, 6}, {0, 0, 0, 1, 4}, {0, 0, 0, 0, 1}};
     constexpr double closing[ORDERS][ORDERS] = {{126, -56, 21, -6, 1},
@@ -38,7 +38,7 @@ inline std::array<double, POWERS> from_ends(const std::array<double, ORDERS> &le
                                                 {70, -35, 15, -5, 1}};
     std::array<double, POWERS> c{};
     std::array<double, ORDERS> gap = right;
-    // From the difference of positions, so that short pieces do not lose digits.
+    // The difference of positions first, so that short pieces do not lose digits.
     gap[0] -= left[0];
     for (std::size_t k = 0; k < ORDERS; ++k) {
         double sum = 0;
@@ -53,7 +53,7 @@ inline std::array<double, POWERS> from_ends(const std::array<double, ORDERS> &le
     return c;
 }
 
-/// Powers of h over k!, and their inverses: scales between time and u.
+/// Factors h^k / k! from time to u, and their inverses.
 struct Scales {
     std::array<double, ORDERS> to_u{}, to_time{};
 
@@ -71,17 +71,17 @@ struct Scales {
 
 } // namespace detail
 
-/// Bernstein coefficients of a polynomial, whose hull contains it.
+/// Bernstein coefficients of a polynomial; their hull contains its values.
 using Hull = std::array<double, detail::POWERS>;
 
-/// One piece between the states at two times; at rest outside.
+/// Spline piece between the states at two times; at rest outside.
 template <std::size_t n>
 class Piece {
   public:
-    /// A state that lasts.
+    /// Constant state.
     Piece() noexcept = default;
 
-    /// From one state to another, at times start < end, s.
+    /// Piece between two states at times start < end, s.
     Piece(double start, double end, const State<n> &from, const State<n> &to) noexcept
         : start_(start), end_(end), step_(end - start)
     {
@@ -104,14 +104,14 @@ class Piece {
 
     double end() const noexcept { return end_; }
 
-    /// Moves a joint by a distance.
+    /// Shift joint i by `distance`.
     void move(std::size_t i, double distance) noexcept
     {
         forward_[i][0] += distance;
         backward_[i][0] += distance;
     }
 
-    /// The state at a time, s. Powers count from the nearer end, so that both are exact.
+    /// Compute the state at time t, s. Powers count from the nearer end, so that both ends are exact.
     void evaluate(double t, State<n> &state) const noexcept
     {
         const double before = t - start_, after = t - end_;
@@ -120,7 +120,7 @@ class Piece {
         const detail::Scales scales(step_);
         for (std::size_t i = 0; i < n; ++i) {
             const std::array<double, detail::POWERS> &c = near_end ? backward_[i] : forward_[i];
-            // Horner's scheme for all orders, in numbers that stay in registers: an array takes ten times as long with -O2.
+            // Horner's scheme for all orders in scalars, which stay in registers: an array takes ten times as long with -O2.
             double p0 = 0, p1 = 0, p2 = 0, p3 = 0, p4 = 0;
             for (std::size_t j = detail::POWERS; j-- > 0;) {
                 p4 = p4 * u + p3;
@@ -135,7 +135,7 @@ class Piece {
         }
     }
 
-    /// Accelerations and snaps at a share of the piece, 0 to 1; the whole state takes longer.
+    /// Compute accelerations and snaps at fraction `share` of the piece, 0 to 1; faster than the whole state.
     void bends(double share, std::array<std::array<double, n>, 2> &rates) const noexcept
     {
         constexpr double second[] = {1, 3, 6, 10, 15, 21, 28, 36}, fourth[] = {1, 5, 15, 35, 70, 126};
@@ -153,10 +153,10 @@ class Piece {
         }
     }
 
-    /// Bernstein coefficients of the position of a joint.
+    /// Returns the Bernstein coefficients of the position of joint i.
     Hull hull(std::size_t i) const noexcept
     {
-        // Coefficient j of the power k: binomial(j, k) / binomial(9, k).
+        // Coefficient j of power k: binomial(j, k) / binomial(9, k).
         constexpr double ratio[detail::ORDERS][detail::ORDERS] = {{1},
                                                                   {1, 1.0 / 9},
                                                                   {1, 2.0 / 9, 1.0 / 36},
@@ -171,7 +171,7 @@ class Piece {
         return b;
     }
 
-    /// Position of a joint at the end.
+    /// Returns the position of joint i at the end.
     double last(std::size_t i) const noexcept { return backward_[i][0]; }
 
   private:
@@ -179,20 +179,20 @@ class Piece {
     std::array<std::array<double, detail::POWERS>, n> forward_{}, backward_{};
 };
 
-/// Piecewise polynomial through states at knots, C4; at rest before the first and after the last.
+/// C4 piecewise polynomial through states at knots; at rest before the first and after the last knot.
 template <std::size_t n>
 class Spline {
   public:
-    /// Shortest piece, s; on shorter ones, rounding of positions would be large jerks.
+    /// Minimum length of a piece, s; on shorter pieces, rounding of positions would cause large jerks.
     static constexpr double SHORTEST_PIECE = 1e-4;
-    /// Furthest knot from time 0, s.
+    /// Maximum distance of a knot from time 0, s.
     static constexpr double LARGEST_KNOT = 1e9;
 
-    /// When its time 0 is, ns, since a float cannot resolve the time of day; 0 for when it is taken.
+    /// Clock time of t = 0, ns (an integer, because a float cannot resolve the time of day); 0: on arrival.
     std::int64_t origin = 0;
 
-    /// Takes states at knots, or none; returns what is wrong with them, or null. Joints whose positions are NaN are held where
-    /// they are commanded at its start. Allocates: not for the loop.
+    /// Set states at knots; returns an error, or null. Joints with NaN positions keep their commanded positions. Allocates: do not
+    /// call it from the loop.
     const char *assign(const std::vector<double> &times, std::vector<State<n>> states)
     {
         if (times.size() != states.size())
@@ -216,14 +216,15 @@ class Spline {
         return nullptr;
     }
 
-    /// Whether a joint is held, and whether any is.
+    /// Returns true if joint i is held.
     bool holds(std::size_t i) const noexcept { return held_[i]; }
+    /// Returns true if any joint is held.
     bool holds() const noexcept { return std::find(held_.begin(), held_.end(), true) != held_.end(); }
-    /// Whether it has no knots: a request to come to rest.
+    /// Returns true if there are no knots: a request to stop.
     bool empty() const noexcept { return times_.empty(); }
     double start() const noexcept { return times_.empty() ? 0 : times_.front(); }
     double end() const noexcept { return times_.empty() ? 0 : times_.back(); }
-    /// Moves a joint by a distance, in the whole motion.
+    /// Shift joint i by `distance` in the whole motion.
     void move(std::size_t i, double distance) noexcept
     {
         single_[0][i] += distance;
@@ -232,7 +233,7 @@ class Spline {
         for (Piece<n> &piece : pieces_)
             piece.move(i, distance);
     }
-    /// Extreme positions of the joints, and their times, s.
+    /// Extreme positions of the joints, with their times, s.
     struct Extremes {
         std::array<double, n> position{}, time{};
     };
@@ -242,17 +243,17 @@ class Spline {
     /// Pieces per second.
     double density() const noexcept { return end() > start() ? static_cast<double>(pieces_.size()) / (end() - start()) : 0; }
 
-    /// Times at which accelerations and snaps peak, of each joint and sign: the highest one, then others by height.
+    /// Returns times of acceleration and snap peaks: the highest peak of each joint and sign, then others by height.
     const std::vector<double> &peaks() const noexcept { return peaks_; }
 
-    /// First knot after a time, or the last one.
+    /// Returns the first knot after time t, or the last knot.
     double knot_after(double t) const noexcept
     {
         const auto found = std::upper_bound(times_.begin(), times_.end(), t);
         return found == times_.end() ? end() : *found;
     }
 
-    /// The state at a time, s.
+    /// Compute the state at time t, s.
     void evaluate(double t, State<n> &state) const noexcept
     {
         if (pieces_.empty()) {
@@ -268,13 +269,13 @@ class Spline {
     }
 
   private:
-    // Peaks that are kept, instants of a piece among which they are, and what is rounding beside other joints.
+    // Maximum number of recorded peaks; instants per piece in the search; relative size below which a joint has rounding only.
     static constexpr std::size_t MOST_PEAKS = @pace_places@, PEAK_PARTS = @peak_parts@;
     static constexpr double ROUNDING = 1e-4;
-    // Accuracy of extreme positions, relative to 1 and to them.
+    // Accuracy of extreme positions, relative to the larger of 1 and their size.
     static constexpr double EXTREME = 1e-12;
 
-    /// What is wrong with knots, or null.
+    /// Returns the error of knots, or null.
     static const char *objection(const std::vector<double> &knots) noexcept
     {
         for (std::size_t k = 0; k < knots.size(); ++k) {
@@ -300,7 +301,7 @@ class Spline {
             find_extremes(i);
     }
 
-    /// Find extreme positions of a joint to 1e-12 of their size: by halves of pieces whose hull is beyond those that were found.
+    /// Find extreme positions of joint i to EXTREME, by bisection of pieces with a hull beyond the extremes found so far.
     void find_extremes(std::size_t i)
     {
         double low = single_[0][i], low_time = start(), high = low, high_time = low_time;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trajectories: when they start, and how they take over from what is commanded.
+// Trajectory player: start of trajectories, and transition from the commanded state.
 #ifndef EOM_TRAJECTORY_PLAYER_HPP
 #define EOM_TRAJECTORY_PLAYER_HPP
 
@@ -14,41 +14,41 @@
 
 namespace eom {
 
-/// Durations of longer transitions that are tried, s.
+/// Candidate durations of longer transitions, s.
 constexpr double TRANSITIONS[] = {@transitions@};
-/// Instants at which limits of a transition are checked, beside its start.
+/// Number of limit checks of a transition after its start.
 constexpr std::size_t TRANSITION_SAMPLES = @transition_samples@;
-/// What joints may have moved until a trajectory is played that is late, for it to be as if on time, rad or m.
+/// Largest joint motion, rad or m, that a late trajectory may have missed and still start as if on time.
 constexpr double SMALL_STEP = @small_step@;
 
-/// Largest backward step of the clock with which a trajectory goes on, ns.
+/// Largest backward step of the clock that continues a trajectory, ns.
 constexpr std::int64_t LARGEST_CORRECTION = @largest_correction@;
-/// The start tolerance grows by the velocity of a joint times this, s, as its measured position is late.
+/// Latency of measured positions, s: the start tolerance grows by this time multiplied by the joint velocity.
 constexpr double START_LATENCY = @start_latency@;
 
-/// How a trajectory takes over. Its times, s, count from its origin, ns.
+/// Plan of a trajectory. Times, s, are relative to `origin`, ns.
 template <std::size_t n>
 struct Plan {
     std::int64_t origin = 0;
-    /// When it takes over, ns.
+    /// Clock time of the start, ns.
     std::int64_t begin = 0;
-    /// Whether it takes over from setpoints that are commanded until then: its transition is planned then.
+    /// True if setpoints are followed until the start: the transition is then planned at the start.
     bool waits = false;
-    /// From start < end between two states, unless it waits, or starts where nothing is commanded.
+    /// Transition between two states, start < end; unused while `waits`, and for a start without a command.
     Piece<n> transition;
     double start = 0, end = 0;
     State<n> from{}, to{};
-    /// Of the transition over limits that its start meets, relative to half their range: zero within.
+    /// Excess of the transition over limits, relative to half their range, beyond the excess at its start; 0 within limits.
     double excess = 0;
 };
 
-/// The path of a spline after a transition to it.
+/// Path of a spline after a transition to it.
 template <std::size_t n>
 struct SplinePath {
     const Piece<n> &transition;
     const Spline<n> &spline;
 
-    /// The state of the joints at one of the path.
+    /// Returns the joint state at a state of the path.
     State<n> operator()(const PathState &at) const noexcept
     {
         State<n> state;
@@ -58,8 +58,8 @@ struct SplinePath {
     }
 };
 
-/// A refusal for the joint in which the start of a trajectory is furthest from a state, beyond the tolerance and the latency times
-/// its velocity; none where it is near.
+/// Returns the refusal for the joint whose start is farthest from its present state, beyond `tolerance` plus `latency` times its
+/// velocity; without a refusal if all are near.
 template <std::size_t n>
 Reason away(Refusal why, const State<n> &first, const State<n> &present, double tolerance, double latency) noexcept
 {
@@ -72,7 +72,7 @@ Reason away(Refusal why, const State<n> &first, const State<n> &present, double 
     return found;
 }
 
-/// Plays one trajectory, while another one may wait for its start.
+/// Player of one trajectory, with another one queued.
 template <class Robot>
 class TrajectoryPlayer {
   public:
@@ -85,13 +85,13 @@ class TrajectoryPlayer {
     }
 
     bool playing() const noexcept { return commander_.state_machine.is(Phase::playing); }
-    /// Whether a trajectory waits until it begins.
+    /// Returns true if a trajectory is queued.
     bool waiting() const noexcept { return waiting_; }
 
-    /// Ends what waits.
+    /// Cancel the queued trajectory.
     void halt() noexcept { waiting_ = false; }
 
-    /// Begins what waits if its plan is that of its start, which has come; returns whether it did.
+    /// Start the queued trajectory if its start has come and it is fully planned; returns true if it started.
     bool begin_waiting(std::int64_t now) noexcept
     {
         const bool begins = waiting_ && !next_.waits && now >= next_.begin;
@@ -100,7 +100,7 @@ class TrajectoryPlayer {
         return begins;
     }
 
-    /// Takes a trajectory that has arrived, or whose start has come, to be planned or stopped; returns whether there is one.
+    /// Select a received trajectory, or the queued one at its start, for planning; returns false if there is none.
     bool take_next(std::int64_t now) noexcept
     {
         const bool arrived = trajectories_.take();
@@ -108,11 +108,11 @@ class TrajectoryPlayer {
         return arrived || (waiting_ && now >= next_.begin);
     }
 
-    /// Whether what was taken is a request to stop.
+    /// Returns true if the selected trajectory is a request to stop.
     bool stops() const noexcept { return slot_ == ARRIVED && trajectories_.taken().empty(); }
 
-    /// Plans what was taken, unless something bars it; `commanded` is the state that is commanded at a time, ns, where
-    /// nothing is played. Stamps are ahead by a time, ns. Returns the plan, or null if it was refused.
+    /// Plan the selected trajectory unless `barred`. `commanded(time)` returns the commanded state at `time`, ns, if no trajectory
+    /// is active. `ahead` is the lead of stamps, ns. Returns the plan, or null if the trajectory was refused.
     template <class Commanded>
     const Plan<n> *plan(std::int64_t now, std::int64_t ahead, double period, Refusal barred,
                         const Commanded &commanded) noexcept
@@ -127,7 +127,7 @@ class TrajectoryPlayer {
         return nullptr;
     }
 
-    /// Whether what was planned meets limits at a pace with the payloads that are carried.
+    /// Returns true if the planned trajectory meets limits at `pace` with the present payloads.
     bool plan_carries(double pace) const noexcept
     {
         const SplinePath<n> path{plan_.transition, trajectories_.taken(slot_)};
@@ -135,7 +135,7 @@ class TrajectoryPlayer {
         return pace_.carries(path, from, plan_.begin, pace, std::max(path.spline.end(), plan_.end), true);
     }
 
-    /// Plays what was planned, or has it wait for its start, in place of another one that waits; returns whether it begins.
+    /// Play the planned trajectory, or queue it until its start, replacing the queued one. Returns true if it starts now.
     bool play() noexcept
     {
         if (later_) {
@@ -148,7 +148,7 @@ class TrajectoryPlayer {
         return !later_;
     }
 
-    /// Refuses what was planned.
+    /// Refuse the planned trajectory.
     void drop(const Reason &why) noexcept
     {
         commander_.refuse(why);
@@ -156,7 +156,7 @@ class TrajectoryPlayer {
             waiting_ = false;
     }
 
-    /// Has what waits begin later by a time, ns.
+    /// Delay the queued trajectory by `time` ns.
     void shift(std::int64_t time) noexcept
     {
         if (time == 0)
@@ -166,7 +166,7 @@ class TrajectoryPlayer {
         next_.waits = true;
     }
 
-    /// Writes the state that is played at a time, and that at the lead of commands; returns false where no time has passed.
+    /// Compute the states at `now`, ns, and at the command lead; returns false if no time has passed.
     bool advance(std::int64_t now, State<n> &state, State<n> &ahead) noexcept
     {
         if (now <= played_)
@@ -177,19 +177,19 @@ class TrajectoryPlayer {
         return true;
     }
 
-    /// Notes that what advance() has written is commanded.
+    /// Record that the states of advance() were commanded.
     void command() noexcept { commanded_ = played_; }
-    /// Time of the last command that is on the path, ns, and whether the last command was.
+    /// Returns the time of the last command on the path, ns.
     std::int64_t commanded() const noexcept { return commanded_; }
-    /// Setpoints lead: the last command is none on its path any more, also where time stands still.
+    /// Setpoints took over: the last command is no longer on the path, even if time stands still.
     void leave() noexcept { commanded_ = NEVER; }
-    /// The same while it still leads.
+    /// Returns true if the last command was on the path, or the active trajectory has the lead.
     bool on_path(bool leads) const noexcept { return commanded_ != NEVER && ((leads && playing()) || commanded_ == commander_.latest); }
 
-    /// The state that is played at a time, ns, or in a pause.
+    /// Returns the state on the path at `now`, ns, or in a pause.
     State<n> state_at(std::int64_t now) const noexcept { return path()(time_.at(std::max(now, played_))); }
 
-    /// The state on the path by its time at an instant, ns, and a lead later, s, at most at the end.
+    /// Returns the state on the path `lead` s after `now`, ns, at most at the end.
     State<n> follow(const PathTime &time, std::int64_t now, double lead) const noexcept
     {
         PathState s = time.at(now, lead);
@@ -197,28 +197,29 @@ class TrajectoryPlayer {
         return path()(s);
     }
 
-    /// Whether the end has come, but for rounding, and nothing waits.
+    /// Returns true if the end is reached, except for rounding, and no trajectory is queued.
     bool has_ended() const noexcept { return time_.at(played_)[0] >= end_ - 1e-12 && !waiting_; }
 
     // --- Pace ---------------------------------------------------------------------------
 
-    /// The path parameter of the last command that was played, and whether the pace that is wanted is not reached, for lack of limits.
+    /// Returns the path state of the last played command.
     PathState path_state() const noexcept { return played_ == NEVER ? PathState{} : time_.at(played_); }
     bool limited() const noexcept { return pace_.limited(); }
-    /// A pace, or the one that limits allow in place of it so far.
+    /// Returns `pace`, or the smaller pace that limits allow so far.
     double allowed(double pace) const noexcept { return playing() && limited() ? std::min(time_.last().pace(), pace) : pace; }
-    /// Whether a change of pace, which limits are checked for, is sought, or is under way at a time, ns.
+    /// Returns true during a change of pace within limits, or a search for it, at `now`, ns.
     bool changes(std::int64_t now) const noexcept { return pace_.changes(time_, std::max(now, played_)); }
 
-    /// Whether the rest of what is played meets limits at its pace, from a time on, ns, with a payload that waits; what waits
-    /// will be planned at its start.
+    /// Returns true if the rest of the active trajectory meets limits at its pace from `now`, ns, with the pending payload. The
+    /// queued trajectory is planned again at its start.
     bool carries(std::int64_t now) noexcept
     {
         next_.waits = true;
         return !playing() || pace_.carries(time_, path(), std::max(now, played_));
     }
 
-    /// Leads to a pace in cycles of a period, s: see PaceKeeper. In a pause, a motion from rest does not begin.
+    /// Update the pace toward `wanted` once per cycle of `period` s: see PaceKeeper. While paused, a trajectory from rest does not
+    /// start.
     void keep_pace(double wanted, std::int64_t now, double period) noexcept
     {
         if (wanted == 0 && commanded_ == NEVER && rests(path()({start_, 1, 0, 0, 0})))
@@ -227,7 +228,7 @@ class TrajectoryPlayer {
             next_.waits = true;
     }
 
-    /// Begins to seek the shortest stop on the path, and writes its time; returns whether there is a path.
+    /// Start the search for the shortest stop on the path, and write its path time; returns false without a path.
     bool begin_stop(PathTime &time) noexcept
     {
         if (commanded_ == NEVER)
@@ -242,10 +243,10 @@ class TrajectoryPlayer {
     }
 
   private:
-    /// Slots of trajectories.
+    /// Mailbox slots of trajectories.
     static constexpr std::size_t ARRIVED = 0, PLAYED = 1, WAITING = 2;
 
-    /// Plans the trajectory in the slot to begin at a time, ns, or later.
+    /// Plan the trajectory in the slot, with its time 0 at `origin`, ns.
     template <class Commanded>
     Reason plan_to_begin(std::int64_t origin, std::int64_t now, double period, Refusal barred,
                           const Commanded &commanded) noexcept
@@ -255,7 +256,7 @@ class TrajectoryPlayer {
         plan_ = {};
         plan_.origin = origin;
         plan_.begin = std::max(origin, now);
-        // Allow for rounding of the time.
+        // Tolerance for rounding of the time.
         if (next.start() - t > LONGEST_START_DELAY + 1e-9)
             return Refusal::too_far_ahead;
         if (t > next.end())
@@ -266,7 +267,7 @@ class TrajectoryPlayer {
             return beyond;
         State<n> from, later;
         if (playing()) {
-            // The motion that is played goes on until then.
+            // The active trajectory continues until then.
             const double at = std::max(t, 0.0);
             from = path()(time_.at(now, at - t));
             later = path()(time_.at(now, at - t + std::max(next.start() - at, 0.0)));
@@ -290,7 +291,7 @@ class TrajectoryPlayer {
         plan_.waits = origin > now;
         if (plan_.waits)
             return Refusal::none;
-        // Up to a period late, it is as if on time.
+        // Up to one period late counts as on time.
         const double at = t < period ? 0 : t;
         from = commanded(at > 0 ? now : origin);
         if (at > 0 && rests(from) && plan_from(next, 0, from, period).refusal == Refusal::none && begun_on_time(next, from, t))
@@ -308,7 +309,7 @@ class TrajectoryPlayer {
         next.evaluate(next.start(), first);
         const auto &low = commander_.robot.lower.q, &high = commander_.robot.upper.q;
         for (std::size_t i = 0; i < commander_.robot.joint_count(); ++i) {
-            if (next.holds(i)) // stays where it is commanded
+            if (next.holds(i)) // keeps its commanded position
                 continue;
             const double lowest = next.lowest().position[i], highest = next.highest().position[i];
             const double last = commander_.output.valid ? commander_.output.setpoint.q[i] : low[i];
@@ -322,7 +323,7 @@ class TrajectoryPlayer {
         return Refusal::none;
     }
 
-    /// From a state that is commanded, and its position later.
+    /// Plan a transition from a commanded state; the later position is the same if the spline starts later.
     Reason plan_from(Spline<n> &next, double at, const State<n> &from, double period) noexcept
     {
         State<n> later = from;
@@ -331,9 +332,11 @@ class TrajectoryPlayer {
         return plan_transition(next, at, from, later, period);
     }
 
-    /// Plans the transition from a state at a time of a spline, s, with what would be commanded at its start: to the next
-    /// knot; where that exceeds a limit, and the spline starts near, the shortest longer one that meets all, or else the one
-    /// that exceeds them least. Returns why there is none. Of continuous joints, the spline is moved to the nearest turn; of held joints, to where they are.
+    /// Plan the transition from state `from` at time `at` of the spline, s. `later` is the commanded state at the spline's start.
+    ///
+    /// The transition ends at the next knot. If it exceeds a limit and the spline starts near, the shortest longer transition within
+    /// limits is used, or else the one with the smallest excess. Continuous joints are shifted to the nearest turn, held joints to
+    /// their commanded positions. Returns the refusal if there is no transition.
     Reason plan_transition(Spline<n> &next, double at, const State<n> &from, const State<n> &later,
                             double period) noexcept
     {
@@ -384,7 +387,7 @@ class TrajectoryPlayer {
                                             : Reason(Refusal::none);
     }
 
-    /// Whether the transition is refused, since it exceeds limits.
+    /// Returns true if the transition is refused because it exceeds limits.
     bool exceeds() const noexcept
     {
         return plan_.excess > LIMIT_TOLERANCE && commander_.parameters.limits != LimitPolicy::ignore;
@@ -400,7 +403,7 @@ class TrajectoryPlayer {
         return commander_.worst_of(Refusal::transition, motion, plan_.begin, duration, TRANSITION_SAMPLES);
     }
 
-    /// Whether the transition from a motion leaves the range of a joint that its start is in, where limits are refused.
+    /// Returns true if the transition from a motion leaves the range of a joint that starts within it, if limits are refused.
     bool leaves_range() const noexcept
     {
         constexpr double ROUNDING = 1e-9;
@@ -419,7 +422,7 @@ class TrajectoryPlayer {
         return false;
     }
 
-    /// Whether the plan of an arm at rest would be no step by now, at t of the spline, had it begun on time.
+    /// Returns true if the arm at rest would have moved by less than SMALL_STEP until t of the spline, had it started on time.
     bool begun_on_time(const Spline<n> &next, const State<n> &from, double t) const noexcept
     {
         constexpr int SAMPLES = 200;
@@ -442,7 +445,7 @@ class TrajectoryPlayer {
         return true;
     }
 
-    /// Begins to play a plan, whose spline is in a slot.
+    /// Start to play `plan` with the spline in `slot`.
     void begin(const Plan<n> &plan, std::size_t slot) noexcept
     {
         trajectories_.exchange(PLAYED, slot);
@@ -459,7 +462,7 @@ class TrajectoryPlayer {
         ++commander_.counts.begun;
     }
 
-    /// The path of what is played.
+    /// Returns the path of the active trajectory.
     SplinePath<n> path() const noexcept { return {transition_, trajectories_.taken(PLAYED)}; }
 
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::min();
@@ -468,12 +471,12 @@ class TrajectoryPlayer {
     Commander<Robot> &commander_;
     bool waiting_ = false;
     Piece<n> transition_;
-    // Path parameter; times of the last cycle that was played, and of the last one whose command was sent, ns.
+    // Path parameter; times of the last played cycle and of the last command on the path, ns.
     PathTime time_;
     std::int64_t played_ = NEVER, commanded_ = NEVER;
     PaceKeeper<Robot> pace_;
     double start_ = 0, end_ = 0;
-    // What was planned, the slot of its spline, whether it begins later, and the plan of what waits.
+    // Last plan, and plan of the queued trajectory; slot of the last planned spline; true if it starts later.
     Plan<n> plan_, next_;
     std::size_t slot_ = 0;
     bool later_ = false;
