@@ -24,28 +24,28 @@ CAUSES = {
     (False, True): "motor: friction, gear or current",
     (True, True): "contact, and the motor",
 }
-"""By whether the residual of the link, and that of the motor, are beyond thresholds."""
+"""Causes by two conditions: the link residual, and the motor residual, exceed their thresholds."""
 
-_LARGE = 50.0  # N or N m; a direction is not seen if efforts of so much are within thresholds
+_LARGE = 50.0  # N or N m; a direction is unobservable if efforts of this size stay within thresholds
 
 _POSES, _PERIOD = 100, 1e-3  # positions; between samples, s
 
 SENSOR, UNKNOWN = "sensor of the spring's effort, or a gear that slips", "contact, friction, gear or sensor"
-"""Of residuals that are opposite; and where that of the motor is not observed."""
+"""Causes of opposite residuals, and of an unobserved motor residual."""
 
 
 class Contact(NamedTuple):
     """External efforts beyond thresholds.
 
     Attributes:
-        causes: by joint, of those whose residual is beyond its threshold: one of :data:`CAUSES`, :data:`SENSOR`, or
-            :data:`UNKNOWN`.
-        links: links on which one wrench explains all external efforts to within the thresholds, from the base on: the
-            first is the likeliest; empty where there is none, as under two contacts.
+        causes: cause by joint name, for joints whose residual exceeds its threshold: one of :data:`CAUSES`,
+            :data:`SENSOR`, or :data:`UNKNOWN`.
+        links: candidate links, from the base to the tip: one wrench on such a link explains all external efforts within
+            the thresholds. The first link is the most likely. Empty without a candidate, for example for two contacts.
         frame: frame of the wrench.
-        wrench: (6,) least-squares wrench that the surroundings exert there on the robot, moment first, along the axes
-            of the frame, N m and N; without parts that are not seen.
-        unseen: (k, 6) directions of wrenches there of which 50 N or N m stay within the thresholds: singular ones.
+        wrench: (6,) least-squares wrench of the environment on the robot at this frame, moment first, along the axes of
+            the frame, N m and N; without unobservable components.
+        unseen: (k, 6) unobservable wrench directions: 50 N or N m along them stay within the thresholds.
     """
 
     causes: dict[str, str]
@@ -91,7 +91,7 @@ class ContactThresholds:
             spread: of each joint; by default ``effort_spread`` of the robot file, which ``identify`` writes.
 
         Raises:
-            StateError: the spread of a joint is unknown, or there cannot be so many alarms.
+            StateError: the spread of a joint is unknown, or the rate of false alarms is impossible.
         """
         if not isinstance(observer, ExternalEffortObserver):
             raise TypeError(f"observer must be an ExternalEffortObserver, is {shown(observer)}")
@@ -147,7 +147,7 @@ class ContactThresholds:
         return np.asarray(self.passed[:, 1] * [x.noise for x in self.spread])
 
     def rows(self) -> tuple[Array, Array, Array]:
-        """Thresholds of errors at speeds, each (n, K), and of noise (n,), whose squares add up to those of limits."""
+        """Thresholds of errors at speeds, each (n, K), and of noise (n,); their squares add up to squared limits."""
         count = max(len(x.velocity) for x in self.spread)
         padding = [x.velocity[-1] + 1 + np.arange(count - len(x.velocity)) for x in self.spread]
         speeds = np.array([[*x.velocity, *more] for x, more in zip(self.spread, padding, strict=True)])
@@ -156,9 +156,9 @@ class ContactThresholds:
         return speeds, shares * errors, self.level * np.hypot(self._noise, self._largest)
 
     def detection_time(self, efforts: ArrayLike, qd: ArrayLike | None = None, q: ArrayLike | None = None) -> float:
-        """Time in which a step of external efforts (n,) passes the first threshold, s; infinite if none does.
+        """Time until a step of external efforts (n,) exceeds the first threshold, s; infinite if it never does.
 
-        Velocities ``qd`` (n,) are zero by default, positions those of :meth:`limits`.
+        Velocities ``qd`` (n,) are zero by default; default positions as for :meth:`limits`.
         """
         n = self.observer.arm.robot.n
         size = np.abs(real_array(efforts, "efforts", (n,)))
@@ -171,12 +171,12 @@ class ContactThresholds:
         return min(times, default=np.inf)
 
     def contact(self, frame: str | None = None) -> Contact | None:
-        """What the last sample of the observer tells; None within thresholds, and until the observer is settled.
+        """Contact in the last sample of the observer; None within thresholds, and until the observer has settled.
 
-        Thresholds of the motors' residuals are those of their joints.
+        Motor residuals have the thresholds of their joints.
 
         Args:
-            frame: of the wrench; by default the first tool.
+            frame: frame of the wrench; by default the first tool.
         """
         q, qd = self.observer.motion
         limits, external, motor = self.limits(qd, q), self.observer.external, self.observer.spring_residual
@@ -203,7 +203,7 @@ class ContactThresholds:
         return [link for _, link in sorted(links.items())]
 
     def _touched(self, q: Array, external: Array, limits: Array) -> tuple[str, ...]:
-        """Links on which one wrench explains the efforts, each weighted by its threshold."""
+        """Links on which a single wrench explains the efforts, weighted by the thresholds."""
         links = []
         for link in self._links():
             rows = self._kinematics.jacobian(q, link).T / limits[:, np.newaxis]
@@ -223,9 +223,11 @@ class ContactThresholds:
 
 
 def seen_wrench(J: Array, external: Array, limits: Array) -> tuple[Array, Array]:
-    """Least-squares wrench (6,) of external efforts (n,) by a Jacobian (6, n), each weighted by its threshold.
+    """Least-squares wrench (6,) of external efforts (n,) for Jacobian J (6, n), weighted by the thresholds.
 
-    Without the directions, which are returned, too, (k, 6), of which 50 N or N m stay within the thresholds.
+    Returns:
+        Wrench without its unobservable components, and the unobservable directions (k, 6): 50 N or N m along them stay
+        within the thresholds.
     """
     U, values, V = np.linalg.svd(J.T / limits[:, np.newaxis])
     values = np.pad(values, (0, 6 - min(len(values), 6)))
@@ -245,7 +247,7 @@ def _spread(robot: Robot, spread: Sequence[EffortSpread] | None) -> tuple[Effort
 
 
 def _passed(T: float, w: float, order: int) -> tuple[float, float]:
-    """Deviations behind a filter, and of its rate, relative to that of noise with a correlation time before it.
+    """Deviation of filtered noise, and of its rate, relative to the noise with correlation time T before the filter.
 
     With the states of the filter and the noise e, de/dt = -e/T + white noise, the covariance solves A P + P A' + B = 0.
     """
@@ -261,7 +263,7 @@ def _passed(T: float, w: float, order: int) -> tuple[float, float]:
 
 
 def _reached(share: float, order: int) -> float:
-    """Time in 1/w in which the response to a step reaches a share below 1 for the first time."""
+    """Time, in units of 1/w, until the step response first reaches ``share`` (below 1)."""
     if order == 1:
         return float(-np.log1p(-share))
     low, high = 0.0, 1.0  # 1 - (1 - x) exp(-x) is 1 at x = 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The control loop of an arm, cycle by cycle: eom/control_loop.hpp, called from Python."""
+"""Control loop of an arm, run cycle by cycle from Python (eom/control_loop.hpp)."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def _refusals() -> dict[str, str]:
 
 
 REFUSALS = _refusals()
-"""What is said of refusals, where a quantity of a joint or motor is known: with the fields of eom::Reason in braces."""
+"""Messages of refusals by name, with the fields of eom::Reason in braces, for a known quantity of a joint or motor."""
 
 Refusal = IntEnum("Refusal", [*REFUSALS], start=0)  # type: ignore[misc]
-Refusal.__doc__ = "Why a reference was refused."
+Refusal.__doc__ = "Reason of a refused reference, eom::Refusal."
 
 Check = IntEnum("Check", enumerators(source("reasons.hpp"), "Check"), start=0)  # type: ignore[misc]
-Check.__doc__ = "Checks that find a setpoint not plausible, eom::Check."
+Check.__doc__ = "Stream check of setpoints, eom::Check."
 
 OffPath = IntEnum("OffPath", enumerators(source("loop_parameters.hpp"), "OffPath"), start=0)  # type: ignore[misc]
-OffPath.__doc__ = "Source of a motion that has no path, as eom::OffPath."
+OffPath.__doc__ = "Source of a motion without a path, eom::OffPath."
 
 
 class Reason(ctypes.Structure):
@@ -56,7 +56,7 @@ class Reason(ctypes.Structure):
 
 
 SUSPICIONS = {check.strip('"'): name for name, check in table_rows(source("loop_parameters.hpp"), "EOM_SUSPICIONS")}
-"""Counts of setpoints that are not plausible, by check: EOM_SUSPICIONS of eom/loop_parameters.hpp."""
+"""Names of the counts of failed stream checks, by check: EOM_SUSPICIONS of eom/loop_parameters.hpp."""
 
 _TYPES: dict[str, Any] = {
     "bool": ctypes.c_bool,
@@ -64,7 +64,7 @@ _TYPES: dict[str, Any] = {
     "std::int64_t": ctypes.c_int64,
     "std::size_t": ctypes.c_uint64,
 }
-"""Of members of eom::LoopState; others are enumerations."""
+"""Types of members of eom::LoopState by their C++ names; other members are enumerations."""
 
 
 def _members() -> list[tuple[str, Any]]:
@@ -88,7 +88,7 @@ EXCEEDS, SUSPECT = 1, 2
 """Bits: a command exceeds limits, a setpoint is not plausible."""
 
 _NEVER = 2**63 - 1
-"""A time of the clock, ns, that is not known."""
+"""Unknown time of the clock, ns."""
 
 
 class LoopHandle:
@@ -121,24 +121,25 @@ def _state_of(vectors: dict[str, Array]) -> Array:
 
 
 class ControlLoop:
-    """The control loop of an arm.
+    """Control loop of an arm.
 
-    A cycle takes a reference, or none, and writes what is commanded. Vectors are arrays over the memory of the loop:
-    those of ``given`` are to be written before :meth:`refer`, others change with each cycle.
+    A cycle processes a reference, if there is one, and writes the command. Vectors are arrays over the memory of the
+    loop: write ``given`` before :meth:`refer`; all others change with each cycle.
 
     Attributes:
-        table: of the robot.
+        table: robot table.
         arm: the arm.
-        handle: of its memory, with the method ``vectors``.
-        address, size: of the loop in memory, for compiled calls; the size in bytes.
-        given_address: of the setpoint in memory that is to be written.
-        given: vectors of the setpoint to be referred to, by name: STATE_NAMES, WRENCH_NAMES, STIFFNESS_NAMES.
-        setpoint: of the setpoint that is followed, likewise.
-        given_state, state: q … qdddd (5, n) of both.
-        settings: their defaults, and those that have been set.
-        command, exceeded, released: of the command, EFFORT_NAMES and MOTOR_NAMES; of the last one beyond limits, before
-            the gate clipped it or it was refused; and of the last one of the action ``release``.
-        sent, sent_last: what drives are sent for the command, and for ``released``, DRIVE_NAMES and SENT_NAMES.
+        handle: memory of the loop, with the method ``vectors``.
+        address, size: memory of the loop, for compiled calls; size in bytes.
+        given_address: memory of ``given``.
+        given: vectors of the next reference by name: STATE_NAMES, WRENCH_NAMES, STIFFNESS_NAMES.
+        setpoint: vectors of the present setpoint, with the same names.
+        given_state, state: q … qdddd (5, n) of ``given`` and ``setpoint``.
+        settings: present settings.
+        command: command vectors, EFFORT_NAMES and MOTOR_NAMES.
+        exceeded: last command beyond limits, before it was clipped or refused, with its state and stiffness.
+        released: final command, written by the action ``release``.
+        sent, sent_last: drive commands of ``command`` and ``released``, DRIVE_NAMES and SENT_NAMES.
     """
 
     def __init__(self, table: RobotTable) -> None:
@@ -172,13 +173,13 @@ class ControlLoop:
         return address
 
     def configure(self, safety: str = "", **settings: Any) -> None:
-        """Set settings of eom::LoopSettings, from the next cycle on; others stay.
+        """Set members of eom::LoopSettings, effective from the next cycle. Other settings are unchanged.
 
         Args:
-            safety: level whose settings are set, too, unless they are given: a key of SAFETY.
+            safety: safety level, a key of SAFETY, for the defaults of settings that are not given.
 
         Raises:
-            StateError: a setting is beyond its range, or there is no such level.
+            StateError: a setting is out of range, or the level is unknown.
         """
         if safety:
             settings = settings_at(safety) | settings
@@ -198,23 +199,24 @@ class ControlLoop:
         self.settings |= settings
 
     def restart(self, q: Array | None = None, now: int = _NEVER) -> None:
-        """Restart at clock time now, ns, and hold the arm at q (n,), or, without q, where it was sensed, if it was."""
+        """Restart at clock time ``now``, ns, and hold the arm at q (n,), or at its last sensed position without q."""
         self.measure(None if q is None else np.stack([q, np.full_like(q, np.nan)]))
         self._library.loop_restart(self.address, now)
         self.measure()
 
     def locate(self, now: int, q: Array | None = None, *, ends: bool = False) -> bool:
-        """Have what begins now begin where the arm is measured, at q (n,), if it is away from the last command.
+        """Start the next motion from the measured position q (n,) if the arm deviates from its last command.
 
-        That is after 0.1 s without a command. While commands go on, targets and trajectories of this time are refused.
+        This applies after 0.1 s without a command. While commands continue, an arm that deviates does not follow them:
+        targets and trajectories in this cycle are refused.
 
         Args:
-            now: time of the clock, ns.
-            q: None for what :meth:`measure` was given, or what was sensed.
-            ends: before the action ``release``: also while commands go on.
+            now: clock time, ns.
+            q: measured position; by default from :meth:`measure` or :meth:`sense`.
+            ends: True before the action ``release``: start from q even if commands continue.
 
         Returns:
-            Whether it does not follow its commands, which go on.
+            True if the arm does not follow its commands.
         """
         if q is not None:
             self.measure(np.stack([q, np.full_like(q, np.nan)]))
@@ -224,38 +226,38 @@ class ControlLoop:
         return strays
 
     def sense(self, time: int, sensors: int) -> int:
-        """Take what was measured at a time, ns, in vectors ``sensed``: bits and result of eom_loop_sense()."""
+        """Process the sample in the vectors ``sensed``, of ``time``, ns; returns the result of eom_loop_sense()."""
         return int(self._library.loop_sense(self.address, time, sensors))
 
     def rest(self, *, on_base: bool = False) -> bytes:
-        """Have what is ``given`` be at rest at zero, on a base that moves or not; return a copy of its memory."""
+        """Set ``given`` to rest at zero, with or without a base motion; returns a copy of its memory."""
         memory: int = self._library.loop_rest(self.address, on_base)
         return ctypes.string_at(memory, self._library.setpoint_size(self.address))
 
     def refer(self, stamp: int) -> None:
-        """Take what is ``given`` as the reference of the next cycle; stamp in ns, 0 for none."""
+        """Use ``given`` as the reference of the next cycle; ``stamp`` in ns, 0 for no stamp."""
         self._library.loop_refer(self.address, stamp)
 
     def update(self, now: int, period: float = 1e-3) -> int:
-        """Run a cycle at a time of the clock, ns, of a period, s.
+        """Run one cycle at clock time ``now``, ns, with the given period, s.
 
         Returns:
-            Why the reference was refused, a :class:`Refusal`; 0 if it was not; or negative with bits of what is wrong
-            with it all the same: EXCEEDS, SUSPECT.
+            Reason of a refused reference, a :class:`Refusal`; otherwise 0, or the negative sum of bits for warnings:
+            EXCEEDS, SUSPECT.
         """
         return int(self._library.loop_update(self.address, now, period))
 
     def answer(
         self, times: NDArray[np.int64], names: Sequence[str], rows: Array, wanted: Sequence[Array], results: Array
     ) -> NDArray[np.int32]:
-        """Answer N setpoints with stamps and at ``times`` of the clock (2, N), ns, until one is refused.
+        """Answer N setpoints with stamps and clock times ``times`` (2, N), ns, until one of them is refused.
 
         Args:
-            names: vectors that the rows of ``given`` (N, …), row-major, have one after the other; others stay.
-            wanted: vectors of the loop, to be written to the rows of ``results`` (N, …) after each cycle.
+            names: vectors of ``given`` to fill from consecutive entries of each row of ``rows`` (N, …), row-major.
+            wanted: vectors of the loop to append to each row of ``results`` (N, …) after its cycle.
 
         Returns:
-            What :meth:`update` returns, for each setpoint that was answered, and for that which was refused.
+            Results of :meth:`update`, up to and including the refused setpoint.
         """
         codes = np.empty(len(rows), dtype=np.int32)
         read, written = (
@@ -269,28 +271,28 @@ class ControlLoop:
 
     @property
     def record(self) -> LoopRecord:
-        """Numbers of the loop at present; the next record takes its place."""
+        """Present numbers of the loop, in memory that the next record overwrites."""
         self._read(self.address, self._place)
         return self._record
 
     def number(self, name: str) -> float:
-        """A number of the :attr:`record`, such as ``playing``; NaN for another name."""
+        """Number of the :attr:`record` by name, for example ``playing``; NaN for an unknown name."""
         return float(getattr(self.record, name, np.nan))
 
     def text(self, what: str) -> str:
-        """A sentence of the loop, see eom_loop_text(): ``refusal``, ``finding``, ``overload``, ``slowed``,
-        or the fault of what is measured: ``measurement``, ``sample``.
+        """Message of the loop, "" if there is none (see eom_loop_text()): ``refusal``, ``finding``, ``overload``,
+        ``slowed``, or a measurement fault: ``measurement``, ``sample``.
         """
         return str(self._library.loop_text(self.address, what.encode()).decode())
 
     def violations(self, most: int = sys.maxsize) -> list[tuple[Reason, list[str]]]:
-        """Limits that the last command beyond limits exceeds, the worst first.
+        """Violated limits of the last command beyond limits, the worst first.
 
         Args:
-            most: how many of them are needed; each takes some microseconds.
+            most: maximum number; each takes some microseconds.
 
         Returns:
-            Each as members of eom::Reason, and name of its joint or motor, quantity, unit and remark.
+            For each violation, the first members of eom::Reason, and joint or motor name, quantity, unit and remark.
         """
         violations: list[tuple[Reason, list[str]]] = []
         row = Reason()
@@ -303,21 +305,23 @@ class ControlLoop:
 
     @property
     def status(self) -> Status:
-        """What the command answers."""
+        """Status of the last command."""
         return Status(self.record.status)
 
     def carry(self, payload: Payload, blend_time: float, q: Array | None = None) -> None:
-        """Have a tool carry a payload from the next setpoint on; efforts pass to the new ones in a time, s.
+        """Set the payload of a tool, effective from the next setpoint.
 
-        The code for payloads is compiled for the first one.
+        The code for payloads is compiled at the first call.
 
         Args:
-            q: where the arm is measured (n,), by which the payload is judged while nothing is commanded.
+            payload: payload of the tool.
+            blend_time: blend time of the efforts, s.
+            q: measured position (n,), at which the limits are checked if there is no command.
 
         Raises:
-            RobotDescriptionError: the robot has no such tool, or no body has this mass and inertia.
-            StateError: the time is not usable, too many changes are under way, or the arm cannot hold it where it is,
-                or pass to it in that time, within limits that are refused.
+            RobotDescriptionError: unknown tool, or physically inconsistent inertia.
+            StateError: invalid blend time, too many pending changes, or limits that do not allow the payload (with
+                ``limits: refuse``).
         """
         tool, parameters = payload.at_tool(self.arm.robot)
         self.table.prepare_payload()
@@ -331,9 +335,9 @@ class ControlLoop:
             raise StateError(": ".join(filter(None, [self.text("overload"), reason.decode()])))
 
     def send_trajectory(self, motion: Spline, origin: int, held: NDArray[np.bool_] | None = None) -> None:
-        """Send a motion, its time 0 at ``origin``, ns, to be planned; StateError if it cannot be used.
+        """Send a motion for planning, with its time 0 at ``origin``, ns; StateError if it is invalid.
 
-        Joints ``held`` (n,) stay where they are commanded at its start, whatever their motion.
+        Joints ``held`` (n,) keep the positions that are commanded at its start.
         """
         knots = np.ascontiguousarray(motion.t)
         states = np.array(motion.states) if held is None else np.where(held, np.nan, motion.states)
@@ -342,7 +346,7 @@ class ControlLoop:
             raise StateError(reason.decode())
 
     def limit(self, limits: MotionLimits, period: float) -> None:
-        """Set limits of the motion to targets, and the period of its cycles, s; StateError while a target leads."""
+        """Set limits of the motion to targets and its cycle period, s; StateError while a target is active."""
         rows = limits.rows(period)
         reason = self._library.loop_limit(self.address, rows.ctypes.data, len(rows))
         if reason:
@@ -358,18 +362,21 @@ class ControlLoop:
         *,
         accelerations: Array | None = None,
     ) -> int:
-        """Aim at a target from the cycle of a time, ns, on, in place of what leads, see :class:`.OnlineTrajectory`.
+        """Start the motion to a target at the cycle ``now``, ns; it replaces the active motion.
 
-        While it moves, setpoints are refused; at rest, those within ``start_tolerance`` lead again.
+        See :class:`.OnlineTrajectory`. During the motion, setpoints are refused; at rest, setpoints within
+        ``start_tolerance`` are followed again.
 
         Args:
-            positions: (n,), NaN for joints whose targets stay; of a chunk (K, n).
-            velocities: (n,) with which the target moves on.
-            times: (K,) of a chunk, s, after ``origin``, ns, 0 for now.
-            accelerations: (n,) of the target.
+            now: clock time of the cycle, ns.
+            positions: (n,), NaN for joints that keep their targets; (K, n) for a chunk.
+            velocities: (n,) target velocities.
+            times: (K,) of a chunk, s, relative to ``origin``.
+            origin: clock time, ns; 0: ``now``.
+            accelerations: (n,) target accelerations.
 
         Returns:
-            Why it was refused, a :class:`Refusal`; 0 if it was not.
+            0, or the reason of a refusal, a :class:`Refusal`.
 
         Raises:
             StateError: numbers that are not finite, or times that do not increase.
@@ -385,10 +392,10 @@ class ControlLoop:
         return int(self._library.loop_aim(self.address, now))
 
     def speed(self, factor: float) -> None:
-        """Scale the speed of motions that are played, 0 to 1.5, on their paths and within limits, from now on.
+        """Scale the speed of active motions along their paths by a factor from 0 to 1.5.
 
-        Each change is the shortest within limits of joints and motors, at least ``stop_duration`` from 1 to 0. Where
-        they do not allow it yet, it comes later, and above 1 a part of it may: see :meth:`number` ``pace_limited``.
+        Each change is the shortest within limits of joints and motors, at least ``stop_duration`` from 1 to 0. If
+        limits do not allow a change yet, it is delayed; above 1, it may be partial (:meth:`number` ``pace_limited``).
 
         Raises:
             StateError: the factor is out of range.
@@ -397,16 +404,16 @@ class ControlLoop:
             raise StateError(f"{reason.decode()}, is {factor:g}")
 
     def change_mode(self, mode: str) -> None:
-        """Change the mode, one of :data:`.MODES`, once what is measured suffices, without a step of efforts.
+        """Set the control mode, one of :data:`.MODES`, as soon as measurements suffice, without an effort step.
 
         Raises:
-            StateError: there is no such mode, or the mode impedance has no stiffness.
+            StateError: unknown mode, or no stiffness for impedance mode.
         """
         self.configure(mode=mode)
         self._library.loop_post_mode(self.address, MODES.index(mode))
 
     def measure(self, q: Array | None = None, motors: Array | None = None) -> None:
-        """Take positions and velocities of links (2, n), and of motors (2, m) in drive units, for the next cycles."""
+        """Set measured positions and velocities of links (2, n), and motors (2, m) in drive units, for later cycles."""
         for rows, names in ((q, ("q", "qd")), (motors, ("motor_position", "motor_velocity"))):
             if rows is not None:
                 measured = self.vectors("measured", dict.fromkeys(names, len(rows[0])))
@@ -415,33 +422,32 @@ class ControlLoop:
         self._library.loop_measure(self.address, q is not None, motors is not None)
 
     def plan(self, now: int, period: float) -> int | None:
-        """Plan the trajectory that was sent, or whose start has come, at a time, ns, for commands of a period, s.
+        """Plan the posted trajectory, or the queued one if its start has come, for cycles of ``period`` s.
 
-        It is played, or waits for its start, in place of another one that waits.
+        It starts at ``now``, ns, or is queued until its start, replacing the queued trajectory.
 
         Returns:
-            0 for that; why it was refused, a :class:`Refusal`; or None if there is nothing to plan.
+            0, the reason of a refusal, a :class:`Refusal`, or None if there is nothing to plan.
         """
         result = int(self._library.loop_plan(self.address, now, period))
         return None if result < 0 else result
 
     def delay(self, time: int) -> None:
-        """Have the trajectory that waits begin later by a time, ns, for which the clock of its start stood still."""
+        """Delay the queued trajectory by ``time`` ns, for example while its clock stood still."""
         self._library.loop_delay(self.address, time)
 
     def act(self, action: str) -> None:
-        """Take an action.
+        """Execute an action.
 
         Args:
-            action: ``halt`` what is played and what waits, with the last command; ``stop`` both, and bring the arm to
-                rest in the next cycles, whatever the settings, on the path of a motion that is played, where limits
-                allow it; ``pause`` motions on their paths, and ``resume`` them; ``lose`` setpoints, with the response
-                of the settings; or ``release``: write what is sent last when the loop is switched off to ``released``
-                and ``sent_last``.
+            action: ``halt``: end active and queued motions at the last command. ``stop``: end both, and stop the arm
+                in the next cycles, on the path of the active trajectory if limits allow it. ``pause``, ``resume``:
+                pause or resume motions on their paths. ``lose``: respond to lost setpoints by the settings.
+                ``release``: write the final command to ``released`` and ``sent_last``.
         """
         raise_reason(self._library.loop_act(self.address, action.encode()), action)
 
 
 def rows(vectors: dict[str, Array], names: Sequence[str]) -> Array:
-    """A copy of some vectors of one size, (number of them, size)."""
+    """Copy of vectors of equal size as an array (number of vectors, size)."""
     return np.stack([vectors[name] for name in names])

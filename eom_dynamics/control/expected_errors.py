@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expected errors of the links with three feedforwards, for the uncertainty of a model.
 
-Drives have the gains kp = w² B and kd = 2 w B. Under the efforts tau of the model, springs deflect by delta, so that
-motors follow theta = q + delta; to first order in the errors of the model, links are off by
+Drives have the gains kp = w² B and kd = 2 w B. Under the efforts tau of the model, springs deflect by delta, so motors
+follow theta = q + delta. To first order in the errors of the model, the link errors are
 
 | feedforward | motor reference  | exact model    | stiffness  | masses             | rotor inertia            |
 |-------------|------------------|----------------|------------|--------------------|--------------------------|
@@ -10,9 +10,10 @@ motors follow theta = q + delta; to first order in the errors of the model, link
 | tau/K       | q + delta, qd    | -(1 - H) delta | -H delta   | H tau/kp + H delta | H B qdd/kp               |
 | flatness    | theta, thetad    | 0              | -delta     | H tau/kp + delta   | H B qdd/kp + deltadd/w²  |
 
-times the relative error at the head of the column, with H = w²/(s + w)², here 1 - 2 s/w + 3 s²/w², which takes taud and
-taudd. Of independent errors with mean zero the squares add, so that no draws are needed. Links follow their motors: the
-motion is slow beside the resonances and w. Friction, gear loss and delays are neglected, which are common to all three.
+times the relative error in the head of the column, with H = w²/(s + w)² = 1 - 2 s/w + 3 s²/w², which needs taud and
+taudd. Squares of independent errors with mean zero add up, so no samples are drawn. Assumption: links follow their
+motors, because the motion is slow compared with the resonances and w. Friction, gear loss and delays affect all three
+feedforwards equally, and are neglected.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from ..robot.model import ModelUncertainty
 from ..trajectory import paper_motion
 
 FEEDFORWARDS = ("rigid", "tau/K", "flatness")
-"""In the order of :func:`expected_errors`."""
+"""Feedforwards in the order of :func:`expected_errors`."""
 
-# Ratio of errors below which a feedforward counts as one of the best.
+# Ratio to the smallest error, below which a feedforward is among the best.
 _ALIKE = 1.05
 
 
@@ -75,11 +76,11 @@ def expected_errors(
 
 
 class Advice(NamedTuple):
-    """Which feedforward has the least expected error on 1 s of the paper's motion.
+    """Feedforward with the smallest expected error on 1 s of the paper's motion.
 
     Attributes:
-        natural_frequency: of the motors' PD, rad/s.
-        errors: expected errors of the links by feedforward, rad or m.
+        natural_frequency: natural frequency of the motors' PD control, rad/s.
+        errors: expected link errors by feedforward, rad or m.
     """
 
     natural_frequency: float
@@ -91,15 +92,15 @@ class Advice(NamedTuple):
 
     @property
     def best(self) -> str:
-        """Feedforwards whose error is within 5 % of the least, in words."""
+        """Names of the feedforwards whose error is within 5 % of the smallest, as text."""
         least = min(self.errors.values())
         return " or ".join(name for name, error in self.errors.items() if error <= _ALIKE * least)
 
 
 def feedforward_advice(arm: ElasticArm, natural_frequency: float = 70.0) -> Advice | None:
-    """Compare the feedforwards for the uncertainty in the robot's file.
+    """Compare the feedforwards for the uncertainty in the robot file.
 
-    None without uncertainty, and for arms that :func:`expected_errors` refuses.
+    Returns None without uncertainty, and for arms that :func:`expected_errors` refuses.
     """
     require_arm(arm)
     if not any(arm.robot.uncertainty):

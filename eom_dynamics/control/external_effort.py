@@ -31,11 +31,11 @@ class ObservedEfforts(NamedTuple):
     """External efforts along a recording of K samples.
 
     Attributes:
-        external: (K, n) efforts that the surroundings exert on the joints, N m or N; NaN at samples that are left out.
-        motor: (K, m) efforts that act on the motors beside the model, likewise; see :class:`ExternalEffortObserver`.
-        q, qd: (K, n) motion of the links, measured or found from the motors.
-        settled: (K,) whether a step before the start has no effect of more than 1 %.
-        left_out: a line for each sample that is left out, with its index.
+        external: (K, n) external efforts on the joints, N m or N; NaN for rejected samples.
+        motor: (K, m) motor residuals, NaN for rejected samples; see :class:`ExternalEffortObserver`.
+        q, qd: (K, n) link motion, measured or computed from the motors.
+        settled: (K,) True if a step before the start has decayed to 1 %.
+        left_out: a message for each rejected sample, with its index.
     """
 
     external: Array
@@ -47,34 +47,35 @@ class ObservedEfforts(NamedTuple):
 
 
 class ExternalEffortObserver:
-    """Observer of external efforts: contact, and what motors have beside their model, without accelerations.
+    """Observer of external efforts and motor residuals by the generalized momentum, without accelerations.
 
-    The generalised momentum p = M qd changes by tau - beta + tau_ext, with the effort tau on the links and
-    beta = Q_grav - C' qd; the change of p over a sample less that by tau - beta is the external effort, behind a filter
-    of bandwidth w: w/(s + w), or of order 2 (2 w s + w²)/(s + w)², which follows a ramp without lag. A step is there
-    within 1 % after 5/w, or 6.64/w; white noise passes by the bandwidth w/4, or 5 w/8, Hz. Samples may be uneven or
-    missing; after more than 0.1 s without one the observer starts again. (A. De Luca, R. Mattone, ICRA 2005;
+    The generalized momentum p = M qd changes by tau - beta + tau_ext, with the effort tau on the links and
+    beta = Q_grav - C' qd. The external effort is the change of p over a sample minus the change by tau - beta, filtered
+    with bandwidth w: by w/(s + w), or for order 2 by (2 w s + w²)/(s + w)², which follows a ramp without lag. The step
+    response is within 1 % after 5/w or 6.64/w; the noise bandwidth is w/4 or 5 w/8, Hz. Samples may be uneven or
+    missing; after a gap of more than 0.1 s, the observer restarts. (A. De Luca, R. Mattone, ICRA 2005;
     S. Haddadin, A. De Luca, A. Albu-Schäffer, T-RO 33, 2017.)
 
-    tau comes from ``torque`` sensors behind the springs; from ``springs``, by motor and link encoders and the spring
-    laws; or from ``motor`` encoders and efforts, less rotors, friction and gear loss; where links are not measured,
-    they are the motors less the deflections under these efforts, filtered at 10 w. With the first two, motor efforts
-    give the residual of each motor, too: that of friction, gear, current, or of the sensor of tau, which contact with
-    a link does not have.
+    Sources of tau: ``torque`` sensors after the springs; ``springs``: motor and link encoders and the spring laws;
+    ``motor``: encoders and efforts of the motors, minus rotors, friction and gear loss. Unmeasured link positions are
+    motor positions minus the deflections under these efforts, filtered at 10 w. With the first two sources, motor
+    efforts also give motor residuals: errors of friction, gear, current, or of the sensor of tau. Contact with a link
+    does not change them.
 
-    A sample is left out, and the next one continues, if it is not finite, its time does not increase, positions over
-    0.1 s are off the integrated velocities by more than 10 ms of a joint's largest velocity (a jump, a stale or swapped
-    sensor), or an effort is twice the joint's limit. Without limits the last two cannot be told.
+    A sample is rejected if it is not finite, if its time does not increase, or if an effort is twice the joint's limit.
+    It is also rejected if positions over 0.1 s differ from the integrated velocities by more than 10 ms of the joint's
+    velocity limit (a jump, a stale or swapped sensor). Without limits, the last two conditions are not checked. The
+    observer continues with the next sample.
 
     Attributes:
         arm: the arm.
         sensors: ``torque``, ``springs`` or ``motor`` for each joint.
         bandwidth: (n,) rad/s.
-        order: of the filters.
-        settling: time after which a step before the start has no effect of more than 1 %, s.
-        external: (n,) external efforts after the last sample, N m or N; of surroundings on the robot.
-        motor_residual: (m,) of motors, on the link side of the gears, NaN where it is not observed.
-        settled: whether that time is over.
+        order: order of the filters.
+        settling: time until a step before the start has decayed to 1 %, s.
+        external: (n,) external efforts on the robot after the last sample, N m or N.
+        motor_residual: (m,) motor residuals on the link side of the gears, NaN if not observed.
+        settled: True after the settling time.
     """
 
     def __init__(
@@ -86,18 +87,18 @@ class ExternalEffortObserver:
         order: int = 1,
         loop: ControlLoop | None = None,
     ) -> None:
-        """Make an observer, which starts with its first sample.
+        """Create an observer, which starts with its first sample.
 
         Args:
             arm: the arm, in the reduced rotor model.
             bandwidth: rad/s, one number or (n,).
-            sensors: ``torque``, ``springs`` or ``motor``, or one for each joint.
+            sensors: ``torque``, ``springs`` or ``motor``, or one of them for each joint.
             order: 1 or 2.
-            loop: of the arm, whose observer this is: :meth:`watch` has it observe what the loop is given, and
-                :meth:`read` tells the last sample.
+            loop: control loop of the arm, if this is its observer: :meth:`watch` enables the observer of the loop, and
+                :meth:`read` reads its last sample.
 
         Raises:
-            StateError: an argument is not usable, or a joint has no deflection to be measured.
+            StateError: an argument is invalid, or a joint has no measurable deflection.
             KernelError: the observer cannot be compiled.
         """
         require_arm(arm)
@@ -108,7 +109,9 @@ class ExternalEffortObserver:
             sensors = (sensors,) * n
         self.sensors = tuple(sensors)
         if len(self.sensors) != n:
-            raise StateError(f"sensors must be one, or one for each of {n} joints, are {len(self.sensors)}")
+            raise StateError(
+                f"sensors has {len(self.sensors)} entries, must have {n} (one for each joint), or be a single name"
+            )
         for joint, sensor, rigid in zip(arm.robot.joint_names, self.sensors, arm.rigid, strict=True):
             if sensor not in SENSORS:
                 raise StateError(f"sensors has no {sensor!r}; {hint(sensor, SENSORS)}")
@@ -143,11 +146,11 @@ class ExternalEffortObserver:
             raise_reason(reason, name)
 
     def watch(self, speeds: Array, errors: Array, noise: Array) -> None:
-        """Have the loop observe, with thresholds of contact as of :meth:`.ContactThresholds.rows`."""
+        """Enable the observer of the loop, with contact thresholds from :meth:`.ContactThresholds.rows`."""
         self._set({"speeds": speeds, "errors": errors, "noise": noise})
 
     def read(self) -> tuple[Array, Array]:
-        """External efforts (n,) and residuals of the motors (m,) after the last sample of the loop, which are taken."""
+        """Read external efforts (n,) and motor residuals (m,) after the last sample of the loop."""
         n, m = self.arm.robot.n, len(self.arm.motor_names)
         vectors = self._loop.vectors("external", {"tau": n, "motor_effort": m})
         record = self._loop.record
@@ -163,12 +166,12 @@ class ExternalEffortObserver:
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """Names of what it needs, as arguments of :meth:`update`."""
+        """Names of the required sensors, as arguments of :meth:`update`."""
         return self._needed
 
     @property
     def spring_residual(self) -> Array:
-        """(n,) residuals of the motors as efforts of their springs, N m or N; NaN where they are not observed."""
+        """Motor residuals (n,) as efforts of their springs, N m or N; NaN if not observed."""
         residual = np.zeros(self.arm.robot.n)
         np.add.at(residual, self.arm.motor_joint, self._to_springs @ np.nan_to_num(self.motor_residual))
         residual[self.arm.motor_joint[np.isnan(self.motor_residual)]] = np.nan
@@ -184,26 +187,26 @@ class ExternalEffortObserver:
         self.settled = False
 
     def update(self, t: float, *motion: ArrayLike, payload: PayloadLike | None = None, **sensors: ArrayLike) -> Array:
-        """Take a sample.
+        """Process a sample.
 
         Args:
             t: time, s.
             motion: q and qd of the links, (n,), rad or m and per s; not needed by ``motor`` sensors.
-            payload: at the tools, as of :meth:`.Dynamics.inverse_dynamics`; a change makes no step.
-            sensors: by name: ``tau`` (n,), of torque sensors; ``motor_position``, ``motor_velocity``, ``motor_effort``
-                (m,), on the link side of the gears as :class:`.Feedforward`, by :meth:`.ElasticArm.drive_state` from
-                drives; ``k`` (n,), stiffness where it is commanded.
+            payload: payload of the tools, as for :meth:`.Dynamics.inverse_dynamics`; a change causes no step.
+            sensors: by name: ``tau`` (n,) of torque sensors; ``motor_position``, ``motor_velocity``, ``motor_effort``
+                (m,) on the link side of the gears as in :class:`.Feedforward`, converted from drive units by
+                :meth:`.ElasticArm.drive_state`; ``k`` (n,), commanded stiffness.
 
         Returns:
             (n,) external efforts on the joints, N m or N.
 
         Raises:
-            StateError: a sensor is missing, or the sample is left out; the observer goes on with the next one.
+            StateError: a sensor is missing, or the sample is rejected; the observer continues with the next sample.
         """
         measurements = self._given(dict(zip(("q", "qd"), motion, strict=False)) | sensors, (), payload, finite=True)
         (external, motor, *_), codes = self._run(np.array([real_array(t, "t", ())]), measurements)
         if reason := sample_reason(codes[0], self.arm.robot.joint_names):
-            raise StateError(f"{reason}; the sample at t = {float(t):.6g} s is left out")
+            raise StateError(f"sample at t = {float(t):.6g} s rejected: {reason}")
         self._settle(np.array([float(t)]), codes)
         self.external, self.motor_residual = external[0], motor[0]
         return self.external.copy()
@@ -211,9 +214,9 @@ class ExternalEffortObserver:
     def observe(
         self, t: ArrayLike, *motion: ArrayLike, payload: PayloadLike | None = None, **sensors: ArrayLike
     ) -> ObservedEfforts:
-        """Take the K samples of a recording, with the numbers of :meth:`update`; arrays have a leading axis K.
+        """Process a recording of K samples; arguments as for :meth:`update`, with a leading axis K.
 
-        Samples that are left out, also for NaN, do not raise errors; see ``left_out``.
+        Rejected samples, also by NaN, do not raise errors; see ``left_out``.
         """
         times = real_array(t, "t", finite=False)
         if times.ndim != 1:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields of setpoints and requests: their names, and their numbers as checked arrays, and back, for one sample or many.
+"""Fields of setpoints and requests: names, and conversion between fields and checked arrays, for one or many samples.
 
-In a received message a ``float64[]`` field is an ``array.array``, which NumPy reads as it is. A list or a NumPy array
-is checked number by number when it is assigned to such a field, so assign :func:`doubles`.
+A ``float64[]`` field of a received message is an ``array.array``, which NumPy reads without a copy. A list or a NumPy
+array is checked number by number when it is assigned to such a field, so assign :func:`doubles`.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ def read_samples(
     """Fields with an entry for each joint of each sample: (number of fields, N, n), in the robot's order.
 
     Args:
-        message: a setpoint or request; samples follow one another.
-        order: its joint order.
-        fields: their names; the length of the first one decides N.
+        message: setpoint or request with consecutive samples.
+        order: joint order of the message.
+        fields: names of the fields; the first field determines N.
         optional: fields that may be empty, which means zero.
-        most: the largest N.
-        remedy: of a larger N.
+        most: maximum N.
+        remedy: remedy for a larger N.
 
     Raises:
-        StateError: a field has the wrong length, or a number that is not finite; the message says which.
+        StateError: a field has the wrong length, or a number that is not finite; the message names it.
     """
     parts: Sequence[Any] = getter(fields)(message)
     n, count = len(order.names), 1
-    # Seldom true for setpoints in a stream, which must not wait.
+    # Rare: setpoints of a stream take the fast path.
     if list(map(len, parts)).count(n) != len(parts):
         parts, count = _completed(fields, parts, n, optional, most, remedy)
     values = np.frombuffer(b"".join(parts)).reshape(len(fields), count, n)
@@ -79,15 +79,17 @@ def read_stiffness(message: Any, order: JointOrder, variable: NDArray[np.bool_],
     Entries of joints without commanded stiffness are ignored and may be anything.
 
     Args:
-        variable: (n,) whether the stiffness of a joint is commanded, in the robot's order.
+        message: setpoint or request.
+        order: joint order of the message.
+        variable: (n,) True for joints with commanded stiffness, in the robot's order.
         count: number N of samples in the message.
 
     Returns:
-        Each (n,), or (N, n) where a field has entries for each sample.
+        Arrays (n,), or (N, n) for fields with entries for each sample.
 
     Raises:
-        StiffnessError: a field has the wrong length, a time derivative comes without the stiffness, or a number is not
-            finite where stiffness is commanded.
+        StiffnessError: a field has the wrong length, a time derivative comes without the stiffness, or a commanded
+            stiffness is not finite.
     """
     fields = getter(STIFFNESS_FIELDS)(message)
     if not any(map(len, fields)):
@@ -105,13 +107,13 @@ def read_stiffness(message: Any, order: JointOrder, variable: NDArray[np.bool_],
     except StateError as error:
         raise StiffnessError(str(error)) from None
     if not len(fields[0]):
-        raise StiffnessError("stiffness is empty, but its time derivatives are not: give all of them or none")
+        raise StiffnessError("stiffness is empty, but its time derivatives are not; send stiffness with them")
     return tuple(results)
 
 
 @cache
 def getter(fields: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """A function that returns these fields of a message at once, faster than one by one."""
+    """Function that returns these fields of a message in one call, faster than single accesses."""
     get = attrgetter(*fields)
     return get if len(fields) > 1 else lambda message: (get(message),)
 
@@ -126,7 +128,7 @@ def check_length(field: str, length: int, n: int, count: int, kind: str) -> None
 def _completed(
     fields: Sequence[str], parts: Sequence[Any], n: int, optional: Collection[str], most: int, remedy: str
 ) -> tuple[list[Any], int]:
-    """Fields with zeros where they may be empty and are, and the number of samples; StateError for other lengths."""
+    """Fields with zeros for empty optional fields, and the number of samples; StateError for other lengths."""
     size = len(parts[0])
     if size != n and (most == 1 or not size or size % n):
         for_samples = "" if most == 1 else " for each sample"
@@ -145,7 +147,7 @@ def _completed(
 
 
 def refuse_number(field: str, values: Array, at: Sequence[int], order: JointOrder, *, several: bool) -> None:
-    """Raise StateError for a number of a field (N, n) at a sample and joint; ``several``: name the sample too."""
+    """Raise StateError for a number of a field (N, n) at a sample and joint; ``several``: name the sample."""
     sample, joint = at
     which = f"sample {sample}, " if several else ""
     place = sample * len(order.names) + joint

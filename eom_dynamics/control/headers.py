@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sources of the control loop in C++, the same for every robot: the folder ``eom``, filled in. Without NumPy."""
+"""Sources of the control loop in C++, the same for every robot: the folder ``eom``, filled in. Imports no NumPy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..vectors import VECTORS, of_part
 from .settings import CHOICES, CONSTANTS, OF_LOOP, SAFETY, SETTINGS, SHARED_MESSAGES, settings_at
 
 LARGEST_LOADED = {"joints": 64, "motors": 128, "tools": 16}
-"""Most joints, motors and tools of a robot that a loop loads."""
+"""Maximum numbers of joints, motors and tools of a robot."""
 
 _FOLDER = Path(__file__).with_name("eom")
 
@@ -48,12 +48,12 @@ def _settings() -> dict[str, str]:
 
 
 def source(name: str) -> str:
-    """Text of a file of the folder, with ``@fields@``."""
+    """Text of a file of the folder, with its ``@fields@``."""
     return (_FOLDER / name).read_text(encoding="ascii")
 
 
 def table_rows(text: str, name: str) -> list[list[str]]:
-    """Rows of a table of C++, the macro of a name: the fields of each ``X(…)``."""
+    """Rows of the C++ table macro ``name``: the arguments of each ``X(…)``."""
     match = re.search(rf"#define {name}\(X\) ?((?:.*\\\n)*.*)", text)
     assert match is not None
     rows = re.findall(r"X\(((?:\"[^\"]*\"|[^()\"])*)\)", match.group(1).replace("\\\n", ""))
@@ -61,7 +61,7 @@ def table_rows(text: str, name: str) -> list[list[str]]:
 
 
 def enumerators(text: str, name: str) -> list[str]:
-    """Names of an enumeration of C++ without numbers, in order."""
+    """Names of the enumerators of a C++ enumeration, in order."""
     match = re.search(rf"enum class {name} {{(.*?)}};", text, re.DOTALL)
     assert match is not None
     return re.findall(r"\w+", re.sub(r"//.*", "", match.group(1)))
@@ -69,8 +69,8 @@ def enumerators(text: str, name: str) -> list[str]:
 
 @cache
 def loop_headers() -> dict[str, str]:
-    """Headers by path."""
-    # Of what a robot's library and its user have in common, and of its code alone: comments and layout may change.
+    """Texts of the filled-in headers by path."""
+    # Digest of the table shared by a robot's library and its user, without comments and layout.
     shared = {"settled": repr(SETTLED)} | {f"most_{name}": str(most) for name, most in LARGEST_LOADED.items()}
     shared["vectors"] = " ".join(f"X({name})" for name in VECTORS)
     table = filled(source("robot_table.hpp"), **shared, robot_abi="")
@@ -89,7 +89,7 @@ def loop_headers() -> dict[str, str]:
 
 
 def loop_digest() -> str:
-    """Digest of the sources, which a library that is built of them tells."""
+    """Digest of the sources, to compare with the digest in a built library."""
     match = re.search(r'EOM_LOOP_DIGEST "(\w+)"', loop_headers()["include/eom/loop.h"])
     assert match is not None
     return match.group(1)

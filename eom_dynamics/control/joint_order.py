@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matching of the names in messages with those of a robot's joints and motors."""
+"""Order of joints and motors in messages."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def places(
 
 
 class JointOrder:
-    """Order in which a message lists the robot's joints and their motors.
+    """Order of the robot's joints and motors in a message.
 
     Motors follow the order of their joints; the motors of one joint are in the robot's order.
 
     Attributes:
-        names: the joints in the message's order; the robot's own order where the message names none.
-        motor_names: the motors in the message's order.
-        message_index: (n,) place of each of the robot's joints in the message; None where the orders agree.
-        robot_index: (n,) the robot's joint at each place of the message; None where the orders agree.
-        motor_index: (m,) the robot's motor at each place of the message; None where the orders agree.
+        names: joints in the message's order; the robot's order if the message has no names.
+        motor_names: motors in the message's order.
+        message_index: (n,) index in the message of each joint of the robot; None if the orders are equal.
+        robot_index: (n,) index in the robot of each joint of the message; None if the orders are equal.
+        motor_index: (m,) index in the robot of each motor of the message; None if the orders are equal.
     """
 
     def __init__(
@@ -65,14 +65,16 @@ class JointOrder:
         names: Sequence[str],
         motors: tuple[Sequence[str], NDArray[np.intp]] | None = None,
     ) -> None:
-        """Match the joint names of a message, none for the robot's order, with those of the robot.
+        """Match the joint names of a message with the robot's joints.
 
         Args:
-            motors: the names of the robot's m motors, and the joint (m,) of each, in the order of joints; by default
+            robot_names: the robot's joints.
+            names: joint names of the message; empty: the robot's order.
+            motors: names of the robot's m motors and the joint index (m,) of each, in the order of joints; by default
                 one motor for each joint, with its name.
 
         Raises:
-            StateError: a joint is unknown, missing or listed twice.
+            StateError: a joint is unknown, missing or repeated.
         """
         self.names = list(names or robot_names)
         index = places(robot_names, self.names, field="joint_names", kind="joint")
@@ -90,22 +92,22 @@ class JointOrder:
         return cls(arm.robot.joint_names, names, (arm.motor_names, arm.motor_joint))
 
     def to_robot(self, values: Array) -> Array:
-        """Bring values (…, n) from the message's order into the robot's."""
+        """Reorder values (…, n) from the message's order to the robot's order."""
         return values if self.message_index is None else values[..., self.message_index]
 
     def to_message(self, values: Array) -> Array:
-        """Bring values (…, n) from the robot's order into the message's."""
+        """Reorder values (…, n) from the robot's order to the message's order."""
         return values if self.robot_index is None else values[..., self.robot_index]
 
     def axes_to_message(self, values: Array, axes: int) -> Array:
-        """Bring the last axes of values (…, n, n), or more of them, from the robot's order into the message's."""
+        """Reorder the last ``axes`` axes of values, each of size n, from the robot's order to the message's order."""
         if self.robot_index is not None:
             for axis in range(-axes, 0):
                 values = np.take(values, self.robot_index, axis=axis)
         return values
 
     def motors_to_message(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Bring values (…, m) of motors from the robot's order into the message's."""
+        """Reorder motor values (…, m) from the robot's order to the message's order."""
         return values if self.motor_index is None else values[..., self.motor_index]
 
 
@@ -115,11 +117,11 @@ def read_motors(names: Sequence[str], field: str, listed: Sequence[str], **value
     Args:
         names: the robot's motors.
         field: name of the list of names in the message, for errors.
-        given: the names in the message; empty for the robot's own order.
-        values: contents of the fields; the first must not be empty, an empty one of the others is zero.
+        listed: names in the message; empty for the robot's order.
+        values: contents of the fields. The first must not be empty; empty fields are zero.
 
     Raises:
-        StateError: a motor is unknown, missing or listed twice, or a field has the wrong length or a number that is not
+        StateError: a motor is unknown, missing or repeated, or a field has the wrong length or a number that is not
             finite.
     """
     index = places(names, listed, field=field, kind="motor") if listed else np.arange(len(names))
@@ -138,5 +140,5 @@ def read_motors(names: Sequence[str], field: str, listed: Sequence[str], **value
 
 
 def shown_name(name: str) -> str:
-    """A name made safe for an error message, whatever its length and characters."""
+    """Name as printable, bounded text for an error message."""
     return repr(name if len(name) <= 60 else name[:57] + "...")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The library of the control loop, eom/loop.h, which is built with the package: the same for every robot."""
+"""Library of the control loop (eom/loop.h), built with the package and the same for every robot."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from ..exceptions import KernelError
 from .headers import loop_digest, loop_headers
 
 NAME = "libeom_loop.so"
-"""Of the file, in a folder of the package."""
+"""Name of the file, in a folder of the package."""
 
 BUILD = "run make build in a clone, colcon build in a workspace, or pip install --no-cache-dir --force-reinstall"
-"""How it is built."""
+"""Command that builds the library."""
 
 LEVELS = {
     "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
     "x86-64-v3": {"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"},
 }
-"""Flags of processors by levels of x86-64, each with those of the next, from the highest on."""
+"""Processor flags of each level of x86-64, from the highest; lower levels are required as well."""
 
 _NUMBERS = {"int": ctypes.c_int, "int64_t": ctypes.c_int64, "size_t": ctypes.c_size_t, "double": ctypes.c_double}
 
 
 def _type(declared: str) -> Any:
-    """Type of a result or an argument in C: a number, a text, or an address of anything else."""
+    """ctypes type of a result or argument in C: number, text, or address."""
     kind = declared.replace("const ", "").split()[0]
     if "*" in declared:
         return ctypes.c_char_p if kind == "char" and declared.count("*") == 1 else ctypes.c_void_p
@@ -38,7 +38,7 @@ def _type(declared: str) -> Any:
 
 
 def folders_for(flags: set[str]) -> list[str]:
-    """Folders of builds for a processor with these flags, the fastest first, as the dynamic linker looks for them."""
+    """Folders with builds for a processor with these flags, the fastest first, as the dynamic linker names them."""
     levels = [level for level, needed in LEVELS.items() if needed <= flags and LEVELS["x86-64-v3"] <= flags]
     return [f"glibc-hwcaps/{level}" for level in levels]
 
@@ -51,9 +51,9 @@ def _flags() -> set[str]:
 
 @cache
 def library() -> ctypes.CDLL:
-    """The library; KernelError, with what to do, if there is none, or one of other sources than those beside it."""
-    reason = "the control loop is not built, which takes a C++ compiler: install g++, and"
-    folders = sys.modules[__name__.partition(".")[0]].__path__  # two in a workspace: of sources, and of what is built
+    """Load the library; KernelError with a remedy if it is missing or built from other sources."""
+    reason = "the control loop is not built; install g++ (a C++ compiler), and"
+    folders = sys.modules[__name__.partition(".")[0]].__path__  # two in a workspace: sources and build
     levels = (*folders_for(_flags()), "")
     paths = (Path(folder, level, NAME) for folder in folders for level in levels)
     for path in filter(Path.exists, paths):
@@ -66,12 +66,12 @@ def library() -> ctypes.CDLL:
         digest.restype = ctypes.c_char_p
         if digest().decode() == loop_digest():
             return _declared(loaded)
-        reason = f"{path} is not built of the sources in {Path(__file__).with_name('eom')}:"
+        reason = f"{path} is not built from the sources in {Path(__file__).with_name('eom')}:"
     raise KernelError(f"{reason} {BUILD}")
 
 
 def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
-    """The library with each function of loop.h, which has the types there, under its name without ``eom_``."""
+    """Declare the functions of loop.h with their types, under their names without ``eom_``."""
     header = loop_headers()["include/eom/loop.h"]
     for result, name, arguments in re.findall(r"^(\w[\w ]* \**)eom_(\w+)\(([^)]*)\);", header, re.MULTILINE):
         function: Any = loaded[f"eom_{name}"]

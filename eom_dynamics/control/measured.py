@@ -17,37 +17,37 @@ from .joint_order import shown_name
 from .settings import LONGEST_GAP
 
 TAKEN, STARTED, NOT_FINITE, STALE, INCONSISTENT, TOO_LARGE, MISSING = range(7)
-"""Outcome of a sample: eom::Sample."""
+"""Result of a sensor sample, eom::Sample."""
 
 SAMPLE_REASONS = {
     NOT_FINITE: "a sensor is not finite",
     STALE: "time does not increase",
     INCONSISTENT: "position and velocity disagree, or are beyond limits: a jump, a stale or swapped sensor, or units",
     TOO_LARGE: "the effort is more than twice the joint's limit: a failed or swapped sensor",
-    MISSING: "efforts that external efforts are from are missing: publish them, or set other sensors",
+    MISSING: "measured efforts are missing; publish them, or set external_effort.sensors",
 }
-"""Why one was left out."""
+"""Reasons of rejected samples."""
 
 
 def sample_reason(code: int, joint_names: Sequence[str]) -> str:
-    """Why a sample was left out, by the code of eom_loop_sense(); empty if it was not."""
+    """Reason of a rejected sample, by the code of eom_loop_sense(); "" if it was accepted."""
     joint, kind = divmod(int(code), 8)
     at = f"{joint_names[joint]}: " if kind in (INCONSISTENT, TOO_LARGE) else ""
     return at + SAMPLE_REASONS[kind] if kind in SAMPLE_REASONS else ""
 
 
 MEASURED_TOPICS = ("joint_states", "motor_states")
-"""Topics of links and of motors."""
+"""Topics of measured links and motors."""
 
 PRESENT = 1_000_000_000
-"""Age up to which a measured position counts as the present one, ns."""
+"""Maximum age of a present position, ns."""
 
-# Largest step of a position, rad or m, and speed, rad/s or m/s, that are motion.
+# Maximum step of a position, rad or m, and maximum speed, rad/s or m/s, of real motion.
 _JUMP, _FASTEST = 0.1, 10.0
 
 
 class MeasuredJoint(NamedTuple):
-    """Measured state of a joint or motor, NaN where it is not measured."""
+    """Measured state of a joint or motor; NaN if not measured."""
 
     position: float  # rad or m, or the unit of the drive
     velocity: float
@@ -59,10 +59,10 @@ _FIELDS = MeasuredJoint._fields[:3]
 
 
 def measured_joints(state: Any, time: int) -> dict[str, MeasuredJoint]:
-    """Joints of a message of a time, ns, by name; several publishers may each provide some.
+    """Joints of a message by name, with its ``time``, ns. Several publishers may each provide some of the joints.
 
     Raises:
-        StateError: a name is listed twice, or a field has a wrong length.
+        StateError: a name is repeated, or a field has a wrong length.
     """
     count, columns = len(state.name), []
     if len(set(state.name)) < count:
@@ -76,10 +76,10 @@ def measured_joints(state: Any, time: int) -> dict[str, MeasuredJoint]:
 
 
 class JointStates:
-    """Latest state of each joint by name, from one publisher or several, by the times at which they arrived.
+    """Latest state of each joint by name, from any number of publishers, with arrival times.
 
-    A position that jumps is a wrong sample, or of an arm that was moved between two messages; it counts once the next
-    message of its joint agrees.
+    A position that jumps comes from a wrong sample, or from an arm that was moved between two messages. It is accepted
+    once the next message of the joint agrees.
     """
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class JointStates:
         self._doubted: dict[str, MeasuredJoint] = {}
 
     def take(self, joints: Mapping[str, MeasuredJoint]) -> None:
-        """Take the joints of a message, but for those without a position."""
+        """Process the joints of a message that have a position."""
         for name, joint in joints.items():
             if not math.isfinite(joint.position):
                 continue
@@ -99,16 +99,16 @@ class JointStates:
 
 
 def _jumps(last: MeasuredJoint, joint: MeasuredJoint) -> bool:
-    """True if a joint is further from where it was, less than 0.1 s before, than it can move."""
+    """True if the joint cannot have moved so far since ``last``, less than 0.1 s before."""
     time = joint.time - last.time
     return 0 <= time < LONGEST_GAP and abs(joint.position - last.position) > _JUMP + _FASTEST * 1e-9 * time
 
 
 def present_positions(joints: Mapping[str, MeasuredJoint], names: Sequence[str], now: int) -> tuple[Array, int]:
-    """Positions (n,), rad or m, that count as present at a time, ns, and the age of the oldest one, ns.
+    """Present positions (n,) at ``now``, ns, rad or m, and the age of the oldest position, ns.
 
     Raises:
-        StateError: one is unknown, or older than :data:`PRESENT`.
+        StateError: a position is unknown, or older than :data:`PRESENT`.
     """
     if unknown := [shown_name(name) for name in names if name not in joints]:
         raise StateError(f"joint_states: the position of {', '.join(unknown)} is not known yet")
@@ -119,9 +119,9 @@ def present_positions(joints: Mapping[str, MeasuredJoint], names: Sequence[str],
 
 
 class MeasuredMotion:
-    """Samples of links and motors for a control loop, at the time of the older one of them.
+    """Samples of links and motors for a control loop, at the time of the older message.
 
-    The loop has them while they are recent, for 0.1 s.
+    The loop uses a sample for 0.1 s.
     """
 
     def __init__(self, loop: ControlLoop, *, links: bool, motors: bool) -> None:
@@ -139,11 +139,11 @@ class MeasuredMotion:
         self._last = -(2**62)
 
     def take(self, topic: str, joints: Mapping[str, MeasuredJoint], now: int) -> bool:
-        """Take the joints of a message at a time, ns; return whether the loop has taken a new sample by it.
+        """Process the joints of a message at ``now``, ns; returns True if the loop has accepted a new sample.
 
         Raises:
-            StateError: a number is not finite, or the message is of another time or none after the one before, and has
-                no effect; or the loop has left the sample out.
+            StateError: a number is not finite, the message is too old or not newer than the previous message, or the
+                loop has rejected the sample.
         """
         names, _, known = self._parts.get(topic, ((), {}, {}))
         taken = {name: joints[name] for name in names if name in joints}
@@ -159,7 +159,7 @@ class MeasuredMotion:
         return bool(taken) and self._sample()
 
     def missing(self, now: int) -> str:
-        """What is not measured at a time, ns, as a clause; empty for nothing."""
+        """Describe the missing measurements at ``now``, ns; "" if complete."""
         texts = []
         for topic, (names, _, known) in self._parts.items():
             if unknown := [name for name in names if name not in known]:
@@ -179,7 +179,7 @@ class MeasuredMotion:
         for topic, (names, vectors, known) in self._parts.items():
             position, velocity, effort = vectors.values()
             *rows, ahead = np.array([(*known[name][:3], known[name].time - time) for name in names]).T
-            # Newer ones are moved back by their velocities.
+            # The newer positions are extrapolated backward by their velocities.
             position[:] = rows[0] - 1e-9 * ahead * rows[1]
             velocity[:], bit = rows[1], 1 + MEASURED_TOPICS.index(topic)
             has_effort = bool(np.isfinite(rows[2]).all())
@@ -192,7 +192,7 @@ class MeasuredMotion:
 
 
 def _untimely(time: int, now: int) -> str:
-    """How far a time of a sample is from now, ns, beyond what the loop uses; empty within."""
+    """Describe a sample stamp that is too far from ``now``, ns; "" if it is usable."""
     age = 1e-9 * (now - time)
     if abs(age) <= 1e-9 * LONGEST_GAP:
         return ""
@@ -222,7 +222,7 @@ class JointTolerances:
         """Read a field of ``control_msgs/JointTolerance``: a negative value means no tolerance, and zero the default.
 
         Args:
-            default: tolerance of positions by joint, rad or m, unless an entry has another one; 0 for none.
+            default: position tolerance by joint, rad or m, for joints without an entry; 0: unlimited.
 
         Raises:
             StateError: a joint is unknown, or a number is not finite.
@@ -248,7 +248,7 @@ class JointTolerances:
         return bool(np.isfinite(self.allowed).any())
 
     def violation(self, error: Sequence[Array]) -> str:
-        """Describe the worst violation; empty if there is none.
+        """Describe the worst violation; "" if there is no violation.
 
         Args:
             error: deviations (n,) of position, velocity and acceleration, or the first of them; NaN if unknown.

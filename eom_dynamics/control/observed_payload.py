@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Payload from external efforts: mass and centre of mass at rest in a few poses, or along a motion."""
+"""Payload estimation from external efforts: mass and center of mass at rest in a few poses, or along a motion."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from .contact_thresholds import ContactThresholds
 from .external_effort import ExternalEffortObserver
 from .settings import LONGEST_GAP
 
-# Duration of a block, s, motion of a joint that ends one pose, rad or m, and poses that are computed at a time.
+# Duration of a block, s; joint motion that ends a pose, rad or m; number of poses per computation.
 _BLOCK, _POSE, _CHUNK = 0.02, 0.02, 1000
 
-# Poses of a product: so few that BLAS has no threads wait for each other, on the processors of a stream.
+# Poses per matrix product: few enough that BLAS starts no threads, which would disturb the setpoint stream.
 _PRODUCTS = 32
 
 LONGEST_TIME = 600.0
-"""For which blocks of samples are kept, s."""
+"""Length of the recorded blocks of samples, s."""
 
-# Units of mass and first moment, kg and kg m, and deviations of moments of inertia, kg m^2; and the ratio of squared
-# efforts of the first below which a direction is not determined: the tool is turned by 3 degrees or less.
+# Units of mass and first moment, kg and kg m, and deviations of moments of inertia, kg m^2. A direction is undetermined
+# below this ratio of squared efforts to the largest: the tool turns by 3 degrees or less.
 _UNITS, _UNDETERMINED = np.array([1.0, *[0.1] * 9]), 1e-5
 
 
@@ -39,13 +39,13 @@ class ObservedPayload(NamedTuple):
     """Payload that explains external efforts, with standard deviations.
 
     Attributes:
-        payload: mass and centre of mass, in the frame of its tool, as a point mass.
-        mass_deviation: kg.
-        center_deviation: (3,) m.
-        undetermined: (k, 3) directions in the frame of the tool along which no pose determines the centre; it is zero
-            there: gravity's in a single pose, or across the plane of a planar arm.
-        unexplained: (n,) RMS of the external efforts that it leaves, N m or N.
-        thresholds: (n,) RMS of the thresholds of contact in the same poses; infinite where they are unknown.
+        payload: mass and center of mass in the tool frame, as a point mass.
+        mass_deviation: standard deviation of the mass, kg.
+        center_deviation: (3,) standard deviation of the center of mass, m.
+        undetermined: (k, 3) undetermined directions of the center of mass in the tool frame, along which it is zero:
+            the direction of gravity in a single pose, or the normal of a planar arm.
+        unexplained: (n,) RMS residual of the external efforts, N m or N.
+        thresholds: (n,) RMS contact thresholds in the same poses; infinite if unknown.
     """
 
     payload: Payload
@@ -59,13 +59,13 @@ class ObservedPayload(NamedTuple):
         rows = zip("xyz", np.asarray(self.payload.center_of_mass), self.center_deviation, strict=True)
         center = ", ".join(f"{axis} {1e3 * x:.1f} ± {1e3 * deviation:.1f} mm" for axis, x, deviation in rows)
         unknown = "".join(f", not determined along {x.round(3).tolist()}" for x in self.undetermined)
-        return f"{self.payload.tool}: {self.payload.mass:.4g} ± {self.mass_deviation:.2g} kg, centre {center}{unknown}"
+        return f"{self.payload.tool}: {self.payload.mass:.4g} ± {self.mass_deviation:.2g} kg, center {center}{unknown}"
 
 
 class EffortBlocks:
-    """Means of external efforts and motion over blocks of 20 ms, or of longer periods, those of the last ten minutes.
+    """Means of external efforts and motion over blocks of 20 ms or of the sample period, for the last ten minutes.
 
-    Efforts of an observer of order 1 are 1/w late: their rate over the block, by 1/w, is added.
+    Efforts of a first-order observer are delayed by 1/w: their rate over the block, times 1/w, is added.
     """
 
     def __init__(self, observer: ExternalEffortObserver) -> None:
@@ -74,12 +74,12 @@ class EffortBlocks:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all samples."""
+        """Clear all samples."""
         self._closed.clear()
         self._first, self._sum, self._last = np.zeros(0), np.zeros(0), -np.inf
 
     def add(self, t: float, q: Array, qd: Array, external: Array) -> None:
-        """Add a sample: time, s, motion of the links and external efforts, (n,)."""
+        """Add a sample: time, s, link motion and external efforts, (n,)."""
         row, n = np.concatenate([[1.0, t], q, qd, external]), self._n
         if not 0 < t - self._last <= LONGEST_GAP / 1e9:
             self._first, self._sum = row, row.copy()
@@ -93,22 +93,22 @@ class EffortBlocks:
         self._last = t
 
     def since(self, t: float = -np.inf) -> list[Array]:
-        """Number of samples, time, q, qd, external efforts and qdd of each block from a time on."""
+        """Rows of the blocks from time t on: number of samples, time, q, qd, external efforts and qdd."""
         return [x for x in self._closed if x[1] >= t]
 
 
 def estimate_payload(
     observer: ExternalEffortObserver, t: ArrayLike, *motion: ArrayLike, tool: str | None = None, **sensors: ArrayLike
 ) -> ObservedPayload:
-    """Estimate what a tool carries from a recording, as of :meth:`.ExternalEffortObserver.observe`.
+    """Estimate the payload of a tool from a recording, see :meth:`.ExternalEffortObserver.observe`.
 
-    See :func:`payload_of_efforts`. Recordings of rests in several poses may follow each other with gaps that start the
-    observer again.
+    See :func:`payload_of_efforts`. Recordings at rest in several poses may follow each other with gaps, which restart
+    the observer.
 
     Args:
-        observer: the observer, which starts again.
+        observer: the observer; it is reset.
         t, motion, sensors: the recording.
-        tool: name of the tool; by default the first.
+        tool: name of the tool; by default the first tool.
     """
     observer.reset()
     observed, blocks = observer.observe(t, *motion, payload=None, **sensors), EffortBlocks(observer)
@@ -125,22 +125,22 @@ def payload_of_efforts(
     carried: Array | None = None,
     thresholds: ContactThresholds | None = None,
 ) -> ObservedPayload:
-    """Estimate what a tool carries from external efforts.
+    """Estimate the payload of a tool from external efforts by generalized least squares.
 
-    These are linear in the payload's mass and first moment, in its moments of inertia, of 0.1 kg m^2 or so, in the
-    errors of the robot's inertial parameters, whose deviations are ``uncertainty.mass`` of its file, for each parameter
-    alone and for all together, and in noise. The deviation of noise in a pose is that of what is left, with
-    ``effort_spread`` at rest of the file, and by ``motor`` sensors Coulomb friction. Generalised least squares.
+    External efforts are linear in mass and first moment of the payload, in its moments of inertia (0.1 kg m^2), in
+    errors of the robot's inertial parameters, and in noise. Deviations of the errors are ``uncertainty.mass`` of the
+    robot file, for single parameters and for all masses together. The noise of a pose has the deviation of the
+    residuals, of ``effort_spread`` at rest, and for ``motor`` sensors of Coulomb friction.
 
     Args:
-        observer: of the efforts.
-        blocks: efforts and motion, of :class:`EffortBlocks`.
-        tool: its name; empty for the first.
-        carried: (k, 10) payloads of all tools that the observer knew of.
-        thresholds: of contact, by the observer.
+        observer: observer of the efforts.
+        blocks: efforts and motion from :class:`EffortBlocks`.
+        tool: name of the tool; empty: the first tool.
+        carried: (k, 10) payloads of all tools in the observer.
+        thresholds: contact thresholds of the observer.
 
     Raises:
-        StateError: the poses do not tell the mass, or no mass explains the efforts.
+        StateError: the poses do not determine the mass, or no mass explains the efforts.
     """
     arm = observer.arm
     robot = arm.robot
@@ -154,7 +154,7 @@ def payload_of_efforts(
     fit = _fitted(rows, count, _at_rest(observer))
     covariance = fit.covariance * np.outer(_UNITS[:4], _UNITS[:4])
     if fit.undetermined[:, 0].any():
-        raise StateError(f"the poses do not tell the mass at {names[place]}: add others, away from singular ones")
+        raise StateError(f"the poses do not determine the mass at {names[place]}; add poses away from singularities")
     x = fit.payload * _UNITS[:4] + (np.zeros(4) if carried is None else carried[place, :4])
     m, h, mass = float(x[0]), x[1:], float(np.sqrt(covariance[0, 0]))
     if not m > mass:
@@ -167,7 +167,7 @@ def payload_of_efforts(
 
 
 def _rows(arm: ElasticArm, place: int, q: Array, qd: Array, qdd: Array, external: Array) -> Array:
-    """External efforts (K, n, 5 + P): by mass and first moment of a payload, themselves, by errors of deviation 1."""
+    """Efforts (K, n, 5 + P): columns of mass and first moment, external efforts, columns of errors of deviation 1."""
     bare, columns, tools = arm.dynamics.effort(q, qd, qdd), [], len(arm.robot.tools)
     for k, unit in enumerate(_UNITS):
         P = np.zeros((tools, 10))
@@ -178,9 +178,9 @@ def _rows(arm: ElasticArm, place: int, q: Array, qd: Array, qdd: Array, external
 
 
 def _error_columns(dynamics: Dynamics, q: Array, qd: Array, qdd: Array) -> Array:
-    """Efforts (N, n, P) by errors of inertia of deviation 1, as ``uncertainty.mass`` of the file bounds them.
+    """Efforts (N, n, P) of unit errors of the inertial parameters, scaled by ``uncertainty.mass`` of the robot file.
 
-    Of each parameter, in units of mass and radius of gyration of its link, and of all masses together.
+    Errors are of single parameters, in units of mass and radius of gyration of the link, and of all masses together.
     """
     Y, pi = dynamics.regressor(q, qd, qdd), dynamics.inertial_parameters
     rows = pi.reshape(-1, 10)
@@ -191,7 +191,7 @@ def _error_columns(dynamics: Dynamics, q: Array, qd: Array, qdd: Array) -> Array
 
 
 def _poses(observer: ExternalEffortObserver, blocks: Sequence[Array]) -> tuple[Array, ...]:
-    """Number of samples (K,), q, qd, external efforts and qdd (K, n), of blocks near one pose together."""
+    """Number of samples (K,), q, qd, external efforts and qdd (K, n); blocks near one pose are merged."""
     if not blocks:
         raise StateError(
             f"no external efforts in this time: samples must be at most {LONGEST_GAP / 1e9:g} s apart, for more "
@@ -210,12 +210,12 @@ def _poses(observer: ExternalEffortObserver, blocks: Sequence[Array]) -> tuple[A
 class _Fit(NamedTuple):
     payload: Array  # (4,), in units
     covariance: Array  # (4, 4)
-    undetermined: Array  # (k, 4) directions, of which small entries are zero
+    undetermined: Array  # (k, 4) directions; small entries are zero
     left: Array  # (K, n)
 
 
 def _fitted(rows: Array, count: Array, at_rest: Array) -> _Fit:
-    """Generalised least squares of external efforts, by rows (K, n, 5 + P) of :func:`_rows`."""
+    """Generalized least squares of external efforts, by rows (K, n, 5 + P) of :func:`_rows`."""
     K, n, _ = rows.shape
     squares = np.zeros((n, rows.shape[-1], rows.shape[-1]))
     for k in range(0, K, _PRODUCTS):
@@ -234,13 +234,13 @@ def _fitted(rows: Array, count: Array, at_rest: Array) -> _Fit:
         payload = covariance @ S[:4, 4]
         left = rows @ np.concatenate([-payload, [1.0], G[:, :4] @ payload - G[:, 4]])
         square = count @ left**2 / np.sum(count) * K * n / max(K * n - np.count_nonzero(determined), 1)
-        # With a tenth of the mean of all joints, since few poses tell that of one joint only roughly.
+        # A tenth of the mean of all joints is added, because a few poses determine the variance of one joint poorly.
         variance = (square + 0.1 * np.mean(square)) * correlation_time([left]) + at_rest**2 + 1e-12
     return _Fit(payload, covariance, np.where(np.abs(undetermined) > 0.01, undetermined, 0.0), left)
 
 
 def _at_rest(observer: ExternalEffortObserver) -> Array:
-    """Deviations (n,) of efforts at rest that robot file and sensors tell, N m or N."""
+    """Deviations (n,) of efforts at rest by robot file and sensors, N m or N."""
     deviations = []
     for joint, sensors in zip(observer.arm.robot.independent_joints, observer.sensors, strict=True):
         spread = float(joint.effort_spread.at(np.zeros(1))[0]) if joint.effort_spread else 0.0

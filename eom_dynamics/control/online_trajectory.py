@@ -24,22 +24,22 @@ from .library import library
 from .settings import SHORTEST_AVERAGE, SMOOTHING, STOP_RAMP, UNKNOWN_BRAKING
 
 RAMP = 0.075
-"""Longest default of the time in which the full acceleration rises, s (``bench/online_motion.py``)."""
+"""Maximum default rise time of the acceleration, s (``bench/online_motion.py``)."""
 
 FILTERED = 11.5
-"""Lowest joint frequency from which on the default smoothing damps it, Hz (``bench/online_motion.py``)."""
+"""Minimum joint frequency that the default smoothing damps, Hz (``bench/online_motion.py``)."""
 
 _CONFIGURATIONS = 64
 
 
 class MotionLimits(NamedTuple):
-    """Limits of online trajectories, each (n,), with defaults for those that neither robot nor user gives.
+    """Limits of online trajectories, each (n,): overrides, limits of the robot, or defaults.
 
     Attributes:
         lower, upper: rad or m.
         velocity, acceleration, jerk, snap: rad or m, per s … s⁴.
-        smoothing: length of the second average, s.
-        chosen: default values in SI units, and where they come from; empty for none.
+        smoothing: length of the second moving average, s.
+        chosen: description of the defaults in SI units with their reason; "" without defaults.
     """
 
     lower: Array
@@ -52,18 +52,18 @@ class MotionLimits(NamedTuple):
     chosen: str
 
     def rows(self, period: float) -> Array:
-        """Numbers of eom::MotionLimits for cycles of a period, s, by joint."""
+        """Rows of eom::MotionLimits by joint for cycles of ``period`` s."""
         return np.column_stack([*self[:-1], np.full(len(self.lower), period)])
 
     def exceeded(self, joints: Sequence[str], positions: Array, velocities: Array | None = None) -> tuple[str, ...]:
-        """Joints whose targets, positions (…, n) and velocities (n,), are clamped to the limits."""
+        """Names of joints with targets beyond limits; positions (…, n) and velocities (n,) are clamped in place."""
         over = ((positions < self.lower) | (positions > self.upper)).reshape(-1, len(joints)).any(axis=0)
         fast = np.abs(np.zeros(len(joints)) if velocities is None else velocities) > self.velocity
         return tuple(name for name, clamped in zip(joints, over | fast, strict=True) if clamped)
 
 
 def limits_of_joints(arm: ElasticArm) -> list[Array]:
-    """Lower, upper, velocity, acceleration and jerk (n,), infinite where a joint has no limit."""
+    """Lower, upper, velocity, acceleration and jerk limits (n,) of the joints; infinite without a limit."""
     return [
         np.array([getattr(joint.limits, name) for joint in arm.robot.independent_joints])
         for name in MotionLimits._fields[:5]
@@ -87,11 +87,11 @@ def inertia_and_frequency(arm: ElasticArm) -> tuple[Array, float]:
 
 
 def smoothing_for(frequency: float) -> float:
-    """Default length of the second average, s, for a lowest frequency, Hz, zero without springs.
+    """Default length of the second average, s, for a lowest joint frequency, Hz, zero without springs.
 
-    :data:`SMOOTHING`, or a whole period where that is shorter: an average over a period removes that frequency. Three
-    quarters of a period where these are longer, from :data:`FILTERED` on: below, they would cost more delay than they
-    save vibration.
+    It is :data:`SMOOTHING` or one period, whichever is shorter, because an average over a period removes its frequency;
+    from :data:`FILTERED` on, it is at least three quarters of a period. For lower frequencies, the delay would cost
+    more than the reduced vibration gains.
     """
     period = 1 / max(frequency, FILTERED)
     return max(min(SMOOTHING, period), 0.75 * period if frequency >= FILTERED else 0.0)
@@ -99,12 +99,11 @@ def smoothing_for(frequency: float) -> float:
 
 @lru_cache(maxsize=8)
 def braking(arm: ElasticArm) -> Array:
-    """Largest accelerations (n,) with which joints brake: their limits.
+    """Maximum deceleration of each joint (n,): its acceleration limit.
 
-    Of a joint without one, twice what the largest efforts of all joints, those of their motors included, with the
-    weight make of the inertia of links and rotors, each in the direction that adds, over random configurations, to six
-    digits: for some milliseconds, springs brake links faster than motors could, in fastest motions 1.5 times as fast.
-    Infinite where its own effort has no limit.
+    Without that limit, twice the acceleration that the maximum efforts of all joints and motors and the weight cause
+    together, over random configurations, to six digits. For some milliseconds, springs decelerate links faster than
+    motors could, 1.5 times as fast in minimum-time motions. Infinite without an effort limit of the joint.
     """
     robot, check = arm.robot, LimitCheck(arm)
     jerk = check.rate_limits[1]
@@ -121,18 +120,18 @@ def braking(arm: ElasticArm) -> Array:
 
 
 def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None) -> MotionLimits:
-    """Limits of an arm's online trajectories: those given, those of the robot, or defaults.
+    """Limits of online trajectories of an arm: overrides, limits of the robot, or defaults.
 
-    The default jerk ramps to the full acceleration A in 1/f, of the lowest frequency f of the links on their springs,
-    but in :data:`RAMP` or V/A where these are shorter. The default snap is S = 2 J/T, with T = :data:`SMOOTHING`.
-    The default smoothing is :func:`smoothing_for` that frequency.
+    With the default jerk, the acceleration A rises in the shortest of 1/f, :data:`RAMP` and V/A, with the lowest
+    frequency f of the links on their springs. The default snap is S = 2 J/T with T = :data:`SMOOTHING`. The default
+    smoothing is :func:`smoothing_for` f.
 
     Args:
         arm: the arm.
-        limits: by the names of :class:`MotionLimits`, a number or (n,) each; in place of those of the robot.
+        limits: overrides by the names of :class:`MotionLimits`, a number or (n,) each.
 
     Raises:
-        StateError: a limit is not usable, or a joint has none of velocity or acceleration.
+        StateError: a limit is invalid, or a joint has no velocity or acceleration limit.
     """
     require_arm(arm)
     names = MotionLimits._fields[:-1]
@@ -163,7 +162,7 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
 
     default("jerk", A * np.maximum(max(frequency, 1 / RAMP), A / V))
     effort_rates = np.array([joint.limits.effort_rate for joint in arm.robot.independent_joints])
-    # Of all joints at once, the worst case, which leaves room for changes of inertia and weight.
+    # Worst case, with all joints at once. It leaves a margin for changes of inertia and weight.
     if (share := float(np.min(effort_rates / (inertia @ values["jerk"])))) < 1.0:
         values["jerk"] *= share
         chosen.append(f"jerk {_shown(values['jerk'])} for limits of effort rates")
@@ -175,10 +174,10 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
 
 @lru_cache(maxsize=8)
 def stop_limits(arm: ElasticArm) -> Array:
-    """Limits (n, 8) of the motion by which joints come to rest, in cycles of 1 ms: rows of eom::MotionLimits.
+    """Limits (n, 8) of the joint stop in cycles of 1 ms, as rows of eom::MotionLimits.
 
-    The acceleration is :func:`braking`, or :data:`UNKNOWN_BRAKING`; it rises within :data:`STOP_RAMP`, or as the limit
-    of jerk allows. Both averages are :data:`SMOOTHING` long, or :data:`SHORTEST_AVERAGE` without springs.
+    The acceleration is :func:`braking`, or :data:`UNKNOWN_BRAKING`; it rises within :data:`STOP_RAMP`, or as the jerk
+    limit allows. Both averages are :data:`SMOOTHING` long, or :data:`SHORTEST_AVERAGE` without springs.
     """
     lower, upper, velocity, _, jerk = limits_of_joints(arm)
     fixed = 1e-9 * (lower == upper)
@@ -190,14 +189,14 @@ def stop_limits(arm: ElasticArm) -> Array:
 
 
 def _shown(values: Array) -> str:
-    """Numbers (n,) as text: one where all are the same."""
+    """Numbers (n,) as text; a single number if all are equal."""
     return f"{values[0]:.4g}" if np.ptp(values) == 0 else np.array2string(values, precision=4)
 
 
 def read_target(
     joints: Sequence[str], position: ArrayLike | Mapping[str, float], velocity: ArrayLike | None
 ) -> tuple[Array, Array]:
-    """Positions, NaN for joints that are not named, and velocities (n,); arguments and errors as of a target."""
+    """Target positions, NaN for unnamed joints, and velocities (n,); errors as for :meth:`OnlineTrajectory.target`."""
     positions = np.full(len(joints), np.nan)
     if isinstance(position, Mapping):
         if not position:
@@ -224,33 +223,33 @@ def read_chunk(n: int, times: ArrayLike, positions: ArrayLike) -> tuple[Array, A
 
 
 class OnlineTrajectory:
-    """Online trajectory of an arm: positions in, at any rate; motion with continuous snap out.
+    """Online trajectory of an arm: target positions at any rate in, motion with continuous snap out.
 
-    Each cycle goes on towards the latest target, within the limits of position, velocity, acceleration, jerk and snap
-    of each joint, and rests at a target that stays, without overshoot. A follower goes there in the least time under
-    limits up to the jerk, as Ruckig does (L. Berscheid, T. Kröger, 2021); averages over 2 J/S and ``smoothing`` make
-    its motion four times differentiable (L. Biagiotti, C. Melchiorri, 2012), and arrive later by their lengths.
-    Noise of positions in dense streams is averaged out, over at most 0.3 s, as long as it hides no motion.
+    Each cycle moves towards the latest target within the limits of position, velocity, acceleration, jerk and snap of
+    each joint, without overshoot. A time-optimal follower meets the limits up to the jerk, as in Ruckig (L. Berscheid,
+    T. Kröger, 2021). Moving averages over 2 J/S and ``smoothing`` make its motion four times differentiable
+    (L. Biagiotti, C. Melchiorri, 2012) and delay it by their lengths. Position noise of dense streams is averaged over
+    at most 0.3 s, as long as this hides no motion.
 
     Attributes:
         arm: the arm.
-        period: of a cycle, s.
-        limits: :class:`MotionLimits`; of which ``chosen`` tells defaults.
-        delay: (n,) by which the averages delay motion, s; a target with a velocity is met without it.
+        period: cycle period, s.
+        limits: :class:`MotionLimits`; ``chosen`` describes the defaults.
+        delay: (n,) delay by the averages, s; moving targets are met without delay.
         state: q … qdddd (5, n) after the last cycle.
-        time: of the cycles so far, s.
+        time: time of the cycles so far, s.
     """
 
     def __init__(self, arm: ElasticArm, period: float = 1e-3, limits: Mapping[str, ArrayLike] | None = None) -> None:
-        """Rest at zero, or at the nearest position within limits.
+        """Start at rest at zero, or at the nearest position within limits.
 
         Args:
             arm: the arm.
-            period: of a cycle, s.
+            period: cycle period, s.
             limits: see :func:`motion_limits`.
 
         Raises:
-            StateError: limits are not usable.
+            StateError: invalid limits.
             KernelError: the loop is not built.
         """
         self._address = ctypes.c_void_p()
@@ -269,20 +268,20 @@ class OnlineTrajectory:
             self._library.motion_free(self._address)
 
     def reset(self, q: ArrayLike) -> None:
-        """Rest at a position (n,), which becomes the target."""
+        """Restart at rest at position q (n,), which becomes the target."""
         position = np.array(real_array(q, "q", (self.arm.robot.n,)))
         self._library.motion_begin(self._address, position.ctypes.data, None)
         self.state = np.vstack([position, np.zeros((4, len(position)))])
 
     def take_over(self, state: ArrayLike) -> Array:
-        """Continue from any state q … qdddd (5, n), and come to rest until the next target.
+        """Continue from any state q … qdddd (5, n), and stop unless a target is set.
 
-        Position and velocity go on continuously; acceleration, jerk and snap as far as a motion within their limits has
-        them, else from the nearest values. States such as the largest acceleration with a jerk that increases it lead
-        beyond limits of acceleration or velocity for as long as the averages; jerk and snap stay within theirs.
+        Position and velocity are continuous; acceleration, jerk and snap are replaced by the nearest values of a motion
+        within limits. From extreme states, for example maximum acceleration with a jerk that increases it, the motion
+        exceeds limits of acceleration or velocity for the length of the averages; jerk and snap stay within limits.
 
         Returns:
-            (n,) how far beyond limits, relative to them: those values, or the motion; zero where limits hold.
+            (n,) relative excess of the given values or of the motion over the limits; zero within limits.
         """
         n = self.arm.robot.n
         self.state = np.array(real_array(state, listed(STATE_NAMES), (len(STATE_NAMES), n)))
@@ -299,16 +298,16 @@ class OnlineTrajectory:
         """Set the target of the next cycles.
 
         Args:
-            position: (n,), or by the name of a joint, where the others rest at their present targets.
-            velocity: (n,) with which the target moves on until the next one, or a limit; by default it rests.
-            acceleration: (n,) of the target for the next 0.05 s, if known; not by differences of noisy velocities.
+            position: (n,), or by joint name; other joints keep their targets.
+            velocity: (n,) of a moving target, until the next target or a limit; zero by default.
+            acceleration: (n,) of the target for the next 0.05 s, if known. Do not differentiate noisy velocities.
 
         Returns:
-            Joints whose targets exceeded limits, and were clamped.
+            Names of joints with targets beyond limits, which are clamped.
 
         Raises:
             StateError: unknown or no joints, wrong shapes, numbers that are not finite, or angles more than a turn
-                beyond limits, or without them two turns away: the last target stays.
+                beyond limits (two turns away without limits). The last target is unchanged.
         """
         names = self.arm.robot.joint_names
         positions, rates = read_target(names, position, velocity)
@@ -321,10 +320,10 @@ class OnlineTrajectory:
         return self.limits.exceeded(names, positions, rates)
 
     def follow(self, times: ArrayLike, positions: ArrayLike) -> None:
-        """Follow a chunk of positions from its first time on, instead of targets and of the rest of earlier chunks.
+        """Follow a chunk of positions from its first time on; it replaces targets and the remainder of earlier chunks.
 
-        Motion goes on through the seam without rest, and ends at rest at the last position, unless a newer chunk comes
-        before. Between positions, targets move along monotone cubics; a fast motion within limits may lag behind them.
+        The motion continues through the seam without stopping. It ends at rest at the last position unless a newer
+        chunk arrives first. Targets move along monotone cubics between positions; fast motions may lag.
 
         Args:
             times: (K,) :attr:`time` of each position, s, increasing; for a latency, later by it. A first time that is
@@ -341,11 +340,11 @@ class OnlineTrajectory:
             raise StateError(reason.decode())
 
     def stop(self) -> None:
-        """Come to rest, each joint as soon as it can."""
+        """Stop each joint as soon as possible."""
         self._library.motion_aim(self._address, None, 0, None, None, None)
 
     def step(self, cycles: int | None = None) -> Array:
-        """Run a cycle; returns q … qdddd (5, n) at its end, or those (cycles, 5, n) of so many cycles."""
+        """Run one cycle, or ``cycles``; returns q … qdddd after it (5, n), or after each of them (cycles, 5, n)."""
         states = np.empty((1 if cycles is None else count(cycles, "cycles", 1), *self.state.shape))
         self.time = float(self._library.motion_step(self._address, len(states), states.ctypes.data))
         self.state = states[-1].copy()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pace of a motion along its path, for planners: what a stop takes, and how fast each place may be passed."""
+"""Pace of a motion along its path, for planners: stops, and the maximum pace at each time."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _START = 10**9
 
 
 class PathStop(NamedTuple):
-    """A stop amid a motion.
+    """Stop during a motion.
 
     Attributes:
-        duration: until the arm rests, s.
-        on_path: whether it stays on the path; without, it is a polynomial of the joints.
-        excess: over limits, relative to half their ranges: zero within them; infinite if no stop is possible.
+        duration: time until the arm is at rest, s.
+        on_path: True if the stop stays on the path; otherwise it is a polynomial of the joints.
+        excess: excess over limits, relative to half their ranges; zero within limits, infinite if no stop is possible.
     """
 
     duration: float
@@ -37,26 +37,26 @@ class PathStop(NamedTuple):
 
 
 class PathTime:
-    """Time as an actuator: a motion q(s) is played with a path parameter s(t) whose pace ṡ changes, q(s(t)).
+    """Time scaling of a motion q(s): it is played as q(s(t)) with a path parameter s(t) of variable pace ṡ.
 
-    With primes for derivatives by s, the chain rule gives what motors are commanded:
+    With primes for derivatives by s, the chain rule gives the commanded derivatives:
 
         q̇ = q′ ṡ,   q̈ = q″ ṡ² + q′ s̈,   q⃛ = q‴ ṡ³ + 3 q″ ṡ s̈ + q′ s⃛,
         q⁗ = q⁗′ ṡ⁴ + 6 q‴ ṡ² s̈ + q″ (3 s̈² + 4 ṡ s⃛) + q′ s⁗
 
-    The control loop changes the pace by a trapezoid of s̈ with smooth edges, so that s … s⁗ are continuous: the shortest
-    that is found within limits of joints and motors. This answers as the loop does.
+    The control loop changes the pace by a trapezoid of s̈ with smooth edges, so that s … s⁗ are continuous. It uses the
+    shortest trapezoid found within limits of joints and motors; this class returns the same result.
 
     Args:
-        motion: as it is played, at the pace 1.
-        arm: that plays it.
-        shortest: duration of the shortest stop, s: ``stop_duration`` of the loop; where a motion ends moving, those
-            that stay on its path may be shorter.
-        period: of its cycles, at least 1e-6 s, over which it seeks a change of pace.
+        motion: the motion at pace 1.
+        arm: the arm that plays it.
+        shortest: duration of the shortest stop, s: ``stop_duration`` of the loop. Stops on the path of a motion that
+            ends with a velocity may be shorter.
+        period: cycle period of the search for a pace change, s, at least 1e-6.
 
     Raises:
-        TrajectoryError: the motion is not a spline, or not one of the arm's joints.
-        KernelError: a loop cannot be compiled, see :class:`.ControlLoop`.
+        TrajectoryError: the motion is not a spline, or has other joints than the arm.
+        KernelError: the loop cannot be compiled, see :class:`.ControlLoop`.
     """
 
     def __init__(self, motion: Spline, arm: ElasticArm, *, shortest: float = 0.01, period: float = 1e-3) -> None:
@@ -69,11 +69,11 @@ class PathTime:
         self.motion, self.arm = motion, arm
         self._period = number_by_rule(period, "period", rule="[1e-6, inf)")
         self._loop = ControlLoop(RobotTable(arm))
-        # So that a motion begins amid its path.
+        # A motion may start in the middle of its path.
         self._loop.configure(limits="ignore", stop_duration=positive(shortest, "shortest"), start_tolerance=1000.0)
 
     def stop(self, t: float) -> PathStop:
-        """The stop at a time of the motion, s, as the loop would begin it there; TrajectoryError beyond its ends."""
+        """Stop from time t of the motion, s, as the loop would start it; TrajectoryError beyond the ends."""
         start, t = self.motion.start, float(self._within(real_array(t, "t", ())))
         loop = self._loop
         begin, now = (_START + round(1e9 * (x - start)) for x in (start, t))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a control loop reads of an arm: the numbers of eom/robot_table.hpp, and its kernels."""
+"""Robot table of the control loop: parameters and kernels of an arm (eom/robot_table.hpp)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .online_trajectory import braking, stop_limits
 
 
 def limits_of(arm: ElasticArm) -> dict[str, Array]:
-    """Ends of the ranges ``lower.q`` … ``upper.motor_sum``, and the other limits of an arm."""
+    """Limits of an arm: ends of the ranges ``lower.q`` … ``upper.motor_sum``, and the other limits."""
     check = LimitCheck(arm)
     sums = check.motor_effort * (1 + TOLERANCE)
     numbers = {"largest_effort": check.largest["effort"], "stops": stop_limits(arm), "turn": check.turn}
@@ -41,7 +41,7 @@ _LIMITED = {"velocity": ("upper.qd", "upper.motor_velocity"), "effort": ("upper.
 
 
 def missing_limits(arm: ElasticArm) -> dict[str, list[str]]:
-    """``velocity`` and ``effort``, if neither a joint nor all of its motors limit them, by name of the joint."""
+    """Missing limits (``velocity``, ``effort``) by joint name, if neither a joint nor all of its motors have them."""
     limits, missing = limits_of(arm), dict[str, list[str]]()
     for joint, name in enumerate(arm.robot.joint_names):
         motors = np.asarray(arm.motor_joint) == joint
@@ -52,11 +52,11 @@ def missing_limits(arm: ElasticArm) -> dict[str, list[str]]:
 
 
 def _motor_speeds(arm: ElasticArm, limits: Mapping[str, Array]) -> Array:
-    """Largest speed of each motor (m,), rad/s or m/s, on the link side, by the other limits.
+    """Maximum speed of each motor (m,), rad/s or m/s, on the link side.
 
-    Its own limit; else that of its joint, with the rate of its spring's deflection where the effort rate is limited,
-    through the transmission. Where the joint has none, it is as fast as it can brake within its range of positions;
-    infinite where that is not known.
+    It is the limit of the motor; or else the velocity limit of the joint plus the deflection rate of its spring at the
+    effort rate limit, through the transmission. Without a velocity limit of the joint, it is the speed from which the
+    joint can stop within its range; infinite if this is unknown.
     """
     joint = arm.motor_joint
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -72,7 +72,7 @@ def _motor_speeds(arm: ElasticArm, limits: Mapping[str, Array]) -> Array:
 
 
 def matrices_of(arm: ElasticArm) -> dict[str, Array]:
-    """Rotor inertia; matrices from motors to joint sides of springs, and from efforts there to motors and back."""
+    """Matrices from motors to joint sides of springs, and from efforts there to motors and back; rotor inertia."""
     identity = list(np.eye(len(arm.motor_names)))
     sides, loads = arm.side.joint_sides(identity), arm.side.motor_loads(identity)
     matrices = {"joint_sides": np.array(sides), "load_weights": np.array(loads), "to_springs": np.linalg.inv(loads)}
@@ -80,7 +80,7 @@ def matrices_of(arm: ElasticArm) -> dict[str, Array]:
 
 
 def kernels_of(arm: ElasticArm, *, moving_base: bool) -> dict[str, Sequence[Stage]]:
-    """Kernels by the functions of eom::Kernels, without those for payloads."""
+    """Kernels by the functions of eom::Kernels, without payload kernels."""
     kernels = _feedforward(arm, "", payload=False)
     if moving_base and arm.rotors is None:
         kernels |= _feedforward(arm, _ON_BASE, payload=False)
@@ -96,7 +96,7 @@ def kernels_of(arm: ElasticArm, *, moving_base: bool) -> dict[str, Sequence[Stag
 
 
 def payload_kernels_of(arm: ElasticArm, *, moving_base: bool) -> dict[str, Sequence[Stage]]:
-    """Kernels that take payloads, compiled at the first call."""
+    """Kernels with payloads, compiled at the first call."""
     kernels = _feedforward(arm, "", payload=True)
     if moving_base and arm.rotors is None:
         kernels |= _feedforward(arm, _ON_BASE, payload=True)
@@ -115,12 +115,12 @@ def _feedforward(arm: ElasticArm, suffix: str, *, payload: bool) -> dict[str, Se
 
 
 class RobotTable:
-    """The table of an arm in the memory of its library.
+    """Robot table of an arm, in the memory of the loop's library.
 
     Attributes:
         arm: the arm.
-        library: of loops.
-        address: of the table.
+        library: library of the loop.
+        address: address of the table.
     """
 
     def __init__(self, arm: ElasticArm, *, moving_base: bool = False) -> None:
@@ -131,7 +131,7 @@ class RobotTable:
         """
         require_arm(arm)
         if arm.backend != "native":
-            require_compiler()  # the reason, where there is none
+            require_compiler()  # raises the reason if there is no compiler
             raise KernelError("a control loop needs compiled kernels: load the robot for the backend native")
         self.arm, self._moving_base = arm, moving_base
         self._carries = self._observes = self._reads_drives = False
@@ -155,19 +155,19 @@ class RobotTable:
         self._add(kernels_of(arm, moving_base=moving_base))
 
     def prepare_payload(self) -> None:
-        """Compile the code that takes payloads, or load it from the cache; loops of the table have it at once."""
+        """Compile the kernels with payloads, or load them from the cache, also for existing loops of the table."""
         if not self._carries:
             self._add(payload_kernels_of(self.arm, moving_base=self._moving_base))
             self._carries = True
 
     def prepare_tools(self) -> None:
-        """Compile the code of the tools' kinematics, or load it from the cache; loops of the table have it at once."""
+        """Compile the kernels of tool kinematics, or load them from the cache, also for existing loops of the table."""
         if self.arm.robot.tools:
             kernel = KERNELS[self.arm.backend](self.arm.robot, TOOL_KINEMATICS)
             self._add({"tool_kinematics": [Stage(kernel, TOOL_KINEMATICS.inputs, TOOL_KINEMATICS.outputs)]})
 
     def prepare_observer(self) -> None:
-        """Compile the code of observers of external efforts, or load it from the cache; loops have it at once."""
+        """Compile the kernels of the observer, or load them from the cache, also for existing loops of the table."""
         motors = ("spring_loads", "motor_loads", "deflections")
         links = ("momentum_balance", f"momentum_balance{WITH_PAYLOAD}")
         if not self._observes:
@@ -176,13 +176,13 @@ class RobotTable:
             self._observes = True
 
     def prepare_drive_states(self) -> None:
-        """Compile the code that takes motors from drive units, or load it from the cache; loops have it at once."""
+        """Compile the kernels that convert from drive units, or load them from the cache, also for existing loops."""
         if self.arm.converts and not self._reads_drives:
             self._add({"drive_state": self.arm.drive_function("drive_state").stages})
             self._reads_drives = True
 
     def prepare_base(self) -> None:
-        """Compile the code for motions of the base, or load it from the cache; loops of the table have it at once."""
+        """Compile the kernels with base motion, or load them from the cache, also for existing loops of the table."""
         if not self._moving_base and self.arm.rotors is None:
             self._moving_base = True
             self._add(_feedforward(self.arm, _ON_BASE, payload=False))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the bytes of a setpoint to those of its command in one call, which runs a cycle of the control loop.
+"""Compiled call from the bytes of a setpoint to the bytes of its command, with one cycle of the control loop.
 
-A stream repeats itself: joints, frame and lengths are those of the message before, and only stamp and numbers differ.
-For messages of one such shape, :class:`ShapeCall` has a call that compares the constant bytes, reads the numbers
-at their offsets into the loop's setpoint, and writes the command from the loop's memory. Messages of other shapes, and
-what is wrong with a refused one, are left to :class:`.SetpointLoop`.
+In a stream, joints, frame and lengths rarely change; only stamp and numbers differ. :class:`ShapeCall` compiles a call
+for messages of one such shape: it compares the constant bytes, reads the numbers at their offsets into the loop's
+setpoint, and writes the command from the loop's memory. :class:`.SetpointLoop` handles messages of other shapes, and
+explains refusals.
 
 ROS 2 messages travel in CDR, the common data representation of the OMG (DDS-XTypes 1.3, section 7.4.1, encoding version
 1): four bytes of encapsulation, and then the fields in their order, each aligned to its size from there on. A sequence
@@ -42,7 +42,7 @@ _LENGTH, _DOUBLE = struct.Struct("<I"), 8
 
 
 def stamp_of(message: bytes) -> int:
-    """Stamp, ns, of a serialised message that begins with a header; any number where it is too short for one."""
+    """Stamp, ns, of a serialized message that starts with a header; any number if the message is too short."""
     seconds = int.from_bytes(message[_START : _START + 4], "little", signed=True)
     return seconds * 1_000_000_000 + int.from_bytes(message[_START + 4 : _START + 8], "little")
 
@@ -52,9 +52,9 @@ class MessageLayout:
     """Layout of a message, built field by field in the order of its definition.
 
     Attributes:
-        constants: offsets, and bytes that are the same in all messages of the layout; bytes between fields are free.
+        constants: offsets and contents of constant bytes; padding between fields may have any value.
         numbers: offset and count of each array of doubles, in order.
-        stamp: offset of the stamp, int32 seconds and uint32 nanoseconds; -1 for none.
+        stamp: offset of the stamp, int32 seconds and uint32 nanoseconds; -1 without a stamp.
         size: bytes so far, with the encapsulation.
     """
 
@@ -288,7 +288,7 @@ def feedforward_layout(
 
 
 def _output(layout: MessageLayout, rows: Sequence[tuple[int, int, Any]]) -> tuple[Any, ...]:
-    """Bytes of a message, offset of its stamp, and where its numbers are from."""
+    """Bytes of a message, offset of its stamp, and sources of its numbers."""
     message = bytearray(layout.size)
     for at, constant in layout.constants:
         message[at : at + len(constant)] = constant
@@ -309,26 +309,26 @@ def _order(index: Any) -> tuple[int, ...] | None:
     return None if index is None else tuple(map(int, index))
 
 
-# Shapes that are kept: of publishers of setpoints that take turns.
+# Maximum number of learned shapes, for publishers that alternate.
 _MOST_SHAPES = 4
 
 
 class LearnedShapes:
-    """Compiled calls for the latest message shapes of the setpoints of one loop, that of the last message first."""
+    """Compiled calls for the latest message shapes of one loop, the most recent first."""
 
     def __init__(self) -> None:
         self.calls: list[ShapeCall] = []
         self._before: Shape | None = None
 
     def forget(self) -> None:
-        """Forget all shapes."""
+        """Clear all shapes."""
         self.calls, self._before = [], None
 
     def answer(self, message: bytes, now: int, first: int) -> tuple[ShapeCall, bytes | int] | None:
-        """Answer a message at a time of the clock, ns, by the call for its shape; None if there is none.
+        """Answer a message at clock time ``now``, ns, by the call for its shape; None without such a call.
 
         Returns:
-            The call, and what it has returned; ``first`` is the output that is wanted of it.
+            The call and its result; ``first`` is the index of the returned output.
         """
         for k, call in enumerate(self.calls):
             call.call.first = first
@@ -340,13 +340,13 @@ class LearnedShapes:
         return None
 
     def learn(self, setpoint: Any, message: bytes, call_for: Callable[[Shape], ShapeCall]) -> None:
-        """Prepare a call for messages like a valid one, once two in a row are alike.
+        """Prepare a call for messages like a valid message, after two messages of equal shape.
 
         Args:
-            setpoint: the setpoint, which has been answered field by field.
-            message: the same as it came, in bytes.
+            setpoint: the setpoint, already answered field by field.
+            message: bytes of the same setpoint.
             call_for: creates the call for a shape; raises KernelError, or UnicodeEncodeError for bytes that are not
-                text, where there is none.
+                text, if there is no call.
         """
         shape, before = message_shape(setpoint), self._before
         self._before = shape

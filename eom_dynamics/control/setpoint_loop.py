@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Setpoint messages for the control loop of an arm, and what is wrong with those that it refuses."""
+"""Setpoint messages for the control loop of an arm, and explanations of refused setpoints."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _ERRORS: dict[str, type[EomDynamicsError]] = {
         TrajectoryError,
     ),
 }
-"""Errors of refusals that are not a StateError. Where no setpoint exceeds limits, the rest of a trajectory does."""
+"""Errors of refusals other than StateError. Setpoints beyond limits have their own errors, trajectories these."""
 
 _EXCEEDS = REFUSALS["over_limits"].partition("{")[0]
 
@@ -53,27 +53,27 @@ _STEPS = "jump", "motor_step", "far_from_hold"
 
 
 class SetpointLoop:
-    """Answers setpoint messages by the control loop of an arm.
+    """Control loop that answers setpoint messages of an arm.
 
     Attributes:
-        evaluator: of single requests; it reads messages.
+        evaluator: evaluator of single requests, which reads messages.
         arm: the arm.
         loop: the loop.
-        order: joint order of the last message that was read.
+        order: joint order of the last message.
     """
 
     def __init__(self, evaluator: SetpointEvaluator, table: RobotTable | None = None) -> None:
         """Compile the loop of the evaluator's arm, or load it from the cache; KernelError as :class:`.RobotTable`.
 
         Args:
-            evaluator: of single requests.
-            table: of the arm, by default a new one.
+            evaluator: evaluator of single requests.
+            table: robot table of the arm; created by default.
         """
         self.evaluator, self.arm = evaluator, evaluator.arm
         self.loop = ControlLoop(table or RobotTable(evaluator.arm, moving_base=evaluator.moving_base))
         self.order = evaluator.own_order
         self._limits = arm_limits(self.arm)
-        # Sliding window of stamps, ns, and states (5, n), by which the last inconsistency is explained.
+        # Sliding window of stamps, ns, and states (5, n), to explain the last inconsistency.
         self._window: deque[tuple[int, Array]] = deque(maxlen=CONSISTENCY_WINDOW + 1)
         self._text = ""
 
@@ -83,7 +83,7 @@ class SetpointLoop:
         return SetpointLoop(self.evaluator, self.loop.table)
 
     def carry(self, payload: Payload, blend_time: float, measured: Array | None = None) -> None:
-        """Have a tool carry a payload from the next setpoint on; arguments and errors as :meth:`.ControlLoop.carry`."""
+        """Set the payload of a tool, effective from the next setpoint; see :meth:`.ControlLoop.carry`."""
         tool, parameters = self.check(payload, blend_time)
         self.loop.carry(payload, blend_time, measured)
         self.evaluator.payload[tool] = parameters
@@ -95,23 +95,23 @@ class SetpointLoop:
         return payload.at_tool(self.arm.robot)
 
     def configure(self, safety: str = "", **settings: Any) -> None:
-        """Set settings of the loop that differ from the present ones, as :meth:`.ControlLoop.configure`."""
+        """Set changed settings of the loop; see :meth:`.ControlLoop.configure`."""
         present, settings = self.loop.settings, (settings_at(safety) if safety else {}) | settings
         if changed := {name: value for name, value in settings.items() if present.get(name) != value}:
             self.loop.configure(**changed)
 
     @property
     def lead(self) -> float:
-        """Time by which commands are ahead of setpoints, s."""
+        """Command lead over setpoints, s."""
         return float(self.loop.settings.get("command_lead", 0.0))
 
     # --- Answers ------------------------------------------------------------------------
 
     def answer(self, stamp: int, now: int) -> int:
-        """Pass the setpoint that was read to the loop, with its stamp, ns (0 if absent), at clock time now, ns.
+        """Process the setpoint that was read, with its stamp, ns (0 if absent), at clock time ``now``, ns.
 
         Returns:
-            Bits of what is wrong with it all the same: EXCEEDS, SUSPECT.
+            Bits for warnings: EXCEEDS, SUSPECT.
 
         Raises:
             EomDynamicsError: the setpoint is refused.
@@ -121,14 +121,14 @@ class SetpointLoop:
         return self.accepted(self.loop.update(now), stamped=bool(stamp))
 
     def accepted(self, code: int, *, stamped: bool | None = None) -> int:
-        """Bits by what a cycle has returned; raises the error of a reference that was refused."""
+        """Bits for warnings from the result of a cycle; raises the error of a refused reference."""
         if code > 0:
             raise self.refusal(Refusal(code), stamped=stamped)
         return -code
 
     def responded(self, code: int) -> bool:
-        """Whether the command of a response exceeds limits; the error if it was refused."""
-        if code == Refusal["not_finite"]:  # of the response, not of the setpoint that was given
+        """True if the command of a response exceeds limits; raises the error of a refused command."""
+        if code == Refusal["not_finite"]:  # refers to the response, not to the given setpoint
             raise StateError("numbers too large, or a spring would be slack")
         return bool(self.accepted(code) & EXCEEDS)
 
@@ -144,20 +144,20 @@ class SetpointLoop:
             self.loop.given[name][:] = row.ravel()
 
     def call_for(self, setpoint: Any, message: bytes, shape: Shape) -> ShapeCall:
-        """Compiled call for messages like a valid one; arguments and errors as of :class:`.ShapeCall`."""
+        """Compiled call for messages like the given valid message; see :class:`.ShapeCall`."""
         order = self.evaluator.order_of(setpoint)
         return ShapeCall(self.loop, shape, order, message, self.lead)
 
-    # --- What the loop says -------------------------------------------------------------
+    # --- State of the loop --------------------------------------------------------------
 
     @property
     def state(self) -> Array:
-        """A copy of q … qdddd (5, n) of the setpoint that is followed."""
+        """Copy of q … qdddd (5, n) of the present setpoint."""
         return rows(self.loop.setpoint, STATE_NAMES)
 
     @property
     def record(self) -> LoopRecord:
-        """Numbers of the loop at present, as :attr:`.ControlLoop.record`."""
+        """Present numbers of the loop, see :attr:`.ControlLoop.record`."""
         return self.loop.record
 
     @property
@@ -171,7 +171,7 @@ class SetpointLoop:
         return bool((self._limits.rate_limits < np.inf).any())
 
     def violations(self, most: int = sys.maxsize) -> tuple[LimitViolation, ...]:
-        """Limits that the last command beyond limits exceeds, before any clipping, the worst first, at most so many."""
+        """Violated limits of the last command beyond limits, before any clipping, the worst first, at most ``most``."""
         return tuple(
             LimitViolation(name, quantity, x.value, x.limit, unit, x.ratio, remark=remark)
             for x, (name, quantity, unit, remark) in self.loop.violations(most)
@@ -179,13 +179,13 @@ class SetpointLoop:
 
     @property
     def suspicions(self) -> Counter[str]:
-        """How many setpoints were not plausible since the stream began, by check."""
+        """Number of failed stream checks since the stream started, by check."""
         record = self.loop.record
         counts = {check: getattr(record, name) for check, name in SUSPICIONS.items()}
         return Counter({check: count for check, count in counts.items() if count})
 
     def suspicion(self) -> str:
-        """What was not plausible last; empty for nothing."""
+        """Message of the last failed stream check; "" if none failed."""
         record, names = self.loop.record, self.arm.robot.joint_names
         if record.finding == Check["consistency"]:
             if len(self._window) == self._window.maxlen:
@@ -197,7 +197,7 @@ class SetpointLoop:
         return self.loop.text("finding")
 
     def remember(self, stamp: int) -> None:
-        """Keep the given state and its stamp, ns, by which :meth:`suspicion` explains an inconsistency."""
+        """Record the given state and its stamp, ns, for the explanation of inconsistencies in :meth:`suspicion`."""
         self._window.append((stamp, self.loop.given_state.copy()))
 
     @property
@@ -207,10 +207,12 @@ class SetpointLoop:
         return 1e-9 * float(np.median(np.diff([stamp for stamp, _ in self._window]))) if complete else 0.0
 
     def plan(self, now: int, period: float, sag: float) -> Refusal | None:
-        """Plan a trajectory as :meth:`.ControlLoop.plan`; return why it is refused, None if it is not.
+        """Plan a trajectory as :meth:`.ControlLoop.plan`; returns the reason of a refusal, or None.
 
         Args:
-            sag: distance from the command at which the arm is measured, where it may start, too, rad or m.
+            now: clock time, ns.
+            period: period of the commands, s.
+            sag: distance between command and measured position that is added to the start tolerance, rad or m.
         """
         tolerance = self.loop.settings["start_tolerance"]
         self.configure(start_tolerance=tolerance + sag)
@@ -221,7 +223,7 @@ class SetpointLoop:
         return Refusal(code) if code else None
 
     def refusal(self, why: Refusal, *, stamped: bool | None = None) -> EomDynamicsError:
-        """The error of the reference that was refused last; ``stamped``: whether the given setpoint has a stamp."""
+        """Error of the last refused reference; ``stamped``: True if the given setpoint has a stamp."""
         text = self.loop.text("refusal")
         if stamped is not None and why.name in _STEPS:
             text += "".join(f"; {hint}" for hint in self._step_hints(stamped) if hint not in text)
@@ -236,7 +238,7 @@ class SetpointLoop:
         return _ERRORS.get(why.name, StateError)(text)
 
     def _step_hints(self, stamped: bool) -> Iterator[str]:
-        """Possible mistakes of the given setpoint where it steps: degrees, a limit, the wrong topic, or no stamp."""
+        """Possible mistakes in a setpoint that steps: degrees, position limits, wrong topic, or missing stamp."""
         robot, reference = self.arm.robot, self.loop.given
         lower, upper = limits_of_joints(self.arm)[:2]
         try:
@@ -249,15 +251,15 @@ class SetpointLoop:
         if not any(reference[name].any() for name in STATE_NAMES[1:]):
             yield SHARED_MESSAGES["positions_alone"]
         elif not stamped:
-            yield "amid a stream, write the time of the motion to header.stamp"
+            yield "in a stream, set header.stamp to the time of the motion"
 
     def require_radians(self, q: Array) -> None:
-        """Refuse a first position (n,) of which a joint without limits is so far from zero as if it was in degrees."""
+        """Refuse a first position (n,) if a joint without limits is so far from zero that it may be in degrees."""
         lower, upper = limits_of_joints(self.arm)[:2]
         refuse_degrees(self.arm.robot, np.where(np.isfinite(lower) & np.isfinite(upper), np.nan, q), lower, upper)
 
     def refuse_far(self, positions: Array) -> None:
-        """Refuse targets (…, n), NaN for none, more than a turn beyond their range, unless limits are ignored."""
+        """Refuse targets (…, n) more than a turn beyond their range, unless limits are ignored; NaN: no target."""
         if self.loop.settings["limits"] != "ignore":
             for q in positions.reshape(-1, self.arm.robot.n):
                 self._limits.refuse_far(q)
@@ -265,7 +267,7 @@ class SetpointLoop:
 
 _DEGREES = 180.0 / np.pi
 
-# What factors mean, and how close they must be.
+# Mistakes by the factor that they cause, and the tolerance of the factor.
 _MEANINGS = (
     (_DEGREES, "degrees instead of radians"),
     (1.0 / _DEGREES, "degrees instead of radians before"),
@@ -274,13 +276,13 @@ _MEANINGS = (
     (-1.0, "opposite sign"),
 )
 _CLOSE = 0.02
-_OTHER_PERIOD = 0.2  # relative deviation of a period from that of the file
+_OTHER_PERIOD = 0.2  # relative deviation of a period from command_period of the robot file
 _STAMPS = "do stamps advance with the motion?"
 _SCALED = f"scaled; or {_STAMPS}"
 
 
 def period_note(robot: Robot, period: float) -> list[str]:
-    """A note on commands that come at another period, s, than the robot's file says; none without one."""
+    """Note on commands whose period, s, differs from ``command_period`` of the robot file; [] if they agree."""
     if not robot.command_period or abs(period / robot.command_period - 1) < _OTHER_PERIOD:
         return []
     return [
@@ -292,16 +294,16 @@ def period_note(robot: Robot, period: float) -> list[str]:
 def inconsistency_text(
     names: Sequence[str], times: NDArray[np.int64], states: Array, field: int, joint: int, joints: int
 ) -> str:
-    """What is wrong with a window of setpoints.
+    """Explain an inconsistency in a window of setpoints.
 
     Args:
-        names: of the joints.
+        names: joint names.
         times: stamps (N,), ns.
         states: q … qdddd (N, 5, n).
-        field, joint: which field of which joint is not the rate of the field before.
-        joints: how many joints are wrong.
+        field, joint: index of a field, and of a joint, that differs from the rate of the field before.
+        joints: number of inconsistent joints.
     """
-    # In a unit in which no number is larger than 1, so that no square overflows.
+    # Scaled to at most 1, so that squares do not overflow.
     x, dt = states / max(1.0, float(np.max(np.abs(states)))), np.diff(times) * 1e-9
     change = np.diff(x[:, field - 1, joint])
     integral = 0.5 * dt[:, None, None] * (x[1:] + x[:-1])
@@ -311,7 +313,7 @@ def inconsistency_text(
 
 
 def _cause(names: Sequence[str], field: int, joint: int, dt: Array, change: Array, integral: Array) -> str:
-    """In which way a field of a joint is wrong."""
+    """Describe the inconsistency of a field of a joint."""
 
     def fits(x: Array, y: Array) -> bool:
         return float(np.sum((x - y) ** 2)) <= CONSISTENCY_TOLERANCE**2 * max(float(x @ x), float(y @ y))

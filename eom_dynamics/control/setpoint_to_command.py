@@ -27,20 +27,20 @@ def refusal_reason(error: Exception) -> str:
 
 
 class EvaluatedCommand(NamedTuple):
-    """A command and the motion that it is for, in the robot's order of joints and motors.
+    """Command with the motion that it is for, in the robot's order of joints and motors.
 
     Attributes:
-        order: the joint order of the message.
+        order: joint order of the message.
         state: q, qd, qdd, qddd, qdddd (5, n).
-        wrench: W, Wd, Wdd, each (6,), with several tools (number of tools, 6); or () for none.
-        efforts: tau, taud, taudd (3, n); every entry is finite.
-        motors: motor position, velocity, acceleration and effort (4, m); every entry is finite.
-        violations: of limits of joints and motors that the command exceeds, before any clipping, the worst first.
-        stiffness: k, kd, kdd, each (n,), or () where it is not commanded.
+        wrench: W, Wd, Wdd, each (6,), or (number of tools, 6) with several tools; () without wrenches.
+        efforts: tau, taud, taudd (3, n), finite.
+        motors: motor position, velocity, acceleration and effort (4, m), finite.
+        violations: limits of joints and motors that the command exceeds, before any clipping, the worst first.
+        stiffness: k, kd, kdd, each (n,), or () without commanded stiffness.
         base: motion of the base, or None for a base at rest.
         payload: parameters of the payload and their time derivatives, as for :meth:`ElasticArm.feedforward`, or ().
-        lead: time by which the command is ahead of the state, s, by :meth:`ElasticArm.ahead`.
-        sent: what drives are sent, where that differs, see :meth:`ElasticArm.drive_command`; or None.
+        lead: command lead, s, by :meth:`ElasticArm.ahead`.
+        sent: drive command if it differs from the motors, see :meth:`ElasticArm.drive_command`; or None.
     """
 
     order: JointOrder
@@ -62,15 +62,15 @@ class EvaluatedCommand(NamedTuple):
 
 
 class SetpointEvaluator:
-    """Checks setpoints and computes their commands, for one arm: the reference of the control loop.
+    """Evaluator of single setpoints for one arm: checks them and computes their commands, as the control loop does.
 
-    It has no memory of a stream: deflections of springs with dampers are those without transient, presliding friction
-    is that of the velocity, and a payload does not change.
+    It keeps no state: damped springs have their steady-state deflection, presliding friction follows the velocity, and
+    the payload is constant.
 
     Attributes:
         arm: the arm.
-        moving_base: whether a message may have a motion of the base.
-        payload: parameters of what the tools carry (number of tools, 10).
+        moving_base: True if messages may contain a base motion.
+        payload: parameters of the payloads of all tools (number of tools, 10).
     """
 
     def __init__(self, arm: ElasticArm, *, moving_base: bool = True) -> None:
@@ -103,8 +103,8 @@ class SetpointEvaluator:
         Raises:
             LimitError: a limit is exceeded, and ``limit_policy`` is ``refuse``.
             StiffnessError: a commanded stiffness cannot be used.
-            StateError: the message cannot be used, or an angle is more than a turn beyond its range; the error says
-                what is wrong, and where.
+            StateError: the message is invalid, or an angle is more than a turn beyond its range; the error names the
+                fault and its location.
         """
         return self.command(*self.read(message), limit_policy=limit_policy)
 
@@ -169,7 +169,7 @@ class SetpointEvaluator:
             self.arm.stages(on_base=True, payload=True)
 
     def _later(self, lead: float, state: Array, options: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
-        """State (5, n) a lead later, and what else the feedforward takes then."""
+        """State (5, n) after ``lead`` s, and the other arguments of the feedforward at that time."""
         if not lead:
             return state, options
         rows, later = self.arm.ahead(lead, *state, **options)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constants of the control loop's law, docs/watchdog.md, and the settings of its hosts. Without NumPy and ROS."""
+"""Constants of the control loop (docs/watchdog.md) and settings of its hosts. Imports neither NumPy nor ROS."""
 
 from __future__ import annotations
 
@@ -11,108 +11,105 @@ from typing import Any, Literal
 from ..exceptions import StateError
 
 STOP_HASTE = 2.2
-"""Factor of the largest acceleration, up to which a joint brakes harder where it would otherwise leave its range."""
+"""Factor of the maximum acceleration, up to which a stop decelerates a joint that would otherwise leave its range."""
 
 BRAKING_SLACK = 1.01
-"""Factor of the largest acceleration with which a setpoint must be able to stop before limits of position: motions that
-brake with the largest one there meet it, also between samples of what they were planned by."""
+"""Factor of the maximum acceleration with which a setpoint must be able to stop within its position limits. Motions
+that decelerate with the maximum acceleration meet it, also between their samples."""
 
 UNKNOWN_BRAKING, STOP_RAMP, SHORTEST_AVERAGE = 1000.0, 0.01, 0.005
-"""Motion of a stop: acceleration where neither the joint nor its effort has a limit, rad/s² or m/s²; the shortest rise
-of the acceleration, s; and the length of each of the two averages without springs, s."""
+"""Stop: acceleration of joints without acceleration and effort limits, rad/s² or m/s²; minimum rise time of the
+acceleration, s; length of each of the two moving averages without springs, s."""
 
 TRANSITION_SAMPLES = 100
-"""Instants at which limits are checked, evenly over the transition to a trajectory."""
+"""Number of limit checks, evenly spaced in time over the transition to a trajectory."""
 
 TRANSITIONS = tuple(0.05 * 1.5**k for k in range(14))
-"""Durations of longer transitions that are tried, s: each half as long again as the one before."""
+"""Candidate durations of longer transitions, s: a geometric series with factor 1.5."""
 
 SMALL_STEP = 1e-4
-"""What joints may have moved until a motion is played that is late, for it to be as if on time, rad or m: as far as a
-joint at 0.1 rad/s moves between two commands at 1 kHz. From rest, it takes a motion of a second some 0.05 s."""
+"""Largest joint motion that a late trajectory may have missed and still start as if on time, rad or m: the motion at
+0.1 rad/s between two commands at 1 kHz. A motion of 1 s from rest needs about 0.05 s for it."""
 
 LONGEST_RESPONSE_STEP = 20_000_000
-"""Longest time between two commands of a response that counts, ns: a stall or a jump of the clock makes no step."""
+"""Longest time between two commands of a stop, ns; longer stalls and clock jumps are cut, so that no step results."""
 
 LONGEST_GAP = 100_000_000
-"""Longest time between two setpoints of one stream, or two samples of sensors, ns: those at its ends do not determine
-the motion over more."""
+"""Longest time between two setpoints of a stream or two sensor samples, ns; the motion over longer gaps is unknown."""
 
 ELSEWHERE = 0.05
-"""Distance from the last command beyond which an arm at rest is not there, rad or m, at least ``start_tolerance``: more
-than drives let it sag."""
+"""Distance of an arm at rest from its last command, rad or m, at least ``start_tolerance``, that shows that the arm was
+moved by other means. Drives let the arm sag less."""
 
 LATEST_CHUNK = 500_000_000
-"""Time after the end of a chunk of targets in which it is still taken, ns: the arm comes to rest at its last position.
-A busy computer delivers it that late; later ones have stamps of another clock."""
+"""Time after its end during which a chunk of targets is accepted, ns: the arm then stops at its last position. A busy
+computer may deliver a chunk that late; later chunks have stamps of another clock."""
 
 LONGEST_START_DELAY = 60.0
-"""Largest time until the start of a trajectory, s: one that starts later has a wrong stamp, or the clock is wrong."""
+"""Longest time until the start of a trajectory, s; longer times are due to a wrong stamp or clock."""
 
 START_LATENCY = 0.1
-"""The start tolerance grows by the velocity of a joint times this, s, as its measured position is late."""
+"""Latency of measured positions, s: the start tolerance grows by this time multiplied by the joint velocity."""
 
 EFFORT_BANDWIDTH = 30.0
 """Bandwidth of observed external efforts, rad/s."""
 
 LONGEST_BLEND = 60.0
-"""Longest time in which the payload changes, s."""
+"""Longest blend time of the payload, s."""
 
 LARGEST_CORRECTION = 100_000_000
-"""Largest backward step of the clock with which a motion goes on, ns; a larger one is a restarted simulation."""
+"""Largest backward step of the clock that continues a motion, ns; a larger step is a restarted simulation."""
 
 CONSISTENCY_TOLERANCE, CONSISTENCY_WINDOW = 0.1, 50
-"""Largest relative difference of a field from the rate of the one before, and setpoints over which both are compared:
-more are a warning."""
+"""Consistency check: maximum relative difference between a field and the rate of the field before, and number of
+setpoints in the comparison. Larger differences cause a warning."""
 
 FIELD_AT_REST = 1e-6
-"""Mean change from setpoint to setpoint below which a field rests, relative to its size or 1: single precision resolves
-it only just."""
+"""Mean change between setpoints below which a field is at rest, relative to the larger of its size and 1; close to the
+resolution of single precision."""
 
 FASTEST_PACE = 1.5
-"""Largest factor of the speed of a motion that is played."""
+"""Maximum factor of the speed of a trajectory."""
 
 PACE_SAMPLES, PACE_MOST_SAMPLES, PACE_PLACES, PACE_CHECKS = 14, 60, 100, 1500
-"""Instants of a change of pace at which limits are checked, evenly in time, beside two or four of each section: at
-least, and at most, for two of each piece of the path; places of the rest of the path at which a payload or a pace above
-1 is checked, evenly, and as many where it accelerates most; and how many setpoints are checked at most in a search."""
+"""Limit checks of a pace change: minimum and maximum number of instants, evenly spaced in time, in addition to two or
+four per section; the maximum is for two per piece of the path. Number of checked positions on the rest of the path,
+evenly spaced, and again at the largest accelerations. Maximum number of setpoints per search."""
 
 PEAK_PARTS = 8
-"""Instants of a piece of a spline among which its accelerations have their peaks."""
+"""Number of instants per spline piece in the search for acceleration peaks."""
 
 PACE_GROWTH, PACE_PATIENCE, PACE_DURATIONS, PACE_GAIN = 1.25, 1.02, 13, 1e-2
-"""Changes of pace that are tried: each longer by a factor than the one before, which grows by one with each retry, up
-to 2, and then anew; how many; and the share by which a better one must be shorter."""
+"""Search for pace changes: growth of the duration between candidates; growth of this factor with each retry, up to 2,
+then the series restarts; number of candidates; minimum improvement by a better candidate."""
 
 PACE_MARGIN = 0.03
-"""Distance of a change of pace from limits, of half their range, for the instants between those that are checked."""
+"""Margin of a pace change to limits, relative to half their range, for the instants between the checks."""
 
 PACE_NEAR, PACE_STEP, PACE_CURVED = 0.1, 0.5, 0.2
-"""Distances from limits within which the time between two instants is halved, and within which the reversal of a motor
-is looked at, whose friction steps, of half their range; and the share of the bend of a peak by which it may be higher
-than its parabola."""
+"""Distances to limits, relative to half their range: nearer, the time between two instants is halved; nearer, motor
+reversals are checked, because friction steps there. Height of a peak above its parabola, relative to its bend."""
 
 PACE_BESIDE = (-0.3, -0.12, -0.04, 0.04, 0.12, 0.3)
-"""Where a reversal is looked at, beside its time by interpolation, in shares of the time between two instants."""
+"""Additional instants around an interpolated motor reversal, relative to the time between two instants."""
 
 PACE_RETRY, PACE_LEAD = 20_000_000, 8_000_000
-"""Time until a change of pace is tried again that limits do not allow, and from the begin of a search to that of its
-change, ns."""
+"""Retry interval of a pace change beyond limits, and time from the start of a search to the start of its change, ns."""
 
 PACE_RATE = 60
-"""Setpoints of a robot of at most 8 joints that a search checks in a cycle for each 1 ms of its period."""
+"""Number of setpoints that a search checks per cycle and 1 ms of the period, for a robot of up to 8 joints."""
 
 STAMP_JITTER = 1e-3
-"""Added to the time between two stamps, s, which a planner may take from its clock."""
+"""Tolerance of the time between two stamps, s, because a planner may read its clock late."""
 
 RESUMING = 0.01
-"""From rest, in which an arm that is held may accelerate to its next setpoint, s."""
+"""Time in which a held arm may accelerate from rest to its next setpoint, s."""
 
 SMOOTHING = 0.02
-"""Default length of both averages of the motion to targets, s."""
+"""Default length of both moving averages of the motion to targets, s."""
 
 CONSTANTS = {name: x for name, x in list(globals().items()) if name.isupper()}
-"""All of these, with which the headers are filled in."""
+"""Constants above by name, which are filled into the headers."""
 
 
 When = Literal["startup", "not while active", "always"]
@@ -120,28 +117,28 @@ When = Literal["startup", "not while active", "always"]
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting of the loop or a host, and a parameter of the nodes that have it."""
+    """Setting of the loop or a host, with the node parameter of the same name."""
 
-    default: Any  # of its type
-    about: str  # a sentence without its full stop
+    default: Any
+    about: str  # one sentence without a period
     limits: tuple[float, float] | None = None
-    choices: tuple[str, ...] = ()  # in the order of their enumerators
-    when: When = "always"  # it may change
-    unit: str = ""  # of its number
-    levels: tuple[Any, ...] = ()  # defaults at the levels of safety below the first, the last for those after it, too
-    of_loop: str = ""  # its type in eom::LoopSettings, double or an enumeration, if that has it
-    # Whether the controller has this setting, as it must if the loop has it; or its own description there.
+    choices: tuple[str, ...] = ()  # in the order of the C++ enumerators
+    when: When = "always"  # times of permitted changes
+    unit: str = ""
+    levels: tuple[Any, ...] = ()  # defaults at later safety levels; the last entry is for all further levels
+    of_loop: str = ""  # type in eom::LoopSettings, double or an enumeration; empty for settings of the host
+    # True if the controller has the setting, or its own description. Required for settings of the loop.
     of_controller: bool | str = False
 
     @property
     def description(self) -> str:
-        """One clause, for ``--help`` and ``ros2 param describe``."""
+        """One sentence for ``--help`` and ``ros2 param describe``."""
         return self.about + "; read-only while the node is active" * (self.when == "not while active")
 
 
 fixed = partial(Setting, when="startup")
 while_inactive = partial(Setting, when="not while active")
-"""Settings that may change at startup only; or not while their host is active, since a change is a step in effort."""
+"""Settings that may change at startup only, or while their host is inactive: a change is a step in effort."""
 
 LIMIT_POLICIES = ("ignore", "warn", "refuse")
 LOSS_POLICIES = ("none", "hold", "deactivate")
@@ -153,7 +150,7 @@ SENSORS = {
     "springs": ("q", "qd", "motor_position", "motor_velocity"),
     "motor": ("motor_position", "motor_velocity", "motor_effort"),
 }
-"""Sources of joint efforts in the order of eom::EffortSource, and the measured vectors that each needs."""
+"""Required measured vectors by source of joint efforts, in the order of eom::EffortSource."""
 
 LEVELS = ("strict", "permissive", "off")
 
@@ -283,8 +280,8 @@ SETTINGS: dict[str, Setting] = {
         levels=(0.1,),
     ),
 }
-"""Settings of the node by name, in the order of its help, of which loop and controller have some: with the same texts,
-but for the word node. A negative number has its host find one: the loop has none."""
+"""Settings of the node by name, in the order of its help. Loop and controller share some of them, with the same texts
+except for the word node. A negative value is replaced by the host."""
 
 LOOP_SETTINGS: dict[str, Setting] = {
     "setpoint_lifespan": _time(
@@ -299,13 +296,13 @@ LOOP_SETTINGS: dict[str, Setting] = {
         "response to a step from the last setpoint that limits of velocity, acceleration and jerk do not allow",
     ),
 }
-"""Settings of the loop that are no parameters: the level of safety sets them."""
+"""Settings of the loop that are not parameters: the safety level sets them."""
 
 OF_LOOP = {name: x for name, x in {**SETTINGS, **LOOP_SETTINGS}.items() if x.of_loop}
 """Settings of eom::LoopSettings by name."""
 
 CHOICES = {name: x.choices for name, x in OF_LOOP.items() if x.choices}
-"""Choices of settings of the loop in the order of their enumerators."""
+"""Choices of loop settings, in the order of their C++ enumerators."""
 
 SAFETY: dict[str, dict[str, Any]] = {
     level: {
@@ -315,7 +312,7 @@ SAFETY: dict[str, dict[str, Any]] = {
     }
     for k, level in enumerate(LEVELS)
 }
-"""Settings by level of safety, for all hosts of the loop."""
+"""Settings by safety level, for all hosts of the loop."""
 
 _SET_BY_HOST = {
     "mode": "may change during a stream",
@@ -323,28 +320,28 @@ _SET_BY_HOST = {
     "effort_on_deactivate": "set before the last command",
     "command_lead": "a negative value stands for the lead of the robot",
 }
-"""Settings that the hosts of the loop set themselves, and why."""
+"""Settings that the hosts of the loop set themselves, with the reason."""
 
 DEFAULTS: dict[str, Any] = {name: x.default for name, x in OF_LOOP.items() if name not in _SET_BY_HOST}
-"""Defaults of the settings that hosts pass to the loop unchanged, at the first safety level."""
+"""Defaults of the other loop settings, at the first safety level."""
 
 
 def settings_at(safety: str) -> dict[str, Any]:
-    """Settings of the loop that a level of safety has; StateError for another one."""
+    """Settings of the loop at a safety level; StateError for an unknown level."""
     if safety not in SAFETY:
         raise StateError(f"safety must be one of {', '.join(SAFETY)}, is {safety!r}")
     return {name: value for name, value in SAFETY[safety].items() if name in DEFAULTS}
 
 
 Status = IntEnum("Status", "FRESH HELD STOPPING WAITING LOST", start=0)
-"""What a command answers: eom::Status, of which the first three are those of a FeedforwardCommand."""
+"""Status of a command (eom::Status). The first three values are those of FeedforwardCommand."""
 
 SHARED_MESSAGES = {
-    "unchecked_steps": "steps are not checked: give these motors, or their joints, a limit of velocity",
+    "unchecked_steps": "steps are not checked; give these motors or their joints a velocity limit",
     "resume": "call ~/pause with data: false",
     "until_rest": "until it has ended and the arm rests, or call ~/pause with data: false",
-    "unstamped": "setpoints without stamps, whose jumps are not known",
-    "positions_alone": "positions without their rates go to the topic target",
-    "standstill": "limits do not allow the rest of the path: take a lighter payload, or stop it",
+    "unstamped": "setpoints without stamps; jumps are not checked",
+    "positions_alone": "send positions without their rates to the topic target",
+    "standstill": "limits do not allow the rest of the path; use a lighter payload, or stop the trajectory",
 }
-"""What all hosts of the loop say alike, beside reasons of refusals: eom/reasons.hpp. C++ is filled in with it."""
+"""Messages of all hosts of the loop, filled into C++, in addition to the reasons of refusals (eom/reasons.hpp)."""

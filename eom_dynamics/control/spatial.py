@@ -64,11 +64,11 @@ def read_base_motion(message: Any, count: int = 1) -> BaseMotion | None:
 
     An entry is a ``BaseMotion`` or rows (7, 3). One entry holds for all samples.
 
-    A specific force of exactly zero is refused: it is that of a message whose fields were not filled in, and would
-    take gravity off the arm. A base in true free fall has a force that is not exactly zero, such as 1e-9 m/s².
+    A specific force of exactly zero is refused: it is the default of a message that was not filled in, and would
+    remove gravity. For a base in free fall, use a small force, for example 1e-9 m/s².
 
     Raises:
-        StateError: there are several entries, a number is not finite, or the specific force is not set.
+        StateError: wrong number of entries, a number that is not finite, or no specific force.
     """
     entries: Any = getattr(message, BASE_FIELD, ())  # older recordings do not have the field
     if not len(entries):
@@ -87,8 +87,8 @@ def read_base_motion(message: Any, count: int = 1) -> BaseMotion | None:
             raise StateError(f"base[{k}].{_FIELDS[row]}.{'xyz'[column]} is {values[row, column]}")
         if force_is_unset(values):
             raise StateError(
-                f"base[{k}].specific_force is zero, as if the base fell freely: set it to what an accelerometer "
-                "measures, at rest and upright 9.81 m/s² along z; where the base does fall, set it to 1e-9"
+                f"base[{k}].specific_force is zero, as if the base fell freely; set it to the accelerometer's value "
+                "(at rest and upright, 9.81 m/s² along z), or to 1e-9 for free fall"
             )
         rows.append(values)
     values = np.stack(rows, axis=1) if count > 1 and len(rows) > 1 else rows[0]
@@ -101,7 +101,7 @@ def force_is_unset(values: Array) -> Any:
 
 
 def read_payload(message: Any) -> Payload:
-    """The payload of a message; RobotDescriptionError where no rigid body has this mass and inertia."""
+    """Payload of a message; RobotDescriptionError for physically inconsistent mass and inertia."""
     body = message.inertia
     inertia = (body.ixx, body.ixy, body.ixz, body.iyy, body.iyz, body.izz)
     return Payload(body.m, (body.com.x, body.com.y, body.com.z), inertia, message.tool)
@@ -111,18 +111,18 @@ _COMPONENTS = ("torque.x", "torque.y", "torque.z", "force.x", "force.y", "force.
 
 
 def read_wrenches(message: Any, fields: tuple[str, ...], robot: Robot, count: int = 1) -> tuple[Array, ...]:
-    """Wrenches at a robot's tools with their time derivatives, moment first; () where all fields are empty.
+    """Wrenches at a robot's tools with their time derivatives, moment first; () if all fields are empty.
 
     Args:
-        message: a setpoint or request; the entries of its fields are ``geometry_msgs/Wrench``, or rows of an array
+        message: setpoint or request; the entries of its fields are ``geometry_msgs/Wrench``, or rows of an array
             (number of entries, 6), moment first.
-        fields: some of WRENCH_FIELDS; an empty one is zero.
-        robot: has k tools.
+        fields: some of WRENCH_FIELDS; empty fields are zero.
+        robot: robot with k tools.
         count: number N of samples in the message.
 
     Returns:
-        For each field an array (6,), or (k, 6) where there are several tools; of a field with an entry for each
-        sample (N, 6) or (N, k, 6).
+        For each field, an array (6,), or (k, 6) for several tools; (N, 6) or (N, k, 6) for a field with an entry for
+        each sample.
 
     Raises:
         StateError: a field has the wrong number of entries, or a number that is not finite.

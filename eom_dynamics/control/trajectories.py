@@ -38,8 +38,8 @@ def read_times(trajectory: Any) -> Array:
     stamps = np.array([x.time_from_start.sec * 10**9 + x.time_from_start.nanosec for x in trajectory.points])
     for k in np.flatnonzero(np.diff(stamps) <= 0):
         raise StateError(
-            f"points[{k + 1}].time_from_start is {stamps[k + 1] / 1e9:g} s, must be later than that of the point "
-            f"before, {stamps[k] / 1e9:g} s"
+            f"points[{k + 1}].time_from_start is {stamps[k + 1] / 1e9:g} s, must be later than points[{k}], "
+            f"{stamps[k] / 1e9:g} s"
         )
     return stamps * 1e-9
 
@@ -52,7 +52,7 @@ def rest_at_the_end(trajectory: Any) -> None:
     """Set small velocities of the last point to zero: the arm would stop with a step.
 
     Raises:
-        StateError: one is larger than :data:`.MAX_END_VELOCITY`.
+        StateError: a velocity exceeds :data:`.MAX_END_VELOCITY`.
     """
     velocities: Any = trajectory.points[-1].velocities if trajectory.points else ()
     for joint, velocity in enumerate(velocities):
@@ -66,7 +66,7 @@ def rest_at_the_end(trajectory: Any) -> None:
 
 
 def read_points(trajectory: Any, field: str, order: JointOrder) -> Array | None:
-    """A field of all points, (K, n) in the robot's order, NaN where it is empty; None if it is empty in all.
+    """Field of all points, (K, n) in the robot's order, NaN for points with an empty field; None if all are empty.
 
     Raises:
         StateError: a point has the wrong number of entries, or a number that is not finite.
@@ -107,7 +107,7 @@ def hold_others(trajectory: Any, robot_names: Sequence[str], measured: Callable[
     """
     names = list(trajectory.joint_names or robot_names)
     others = [name for name in robot_names if name not in names]
-    JointOrder(robot_names, names + others)  # names what is unknown or listed twice
+    JointOrder(robot_names, names + others)  # raises for unknown and repeated names
     if not others:
         return
     positions = measured(others).tolist()
@@ -124,7 +124,7 @@ def hold_others(trajectory: Any, robot_names: Sequence[str], measured: Callable[
 
 
 def fill_in(trajectory: Any, field: str, values: Array, order: JointOrder, *, where_given: bool = False) -> None:
-    """Assign values (K, n), in the robot's order, to a field of all points, or of those that have it."""
+    """Assign values (K, n), in the robot's order, to a field of all points, or of points that contain the field."""
     rows = order.to_message(values)
     for point, row in zip(trajectory.points, rows, strict=True):
         if len(getattr(point, field)) or not where_given:
@@ -141,9 +141,9 @@ class ToolTrajectory(NamedTuple):
 def read_tool_trajectory(trajectory: Any) -> ToolTrajectory:
     """Smooth motion through the poses of a trajectory.
 
-    ``joint_names`` has the name of the frame, or is empty for the first tool. Each point has one transform in the base
-    frame; the first and the last one may have a velocity and an acceleration, along the axes of the base frame, which
-    are zero otherwise.
+    ``joint_names`` contains the name of the frame; empty: the first tool. Each point has one transform in the base
+    frame. The first and last point may have a velocity and an acceleration along the axes of the base frame, zero by
+    default.
 
     Raises:
         StateError: the message is invalid.
@@ -170,7 +170,7 @@ def read_tool_trajectory(trajectory: Any) -> ToolTrajectory:
 
 
 def _twists(points: Any, place: int, pose: Array) -> list[Array]:
-    """Body twist and its derivative at the first or last point; those that are given."""
+    """Body twist and its derivative at the first or last point, as far as given."""
     point, k = points[place], place % len(points)
     if point.accelerations and not point.velocities:
         raise StateError(f"points[{k}] has accelerations without velocities")
@@ -178,7 +178,7 @@ def _twists(points: Any, place: int, pose: Array) -> list[Array]:
     for name in ("velocities", "accelerations"):
         entries = getattr(point, name)
         if len(entries) > 1:
-            raise StateError(f"points[{k}].{name} must have one entry or none, has {len(entries)}")
+            raise StateError(f"points[{k}].{name} has {len(entries)} entries, limit 1")
         world_aligned += [read_twist(entry, f"points[{k}]") for entry in entries]
     if not world_aligned:
         return []
@@ -204,8 +204,8 @@ class RequestNames:
 def checksum(message: Any) -> int:
     """CRC-32 of the positions of a trajectory, which its sender can compute as well.
 
-    Of 64-bit floating-point numbers, little-endian: the field position of a SplineTrajectory, else point by point the
-    positions of a JointTrajectory.
+    The positions are little-endian 64-bit floating-point numbers: the field ``position`` of a SplineTrajectory, or the
+    positions of a JointTrajectory point by point.
     """
     is_spline = hasattr(message, "position")
     rows = [message.position] if is_spline else [np.zeros(0), *(point.positions for point in message.points)]
@@ -231,9 +231,9 @@ def read_spline(message: Any, robot_names: Sequence[str], held: Array | None = N
     """The motion of a message, joints in the robot's order.
 
     Args:
-        message: a SplineTrajectory with one knot at least.
+        message: a SplineTrajectory with at least one knot.
         robot_names: the robot's joints.
-        held: positions of the joints that the message does not name, in the robot's order; None: it must name all.
+        held: positions in the robot's order, for joints that the message does not name; None: it must name all.
 
     Raises:
         StateError: a joint is missing, a field has the wrong length or a number that is not finite, or knots do not
@@ -242,7 +242,7 @@ def read_spline(message: Any, robot_names: Sequence[str], held: Array | None = N
     check_size(message)
     names = list(message.joint_names or robot_names)
     others = [] if held is None else [name for name in robot_names if name not in names]
-    JointOrder(robot_names, names + others)  # names what is unknown or missing
+    JointOrder(robot_names, names + others)  # raises for unknown and missing names
     moved = [name in names for name in robot_names]
     order = JointOrder([name for name in robot_names if name in names], names)
     knots = np.array(message.knots, dtype=float)
@@ -276,9 +276,9 @@ def write_spline(message: Any, motion: Spline, joint_names: Sequence[str]) -> No
 
 
 def limits_digest(motion: Spline, robot: Robot) -> str:
-    """Digest of all that a check of limits depends on: a motion, and the robot, with its limits and payloads.
+    """Digest of everything that affects a check of limits: motion and robot, with its limits and payloads.
 
-    Of the class names, numbers and texts of the robot, then of the times and states of the knots; see :func:`.digest`.
+    Computed from class names, numbers and texts of the robot, and times and states of the knots; see :func:`.digest`.
     """
     return digest(robot_digest(robot), motion.t.tobytes(), motion.states.tobytes())
 
@@ -307,12 +307,12 @@ def _parts(x: Any) -> Iterator[bytes | str]:
 
 
 def duration(motion: Spline) -> float:
-    """Duration of a motion, s; with a single knot, that of the way to it, from time 0 on."""
+    """Duration of a motion, s; for a single knot, the time from 0 to the knot."""
     return motion.end - (motion.start if len(motion.t) > 1 else min(motion.start, 0.0))
 
 
 def check_waypoints(count: int, n: int) -> None:
-    """Raise StateError if a motion through so many waypoints of n joints has more entries than a message may."""
+    """Raise StateError if a motion through ``count`` waypoints of n joints exceeds the maximum size of a message."""
     if count * n > MAX_ENTRIES:
         raise StateError(
             f"{count} waypoints of {n} joints make {count * n} entries, must be at most {MAX_ENTRIES}: send the "
@@ -325,7 +325,7 @@ def _check_knots(knots: Array) -> None:
     if not (steps > 0).all():
         place = int(np.argmin(steps > 0)) + 1
         raise StateError(f"knots[{place}] is {knots[place]:g} s, must be later than {knots[place - 1]:g} s before it")
-    # Knots at a distance of the shortest piece may be rounded.
+    # Tolerance for rounding of the knots.
     if not (steps > 0.999 * SHORTEST_PIECE).all():
         place = int(np.argmin(steps)) + 1
         raise StateError(

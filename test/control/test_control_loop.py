@@ -253,9 +253,9 @@ def no_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        (None, r"the control loop is not built, which takes a C\+\+ compiler: install g\+\+, and run make build in a "),
+        (None, r"the control loop is not built; install g\+\+ .*, and run make build in a "),
         ("", r"the control loop cannot be loaded: .*libeom_loop.so: file too short; run make build in a clone, "),
-        (STALE, r"/.*/libeom_loop.so is not built of the sources in /.*/control/eom: run make build in a clone, "),
+        (STALE, r"/.*/libeom_loop.so is not built from the sources in /.*/control/eom: run make build in a clone, "),
         ("int other;\n", r"the control loop cannot be loaded: .*undefined symbol: eom_loop_digest; run make build "),
     ],
     ids=["none", "no library", "other sources", "another library"],

@@ -43,7 +43,7 @@ def test_a_payload_from_efforts(moving: bool) -> None:
     assert abs(found.payload.mass - PAYLOAD.mass) < 4 * found.mass_deviation < 0.08
     errors = np.abs(np.asarray(found.payload.center_of_mass) - np.asarray(PAYLOAD.center_of_mass))
     assert (errors < 4 * found.center_deviation).all() and found.center_deviation.max() < 0.004
-    assert " kg, centre x " in str(found)
+    assert " kg, center x " in str(found)
 
 
 def test_inertia_of_a_payload_is_not_taken_for_errors_of_masses() -> None:

@@ -168,7 +168,7 @@ def test_without_stamps_jumps_are_not_known() -> None:
     states = 0.04 * np.random.default_rng(1).uniform(-1, 1, size=(60, 5, 3))
     assert stream.last([0] * 60, states) == ""
     assert stream.host.suspicions == {"without stamp": 60}
-    assert stream.host.suspicion() == "setpoints without stamps, whose jumps are not known"
+    assert stream.host.suspicion() == "setpoints without stamps; jumps are not checked"
     with pytest.raises(eom.DoubtfulSetpointError, match=r"doubt.*0.2"):
         stream.say(0, states[-1] + 0.2 * np.outer([1, 0, 0, 0, 0], [0, 1, 0]))
 
@@ -215,11 +215,7 @@ def test_a_jump_is_named_and_stays_one_after_a_pause() -> None:
     assert stream.say(START, before) == ""
     with refused as error:
         stream.say(START + MS, after)
-    assert str(error.value) == (
-        "in doubt: position of shoulder jumps by 0.5 within 0.001 s, limits allow 2e-05: start from "
-        "the commanded state, or deactivate and activate again; positions without their rates go to the topic target; "
-        "was that in degrees? Angles are in rad"
-    )
+    assert re.search(r"shoulder.* 0.5 .*0.001 s.* 2e-05.*degrees", str(error.value))
     with pytest.raises(eom.DoubtfulSetpointError, match=r"shoulder.*0.5.*60"):
         stream.say(START + 60_000 * MS, after)
     after[0, 0], after[2, 1] = 0.04, 1.0

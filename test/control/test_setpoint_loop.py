@@ -410,9 +410,9 @@ def test_a_step_of_a_setpoint_without_stamp_names_the_stamp_as_the_remedy(stampe
     ("q", "stamped", "hint"),
     [
         (30.0, True, "; was that in degrees? Angles are in rad"),
-        (30.0, False, "; was that in degrees? Angles are in rad; positions without their rates go to the topic target"),
+        (30.0, False, "degrees? Angles are in rad; send positions without their rates to the topic target"),
         (3.2, True, "; the range of iiwa_joint_1 is -2.967 to 2.967"),
-        (0.3, False, "; positions without their rates go to the topic target"),
+        (0.3, False, "; send positions without their rates to the topic target"),
     ],
 )
 def test_a_setpoint_away_from_the_command_names_likely_mistakes(q: float, stamped: bool, hint: str) -> None:
@@ -422,4 +422,4 @@ def test_a_setpoint_away_from_the_command_names_likely_mistakes(q: float, stampe
     loop.loop.given["q"][0] = q
     with pytest.raises(eom.EomDynamicsError, match="in doubt: ") as error:
         loop.answer((START + 5 * MS) * stamped, START + 5 * MS)
-    assert str(error.value).endswith(hint) and str(error.value).count("go to the topic target") == 1
+    assert str(error.value).endswith(hint) and str(error.value).count("to the topic target") == 1

@@ -71,7 +71,7 @@ BAD = [
     (lambda m: setattr(m.points[2].time_from_start, "sec", 0), r"points\[2\].time_from_start is 0.5 s, must be later"),
     (lambda m: m.points[1].velocities.append(ANY), r"points\[1\] has velocities or accelerations"),
     (lambda m: m.points[0].accelerations.append(ANY), r"points\[0\] has accelerations without velocities"),
-    (lambda m: m.points[2].velocities.extend([ANY, ANY]), r"points\[2\].velocities must have one entry or none, has 2"),
+    (lambda m: m.points[2].velocities.extend([ANY, ANY]), r"points\[2\].velocities has 2 entries, limit 1"),
     (lambda m: m.points[0].velocities.append(twist([0, 0, 0, np.nan, 0, 0])), r"points\[0\].linear.x is nan"),
 ]
 

@@ -75,7 +75,7 @@ def test_a_trajectory_that_cannot_be_held_with_a_payload_says_why_it_stands_and_
     node.wait_for_diagnostics(lambda *status: "trajectory" in status[2], "the trajectory")
     assert set_payload(node, eom.Payload(7.0, [0.0, 0.0, 0.1]), 0.2).success
     values = node.wait_for_diagnostics(lambda *status: "trajectories" in status[2], "the standstill")[2]
-    reason = "limits do not allow the rest of the path: take a lighter payload, or stop it"
+    reason = "limits do not allow the rest of the path; use a lighter payload, or stop the trajectory"
     assert (values["trajectories"], values["speed scaling"]) == (reason, "100 %, limits allow 0 %")
     node.wait(lambda: f"trajectory stands still: {reason}" in node.process.log, "the log")
     assert set_payload(node, eom.Payload(1.0, [0.0, 0.0, 0.1]), 0.2).success

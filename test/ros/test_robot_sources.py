@@ -389,7 +389,7 @@ def test_the_node_waits_for_the_topic_and_brings_itself_up(start, describe):
 @pytest.mark.parametrize(
     ("missing", "reason"),
     [
-        ("from eom_dynamics.control import library\nlibrary.NAME = 'none.so'\n", "the control loop is not built, "),
+        ("from eom_dynamics.control import library\nlibrary.NAME = 'none.so'\n", "the control loop is not built; "),
         ("os.environ['CC'] = '/nonexistent'\n", "no C compiler found (CC=/nonexistent); install gcc, or copy "),
     ],
     ids=["loop", "CC"],

@@ -111,7 +111,7 @@ def test_a_first_setpoint_in_degrees_of_a_joint_without_limits_is_asked_for_its_
     file.write_text(re.sub(r" +limits: .*\n", "", (CONFIG / "planar_2r.yaml").read_text()))
     client = start("-p", f"robot_file:={file}", "-p", "safety:=strict")
     assert not any(joint.limits.known for joint in eom.load_robot(file).joints)
-    unchecked = "joint_1, joint_2: steps are not checked: give these motors, or their joints, a limit of velocity"
+    unchecked = "joint_1, joint_2: steps are not checked; give these motors or their joints a velocity limit"
     assert client.process.log.count(unchecked) == 1
     state = np.zeros((5, 2))
     state[0] = [45.0, 0.0]
