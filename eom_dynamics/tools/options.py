@@ -43,7 +43,7 @@ def xacro_argument(text: str) -> tuple[str, str]:
 
 
 def absolute_path(text: str) -> str:
-    """The absolute path of a file, also of a ROS package; raises ValueError for none."""
+    """Absolute path of a file, also of a ROS package; ValueError if it does not exist."""
     try:
         return str(Path(located(text)).absolute())
     except LookupError as error:
@@ -55,10 +55,10 @@ class RobotOptions:
     """Part of the robot.
 
     Attributes:
-        tip: link where the robot ends; default: all links below the root.
-        tools: link or frame where an external wrench acts; default: the tips, else the last body.
+        tip: last link of the robot; default: all links below the root.
+        tools: link or frame of an external wrench; default: the tips, or else the last body.
         xacro_arguments: argument of a xacro file.
-        joint_limits: limits of joints, joint_limits.yaml of MoveIt; they replace or add to those of ROBOT.
+        joint_limits: joint_limits.yaml of MoveIt; its limits override and complete the limits of ROBOT.
     """
 
     tip: tuple[str, ...] = option((), metavar="LINK")
@@ -108,14 +108,13 @@ class CommandOptions:
     """Parameters of the node, by their names there.
 
     Attributes:
-        safety: level of safety by which setpoints are answered or refused, as by the node; measured and planned motions
-            are all answered.
+        safety: safety level, which decides about refusals as in the node; measured and planned motions are always
+            answered.
         limits: response to setpoints that exceed limits of joints or motors: do not check, report them, refuse them, or
             (not in the node) report them and exit with code 1; default: set by safety.
-        command_lead: time by which commands are ahead of setpoints, s; default: the recording's, else the value of
-            the robot's file; measured and planned motions: 0.
-        parameters: another parameter of the node on which commands depend, such as stop_duration; an unknown
-            name lists them.
+        command_lead: time by which commands are ahead of setpoints, s; default: value of the recording, or else of the
+            robot file; measured and planned motions: 0.
+        parameters: another node parameter that affects commands, such as stop_duration; an unknown name lists all.
     """
 
     safety: str = option("strict", choices=LEVELS)
@@ -128,7 +127,7 @@ _Value = TypeVar("_Value")
 
 
 def path(text: str) -> Path:
-    """Return the path of a file or folder; an empty one is refused, since it would mean the working directory."""
+    """Path of a file or folder; refuses an empty text, which would mean the working directory."""
     if not text:
         raise argparse.ArgumentTypeError("must be a path, is empty")
     return Path(text)
@@ -190,7 +189,7 @@ def comma_separated(value: Callable[[str], Any]) -> Callable[[str], tuple[Any, .
 
 
 def shown_errors(parse: Callable[[str], _Value]) -> Callable[[str], _Value]:
-    """Return a type whose ValueError the command line shows."""
+    """Wrap a type so that the command line shows its ValueError."""
 
     def read(text: str) -> _Value:
         try:

@@ -78,7 +78,7 @@ def _content(result: Result) -> Iterator[str]:
 
 
 def _section(section: ResultSection, before: int) -> str:
-    """HTML of a section; Plotly's script is part of the page's first chart, so that none are ``before``."""
+    """HTML of a section; the script of Plotly is in the first chart of the page, if no charts are ``before``."""
     charts = [
         f'<div class="chart" data-chart="{escape(name)}">'
         + figure.to_html(
@@ -191,11 +191,11 @@ def add_joints(
     Args:
         units: of the values of each joint (n,).
         t: (N,) s.
-        points: maximum number of points of a curve; of more samples, evenly spaced ones are drawn.
+        points: maximum number of points of a curve; longer curves are sampled evenly.
         colors: of the joints; by default by index.
         kind: of the curves, if a figure has several kinds, such as "measured"; these are not in the legend.
         markers: circles instead of lines, without hover text.
-        line: line style besides the colour.
+        line: line style, in addition to the color.
         row: chart of a stacked figure, from 1 on.
     """
     place: dict[str, Any] = {} if row is None else {"row": row, "col": 1}

@@ -126,7 +126,7 @@ def telling_line(text: str) -> str:
 
 
 def _free_domain() -> int:
-    """Return a domain without participants on this machine: the discovery port of its first one is free."""
+    """Return a domain without participants on this machine: its first discovery port is free."""
     for domain in random.sample(range(1, 102), 101):  # their ports are below the ephemeral ports of Linux
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
             probe.bind(("", 7400 + 250 * domain + 10))
@@ -135,7 +135,7 @@ def _free_domain() -> int:
 
 
 def _end_with(parent: int) -> None:
-    """Have this process end with its parent, which may have ended already."""
+    """End this process with its parent, which may have ended already."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:
         os._exit(1)

@@ -45,7 +45,7 @@ def percent(value: float) -> str:
 
 
 def with_deviation(value: float, deviation: float) -> str:
-    """Format a number and its standard deviation: ``?`` where it is not identifiable, none where that is unknown, NaN.
+    """Format a number with its standard deviation: ``?`` if not identifiable; the number alone if it is unknown (NaN).
 
     A deviation of zero means a parameter at its bound.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Report of recordings, and of what replay compares: charts over time, and a table by joint."""
+"""Report of recordings and replays: charts over time, and a table by joint."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MOST_TOPICS = 100  # the bag is read once for each
 
 @dataclass(frozen=True)
 class Record:
-    """Recording of one arm, in SI units; streams are None where the bag lacks them.
+    """Recording of one arm, in SI units; streams are None if missing in the bag.
 
     Attributes:
         name: of the bag, and of the namespace if it has several.
@@ -155,7 +155,7 @@ def read_records(
         name = f"{path.name} {space}" if len(spaces) > 1 else path.name
         record = Record(name, robot, measured=best, **streams, notes=(*notes,), unread=(*notes,))
         if robot is not None and record.joints and not {*robot.joint_names} & {*record.joints}:
-            note = f"robot {robot.name} is not used: it has none of the joints ({', '.join(record.joints)})"
+            note = f"robot {robot.name} is not used: it lacks all joints of the bag ({', '.join(record.joints)})"
             record = replace(record, robot=None, notes=(*notes, note))
         records.append(record if record.command else _with_commands(record, path, conventions))
     return records
@@ -198,15 +198,15 @@ def _with_commands(record: Record, path: Path, conventions: Conventions) -> Reco
             raise
         note = f"commands were not recorded, and cannot be computed: {'; '.join(error.errors)}"
     else:
-        note = f"commands were not recorded: they are those of a replay of {report.topic} for {report.robot}"
+        note = f"commands were not recorded; shown are commands of a replay of {report.topic} for {report.robot}"
         more = [*report.notes()]
         record = replace(record, command=streams["command"], motors=record.motors or streams["motors"])
     return replace(record, notes=(note, *record.notes, *more))
 
 
 def report_result(records: Sequence[Record], about: Mapping[str, str], page: Path) -> Result:
-    """Make the result of recordings: of each up to four charts and a table."""
-    caption = "Dotted: measured. A measured effort includes what τ leaves out: friction, cables, offset of the sensor."
+    """Make the result of recordings: up to four charts and a table for each."""
+    caption = "Dotted: measured. Measured efforts also include friction, cables and sensor offsets, which τ does not."
     several = len(records) > 1
     sections = [
         ResultSection(record.name * several, record.notes, caption, {f"record {k}": _figure(record)}, [_table(record)])

@@ -34,10 +34,10 @@ class TextTable:
     Attributes:
         header: titles of the columns.
         rows: cells.
-        title: what the table shows, if its section does not say it.
-        text_columns: number of first columns that are text; the others are numbers.
+        title: title of the table, if its section needs one.
+        text_columns: number of leading text columns; the others are numbers.
         failed: cells that fail a check, by row and column.
-        page_only: whether the console leaves out the table.
+        page_only: True if the console omits the table.
     """
 
     header: Sequence[str]
@@ -127,7 +127,7 @@ class Result:
         return (f"{text}\n" if text else "") + self.verbatim
 
     def brief(self, most: int) -> str:
-        """Return the lines of the joints, after at most so many others."""
+        """Return the lines of the joints, after at most ``most`` other lines."""
         passed = [self.passed] if self.passed and not self.failures else []
         lines = shortened([*self.lead, *passed, *self.notes, "tables: --verbose"], most)
         return "".join(f"{printable(line)}\n" for line in (*lines, *self.by_joint))
@@ -139,7 +139,7 @@ class Result:
 
 
 def shortened(lines: Sequence[str], most: int) -> Sequence[str]:
-    """At most so many lines, the last one counts the omitted lines."""
+    """At most ``most`` lines; the last line counts the omitted lines."""
     if len(lines) <= most:
         return lines
     return [*lines[: most - 1], f"{len(lines) - most + 1} more lines, and tables: --verbose"]
@@ -190,7 +190,7 @@ def processor() -> str:
 
 
 def cpuinfo() -> dict[str, str]:
-    """Return what Linux says about the first processor."""
+    """Return the entries of /proc/cpuinfo for the first processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -229,7 +229,7 @@ def show(program: str, result: Result, *, as_json: bool = False, verbose: bool =
 
 @contextmanager
 def warnings_as_lines(program: str) -> Iterator[None]:
-    """Print each warning of this package as one line on stderr, once."""
+    """Print each warning of this package once, as a line on stderr."""
     with warnings.catch_warnings():
         default = warnings.showwarning
 

@@ -37,8 +37,8 @@ def check_folder(folder: Path, *, force: bool) -> None:
 def whole_folder(folder: Path, *, force: bool) -> Iterator[Path]:
     """Yield a temporary folder; its files move to ``folder`` when the context ends without an error.
 
-    A new folder appears at once, with all its files. In one that exists, ``force`` overwrites files of the same names,
-    and others stay. Raises FolderError if :func:`check_folder` refuses the folder, or it cannot be written.
+    A new folder appears with all its files in one step. In an existing folder, ``force`` overwrites files of the same
+    names and keeps others. Raises FolderError if :func:`check_folder` refuses the folder, or it cannot be written.
     """
     check_folder(folder, force=force)
     is_new = not folder.exists()
@@ -48,7 +48,7 @@ def whole_folder(folder: Path, *, force: bool) -> Iterator[Path]:
             os.replace(temporary, folder)
             return
         moves = {path: folder / path.relative_to(temporary) for path in temporary.rglob("*") if path.is_file()}
-        for target in moves.values():  # first what can fail
+        for target in moves.values():  # steps that can fail come first
             target.parent.mkdir(parents=True, exist_ok=True)
         for path, target in moves.items():
             os.replace(path, target)

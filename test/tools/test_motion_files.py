@@ -203,7 +203,7 @@ def test_a_path_has_a_tolerance_and_may_turn_back(robot: Path, tmp_path: Path, r
     way = np.linspace([0.0, 0.5], [0.8, -0.2], 300)
     np.savetxt(tmp_path / "path.csv", np.vstack([way, way[::-1]]), "%.4f", ",")
     by_digits = run("retime", robot, tmp_path / "path.csv", "-o", tmp_path / "one").out
-    assert re.search(r"path tolerance: 0\.0001\d.* rad, 1 stop where it turns back on the spot\n", by_digits)
+    assert re.search(r"path tolerance: 0\.0001\d.* rad, 1 stop at reversals of the path\n", by_digits)
     given = run("retime", robot, tmp_path / "path.csv", "-o", tmp_path / "two", "--tolerance", 0.001).out
     assert "path tolerance: 0.001 rad, 1 stop" in given
 

@@ -191,13 +191,13 @@ def test_one_page_of_several_bags(tmp_path: Path, run) -> None:
         sorted(error.splitlines()),
         (
             "bad.db3: cannot be read",
-            "one: robot planar_pr is not used: it has none of the joints (joint",
+            "one: robot planar_pr is not used: it lacks all joints of the bag (joint",
             "nowhere: there is no such bag",
         ),
         strict=True,
     ):
         assert reason in line
-    assert out.splitlines()[-1] == f"page: {output}" and "commands were not recorded: they are" in out
+    assert out.splitlines()[-1] == f"page: {output}" and "commands were not recorded; " in out
     assert Page(output.read_text(encoding="utf-8")).places == {"record 0", "record 1"}
     assert [path.name for path in output.parent.iterdir()] == ["page.html"]
 

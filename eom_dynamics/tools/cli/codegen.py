@@ -40,9 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"folder to write; with --language {LOOP} optional, a library, .so, such as for a computer without a compiler"
     )
     add_output_file(parser, "OUT", path, what, required=False)
-    what = f"may be repeated, but for {LOOP}; default: all others, without CasADi where it is not installed"
+    what = f"may be repeated, except for {LOOP}; default: all others, CasADi only if installed"
     parser.add_argument("--language", action="append", choices=(*LANGUAGES, LOOP), help=what)
-    what = f"with --language {LOOP}: setpoints may have a motion of the base, for which code is compiled, too"
+    what = f"with --language {LOOP}: accept setpoints with base motion, and compile code for it"
     parser.add_argument("--moving-base", action="store_true", help=what)
     parser.add_argument(
         "--functions",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Play the paper's motion to the node over ROS 2, from another process, and check and show its answers.
 
-Writes index.html and demo.png. Answers are compared with two computations: the feedforward that the node computes, too,
-and the closed form of the equations of motion with the laws of linear springs, which shares no code with it.
+Writes index.html and demo.png. Answers are compared with two computations: the feedforward of the library, and the
+closed form of the equations of motion with linear spring laws, which shares no code with it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _TOLERANCE = 1e-10  # largest relative deviation that passes: some hundred opera
 _REMEDY = "run again while the machine is idle, or at a lower rate: eom_dynamics demo --rate HZ"
 _ABOUT = (
     "Each answer holds joint efforts τ, τ̇, τ̈, which the node computes from the setpoint alone, and motion and effort "
-    "of the motors: one behind a spring needs τ̇ for its velocity, τ̈ for its acceleration. Circles are the closed form "
+    "of the motors: behind a spring, motor velocity needs τ̇, motor acceleration τ̈. Circles are the closed form "
     "of the equations of motion, evaluated outside the node. Motion, 1.7 times slower, and tool wrench are those of "
     "A. Müller and S. Kumar, Multibody System Dynamics 53 (2021). Deviations are relative to the largest value."
 )

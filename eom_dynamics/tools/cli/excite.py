@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _WAYPOINTS = 100.0  # rate of the points of the JointTrajectory, Hz
 _START = 1_000_000_000  # stamp of the first message, ns; a stamp of zero would stand for the present
 
-# For a joint, or for all: one number, or one for each.
+# A single number for all joints, or a number for each joint.
 _Values = tuple[tuple[str | None, tuple[float, ...]], ...]
 
 
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> Result:
 
     robot = load(options, warn=False)
     if doubts := objections(robot):
-        consequence = "correct it, or write implausible: accept into the robot's file if it is meant"
+        consequence = "correct it, or write implausible: accept into the robot file if it is intended"
         raise RobotDescriptionError(f"{robot.name}: not plausible: {'; '.join(doubts)}; {consequence}")
     check_folder(options.output, force=options.force)
     limits: dict[str, dict[str, float]] = {name: {} for name in robot.joint_names}
@@ -135,7 +135,7 @@ def _by_joint(robot: Robot, flag: str, arguments: _Values) -> dict[str, float]:
 def _result(task: Excitation, optimum: OptimalExcitation, folder: Path) -> Result:
     """Make the result of an excitation with its files in a folder."""
     motion, P = optimum.trajectory, len(task.model.columns)
-    stuck = "no better motion than the start was found; where springs may go slack, limit efforts by --effort"
+    stuck = "no better motion than the start was found; if springs may go slack, limit efforts by --effort"
     return Result(
         lead=[
             f"{task.robot.name}: {motion.end:g} s, {motion.sine.shape[1]} harmonics of {motion.frequency:.4g} Hz, "
@@ -220,7 +220,7 @@ def _write_outputs(
 
 
 def _write_setpoints(folder: Path, motion: Trajectory, joint_names: Sequence[str], rate: float) -> None:
-    """Write a bag with the topic ``setpoint`` at a rate, Hz, into an empty folder, named like the folder."""
+    """Write a bag with the topic ``setpoint`` at ``rate``, Hz, into an empty folder, named like the folder."""
     from ...recordings.bags import BagWriter, Layout, Storage
     from ...recordings.bags.types import SETPOINT
 
@@ -237,7 +237,7 @@ def _write_setpoints(folder: Path, motion: Trajectory, joint_names: Sequence[str
 
 
 def write_trajectory(folder: Path, motion: Trajectory, joint_names: Sequence[str], rate: float) -> None:
-    """Write a bag with one message on the topic ``joint_trajectory``; arguments as for :func:`_write_setpoints`."""
+    """Write a bag with a single message on ``joint_trajectory``; arguments as for :func:`_write_setpoints`."""
     from ...recordings.bags import BagWriter, Storage
     from ...recordings.bags.types import JOINT_TRAJECTORY, serialized
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Identify masses, inertias, friction, rotors and springs of a robot from recordings, and write a robot file.
 
-A recording is a bag with JointState messages (positions and efforts), or a .csv or .parquet table. The robot's file
-gives the geometry, and inertias as the prior. Where motors were recorded, too, springs, rotors and motor friction are
-identified; where only motors were recorded, from their resonance.
+A recording is a bag with JointState messages (positions and efforts), or a .csv or .parquet table. The robot file
+gives the geometry and prior inertias. If motors were recorded as well, springs, rotors and motor friction are
+identified; if only motors were recorded, from their resonance.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Result:
     """Identify and write.
 
-    A check fails if a residual exceeds the tolerance, or the given robot or plain least squares predict the efforts of
-    a joint better; with the latter, nothing is written.
+    A check fails if a residual exceeds the tolerance, or if the given robot or plain least squares predict the efforts
+    of a joint better; if least squares do, nothing is written.
     """
     require("replay")
     if options.page:
@@ -131,18 +131,18 @@ def robot_file(
 ) -> tuple[str, tuple[str, ...]]:
     """Write a robot in the format of the ending of ``output``; return the text, and a line for each property it lacks.
 
-    A URDF that is to be written from a URDF, the ``source``, is patched; ``comments`` are for the head of a parameter
-    file. Raises RobotDescriptionError if the robot cannot be written in this format.
+    A URDF from a URDF ``source`` is patched; ``comments`` are for the head of a parameter file. Raises
+    RobotDescriptionError if the robot cannot be written in this format.
     """
     robot = result.robot
     if _patched(output, source):
-        timing = ("command_period and timing of the drives are left out: a URDF has none; write .yaml",)
+        timing = ("command_period and timing of the drives are omitted: URDF does not support them; write .yaml",)
         lost = (*_left_out(result), *(timing if robot.command_period else ()))
         return patched_urdf(Path(source).read_text(encoding="utf-8"), robot), lost
     kind = written_format(output.name) or PARAMETER_FILE
     assert kind.write is not None  # by the type of the argument
     written = kind.write(robot)
-    # The text must fit into what a reader accepts; the numbers come first.
+    # Readers limit the size of the text; the numbers come first.
     fits = kind is PARAMETER_FILE and len((comments + written.text).encode()) <= PARAMETER_FILE.largest
     return (comments if fits else "") + written.text, written.lost
 
@@ -169,8 +169,8 @@ def _left_out(result: IdentificationResult) -> list[str]:
 def patched_urdf(text: str, robot: Robot) -> str:
     """Write the inertias and friction of a robot into the URDF that it was read from.
 
-    Links that are fixed to a link that moves are part of its body: the inertia of all is written to the link that the
-    joint moves, and the others lose theirs. Raises RobotDescriptionError unless the text is a URDF with these joints.
+    Links that are fixed to a moving link are part of its body: the inertia of all is written to the moving link, and
+    removed from the others. Raises RobotDescriptionError unless the text is a URDF with these joints.
     """
     try:
         root = ET.fromstring(text, parser=ET.XMLParser(target=ET.TreeBuilder(insert_comments=True)))
@@ -180,7 +180,7 @@ def patched_urdf(text: str, robot: Robot) -> str:
     links = {element.get("name", ""): element for element in root.findall("link")}
     if missing := [joint.name for joint in robot.joints if joint.name not in joints]:
         raise RobotDescriptionError(
-            f"{robot.name}: the URDF has no joint {', '.join(missing)}; one with several variables cannot be patched"
+            f"{robot.name}: the URDF has no joint {', '.join(missing)}; joints with several variables cannot be patched"
         )
     moving = {joint.name for joint in robot.joints}
     for joint in robot.joints:

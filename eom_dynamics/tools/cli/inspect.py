@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Show a robot as it was read: joints, limits, mass, reach, resonances, motors, merged links and assumptions.
 
-Numbers that look as if in another unit are failures, unless the file has implausible: accept. With --template, print a
+Numbers that seem to be in another unit are failures, unless the file has implausible: accept. With --template, print a
 parameter file to fill in.
 """
 
@@ -36,7 +36,7 @@ from ..results import Result, ResultSection, TextTable
 _NATURAL_FREQUENCIES = (20.0, 70.0, 280.0)  # of soft, usual and stiff drives, rad/s
 
 _IN_TABLES = ("limits", "elasticity", "rotor_inertia", "gear_ratio")
-"""Entries of joints that are columns of the tables; those of motors are in a table of their own."""
+"""Joint entries that are columns of the tables; motor entries have their own table."""
 
 _COLUMN, _WIDTH = 44, 120  # of comments of a template, and of its lines
 
@@ -45,7 +45,7 @@ _LIMITS = [name for name in vars(NO_LIMITS) if name not in ENDS]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser, nargs="?")
-    what = "print a parameter file to fill in; for a robot of another format, one that adds springs and motors to it"
+    what = "print a parameter file to fill in; for another format, a parameter file that adds springs and motors to it"
     add_json(parser)
     parser.add_argument("--template", action="store_true", help=what)
 
@@ -97,14 +97,14 @@ def facts_result(robot: Robot) -> Result:
 
 
 def _as_json(robot: Robot, joint: Joint) -> dict[str, Any]:
-    """Facts of a joint; null where there is no limit, or no spring."""
+    """Facts of a joint; null without a limit or spring."""
     numbers = asdict(joint.limits) | {name: getattr(joint, name) for name in ("mass", "stiffness", "rotor_inertia")}
     known = {name: for_json(x) for name, x in numbers.items()}
     return {"name": joint.name, "type": _kind(robot, joint), **known}
 
 
 def _joints(robot: Robot) -> TextTable:
-    """Table of joints, with their parents where these are not the joints above."""
+    """Table of joints, with their parents unless each parent is the joint above."""
     units = [("N/m", "kg") if joint.type == "prismatic" else ("N m/rad", "kg m²") for joint in robot.joints]
     stiffness_unit, inertia_unit = (" or ".join(dict.fromkeys(names)) for names in zip(*units, strict=True))
     parents = ["base" if joint.parent < 0 else robot.joints[joint.parent].name for joint in robot.joints]
@@ -218,7 +218,7 @@ def _advice(robot: Robot) -> list[str]:
 
 
 def _friction(robot: Robot) -> Iterator[str]:
-    """Say whether friction of joints and rotors of rigid joints are part of the efforts, if there are any."""
+    """Report if efforts include friction of joints and rotors of rigid joints, unless the robot has neither."""
     if rubbing := [joint.name for joint in robot.joints if joint.damping or joint.friction]:
         part = "part of the efforts" if robot.joint_friction else "not part of the efforts unless friction=True"
         yield f"joint damping and friction: {_which(rubbing, len(robot.joints))}; {part}"
@@ -228,7 +228,7 @@ def _friction(robot: Robot) -> Iterator[str]:
 
 
 def _properties(joint: Joint) -> Iterator[str]:
-    """One line of what else the joint and its motor have: the entries of a robot file that no table shows."""
+    """One line with further properties of joint and motor: entries of a robot file that no table shows."""
     written = written_entries(replace(joint, actuator=Actuator(joint.actuator.friction)))
     units = {each.name: at_joint(each.entry.unit, joint.type) for each in declared_entries(Joint)}
     parts = [
@@ -273,7 +273,7 @@ def _vector(values: Iterable[float]) -> str:
 def entry_lines(
     kind: type, indent: int, values: Mapping[str, Any] | None = None, joint_type: str = "revolute"
 ) -> Iterator[str]:
-    """Lines for the entries that a class declares, with their meaning: commented out, but for those with ``values``."""
+    """Lines for the entries that a class declares, with their meaning; entries without ``values`` are commented out."""
     for each in declared_entries(kind):
         if values is not None and each.name in values:
             yield _line(f"{' ' * indent}{each.name}: {values[each.name]!r}", _meaning(each, joint_type))
@@ -290,7 +290,7 @@ def _meaning(declared: DeclaredEntry, joint_type: str) -> str:
 
 
 def _lines(declared: DeclaredEntry, start: str, joint_type: str) -> Iterator[str]:
-    """Lines of the example of an entry: one, or one for each entry of a part where they are sections or many."""
+    """Lines of the example of an entry: one, or one per sub-entry for sections and lists."""
     meaning, example = _meaning(declared, joint_type), _example(declared)
     line = _line(f"{start}{declared.name}: {_flow(example)}", meaning)
     is_part = isinstance(example, dict) and declared.entry.example is None
@@ -338,7 +338,7 @@ def _line(entry: str, meaning: str) -> str:
 
 
 def _flow(value: Any) -> str:
-    """A value in one line of YAML, in which floats have a point."""
+    """Value as one line of YAML; floats have a decimal point."""
     if isinstance(value, dict):
         return f"{{{', '.join(f'{name}: {_flow(x)}' for name, x in value.items())}}}"
     if isinstance(value, (list, tuple)):

@@ -2,9 +2,9 @@
 # PYTHON_ARGCOMPLETE_OK
 """``eom_dynamics``: the command and its sub-commands.
 
-A command is a module of this folder: ``add_arguments``, and ``run``, which imports what needs optional libraries after
-its check for these, and returns a :class:`.results.Result`. The first clause of its docstring stands in the list of
-commands.
+A command is a module of this folder: ``add_arguments``, and ``run``, which checks optional libraries, imports the
+modules that need them, and returns a :class:`.results.Result`. The first clause of the module's docstring is its entry
+in the list of commands.
 
 Exit code 0, 1 for a failed check, 2 for wrong use, 130 after Ctrl-C, 141 on a broken pipe. Errors are one line each
 on stderr.
@@ -78,14 +78,14 @@ class Parser(argparse.ArgumentParser):
         self.error(f"unrecognized arguments: {' '.join(arguments)}{meant}")
 
     def error(self, message: str) -> NoReturn:
-        """End with one line, and exit code 2."""
+        """Exit with code 2 after one line."""
         if match := _CHOICE.search(message):
             close = close_match(match[1], re.findall(r"[\w-]+", match[2]))
             message += f"; did you mean {close}?" if close else ""
         self.exit(2, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
-        """Print help; unlike argparse, fail where it cannot be written."""
+        """Print help; unlike argparse, fail if it cannot be written."""
         if message and file is not None:  # None: a closed stream
             file.write(message)
 

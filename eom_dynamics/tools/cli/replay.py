@@ -3,7 +3,7 @@
 
 The commands are the node's; they are written as bags or Parquet tables.
 A bag is a folder with metadata.yaml, or a .db3 or .mcap file. Its motion is a topic of type JointTrajectorySetpoint,
-JointTrajectory (interpolated) or JointState (fitted). Several bags, or those in folders, are replayed in parallel into
+JointTrajectory (interpolated) or JointState (fitted). Several bags, or folders of bags, are replayed in parallel into
 a folder OUT with an output for each.
 """
 
@@ -47,7 +47,7 @@ class _Bags:
     Attributes:
         topic: topic of the motion, if a bag has several candidates.
         format: format of the output; default: by the ending of OUT, else mcap.
-        resume: keep outputs that are complete, and write the missing ones.
+        resume: keep complete outputs, and write missing outputs.
         scheduler: Dask cluster to run on, such as tcp://host:8786.
     """
 
@@ -62,7 +62,7 @@ class _Checks:
     """Checks, with exit code 1 if one fails.
 
     Attributes:
-        compare: compare with this bag; for several, with those in this folder that have the names of the outputs.
+        compare: compare with this bag; for several bags, with the bags of the outputs' names in this folder.
         atol: allowed absolute difference of all fields or of one, such as effort; default: 1e-9.
         rtol: allowed relative difference of all fields or of one; default: 1e-9.
         match: match messages by their time of recording, or by their stamp if GOLDEN was recorded live; default:
@@ -81,7 +81,7 @@ class _Checks:
     strict: bool = option(False)
 
     def refuse_contradictions(self, options: argparse.Namespace, output_format: str) -> None:
-        """Raise EomDynamicsError where an option lacks or contradicts another one, or names an unknown field."""
+        """Raise EomDynamicsError for missing, contradicting or unknown options."""
         from ..replay.compare import FIELDS
 
         if self.compare and output_format == "parquet":

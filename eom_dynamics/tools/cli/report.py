@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Result:
     """Read, compute missing commands, and write the page.
 
-    It fails if a bag of several cannot be shown, if messages cannot be read, or if a named robot has none of the joints
-    of a bag.
+    It fails if one of several bags cannot be shown, if messages cannot be read, or if a named robot does not have the
+    joints of a bag.
     """
     require("report")
     check_file(options.output, force=options.force)

@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 _RATE, _POINTS = 1000.0, 100.0  # of samples, and of the points of the JointTrajectory, Hz
 _MOST_SAMPLES = 1_000_000  # largest number of samples in a file
 
-# Share of the largest rate below which the limit that is used most is not shown: at rest it is gravity's.
+# Fraction of the largest rate below which the most used limit is not shown: at rest, it is due to gravity.
 _SLOW = 0.02
-_SHOWN = 40  # active limits in the table, the longest ones
+_SHOWN = 40  # maximum number of active limits in the table, longest first
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser)
     what = (
         "waypoints: a .csv file with a column for each joint, a .json file with joint_names and points with "
-        "positions, a .npz file with q, or a bag with a JointTrajectory, whose times are ignored"
+        "positions, a .npz file with q, or a bag with a JointTrajectory; its times are ignored"
     )
     parser.add_argument("path", metavar="PATH", type=path, help=what)
     parser.add_argument(
@@ -111,8 +111,8 @@ def _result(arm: ElasticArm, motion: FastestMotion, waypoints: Array, page: Path
         sections=[
             ResultSection(
                 "Speed along the path",
-                caption="Colours are those of the limit that is used most at each point. Dashed: where a joint reaches "
-                "its velocity limit.",
+                caption="The color is the most used limit at each point. Dashed: points at which a joint reaches its "
+                "velocity limit.",
                 charts={"speed": _speed(arm, limits, motion)},
             ),
             ResultSection("Joints", caption="Circles are the waypoints.", charts={"path": path}),
@@ -125,12 +125,12 @@ def _result(arm: ElasticArm, motion: FastestMotion, waypoints: Array, page: Path
 
 
 def _tolerance(arm: ElasticArm, motion: FastestMotion) -> str:
-    """Path tolerance, and stops where the path turns back on the spot."""
+    """Path tolerance, and number of stops at reversals of the path."""
     assert motion.waypoints is not None
     least, most = np.min(motion.waypoints.tolerance), np.max(motion.waypoints.tolerance)
     range_ = f"{most:.2g}" if least == most else f"{least:.2g} to {most:.2g}"
     stops = len(motion.waypoints.parts) - 1
-    stopped = f", {stops} {'stop' if stops == 1 else 'stops'} where it turns back on the spot" if stops else ""
+    stopped = f", {stops} {'stop' if stops == 1 else 'stops'} at reversals of the path" if stops else ""
     return f"{range_} {together(position_units(arm.robot))}{stopped}"
 
 
@@ -143,8 +143,8 @@ def _used(arm: ElasticArm, limits: LimitCheck, states: tuple[Array, ...]) -> dic
 
 
 def _speed(arm: ElasticArm, limits: LimitCheck, motion: FastestMotion) -> go.Figure:
-    """Rate of the path's parameter over the parameter, coloured by the quantity with the most used limit."""
-    # Between knots, where differences of the parameter are accurate.
+    """Rate of the path parameter over the parameter, colored by the quantity with the most used limit."""
+    # At the middle between knots, for accurate differences of the parameter.
     parameter, t = (0.5 * (x[1:] + x[:-1]) for x in (motion.parameters, motion.t))
     rate = np.diff(motion.parameters) / np.diff(motion.t)
     shares = _used(arm, limits, motion.derivatives(t))

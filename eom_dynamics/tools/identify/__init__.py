@@ -26,10 +26,10 @@ class Request:
             on the training data; default: 0.2, or 0 with --validate, springs from a resonance, or a few seconds alone.
         tolerance: exit code 1 if the RMS residual of a joint exceeds X, N m or N, on validation (else on training).
         springs: identify springs and motors from both sides of the springs, from the resonance of the motors alone, or
-            not at all; default: from what was recorded, where the robot has springs. From one tap on a tool that
-            swings: examples/ringing.py.
-        link_options, elastic_options: what to identify of links, and of springs and motors.
-        source, motors: where in the files links and motors are.
+            not at all; default: as recorded, if the robot has springs. From one tap on a swinging tool:
+            examples/ringing.py.
+        link_options, elastic_options: options of links, and of springs and motors.
+        source, motors: sources of links and motors in the files.
     """
 
     training: tuple[Path, ...] = option((), flag="bags", metavar="BAG")

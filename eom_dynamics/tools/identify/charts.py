@@ -23,7 +23,7 @@ from .elastic import ElasticFit, ResonanceResult
 Charts = dict[str, go.Figure]
 
 _DOTS, _CURVE = 1500, 201  # dots of a chart: more hide each other. Points of a curve.
-_LONG = 20_000  # samples beyond which curves show those alone that the cut-off needs
+_LONG = 20_000  # samples beyond which curves show only the samples that the cut-off needs
 _MEASURED, _PREDICTED = color(0), color(1)  # apart on light and on dark ground, in all charts alike
 _FRICTION = ("viscous", "coulomb")
 
@@ -35,7 +35,7 @@ def link_sections(fit: Fit, training: Sequence[Recording], validation: Sequence[
         ResultSection("Measured and predicted effort", charts=_efforts(fit, recordings, which)),
         ResultSection(
             "Friction over velocity",
-            caption="Dots: measured effort less that of the identified inertias and offsets. Line: identified "
+            caption="Dots: measured effort minus efforts of the identified inertias and offsets. Line: identified "
             "friction.",
             charts=_friction(fit, training),
         ),

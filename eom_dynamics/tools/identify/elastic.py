@@ -96,9 +96,9 @@ class ResonanceResult:
 def mode_of(
     asked: str, robot: Robot, options: ElasticOptions, training: Sequence[TwoSidedRecording]
 ) -> tuple[str, list[str]]:
-    """Resolve ``auto`` by the recordings, where the robot has springs; return the mode of :class:`.Request` and notes.
+    """Resolve ``auto`` by the recordings, if the robot has springs; return the mode of :class:`.Request` and notes.
 
-    Raises IdentificationError if what was asked for was not recorded, RobotDescriptionError if the robot lacks it.
+    Raises IdentificationError for missing data, RobotDescriptionError if the mode does not fit the robot.
     """
     if asked == "off":
         return "off", []
@@ -168,11 +168,11 @@ def _no_better(robot: Robot, elasticity: Elasticity, errors: EffortErrors) -> li
 def link_recordings(
     robot: Robot, sides: Sequence[TwoSidedRecording], fit: ElasticFit | None, source: MotorSource
 ) -> tuple[list[Recording], list[str]]:
-    """Link recordings, with identified spring efforts where none were measured, and notes."""
+    """Link recordings, with identified spring efforts in place of missing efforts, and notes."""
     recordings, notes = [], []
     for recording in sides:
         if recording.links is None:
-            raise IdentificationError(f"{recording.name}: has motors only, but links are to be identified")
+            raise IdentificationError(f"{recording.name}: no link data; record links, or use --springs resonance")
         sensed = any(measured(tau[tau == tau]) for tau in recording.links.tau.T)
         if fit is None or recording.motors is None or (sensed and not motors_alone(recording)):
             recordings.append(recording.links)
@@ -223,7 +223,7 @@ class CommandTiming:
 
     @property
     def drive_delay(self) -> float | None:
-        """Delay of the drives, s; zero where it is not positive; None where it is not certain."""
+        """Delay of the drives, s; zero if not positive; None if not certain."""
         if self.measured is None or self.measured.uncertain:
             return None
         held = DRIVE_INTERPOLATIONS[self.interpolation] * self.period.value
@@ -250,10 +250,9 @@ class CommandTiming:
         """Lines for the notes."""
         if (timing := self.measured) is None:
             return [
-                f"commands come every {_in_ms(self.period)}; drive_delay is not written: it counts from the time at "
-                "which recorded motor efforts act, --motor-delay (--effort-delay of rigid joints): half a period of "
-                "the commands if drives report means of the last one, minus that if they report what they begin to "
-                "apply"
+                f"commands come every {_in_ms(self.period)}; drive_delay is not written: give the time of motor "
+                "efforts by --motor-delay (--effort-delay for rigid joints): half a command period if drives report "
+                "means of the last period, minus half a period if they report the effort that they start to apply"
             ]
         line = f"commands act after {_in_ms(timing.delay)} and come every {_in_ms(self.period)}"
         if self.drive_delay is None:
@@ -282,7 +281,7 @@ def _in_ms(delay: Delay) -> str:
 def command_timing(
     robot: Robot, recordings: Sequence[TwoSidedRecording], source: Source, motors: MotorSource
 ) -> tuple[CommandTiming | None, list[str]]:
-    """Timing of the commands in recordings, and notes; None where there are none."""
+    """Timing of the commands in recordings, and notes; None without commands."""
     timings, notes = [], []
     for recording in recordings:
         try:
@@ -303,10 +302,10 @@ def command_timing(
 def aliased_efforts(
     robot: Robot, recordings: Sequence[TwoSidedRecording], timing: CommandTiming | None, known: float | None
 ) -> list[str]:
-    """A line if motor efforts are sampled as seldom as commands come, which drives hold; ``known``: their delay, s.
+    """Warning if motor efforts are sampled as rarely as commands, which drives hold; ``known``: their delay, s.
 
-    The effort of a drive that holds a command has a saw-tooth of that period; of one sample in each, friction of the
-    motors is off by several rotor inertias a second. Efforts whose delay is known are means.
+    The effort of a drive that holds commands has a sawtooth of the command period. With one sample per period, the
+    identified motor friction has an error of several rotor inertias per second. Efforts with known delay are means.
     """
     if timing is None or known is not None or robot.drive_interpolation != "none":
         return []
@@ -373,8 +372,8 @@ def _of_one(
     if not all_finite(part.motor_effort[now]):
         raise IdentificationError("the efforts that motors apply were not recorded")
     t = part.t[now]
-    # Drives were sent references for the times at which they measure, by this file.
+    # By this file, references of the drives were for the times of their measurements.
     ages = (0.0, *robot.drive_feedback_delay)
     references = [CubicSpline(times, x)(t - age) for x, age in zip(fields, ages, strict=False)]
-    # Efforts were moved to the times at which they act.
+    # Efforts were shifted to the times of their effect.
     return drive_delay(t, part.theta[now], part.motor_effort[now], references)._replace(early=-late), period

@@ -33,13 +33,13 @@ from .elastic import (
 
 Progress = Callable[[str, float], None]
 
-_SHORT = 10.0  # s: recordings of less in all, or half of it with motion, are not held out from unless that is asked for
-NOTHING_IDENTIFIED = "nothing was identified: the parameters are those of the file that was given"
+_SHORT = 10.0  # s: shorter recordings in total, or half of it with motion, are not held out from by default
+NOTHING_IDENTIFIED = "nothing was identified: the parameters are unchanged"
 _UNVALIDATED = (
     "not validated: {}; record 10 s of motion or more, name a recording, --validate, or accept figures of the training "
     "data, --hold-out 0"
 )
-_RESONANCE = "not validated: a resonance is that of the whole recording; accept its figures, --hold-out 0"
+_RESONANCE = "not validated: a resonance needs the whole recording; accept its figures with --hold-out 0"
 _NOT_WRITTEN = "the file is not written: recorded efforts tell more than it does, see below; --suspect use writes it"
 
 
@@ -59,7 +59,7 @@ class IdentificationResult:
         sources: topics or columns that were read, a line for each recording.
         read: number of samples that were read.
         aliased: that motor efforts alias, a line; empty if they do not.
-        unvalidated: why no part of the recordings validates the result; empty if one does, or none was wanted.
+        unvalidated: reason of a missing validation; "" if the result is validated, or no validation was requested.
     """
 
     original: Robot
@@ -97,14 +97,14 @@ class IdentificationResult:
 
     @property
     def unwritten(self) -> bool:
-        """True if the file is not to be written: efforts alias, or it is worse than plain least squares."""
+        """True if the file must not be written: efforts alias, or plain least squares are better."""
         fit = self.link_fit
         return fit is not None and fit.options.suspect == "keep" and bool(self.aliased or fit.over_linear > BEHIND)
 
     def verified(self, written: Robot) -> IdentificationResult:
         """These results with the figures of the written and reloaded robot.
 
-        Its links are as given where it predicts worse: springs, motors and timing were judged without them.
+        Links that predict worse are as given: springs, motors and timing were checked without them.
         """
         if self.link_fit is None:
             return self
@@ -115,7 +115,7 @@ class IdentificationResult:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on the identification, one line each."""
+        """Notes on the identification, each a line."""
         parts = [] if self.link_fit is None else [self.link_fit.notes]
         if self.link_fit is not None and self.link_fit.options.suspect == "use":
             parts.append(self.link_fit.contradictions)
@@ -127,8 +127,8 @@ class IdentificationResult:
 
 def _verdict(fit: Fit) -> list[str]:
     """Return lines on recordings that contradict the file, and joints predicted worse than by the file."""
-    end = ": the given parameters are kept; --suspect use takes the recording all the same"
-    # Held-out blocks that the identified parameters predict overrule a contradiction that was to be ignored.
+    end = ": the given parameters are kept; --suspect use accepts the recording"
+    # If the identified parameters predict the held-out blocks, an ignored contradiction does not count.
     ignored = fit.options.suspect == "use" and fit.validation is not None
     lines = [] if ignored else [line + (end if fit.options.suspect == "keep" else "") for line in fit.contradictions]
     if fit.rejected is None or not fit.rejected.surely_worse.any():
@@ -142,13 +142,13 @@ def _verdict(fit: Fit) -> list[str]:
     kept = "all joints" if fit.refused else ", ".join(fit.kept)
     return [
         *lines,
-        f"identified parameters predict {which} efforts worse than the given ones of {', '.join(listed)}: the given "
-        f"ones of {kept} are kept",
+        f"identified parameters predict {which} efforts worse than the given parameters of {', '.join(listed)}: the "
+        f"given parameters of {kept} are kept",
     ]
 
 
 def _beyond(fit: Fit, tolerance: float) -> list[str]:
-    """Return a line for each joint whose RMS residual exceeds the tolerance, on validation if there is any."""
+    """Return a line for each joint with an RMS residual above the tolerance, on validation if available."""
     score, which = judged(fit)
     pairs = zip(fit.robot.joint_names, effort_units(fit.robot), score.after, strict=True)
     return [
@@ -159,7 +159,7 @@ def _beyond(fit: Fit, tolerance: float) -> list[str]:
 
 
 def judged(fit: Fit) -> tuple[Score, str]:
-    """Score that a fit is judged by, and its name: of validation if there is any."""
+    """Score of a fit and its name: of the validation if available."""
     return (fit.training, "training") if fit.validation is None else (fit.validation, "validation")
 
 
@@ -194,7 +194,7 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
     if share is None and not validation:
         share = HELD_OUT if all(_long_enough(recording) for recording in training) else 0.0
         lacking = "" if share else "the recording, or its motion, is too short to hold out a part of it"
-    # Blocks that are too short for the filter are longer; where too little is left to train on, there are fewer.
+    # Blocks are at least as long as the filter needs; fewer blocks are used if too little training data is left.
     for attempt in (share, *((min(2 * share, 0.5), min(4 * share, 0.5), share / 2, 0.0) if share else ())):
         try:
             parts = _held_out(training, attempt) if attempt else (training, validation)
@@ -331,8 +331,8 @@ def _from_motors(
     for option, value in judged.items():
         if value:
             raise IdentificationError(
-                f"{option}: links were not recorded, and nothing can be judged; a resonance is identified from one "
-                "recording of motors"
+                f"{option}: links were not recorded, so the result cannot be validated; a resonance is identified from "
+                "one recording of motors"
             )
     resonance = identify_motor_side(robot, training, request.elastic_options, request.motors)
     resonance = replace(resonance, notes=(*resonance.notes, *notes))

@@ -26,21 +26,21 @@ from .run import NOTHING_IDENTIFIED, IdentificationResult, judged
 
 _ROUNDING = 1e-9  # SI units; rounding of a zero parameter
 
-# Deviations and factor from which a value counts as far from the file's; most values named.
+# Deviations and factor for values that are far from the file; maximum number of named values.
 _MANY, _FACTOR, _NAMED = 5.0, 2.0, 3
-_SYSTEMATIC = 0.5  # whiteness below which a residual is systematic
+_SYSTEMATIC = 0.5  # whiteness below this value is a systematic residual
 
 _RESIDUALS = (
-    "RMS of predicted less measured effort by the given file (before) and by the new one (after): what the feedforward "
-    "of each file gives for the filtered motion, less recorded efforts, filtered and as it is (unfiltered); relative "
-    "to the standard deviation of the measured effort; whiteness: share of the first autocorrelations that are those "
-    "of white noise, 65 to 95 % if there is nothing left to explain."
+    "RMS of predicted minus measured effort with the given file (before) and the new file (after): feedforward of the "
+    "file for the filtered motion, minus recorded efforts, filtered and raw (unfiltered); relative "
+    "to the standard deviation of the measured effort; whiteness: share of the first autocorrelations within the "
+    "bounds of white noise, 65 to 95 % for a complete model."
 )
 
 _PARAMETERS = (
     "Bodies are counted from 1; m, mx, Ixx: mass (kg), first moment (kg m) and inertia (kg m²) about the origin of the "
-    "body. The linear estimate uses the data alone, ± its standard deviation; the identified value is that of "
-    "physically consistent inertias, close to the file where they are not identifiable."
+    "body. The linear estimate uses the data alone, ± its standard deviation; the identified value is of physically "
+    "consistent inertias, close to the file if not identifiable."
 )
 
 _INERTIAL = (
@@ -191,7 +191,7 @@ def _term_cell(fit: Fit, term: str, j: int) -> str:
 
 
 def _if_known(value: float, deviation: float) -> str:
-    """A number and its deviation; a dash where nothing is known of it, as of a joint that was not recorded."""
+    """Number with its deviation; a dash if nothing is known, for example for a joint that was not recorded."""
     return with_deviation(value, deviation) if math.isfinite(deviation) or abs(value) > _ROUNDING else NOTHING
 
 
@@ -254,12 +254,12 @@ def _elastic_by_joint(elastic: ElasticFit | ResonanceResult | None) -> list[str]
 
 
 def _with_unit(fit: Fit, term: str) -> str:
-    """A term with the unit of its parameter, or the units where joints of both kinds have it."""
+    """Term with the unit of its parameter, or with both units if joints of both kinds have it."""
     units = together([at_joint(TERMS[term].unit, joint.type) for joint in fit.robot.independent_joints])
     return f"{term} [{units}]" if units else term
 
 
-# Units of revolute joints; N stands for N m and m for rad at prismatic ones.
+# Units for revolute joints; prismatic joints have N for N m, and m for rad.
 _UNITS = {name.replace("_", " "): term.unit for name, term in TERMS.items()} | {
     "stiffness": "N m/rad",
     "cubic": "N m/rad³",
@@ -314,8 +314,8 @@ def elastic_section(elastic: ElasticFit | ResonanceResult, charts: Mapping[str, 
         caption = "Response of the motors to their efforts, by averaged segments."
     else:
         caption = (
-            "Springs: measured efforts over deflections, offsets taken away, filtered; the spring of the file and the "
-            "identified one. Friction: measured efforts of motors less those of rotors and springs, over the velocity."
+            "Springs: measured efforts over deflections, without offsets, filtered; given and identified spring. "
+            "Friction: measured motor efforts minus efforts of rotors and springs, over the velocity."
         )
         scores = {"training": elastic.training_score, "validation": elastic.validation_score}
         tables += [_elastic_residuals(elastic, score, which) for which, score in scores.items() if score is not None]

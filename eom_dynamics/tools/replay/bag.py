@@ -37,10 +37,10 @@ from ..writing import TEMPORARY, FolderError, whole_file, whole_folder
 from .compare import Golden, time_text
 from .evaluation import Commands, Evaluation
 
-_FEWEST = 20  # fewest commands from which a period is compared with the robot's
+_FEWEST = 20  # minimum number of commands for a comparison of their period with the robot's
 _MOST_LINES = 8  # at most as many lines of one kind are printed per bag
 _TOPICS = {"feedforward": COMMAND, "motor_setpoint": JOINT_STATE, "effort_command": NUMBERS}
-_MOST_TEMPLATES = 32  # the templates of so many combinations of names are kept
+_MOST_TEMPLATES = 32  # maximum number of cached templates, by combination of names
 
 # Writes commands to an output.
 _Sink = Callable[[Commands], None]
@@ -101,16 +101,16 @@ class Report:
         joint_types: their types by name.
         command_lead: of the commands, s.
         commands: number of commands written; ``held`` of them repeat an earlier one for a refused setpoint.
-        early: number of setpoints whose stamps ran ahead of their arrival, not counted as refusals.
+        early: number of setpoints with stamps ahead of their arrival, not counted as refusals.
         seconds: from the first to the last time of recording.
         refusals: messages that could not be used.
         exceeded: lines on limits of the motors that commands exceed.
         way_out: largest share of a limit that a stop would have needed after a command.
-        deviation, largest_deviation: of measured positions from their fit, rad or m: root mean square and largest;
-            empty where nothing was fitted.
-        repeated: number of measured samples that repeat the positions of the one before during a motion; the first of
-            them was recorded at ``first_repeated``, ns.
-        rms: of computed less recorded efforts, N m or N; empty where they were not compared.
+        deviation, largest_deviation: of measured positions from their fit, rad or m: root mean square and maximum;
+            empty without a fit.
+        repeated: number of measured samples that repeat the previous positions during a motion; the first of them was
+            recorded at ``first_repeated``, ns.
+        rms: RMS of computed minus recorded efforts, N m or N; empty without a comparison.
         warnings: about the robot that the bag describes.
         motion: notes on how positions were read.
     """
@@ -136,7 +136,7 @@ class Report:
     motion: list[str] = field(default_factory=list)
 
     def effort_failures(self, tolerances: Mapping[str | None, float]) -> list[str]:
-        """Return a line for each joint whose RMS effort difference exceeds its tolerance, or that the robot lacks.
+        """Return a line for each unknown joint, and each joint with an RMS effort difference above its tolerance.
 
         Tolerances are N m or N, by joint; None stands for all joints that are not named.
         """
@@ -171,7 +171,7 @@ class Report:
             if len(lines) > _MOST_LINES:
                 yield f"… and {len(lines) - _MOST_LINES} more"
         if self.way_out > 1 + TOLERANCE:
-            share = f"up to {100 * self.way_out:.0f} % of a limit" if isfinite(self.way_out) else "what no motor can do"
+            share = f"up to {100 * self.way_out:.0f} % of a limit" if isfinite(self.way_out) else "beyond the motors"
             yield f"a stop amid the motion would have needed {share}: leave room for it (way_out)"
         for reason, count in self.refusals.ranked():
             first = time_text(self.refusals.first[reason])
@@ -192,8 +192,8 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
     """Replay a bag; ``progress`` is called with the fraction read.
 
     Raises:
-        BagError: the bag cannot be read, has no motion to replay, or none of its messages can be used; or the golden
-            bag cannot be compared with.
+        BagError: the bag cannot be read, has no motion to replay, or no usable messages; or the golden bag cannot be
+            compared.
         RobotDescriptionError: the robot cannot be used.
         FolderError: the output cannot be written, or exists.
     """
@@ -260,7 +260,7 @@ def _arm(job: Job, bag: Bag) -> tuple[ElasticArm, list[str]]:
 
 
 def described_robot(bag: Bag, options: RobotOptions) -> Robot | None:
-    """Load the robot of the first message on a topic robot_description; None if a bag has none."""
+    """Load the robot of the first message on a topic robot_description; None without such a message."""
     for topic in bag.topics:
         if topic.type == STRING and topic.name.rpartition("/")[2] == "robot_description":
             source = f"{bag.path}: topic {topic.name}"
@@ -288,10 +288,10 @@ def _output_topics(namespace: str) -> dict[str, str]:
 
 @contextmanager
 def _open_sink(job: Job, topic: str, robot: Robot, motor_names: tuple[str, ...]) -> Iterator[_Sink]:
-    """Begin an output of commands for a topic; it appears when the context ends without an error.
+    """Start an output of commands for a topic; it appears when the context ends without an error.
 
-    Raises FolderError if the output cannot be written, exists, or must not be overwritten
-    because no replay wrote it.
+    Raises FolderError if the output cannot be written, exists, or must not be overwritten because it is not an output
+    of a replay.
     """
     if job.format == "parquet":
         require("parquet")

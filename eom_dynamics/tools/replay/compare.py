@@ -29,15 +29,15 @@ FIELDS = (*COMMAND_FIELDS, "position", "velocity", "held", "header.stamp", "data
 _DEFAULT = 1e-9  # default tolerance, absolute and relative: compilers and processors differ in rounding
 
 MISSING = "missing"
-"""Stands for a field where the golden bag has no topic of that name."""
+"""Name of the difference if the golden bag lacks the topic."""
 
 
 @dataclass(frozen=True)
 class Tolerances:
-    """Tolerances: a number a differs from the golden b where abs(a - b) > absolute + relative abs(b).
+    """Tolerances: a number a differs from the golden b if abs(a - b) > absolute + relative abs(b).
 
     Attributes:
-        absolute, relative: by field; None holds for all fields that are not named.
+        absolute, relative: by field; the entry of None holds for all other fields.
     """
 
     absolute: Mapping[str | None, float] = field(default_factory=dict)
@@ -55,16 +55,16 @@ class Difference:
 
     Attributes:
         topic: its name.
-        field: its name; ``messages`` for those in one bag only, ``layout`` for names, frames or lengths of
-            fields that differ, :data:`MISSING` for a topic that the golden bag lacks, which is no difference.
+        field: its name; ``messages`` for messages in one bag only, ``layout`` for different names, frames or lengths
+            of fields, :data:`MISSING` for a topic that the golden bag lacks, which is not a difference.
         compared: number of messages.
         largest: difference, in the unit of the field.
         beyond: number of messages with a difference beyond the tolerance.
-        first: time of the first of those, ns: of recording, or the stamp where messages are matched by stamps; None
-            without any.
+        first: time of the first such message, ns: of recording, or the stamp if messages are matched by stamps; None
+            without differences.
         absolute, relative: the tolerance.
-        worst: joint or motor, or index, of the largest difference; empty where there is none.
-        unit: unit of the largest difference; empty where it is unknown, or counts messages.
+        worst: joint or motor, or index, of the largest difference; empty if there is no difference.
+        unit: unit of the largest difference; empty if unknown, or for counts of messages.
         worst_at: its time, ns, counted like the first.
         match: criterion that matched the messages: ``recorded``, by their times of recording, or ``stamp``.
     """
@@ -117,7 +117,7 @@ class Difference:
     def add_numbers(
         self, a: Array, b: Array, times: NDArray[np.int64], names: Sequence[str], unit_of: Callable[[str], str]
     ) -> None:
-        """Compare numbers (N, k) with golden ones; NaN equals NaN; ``unit_of``: unit at a joint or motor."""
+        """Compare numbers (N, k) with the golden numbers; NaN equals NaN; ``unit_of``: unit for a joint or motor."""
         with np.errstate(invalid="ignore"):
             difference = np.abs(a - b)
         same = (a == b) | (np.isnan(a) & np.isnan(b))
@@ -148,7 +148,7 @@ class Golden:
     match: str = "recorded"
 
     def check(self, output: Path, topics: Collection[str]) -> None:
-        """Raise BagError if the bag is the output, cannot be read, or has none of the topics."""
+        """Raise BagError if the bag is the output, cannot be read, or lacks all topics."""
         if self.path.resolve() == output.resolve():
             raise BagError(f"golden bag {self.path}: is the output itself; name another golden bag, or another output")
         with Bag(self.path) as bag:
@@ -158,8 +158,8 @@ class Golden:
     def differences(self, path: Path, joint_types: Mapping[str, str]) -> list[Difference]:
         """Compare the topics of a bag with the golden bag's topics of the same names.
 
-        Messages are matched by their times, in the order of the bags. Compared is what both have: a golden bag may have
-        been recorded with some of the topics only.
+        Messages are matched by their times, in the order of the bags. Only common topics are compared: a golden bag may
+        have been recorded with some of the topics.
 
         Args:
             path: of the bag.
@@ -169,7 +169,7 @@ class Golden:
             A row for each topic and field; those with ``beyond`` > 0 differ.
 
         Raises:
-            BagError: a bag cannot be read, or the golden one has none of the topics.
+            BagError: a bag cannot be read, or the golden bag lacks all topics.
         """
         with Bag(path) as bag, Bag(self.path) as other:
             known = {topic.name: topic for topic in other.topics}
@@ -189,7 +189,7 @@ class Golden:
 
 def _refuse_other_topics(golden: Bag, topics: Collection[str]) -> None:
     if not any(topic.name in topics for topic in golden.topics):
-        raise BagError(f"{golden.path}: has none of the topics {', '.join(topics)}")
+        raise BagError(f"{golden.path}: lacks the topics {', '.join(topics)}")
 
 
 class _Part(NamedTuple):
@@ -210,7 +210,7 @@ class _Part(NamedTuple):
         return {field: np.hstack(x) for field, x in columns.items()}
 
 
-# Parts with equal times; None for those in one bag only.
+# Parts with equal times; None for a part in one bag only.
 _Pair = tuple[_Part | None, _Part | None]
 
 

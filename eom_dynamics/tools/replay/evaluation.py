@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands for recorded setpoints, by the control loop of the node, at the times at which they were recorded."""
+"""Commands for recorded setpoints, computed by the control loop of the node at the times of recording."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from ..options import CommandOptions
 # Period of cycles without setpoints, ns.
 _PERIOD = 1_000_000
 
-# Time from stamps to their recording, ns, from which on they are of another clock, such as simulated time.
+# Time between stamp and recording, ns, above which stamps are of another clock, for example simulated time.
 _OTHER_CLOCK = 3_600_000_000_000
 
 
@@ -57,8 +57,8 @@ class Commands:
         values: by COMMAND_FIELDS, each (N, n) or (N, m), in that order.
         motor_setpoint: by MOTOR_SETPOINT_FIELDS, each (N, m), in that order, in the units of the drives.
         effort_command: (N, m), in the robot's order.
-        status: (N,) of :class:`.Status`; HELD for a repeated command, whose setpoint was refused.
-        lead: time after the setpoint of the motion that the commands are for, s.
+        status: (N,) of :class:`.Status`; HELD for a repeated command after a refused setpoint.
+        lead: command lead, s.
     """
 
     setpoints: Stream
@@ -128,9 +128,9 @@ class Evaluation:
         self._payloads: list[tuple[int, Any]] = []
         self._limits = LimitCheck(arm)
         self._responses = np.empty((4, 0), dtype=np.int64)
-        # Time of the last of them that was computed, ns: setpoints that were refused meanwhile come after it.
+        # Time of the last computed command, ns; setpoints that were refused in the meantime come after it.
         self._responded = -(2**63)
-        # Time from which cycles without setpoints follow, ns.
+        # Start time of cycles without setpoints, ns.
         self._ended = -(2**63)
         # Frame, joint order and row of the last good command.
         self._last: tuple[str, JointOrder, Array] | None = None
@@ -150,12 +150,12 @@ class Evaluation:
 
     @property
     def early(self) -> int:
-        """Number of setpoints whose stamps ran ahead of their arrival, as the node counts them: no refusals."""
+        """Number of setpoints with stamps ahead of their arrival, as counted by the node; they are not refused."""
         return self._loop.record.early
 
     @property
     def way_out(self) -> float:
-        """Largest share of a limit that a stop would have needed after a command; infinite where motors have none."""
+        """Largest fraction of a limit that a stop would have needed after a command; infinite if motors cannot stop."""
         return self._loop.record.largest_way_out
 
     def _configure(self, safety: str) -> None:
@@ -171,7 +171,7 @@ class Evaluation:
     def commands(self, batch: Stream) -> Iterator[Commands]:
         """Compute the commands of setpoints, in order, and between them the commands of recorded responses to a loss.
 
-        Setpoints that are refused and not held have none.
+        Refused setpoints without a held command have no command.
         """
         recorded, stamps = batch.recorded, batch.stamp
         if self._last is None and abs(int(recorded[0]) - int(stamps[0])) > _OTHER_CLOCK:
@@ -195,7 +195,7 @@ class Evaluation:
             yield from self._respond(self._responses[0] == stamps[end - 1])
 
     def _blend(self, end: int) -> None:
-        """Run cycles until a time, ns, in which the payload of a resting arm changes, as the node does."""
+        """Run cycles until ``end``, ns, while the payload of a resting arm changes, as the node does."""
         now, followed, record = self._ended, -1, self._loop.record
         while now < end and record.valid and record.blending and record.followed > followed:
             followed = record.followed
@@ -204,7 +204,7 @@ class Evaluation:
         self._ended = max(self._ended, end)
 
     def _answers(self, batch: Stream) -> Iterator[Commands]:
-        """The commands of setpoints between which no payload changes."""
+        """Commands of setpoints without a payload change between them."""
         count, recorded, stamps = len(batch), batch.recorded, batch.stamp
         times = np.stack([stamps, np.maximum(recorded, self._responded)])
         readable, names, rows_of_setpoints = self._read(batch)
@@ -245,7 +245,7 @@ class Evaluation:
             yield self._commands(batch[kept], order, results, held[kept])
 
     def _respond(self, rows: NDArray[np.bool_]) -> Iterator[Commands]:
-        """The commands of some responses, at the times of the recorded ones."""
+        """Commands of some responses, at the recorded times."""
         _, recorded, stamps, status = self._responses[:, rows]
         self._responses = self._responses[:, ~rows]
         if not len(stamps) or self._last is None:
@@ -261,12 +261,12 @@ class Evaluation:
         yield self._commands(Stream("", stamps, recorded, (), {}, frame), order, results, status)
 
     def _error_of(self, batch: Stream, row: int) -> Exception:
-        """The error with which one of the setpoints is refused as a message."""
+        """Error for the message of a refused setpoint."""
         empty = dict.fromkeys((*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS, BASE_FIELD), ())
         fields = {name: np.ascontiguousarray(values[row]) for name, values in batch.values.items()}
         try:
             self._host.read(SimpleNamespace(joint_names=batch.names, **(empty | fields)))
-        except Exception as error:  # the node survives an internal error, too
+        except Exception as error:  # the node survives internal errors as well
             return error
         return AssertionError("read as a message, and not as a row")
 
@@ -323,15 +323,15 @@ class Evaluation:
             self.violations.add(self._limits.violations(states, command), int(over.sum()))
 
     def _limits_reason(self, error: LimitError) -> str:
-        """The reason without values, which differ from setpoint to setpoint; keeps the worst of them as its detail."""
+        """Reason without values, which differ between setpoints; the values of the worst one become its detail."""
         reason = f"exceeds limits, most of all {error.worst}"
         if error.ratio > self._worst_refused.get(reason, 0.0):
             self._worst_refused[reason] = error.ratio
-            self.refusals.details[reason] = f" (at worst {error.numbers}); --limits warn computes commands all the same"
+            self.refusals.details[reason] = f" (at worst {error.numbers}); --limits warn computes commands anyway"
         return reason
 
     def _commands(self, batch: Stream, order: JointOrder, results: Array, status: NDArray[Any]) -> Commands:
-        """The commands for setpoints, in an order of joints; held setpoints have a status, too."""
+        """Commands for setpoints, in a joint order; held setpoints also have a status."""
         vectors = np.split(results, self._ends[:-1], axis=1)
         efforts, motors, drives = vectors[:3], vectors[3:7], vectors[7:10]
         values = (*map(order.to_message, efforts), *map(order.motors_to_message, motors))

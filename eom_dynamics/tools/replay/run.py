@@ -108,13 +108,13 @@ def replay(
 ) -> list[Outcome]:
     """Replay bags and compare the outputs.
 
-    A single bag is replayed in this process, and its errors are raised. Several, or those in folders, are replayed in
-    parallel, each into an output of its name in the folder ``output``, and their errors are part of the outcomes.
+    A single bag is replayed in this process, and its errors are raised. Several bags, or folders of bags, are replayed
+    in parallel, each into an output of its name in the folder ``output``; their errors are part of the outcomes.
 
     Args:
         bags: bags and folders of bags.
-        settings: of each replay; its ``bag`` and ``output`` are replaced, and with several bags its golden bag is a
-            folder of those with the names of the outputs.
+        settings: settings of each replay; ``bag`` and ``output`` are replaced, and for several bags, the golden bag is
+            a folder with the outputs' names.
         scheduler: address of a Dask scheduler, to use a cluster instead of the cores of this machine.
         progress: called with the number of bags replayed so far, in fractions of a bag, and their total number.
 
@@ -146,10 +146,10 @@ def replay_bags(
 
 
 def _begin_in_pool() -> None:
-    """Have a process of the pool end by SystemExit where the pool ends it, since another one was killed."""
+    """Let the processes of the pool end by SystemExit when the pool ends them because another process was killed."""
 
     def end(number: int, _: object) -> None:
-        signal.signal(number, signal.SIG_IGN)  # newer Pythons send it twice; the second must not end what cleans up
+        signal.signal(number, signal.SIG_IGN)  # newer Pythons send it twice; the second must not stop the cleanup
         raise SystemExit(128 + number)
 
     # Ctrl-C reaches all processes of a terminal: only the first reacts, and the pool's processes complete their bags.
@@ -175,9 +175,9 @@ def _outcome(job: Job, future: Future[Outcome]) -> Outcome:
 
 @contextmanager
 def _executor(scheduler: str | None) -> Iterator[Executor]:
-    """The cores of this machine, or a Dask cluster; jobs that have not begun are cancelled on an error."""
+    """Cores of this machine, or a Dask cluster; jobs that have not started are canceled on an error."""
     if scheduler is None:
-        # Processes start as copies of one that has imported this module, which takes longer than a short bag.
+        # Processes are forked from a process with this module: importing it takes longer than a short bag.
         context = get_context("forkserver")
         context.set_forkserver_preload([__name__])
         with ProcessPoolExecutor(mp_context=context, initializer=_begin_in_pool) as executor:
@@ -221,7 +221,7 @@ def _jobs(bags: Sequence[Path], folder: Path, settings: Job) -> list[Job]:
 def replay_result(
     outcomes: Sequence[Outcome], golden: Path | None, about: Mapping[str, str], page: Path | None = None
 ) -> Result:
-    """Make the result of a replay: a row for each bag, and details below; ``golden`` is what bags are compared with."""
+    """Make the result of a replay: a row for each bag, and details below; ``golden`` is the bag for comparison."""
     failures = [outcome.error for outcome in outcomes if outcome.error]
     if differing := sum(bool(outcome.beyond) for outcome in outcomes):
         compared = sum(outcome.differences is not None for outcome in outcomes)
@@ -279,7 +279,7 @@ def _section(outcome: Outcome, *, charts: bool) -> ResultSection:
 
 
 def compared_figure(output: Path, golden: Path, topic: str, fields: Sequence[str]) -> go.Figure:
-    """Draw fields of commands minus those of a golden bag at the same stamps, of the joints or motors of both."""
+    """Draw fields of commands minus golden commands at the same stamps, for common joints or motors."""
     sides = []
     for path in (output, golden):
         with Bag(path) as bag:

@@ -119,7 +119,7 @@ def test_urdf(table: Path, tmp_path: Path, identify) -> None:
     options = ("--terms", "offset")
     err = identify(table, tmp_path / "worse.urdf", "--robot", str(tmp_path / "arm.yaml"), *options, code=1).err
     assert "failed: nothing was identified" in err
-    assert "identified parameters predict validation efforts worse than the given ones of joint_" in err
+    assert "predict validation efforts worse than the given parameters of joint_" in err
     assert "constant efforts are left out" in err
 
 

@@ -129,7 +129,7 @@ def test_an_unusable_golden_bag_is_refused_before_anything_is_done(tmp_path: Pat
         ("in", "nowhere", r"nowhere.*: there is no such bag"),
         ("in", "text", r"text/a/metadata.yaml: missing"),
         ("in/a", "text/a/a.mcap", r"a.mcap: cannot be read"),
-        ("in", "of_arm", r"of_arm/a: has none of the topics /feedforward, /motor_setpoint, /effort_command"),
+        ("in", "of_arm", r"of_arm/a: lacks the topics /feedforward, /motor_setpoint, /effort_command"),
     ):
         output = replay(source, "-o", "out", "--compare", golden, code=1 if source == "in" else 2)
         assert re.search(reason, output.err) and output.err.count("\n") == 1

@@ -194,7 +194,7 @@ def test_setpoints_beyond_limits_are_refused_on_request(tmp_path: Path) -> None:
     assert 10 < count < len(messages) - 10
     assert [time for time, _ in found["/arm/feedforward"]] == [time for time, _ in messages[:-count]]
     assert report.refusals.text(reason) == (
-        f"{reason} (at worst {worst.value.numbers}); --limits warn computes commands all the same"
+        f"{reason} (at worst {worst.value.numbers}); --limits warn computes commands anyway"
     )
 
 
