@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recordings and motions from bags and tables, as arrays; ``docs/architecture.md`` has the steps.
 
-Their options: conventions, sampling, and where links and motors are in a file.
+Options of recordings: conventions, sampling, and the sources of links and motors in a file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def renaming(text: str) -> tuple[str, str]:
     if not (pattern and assigned):
         raise ValueError(f"must be PATTERN=REPLACEMENT, is {text!r}")
     try:
-        # A template is checked where it is used: a group that does not exist is found by a match only.
+        # The check is here, because a missing group of a template is found by a match only.
         re.sub(f"{pattern}|", replacement, "")
     except (re.error, IndexError) as error:
         raise ValueError(f"must be a regular expression and its replacement, is {text!r}: {error}") from None
@@ -33,18 +33,18 @@ def renaming(text: str) -> tuple[str, str]:
 
 
 def renaming_to(names: Sequence[str], recorded: Sequence[str]) -> str:
-    """Return the remedy if a robot's joints lack among the recorded ones: patterns, if prefixes differ; else ""."""
+    """Return the remedy if recorded names lack joints of a robot: patterns, if prefixes differ; otherwise ""."""
     if not recorded or set(names) <= set(recorded):
         return ""
     if len(recorded) < len(names):
-        counts = f"this one has {len(names)} joints, the recording {len(recorded)}"
-        return f"; name the robot that was recorded, as {counts}; or rename them: --rename PATTERN=REPLACEMENT"
+        counts = f"the robot has {len(names)} joints, the recording {len(recorded)}"
+        return f"; name the recorded robot ({counts}), or rename the joints: --rename PATTERN=REPLACEMENT"
     ours, theirs = commonprefix(names), commonprefix(recorded)  # noqa: RUF071 (by characters, as is wanted)
     ends = {name[len(ours) :] for name in names}
     fits = len(recorded) > 1 and ends.issuperset(name[len(theirs) :] for name in recorded)
     fits = fits and re.fullmatch(r"[\w/-]*", theirs + ours) is not None  # else to be escaped
     option = f"--rename '^{theirs}={ours}'" if fits else "--rename PATTERN=REPLACEMENT"
-    return f"; name another robot, or rename them: {option}"
+    return f"; name another robot, or rename the joints: {option}"
 
 
 def check_joints(flag: str, values: Iterable[tuple[str | None, float]], robot: str, joints: Sequence[str]) -> None:
@@ -88,7 +88,7 @@ class Conventions:
         return Conventions(self.rename)
 
     def efforts(self, joints: Sequence[str], recorded: Array) -> Array:
-        """Return efforts (N, n) of the robot's joints for recorded ones, N m or N."""
+        """Return efforts (N, n) of the robot's joints from recorded efforts, N m or N."""
         if not self.effort_scale and not self.effort_offset:
             return recorded
 
@@ -159,9 +159,9 @@ class MotorSource:
         effort_topic: topic of the motor efforts, such as feedforward; default: the topic of the motors.
         current_topic: joint states with motor currents as efforts, A: identifies k_t.
         unit: unit of motor positions: on the link side of the gears (rad, deg), or of the shafts, with their torques;
-            default: the unit in which motors move as far as links.
-        delay: delay of motor efforts and currents, s: half a step where they are means of the last step, minus that
-            where a drive only begins to apply them; default: 0, and unknown for the delay of commands.
+            default: the unit for which motors move as far as links.
+        delay: delay of motor efforts and currents, s: half a step if they are means of the last step, minus half a step
+            if a drive starts to apply them; default: 0, and unknown for the delay of commands.
     """
 
     topic: str | None = option(flag="--motor-topic", metavar="NAME")

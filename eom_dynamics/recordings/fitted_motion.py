@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The motion of a bag, in blocks of setpoints: recorded ones, samples of planned trajectories, or fitted measurements.
+"""Motion of a bag, in blocks of setpoints: recorded setpoints, samples of trajectories, or fitted measurements.
 
 Measured positions are fitted by a motion with four time derivatives. The fit goes through the recording in overlapping
 windows and uses their inner parts. A pause of the recording, or a clock that is set back, separates two motions, each
 fitted alone. Repeated measurements, of a sensor that is read faster than it measures, are counted.
 
-Trajectories are interpolated with four continuous derivatives and sampled. One starts at the stamp of its header, or if
-that is zero at its time of recording, and ends where the next one starts, as in a trajectory controller.
+Trajectories are interpolated with four continuous derivatives and sampled. A trajectory starts at the stamp of its
+header (zero: its time of recording), and ends at the start of the next trajectory, as in a trajectory controller.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ _PAUSE = 0.5  # time between messages that separates motions, s; it must also be
 _PAUSE_PERIODS = 20
 _LEAST_SAMPLES = 20  # a motion with fewer samples is not fitted
 
-# Positions beyond, rad or m, come from damaged messages; a single one would spoil the fit of all others.
+# Positions beyond, rad or m, come from damaged messages; a single one would spoil the fit.
 _LARGEST_POSITION = 1e9
 
 CONSEQUENCE = (
     "measurements and stamps are not in step, and time derivatives of the fit have bursts there, which a lower "
     "--cutoff makes smaller"
 )
-"""What repeated positions during a motion mean."""
+"""Explanation of repeated positions during a motion."""
 
-_MOVING = 1e-4  # smallest step of a moving joint, rad or m: a sensor at rest may jitter by less
+_MOVING = 1e-4  # minimum step of a moving joint, rad or m; jitter of a sensor at rest is smaller
 _SPAN = 4  # a position is compared with the one before, and that step with both its neighbours
 
 
 def repeated_positions(position: Array) -> NDArray[np.intp]:
-    """Indices of positions (N, n), rad or m, that equal the ones before to the last bit, between two steps."""
+    """Indices of positions (N, n), rad or m, that equal the previous positions to the last bit, between two steps."""
     if len(position) < _SPAN:
         return np.zeros(0, dtype=np.intp)
     step = np.abs(np.diff(position, axis=0)).max(axis=1)
@@ -133,7 +133,7 @@ def fitted_motion(reader: TopicReader, robot: Robot, cutoff: float, figures: Fit
 
 
 def _of_robot(reader: TopicReader, robot: Robot) -> Iterator[Stream]:
-    """Measurements of a robot's joints: of all, or of some where separate messages have the others."""
+    """Measurements of a robot's joints; some may be missing if separate messages contain them."""
     blocks = list(reader.measured(("position", "effort")))
     names = {*robot.joint_names}
     usable = [stream for _, stream in blocks if "position" in stream.values and names & {*stream.names}]
@@ -207,7 +207,7 @@ def read_setpoints(
 ) -> Iterator[Stream]:
     """Read the setpoints of a topic, sample its trajectories, or fit its measured positions.
 
-    Yields blocks of the same joint names and frame, in order; measured ones have the ``effort`` that was recorded.
+    Yields blocks of equal joint names and frame, in order; measured blocks include the recorded ``effort``.
     """
     reader = TopicReader(bag, topic, sampling.conventions, robot, refusals)
     if topic.type == JOINT_STATE:
@@ -216,10 +216,10 @@ def read_setpoints(
 
 
 def command_lead(bag: Bag, topic: Topic, robot: Robot, override: float | None = None) -> float:
-    """Lead of the commands over the motion of a topic, s.
+    """Command lead over the motion of a topic, s.
 
-    By default, the lead of the first command recorded with the setpoints, or the lead of the robot; none for motions
-    that were measured or planned.
+    By default, the lead of the first command recorded with the setpoints, or the lead of the robot; zero for measured
+    and planned motions.
     """
     if override is not None:
         return override
@@ -255,7 +255,7 @@ def recorded_responses(bag: Bag, topic: Topic) -> NDArray[np.int64]:
 
 
 def _commands(bag: Bag, topic: Topic) -> Iterator[MessageBlock]:
-    """The commands that were recorded in the namespace of setpoints, as far as they can be read."""
+    """Recorded commands in the namespace of setpoints, as far as they are readable."""
     for other in beside(bag, topic, COMMAND):
         yield from read_blocks(bag, other, lambda reason, time: None)
 
@@ -271,7 +271,7 @@ def _setpoints(reader: TopicReader) -> Iterator[Stream]:
 
 
 class _Planned(NamedTuple):
-    """A trajectory, the number of its samples, and the times at which it starts, without a motion."""
+    """Trajectory with its number of samples and its start times; the motion is missing."""
 
     motion: Trajectory
     samples: int
@@ -313,7 +313,7 @@ def _planned(
 
 
 def _sampled(planned: _Planned, rate: float, stop: int | None) -> Iterator[Stream]:
-    """States at multiples of the sampling period from the start, before ``stop``, ns, where the next one starts."""
+    """States at multiples of the sampling period from the start, before ``stop``, ns, the start of the next one."""
     motion, count, start = planned
     for first in range(0, count, _BLOCK):
         t = motion.start + np.arange(first, min(count, first + _BLOCK)) / rate

@@ -30,17 +30,17 @@ from .tables import COLUMNS, TABLES, NumericTable, read_numeric_table
 from .turns import turns_note, without_turns
 
 _FIRST, _STEP = 10, 0.02  # most messages of zeros at the start, and the least step from there, rad or m
-_PAUSE, _PAUSE_STEPS = 0.05, 8  # longest step over which values are interpolated: s, and usual steps
+_PAUSE, _PAUSE_STEPS = 0.05, 8  # longest interpolated gap: s, and number of usual steps
 
 COMPLETE = 0.5
-"""Share of complete messages from which on incomplete ones are damaged, not of separate publishers."""
+"""Fraction of complete messages above which incomplete messages are damaged, not from separate publishers."""
 
 
 def on_one_clock(stream: Stream, joints: Sequence[str]) -> tuple[Stream, list[str]]:
-    """The messages that have all of some joints; where these come in separate messages, interpolated at one's stamps.
+    """Messages with all given joints; separate messages are interpolated at the stamps of one publisher.
 
-    First messages of zeros, of a driver that has not measured yet, are left out. Returns also notes.
-    Raises IdentificationError if separate messages have no time in common.
+    Initial messages of zeros, from a driver without measurements, are omitted. Also returns notes. Raises
+    IdentificationError if separate messages have no time in common.
     """
     present = [name for name in joints if name in stream.names]
     columns = [stream.names.index(name) for name in present]
@@ -80,8 +80,8 @@ def on_one_clock(stream: Stream, joints: Sequence[str]) -> tuple[Stream, list[st
     )
     if not complete.any():
         raise IdentificationError(
-            f"{stream.topic}: joints come in separate messages that have no time in common, {named}: record them at "
-            "once, on one clock"
+            f"{stream.topic}: joints come in separate messages without a common time, {named}; record them "
+            "together, on one clock"
         )
     note = f"joints come in separate messages, {named}: merged at the times of {listed(present[k] for k in clock)}"
     merged = replace(rows[at], values=values)
@@ -89,7 +89,7 @@ def on_one_clock(stream: Stream, joints: Sequence[str]) -> tuple[Stream, list[st
 
 
 def _at(times: Array, t: Array, values: Array) -> Array:
-    """Values (N,) at other times, s; NaN where they have a pause."""
+    """Values (N,) at times t, s; NaN in their pauses."""
     known = np.flatnonzero(np.isfinite(values))
     known = known[np.append(True, np.diff(t[known]) > 0)] if len(known) else known
     if len(known) < 4:
@@ -132,7 +132,7 @@ def refuse_missing(recording: Recording, source: Source, besides: Collection[str
 
 
 def _not_locked(joints: Collection[str], source: Source) -> list[str]:
-    """The given joints without those that the source locks."""
+    """Joints without those that the source locks."""
     locked = {joint for joint, _ in source.locked}
     return [joint for joint in joints if not {joint, None} & locked]
 
@@ -158,7 +158,7 @@ def _check_bag(path: Path) -> None:
 
 
 def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tuple[Recording, int]:
-    """Read as :func:`read_recording` from what :func:`opened` gives; with the stamp of time zero, ns."""
+    """Read a recording as :func:`read_recording` from the result of :func:`opened`, with the stamp of time zero, ns."""
     source.conventions.check(robot.name, robot.joint_names)
     check_joints("--locked", source.locked, robot.name, robot.joint_names)
     # Efforts are scaled after they have been assigned to the joints.
@@ -197,11 +197,11 @@ def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tupl
 
 
 def _of_joints(recording: str, stream: Stream, robot: Robot) -> tuple[dict[str, Array], list[str]]:
-    """Fields (N, n) of a robot's joints, NaN where they were not recorded, and the joints that were not."""
+    """Fields (N, n) of a robot's joints, NaN if not recorded, and the missing joints."""
     joints = robot.joint_names
     if not {*joints} & {*stream.names}:
         raise IdentificationError(
-            f"{recording}: {stream.topic} has none of the joints of the robot ({', '.join(joints)}); it has "
+            f"{recording}: {stream.topic} lacks all joints of the robot ({', '.join(joints)}); it has "
             f"{', '.join(stream.names[:_SHOWN]) or 'no names'}{renaming_to(joints, stream.names)}"
         )
     return dict(stream.ordered(joints).values), [joint for joint in joints if joint not in stream.names]
@@ -257,7 +257,7 @@ def _efforts_at(t: Array, name: str, efforts: Stream, robot: Robot, origin: int,
     if np.isnan(tau).all():
         raise IdentificationError(
             f"{name}: topic {source.effort_topic} has no efforts at the times of the positions; record both "
-            "at once, on one clock"
+            "together, on one clock"
         )
     return tau
 

@@ -56,7 +56,7 @@ def read_table(path: Path) -> tuple[list[str] | None, Array]:
     """Read a CSV file of numbers.
 
     Returns:
-        The names in its first line, None if that has numbers, too, and the numbers (N, k).
+        The names in its first line (None if it contains numbers), and the numbers (N, k).
 
     Raises:
         ValueError: names are equal, or a line has no numbers or not as many, on one line.
@@ -91,7 +91,7 @@ def _wrong_line(path: Path, has_names: bool, columns: int) -> str:
             if number > has_names and any(entries) and not (len(entries) == columns and all(map(_is_number, entries))):
                 return (
                     f"line {number} must have {columns} numbers, separated by commas, as the first line, is "
-                    f"{shown(line.strip())}: correct it, or remove it where the file was cut"
+                    f"{shown(line.strip())}: correct it, or remove it if the file was cut"
                 )
     return ""
 
@@ -128,7 +128,7 @@ def read_waypoints(path: Path, joint_names: Sequence[str]) -> Array:
     Args:
         path: a ``.csv`` file with a column for each joint, under its name or ``q.NAME``, other columns are ignored; a
             ``.json`` file with ``joint_names`` and ``points`` with ``positions``, or lists of them; a ``.npz`` file
-            with ``q`` (K, n), and optionally ``joint_names``; or a bag, whose first JointTrajectory is read.
+            with ``q`` (K, n), and optionally ``joint_names``; or a bag, with the first JointTrajectory in it.
 
     Raises StateError if the file has no waypoints of these joints, BagError and OSError if it cannot be read.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read both sides of the springs: links, motors and currents of a recording.
 
-In a bag, motors are on a topic of JointState such as ``motor_states``, and currents in the efforts of another one. In a
-table they are columns ``motor_position.NAME``, ``motor_effort.NAME`` and ``current.NAME``.
+In a bag, motors are on a topic of JointState such as ``motor_states``, and currents are the efforts of another topic.
+Table columns are ``motor_position.NAME``, ``motor_effort.NAME`` and ``current.NAME``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .tables import NumericTable
 _STATES = "motor_states"  # topics of measured motors, rather than of their references
 _SAME = (0.5, 2.0)  # ratio of motor motion to link motion in a common unit
 _CLOSE = 0.1
-_LONGEST_STEP = 0.5  # between samples, s; longer ones are in other units, such as ms
+_LONGEST_STEP = 0.5  # between samples, s; longer steps are in other units, such as ms
 _MOTION = 1e-2  # rad or m: less motion of a link says nothing of the unit
 
 
@@ -145,7 +145,7 @@ def read_sides(
                 )
             recordings[side] = replace(recording, t=recording.t + (start - origin) * 1e-9)
         for side, recording in recordings.items():
-            # Of a joint without an encoder on one side, the other one has.
+            # The other side fills in for a joint without an encoder on one side.
             others = [x.assumed for other, x in recordings.items() if other != side]
             refuse_missing(recording, source, [x for x in robot.joint_names if any(x not in y for y in others)])
         commands = {}
@@ -203,7 +203,7 @@ def motors_in_joint_units(motors: Recording, robot: Robot, unit: str) -> Recordi
     return replace(motors, q=motors.q * position, tau=motors.tau * effort)
 
 
-_MEANING = {"shaft": "those of the shafts, before the gears", "deg": "in degrees"}
+_MEANING = {"shaft": "positions of the shafts, before the gears", "deg": "in degrees"}
 
 
 def _in_joint_units(
@@ -220,7 +220,7 @@ def _in_joint_units(
         if unit == "auto" and (guessed := _unit(robot, k, ratio)) is not None:
             if known not in (None, guessed):
                 raise IdentificationError(
-                    f"{name}: motor positions of {joint.name} are in another unit than those before; "
+                    f"{name}: motor positions of {joint.name} are in another unit than earlier joints; "
                     "name the unit, --motor-unit"
                 )
             known = guessed

@@ -26,9 +26,9 @@ def in_si_units(
 ) -> dict[str, Array]:
     """Convert the fields of JointStates, each (N, length), of motors of an arm to SI units on the link side.
 
-    Efforts that were ``sent`` lack those added by the robot itself: they are added here, at the positions of the motors
-    brought to the joints; they are NaN where these are unknown. Others are measured, and whole. Motors that are not
-    named count as at rest at zero; columns of other motors stay unchanged.
+    ``sent`` efforts do not include efforts that the robot adds itself: they are added here, at the motor positions
+    converted to the joints; NaN if these are unknown. Measured efforts are complete. Motors that are not named count as
+    at rest at zero; columns of other motors are unchanged.
     """
     result = dict(values)
     motors = [k for k, name in enumerate(arm.motor_names) if name in names]
@@ -68,7 +68,7 @@ def _joints_of_motors(arm: ElasticArm, x: Array) -> Array:
 
 # Both are JointStates: of the node, and of a simulated robot.
 _MOTOR_TOPICS = ("motor_setpoint", "motor_states")
-# Endings of JointState topics with commands: of this node, and of other common ones.
+# Endings of JointState topics with commands, of this node and of other common nodes.
 _SENT = (_MOTOR_TOPICS[0], "setpoint", "setpoints", "command", "commands", "desired")
 # Types of messages that describe a motion, in order of preference.
 _INPUT_TYPES = (SETPOINT, JOINT_TRAJECTORY, JOINT_STATE)
@@ -90,7 +90,7 @@ def measured_states(bag: Bag) -> list[Topic]:
 
 
 def topics_of_states(bag: Bag, name: str | None = None, option: str = "--topic") -> list[Topic]:
-    """The topics of measured joint states, of a name if an ``option`` gives one; raises BagError if there are none."""
+    """Topics of measured joint states, or the topic ``name`` of an ``option``; BagError if there is no topic."""
     topics = [topic for topic in (bag.topics if name is None else bag.named(name)) if topic.type == JOINT_STATE]
     if not topics:
         wanted = f"topic {name}" if name else "topic"
@@ -99,7 +99,7 @@ def topics_of_states(bag: Bag, name: str | None = None, option: str = "--topic")
         return measured
     raise bag.lacks(
         f"{listed(topic.name for topic in topics)} has commands, not measurements; record joint_states, or name the "
-        f"topic of what was measured, {option}"
+        f"topic of measurements, {option}"
     )
 
 
@@ -114,15 +114,15 @@ def only_one(bag: Bag, topics: Sequence[Topic], kind: str, option: str) -> Topic
 
 
 def beside(bag: Bag, topic: Topic, kind: str) -> list[Topic]:
-    """Topics of a type in the namespace of another one."""
+    """Topics of type ``kind`` in the namespace of ``topic``."""
     space = topic.name.rpartition("/")[0]
     return [other for other in bag.topics if other.type == kind and other.name.rpartition("/")[0] == space]
 
 
 def choose_topic(bag: Bag, name: str | None = None) -> Topic:
-    """Choose the topic to replay: the only one of a name, or of the first type in _INPUT_TYPES, without motors.
+    """Choose the topic to replay: the topic ``name``, or the only topic of the first type in _INPUT_TYPES.
 
-    Raises BagError if there is no such topic, or more than one.
+    Topics of motors do not count. Raises BagError if there is no such topic, or more than one.
     """
     usable = [topic for topic in bag.topics if topic.type in _INPUT_TYPES]
     if name is not None:
@@ -153,8 +153,8 @@ def _refuse_separate_joints(bag: Bag, topics: Sequence[Topic]) -> None:
     if len(joints) > 1 and len(every) == len({*every}):
         each = "; ".join(f"{name} has {listed(names)}" for name, names in joints.items())
         raise BagError(
-            f"{bag.path}: joints are in separate topics, {each}: record those of a robot in one topic, or name "
-            "the one that has all of them, --topic"
+            f"{bag.path}: joints are in separate topics, {each}; record all joints of a robot in one topic, or name "
+            "the topic with all joints, --topic"
         )
 
 
@@ -170,8 +170,8 @@ class Stream:
         stamp: (N,) times of the headers, ns.
         recorded: (N,) times of recording, ns.
         names: of the joints or motors (n,).
-        values: by field of the message, SI units: (N, n), NaN where a message lacks it; of setpoints (N, entries), of
-            wrenches (N, entries, 6), moment first, and of the motion of a base (N, entries, 7, 3).
+        values: by field of the message, SI units: (N, n), NaN if missing in a message; (N, entries) of setpoints,
+            (N, entries, 6) of wrenches, moment first, and (N, entries, 7, 3) of a base motion.
         frame: frame_id.
     """
 
@@ -195,7 +195,7 @@ class Stream:
         return self.stamp if self.stamp.any() else self.recorded
 
     def seconds(self, origin: int) -> Array:
-        """Stamps (N,) since another one, s."""
+        """Stamps (N,) since ``origin``, s."""
         return np.multiply(self.stamp - origin, 1e-9, dtype=float)
 
     def entries(self, field: str) -> int:
@@ -224,7 +224,7 @@ class Refusals:
     Attributes:
         reasons: number of messages by reason.
         first: time of recording of the first of them by reason, ns.
-        details: for some reasons, what :meth:`text` adds to them, such as values of the worst message.
+        details: additions to the texts of some reasons, such as values of the worst message.
     """
 
     reasons: dict[str, int] = field(default_factory=dict)
@@ -237,7 +237,7 @@ class Refusals:
         return f"{reason}{self.details.get(reason, '')}"
 
     def add(self, reason: str, time: int, count: int = 1, detail: str = "") -> None:
-        """Count messages, the first of them recorded at ``time``, ns; ``detail`` is of the first one with a reason."""
+        """Count messages, the first of them recorded at ``time``, ns; the first ``detail`` of a reason is kept."""
         kind = without_numbers(reason)
         if kind not in self._kinds and len(self._kinds) >= _MOST_REASONS:
             reason = "other reasons"
@@ -263,7 +263,7 @@ KINDS: Mapping[str, Mapping[str, tuple[str, Sequence[str]]]] = {
     COMMAND: {"command": ("joint_names", EFFORT_FIELDS), "motors": ("motor_names", MOTOR_FIELDS)},
     JOINT_STATE: {"measured": ("name", MEASURED_FIELDS)},
 }
-"""By type of message and kind of stream: the field with the names of joints or motors, and fields of numbers."""
+"""Field with the names of joints or motors, and fields of numbers, by message type and kind of stream."""
 
 
 class TopicReader:
@@ -271,7 +271,7 @@ class TopicReader:
 
     Attributes:
         topic: which is read.
-        refusals: messages that were left out, and why.
+        refusals: omitted messages, with reasons.
     """
 
     def __init__(
@@ -290,8 +290,8 @@ class TopicReader:
             conventions: of the recording; joints and motors get the names of the robot, and efforts of joint states
                 are scaled.
             robot: its drives may have other units; the values of its motors are converted.
-            refusals: to add messages to that are left out.
-            of_motors: whether a topic of JointState is of motors regardless of its name.
+            refusals: omitted messages are added to it.
+            of_motors: True if a JointState topic is of motors regardless of its name.
         """
         self._bag, self.topic, self._conventions = bag, topic, conventions
         self.refusals, self._arm = refusals or Refusals(), None
@@ -340,7 +340,7 @@ class TopicReader:
         return read_messages(self._bag, self.topic, self.refusals.add)
 
     def names(self, recorded: Sequence[str]) -> tuple[str, ...]:
-        """Names of the robot for recorded ones."""
+        """Names of the robot for recorded names."""
         return tuple(self._conventions.names(recorded))
 
     def stream(self, block: MessageBlock, named: str, fields: Sequence[str] = ()) -> Stream:
@@ -361,7 +361,7 @@ class TopicReader:
 
 
 def joined(topic: str, parts: Sequence[Stream]) -> Stream:
-    """Join parts of a stream; it has all joints that any of them names, with NaN where a message lacks one."""
+    """Join parts of a stream; the result has the joints of all parts, NaN for joints missing in a message."""
     names = tuple(dict.fromkeys(name for part in parts for name in part.names))
     none = np.zeros(0, dtype=np.int64)
     stamp, recorded = (np.concatenate([none, *(getattr(part, x) for part in parts)]) for x in ("stamp", "recorded"))

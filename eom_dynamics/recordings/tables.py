@@ -33,7 +33,7 @@ COLUMNS = {
     "motors": tuple(MOTOR_SETPOINT_FIELDS.values()),
     "currents": ("motor_position", "motor_velocity", "current"),
 }
-"""By side of the springs: first parts of the names of columns of positions, velocities and efforts."""
+"""Prefixes of the columns of positions, velocities and efforts, by side of the springs."""
 
 _COMPUTED = (*EFFORT_FIELDS[1:], "motor_acceleration")  # columns of commands that no sensor measures
 _LONGEST = 9e9  # s: a stamp of 64 bits in ns holds no more
@@ -78,7 +78,7 @@ class NumericTable:
 
 
 def read_numeric_table(path: Path) -> NumericTable:
-    """Read a table; raises IdentificationError if it is none or has commands, OSError if the file cannot be read."""
+    """Read a table; IdentificationError if the file is not a table or contains commands, OSError if not readable."""
     if not path.is_file():
         raise IdentificationError(f"{path}: there is no such file")
     try:

@@ -12,7 +12,7 @@ from ..robot import Robot
 
 _NEAR = 0.1  # relative deviation from a turn of a range of folded positions, and of steps between others
 _LARGEST = 1e9  # larger positions come from damaged messages
-_DEGREES = 100.0  # range beyond which folded positions are in degrees
+_DEGREES = 100.0  # range of folded positions above which they are in degrees
 
 
 def without_turns(
@@ -21,10 +21,10 @@ def without_turns(
     """Undo steps of whole turns in positions (N, n) of continuous joints; return also the number of steps by joint.
 
     Args:
-        robot: whose joints may be continuous.
-        positions: rad; NaN where a position is missing.
+        robot: robot with continuous joints.
+        positions: rad; NaN if missing.
         names: of the n columns.
-        unit: ``rad`` or ``deg``, or ``auto``: degrees where positions range over more than 100.
+        unit: ``rad`` or ``deg``, or ``auto``: degrees if positions range over more than 100.
     """
     result, steps = positions, dict[str, int]()
     for k, name in enumerate(names):

@@ -237,7 +237,7 @@ def test_topics_of_two_arms_and_first_messages_of_zeros(tmp_path: Path) -> None:
 def test_publishers_without_a_common_time_are_refused(tmp_path: Path) -> None:
     one, two = (states(Q[:, [k]], TAU[:, [k]], NAMES[k : k + 1], k * 3600 * 10**9) for k in (0, 1))
     bag = write_bag(tmp_path / "bag", {"/joint_states": (JOINT_STATE, interleaved(one, two))})
-    message = "separate messages that have no time in common, 2,000 of joint_1; 2,000 of joint_2"
+    message = "separate messages without a common time, 2,000 of joint_1; 2,000 of joint_2"
     with pytest.raises(IdentificationError, match=message):
         read_recording(bag, ROBOT)
     with pytest.raises(EomDynamicsError, match=message):

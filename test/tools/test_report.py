@@ -99,7 +99,7 @@ def test_each_namespace_makes_a_record(tmp_path: Path) -> None:
         same(found.command, expected.command)
         same(found.measured, expected.measured)
     assert [found.robot is None for found in records] == [True, False]
-    assert "has none of the joints (joint_1, joint_2)" in records[0].notes[0]
+    assert "lacks all joints of the bag (joint_1, joint_2)" in records[0].notes[0]
 
 
 def test_joints_in_another_order_additional_ones_and_stamps_in_disorder(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read and write bags by rosbags.
 
-A bag is one file, or a folder with metadata.yaml. A damaged one is refused with the command that recovers it. Equal
-messages that are written give identical bytes.
+A bag is a file, or a folder with metadata.yaml. A damaged bag is refused with the command that recovers it. Equal
+messages are written as identical bytes.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _MOST_TOPICS = 10_000
 
 _LISTED_TOPICS = 20
 
-# Head of a journal in use; SQLite overwrites it where it keeps the file.
+# Head of a journal in use; SQLite overwrites it if it keeps the file.
 _HOT_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 
 # metadata.yaml takes some hundred bytes for each topic.
 _LARGEST_METADATA = 8 * 2**20
 
-# Messages in a block, and bytes, beyond which a block ends.
+# Maximum number of messages, and of bytes, of a block.
 _BLOCK = 2048
 _BLOCK_BYTES = 2**26
 
@@ -145,11 +145,11 @@ class Bag:
 
 
 def _reindex(path: Path) -> str:
-    return f"to write it anew: ros2 bag reindex {shlex.quote(str(path))}"
+    return f"to rewrite it: ros2 bag reindex {shlex.quote(str(path))}"
 
 
 class _File:
-    """A storage file, whole: what rosbags cannot read of it is refused, with what recovers it.
+    """Storage file; if rosbags cannot read all of it, it is refused with the command that recovers it.
 
     Attributes:
         topics: in the file.
@@ -209,7 +209,7 @@ class _File:
         with self._reading():
             for _, time, message in self._reader.messages(self._connections[topic]):
                 if type(time) is not int or not 0 <= time < _LATEST or type(message) is not bytes:
-                    raise ValueError("a message was recorded before 1970 or after 2116, or is none")
+                    raise ValueError("a message is damaged, or was recorded before 1970 or after 2116")
                 data = unpack(message, LARGEST) if compressed else message
                 times.append(time)
                 messages.append(data)
@@ -252,7 +252,7 @@ class _File:
 
 
 def _remedy(source: Path) -> str:
-    """Shell commands that recover a file as far as it goes; those for a compressed one begin with unpacking it."""
+    """Shell commands that recover as much of a file as possible; a compressed file is unpacked first."""
     unpack_first, file = "", shlex.quote(str(source))
     if source.suffix == _COMPRESSED:
         kind = Path(source.stem).suffix
@@ -275,7 +275,7 @@ def find_bags(path: Path) -> list[Path]:
     """Find the bags at a path: itself, or all in the folder and its subfolders, sorted.
 
     A folder is a bag if it has metadata.yaml, or if all its storage files are named after it, as after a recorder
-    was killed. Raises BagError if there are none.
+    was killed. Raises BagError without bags.
     """
     if not path.is_dir() or _is_bag(path):
         return [path]

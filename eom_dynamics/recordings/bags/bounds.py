@@ -23,7 +23,7 @@ else:
 # Largest message, chunk, and sum of chunks that overlap in time, bytes; recorders write chunks of some MiB.
 LARGEST = 2**28
 
-# Largest ratio of unpacked size to file size: recordings shrink to a tenth, constant ones to a hundredth.
+# Maximum ratio of unpacked size to file size. Recordings shrink to a tenth, constant recordings to a hundredth.
 _RATIO = 1000
 _LEAST = 2**26
 
@@ -46,7 +46,7 @@ _FOOTER, _CHUNK_CODE = 2, 6
 
 
 class HostileError(ValueError):
-    """A file takes more time or memory than one of its size may."""
+    """File that needs more time or memory than its size allows."""
 
 
 def unpack(data: bytes, size: int, new: Callable[[], Any] = zstd.ZstdDecompressor) -> bytes:
@@ -160,7 +160,7 @@ class StepLimit:
 
     @contextmanager
     def limit(self) -> Iterator[None]:
-        """Limit connections that are made in this context, and refuse what computes its rows."""
+        """Limit connections that are made in this context, and refuse computed rows."""
         apsw.connection_hooks.append(self._guard)
         try:
             yield

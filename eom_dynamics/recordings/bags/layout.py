@@ -126,7 +126,7 @@ class Layout:
         return at
 
     def _walk(self, path: str, description: Any, at: int) -> int:
-        """Walk over a field that starts, after alignment, at a byte; returns where it ends."""
+        """Walk over a field that starts at byte ``at``, after alignment; returns its end."""
         kind, what = description
         if kind == Nodetype.BASE:
             if what[0] != "string":
@@ -233,7 +233,7 @@ class MessageBlock:
         return self.layout.numbers(self.rows, field).astype(float)
 
     def values(self, fields: Sequence[str], count: int) -> dict[str, Array]:
-        """Fields (N, count) by their names; those with another number of entries are left out."""
+        """Fields (N, count) by their names; fields with another number of entries are omitted."""
         lengths = self.layout.fields()
         return {field: self.numbers(field) for field in fields if lengths.get(field) == count}
 
@@ -290,7 +290,7 @@ def read_blocks(bag: Bag, topic: Topic, unreadable: Callable[[str, int], object]
 def read_messages(bag: Bag, topic: Topic, unreadable: Callable[[str, int], object]) -> Iterator[tuple[int, Any]]:
     """Read the messages of a topic one by one, with their times of recording, ns; arguments as of :func:`read_blocks`.
 
-    For types with few messages and nested ones.
+    For nested types and types with few messages.
     """
     store = topic.types()
     for times, messages in bag.messages(topic):

@@ -25,7 +25,7 @@ JOINT_TRAJECTORY = "trajectory_msgs/msg/JointTrajectory"
 NUMBERS = "std_msgs/msg/Float64MultiArray"
 STRING = "std_msgs/msg/String"
 
-# Definitions of ROS 2 have at most some ten thousand characters; longer ones could take minutes to read.
+# Definitions of ROS 2 have at most some ten thousand characters; longer texts could take minutes to read.
 _LONGEST_TEXT = 2**16
 
 
@@ -94,7 +94,7 @@ def serialized(kind: str, **values: Any) -> bytes:
 
 
 def _filled(store: Typestore, description: Any, value: Any) -> Any:
-    """The value of a field, zero or empty where it is None."""
+    """Value of a field; zero or empty for None."""
     kind, what = description
     if kind == Nodetype.NAME:
         parts = value or {}
@@ -113,7 +113,7 @@ class Topic(NamedTuple):
 
     name: str
     type: str
-    definition: str  # text of the type and of all types that it uses; empty if the bag has none
+    definition: str  # text of the type and of all types that it uses; empty if missing in the bag
     encoding: str = "cdr"  # of the messages, as ROS 2 writes it
 
     @classmethod

@@ -204,7 +204,7 @@ def test_units_of_motors(
     path = write(tmp_path / "run.npz", source.t, values)
     out, err = identify(path, described, tmp_path / "arm.yaml", "--json")
     check(json.loads(out))
-    assert f"motor positions are {'in degrees' if unit == 'deg' else 'those of the shafts'}" in err
+    assert f"motor positions are {'in degrees' if unit == 'deg' else 'positions of the shafts'}" in err
     err = identify(path, described, tmp_path / "b.yaml", "--motor-unit", "rad", code=2).err
     assert "times as far as the link, gear ratio 100; check signs, or name the unit" in err
 

@@ -278,7 +278,7 @@ AT_REST, NAMELESS = (_topics(**{"/joint_states": _states(x)}) for x in (NAMES, [
         (bag, ["--compare", "x", "--atol", "efort=1"], "there is no field 'efort'; there are effort, "),
         (bag, ["-o", "in", "--force"], "in: is the bag to replay"),
         (_text, [], r"a\\nb.mcap: cannot be read: it does not begin like an MCAP"),
-        (_without_metadata, [], r"in/metadata\.yaml: missing; to write it anew: ros2 bag reindex \S+/in$"),
+        (_without_metadata, [], r"in/metadata\.yaml: missing; to rewrite it: ros2 bag reindex \S+/in$"),
         (NAMELESS, [], "name: joint 'joint_1', 'joint_2' missing; list each"),
         (AT_REST, ["--cutoff", "1e-300"], "cutoff must be from"),
         (bag, ["--compare", "in", "--format", "parquet"], "--compare compares bags: write one, or compare tables by"),
