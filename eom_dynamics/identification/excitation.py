@@ -8,8 +8,8 @@ programming (SciPy's SLSQP):
     minimise    -log det(W^T W)/P + c log(condition number of W)
     subject to  smooth maximum over time of |value|/limit <= 1 for each limited quantity of joints and motors,
 
-with the regressor W of the P base parameters. The first term alone is D-optimality; it may leave the condition number
-as it was, and improve parameters that are well conditioned already.
+with the regressor W of the P base parameters. The first term alone is D-optimality; it might leave the condition number
+unchanged, and improve parameters that are already well conditioned.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ATTEMPTS = 100  # random motions that may be drawn for each that meets the limi
 
 _SLACK = 1e-9
 
-# Share by which an accepted iterate may exceed limits; its amplitude is reduced in the end.
+# Relative excess over limits of an accepted iterate; the final amplitude is reduced.
 _NEARLY = 1e-3
 
 
@@ -50,8 +50,8 @@ class OptimalExcitation:
 
     Attributes:
         trajectory: the motion, at rest at the ends of each of its periods.
-        start: the motion at which the optimisation began, the best of the random ones.
-        information, start_information: of both.
+        start: the start of the optimization, the best of the random motions.
+        information, start_information: information of ``trajectory`` and ``start``.
         verdict: check of the motion against the limits of the robot; the motion uses a share of them.
         iterations: of the optimiser.
         message: of the optimiser, why it ended.
@@ -109,7 +109,7 @@ class Excitation:
 
     Attributes:
         robot: the robot, with the limits given.
-        arm: with its springs and motors; their limits count, too.
+        arm: the robot with its springs and motors, and their limits.
         series: the family of motions.
         limits: the limits.
         model: the parameters to identify, and the noise.
@@ -185,7 +185,7 @@ class Excitation:
         """Find the motion with the least :meth:`cost`; the result is never worse than the start.
 
         Args:
-            start: parameters z of a motion within the limits; by default the best of ``candidates`` random ones.
+            start: parameters z of a motion within the limits; by default the best of ``candidates`` random motions.
             candidates: number of random motions.
             iterations: largest number of iterations of the optimiser.
             progress: called with the fraction that is done, at least, and the present cost: first for each random
@@ -214,7 +214,7 @@ class Excitation:
         def step(x: Array) -> None:
             nonlocal done, kept, least
             done += 1
-            # The last iterate may be beyond the limits, or where springs would be slack.
+            # The last iterate may exceed the limits, or have slack springs.
             cost = task.cost(x)[0]
             if cost < least and np.min(task.margins(x)) > -_NEARLY:
                 kept, least = x.copy(), cost
@@ -243,7 +243,7 @@ class Excitation:
         return OptimalExcitation(motion, self.trajectory(begun), after, before, verdict, iterations, message)
 
     def _within(self, z: Array, matrices: Array) -> Array | None:
-        """The motion, or one about the same positions with the largest amplitude that meets the limits."""
+        """The motion, or the motion about the same positions with the largest amplitude within the limits."""
 
         def meets(share: float) -> bool:
             states = self.series.states(_scaled(z, share), matrices)
@@ -304,7 +304,7 @@ class _Task:
         return -self._of_variables(weights.T[:, np.newaxis, :, np.newaxis] * partials)
 
     def _of_variables(self, of_states: Array) -> Array:
-        """Gradients (…, number of variables) from those with respect to the states."""
+        """Gradients (…, number of variables) from gradients with respect to the states."""
         gradient = self._of.series.parameter_gradient(of_states, self._matrices[: of_states.shape[-3]]) * self._unit
         return gradient.reshape(*gradient.shape[:-2], -1)
 
@@ -314,7 +314,7 @@ def _scaled(z: Array, share: float) -> Array:
 
 
 def _noise(arm: ElasticArm, values: ArrayLike | None) -> Array:
-    """Standard deviations of efforts, up to a factor: given, or the limits of efforts where all joints have one."""
+    """Standard deviations of efforts, up to a factor: given, or the effort limits if all joints have one."""
     n = arm.robot.n
     if values is not None:
         return number_or_vector(values, "noise", n, "positive", error=TrajectoryError)

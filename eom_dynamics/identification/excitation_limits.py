@@ -29,7 +29,7 @@ from ..trajectory.quantities import Load, quantities
 from .links.regressor import Regressor, random_states
 from .sampling import column_lengths
 
-BASE = "base"  # name of the base, where no frame of the robot has it
+BASE = "base"  # name of the base, unless a frame of the robot has it
 _POSTURES = 500  # random postures that decide which spheres always meet
 
 KINEMATIC = MOTION[:4]
@@ -165,7 +165,7 @@ class ExcitationLimits:
     """
 
     def __init__(self, arm: ElasticArm, share: float, spheres: Spheres | None = None) -> None:
-        """Read the limits, to which spheres add that bodies must not overlap.
+        """Read the limits; spheres add the limit that bodies must not overlap.
 
         Raises TrajectoryError if a joint has no range of positions, or no limit of its velocity or the speed of its
         motor.
@@ -196,13 +196,13 @@ class ExcitationLimits:
 
     @property
     def velocity(self) -> Array:
-        """(n,) velocity limit, from the motor where the joint has none, rad/s or m/s."""
+        """(n,) velocity limit of each joint, or of its motor, rad/s or m/s."""
         limits = self.largest[0].copy()
         np.minimum.at(limits, self.arm.motor_joint, self.share * self.arm.motor.speed_limit / abs(self.arm.gear_ratio))
         return limits
 
     def ratios(self, states: Array) -> Array:
-        """Values over limits (K, number of limits), signed, of q … qdddd (5, K, n); NaN where a value is unknown."""
+        """Signed ratios of values to limits (K, number of limits), for q … qdddd (5, K, n); NaN for unknown values."""
         centered, (k, i) = states[:4].copy(), self._kinematic
         centered[0] -= self.middle
         kinematic = np.ascontiguousarray((centered / self._limits[:, np.newaxis])[k, :, i].T)
@@ -310,8 +310,8 @@ class Information(NamedTuple):
 class InformationModel:
     """Model of the information on a robot's base parameters and further joint terms.
 
-    The noise (n,) of efforts, N m or N, is known up to a common factor. ``columns`` are the independent
-    ones of the regressor: the rotor inertia of a joint, for example, often adds to the inertia of its body.
+    The noise (n,) of efforts, N m or N, is known up to a common factor. ``columns`` are the independent columns of the
+    regressor: the rotor inertia of a joint, for example, often adds to the inertia of its body.
     """
 
     def __init__(self, regressor: Regressor, noise: Array) -> None:
@@ -340,8 +340,8 @@ class InformationModel:
         """-log det(W^T W/K)/P + condition_weight log(condition number of W), and its gradient (3, K, n) by the states.
 
         Both are functions f of the singular values s of W = U S V^T, and the differential is <U f'(S) V^T, dW>. For
-        the condition number, largest and smallest value are norms of s and 1/s that are differentiable where values
-        coincide.
+        the condition number, norms of s and 1/s replace the extreme values, because they are differentiable for
+        coincident values.
         """
         _, samples, n = states.shape
         W = self.matrix(states) / np.sqrt(samples)

@@ -16,23 +16,23 @@ from ..arrays import Array
 from ..exceptions import EomDynamicsError
 from ..robot import Robot
 
-# A longer step, s and in usual steps, separates two motions; interpolated over it, those near the cut-off are others.
+# Longest step within a motion, s and in usual steps; interpolation over longer steps would change the motion.
 _PAUSE, _PAUSE_STEPS = 0.05, 8
 _STILL = 0.5  # s of rest before and after a motion that are not part of it
 _DISORDER = (
-    5  # longest steps back of messages in another order, in usual steps; longer ones are of a clock that was set
+    5  # longest backward step of reordered messages, in usual steps; longer steps are due to a clock that was set
 )
-LEAST_SAMPLES = 40  # samples of a motion below which a filter has nothing left but its transients
-REST = 1e-3  # a joint that moves less, rad or m, is at rest throughout
+LEAST_SAMPLES = 40  # minimum number of samples of a motion; the filter leaves only transients of shorter motions
+REST = 1e-3  # maximum motion of a joint at rest, rad or m
 
 _MOST_SAMPLES, _WINDOW = 36_000, 12_000  # samples of excerpts and of their windows, from all over a recording
 _MOST_BLOCKS, _BLOCK = 4, 5.0  # most blocks of a recording that are held out, and the shortest of them, s
 _LARGEST = 1e9  # positions beyond, rad or m, and efforts, N m or N, come from damaged messages
-_JITTER = 0.01  # share of a step within which samples are at even times
+_JITTER = 0.01  # maximum deviation of even times, relative to the step
 
 
 class IdentificationError(EomDynamicsError, ValueError):
-    """Nothing can be identified from a recording, or settings contradict it."""
+    """Recording or settings that do not allow an identification."""
 
 
 class TooFewSamplesError(IdentificationError):
@@ -45,15 +45,15 @@ class Recording:
 
     Attributes:
         joint_names: the n joints, in the robot's order.
-        t: (N,) s; where it does not increase, a clock was set, and a new motion begins.
+        t: (N,) s; if it does not increase, a clock was set, and a new motion starts.
         q: joint positions (N, n), rad or m.
-        tau: joint efforts (N, n), N m or N; NaN where an effort was not recorded.
+        tau: joint efforts (N, n), N m or N; NaN if not recorded.
         qd: joint velocities (N, n), or None if they were not recorded.
         name: of the recording, for messages.
         notes: on the recording, one line each.
-        pieces: number of parts, with pauses in between, of which it was made up.
-        assumed: joints whose positions were not recorded, since they are locked, or only their motors were recorded.
-        others: recorded names of joints that are none of the robot's.
+        pieces: number of parts, with pauses in between.
+        assumed: joints without recorded positions, because they are locked, or only their motors were recorded.
+        others: recorded names of joints that the robot does not have.
         scale_deviation: (n,) relative standard deviations of the scale of the efforts, as of identified springs.
         source: topics or columns that were read, for messages.
     """
@@ -99,7 +99,7 @@ class Recording:
         return float(np.median(forward))
 
     def _cuts(self) -> list[int]:
-        """Samples at which the second and further motions begin."""
+        """First samples of the second and further motions."""
         steps = np.diff(self.t)
         return (np.flatnonzero((steps <= 0) | (steps > self._longest_step)) + 1).tolist()
 
@@ -126,7 +126,7 @@ class Recording:
         )
 
     def with_note(self, note: str) -> Recording:
-        """This recording with one more note."""
+        """This recording with an additional note."""
         return replace(self, notes=(*self.notes, note))
 
     def without_delay(self, delay: float) -> Recording:
@@ -146,7 +146,7 @@ class Recording:
         return replace(clean, tau=tau)
 
     def cleaned(self) -> Recording:
-        """Leave out samples that are not finite or repeat a time; notes count them.
+        """Drop samples that are not finite or repeat a time; notes count them.
 
         Samples come in the order of their times. Efforts that are the same throughout were not measured: NaN.
         """
@@ -161,7 +161,7 @@ class Recording:
     def _drop_samples(self, bad: NDArray[np.bool_], reason: str) -> Recording:
         if not bad.any():
             return self
-        return self[~bad].with_note(f"{np.sum(bad):,} samples {reason}, and are left out")
+        return self[~bad].with_note(f"{np.sum(bad):,} samples {reason}, and are dropped")
 
     def _in_order(self) -> Recording:
         steps = np.diff(self.t)
@@ -169,7 +169,7 @@ class Recording:
             return self
         set_back = steps < -_DISORDER * np.median(np.abs(steps[steps != 0]))
         if set_back.sum() * LEAST_SAMPLES > len(self):
-            set_back[:] = False  # nothing would be left between so many
+            set_back[:] = False  # so many would leave no samples between them
         order = np.lexsort((self.t, np.append(0, np.cumsum(set_back))))
         moved = int(np.sum(order != np.arange(len(self))))
         note = f"{moved:,} samples are not in the order of their times; sorted"
@@ -205,8 +205,8 @@ class Recording:
         """Recording for training, held-out blocks, and their start and end times, s.
 
         Blocks are the last ``share`` of up to four equal parts of the motion, each block of some seconds, so that poses
-        and temperatures of all of it are in both; a motion of a few seconds has one, at its end. Rest before and after
-        the motion is for training.
+        and temperatures of all motion are in both. A motion of a few seconds has one block, at its end. Rest before and
+        after the motion is for training.
 
         Raises:
             IdentificationError: the share is not between 0 and 1, or a part has too few samples.
@@ -251,11 +251,11 @@ class ArmRecording:
     Attributes:
         t: (N,) s.
         q, qd: (N, n) positions and velocities of the links, rad or m, and per s; velocities None if not recorded.
-        tau: (N, n) efforts of the springs, N m or N; NaN where they were not recorded.
+        tau: (N, n) efforts of the springs, N m or N; NaN if not recorded.
         theta: (N, n) positions of the motors on the link side of the gears, rad or m.
-        motor_effort: (N, n) on the link side of the gears, N m or N; NaN where they were not recorded.
+        motor_effort: (N, n) on the link side of the gears, N m or N; NaN if not recorded.
         current: (N, n) of the motors, A; None if not recorded.
-        starts: samples at which the second and further motions of joined recordings begin.
+        starts: first samples of the second and further motions of joined recordings.
         scale_deviation: of ``tau``, as in :class:`Recording`.
     """
 
@@ -274,7 +274,7 @@ class ArmRecording:
         _check_shapes(self, ("q", "qd", "tau", "theta", "motor_effort", "current"), np.shape(self.q)[-1])
 
     def centered(self, delay: float) -> ArmRecording:
-        """The recording with motor efforts and currents advanced by a delay, s; the ends are held."""
+        """The recording with motor efforts and currents advanced by ``delay``, s; the ends are held."""
 
         def earlier(values: Array) -> Array:
             return np.stack([np.interp(self.t + delay, self.t, x) for x in values.T], axis=1)
@@ -315,13 +315,13 @@ def joined_motions(parts: Sequence[ArmRecording]) -> ArmRecording:
 def both_sides(
     links: Recording, motors: Recording, currents: Recording | None = None, *, period: float | None = None
 ) -> list[ArmRecording]:
-    """Resample recordings of both sides of the springs at common uniform times, where both have samples.
+    """Resample recordings of both sides of the springs at common uniform times, as far as both have samples.
 
     Args:
         links: positions and efforts of the links.
         motors: positions and efforts of the motors on the link side of the gears, on the same clock.
         currents: of the motors, A, as efforts.
-        period: step of the times, s; by default that of the links.
+        period: step of the times, s; by default the step of the links.
 
     Returns:
         A recording for each motion that all have.
@@ -376,7 +376,7 @@ def _recorded(side: Recording) -> Recording:
 def _at_common_times(sides: Sequence[Recording], period: float) -> ArmRecording:
     links, motors, *currents = sides
     start, end = max(side.t[0] for side in sides), min(side.t[-1] for side in sides)
-    # Samples of the links stay as they are where their times are even.
+    # Samples of the links are unchanged if their times are even.
     start = float(links.t[np.searchsorted(links.t, start - _JITTER * period)])
     t = np.asarray(start + period * np.arange(int((end - start) / period + _JITTER) + 1), dtype=float)
     qd = None if links.qd is None else _at(t, links.t, links.qd)
@@ -402,7 +402,7 @@ def _at(times: Array, t: Array, values: Array) -> Array:
 
 
 def recording_notes(robot: Robot, training: Sequence[Recording], validation: Sequence[Recording]) -> list[str]:
-    """Notes on recordings; raises IdentificationError for useless ones, or another robot's.
+    """Notes on recordings; IdentificationError for useless recordings, or recordings of another robot.
 
     Training recordings alone decide which parameters are identifiable.
     """
@@ -415,7 +415,7 @@ def recording_notes(robot: Robot, training: Sequence[Recording], validation: Seq
         clean = recording.cleaned()
         lines, motions = list(clean.notes), sum(1 for _ in clean.motions())
         if motions > recording.pieces:
-            separate = motions - recording.pieces + 1  # held-out blocks separate the others
+            separate = motions - recording.pieces + 1  # other pieces are separated by held-out blocks
             lines.append(f"pauses, lost samples or jumps of the clock separate {separate} motions")
         still, silent = (np.asarray(x) for x in (np.ptp(clean.q, axis=0) <= REST, np.isnan(clean.tau).all(axis=0)))
         if still.all():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Uniformly sampled signals: zero-phase low-pass filter, time derivatives, decimation, noise, and residual statistics.
 
-A linear filter that acts on both sides of a linear equation of motion leaves its parameters as they are. So positions,
-efforts and nonlinear terms pass the same filter, and none is delayed.
+A linear filter on both sides of a linear equation of motion does not change its parameters. So positions, efforts and
+nonlinear terms pass the same filter, without delay.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from .recording import IdentificationError
 
 _JITTER = 0.01  # largest difference between time steps, relative to the median
 ORDER = 4  # of the Butterworth filter; run forward and backward, its gain is 1 / (1 + (f/cutoff)^8)
-HIGHEST = 0.8  # largest cut-off, relative to the Nyquist frequency; higher ones are lowered to it
-PER_PERIOD = 2.5  # samples kept per period of the cut-off: two would do for a filter that stops at once
-EDGE = 1.5  # periods of the cut-off at both ends of a signal, where the filter has its transients
-_LEAST_PERIODS = 24.0  # periods of the cut-off in a recording: the filter takes six where terms are nonlinear
+HIGHEST = 0.8  # maximum cut-off, relative to the Nyquist frequency; higher cut-offs are reduced to it
+PER_PERIOD = 2.5  # samples kept per period of the cut-off: two would do for an ideal filter
+EDGE = 1.5  # length of the filter's transients at both ends of a signal, in periods of the cut-off
+_LEAST_PERIODS = 24.0  # periods of the cut-off in a recording: the filter needs six for nonlinear terms
 _NOISE_SHARE = 0.005  # share of noise in a derivative behind the filter
 _SEGMENT = 8.0  # length of segments of spectra, s
 _LEAST_CUTOFF, _MOST_CUTOFF = 0.002, 0.1  # bounds of the cut-off as shares of the sample rate
 LAGS = 20  # autocorrelations that decide on whiteness
 
-# Of white noise, 95 % of the autocorrelations are within this many standard deviations 1/sqrt(N).
+# For white noise, 95 % of the autocorrelations are within this many standard deviations 1/sqrt(N).
 _BAND = 1.96
 
 
@@ -70,8 +70,8 @@ def cutoff_of(period: float, x: Array, order: int) -> float:
     """Cut-off for a derivative of a measured signal (N,), Hz.
 
     It is the highest frequency up to which the noise of the derivative, s_x² (2 pi f)^(2 order) by frequency, adds up
-    to at most 0.5 % of the derivative's RMS, so that a regression on it loses a share of 2.5e-5, less than the standard
-    deviation of identified parameters; or the least cut-off that leaves part of the recording.
+    to at most 0.5 % of the derivative's RMS, so that a regression on it has a bias of 2.5e-5, less than the standard
+    deviation of identified parameters. It is at least the cut-off that leaves a part of the recording.
     """
     rate = 1 / period
     frequency, power = welch(np.diff(x, order) * rate**order, rate, nperseg=min(len(x) - order, int(_SEGMENT * rate)))
@@ -112,7 +112,7 @@ class LowPass:
         self._padding = round(2 / (cutoff * period)) + 3 * ORDER
 
     def inner(self, count: int) -> slice:
-        """Samples of a signal of so many without transients."""
+        """Samples without transients of a signal with ``count`` samples."""
         return slice(self.reach, max(self.reach, count - self.reach))
 
     def whole(self, x: Array) -> Array:
@@ -170,7 +170,7 @@ def longest(count: int, starts: Sequence[int]) -> slice:
 
 
 def mean_of_known(values: Array) -> Array:
-    """Mean (n,) of the values among (N, n) that are not NaN; NaN if there are none."""
+    """Mean (n,) of the values (N, n) that are not NaN; NaN without such values."""
     count = np.sum(~np.isnan(values), axis=0)
     return np.where(count > 0, np.sum(np.nan_to_num(values), axis=0) / np.maximum(count, 1), np.nan)
 
@@ -181,7 +181,7 @@ def sum_of_squares(x: Array) -> float:
 
 
 def root_mean_square(values: Array) -> Array:
-    """Root mean square (n,) of the values among (N, n) that are not NaN; NaN if there are none."""
+    """Root mean square (n,) of the values (N, n) that are not NaN; NaN without such values."""
     return np.sqrt(mean_of_known(np.square(values)))
 
 

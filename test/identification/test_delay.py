@@ -70,7 +70,7 @@ def test_delay_and_ages_of_a_drive() -> None:
 
 def test_a_drive_with_an_integral_has_no_ages() -> None:
     recorded, command = driven(integral=3.0)
-    assert drive_delay(*recorded, command).ages_unknown == "efforts are not those of a PD"
+    assert drive_delay(*recorded, command).ages_unknown == "efforts do not follow a PD law"
 
 
 def test_what_is_not_certain_is_not_used() -> None:

@@ -121,8 +121,8 @@ def test_damaged_samples() -> None:
     cleaned = replace(source, q=q, t=t).cleaned()
     assert len(cleaned) == 1998
     assert cleaned.notes == (
-        "1 samples are not finite or far too large, and are left out",
-        "1 samples have the time of another, and are left out",
+        "1 samples are not finite or far too large, and are dropped",
+        "1 samples have the time of another, and are dropped",
     )
 
 

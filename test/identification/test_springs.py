@@ -144,7 +144,7 @@ test_what_is_refused_of_springs = refusals(
     IdentificationError,
     (lambda: fit_spring(DELTA, DELTAD, -400 * DELTA), "efforts fall with the deflection; check the signs"),
     (lambda: fit_spring(0 * DELTA, DELTAD, DELTA), "does not deflect"),
-    (lambda: fit_spring(DELTA, DELTAD, 400 * DELTA, "dead_zone"), "next to impossible ones; choose a simpler law"),
+    (lambda: fit_spring(DELTA, DELTAD, 400 * DELTA, "dead_zone"), "next to impossible values; choose a simpler law"),
     (lambda: fit_spring(DELTA[:3], DELTAD[:3], DELTA[:3]), "3 samples do not determine 4 parameters"),
     (lambda: spring_of_joint(EVEN**2, DELTA, DELTA, DELTA), "even steps"),
     (
@@ -288,7 +288,7 @@ def test_the_scale_of_friction_is_of_the_file_where_motors_stick(sticks: bool) -
     effort = 0.2 * acceleration + friction + 0.01 * np.random.default_rng(0).standard_normal(len(t))
     fit = fit_motor(t, theta, tau=0 * t, effort=effort, cutoff=10.0)
     written = fit.actuator(Actuator(Friction(smoothing_velocity=0.3))).friction.smoothing_velocity
-    assert any("that of the file stays" in line for line in fit.undetermined) == sticks
+    assert any("file value kept" in line for line in fit.undetermined) == sticks
     assert np.isnan(fit.parameters["smoothing_velocity"][1]) == sticks
     assert written == pytest.approx(0.3 if sticks else 0.05, rel=0.05)
 

@@ -82,7 +82,7 @@ def test_two_joints_do_not_get_one_name(tmp_path: Path) -> None:
 
 
 def test_replay_and_efforts_of_another_topic_say_how_to_rename(tmp_path: Path) -> None:
-    remedy = r"name another robot, or rename them: --rename '\^arm_=joint_'"
+    remedy = r"name another robot, or rename the joints: --rename '\^arm_=joint_'"
     path = bag(tmp_path, ["arm_1", "arm_2"])
     with pytest.raises(BagError, match=f"joint_states can be used: name: joint .* missing; name has .*; {remedy}"):
         replay_bag(Job(path, tmp_path / "out", "planar_2r"))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Identification of a whole elastic arm, links, springs and motors, from both sides of its springs.
 
-Links from the efforts of the springs, springs from those and from deflections, motors from the rest of their
-efforts. Each is a linear (or nearly linear) problem of its own, since the effort of the spring was measured. Where it
-was not, motors and springs are fitted together, and the identified springs give the efforts of the links.
+Links are identified from spring efforts, springs from these efforts and deflections, motors from their other efforts.
+Each is a separate linear (or nearly linear) problem if spring efforts were measured. Otherwise, motors and springs are
+fitted together, and the identified springs give the efforts of the links.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from .springs import SpringFit, laws, spring_of_joint, with_springs
 
 KEEP = "keep"  # instead of a law: the spring of the file stays
 ACTUATOR_TERMS = ("rotor_inertia", *MOTOR_TERMS, "torque_constant")
-"""Rotor inertia, terms of :func:`.fit_motor`, and torque constant where currents were recorded."""
+"""Rotor inertia, terms of :func:`.fit_motor`, and torque constant if currents were recorded."""
 
 _DEFAULT_TERMS = ("rotor_inertia", "viscous", "coulomb", "offset", "torque_constant")
 
 # Laws that :func:`.fit_motor` finds from deflections and motor efforts alone.
 _WITHOUT_SENSOR = {"linear": False, "cubic": True}
 
-_REST = 1e-3  # motion of a motor, rad or m, that is attributed to encoder noise
+_REST = 1e-3  # motor motion within encoder noise, rad or m
 
 _LEVEL = 0.01  # of the test whether a motor explains its efforts
 
@@ -180,7 +180,7 @@ def identify_elasticity(
     *,
     progress: Callable[[str, float], None] | None = None,
 ) -> Elasticity:
-    """Identify springs and motors, joint by joint; notes name joints where that is impossible, and why.
+    """Identify springs and motors, joint by joint; notes give the reason for joints that cannot be identified.
 
     Args:
         robot: as its file describes it.
@@ -238,7 +238,7 @@ def measured(values: Array) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Columns:
-    """Signals of one joint (N,); None where they were not recorded."""
+    """Signals of one joint (N,); None if not recorded."""
 
     t: Array
     q: Array
@@ -258,7 +258,7 @@ class _Columns:
 def _identify_joint(
     joint: Joint, x: _Columns, options: ElasticOptions, terms: tuple[str, ...]
 ) -> tuple[SpringFit | None, MotorFit | None, str]:
-    """Spring, None if it was not to be identified, motor, None if it does not explain its efforts, and why not.
+    """Spring (None if not requested), motor (None if it does not explain its efforts), and the reason of the latter.
 
     Raises:
         IdentificationError: neither is identifiable.
@@ -283,8 +283,8 @@ def _identify_joint(
             )
         if law not in _WITHOUT_SENSOR:
             raise IdentificationError(
-                f"the effort of the spring was not recorded; only {' and '.join(_WITHOUT_SENSOR)} springs are "
-                f"identified without it, this one is {law}"
+                f"the effort of the spring was not recorded; without it, only {' and '.join(_WITHOUT_SENSOR)} springs "
+                f"can be identified, this spring is {law}"
             )
         motor = motor_fit(deflection=x.theta - x.q, effort=x.effort)
         spring = _spring_of(motor, law)
@@ -330,7 +330,7 @@ def _fit_motor(joint: Joint, x: _Columns, model: MotorModel, **signals: Any) -> 
         return motor
     kept = fitted(model=replace(model, rotor_inertia=of_file))
     known = f"{value:.3g} ± {deviation:.2g} is not distinguishable from zero"
-    line = f"rotor_inertia: {known if np.isfinite(deviation) else 'no effect on these data'}; that of the file stays"
+    line = f"rotor_inertia: {known if np.isfinite(deviation) else 'no effect on these data'}; file value kept"
     return replace(kept, undetermined=(f"{line}, {of_file:.3g}", *kept.undetermined))
 
 
@@ -348,14 +348,14 @@ def _spring_of(motor: MotorFit, law: str) -> SpringFit:
 
 @dataclass(frozen=True, eq=False)
 class ElasticScore:
-    """Prediction errors of the efforts of springs and motors; NaN where these were not recorded or identified."""
+    """Prediction errors of the efforts of springs and motors; NaN if not recorded or not identified."""
 
     springs: EffortErrors
     motors: EffortErrors
 
 
 def elastic_score(robot: Robot, elasticity: Elasticity, recordings: Sequence[ArmRecording]) -> ElasticScore:
-    """Score the springs and motors of the file and the identified ones, each motion separately.
+    """Score given and identified springs and motors, for each motion separately.
 
         springs:  tau - f(delta, deltad),        motors:  u - (B thetadd + load(tau, v) + friction(v)),
 

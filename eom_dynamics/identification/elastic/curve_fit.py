@@ -30,18 +30,18 @@ from ...correlation import correlation_time
 from ..recording import IdentificationError
 
 _LAGS = 8  # length of the lag window in correlation times; at one of these, its weight is 0.92
-_INSEPARABLE = 0.998  # correlation of errors beyond which parameters are named as inseparable
+_INSEPARABLE = 0.998  # error correlation of parameters that are reported as inseparable
 _RANK = 1e-9  # singular value, over the largest one, of the Jacobian with columns of length 1 that is rounding
-_AT_BOUND = 1e-3  # share of a standard deviation within which a parameter is at its bound
-SIGNIFICANT = 3.0  # standard deviations from zero from which on a parameter is significant
+_AT_BOUND = 1e-3  # distance of a parameter at its bound, in standard deviations
+SIGNIFICANT = 3.0  # distance of a significant parameter from zero, in standard deviations
 
 
 @dataclass(frozen=True, eq=False)
 class CurveEstimate:
-    """Values (p,) of named parameters with their covariance (p, p), and the residual (N,) as it was minimised.
+    """Values (p,) of named parameters with their covariance (p, p), and the minimized residual (N,).
 
-    The covariance is zero for parameters at a bound, and infinite on the diagonal for those without any effect. N over
-    the correlation time of the residuals, in samples, is the number of independent ones.
+    The covariance is zero for parameters at a bound, and infinite on the diagonal for parameters without effect. The
+    number of independent residuals is N divided by their correlation time in samples.
     """
 
     names: tuple[str, ...]
@@ -93,7 +93,7 @@ def curve_fit(
     Args:
         residual: function of the parameters (p,) that gives (N,).
         start: first values by name, in the order of the parameters.
-        bounds: (lower, upper) by name, infinite where not given.
+        bounds: (lower, upper) by name; infinite by default.
         independent: whether errors of the samples are independent, as at frequencies of a spectrum.
 
     Raises:
@@ -111,8 +111,8 @@ def curve_fit(
     try:
         solution = least_squares(residual, first, bounds=(low, high), x_scale="jac", xtol=1e-12, ftol=1e-12, gtol=1e-12)
     except ValueError:
-        # Of derivatives where the residual exists on one side alone.
-        raise IdentificationError("the best parameters are next to impossible ones; choose a simpler law") from None
+        # Differences for derivatives exist on one side only.
+        raise IdentificationError("the best parameters are next to impossible values; choose a simpler law") from None
     if not all_finite(solution.x):
         raise IdentificationError("the fit diverged; check units and signs of the recording")
     # The method stays strictly within the bounds. Closer than this share of a standard deviation is at them.

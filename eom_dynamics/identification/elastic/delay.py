@@ -6,16 +6,16 @@ A drive with the effort u, the references p and v and a PD applies
     tau(t) = g u(t - D) + kp (p(t - D) - theta(t - a)) + kd (v(t - D) - thetad(t - b)) + constant
            = g u(t - D) + kp e + kd ed + kp a thetad + (kd b - kp a²/2) thetadd + constant,   e = p(t - D) - theta(t),
 
-for any friction and masses. D, a and b count from the times at which efforts are recorded, which may be early by l:
-half a command period if a drive reports the effort that it begins to apply, minus half a period if it reports the mean
-of the last period. D + l, a + l and b + l count from the motion.
+for any friction and masses. D, a and b are relative to the recorded times of efforts. These may be early by l: half a
+command period if a drive reports the effort that it starts to apply, minus half a period if it reports the mean of the
+last period. D + l, a + l and b + l are relative to the motion.
 
-A drive that holds commands for a period T adds T/2 to D: it is the lead that undoes both.
+A drive that holds commands for a period T adds T/2 to D: this is the command lead that compensates both.
 
-The fit is least squares with an unknown delay, and noise of the measured signals does not bias it. Signals pass a
-zero-phase low-pass, which keeps linear equations true. Measured signals are part of the design J. Their noise, which
-feedback brings into the efforts, too, would bias the coefficients. They are therefore replaced by their projections
-on known signals Z, the instruments (two-stage least squares),
+Least squares with an unknown delay, without bias by measurement noise. Signals pass a zero-phase low-pass filter, which
+keeps linear equations valid. Measured signals are part of the design J; their noise also enters the efforts by
+feedback, and would bias the coefficients. They are therefore replaced by their projections on known signals Z, the
+instruments (two-stage least squares),
 
     x = (Jhᵀ Jh)⁻¹ Jhᵀ y,   Jh = Z (Zᵀ Z)⁻¹ Zᵀ J.
 """
@@ -40,41 +40,41 @@ from ..sampling import column_lengths, least_squares
 _BANDWIDTH = 12.0  # bandwidth of motions, Hz
 _RATE = 40.0  # least sample rate, over that
 _DENSE, _MARGIN = 10.0, 2.0  # samples that are fitted per period of the bandwidth, and periods left out at both ends
-_SEEN = 2.0  # standard deviations at which an age is seen
-_NOISE = 2.0  # ratio of the residual to white noise beyond which a drive has no PD
+_SEEN = 2.0  # significance of an age, in standard deviations
+_NOISE = 2.0  # maximum ratio of the residual to white noise for a drive with a PD
 _FINEST = 1e-4  # least noise over the effort
 
 Design = Callable[[float], tuple[Array, Array]]
-"""From a delay, s, to what is fitted, y (N,), and the columns (N, k)."""
+"""Function from a delay, s, to the fitted vector y (N,) and the columns (N, k)."""
 
 LONGEST = 0.02  # longest delay, and least negative one, s
-_CANDIDATES = 41  # candidates over the range of delays, before the best one is refined
+_CANDIDATES = 41  # number of candidates over the range of delays, before the best is refined
 
-_DEPENDENT = 1e-10  # singular values of columns of length one below which they depend on each other
+_DEPENDENT = 1e-10  # singular value of dependent columns, relative to columns of length 1
 _STEP = 1e-5  # step of differences over the delay, s
-_FARTHEST, _LAST = 2e-3, 1e-9  # largest change of an iteration, and change of the last one, s
+_FARTHEST, _LAST = 2e-3, 1e-9  # maximum change per iteration, and change at convergence, s
 _ITERATIONS = 30
 
 # Independent samples of white noise after the low-pass, per second and Hz of its bandwidth.
 _INDEPENDENT = float(np.sqrt(np.pi / np.log(2)))
-LARGEST_DEVIATION = 5e-5  # standard deviation beyond which a delay is not used, s
+LARGEST_DEVIATION = 5e-5  # maximum standard deviation of a usable delay, s
 
 
 class Delay(NamedTuple):
-    """A delay with its standard deviation, s."""
+    """Delay with its standard deviation, s."""
 
     value: float
     standard_deviation: float
 
     @property
     def uncertain(self) -> str:
-        """Why the delay is too uncertain to be used; empty otherwise."""
+        """Reason if the delay is too uncertain for use; otherwise ""."""
         if self.standard_deviation <= LARGEST_DEVIATION:
             return ""
         return f"its deviation of {1e3 * self.standard_deviation:.2g} ms exceeds {1e3 * LARGEST_DEVIATION:g} ms"
 
     def later(self, time: float) -> Delay:
-        """The sum with a time that is known, s."""
+        """Delay plus ``time``, s."""
         return Delay(self.value + time, self.standard_deviation)
 
 
@@ -96,18 +96,18 @@ class DriveDelay(NamedTuple):
 
     @property
     def uncertain(self) -> str:
-        """Why the delay is too uncertain to be used; empty otherwise."""
+        """Reason if the delay is too uncertain for use; otherwise ""."""
         return self.delay.uncertain
 
     @property
     def ages_unknown(self) -> str:
-        """Why the ages are not to be used; empty otherwise."""
+        """Reason if the ages are unusable; otherwise ""."""
         if self.position_age is None or self.velocity_age is None:
             return "commands have no references of position and velocity"
         if self.noise > _NOISE:
-            return "efforts are not those of a PD"
+            return "efforts do not follow a PD law"
         if self.early > 0:
-            return "efforts are recorded before they act, so that their age and the delay are not told apart"
+            return "efforts are recorded before they act, so age and delay cannot be separated"
         if self.position_age.value < _SEEN * self.position_age.standard_deviation:
             return "the position has no age that is seen"
         return self.position_age.uncertain or self.velocity_age.uncertain
@@ -136,7 +136,7 @@ def drive_delay(
         t: (N,) s, in equal steps.
         motor_position: measured positions (N, m) of the motors on the link side of their gears, rad or m.
         motor_effort: efforts (N, m) that the motors apply, as recorded, N m or N.
-        command: commanded effort, and position and velocity where the drives have a PD, of the motors, each (N, m).
+        command: commanded effort, and position and velocity of drives with a PD, each (N, m).
         early: lead of recorded efforts over their effect, s: half a command period if a drive reports the effort that
             it begins to apply, minus half a period if it reports the mean of the last period.
 
@@ -164,7 +164,7 @@ def drive_delay(
 def _of_drive(
     t: Array, effort: Array, position: Array, sent: Sequence[Array], band: float
 ) -> tuple[tuple[Delay, ...], float]:
-    """Delay, and ages where commands have references, from the equation of a drive; and its residual."""
+    """Delay, ages (if commands have references), and residual, from the equation of a drive."""
     # As many samples as the band needs, without the ends.
     spacing, margin = max(1, int(1 / (_DENSE * band * (t[1] - t[0])))), _MARGIN / band + LONGEST
     rows = (t >= t[0] + margin) & (t <= t[-1] - margin) & (np.arange(len(t)) % spacing == 0)
@@ -310,7 +310,7 @@ def _linear(design: Design, delay: float, coefficients: Array) -> tuple[Array, A
 def low_passed(values: Array, step: float, bandwidth: float) -> Array:
     """Signals (N, …) after a zero-phase Gaussian low-pass of this bandwidth, Hz.
 
-    The gain at the bandwidth is 1/sqrt(2). Ends are continued by their reflection about the end points.
+    The gain at the bandwidth is 1/sqrt(2). Ends are continued by reflection about the end points.
     """
     width = np.sqrt(np.log(2)) / (2 * np.pi * bandwidth * step)
     half = min(int(np.ceil(5 * width)), len(values) - 1)

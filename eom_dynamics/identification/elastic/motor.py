@@ -39,9 +39,9 @@ MOTOR_TERMS = ("viscous", "asymmetric", "coulomb", "stribeck", "efficiency", "of
 # First values of v_0 and v_s as shares of the highest velocity.
 _SMOOTHING, _STRIBECK = (0.003, 0.02, 0.1), (0.05, 0.2)
 
-_SPEEDS = (0.1, 0.2, 0.3, 0.45, 0.6, 0.8)  # shares of its RMS velocity below which a motor counts as reversing
+_SPEEDS = (0.1, 0.2, 0.3, 0.45, 0.6, 0.8)  # candidate speeds of reversals, relative to the RMS velocity of the motor
 _LEAST_AWAY = 0.2  # share of the samples of each direction that must be away from reversals
-_HOLDS = 2.0  # largest ratio of mean squared residuals near reversals to the others for tanh(v/v_0) to hold
+_HOLDS = 2.0  # maximum ratio of mean squared residuals near reversals to other samples for tanh(v/v_0)
 _LEAST_GAIN = 0.1  # least variance of the difference of two estimates, relative to the one by fewer samples
 
 
@@ -51,7 +51,7 @@ class MotorModel:
 
     Attributes:
         terms: of the model, from MOTOR_TERMS.
-        rotor_inertia: B where it is known, kg m² (kg); by default it is fitted.
+        rotor_inertia: known B, kg m² (kg); fitted by default.
         hardening: whether the spring of a fit with deflections has a cubic term.
         smoothing_power: P_0 of the gear loss, W.
     """
@@ -78,7 +78,7 @@ class MotorFit:
         cutoff: of the filter, Hz.
         residual: RMS of u minus model, in the unit of u.
         relative: residual over the RMS of u about its mean.
-        samples: independent ones among those used.
+        samples: number of independent samples.
         undetermined: unidentifiable parameters, a line each.
         of_current: whether u is the current, A.
         spring_covariance: of ``stiffness`` and ``cubic``.
@@ -126,8 +126,8 @@ def fit_motor(
 ) -> MotorFit:
     """Fit the motor of one joint.
 
-    All terms pass the same zero-phase low-pass filter, which leaves the parameters of linear terms as they are;
-    nonlinear ones are functions of the filtered velocity.
+    All terms pass the same zero-phase low-pass filter, which does not change the parameters of linear terms; nonlinear
+    terms are functions of the filtered velocity.
 
     Args:
         t: times (N,), s, in even steps.
@@ -139,7 +139,7 @@ def fit_motor(
         gear_ratio: N, which alone splits k_t from k_t N.
         model: terms, and known parameters.
         cutoff: of the filter, Hz; by default from the noise of the acceleration.
-        starts: samples at which the second and further motions of a joined recording begin.
+        starts: first samples of the second and further motions of a joined recording.
 
     Raises:
         IdentificationError: not one each of tau and deflection, of effort and current, is given; a term is unknown;
@@ -195,11 +195,11 @@ class _Equation:
             springs["cubic"] = signals["deflection"] ** 3
         self._spring_columns = {name: self._cut(x) for name, x in springs.items()}
         self._springs = {name: low_pass(x) for name, x in springs.items()}
-        # Most are filtered once for each step of the fit: differences by other parameters leave them as they are.
+        # Most columns are filtered once per step of the fit: differences by other parameters do not change them.
         self._friction, self._loss = lru_cache(2)(self._dry_friction), lru_cache(2)(self._gear_loss)
 
     def _cut(self, x: Array) -> Array:
-        """A signal like the acceleration, filtered once and thinned, without what nonlinear terms lack."""
+        """Filter a signal like the acceleration once, thin it, and omit samples without nonlinear terms."""
         return self._thinned(x[self._filter.reach : len(x) - self._filter.reach])
 
     def _thinned(self, x: Array) -> Array:
@@ -224,9 +224,9 @@ class _Equation:
     def _without_reversals(self, first: CurveEstimate, bounds: Mapping[str, tuple[float, float]]) -> CurveEstimate:
         """Estimate all but v_0 again from samples without a reversal within the reach of the filter.
 
-        There, a motor sticks, with any effort within its dry friction, and that would pass for inertia. A law that
-        differs from the model at low speed, such as Stribeck's, biases samples next to reversals. The lowest speed
-        counts whose estimate agrees with the estimates of all higher ones (O. Lepski, Theory Probab. Appl. 35, 1990).
+        A motor sticks at a reversal, with any effort within its dry friction, which would look like inertia. A real
+        law that differs from the model at low speed, such as Stribeck's, biases samples next to reversals. The lowest
+        speed is used whose estimate agrees with all higher speeds (O. Lepski, Theory Probab. Appl. 35, 1990).
         Squared differences beyond chance, in the mean, are variances of the model's error (R. DerSimonian, N. Laird,
         Controlled Clinical Trials 7, 1986); for the highest speed, differences to the one below. If too few samples of
         a direction are left, parameters are estimated from all samples, and their deviations are unknown, NaN.
@@ -330,7 +330,7 @@ def _result(estimate: CurveEstimate, equation: _Equation, cutoff: float, gear_ra
     value |= dict.fromkeys(("viscous", "asymmetry", "coulomb", "stribeck"), 0.0) | {"efficiency": 1.0}
     value |= {name: x for name, (x, _) in estimates.items()}
     half = value["asymmetry"]
-    # E |v| added to D v; a direction in which friction would drive the motor has none.
+    # E |v| is added to D v; it is zero in a direction in which friction would drive the motor.
     friction = Friction(
         viscous=max(value["viscous"] + half, 0.0),
         viscous_negative=max(value["viscous"] - half, 0.0) if half else np.nan,

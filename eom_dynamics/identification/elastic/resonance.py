@@ -8,11 +8,11 @@ Motors and links around a working point, with springs between them and gravity's
 
 are linear in their spectra, so that the unmeasured q follows from theta. The motor of a single joint stands still
 at the antiresonance sqrt(K/M), where link and spring absorb the effort, and both swing against each other at the
-resonance sqrt(K/M + K/B): where they are says K/M and M/B, and the effort says their unit.
+resonance sqrt(K/M + K/B). Their frequencies determine K/M and M/B, the effort determines the scale.
 
-The spectra are of the whole record, not of windowed parts. The record's ends add c_0 + i w c_1 to either equation, with
-real factors, which are fitted, too: no leakage for any excitation. For white noise of efforts and positions this is the
-maximum-likelihood fit with errors in both (R. Pintelon, J. Schoukens, "System
+The spectra are of the whole record, not of windowed parts. The ends of the record add c_0 + i w c_1 to each equation,
+with real factors that are fitted as well, so that no excitation causes leakage. For white noise of efforts and
+positions, this is the maximum-likelihood fit with errors in both (R. Pintelon, J. Schoukens, "System
 identification: a frequency domain approach", 2nd ed., 2012, sections 6.3 and 9.11).
 """
 
@@ -43,7 +43,7 @@ _ANTIRESONANCES, _RATIOS = 40, np.geomspace(1.05, 6.0, 30)
 
 _CLEAR = 30.0  # motion over its noise, and effort over its noise, in the default band
 _WINDOW, _DEGREE = 11, 3  # samples and degree of the local polynomial that gives the velocity in dry friction
-_DOUBTFUL, _MISFIT = 2.0, 10.0  # misfits at which standard deviations are too small, and results are unreliable
+_DOUBTFUL, _MISFIT = 2.0, 10.0  # misfits above which standard deviations are too small, or results are unreliable
 
 
 class FrequencyResponse(NamedTuple):
@@ -67,9 +67,9 @@ class ResonanceFit:
     Attributes:
         stiffness, damping: K and d of the springs with standard deviations, (n, 2), N m/rad and N m s/rad (N/m, N s/m).
         rotor_inertia, viscous, coulomb: B, D and c with standard deviations, (n, 2).
-        link_inertia: M of one joint with its standard deviation, kg m² (kg); None where it was given.
-        antiresonance: frequencies at which motors stand still (n,), Hz.
-        resonance: frequencies at which motors and links swing against each other (n,), Hz.
+        link_inertia: M of a single joint with its standard deviation, kg m² (kg); None if given.
+        antiresonance: frequencies (n,) of motors that stand still, Hz.
+        resonance: frequencies (n,) of motors and links swinging against each other, Hz.
         band: lowest and highest frequency of the fit, Hz.
         misfit: RMS of residuals, relative to the noise alone: 1 if the model explains all but noise.
         undetermined: unidentifiable parameters, a line each.
@@ -133,7 +133,7 @@ def fit_resonance(
 ) -> ResonanceFit:
     """Fit the equations of the module to motor positions and efforts.
 
-    A chirp or a multisine through the resonance, with all other motors held and recorded, is what to record.
+    Record a chirp or a multisine through the resonance, and all other motors, which must hold their positions.
 
     Args:
         t: times (N,), s, in even steps.
@@ -144,7 +144,7 @@ def fit_resonance(
         stiffness, rotor_inertia: first values (n,); by default from the measured response.
         coulomb: whether to fit c, with tanh(thetad/v_0) for the sign.
         smoothing_velocity: v_0, one number or (n,), rad/s or m/s.
-        band: lowest and highest frequency, Hz; by default where effort and motion stand out from noise.
+        band: lowest and highest frequency, Hz; by default the band with effort and motion above the noise.
 
     Raises:
         IdentificationError: times are not even, shapes differ, a number is not finite, the mass matrix is missing or
@@ -202,7 +202,7 @@ class _Spectra:
             self._friction = self._spectrum(np.tanh(velocity / np.asarray(smoothing_velocity)))[kept]
 
     def _spectrum(self, x: Array) -> AnyArray:
-        """Fourier integrals (F, n) over the record T at multiples of 1/T, but for the mean, which is left out.
+        """Fourier integrals (F, n) over the record T at multiples of 1/T, without the mean.
 
         The line between both ends contributes i (x(T) - x(0))/w. The rest has no jump, and the trapezoidal rule, which
         is the discrete transform, an error of h²/12 times the difference of its slopes.
@@ -285,13 +285,13 @@ class _Spectra:
         n, s = self.n, 1j * self._w[:, np.newaxis]
         X = K + s * d
         links = M * (s**2)[..., np.newaxis] + self.G + _diagonal(X)
-        # X (K - w² M + …)⁻¹: from what acts on the links to efforts of the springs on the motors.
+        # X (K - w² M + …)⁻¹: from efforts on the links to spring efforts on the motors.
         back = np.swapaxes(np.linalg.solve(np.swapaxes(links, 1, 2), _diagonal(X)), 1, 2)
         impedance = _diagonal(s**2 * B + s * D + X) - back * X[:, np.newaxis, :]
         error = np.einsum("fij,fj->fi", impedance, self._theta) - self._effort
         if self._friction is not None:
             error = error + c * self._friction
-        # Ends of the record, in the equations of motors and of links.
+        # Terms of the ends of the record, in the equations of motors and links.
         ends = np.concatenate([_diagonal(np.ones_like(s) * np.ones(n)), back], axis=2)
         ends = np.concatenate([ends, s[..., np.newaxis] * ends], axis=2)
         theta, effort = self._variances
@@ -323,7 +323,7 @@ def _diagonal(x: AnyArray) -> AnyArray:
 
 
 def _two_masses(w: Array, gain: Array, coherence: Array) -> tuple[float, float, float]:
-    """K, B and M of one joint for which theta/tau_m is closest to a measured gain (F,), in the logarithm.
+    """K, B and M of one joint with theta/tau_m closest to a measured gain (F,), on a logarithmic scale.
 
     |theta/tau_m| = |w_a² - w²| / (B w² |w_r² - w²|) with the antiresonance w_a and the resonance w_r.
     """
@@ -367,8 +367,8 @@ def identify_resonance(
 ) -> tuple[ResonanceFit, tuple[str, ...]]:
     """Identify springs and rotors of all joints from the motor side alone, by :func:`.fit_resonance`.
 
-    The file gives the mass matrix and the stiffness of gravity at the mean position; the link of an arm with a single
-    joint is identified, too.
+    The file gives the mass matrix and the stiffness of gravity at the mean position; for an arm with a single joint,
+    the link is identified as well.
 
     Args:
         robot: as its file describes it.

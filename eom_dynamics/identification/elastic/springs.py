@@ -4,9 +4,9 @@
     tau = f(delta; p) + D deltad + o + h/2 tanh(deltad / v_h),    delta = theta - q,
 
 by least squares, with the law f of a kind of :mod:`eom_dynamics.actuators.springs` and the sensor's offset o. The last
-term is the hypothesis of hysteresis, a loop between loading and unloading that is h wide: robot files have none, and it
-is said where it explains a part of the residual. Deflections are noisy, too: with standard deviations s_delta and
-s_tau of both, each residual is divided by sqrt(s_tau² + f'² s_delta²), the effective variance (J. Orear, "Least squares
+term is the hypothesis of hysteresis, a loop of width h between loading and unloading. Robot files do not support it; a
+note reports it if it explains part of the residual. Deflections have noise as well: with standard deviations s_delta
+and s_tau, each residual is divided by sqrt(s_tau² + f'² s_delta²), the effective variance (J. Orear, "Least squares
 when both variables have uncertainties", Am. J. Phys. 50, 1982).
 """
 
@@ -71,7 +71,7 @@ class DeclaredLaw:
         return self._of(p, lambda spring: spring.tangent(self._delta))
 
     def _of(self, p: Array, values: Callable[[Spring], Array]) -> Array:
-        """Values of the spring; NaN where parameters contradict each other, from where the fit steps back."""
+        """Values of the spring; NaN for contradicting parameters, which the fit avoids."""
         try:
             return values(self.spring(p))
         except ParameterError:
@@ -79,7 +79,7 @@ class DeclaredLaw:
 
 
 class Table:
-    """Natural cubic spline through table points, as in :class:`.TabulatedSpring` where it is monotone.
+    """Natural cubic spline through table points, as in :class:`.TabulatedSpring` if it is monotone.
 
     It is used like :class:`DeclaredLaw`. The parameters are the efforts' increments from each point to the next, which
     are positive.
@@ -124,12 +124,12 @@ class Table:
 
 
 def laws() -> dict[str, type[Spring]]:
-    """Identifiable springs by law name: the ``type`` in robot files, but ``table`` for ``tabulated``.
+    """Identifiable springs by law name: the ``type`` in robot files, except ``table`` for ``tabulated``.
 
-    These are all registered springs with one motor and numbers as parameters, and tables.
+    These are tables, and all registered springs with one motor and numeric parameters.
     """
     known = {"table" if kind is TabulatedSpring else name: kind for name, kind in SPRINGS.items()}
-    # The usual ones come first in errors and help.
+    # Common laws come first in errors and help.
     names = dict.fromkeys(("linear", "damped", "cubic", "table", "exponential", *known))
     return {name: known[name] for name in names if _can_be_fitted(known[name])}
 
@@ -176,7 +176,7 @@ class SpringFit:
         table: deflections, efforts and their standard deviations, each (m,), of a table; else None.
         residual: RMS of effort minus model, N m or N.
         relative: residual over the RMS of the effort about its mean.
-        samples: independent ones among those used.
+        samples: number of independent samples.
         undetermined: unidentifiable parameters, and hysteresis that explains the residual, a line each.
         covariance: of stiffness and cubic term, if identified from motor efforts.
     """
@@ -193,7 +193,7 @@ class SpringFit:
 
     @property
     def stiffness(self) -> tuple[float, float] | None:
-        """Stiffness without load and its standard deviation where it is a parameter; None for tables."""
+        """Stiffness without load with its standard deviation, if it is a parameter; None for tables."""
         return self.parameters.get("stiffness")
 
     def scale_deviation(self, delta: Array) -> float:
@@ -216,8 +216,8 @@ def fit_spring(
         deflection: (N,), motor minus link, both on the link side of the gear, rad or m.
         deflection_rate: (N,), rad/s or m/s.
         effort: on the link (N,), N m or N.
-        law: ``linear``, ``cubic``, ``table``, ``damped`` (linear; the robot file gets the damper, too), or any other
-            type of spring of robot files with one motor and numbers as parameters.
+        law: ``linear``, ``cubic``, ``table``, ``damped`` (linear, with the damper in the robot file), or any other type
+            of spring of robot files with one motor and numeric parameters.
         noise: standard deviations of deflection and effort; by default the deflection is exact.
 
     Raises:
@@ -267,7 +267,7 @@ def spring_of_joint(
     """Fit the spring of a joint to recorded positions of motor and link (N,), and efforts on the link (N,).
 
     All signals pass the same zero-phase low-pass filter; its cut-off follows from the noise of the deflection's rate.
-    ``starts`` are samples at which the second and further motions of a joined recording begin. Raises
+    ``starts`` are the first samples of the second and further motions of a joined recording. Raises
     IdentificationError as :func:`fit_spring`, or if times (N,), s, are not even.
     """
     period, signals = even_signals(t, {"theta": theta, "q": q, "tau": tau})
@@ -311,7 +311,7 @@ def _hysteresis(width: float, deviation: float, efforts: float) -> tuple[str, ..
         return ()
     return (
         f"hysteresis: a loop between loading and unloading, {width / efforts:.2%} of the range of efforts, explains a "
-        f"part of what the law leaves ({width / deviation:.1f} standard deviations); robot files have none",
+        f"part of the residual ({width / deviation:.1f} standard deviations); robot files do not support it",
     )
 
 

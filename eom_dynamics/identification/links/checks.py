@@ -2,8 +2,8 @@
 """Contradictions between recordings and the robot's file.
 
 Measured efforts are regressed on the efforts that the file predicts and on terms of the joint, such as friction,
-joint by joint. A contradiction beyond what wrong masses explain (sign, unit, joint order, lag) is a reason not to
-trust the fit, if it predicts held-out blocks of the recording better, at a level of 1 %.
+joint by joint. A contradiction beyond the effect of wrong masses (sign, unit, joint order, lag) invalidates the fit, if
+its correction predicts held-out blocks of the recording better, at a level of 1 %.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from .verification import Score
 
 SAMPLES = 2000  # samples that decide
 _LEVEL, _BLOCKS = 0.01, 4  # level of tests, and blocks of a recording that are predicted
-_PREDICTED = 0.05  # least share of a prediction's squares that other terms leave, for it to be judged
-_BALANCED = 0.3  # prediction below this share of what shifted masses would add: nothing can be judged by it
-SURE, _MOST = 5.0, 5.0  # standard deviations beyond which a factor is known, and factors that wrong masses explain
-_AGREES = 1.0  # standard deviations of the power of friction at which it agrees with the sign of the masses
+_PREDICTED = 0.05  # minimum share of a prediction's squares that other terms do not explain
+_BALANCED = 0.3  # minimum prediction relative to the effect of shifted masses; smaller predictions are no evidence
+SURE, _MOST = 5.0, 5.0  # minimum standard deviations of a known factor; maximum factor by wrong masses
+_AGREES = 1.0  # standard deviations of friction power within which it agrees with the sign of the masses
 _ASIDE = 2.0  # all factors are above this, or all below its inverse, if efforts of all joints are in another unit
 _BEYOND_LIMIT = 5.0  # ratio of the RMS of efforts to the limit that no wrong friction explains
 _ONE_JOINT = 40.0  # factor of another unit of one joint alone: degrees and hundreds are, a missing tool is not
@@ -42,9 +42,9 @@ _DEGREE = 5  # degree of the polynomial of the position that stands for any spri
 _FINEST = 1e-6  # noise of efforts, relative to them, that is the least
 _LEAST_FREE = 0.2  # share of a joint's samples beyond the number of parameters, for the rest to show noise
 _ROUNDING = 1e-9  # below this share of its length, the residual of a column on others is rounding
-_SHORTEST = 3.0  # duration of motion below which a fit that explains it may be of noise, s
-_NOISE = 0.9  # unexplained share of the efforts of most joints above which the recording is not of this robot
-_HALF = 0.5**0.5  # the same for a payload, where the file explains the rest: half of the squares
+_SHORTEST = 3.0  # minimum duration of motion, s; noise may explain shorter motions
+_NOISE = 0.9  # minimum unexplained share of the efforts of most joints in a recording of another robot
+_HALF = 0.5**0.5  # minimum unexplained share for a payload, if the file explains the rest: half of the squares
 
 
 @dataclass(frozen=True)
@@ -96,13 +96,13 @@ def contradictions(
 ) -> list[Contradiction]:
     """Contradictions between samples and the file's parameters x (P,), without consequences of others.
 
-    Nor does the file judge efforts that a ``payload`` on the body of this joint explains.
+    Efforts that a ``payload`` on the body of this joint explains are not compared with the file.
     """
     check = _Check(regressor, samples, file, payload)
     if not check.known.any():
         return []
     signs = check.signs_and_units()
-    # A wrong sign everywhere may look like swapped joints, too.
+    # A wrong sign of all joints may look like swapped joints.
     if any(len(sign.joints) == regressor.robot.n and "sign" in sign.words for sign in signs):
         return signs
     return check.swapped() or signs
@@ -117,7 +117,7 @@ class _Check:
         self._regressor, self._joint_names = regressor, regressor.robot.joint_names
         step = max(1, sum(map(len, samples)) // SAMPLES)
         self._part = part = FilteredSamples.joined([x[::step] for x in samples])
-        # Gravity's part is the same for all terms but the joint's.
+        # Gravity contributes equally to all terms except the joint's.
         self._terms = [x for x in ("viscous", "coulomb", "rotor_inertia", "offset") if x in regressor.terms]
         bases = np.reshape([part.bases[name] for name in self._terms], (-1, *part.tau.shape))
         self._bases: Array = np.moveaxis(bases, 0, -1)
@@ -213,8 +213,8 @@ class _Check:
     def _signs(self, doubtful: NDArray[np.bool_]) -> list[Contradiction]:
         """Efforts of the opposite sign, if efforts of any joint (n,) look like it, or its friction drives it.
 
-        Masses that are wrong can turn the effort of a joint that hardly feels gravity, but no friction drives: where
-        the friction of any joint shows, the friction of a joint with the opposite sign must drive it.
+        Wrong masses can reverse the effort of a joint with little gravity load, but friction never drives a joint. If
+        the friction of any joint is significant, the friction of a joint with the opposite sign must drive it.
         """
         joints = np.flatnonzero(self.known).tolist()
         names, power = self._joint_names, np.zeros(len(self.known))
@@ -241,7 +241,7 @@ class _Check:
         if not off_scale.any():
             return []
         names = tuple(compress(self._joint_names, off_scale))
-        # Of most joints, and of all others in the same direction: currents have another factor at each joint.
+        # Most joints, and all others in the same direction: currents have a different factor for each joint.
         aside = np.all(size[known] < 1 / _ASIDE) or np.all(size[known] > _ASIDE)
         everywhere = bool(off_scale.sum() > self.judged.sum() / 2 and aside)
         typical = float(np.exp(np.mean(np.log(size[off_scale]))))
@@ -268,9 +268,9 @@ class _Check:
         )
 
     def _beyond_limits(self, predicted: NDArray[np.bool_]) -> list[Contradiction]:
-        """Efforts far beyond the limits of joints whose efforts the file does not predict, such as balanced wrists.
+        """Efforts far beyond the limits of joints that the file does not predict, such as balanced wrists.
 
-        Limits of a file are placeholders where efforts of ``predicted`` joints (n,) are beyond them, too.
+        Limits of a file are placeholders if efforts of ``predicted`` joints (n,) exceed them as well.
         """
         part, names = self._part, self._joint_names
         limit = np.array([joint.limits.effort for joint in self._regressor.robot.independent_joints])
@@ -377,8 +377,8 @@ class _Check:
     def _of_joint(self, j: int) -> tuple[NDArray[np.bool_], Array, Array, float]:
         """Rows of joint j, its terms and Chebyshev polynomials of its position, and a weight: one over the noise.
 
-        The noise is what all parameters and a function of the position leave, with its correlation. The weight is 0 if
-        they leave nothing to tell it by.
+        The noise is the residual of all parameters and a function of the position, with its correlation. The weight is
+        0 if the residual does not determine it.
         """
         rows = self._part.used[:, j]
         terms, tau, q = (x[rows, j] for x in (self._bases, self._part.tau, self._part.q))
@@ -424,7 +424,7 @@ def held_out(joints: Sequence[tuple[NDArray[np.bool_], Array, Array, Array]]) ->
 
 
 def lost_joints(regressor: Regressor, samples: Sequence[FilteredSamples], counts: Array) -> list[str]:
-    """Lines on joints that move and have efforts, but no usable ones; ``counts`` (n,) are the used ones."""
+    """Lines on joints that move and have efforts, but none is usable; ``counts`` (n,) are the used efforts."""
     lines = []
     for j in np.flatnonzero(counts == 0).tolist():
         moves = any(np.ptp(part.q[:, j]) > REST for part in samples)

@@ -34,8 +34,8 @@ _WEIGHTS = np.where(_LOWER[0] == _LOWER[1], 1.0, np.sqrt(2))
 ENTRIES = len(_LOWER[0])  # entries of the pseudo-inertia of a body
 SMALLEST = 0.01  # least radius of gyration of a body of the prior, m, also for point masses and inconsistent inertias
 
-# Least eigenvalue of X, relative to its trace. Data that contradict all masses drive bodies to the edge of the cone,
-# where rounding alone decides whether a pseudo-inertia is positive definite.
+# Minimum eigenvalue of X, relative to its trace. Data that contradict all masses drive bodies to the edge of the cone.
+# There, rounding decides whether a pseudo-inertia is positive definite.
 _THINNEST = 1e-9
 
 _END, _DRAFT = 1e-9, 1e-4  # promised decrease of the cost over the weight that ends an iteration
@@ -43,7 +43,7 @@ _ROUNDING = 1e-3  # decrease of the cost over the weight that may be lost by rou
 _MOST_STEPS = 100  # efforts of the opposite sign, which no masses explain, take 25
 _INSIDE = 0.9  # share of the way to the edge of the cone
 _CENTERED = 0.1  # largest relative difference of eigenvalues of X S from the weight at the solution
-_DEPENDENT = 1e-9  # singular values of columns of length one below which they depend on each other
+_DEPENDENT = 1e-9  # singular value of dependent columns, relative to columns of length 1
 
 
 def pseudo_inertia(parameters: Array) -> Array:
@@ -137,8 +137,8 @@ class Unknowns:
 class ConsistentSolution:
     """Physically consistent solution: inertial parameters of all bodies (10 B,), and parameters of the terms (k,).
 
-    The ``distance`` of the free bodies is that from the file. Standard deviations are zero for bodies that are not
-    free, and empty of a draft.
+    ``distance`` is the distance of the free bodies from the file. Standard deviations are zero for other bodies, and
+    empty for a draft.
     """
 
     parameters: Array
@@ -191,9 +191,9 @@ def consistent_solution(
 def _minimum(B: Array, right: Array, weight: float, tolerance: float) -> tuple[Array, bool]:
     """X (bodies, 4, 4) of the least |B x - b|²/2 + weight (sum of distances), and whether the iteration converged.
 
-    Newton's method creeps along the edge of the cone where data contradict the file. A primal-dual path does not: at
-    the minimum X S = weight 1 with the dual S, the gradient of all but the barrier. From mu that outweighs the data,
-    X S = mu 1 is followed down to the weight, in coordinates G with X = G D G^T and S = G^-T D G^-1 of one diagonal D
+    Newton's method is slow along the edge of the cone if data contradict the file. A primal-dual path is not: at the
+    minimum, X S = weight 1 with the dual S, the gradient of all terms except the barrier. The path X S = mu 1 starts
+    at mu above the data and ends at the weight, in coordinates G with X = G D G^T and S = G^-T D G^-1 of one diagonal D
     (Y. Nesterov, M. Todd, SIAM Journal on Optimization 8, 1998).
     """
     unit = np.tile(np.eye(4), (B.shape[1] // ENTRIES, 1, 1))
@@ -207,7 +207,7 @@ def _minimum(B: Array, right: Array, weight: float, tolerance: float) -> tuple[A
         C = np.stack([-weight * packed(np.swapaxes(G, -1, -2) @ G), packed(unit / D[:, np.newaxis])], axis=-1)
         C = C.reshape(-1, 2)
         residual = np.stack([B @ packed(X).ravel() - right, np.zeros(len(B))], axis=1)
-        # By the singular values of A, which is stiff, rather than of its square.
+        # By the singular values of A, because its square is badly conditioned.
         U, values, V = np.linalg.svd(A, full_matrices=False)
         steps = C - V.T @ ((values / (1 + values**2))[:, np.newaxis] * (U.T @ (residual + A @ C)))
         dZ, dS, share = _step(steps, D, weight)
@@ -225,7 +225,7 @@ def _minimum(B: Array, right: Array, weight: float, tolerance: float) -> tuple[A
         try:
             F, H = (np.linalg.cholesky(unit * D[:, np.newaxis] + share * d) for d in (dZ, dS))
         except np.linalg.LinAlgError:
-            break  # at the edge of the cone but for rounding
+            break  # at the edge of the cone, except for rounding
         _, D, W = np.linalg.svd(np.swapaxes(H, -1, -2) @ F)
         G = G @ F @ np.swapaxes(W, -1, -2) / np.sqrt(D)[:, np.newaxis]
     # Within the cone by more than rounding.
@@ -235,7 +235,7 @@ def _minimum(B: Array, right: Array, weight: float, tolerance: float) -> tuple[A
 
 
 def _step(steps: Array, D: Array, mu: float) -> tuple[Array, Array, float]:
-    """Steps of X and S (bodies, 4, 4), in coordinates where both are D, towards mu; and the usable share of them.
+    """Steps of X and S (bodies, 4, 4) towards mu, in coordinates in which both are D, and the usable fraction of them.
 
     ``steps`` (10 bodies, 2) are steps of X for mu = 0, and per unit of mu.
     """
@@ -247,7 +247,7 @@ def _step(steps: Array, D: Array, mu: float) -> tuple[Array, Array, float]:
 
 
 def _in_coordinates(B: Array, G: Array) -> Array:
-    """Columns B (rows, 10 bodies) for entries of Z, X = G Z G^T, from those for entries of X."""
+    """Columns B (rows, 10 bodies) for entries of Z, X = G Z G^T, from columns for entries of X."""
     moved = packed(G[:, np.newaxis] @ _UNITS @ np.swapaxes(G, -1, -2)[:, np.newaxis])
     parts = B.reshape(len(B), -1, ENTRIES).swapaxes(0, 1) @ np.swapaxes(moved, -1, -2)
     return np.asarray(parts.swapaxes(0, 1).reshape(B.shape))

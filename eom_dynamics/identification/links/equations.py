@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Identification equations of training data, compressed, and their weighted least squares.
 
-The rows of joint j are A_j x = b_j. With the QR decomposition [A_j b_j] = Q M_j, where M_j has no more rows than
-columns, |A_j x - b_j| = |M_j (x; -1)| for each x: a recording of any length is as small as the number of parameters,
-and new samples are added by another QR decomposition (G. Golub, C. Van Loan, Matrix Computations, section 5.3).
+The rows of joint j are A_j x = b_j. The QR decomposition [A_j b_j] = Q M_j gives M_j with at most as many rows as
+columns, and |A_j x - b_j| = |M_j (x; -1)| for each x. A recording of any length is compressed to the number of
+parameters, and new samples are added by another QR decomposition (G. Golub, C. Van Loan, Matrix Computations, 5.3).
 
 Least squares solve for the difference to the robot's file, so that unidentifiable parameters stay as in the file.
 """
@@ -25,14 +25,14 @@ from ..sampling import column_lengths
 from .filtering import Filter, FilteredSamples, filter_recording
 from .regressor import Regressor
 
-_CHUNK = 4096  # rows of a joint that are compressed at once: enough for speed, few enough for memory
+_CHUNK = 4096  # rows of a joint that are compressed together, as a compromise of speed and memory
 
 DEPENDENT = 1e-8
 """Singular values of columns of length one, relative to the largest: below, a combination has no effect on efforts."""
 
 _ITERATIONS = 30  # iterations of the weights of joints; they converge to 1e-6 in about five
 FOLDS = 4  # blocks of the training data, each held out once
-_LEAST_EQUATIONS = 1.5  # equations for each parameter below which nothing is identified
+_LEAST_EQUATIONS = 1.5  # minimum number of equations per parameter
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ class Estimate:
     common: Array
 
     def deviations(self) -> Array:
-        """Standard deviations (P,); infinite where a parameter is not identifiable."""
+        """Standard deviations (P,); infinite for unidentifiable parameters."""
         size = column_lengths(self.R)
         values, vectors = np.linalg.eigh((self.R / size).T @ (self.R / size))
         known = values > DEPENDENT**2 * values[-1]
@@ -224,11 +224,11 @@ def training_data(
 
 
 def filter_recordings(recordings: Sequence[Recording], regressor: Regressor, using: Filter) -> list[FilteredSamples]:
-    """Filtered samples of all motions; raises IdentificationError if there are none."""
+    """Filtered samples of all motions; raises IdentificationError without samples."""
     samples = [part for recording in recordings for part in filter_recording(recording, regressor.terms, using)]
     if not samples:
         raise TooFewSamplesError(
-            f"{recordings[0].name}: too short for a cut-off of {using.cutoff:.3g} Hz, whose filter needs "
+            f"{recordings[0].name}: too short for a cut-off of {using.cutoff:.3g} Hz; its filter needs "
             f"{2 / using.cutoff:.3g} s at least"
         )
     return samples

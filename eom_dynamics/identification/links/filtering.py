@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Zero-phase filtering of positions, efforts and friction alike, derivatives, and decimation.
 
-A linear filter F leaves tau = Y x true where it is applied to both sides, F tau = (F Y) x. The regressor of inertias
-follows from filtered positions, which is the same as long as the motion is slow against the cut-off; the bases of dry
-friction jump, and are filtered themselves. After M. Gautier, "Dynamic identification of robots with power model", ICRA
-1997, where filter and decimation are called parallel filtering.
+A linear filter F on both sides preserves tau = Y x: F tau = (F Y) x. The regressor of inertias follows from filtered
+positions, which is equivalent for motion that is slow compared with the cut-off. The bases of dry friction jump, and
+are filtered themselves. After M. Gautier, "Dynamic identification of robots with power model", ICRA 1997, where filter
+and decimation are called parallel filtering.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from ..recording import REST, Recording
 from ..sampling import HIGHEST, LowPass, root_mean_square
 from .regressor import LINE, TERMS, Motion, coupled, transmission_matrix
 
-_JITTER = 0.02  # relative deviation of a step from the usual one, beyond which samples are interpolated
+_JITTER = 0.02  # maximum relative deviation of a step from the usual step without interpolation
 
 # A joint moves above this many smoothing velocities of its friction, but not above this part of its RMS velocity.
 _SMOOTHING, _SLOW = 3.0, 0.1
 _REVERSAL = 0.03  # rad/s or m/s, the least of these thresholds before the share of the RMS: motors may stick below
-_NOISE = 3.0  # standard deviations of the noise of a velocity above which a joint moves
+_NOISE = 3.0  # minimum velocity of a moving joint, in standard deviations of its noise
 AT_LIMIT = 0.999  # efforts beyond this part of their limit are saturated
-MOSTLY_BEYOND = 0.5  # share of efforts at or beyond the limit from which on the limit, or the unit, is another one
-_EQUAL = 4  # equal extremes in a row that count as saturated, too
+MOSTLY_BEYOND = 0.5  # fraction of efforts at or beyond the limit that shows another limit or unit
+_EQUAL = 4  # number of equal extremes in a row that count as saturated
 _GAP = 0.25  # longest gap of efforts that is bridged, in periods of the cut-off
 _BRIDGES = 4  # times that the filtered signal replaces the samples of a gap
 
 USED = "used"
-"""Reason under which efforts used for the identification are counted."""
+"""Reason for efforts that are used in the identification."""
 
 _ARRAYS = ("t", "q", "qd", "qdd", "tau", "measured", "used")
 
 
-_NOISE_FROM = 0.5  # share of the Nyquist frequency from which on the spectrum is noise
+_NOISE_FROM = 0.5  # fraction of the Nyquist frequency above which the spectrum is noise
 _SEGMENT = 4096
 
 
@@ -56,11 +56,11 @@ class FilteredSamples:
     Attributes:
         t: (N,) s.
         q, qd, qdd: (N, n), rad or m, and per s and s².
-        tau: filtered efforts (N, n), N m or N; NaN where they were not recorded.
-        measured: efforts (N, n) as they were recorded.
+        tau: filtered efforts (N, n), N m or N; NaN if not recorded.
+        measured: recorded efforts (N, n).
         bases: of terms by name, (N, n), filtered like the efforts.
         used: (N, n) whether an effort is used to identify.
-        counts: number (n,) of recorded efforts, used ones and others by the reason; they add up to all of the motion.
+        counts: number (n,) of recorded efforts, used or unused by reason; their sum is the number in the motion.
     """
 
     t: Array
@@ -112,7 +112,7 @@ class Filter:
     decimate: bool = True
 
     def rates(self, x: Array) -> Array:
-        """Joint rates (N, n), or motor rates behind a transmission, on which friction and rotors act."""
+        """Rates of friction and rotors (N, n): joint rates, or motor rates behind a transmission."""
         return x if self.transmission is None else x @ np.linalg.inv(self.transmission).T
 
     def motion(self, states: Sequence[Array]) -> Motion:
@@ -138,7 +138,7 @@ def default_filter(robot: Robot, cutoff: float, *, motor_side: bool = False) -> 
 
 
 def filter_recording(recording: Recording, terms: Sequence[str], using: Filter) -> list[FilteredSamples]:
-    """Filtered, differentiated and decimated samples of each motion of a recording, without empty ones.
+    """Filtered, differentiated and decimated samples of each motion of a recording, without empty motions.
 
     They have the bases of ``terms``, names in :data:`.regressor.TERMS`. Raises IdentificationError for too few samples.
     """
@@ -149,8 +149,8 @@ def filter_recording(recording: Recording, terms: Sequence[str], using: Filter) 
 def differentiated(t: Array, values: Array, count: int = 2) -> tuple[Array, ...]:
     """The first time derivatives, at most four, each (N, n), of filtered values (N, n) at uniform times.
 
-    By a spline of degree five: central differences are off by (w h)²/6 for a frequency w and a step h, 7 % at a tenth
-    of the sampling rate; the spline by less than 0.1 %.
+    By a spline of degree five. Central differences have an error of (w h)²/6 for a frequency w and a step h, 7 % at a
+    tenth of the sampling rate; the spline has less than 0.1 %.
     """
     spline = make_interp_spline(t, values, k=5)
     return tuple(spline(t, k) for k in range(1, count + 1))
@@ -207,11 +207,11 @@ class FilteredMotion:
         return np.asarray(maximum_filter1d(long, 2 * self.low_pass.reach + 1, axis=0))
 
     def smooth(self, efforts: Array) -> Array:
-        """Filtered efforts (N, n) of the motion; NaN where they are :attr:`absent`."""
+        """Filtered efforts (N, n) of the motion; NaN if :attr:`absent`."""
         return np.where(self.absent, np.nan, self.bridged(efforts))
 
     def bridged(self, values: Array) -> Array:
-        """Filtered values (N, n), with gaps where efforts were not recorded.
+        """Filtered values (N, n), with gaps for efforts that were not recorded.
 
         Within gaps, the filtered signal replaces values. This is linear, so that all terms with the same gaps add up
         to the efforts.
@@ -246,7 +246,7 @@ def _filter_motion(motion: Recording, terms: Sequence[str], using: Filter) -> Fi
     bases = {name: TERMS[name].basis(state) for name in terms}
     bases = {name: basis if name in done else filtered.bridged(basis) for name, basis in bases.items()}
 
-    # Velocities below which a joint is at rest or reverses.
+    # Velocities below these are rest or reversals.
     reversal = np.maximum(_SMOOTHING * using.smoothing_velocity, _REVERSAL)
     least = np.minimum(reversal, _SLOW * root_mean_square(state.qd))
     slow = np.abs(state.qd) < np.maximum(least, _NOISE * using.velocity_noise)
@@ -280,7 +280,7 @@ def _filter_motion(motion: Recording, terms: Sequence[str], using: Filter) -> Fi
 
 
 def _filled(values: Array) -> Array:
-    """Values (N, n) with numbers in between, where some are NaN; zero where all are."""
+    """Values (N, n) with interpolated NaN; zero if all are NaN."""
     absent = np.isnan(values)
     if not absent.any():
         return values
@@ -291,7 +291,7 @@ def _filled(values: Array) -> Array:
 
 
 def _repeated(values: Array) -> NDArray[np.bool_]:
-    """Which rows (N,) equal the one before to the last bit, between rows that differ."""
+    """True for rows (N,) that equal the previous row to the last bit, between rows that differ."""
     same = np.zeros(len(values), dtype=bool)
     same[1:] = np.all(values[1:] == values[:-1], axis=1)
     # At rest all rows may be equal, and nothing is wrong with that.
@@ -301,7 +301,7 @@ def _repeated(values: Array) -> NDArray[np.bool_]:
 
 
 def _saturated(tau: Array, limits: Array) -> NDArray[np.bool_]:
-    """Which efforts (N, n) are at their limits, or at their extremes for several samples in a row."""
+    """True for efforts (N, n) at their limits, or at their extremes for several samples in a row."""
     with np.errstate(invalid="ignore"):
         bad = np.abs(tau) >= AT_LIMIT * limits
         bad &= np.mean(bad, axis=0) <= MOSTLY_BEYOND

@@ -48,7 +48,7 @@ _NAMES = tuple(f"{prefix}openblas_%s_num_threads{suffix}" for prefix in ("", "sc
 # Times that joints with worse predictions are kept before all are: each such time, others that rely on them may follow.
 _TRIES = 3
 _JUDGED = 2.0  # periods of the cut-off in the validation data that judge, without transients of the filter
-BEHIND, _SURE = 1.02, 3.0  # RMS relative to plain least squares, and standard deviations, beyond which a fit is worse
+BEHIND, _SURE = 1.02, 3.0  # RMS relative to plain least squares, and standard deviations, of a worse fit
 
 
 @contextmanager
@@ -93,23 +93,23 @@ class Fit:
         regressor: of base parameters and terms.
         filter: of the samples.
         estimate: of base parameters and terms by weighted least squares, without a prior.
-        base_deviations: standard deviations (P,) of that estimate, infinite where a parameter is not identifiable.
+        base_deviations: standard deviations (P,) of that estimate, infinite for unidentifiable parameters.
         parameters: inertial parameters of all bodies (10 B,), physically consistent; kg, kg m, kg m².
-        parameter_deviations: (10 B,) of a payload; NaN for all others, which the file decides, too.
+        parameter_deviations: (10 B,) of a payload; otherwise NaN, because the file affects the result.
         terms: parameters of the terms by name, (n,).
         term_deviations: standard deviations of ``terms``.
         term_of_file: (n,) by name, whether the file's value stays.
         prior_weight: of the distance from the file.
         training, validation: figures of the identified robot, by its feedforward; None without validation.
         kept: joints that were predicted worse than by the file, and keep the parameters of the file.
-        rejected: figures of the robot before joints were kept, on validation or else on training; None if none was.
+        rejected: figures of the robot before joints were kept, on validation or else on training; or None.
         counts: (n,) of training efforts, used and left out, by reason.
         notes: unidentifiable parameters, and warnings, a line each.
         trials: of filters, if one was chosen.
         contradictions: of the recordings and the file, a line each; see :attr:`Options.suspect`.
-        lost: joints that have efforts, but no usable ones, a line each.
+        lost: joints with efforts, but without usable efforts, a line each.
         behind: joints that plain least squares predict better, and why, a line each.
-        over_linear: RMS errors relative to plain least squares, geometric mean of the joints; 1 where none is behind.
+        over_linear: RMS errors relative to plain least squares, geometric mean of the joints; 1 if all are better.
     """
 
     robot: Robot
@@ -157,7 +157,7 @@ class Fit:
 
     @property
     def sensor_bias(self) -> Array:
-        """Sensor bias (n,), removed before efforts are compared; zero where offsets belong to the arm."""
+        """Sensor bias (n,), removed before efforts are compared; zero if offsets belong to the arm."""
         return sensor_bias(self.regressor, self.options, self.terms)
 
     @property
@@ -253,7 +253,7 @@ def _against_linear(fit: Fit, data: TrainingData, linear: WeightedEstimate, vali
             below = [term for term, values in negative.items() if values[j]]
             why = "no physically consistent inertias close to the file explain more"
             why = f"they have negative {' and '.join(below)}" if below else why
-            why = "its parameters are those of the file that was given" if name in fit.kept else why
+            why = "its parameters are unchanged" if name in fit.kept else why
             unit = "N" if fit.robot.independent_joints[j].type == "prismatic" else "N m"
             lines.append(
                 f"{name} is predicted to {size:.3g} {unit}, by plain least squares to {least:.3g} {unit}: {why}"
@@ -262,7 +262,7 @@ def _against_linear(fit: Fit, data: TrainingData, linear: WeightedEstimate, vali
 
 
 def _notes(links: Fit) -> list[str]:
-    """Notes of the solution, on joints that stay as in the file, and on unidentifiable parameters."""
+    """Notes of the solution, of joints with unchanged parameters, and of unidentifiable parameters."""
     lines = list(links.notes)
     if links.rejected is not None and not links.rejected.surely_worse.any():
         lines.insert(0, f"{', '.join(links.kept)}: as in the file, whose predictions are as good; record more to tell")
@@ -280,9 +280,9 @@ def _best(
     scoring: Sequence[ScoringData],
     progress: Callable[[str, float], None],
 ) -> Fit:
-    """Fit; joints that it predicts worse than the file does keep the parameters of the file.
+    """Fit; joints with worse predictions than by the file keep the parameters of the file.
 
-    Joints (n,) that are ``kept`` keep them from the start. Notes are copied from the solution.
+    Joints (n,) in ``kept`` keep them from the start. Notes are copied from the solution.
     """
     regressor, robot = data.regressor, data.regressor.robot
     rejected, requested = None, options
@@ -305,8 +305,8 @@ def _best(
         if np.all(worse | kept):  # one joint with wrong efforts makes the efforts of all others worse
             ratio = np.where(worse, judged.after / np.maximum(judged.before, 1e-300), 0.0)
             worse = ratio == np.max(ratio)
-        # A payload is one body, and its numbers determine the efforts of all joints before it. Nor does it help
-        # to keep a joint that is worse by the bodies of others.
+        # A payload is one body, and its parameters determine the efforts of all joints before it. Keeping a joint does
+        # not help either if the bodies of others make it worse.
         everything = options.payload is not None or not worse.any()
         kept = np.ones_like(kept) if everything else kept | worse
         if (T := regressor.transmission) is not None and kept[coupled(T)].any():
@@ -335,7 +335,7 @@ def _best(
 
 
 def verified(fit: Fit, robot: Robot, training: Sequence[Recording], validation: Sequence[Recording]) -> Fit:
-    """The fit with the figures of another robot, such as one loaded from the written file.
+    """The fit with the figures of another robot, for example of the reloaded file.
 
     If the feedforward of that robot predicts the efforts of a joint worse than the given file, all joints
     count as kept, and the caller must write the given robot instead.

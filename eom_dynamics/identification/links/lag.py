@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Delay of recorded efforts, and similar effects: hysteresis of springs, and compliance of links.
 
-Clocks and filters may delay the efforts of a recording. The delay is the shift with which least squares explain the
-efforts best.
+Clocks and filters may delay the efforts of a recording. The estimated delay is the shift with the smallest residual of
+least squares.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from .equations import TrainingData, others, predictions, training_data, weighte
 from .filtering import Filter, FilteredSamples, filter_recording
 from .regressor import Regressor
 
-_LONGEST_LAG, _LEAST_LAG = 0.5, 0.008  # longest delay that is searched for, and shortest one that is reported, s
+_LONGEST_LAG, _LEAST_LAG = 0.5, 0.008  # longest delay of the search, and shortest reported delay, s
 _WITHOUT_LAG = 0.8  # share of squares that is left without a lag
-_REVERSAL = 0.05  # rate of an effort, relative to its RMS, below which a loop turns over
+_REVERSAL = 0.05  # rate of an effort, relative to its RMS, at which a loop reverses
 _TOO_LATE = 0.02  # lag that shifts masses and friction by more than the noise, s
 
 
 def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) -> tuple[float, float]:
     """Delay of the efforts, s, and the fraction of squared residuals left when it is removed; 0 and 1 if negligible.
 
-    The delay of all efforts with which least squares explain them best, if that is much better than without, beyond the
-    noise of as many independent samples as the filter leaves.
+    The delay of all efforts with the smallest residual of least squares, if that is significantly better than without
+    delay, given the number of independent samples after the filter.
     """
     nothing, whole = (0.0, 1.0), replace(using, decimate=False)
     excerpts = [part for recording in recordings for part in recording.excerpts()]
@@ -99,7 +99,7 @@ def delay_test(data: TrainingData, late: float) -> HypothesisTest:
 
 
 def spring_loops(regressor: Regressor, recordings: Sequence[Recording], using: Filter, late: float) -> list[str]:
-    """A note on hysteresis that explains efforts as well as a delay of ``late``, s; none if the delay does it better.
+    """Note on hysteresis that explains efforts as well as a delay of ``late``, s; [] if the delay is better.
 
     Efforts of springs by their deflections lack the loop between loading and unloading, as if they were late by a part
     of each motion, or early. The loop is a step with the sign of the rate of the efforts.
@@ -131,7 +131,7 @@ def spring_loops(regressor: Regressor, recordings: Sequence[Recording], using: F
         return []
     return [
         f"hysteresis of springs, a loop between loading and unloading, explains the efforts better than a delay of "
-        f"{1e3 * late:.0f} ms, in shares of the range of efforts: {', '.join(loops)}; robot files have none"
+        f"{1e3 * late:.0f} ms, in shares of the range of efforts: {', '.join(loops)}; robot files do not support it"
     ]
 
 

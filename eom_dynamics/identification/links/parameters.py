@@ -56,10 +56,10 @@ class Options:
     """Identification of links.
 
     Attributes:
-        side: where efforts were measured: at the joints, behind the gears, or at the motors, in units of the joints;
+        side: side of measured efforts: at the joints, behind the gears, or at the motors, in units of the joints;
             default: joint if the robot's joints have springs, else motor.
         terms: terms besides inertias, or none; default: viscous, coulomb and offset, rotor_inertia on the motor side,
-            and parallel springs of the file; offset where springs and motors are identified, too.
+            and parallel springs of the file; only offset if springs and motors are identified.
         prior_weight: weight of the distance from the file: 1 if its inertias are known to a factor of e; default:
             chosen by held-out blocks of the training data.
         cutoff: cut-off frequency of the filter, Hz; default: chosen in the same way.
@@ -104,7 +104,7 @@ def parameter_vector(regressor: Regressor, inertial: Array, terms: Mapping[str, 
 def vector_of_file(regressor: Regressor, side: str | None) -> Array:
     """Parameter vector x (P,) of the robot's file, with joint or motor friction by ``side``.
 
-    Motors feel joint friction that is part of the efforts, too. Terms are zero where a file cannot have them.
+    Motors feel joint friction that is part of the efforts. Terms are zero if a file does not support them.
     """
     joints, on_motors = regressor.robot.independent_joints, side == "motor"
     on_joints = not on_motors or (regressor.robot.joint_friction and regressor.transmission is None)
@@ -161,8 +161,8 @@ def with_link_parameters(
     Friction on the joint side becomes ``damping`` and ``friction`` of the joints, and part of their efforts by
     ``joint_friction``. On the motor side it becomes the friction of the actuators, which the feedforward adds to motor
     efforts, and includes gear losses and friction of the joints. Joint friction of the file that is no part of the
-    efforts, and so was not recorded, is removed. The filter has the velocity of dry friction; joints that are
-    ``kept`` stay as they are otherwise.
+    efforts, and was therefore not recorded, is removed. The filter has the velocity of dry friction; joints that are
+    ``kept`` are otherwise unchanged.
     """
     joints, on_joints = list(robot.joints), options.side == "joint"
     T = None if on_joints else transmission_matrix(robot)
@@ -231,7 +231,7 @@ def without_known_efforts(regressor: Regressor, recording: Recording) -> Recordi
 
 
 def base_parameters_without_data(regressor: Regressor, deviations: Array) -> list[str]:
-    """Note on base parameters with infinite standard deviations (P,)."""
+    """Report base parameters with infinite standard deviations (P,)."""
     infinite = list(compress(regressor.names, ~np.isfinite(deviations[: regressor.inertial])))
     if not infinite:
         return []
@@ -243,7 +243,7 @@ def base_parameters_without_data(regressor: Regressor, deviations: Array) -> lis
 def doubtful_terms(
     robot: Robot, terms: Mapping[str, Array], deviations: Mapping[str, Array], of_file: Mapping[str, NDArray[np.bool_]]
 ) -> list[str]:
-    """Notes on terms (n,) by name that are not identifiable or as small as their standard deviation."""
+    """Report terms (n,) by name that are unidentifiable or as small as their standard deviation."""
     lines = []
     for name, values in terms.items():
         unknown = np.isinf(deviations[name])

@@ -10,8 +10,8 @@ about others. With b independent columns Y_b, all others are Y_b times constants
     Y pi = Y_b beta,      beta = K pi,      K (b, 10 B), a unit matrix in the independent columns.
 
 M. Gautier, "Numerical calculation of the base inertial parameters of robots", Journal of Robotic Systems 8 (1991).
-Columns are taken body by body from the base to the tips, and for each body first the columns that its joint always
-feels. The others join the columns of the parent, as in W. Khalil and E. Dombre, Modeling, Identification and Control
+Columns are processed body by body from the base to the tips; for each body, columns that its joint always feels come
+first. The others join the columns of the parent, as in W. Khalil and E. Dombre, Modeling, Identification and Control
 of Robots (2002), section 9.4.
 
 If efforts of motors were recorded, and a transmission theta = T phi is between them and the joints, each equation
@@ -86,7 +86,7 @@ def constant_part(spring: ParallelSpring | None) -> float:
 def with_spring_values(spring: ParallelSpring | None, values: Mapping[str, float]) -> ParallelSpring | None:
     """The spring with identified parameters, by term; a new linear one for None.
 
-    A spring that turns out to push where it should pull is left out.
+    A spring that would push instead of pull is omitted.
     """
     if not set(spring_values(spring)) <= set(values):
         return spring
@@ -109,7 +109,7 @@ def coupled(transmission: Array) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class Motion:
-    """Motion on which the terms depend.
+    """Motion for the basis functions of the terms.
 
     Attributes:
         qd, qdd: joint velocities and accelerations (N, n), rad/s and rad/s² (m/s and m/s²).
@@ -167,7 +167,7 @@ TERMS = {
 
 
 def check_terms(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names in the order of :data:`TERMS`; raises StateError for unknown ones."""
+    """Return the names in the order of :data:`TERMS`; StateError for unknown names."""
     for name in names:
         if name not in TERMS:
             raise StateError(f"there is no term {name!r}; {hint(name, tuple(TERMS))}")
@@ -183,7 +183,7 @@ _RATES = (3.0, 10.0)
 # true parts of the packaged robots at 1e-2.
 _INDEPENDENT = 1e-7
 
-# Coefficients below are rounding errors; larger ones are lengths and products of them, m and m².
+# Maximum size of rounding errors in coefficients; larger coefficients are lengths and their products, m and m².
 _ZERO = 1e-9
 
 _MASS, _MOMENTS, _INERTIAS = 0, (1, 2, 3), ((4, 5, 6), (5, 7, 8), (6, 8, 9))
@@ -229,13 +229,13 @@ def base_parameters(robot: Robot, *, dynamics: Dynamics | None = None) -> BasePa
     Y = dynamics.regressor(*random_states(robot.n, _STATES * columns, seed=1991)).reshape(-1, columns)
     size = np.linalg.norm(Y, axis=0)
     size[size <= _ZERO * np.max(size)] = 0.0
-    # Only inner products of columns are needed from here on, which R has too.
+    # From here on, only inner products of columns are needed, and R has them.
     R: Array = np.asarray(np.linalg.qr(np.divide(Y, size, out=np.zeros_like(Y), where=size > 0), mode="r"))
     chosen: list[int] = []
     axes: Array = np.zeros((len(R), 0))
     for k in (PARAMETERS * body + k for body, joint in enumerate(robot.joints) for k in _order(joint)):
         rest = R[:, k]
-        for _ in range(2):  # the second time removes what rounding left
+        for _ in range(2):  # the second pass removes the rounding of the first
             rest = rest - axes @ (axes.T @ rest)
         length = float(np.linalg.norm(rest))
         if length > _INDEPENDENT:
@@ -285,7 +285,7 @@ def _sum(names: tuple[str, ...], coefficients: Array, first: int) -> str:
 
 
 def transmission_matrix(robot: Robot) -> Array | None:
-    """Transmission matrix T (n, n), identity at joints without a transmission; None if there is none at all."""
+    """Transmission matrix T (n, n), identity for joints without a transmission; None without transmissions."""
     if robot.transmission is None:
         return None
     joints, transmission = robot.transmission
@@ -323,7 +323,7 @@ class Regressor:
     def __call__(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, **others: Any) -> Array:
         """Regressor (n, P), or (N, n, P) of a batch, at q, qd, qdd, each (n,) or (N, n).
 
-        ``others`` is what else terms depend on, see :class:`Motion`. Raises StateError for wrong arguments.
+        ``others`` are other arguments of the terms, see :class:`Motion`. Raises StateError for wrong arguments.
         """
         Y = self.inertial_columns(q, qd, qdd)
         positions, rates, accelerations = (np.asarray(x, dtype=float) for x in (q, qd, qdd))
@@ -346,7 +346,7 @@ class Regressor:
         pi = np.zeros(len(self.dynamics.inertial_parameters))
         pi[self.base.independent] = x[: self.inertial]
         Y = self.dynamics.regressor(q, qd, qdd)
-        # One product of a matrix and a vector, rather than one for each sample.
+        # One matrix-vector product for all samples.
         return self.at_motors((Y.reshape(-1, len(pi)) @ pi).reshape(Y.shape[:-1]))
 
     def at_motors(self, efforts: Array) -> Array:

@@ -4,11 +4,10 @@
 Residuals determine the weights of the linear estimate of base parameters and terms. Consistent inertias are estimated
 for all bodies, or for a payload.
 
-The filter is chosen by cross-validation: cut-off, and measured or differentiated velocities. A cut-off that is too low
-leaves out motion, one that is too high lets noise of accelerations in; either predicts efforts worse. Each candidate
-identifies from some blocks of the training data, and predicts the efforts of the others as they were recorded, not
-filtered. Least squares find the neighbourhood of the best one; consistent inertias, as they are written, decide within
-it. No data held out for validation are seen.
+The filter is chosen by cross-validation: cut-off, and measured or differentiated velocities. A low cut-off omits
+motion, a high one admits noise of accelerations; either predicts efforts worse. Each candidate identifies from some
+blocks of the training data, and predicts the unfiltered efforts of the other blocks. Least squares find the
+neighborhood of the best candidate; physically consistent inertias decide within it. Validation data are not used.
 """
 
 from __future__ import annotations
@@ -93,10 +92,9 @@ def linear_estimate(data: TrainingData) -> WeightedEstimate:
 class Solution:
     """Parameters of a robot with standard deviations.
 
-    Inertial parameters of all bodies (10 B,) are physically consistent; kg, kg m, kg m². Their deviations are NaN but
-    for a payload: errors of the file are unknown. Terms (k n,) are in order of the joints; ``of_file`` are those with
-    the value of the file. The weight of the distance from the file is 0 without a prior; notes have what else is to be
-    known.
+    Inertial parameters of all bodies (10 B,) are physically consistent; kg, kg m, kg m². Their deviations are NaN
+    except for a payload, because errors of the file are unknown. Terms (k n,) are in order of the joints; ``of_file``
+    marks unchanged terms. The weight of the distance from the file is 0 without a prior; notes contain further results.
     """
 
     parameters: Array
@@ -118,9 +116,9 @@ def find_solution(
     """Identify a payload, or all inertias and terms, by the options; ``held`` joints (n,) stay as in the file.
 
     Inertias of all bodies with mass, and terms, minimise |W (A (K pi; x_t) - b)|²/2 + prior_weight (sum of the
-    distances from the file) over consistent pi and terms x_t within their bounds. Terms have a distance where they are
-    not identifiable, and offsets always: one as large as the efforts of its joint is as far as a mass that is wrong by
-    a factor of e, or else offsets would take what masses explain.
+    distances from the file) over consistent pi and terms x_t within their bounds. Terms have a distance if they are
+    unidentifiable; offsets always have one, or else they would replace masses: an offset as large as the efforts of its
+    joint is as far as a mass that is wrong by a factor of e.
 
     Raises:
         IdentificationError: there is no joint with the payload's name, or no body has mass.
@@ -190,7 +188,7 @@ def _spread(data: TrainingData, estimate: Estimate) -> tuple[Array, NDArray[np.b
 
 
 def _typical_efforts(data: TrainingData) -> Array:
-    """RMS (n,) of the efforts, measured or of the file's inertias, the larger ones; N m or N."""
+    """Larger of the RMS (n,) of measured efforts and of efforts of the file's inertias, N m or N."""
     inertial = np.where(np.arange(len(data.file)) < data.regressor.inertial, data.file, 0.0)
     part = FilteredSamples.joined(data.samples)
     efforts = (part.tau, predictions(data.regressor, part, inertial))
@@ -199,7 +197,7 @@ def _typical_efforts(data: TrainingData) -> Array:
 
 
 def _of_file(estimate: Estimate, inertial: int) -> NDArray[np.bool_]:
-    """Terms (k,) that stay as in the file: not identifiable, and the others explain as much without them.
+    """Terms (k,) that keep the value of the file: unidentifiable, and the others explain the efforts equally well.
 
     The first of several terms that are only identifiable together, such as Coulomb friction and offset of a joint that
     turns one way, represents all.
@@ -216,7 +214,7 @@ def _of_file(estimate: Estimate, inertial: int) -> NDArray[np.bool_]:
 
 
 def _prior_weight(data: TrainingData, weights: Array, unknowns: Unknowns, progress: Callable[[float], None]) -> float:
-    """The weight of WEIGHTS with which blocks of data are predicted best by a fit of the others.
+    """Weight from WEIGHTS with the best prediction of blocks of data by fits of the other blocks.
 
     ``weights`` (n,) are by joint.
     """
@@ -270,23 +268,23 @@ def _payload_alone(data: TrainingData, joint: str) -> Solution:
     return replace(result, notes=(words,))
 
 
-# The lowest cut-off that is tried, in frequencies below which half of the power of velocities is.
+# Minimum candidate of the cut-off, relative to the frequency that halves the power of velocities.
 _LOWEST = 2.0
 RATIO = 1.5  # ratio of neighbouring cut-offs
 _ROUGH = 1e-2  # relative change of the weights of joints that ends their iteration
 _NEAR = 0.1  # logarithm of the ratio of errors that is worth a closer look
-_ENDS = 0.1  # share of a motion that is left out at each end, for all candidates to be judged by the same samples
+_ENDS = 0.1  # share of a motion that is omitted at each end, so that all candidates are compared on equal samples
 _CLOSE_LOOKS = 6  # candidates that are compared closely without leaving out every second one
 _JUDGING = 8000  # samples that judge a candidate
 _WEIGHT = 1.0  # weight of the prior while candidates are compared: inertias are known to a factor of e
-_LEAST_EQUATIONS = 3.0  # equations for each parameter below which a cut-off leaves too few samples
+_LEAST_EQUATIONS = 3.0  # minimum number of equations per parameter at a cut-off
 
 
 def candidates(recordings: Sequence[Recording]) -> list[float]:
     """Cut-off candidates, Hz, from the lowest that keeps most of the motion.
 
-    The highest is just below Nyquist, or lower where the noise of accelerations would bias parameters: held-out efforts
-    do not show that if they oscillate at higher frequencies, as with motors that stick and slip.
+    The highest candidate is just below Nyquist, or lower if the noise of accelerations would bias parameters: held-out
+    efforts do not show this if they oscillate at higher frequencies, as with stick-slip of motors.
     """
     lowest, highest = np.inf, np.inf
     for recording in recordings:
@@ -359,7 +357,7 @@ def choose_filter(
         near = [trial.cutoff for trial in coarse if trial.error < least.error + _NEAR]
         fine = [f for f in cutoffs if min(near) / RATIO < 1.01 * f < 1.02 * max(near) * RATIO]
         fine = fine[:: 1 + (len(fine) > _CLOSE_LOOKS)]  # neighbours tell nothing more of a flat curve
-        # Physically consistent inertias decide where all bodies are identified.
+        # If all bodies are identified, physically consistent inertias decide.
         trials = compared([(f, least.measured_velocity) for f in fine], 0.5, consistent=options.payload is None)
         best = min(trials, key=lambda trial: trial.error)
         using = replace(using, cutoff=best.cutoff, measured_velocity=best.measured_velocity)
@@ -395,7 +393,7 @@ def _trial(
         vectors = held_out_vectors(data, weighted(data.system, file, _ROUGH), _WEIGHT)
     else:
         vectors = [weighted(others(data.systems, k), file, _ROUGH).x for k in range(FOLDS)]
-    # The same samples for all candidates, and more than a low cut-off leaves.
+    # Equal samples for all candidates, and more than a low cut-off leaves.
     step = max(1, sum(map(len, whole)) // _JUDGING)
     held_out = [FilteredSamples.joined(fold) for fold in blocks([part[::step] for part in whole])]
     errors = [unfiltered_errors(regressor, fold, using, x) for fold, x in zip(held_out, vectors, strict=True)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verification: efforts predicted by a robot's feedforward, against recorded ones.
+"""Verification: efforts predicted by a robot's feedforward, compared with recorded efforts.
 
 All figures come from the feedforward of a robot alone, :meth:`eom_dynamics.ElasticArm.feedforward`, so that they hold
 for everyone who loads its file.
@@ -23,10 +23,10 @@ from ..recording import Recording, TooFewSamplesError
 from ..sampling import PER_PERIOD, LowPass, mean_of_known, root_mean_square, whiteness
 from .filtering import Filter, FilteredMotion, filtered_motion
 
-_SURE = 3.0  # standard deviations by which one of two predictions is worse
-_WORSE, _NOTHING = 0.02, 1e-3  # shares of an RMS by which a prediction is worse, and negligible shares
+_SURE = 3.0  # significance of a worse prediction, in standard deviations
+_WORSE, _NOTHING = 0.02, 1e-3  # relative RMS difference of a worse prediction, and negligible difference
 
-_CHUNK = 50_000  # samples that are evaluated at once: enough for speed, few enough for memory
+_CHUNK = 50_000  # samples that are evaluated together, as a compromise of speed and memory
 _SPEEDS = 4  # of the spread of efforts
 _DERIVATIVES = 4  # positions, and the time derivatives that a feedforward takes
 _PERIODS = 3  # periods of the cut-off in the shortest motion
@@ -63,13 +63,13 @@ class Score(EffortErrors):
     """Prediction errors of the feedforward of two robots, the given and the identified, by joint (n,).
 
     Attributes:
-        before_unfiltered, unfiltered: as ``before`` and ``after``, but of the efforts as they were recorded, N m or N.
-        noise, noise_unfiltered: standard deviations of the differences of the squares of ``after`` and ``before``, and
-            of unfiltered ones, (N m)² or N².
+        before_unfiltered, unfiltered: as ``before`` and ``after``, for unfiltered recorded efforts, N m or N.
+        noise, noise_unfiltered: standard deviations of the differences of the squares of ``after`` and ``before``, for
+            filtered and unfiltered efforts, (N m)² or N².
         whiteness: fraction of that residual's autocorrelations within the band of white noise; 0.95 for white noise,
             0.65 to 0.95 for white noise that passed the filter.
         samples: number of them.
-        spreads: of the errors of the identified robot by speed, and noise of unfiltered ones; None without efforts.
+        spreads: spread of the errors of the identified robot by speed, and unfiltered noise; None without efforts.
     """
 
     before_unfiltered: Array
@@ -117,14 +117,14 @@ def feedforward_efforts(arm: ElasticArm, states: Sequence[Array], *, motor_side:
 
 
 class ScoringData:
-    """Recordings on which robots are scored, filtered once."""
+    """Recordings for scores of robots, filtered once."""
 
     def __init__(
         self, recordings: Sequence[Recording], using: Filter, before: Robot, *, motor_side: bool, periods: float = 0.0
     ) -> None:
         """Filter the recordings, and predict their efforts by the robot that was given.
 
-        Raises TooFewSamplesError if the filter leaves no motion, or fewer than so many periods of the cut-off.
+        Raises TooFewSamplesError if the filter leaves no motion, or fewer than ``periods`` periods of the cut-off.
         """
         motions = [motion for recording in recordings for motion in recording.cleaned().motions()]
         filtered = [filtered_motion(motion, using, _DERIVATIVES) for motion in motions]
@@ -132,7 +132,7 @@ class ScoringData:
         left = sum((x.inner.stop - x.inner.start) * x.recorded.period for x in self._motions)
         if not self._motions or left < periods / using.cutoff:
             raise TooFewSamplesError(
-                f"{recordings[0].name}: too short for a cut-off of {using.cutoff:.3g} Hz, whose filter needs "
+                f"{recordings[0].name}: too short for a cut-off of {using.cutoff:.3g} Hz; its filter needs "
                 f"{(_PERIODS + periods) / using.cutoff:.3g} s at least"
             )
         self._motor_side, self._using = motor_side, using
@@ -146,8 +146,8 @@ class ScoringData:
     def _spreads(self, errors: Sequence[Array], raw: Sequence[Array]) -> tuple[EffortSpread | None, ...]:
         """Spreads of errors (N, n) of each motion, in quarters of the samples by speed, and of noise of ``raw`` errors.
 
-        The noise, removed by the filter, has the correlation time with which as much of it passes a first-order filter
-        of four times the cut-off: its rest near the cut-off says less than the part that passes an observer's filter.
+        The noise, removed by the filter, has the correlation time of equal noise behind a first-order filter of four
+        times the cut-off: the part that passes an observer's filter matters more than the rest near the cut-off.
         """
         speed = np.abs(np.concatenate([motion.states[1][motion.inner] for motion in self._motions]))
         joined, spreads = np.concatenate(errors), list[EffortSpread | None]()
@@ -174,8 +174,8 @@ class ScoringData:
     def score(self, robot: Robot, bias: Array) -> Score:
         """Compare predictions of the given robot, and of an identified one, with recorded efforts.
 
-        They are predictions for filtered motion. The errors are filtered like the efforts, so that friction that jumps
-        at a reversal is no error where it is right; and unfiltered. The ``bias`` (n,) of the sensors is taken away.
+        Predictions are for filtered motion. Errors are filtered like the efforts, so that correct friction that jumps
+        at a reversal causes no error, and unfiltered. The sensor ``bias`` (n,) is subtracted.
         """
         parts = []
         for motion, before, after in zip(self._motions, self._before, self._efforts(robot), strict=True):
@@ -210,7 +210,7 @@ class ScoringData:
 
 
 def _ripple(motion: FilteredMotion, cutoff: float) -> Array:
-    """White noise (N, n) of recorded velocities, from frequencies above a cut-off; zero where none were recorded."""
+    """White noise (N, n) of recorded velocities, from frequencies above a cut-off; zero without recorded velocities."""
     period, qd = motion.recorded.period, motion.recorded.qd
     if qd is None:
         return np.zeros_like(motion.states[1][motion.inner])

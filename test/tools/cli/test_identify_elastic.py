@@ -273,7 +273,7 @@ def scaled(name: str, factor: float) -> Change:
         (without("position", "effort"), [], "does not explain it, misfit "),
         (scaled("motor_position", -1), [], "the motor of joint_1 moves -0.98"),
         (scaled("motor_position", 7), [], "gear ratio 100; check signs, or name the unit"),
-        (without("effort"), ["--spring-law", "table"], "only linear and cubic springs are identified without it"),
+        (without("effort"), ["--spring-law", "table"], "without it, only linear and cubic springs can be identified"),
         (dict, ["--springs", "both", "--side", "motor"], "cannot be combined with --side motor or --payload"),
     ],
 )
@@ -450,7 +450,7 @@ def test_an_uncertain_delay_is_not_written() -> None:
     found = DriveDelay(certain, late, late, 0.0, 1.0)
     for changed, delay, age, line in (
         (found, 2e-3, 2e-4, "drives measure positions of an age of 0.200 ms"),
-        (found._replace(noise=5.0), 2e-3, 0.0, "drive_feedback_delay is not written: efforts are not those of a PD"),
+        (found._replace(noise=5.0), 2e-3, 0.0, "drive_feedback_delay is not written: efforts do not follow a PD law"),
         (found._replace(delay=Delay(3e-3, 1e-4)), 1e-3, 0.0, "drive_delay is not written: its deviation of 0.1 ms"),
     ):
         timing = CommandTiming(changed, Delay(2e-3, 0.0))
