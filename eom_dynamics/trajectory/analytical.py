@@ -50,7 +50,7 @@ def shortest_duration(
     jerk: ArrayLike = np.inf,
     snap: ArrayLike = np.inf,
 ) -> float:
-    """Shortest duration in s for which :func:`rest_to_rest` meets limits; zero if start and end are equal.
+    """Shortest duration of :func:`rest_to_rest` within limits, s; zero if start and end are equal.
 
     Args:
         start, end: (n,), rad or m.
@@ -69,7 +69,7 @@ def shortest_duration(
             raise TrajectoryError(f"{name} must be a positive limit, or {len(distance)} of them, one for each joint")
         shortest = np.maximum(shortest, (_peaks()[k] * distance / bound) ** (1 / k))
     if np.any((shortest == 0) & (distance > 0)):
-        raise TrajectoryError("a joint that moves has no limit; give at least that of the velocity")
+        raise TrajectoryError("a joint that moves has no limit; give at least a velocity limit")
     return float(np.max(shortest))
 
 
@@ -132,9 +132,9 @@ def paper_motion(n: int = 7) -> Cosine:
 
 
 def paper_wrench(tools: int = 1) -> Cosine:
-    """Tool wrench of the paper's iiwa example, 10 sin(pi t) in all six components, N m and N; the same at all tools.
+    """Tool wrench of the paper's iiwa example, 10 sin(pi t) in all six components, N m and N; equal at all tools.
 
-    Its figures of efforts take this wrench, and inertias about the link frames: ``inertia_reference="link"``.
+    The paper's figures of efforts use this wrench, and inertias about the link frames: ``inertia_reference="link"``.
     """
     return Cosine(np.full(6 * tools, 10.0), np.pi, -np.pi / 2)
 

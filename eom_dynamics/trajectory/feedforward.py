@@ -19,7 +19,7 @@ from .limits import Verdict, check, verdict_of
 from .quantities import Load, SampledLoad
 from .trajectory import Samples, Spline, Trajectory, check_times, dense_states, sample_times
 
-CHECK_RATE = 1000.0  # smallest rate at which limits are checked, Hz
+CHECK_RATE = 1000.0  # minimum rate of limit checks, Hz
 
 
 class TrajectoryFeedforward(NamedTuple):
@@ -51,7 +51,7 @@ def trajectory_feedforward(
         trajectory: of all its joints, with a start and an end.
         t: (K,), s, for the efforts, for example the times of the waypoints.
         rate: sample rate, Hz; the last sample is at the end. With 0 the samples are at ``t``, which must increase.
-        most: largest number of samples, for the check of limits, too.
+        most: maximum number of samples, also for the check of limits.
 
     Raises:
         TrajectoryError: the number of joints is wrong, there are too many samples, or the trajectory is so fast that
@@ -88,8 +88,8 @@ def trajectory_feedforward(
 def checked(arm: ElasticArm, trajectory: Trajectory, rate: float, most: int) -> Verdict:
     """Check that no number overflows on a trajectory, and check the limits of joints and motors.
 
-    At a rate, Hz, or a lower one with the most samples. Raises TrajectoryError if a number overflows, with the
-    quantity, joint and time.
+    The rate is ``rate``, Hz, or lower for at most ``most`` samples. Raises TrajectoryError if a number overflows, with
+    the quantity, joint and time.
     """
     duration = trajectory.end - trajectory.start
     finest = min(rate, most / duration) if duration else rate

@@ -6,8 +6,8 @@ The smoothing spline of degree nine minimises
     ∫ (y - q)² dt + w_c^-10 ∫ (d⁵q/dt⁵)² dt
 
 over all curves q, for samples y weighted by their time steps. Its gain at the angular frequency w is
-1/(1 + (w/w_c)^10), without phase shift: 1/2 at the cut-off, as of a fifth-order Butterworth filter applied forward and
-backward, so that the fourth derivative, with its factor w⁴, falls off as well. It is the penalised spline of
+1/(1 + (w/w_c)^10), without phase shift: 1/2 at the cut-off, as for a fifth-order Butterworth filter applied forward and
+backward, so that the fourth derivative, with its factor w⁴, falls off as well. It is the penalized spline of
 P. H. C. Eilers, B. D. Marx, "Flexible smoothing with B-splines and penalties", Statistical Science 11 (1996), but with
 the integral of the squared derivative as the penalty, on uniform knots with a fraction of the cut-off's period.
 """
@@ -44,7 +44,7 @@ class TrajectoryFit(NamedTuple):
         deviation: RMS of the trajectory minus the positions for each joint (n,), rad or m.
         largest_deviation: largest magnitude for each joint (n,), rad or m.
         samples: number of samples that were used.
-        dropped: number of samples with a time, position or velocity that is not finite.
+        dropped: number of samples with a nonfinite time, position or velocity.
         disordered: number of samples that precede the sample before them; they were sorted.
         repeated: number of samples with the time of another; they were averaged.
         gaps: (start, end) in s of time steps longer than ``gap``, across which the motion is a smoothed straight line.
@@ -157,7 +157,7 @@ def _cleaned(
 
 
 def _bridged(t: Array, values: list[Array], longest: float) -> tuple[Array, list[Array]]:
-    """The recording with longer time steps filled by a straight line, without which the fit would overshoot there."""
+    """The recording with longer time steps filled by a straight line, to prevent overshoot of the fit."""
     steps = np.diff(t)
     late = np.flatnonzero(steps > longest)
     if not len(late):
@@ -214,7 +214,7 @@ class _NormalEquations:
 
 @cache
 def _basis() -> Any:
-    """The B-splines (10,) that are not zero on the piece from 0 to 1, the one that starts first in front."""
+    """Nonzero B-splines (10,) on the piece from 0 to 1, ordered by their start."""
     # Its import takes as long as importing this library, and most users of trajectories do not need it.
     from scipy.interpolate import BSpline
 

@@ -83,7 +83,7 @@ class Verdict:
     """Result of a check of limits.
 
     Attributes:
-        peaks: of all quantities of joints and motors but unknown ones, such as currents without a torque constant.
+        peaks: of all quantities of joints and motors except unknown ones, such as currents without a torque constant.
     """
 
     peaks: tuple[Peak, ...]
@@ -104,7 +104,7 @@ class Verdict:
 
     @property
     def in_degrees(self) -> str:
-        """The worst position of a rotary joint more than a turn beyond its limit, and its reason; empty if none is."""
+        """Worst position of a rotary joint more than a turn beyond its limit, with the reason; "" if there is none."""
         far = (x for x in self.exceeded if x.quantity == "position" and x.unit == "rad" and x.violation > TURN)
         return next((f"{peak}, {IN_DEGREES}" for peak in far), "")
 
@@ -187,8 +187,8 @@ def check(
         trajectory: a trajectory, which is sampled from start to end at ``rate``; or samples.
         rate: sample rate, Hz; not with samples.
         samples: samples of the trajectory at that rate, if available.
-        limits: by name of joint, instead of the limits in the robot's file: :class:`.Limits`, or single ones by name,
-            as ``{"velocity": 1.0}``. Limits of motors are taken from the arm.
+        limits: by joint name, instead of the limits in the robot file: :class:`.Limits`, or single limits by name,
+            as ``{"velocity": 1.0}``. Limits of motors are from the arm.
         wrench: wrench at the tools and its time derivatives, each constant or with a leading axis of samples; slowed
             down with the motion.
         commanded_stiffness: commanded stiffness and its time derivatives, in the same form.
@@ -223,7 +223,7 @@ def verdict_of(
         for quantity, x in named.items():
             peak = _worst(quantity, largest_of, x, load.t[part], part.start)
             if (before := worst.get(quantity)) is not None:
-                # The first of equal sizes; unknown where a sample is unknown.
+                # The first of equal sizes; unknown if a sample is unknown.
                 peak = np.where((peak[0] > before[0]) | np.isnan(peak[0]), peak, before)
             worst[quantity] = peak
     peaks = [peak for quantity, values in worst.items() for peak in _peaks(quantity, largest_of, values)]

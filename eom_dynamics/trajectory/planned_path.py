@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Smooth path within a tolerance of waypoints, with knots where the path bends and not where its points are.
+"""Smooth path within a tolerance of waypoints, with knots at the bends of the path.
 
 Interpolation of dense waypoints follows their rounding: a step of one digit between points that are close is a sharp
 bend. Here, the path is the spline of degree seven with the least integral of its squared third derivative among those
 within the tolerance, on the fewest knots, by a smoothing spline for each joint: C. H. Reinsch, "Smoothing by spline
-functions", Numerische Mathematik 10 (1967). Its parameter is the length of the path. A path that turns back on the spot
-is several ones, with a stop between them. Waypoints that are few for the bends of a path are interpolated.
+functions", Numerische Mathematik 10 (1967). Its parameter is the length of the path. A path with reversals is split,
+with a stop at each reversal. Waypoints that are few for the bends of a path are interpolated.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _DEGREE, _SMOOTHED = 7, 3  # of the spline, and the order of the derivative in t
 _FINEST, _COARSEST, _NOISY = 1e-6, 1e-3, 1e-2  # range of tolerances by default, and the largest by noise, rad or m
 _NOISE_ORDER, _NOISE_RMS = 6, 924**0.5  # order of differences, and their RMS for white noise of RMS 1
 _OF_NOISE, _OF_PART = 4.0, 2.0  # tolerance over the RMS of noise of all waypoints, and of the noisiest part
-_RESTS, _OF_REST = 5.0, 5.0  # noise of a part over the usual one where the arm rests, and the tolerance over that noise
+_RESTS, _OF_REST = 5.0, 5.0  # noise of a part over the usual noise at which the arm rests; tolerance over that noise
 _MEDIAN = 0.6745  # median magnitude of noise over its RMS
 _DIGITS, _EXACT = 12, 4.0  # most digits of rounded numbers, and their rounding errors, in rounding errors of floats
-_PIECES, _COARSER = 100, 100.0  # pieces beyond which a tolerance by default is larger, and how much at a time
-_TURN = 4.0  # distance of waypoints between which a turn on the spot is visible, in tolerances
+_PIECES, _COARSER = 100, 100.0  # number of pieces above which the default tolerance is increased, and by which factor
+_TURN = 4.0  # minimum distance of waypoints around a visible reversal, in tolerances
 _CLOSE = 0.8  # largest distance of the path from a waypoint, in tolerances: waypoints are off by half a digit
-_SPARSE = 2  # waypoints for each coefficient of the spline, below which they are interpolated
+_SPARSE = 2  # minimum number of waypoints per coefficient of the spline; fewer waypoints are interpolated
 _ROUGHEST, _SMOOTHEST = -12, 6  # powers of ten of the weight of the smoothness, relative to the weight of the waypoints
 _FIRST = 8  # pieces to begin with
 _HALVINGS = 10  # of the interval of these powers
@@ -42,7 +42,7 @@ _GAUSS = _GAUSS + 0.5
 _FINE = 2000  # number of line segments for the length of a path
 
 MANY = 40
-"""Number of waypoints from which on their noise is estimated."""
+"""Minimum number of waypoints for an estimate of their noise."""
 
 
 class SmoothSpline(Spline):
@@ -50,7 +50,7 @@ class SmoothSpline(Spline):
 
 
 class WaypointPath(NamedTuple):
-    """Paths between the stops of a path through waypoints, and parameters (K,) of these; a part begins where one ends.
+    """Paths between the stops of a path through waypoints, and their parameters (K,); each part starts at the last end.
 
     ``tolerance`` (n,), rad or m, is by joint; ``positions`` (K, n) are on the path.
     """
@@ -64,14 +64,16 @@ class WaypointPath(NamedTuple):
 def path_through(path: ArrayLike, velocity: Array, tolerance: float | None = None) -> WaypointPath:
     """Smoothest path within a tolerance of waypoints (K, n), rad or m, over a parameter that grows with the distance.
 
-    Distances are times at the largest velocities (n,), which are infinite where there is none. Waypoints closer to one
-    before than the tolerance add nothing.
+    Distances are times at the velocity limits (n,), infinite without limits. Waypoints within the tolerance of the
+    previous waypoint are ignored.
 
     Args:
-        tolerance: largest distance of each joint from a waypoint, rad or m; None for :func:`waypoint_tolerance`, or a
-            larger one up to 1e-3 where the bends of the path take more than a hundred pieces.
+        path: waypoints (K, n).
+        velocity: velocity limits (n,).
+        tolerance: maximum distance of each joint from a waypoint, rad or m; None: :func:`waypoint_tolerance`, or larger
+            up to 1e-3 if the bends of the path need more than a hundred pieces.
 
-    Raises TrajectoryError for fewer than two waypoints, or if all are within the tolerance around the first one.
+    Raises TrajectoryError for fewer than two waypoints, or if all are within the tolerance of the first waypoint.
     """
     q = numbers(path, "path, if it is no trajectory,")
     if q.ndim != 2 or len(q) < 2 or not q.shape[1]:
@@ -82,7 +84,7 @@ def path_through(path: ArrayLike, velocity: Array, tolerance: float | None = Non
     if len(_apart(q / allowed, 1.0)) < 2:
         raise TrajectoryError(
             f"the path does not move: all {len(q)} waypoints are within the path tolerance, {np.max(allowed):.3g} rad "
-            "or m, of the first one"
+            "or m, of the first waypoint"
         )
     velocity = velocity[: q.shape[1]]
     weights = np.where(np.isfinite(velocity), velocity, np.max(velocity[np.isfinite(velocity)], initial=1.0))
@@ -94,7 +96,7 @@ def path_through(path: ArrayLike, velocity: Array, tolerance: float | None = Non
 
 
 def _within(q: Array, allowed: Array, weights: Array, most: int) -> WaypointPath | None:
-    """The path within tolerances (n,) of waypoints (K, n); None where a part takes more pieces than the most."""
+    """The path within tolerances (n,) of waypoints (K, n); None if a part needs more than ``most`` pieces."""
     stops, parts, parameters, begin = _stops(q / allowed), list[Spline](), np.zeros(len(q)), 0.0
     positions = np.empty_like(q)
     for first, last in pairwise(stops):
@@ -111,19 +113,19 @@ def _within(q: Array, allowed: Array, weights: Array, most: int) -> WaypointPath
 def waypoint_tolerance(q: Array) -> Array:
     """Tolerance (n,), rad or m, by digits of waypoints (K, n), 1e-6 to 1e-3, by those and noise of many, up to 1e-2.
 
-    Digits are decimals, or significant ones as of ``%g``, whichever are coarser; noise follows from sixth differences.
+    Digits are decimals or significant digits as of ``%g``, whichever are coarser; noise follows from sixth differences.
     """
     size = np.maximum(np.max(np.abs(q), axis=0), np.finfo(float).tiny)
     exponents = np.floor(np.log10(np.where(q == 0, 1.0, np.abs(q))))
     places, largest = -_digits(q), np.floor(np.log10(size)) - _digits(q / 10.0**exponents)
     unit = 10.0 ** np.maximum(places, largest)
-    # Of many waypoints whose steps are mostly less than a digit, the path is a staircase of digits.
+    # Many waypoints with steps mostly below a digit: the path is a staircase of digits.
     stairs = (len(q) >= MANY) & (np.mean(np.abs(np.diff(q, axis=0)), axis=0) < 0.5 * unit)
     unit = np.minimum(unit, np.where(stairs, _NOISY, _COARSEST))
     q = q[np.append(True, np.any(np.diff(q, axis=0) != 0, axis=1))]
     if len(q) >= MANY:
         change = np.abs(np.diff(q, _NOISE_ORDER, axis=0)) / _NOISE_RMS
-        # Readings of an arm at rest, as at the start, are noisy where the others may be smooth.
+        # Readings of an arm at rest, for example at the start, are noisy even if the others are smooth.
         parts = [np.median(x, axis=0) for x in np.array_split(change, len(q) // MANY)]
         usual, most = np.median(change, axis=0) / _MEDIAN, np.max(parts, axis=0) / _MEDIAN
         noise = np.maximum(_OF_NOISE * usual, np.where(most > _RESTS * usual, _OF_REST, _OF_PART) * most)
@@ -132,7 +134,7 @@ def waypoint_tolerance(q: Array) -> Array:
 
 
 def _digits(x: Array) -> float:
-    """Number of decimals of numbers; infinite where they have more than twelve."""
+    """Number of decimals of numbers; infinite above twelve."""
     for digits in range(_DIGITS):
         scaled = np.abs(x) * 10.0**digits
         if np.all(np.abs(scaled - np.round(scaled)) <= _EXACT * np.spacing(np.maximum(scaled, 1.0))):
@@ -143,9 +145,9 @@ def _digits(x: Array) -> float:
 def _apart(x: Array, distance: float) -> list[int]:
     """Indices of points (K, n), each farther than a distance from the one before: the first and the last among them.
 
-    Only the first where all others are within the distance of it.
+    Only the first if all others are within the distance from it.
     """
-    rows = x.tolist()  # of few numbers, on which NumPy takes ten times as long
+    rows = x.tolist()  # few numbers: NumPy takes ten times as long
 
     def far(i: int, k: int) -> bool:
         return any(abs(a - b) > distance for a, b in zip(rows[i], rows[k], strict=True))
@@ -163,7 +165,7 @@ def _apart(x: Array, distance: float) -> list[int]:
 
 
 def _stops(x: Array) -> list[int]:
-    """Indices of the ends, and of points (K, n), in tolerances, at which the path turns back on the spot."""
+    """Indices of the ends, and of reversals at points (K, n), in tolerances."""
     kept, stops = _apart(x, _TURN), [0]
     before, there, after = x[kept[:-2]], x[kept[1:-1]], x[kept[2:]]
     back = np.minimum(_distances(after, before, there), _distances(before, there, after)) <= 1.0
@@ -184,9 +186,9 @@ def _distances(points: Array, starts: Array, ends: Array) -> Array:
 
 
 def _part(q: Array, allowed: Array, weights: Array, pieces: int) -> tuple[Spline, Array] | None:
-    """Path without a stop between waypoints (K, n), and their parameters (K,); None for more than so many pieces."""
+    """Path without a stop between waypoints (K, n), and their parameters (K,); None for more than ``pieces`` pieces."""
     kept = np.array(_apart(q / allowed, 1.0)) if len(q) > 2 else np.arange(len(q))
-    most = len(kept) // _SPARSE - (_DEGREE - 2)  # pieces, each with a coefficient, and others but for the ends
+    most = len(kept) // _SPARSE - (_DEGREE - 2)  # pieces, each with a coefficient; others are at the ends
     if most > 0:
         # Without those near the start, of an arm that rests there.
         moved = q[np.append(0, np.arange(kept[1], len(q)))]
@@ -208,7 +210,7 @@ def _part(q: Array, allowed: Array, weights: Array, pieces: int) -> tuple[Spline
     except TrajectoryError:
         raise TrajectoryError(
             "waypoints are too unevenly spaced for a smooth path within the path tolerance, "
-            f"{np.max(allowed):.3g} rad or m: add some where they are far apart, or increase the tolerance"
+            f"{np.max(allowed):.3g} rad or m; add waypoints in the gaps, or increase the tolerance"
         ) from None
 
 
@@ -220,9 +222,9 @@ def _lengths(q: Array) -> Array:
 def _smoothest(q: Array, u: Array, knots: Array, allowed: Array, close: float, most: int) -> SmoothSpline | None:
     """Smoothest spline through the ends that passes waypoints (K, n), at parameters (K,), at a distance in tolerances.
 
-    It has knots between those given where it passes points farther away.
+    It adds knots near points that it passes farther away.
 
-    None where that takes more pieces than the most, or points are too uneven.
+    None if that needs more than ``most`` pieces, or points are too uneven.
     """
     line = np.array([q[0], q[-1] - q[0]])
     line[1] /= u[-1]
@@ -308,7 +310,7 @@ def _bands(rows: Array, first: NDArray[np.intp], count: int) -> Array:
 
 
 def _measured(path: Spline, q: Array, u: Array, allowed: Array, weights: Array) -> Array:
-    """Lengths along a path up to its points nearest to waypoints (K, n), which are near those at parameters (K,)."""
+    """Lengths along a path up to its points nearest to waypoints (K, n); parameters (K,) are initial values."""
     at, rate = path.derivatives(u, 1)
     rate /= allowed
     step = np.sum((q - at) / allowed * rate, axis=1) / np.maximum(np.sum(rate**2, axis=1), 1e-300)

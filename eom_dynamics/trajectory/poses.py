@@ -6,8 +6,8 @@ coordinates of the exponential map. With the right Jacobian J of that map, the b
 
     V = J(x) dx/dt = dx/dt - [x, dx/dt] / 2! + [x, [x, dx/dt]] / 3! - …
 
-and Leibniz' rule gives its derivatives. Each contains the highest derivative of x once, by the factor J(x). So the
-derivatives of x at both ends of a piece follow from the twists there, one after the other, and neighbouring pieces
+and Leibniz' rule gives its derivatives. Each contains the highest derivative of x once, with the factor J(x). So the
+derivatives of x at both ends of a piece follow from the twists there, one after the other, and adjacent pieces
 agree to the fourth derivative of the pose.
 """
 
@@ -32,8 +32,8 @@ from .trajectory import ORDERS, Scaled, Spline, durations, numbers
 from .waypoints import through
 
 _TERMS = 32  # of the twist by brackets: the last term is pi^k / (k + 1)!, below rounding at half a turn
-_LARGEST_ANGLE = np.pi - 1e-3  # between waypoints, beyond which the way round is not determined, rad
-_DURATIONS = 1e-20, 1e20  # between waypoints, beyond which powers overflow, s
+_LARGEST_ANGLE = np.pi - 1e-3  # maximum angle between waypoints, rad; above, the direction of rotation is ambiguous
+_DURATIONS = 1e-20, 1e20  # limits of the duration between waypoints, s; beyond, powers overflow
 
 
 class PoseSpline:
@@ -112,7 +112,7 @@ def through_poses(
     Args:
         t: (K,), increasing, K >= 2, s.
         poses: (K, 4, 4).
-        start, end: V, Vd, Vdd, Vddd at the first and last pose, each (6,); omitted ones are zero.
+        start, end: V, Vd, Vdd, Vddd at the first and last pose, each (6,); omitted derivatives are zero.
 
     Raises:
         TrajectoryError: as for :class:`PoseSpline`, or times are too uneven for the poses.
@@ -143,7 +143,7 @@ def twists_of_coordinates(x: Sequence[Array]) -> list[Array]:
 
 
 def _coordinates(x: Array, twists: Array) -> Array:
-    """Coordinates and their derivatives (5, N, 6) where they are x (N, 6), from V, Vd, … (4, N, 6)."""
+    """Coordinates and their derivatives (5, N, 6) at coordinates x (N, 6), from V, Vd, … (4, N, 6)."""
     derivatives = [x]
     back = lie.right_jacobian_inverse(x)
     for V in twists:
@@ -202,7 +202,7 @@ _PASSING = 35 / 256
 
 _SPEED = 0.25  # nominal speed along the path, m/s; minimum_time replaces the timing
 
-# Parts of a blend, and the largest angle of a part of a line, rad: poses between knots are interpolated.
+# Number of parts of a blend, and maximum angle of a part of a line, rad: poses between knots are interpolated.
 _PARTS = 8
 _ANGLE = 0.2
 
@@ -216,7 +216,7 @@ def straight_lines(poses: ArrayLike, corner: float) -> PoseSpline:
 
     Args:
         poses: (K, 4, 4), K >= 2, with different positions, m.
-        corner: distance from a position at which the path passes it, m; less where a line is too short for that.
+        corner: distance between the path and an inner position, m; smaller if a line is too short for it.
 
     Raises:
         TrajectoryError: a pose is invalid, consecutive positions are equal, the path turns back at one, or there is
@@ -253,9 +253,9 @@ def straight_lines(poses: ArrayLike, corner: float) -> PoseSpline:
 
 
 def _twists(x: Array, p: list[Array]) -> Array:
-    """V … Vddd (4, N, 6) from the rotation vector and its derivatives (5, N, 3), and those 1 … 4 of the position.
+    """V … Vddd (4, N, 6) from the rotation vector and its derivatives (5, N, 3), and derivatives 1 … 4 of the position.
 
-    The latter in the frame of the tool, each (N, 3).
+    The latter are in the tool frame, each (N, 3).
     """
     w = [V[:, :3] for V in twists_of_coordinates([np.concatenate([level, 0 * level], axis=1) for level in x])]
 
@@ -276,7 +276,7 @@ def _blended(waypoints: Array, steps: Array, corner: float) -> Spline:
     turns = np.linalg.norm(np.diff(along, axis=0), axis=1)
     if np.any(turns > 2 - 1e-6):
         k = int(np.argmax(turns)) + 1
-        raise TrajectoryError(f"the path turns back at waypoint {k}, where no blend passes it; end the motion there")
+        raise TrajectoryError(f"the path turns back at waypoint {k}, so no blend passes it; end the motion there")
     with np.errstate(divide="ignore"):
         wanted = np.where(turns > 1e-12, corner / (_PASSING * turns), np.inf)
     # At most half of the shorter line, so that neighbouring blends do not overlap.
@@ -359,7 +359,7 @@ def follow(
         start: joint variables (n,) at its start, rad or m; within 0.01 m and rad of its first pose.
         frame: its name; by default the first tool.
         weights: as for :func:`.differential_inverse_kinematics`.
-        rate: smallest one of the knots from which solutions start, Hz; the waypoints of the path are among them.
+        rate: minimum rate of knots for solutions, Hz; the waypoints of the path are among the knots.
 
     Raises:
         TrajectoryError: the path starts elsewhere, leaves the workspace or the ranges of the joints, or comes close to
@@ -388,7 +388,7 @@ def follow(
         expected = predicted(states[:, i - 1 : i], step) if i else q[np.newaxis]
         answer = tracker.solve(expected, *here)
         for _ in range(_MOST_CORRECTIONS if i and n > TWIST else 0):
-            # The tool does not determine the joints: they are where their rates have brought them.
+            # The tool does not determine the joints: they continue from their integrated rates.
             before = answer.q
             answer = tracker.solve(states[0, i - 1 : i] + _integral(states[1:, i - 1 : i], answer.rates, step), *here)
             if np.max(np.abs(answer.q - before)) < _SETTLED:
@@ -396,7 +396,7 @@ def follow(
         _require(times[i:], answer.refusals)
         states[0, i], states[1:, i] = answer.q[0], answer.rates[:, 0]
     motion = ToolMotion(tracker, path, times, states)
-    motion.derivatives(0.5 * (times[1:] + times[:-1]))  # refuses what happens between knots
+    motion.derivatives(0.5 * (times[1:] + times[:-1]))  # checks the motion between knots
     return motion
 
 

@@ -6,8 +6,8 @@ as in tau(s) = g + (tau - g)/s² without a wrench, and spring deflections, frict
 They may even increase with s if inertial forces support part of the weight. Therefore, all quantities are computed for
 each s.
 
-Few samples are critical. Starting with the worst samples at the present s, the least s for these alone, a lower bound,
-is checked with all samples; the samples that then violate a limit are added until there are none.
+Few samples are critical. The search starts with the worst samples at the present s. The minimum s for these alone is a
+lower bound, and is checked with all samples; samples that then violate a limit are added until there are none.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Load(NamedTuple):
     stiffness: tuple[Array, ...] = ()
 
     def slowed(self, s: Array) -> Load:
-        """The load slowed down by s, one number or one per sample: k-th derivatives divided by s^k."""
+        """The load slowed down by s, a number or one number per sample: k-th derivatives divided by s^k."""
         return Load(
             *(tuple(x / np.reshape(s, (-1, *[1] * (x.ndim - 1))) ** k for k, x in enumerate(arrays)) for arrays in self)
         )
@@ -56,7 +56,7 @@ class SampledLoad:
 
     Attributes:
         t: times of the samples (N,), s.
-        is_constant: whether wrench and stiffness are the same at all samples.
+        is_constant: True if wrench and stiffness are equal at all samples.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class SampledLoad:
         self._stiffness = _all_rows(stiffness, "stiffness", STIFFNESS_NAMES, (len(t), arm.robot.n))
         rows = zip((*wrench, *stiffness), (*self._wrench, *self._stiffness), strict=True)
         self.is_constant = all(np.ndim(value) < whole.ndim for value, whole in rows)
-        if len(t) <= _PART:  # one part, which is asked for many times
+        if len(t) <= _PART:  # a single part, which is used many times
             states = tuple(states_at(slice(None)))
             self._states_at = lambda samples: [x[samples] for x in states]
 
@@ -108,8 +108,8 @@ def quantities(
 ) -> dict[str, Array]:
     """Values of quantities except the position, each (N, number of names); NaN if a motor's constant is unknown.
 
-    The load has the derivatives of :func:`derivatives_for_limits` at least. With limits, only quantities that have one
-    are computed, if the others take time. ``command`` is the feedforward of the load, if known.
+    The load has at least the derivatives of :func:`derivatives_for_limits`. With limits, only limited quantities are
+    computed, if the others take time. ``command`` is the feedforward of the load, if known.
     """
     rates = zip(RATES, load.states[1:4], strict=False)
     of_joints = {name: all_joints(arm, x) for name, x in rates}
@@ -139,7 +139,7 @@ def quantities(
 def joint_efforts(
     arm: ElasticArm, states: Sequence[Array], wrench: Sequence[Array] = (), *, rate: bool
 ) -> tuple[Array, ...]:
-    """Joint efforts, and their time derivatives if the rate is asked for."""
+    """Joint efforts, and their time derivatives if ``rate``."""
     if arm.rotors is not None:
         return tuple(arm.feedforward(*states, wrench=wrench)[:3])
     if rate:
@@ -199,9 +199,9 @@ _PARTS = 64
 
 
 def least_time_scaling(arm: ElasticArm, load: SampledLoad, limits: LimitCheck) -> float | None:
-    """Least s >= 1 that meets all limits except position limits; None if there is none up to :data:`SLOWEST`.
+    """Minimum s >= 1 that meets all limits except position limits; None if there is no s up to :data:`SLOWEST`.
 
-    If several ranges of s meet the limits, the lowest is taken; a range narrower than 1 % may be missed.
+    If several ranges of s meet the limits, the lowest range is used; a range narrower than 1 % may be missed.
     """
     s = _least_for_motion(arm, load, limits)
     deciding: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
@@ -212,7 +212,7 @@ def least_time_scaling(arm: ElasticArm, load: SampledLoad, limits: LimitCheck) -
             return s
         more = np.union1d(deciding, worst[over])
         if len(more) == len(deciding):
-            return s  # at the limit, where rounding errors of few and all samples differ
+            return s  # at the limit, rounding errors of few and all samples differ
         deciding = more
         least = _least_for(arm, load, limits, deciding, s)
         if least is None:
@@ -288,7 +288,7 @@ def ratios(values: dict[str, Array], limits: LimitCheck) -> Array:
 def _least_for(
     arm: ElasticArm, load: SampledLoad, limits: LimitCheck, samples: NDArray[np.intp], s: float
 ) -> float | None:
-    """Least scaling above s, at which limits are violated, for some samples."""
+    """Minimum scaling above s for some samples; s violates limits."""
     while s < SLOWEST:
         tried = s * 2.0 ** (np.arange(_STEPS_AN_OCTAVE + 1) / _STEPS_AN_OCTAVE)
         good = _good(arm, load, limits, samples, tried)

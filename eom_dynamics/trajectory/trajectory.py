@@ -27,12 +27,12 @@ class Interval(Protocol):
 
     @property
     def start(self) -> float:
-        """First time, s; -inf if there is none."""
+        """First time, s; -inf without a start."""
         ...
 
     @property
     def end(self) -> float:
-        """Last time, s; inf if there is none."""
+        """Last time, s; inf without an end."""
         ...
 
 
@@ -91,7 +91,7 @@ class Scaled:
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
         """q and its time derivatives, see :class:`Trajectory`."""
         at = np.asarray(t, dtype=float)
-        # Rounding must not exceed the end, after which derivatives are zero.
+        # Rounding must not exceed the end, because derivatives after the end are zero.
         inner = np.where(at == self.end, self.trajectory.end, self.start + (at - self.start) / self.s)
         return tuple(x / self.s**k for k, x in enumerate(self.trajectory.derivatives(inner, order)))
 
@@ -99,7 +99,7 @@ class Scaled:
 def sample_times(trajectory: Interval, rate: float) -> Array:
     """Times (N,) in s from the start of a trajectory to its end, at ``rate`` in Hz.
 
-    The last time is the end; the last step is shorter if the duration is not a multiple of the others.
+    The last time is the end; the last step is shorter if the duration is not a multiple of the sampling period.
 
     Raises:
         TrajectoryError: the rate is not a positive number, there are too many samples, or the trajectory has no start
@@ -129,7 +129,7 @@ ORDERS = 5  # number of derivatives of a state: q … qdddd
 DEGREE = 2 * ORDERS - 1
 
 # For p = sum c_j u^j on a piece u = 0 … 1, (1/k!) d^k p/du^k at u = 1 is the sum of comb(j, k) c_j. The first five
-# coefficients are the Taylor coefficients at u = 0; the others follow from the state at u = 1.
+# coefficients are the Taylor coefficients at u = 0; the remaining coefficients follow from the state at u = 1.
 _TAYLOR_AT_1 = np.array([[comb(j, k) for j in range(ORDERS)] for k in range(ORDERS)], dtype=float)
 _CLOSING = np.round(np.linalg.inv([[comb(j, k) for j in range(ORDERS, DEGREE + 1)] for k in range(ORDERS)]))
 _FACTORIALS = np.array([factorial(k) for k in range(ORDERS)], dtype=float)
@@ -228,7 +228,7 @@ class Spline:
         return Scaled(self, s)
 
     def stretched(self, s: float) -> Spline:
-        """The same path in s times the time from its start, as a spline."""
+        """Spline of the same path, with times from its start multiplied by s."""
         powers = float(s) ** np.arange(ORDERS)[:, np.newaxis, np.newaxis]
         slower = Spline.__new__(Spline)
         slower._set(self.start + s * (self.t - self.start), self.states / powers)
@@ -264,7 +264,7 @@ class Spline:
         out[1:, outside] = 0.0
 
 
-@np.errstate(over="ignore", invalid="ignore")  # refused where the motion is checked
+@np.errstate(over="ignore", invalid="ignore")  # overflow is refused by the check of the motion
 def _coefficients(steps: Array, states: Array) -> Array:
     """Coefficients (10, n, 2 K - 2) of the powers of u on all pieces.
 
@@ -325,8 +325,8 @@ def check_times(trajectory: Trajectory, rate: float) -> Array:
 def dense_states(spline: Spline, rate: float) -> tuple[Array, tuple[Array, ...]] | None:
     """Times (N,), s, as close as :func:`check_times`, and q … qdddd (N, n) there; pieces are divided evenly.
 
-    None where that makes half as many again, or more than 16,384, or rounding makes times equal. In a third of the time
-    of :meth:`Spline.derivatives`.
+    None if this makes more than 1.5 times as many or 16,384 times, or rounding makes times equal. Takes a third of the
+    time of :meth:`Spline.derivatives`.
     """
     pieces, steps = len(spline.t) - 1, np.diff(spline.t) * rate
     parts = np.ceil(np.maximum(steps, PER_PIECE))

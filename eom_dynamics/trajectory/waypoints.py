@@ -7,12 +7,12 @@ q^(2m - 1 - k) are continuous at inner knots, and q^(2m - 1 - k) is zero at an e
 the variational problem. For m = 4, minimum snap, see C. Richter, A. Bry, N. Roy, "Polynomial trajectory planning for
 aggressive quadrotor flight in dense indoor environments", ISRR 2013. The unknowns are the 2m Taylor coefficients of
 each piece. Derivatives at knots or B-splines would be fewer unknowns, but their equations contain the (2m - 1)-th power
-of the ratio of durations of neighbouring pieces, and lose all digits when a short piece follows long ones. Here, each
+of the ratio of durations of adjacent pieces, and lose all digits when a short piece follows long pieces. Here, each
 equation is a Taylor expansion or an equality.
 
 Without overshoot, pieces have degree nine, and the rate of a piece is a polynomial of degree eight, which has one sign
-if its Bernstein coefficients b_0 … b_8 have it. b_0 … b_3 follow from the state at the left knot, b_8 … b_5 from that
-at the right one, and the sum of all is 9 Δq, which determines b_4. Hence, a rising piece is monotone if the four
+if all its Bernstein coefficients b_0 … b_8 have it. b_0 … b_3 follow from the state at the left knot, b_8 … b_5 from
+the right knot, and the sum of all is 9 Δq, which determines b_4. Hence, a rising piece is monotone if the four
 coefficients of each knot are not negative and their sum is at most 9/2 Δq. These conditions are linear in the
 derivatives and separate for each knot, like the conditions of F. N. Fritsch, R. E. Carlson, "Monotone piecewise cubic
 interpolation", SIAM J. Numer. Anal. 17 (1980), for cubics. They are sufficient but not necessary, so that derivatives
@@ -37,13 +37,13 @@ UNSOLVED = (
     "times are too uneven or positions too large for a smooth trajectory; omit waypoints that are close in time, and "
     "check the units of positions and their derivatives"
 )
-"""Reason to refuse waypoints whose equations are singular or overflow."""
+"""Refusal of waypoints with singular or overflowing equations."""
 
 
 def minimum_snap(steps: Array, states: Array, m: int) -> Array:
-    """States (5, K, n) of the spline at its knots, completed from given ones, NaN if not given.
+    """States (5, K, n) of the spline at its knots, completed from given states with NaN for unknown derivatives.
 
-    All positions are given; other derivatives are given for all joints or none. The m-th and higher derivatives are
+    All positions are given; other derivatives are given for all joints or no joint. The m-th and higher derivatives are
     returned, but do not affect the spline. Steps (K - 1,), K > 1, are durations of the pieces, s; m is the order of the
     derivative, 2 … 5, at most the number of knots. NumPy may warn about numbers that overflow; they are refused: raises
     TrajectoryError if the equations overflow, or are singular in double precision.
@@ -155,7 +155,7 @@ _BERNSTEIN = np.array([[comb(r, k) / perm(DEGREE - 1, k) for k in range(_SIDE)] 
 
 
 def without_overshoot(steps: Array, states: Array, fixed: NDArray[np.bool_]) -> Array:
-    """States (5, K, n) of a monotone spline near given ones, with pieces of these durations (K - 1,), s.
+    """States (5, K, n) of a monotone spline near the given states, with pieces of durations (K - 1,), s.
 
     The derivatives at each knot are moved along the straight line to the derivatives of a monotone spline, as far as
     required. Derivatives that are fixed (K, n) stay zero.
@@ -206,8 +206,8 @@ Ends = Literal["rest", "free"] | Mapping[str, Sequence[ArrayLike]]
 
 _DEGREES = {7: 4, 9: 5}  # degree of a spline, and the order of the derivative in the squared integral that it minimises
 
-# Largest overshoot between two waypoints, relative to the range of waypoints and their derivatives; and the number of
-# parts of each piece between which it is checked.
+# Maximum overshoot between two waypoints, relative to the range of waypoints and their derivatives; number of checked
+# parts of each piece.
 _LARGEST_OVERSHOOT, _PARTS = 10.0, 4
 
 
@@ -228,8 +228,8 @@ def through(
     condition at an end that the spline cannot satisfy (the snap with degree 7) is met by a first or last piece of
     degree 9. Time is linear in the number of waypoints.
 
-    Such splines overshoot: a joint moves past a waypoint at which it reverses, the more so the more uneven the times
-    are. If the required speeds differ by orders of magnitude (equally distant waypoints with 1/100 of the time
+    Such splines overshoot: a joint moves past a waypoint at which it reverses, more so for more uneven times. If the
+    required speeds differ by orders of magnitude (equally distant waypoints with 1/100 of the time
     between some of them), the overshoot is excessive and the waypoints are rejected.
 
     Without overshoot, each joint is monotone between waypoints and reverses only at them, for any times. The states at
@@ -244,7 +244,7 @@ def through(
         velocities, accelerations: (K, n), rad/s and rad/s², or m; rows of NaN, or None, are not given.
         ends: ``"rest"``: zero velocity, acceleration, jerk and snap at both ends, except for given velocities and
             accelerations; ``"free"``: no conditions; or ``{"start": (velocity, acceleration, jerk, snap), "end":
-            (...)}``, each (n,) or a number for all joints: the first ones may be given alone, and an end that is
+            (...)}``, each (n,) or a number for all joints. Higher derivatives may be omitted, and an end that is
             omitted is free.
         overshoot: whether a joint may leave the range between two consecutive positions.
         degree: 7 or 9, for minimum snap or minimum rate of snap.
@@ -320,7 +320,7 @@ def _optional(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
 
 
 def _set_ends(states: Array, ends: Ends) -> None:
-    """Set conditions at the ends in the given states (5, K, n), where NaN is not given."""
+    """Set conditions at the ends in the given states (5, K, n); NaN is not given."""
     if isinstance(ends, str):
         if ends not in ("rest", "free"):
             raise TrajectoryError(f'ends must be "rest", "free" or a mapping of derivatives, is {ends!r}')
@@ -341,5 +341,5 @@ def _set_ends(states: Array, ends: Ends) -> None:
                 raise TrajectoryError(f"ends[{end!r}] {name} must be a number, or {states.shape[2]} of them")
             present = states[k, row]
             if not np.all(np.isnan(present) | (present == asked)):
-                raise TrajectoryError(f"ends[{end!r}] {name} differs from that of the waypoint")
+                raise TrajectoryError(f"ends[{end!r}] {name} differs from the waypoint")
             states[k, row] = asked

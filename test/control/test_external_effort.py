@@ -177,7 +177,7 @@ def test_samples_that_are_left_out() -> None:
     rows = [{key: x[k] for key, x in good.items()} for k in range(3)]
     observer.update(0.0, **rows[0])
     observer.update(0.001, **rows[1])
-    with pytest.raises(eom.StateError, match=r"increase.*=.*0\.001"):
+    with pytest.raises(eom.StateError, match=r"0\.001.*increase"):
         observer.update(0.001, **rows[1])
     with pytest.raises(eom.StateError, match=r"entry.*\[2\]"):
         observer.update(0.002, **rows[2] | {"tau": [0, 0, np.nan, 0, 0, 0, 0]})

@@ -225,7 +225,7 @@ def test_topics_of_two_arms_and_first_messages_of_zeros(tmp_path: Path) -> None:
     found = read_recording(write_bag(tmp_path / "arms", topics), ROBOT)
     assert len(found) > 1900 and found.source == "positions and efforts of /left/joint_states and /right/joint_states"
     assert "joints come in separate messages, 2,000 of joint_1; 2,000 of joint_2: merged" in found.notes[0]
-    separate = "joints are in separate topics, /left/joint_states has joint_1; /right/joint_states has joint_2: record"
+    separate = "joints are in separate topics, /left/joint_states has joint_1; /right/joint_states has joint_2; record"
     with pytest.raises(EomDynamicsError, match=separate):
         replay_bag(Job(tmp_path / "arms", tmp_path / "out", ROBOT))
     q = Q.copy()

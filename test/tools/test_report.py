@@ -125,7 +125,7 @@ def test_missing_commands_are_those_of_a_replay(tmp_path: Path, without: tuple[s
     (replayed,) = read_records(tmp_path / "out")
     same(actual.command, replayed.command)
     same(actual.motors, replayed.motors)
-    assert actual.notes[0].startswith("commands were not recorded: they are those of a replay of /")
+    assert actual.notes[0].startswith("commands were not recorded; ")
     (unknown,) = read_records(path)
     assert unknown.notes == ("commands were not recorded; to compute them, name the robot: --robot ROBOT",)
 

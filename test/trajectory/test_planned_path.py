@@ -142,7 +142,7 @@ def _uneven() -> np.ndarray:
     return np.cumsum(rng.normal(size=(12, 2)) * 10.0 ** rng.choice([-5.0, 0.0], (12, 1)), axis=0)
 
 
-ALIKE = "the path does not move: all 3 waypoints are within the path tolerance, 0.001 rad or m, of the first one"
+ALIKE = "the path does not move: all 3 waypoints are within the path tolerance, 0.001 rad or m, of the first waypoint"
 
 
 test_what_is_refused = refusals(

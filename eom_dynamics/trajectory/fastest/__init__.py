@@ -7,64 +7,64 @@ from typing import NamedTuple
 
 
 class SearchSettings(NamedTuple):
-    """Numbers on which accuracy, time and success of the search depend; σ is the parameter of the path from 0 to 1.
+    """Parameters of the search: accuracy, time and success. σ is the path parameter from 0 to 1.
 
     Attributes:
-        path_steps: least number of steps in which a path is examined.
-        path_steps_of_piece: least number of these in a piece of a spline.
-        path_at_rest: derivatives at an end, relative to the length of the path, below which it is at rest there.
-        path_smooth: largest difference from the integral of the derivative between steps, over the fastest one.
-        path_near_end: one of so many steps next to an end of a path at rest there, where its motion is below rounding.
-        sections, section_parts: divisions of an interval in the search for a parameter, and parts in each.
-        intervals: least number of intervals between knots of the squared speed.
-        intervals_of_piece: those in a piece of a spline.
-        end_pieces, intervals_of_end_piece: pieces next to either end that have more, and how many.
-        most_intervals: most intervals per unit of σ.
-        end_interval: length of the first and the last interval, in those of the least number.
-        nodes, end_nodes: nodes at which limits hold in an interval, and in the first and the last one.
-        end_time: least duration of the first and the last interval, s: two cycles of a drive at 1 kHz.
-        layer: distance from an end within which the weight of the squared speed is constant.
-        largest_speed: squared speed above which a path is not limited in its velocity at a node: it hardly moves there.
-        shortest_motion: shortest duration of a path, s: about the shortest piece for each interval.
-        slow: share of the largest squared speed of a slow motion.
-        unlimited: change of shares of limits from there to the largest speed below which there is no limit.
-        fine, fine_of_friction: nodes at which limits are checked for each one at which they hold: usually, and with
-            friction or springs that are not linear, by which efforts change within a millisecond.
-        start_span, start_halvings: range of logarithms of squared speeds below that of the velocity in which the first
-            one is, and halvings of it.
-        cold, inside: share of the largest squared speed with which to begin, and to go on.
-        attempts, late: most refinements, and how many of the last ones check motions in any case.
-        first_gap, last_gap: relative distances from the shortest duration at the start and the end of an attempt, of
-            the first one and of later ones.
-        between, between_motors: relative violation of limits between nodes from which on motions are not checked; with
-            limits of motors that are polynomials, checks take less time than attempts.
-        peak, patient: value over its limit at which a place between nodes becomes a node in so many first attempts: a
-            narrow peak, which limits at nodes around do not reduce. Later, any violation above ``between`` shows that
-            these do not suffice.
-        scaled, slowest: largest time scaling less 1 of the result, and of a motion to fall back to.
-        nearly: duration over the shortest one found up to which a motion within the limits is the fastest one, with
-            friction or motors. Otherwise limits were tightened by peaks that are elsewhere by now.
-        most_slowed: duration over that before limits are tightened at which nodes are too far apart for the path.
+        path_steps: minimum number of steps in the examination of a path.
+        path_steps_of_piece: minimum number of steps in a piece of a spline.
+        path_at_rest: maximum derivatives at an end at rest, relative to the length of the path.
+        path_smooth: maximum difference from the integral of the derivative between steps, over the largest derivative.
+        path_near_end: steps of an end at rest, as 1/``path_near_end`` of all steps, with a motion below rounding.
+        sections, section_parts: divisions of an interval in the search for a parameter, and parts of each.
+        intervals: minimum number of intervals between knots of the squared speed.
+        intervals_of_piece: minimum number of intervals in a piece of a spline.
+        end_pieces, intervals_of_end_piece: number of pieces next to either end with more intervals, and their number.
+        most_intervals: maximum number of intervals per unit of σ.
+        end_interval: length of the first and the last interval, relative to 1/``intervals``.
+        nodes, end_nodes: number of nodes with limits in an interval, and in the first and the last interval.
+        end_time: minimum duration of the first and the last interval, s: two cycles of a drive at 1 kHz.
+        layer: distance from an end with constant weight of the squared speed.
+        largest_speed: squared speed of a node without velocity limits, because the path hardly moves there.
+        shortest_motion: minimum duration of a path, s: about the shortest piece for each interval.
+        slow: fraction of the largest squared speed in a slow motion.
+        unlimited: change of utilization from the slow motion to the largest speed below which nothing limits the speed.
+        fine, fine_of_friction: number of checked nodes per node with limits; with friction or nonlinear springs, by
+            which efforts change within a millisecond.
+        start_span, start_halvings: search for the first squared speed: range of logarithms below the velocity limit,
+            and number of halvings.
+        cold, inside: fraction of the largest squared speed at the first start, and at a restart.
+        attempts, late: maximum number of refinements; number of final refinements that always check motions.
+        first_gap, last_gap: relative distances from the shortest duration at the start and the end of an attempt, for
+            the first attempt and later attempts.
+        between, between_motors: relative violation of limits between nodes above which motions are not checked; for
+            polynomial motor limits, whose checks take less time than attempts.
+        peak, patient: ratio of a value to its limit that makes a peak between nodes a node in the first ``patient``
+            attempts, because limits at the nodes around do not reduce a narrow peak. Later, violations above
+            ``between`` are sufficient.
+        scaled, slowest: maximum time scaling minus 1 of the result, and of a fallback motion.
+        nearly: ratio of the duration to the shortest duration found, up to which a motion with friction or motors is
+            accepted as the fastest. Above, limits were tightened by peaks that have moved.
+        most_slowed: ratio to the duration before tightened limits that shows nodes too far apart for the path.
         margin: relative margin of durations for peaks between samples.
-        residual: residual of the interior point's equations at which to stop, relative to the gap.
-        nearest, left: share of the way to the nearest limit that a step may take, and of a distance that it must leave.
-        central: factor of their mean within which products of multipliers and distances stay.
-        aimed: factor of its aim within which a step changes products.
-        least, pace: least share of the mean product that a step aims at, and of the residual for all distances.
-        patience: steps in which the duration must decrease.
-        most_steps, most_halvings: of an attempt, and of a step.
-        step_down: least step down in the search for the largest squared speed.
-        motion_pieces, motion_end_pieces: pieces of the motion between knots of the speed, and in the first and the last
-            interval, in which accelerations rise and fall.
-        shortest_piece: shortest piece of the motion, s: players accept pieces from 0.1 ms on.
-        check_rate: rate at which motions with friction or motors are checked, Hz.
-        most_samples: largest number of samples of a motion, some hundred for each of its pieces.
-        near_limit: share of a limit from which on peaks between samples are computed.
+        residual: residual of the interior point's equations at convergence, relative to the gap.
+        nearest, left: fraction of the way to the nearest limit in a step, and fraction of a distance that remains.
+        central: factor of their mean that bounds products of multipliers and distances.
+        aimed: factor of its aim that bounds the change of products in a step.
+        least, pace: minimum fraction of the mean product that a step aims at, and of the residual for all distances.
+        patience: number of steps within which the duration must decrease.
+        most_steps, most_halvings: maximum numbers per attempt, and per step.
+        step_down: minimum decrement in the search for the largest squared speed.
+        motion_pieces, motion_end_pieces: number of pieces of the motion between knots of the speed, and in the first
+            and the last interval, in which accelerations rise and fall.
+        shortest_piece: minimum piece of the motion, s: players accept pieces from 0.1 ms on.
+        check_rate: rate of checks of motions with friction or motors, Hz.
+        most_samples: maximum number of samples of a motion, some hundred for each of its pieces.
+        near_limit: utilization of a limit above which peaks between samples are computed.
         missable: violation that parabolas between samples may miss.
-        missed: what they miss for each third difference, twice that of cubics.
-        closer, finest: how much closer samples are where parabolas miss more, at a time and in all.
-        passes: Newton steps to the time at which a waypoint is passed.
-        active, active_rate: share of a limit from which on it is active, and rate at which that is determined, Hz.
+        missed: error of parabolas for each third difference, twice the error of cubics.
+        closer, finest: refinement factor of samples if parabolas miss more, per step and in total.
+        passes: number of Newton steps to the time of a waypoint.
+        active, active_rate: utilization of an active limit, and sampling rate to determine it, Hz.
     """
 
     path_steps: int = 400

@@ -3,8 +3,8 @@
 
 A row is a quantity f of a joint or motor with |f| <= limit. For a rigid-body system without friction, acceleration and
 effort are affine in x and x', jerk, effort rate and speeds of motors behind linear springs are √x times affine
-functions A of x, x', x''. The former are convex limits; the latter are |A| <= limit/√x, where the right side is convex,
-and its tangent therefore safe. Efforts of these motors are affine functions plus products of x and x' with others. The
+functions A of x, x', x''. The former are convex limits; the latter are |A| <= limit/√x. The right side is convex, so
+its tangent is a safe limit. Efforts of these motors are affine functions plus products of x and x' with others. The
 coefficients of all these are constant; other rows come from the compiled feedforward.
 """
 
@@ -36,7 +36,7 @@ _SUMS = "motor_sums"
 class ConstraintRows(NamedTuple):
     """Two-sided limits at M nodes, |value| <= bound, both (R, M) or the bound broadcast to it.
 
-    ``change`` are derivatives of the values by x and its first derivatives (K, R, M), none of them if not asked for;
+    ``change`` are derivatives of the values by x and its first derivatives (K, R, M), empty if not requested;
     ``bound_change`` is the derivative of the bounds by x (R, M), None if they are constant.
     """
 
@@ -64,8 +64,8 @@ class _Kind(NamedTuple):
 class Constraints:
     """Limits of an arm at nodes of a path, with positions q (M, n), and names of the rows.
 
-    The first rows are polynomials, the quadratic ones after others, and then the bound of x by velocities. Values
-    ``at_rest`` take shares of limits (R, M), 0 if unknown.
+    The first rows are polynomials, with the quadratic rows last, followed by the bound of x by velocities. Values
+    ``at_rest`` use fractions of limits (R, M), 0 if unknown.
     """
 
     def __init__(self, arm: ElasticArm, path: GeometricPath, speed: SquaredSpeed, limits: LimitCheck) -> None:
@@ -122,7 +122,7 @@ class Constraints:
         self._shares[:, place] = other._shares
 
     def rows_of(self, quantity: str) -> NDArray[np.bool_]:
-        """Which rows (R,) limit a quantity of :class:`.LimitCheck`."""
+        """True for rows (R,) that limit a quantity of :class:`.LimitCheck`."""
         words = {"motor_current": "motor torque"}.get(quantity, quantity.replace("_", " "))
         beginning = "velocity" if quantity == "velocity" else f"{words} of"
         return np.array([name.startswith(beginning) for name in self.names])
@@ -193,7 +193,7 @@ class Constraints:
 
             tau = a_0 + a_1 x + a_2 x',    taud = √x tau',    taudd = x tau'' + x' tau'/2,
 
-        where tau' is along the path, and affine in x and its derivatives.
+        with tau' along the path, affine in x and its derivatives.
         """
         p, side, names = self._path.swapaxes(1, 2), self._arm.side, {kind.name for kind in kinds}
         acceleration = _along(np.array([0 * p[:2], p[1:3], 0.5 * p[:2]]))

@@ -8,7 +8,7 @@ limits at all nodes. Newton's method on the primal-dual equations
 
 for μ that decreases to zero (S. Boyd and L. Vandenberghe, Convex Optimization, section 11.7). All iterates meet all
 limits. The matrix ∇²T + Jᵀ (λ/s) J has the bandwidth of the spline. Curvature of limits is neglected, except for
-limit/√x, see :mod:`.constraints`, where it cancels against the curvature of T.
+limit/√x (see :mod:`.constraints`), which cancels against the curvature of T.
 """
 
 from __future__ import annotations
@@ -89,9 +89,9 @@ class _Point:
 
 
 def feasible(speed: SquaredSpeed, constraints: Constraints, c: Array, inside: float) -> Array:
-    """Coefficients of a positive x, scaled to a share of the largest scale that meets all limits.
+    """Coefficients of a positive x, scaled to a fraction ``inside`` of the largest scale within all limits.
 
-    Raises TrajectoryError if none does.
+    Raises TrajectoryError if no scale meets the limits.
     """
     # The largest scale itself may be inside or not by rounding.
     largest, less = (1 - SETTINGS.margin) * constraints.largest_scale(speed.at_nodes(c)[0]), SETTINGS.step_down
@@ -143,8 +143,8 @@ def minimise(
             break
         patience = SETTINGS.patience
         if steps >= patience and durations[-1] > durations[-1 - patience] * (1 - 0.1 * gap[1]):
-            break  # where limits jump, the equations are met nowhere
-        # The curvature is that by the logarithm of x: the duration is more nearly quadratic in it.
+            break  # limits with jumps: the equations have no solution
+        # Curvature by the logarithm of x, because the duration is more nearly quadratic in it.
         solve = point.newton(multipliers / distances, multipliers, 0.25 * unit * pace / x**2)
         if solve is None:
             break
@@ -198,7 +198,7 @@ def _followed(
 
 
 def _centred(products: Array) -> tuple[Array, float]:
-    """Multipliers times distances (D,) brought closer to their mean where they are far from it, and this mean."""
+    """Multipliers times distances (D,), closer to their mean if far from it, and this mean."""
     mu = float(products.mean())
     return np.clip(products, mu / SETTINGS.central, mu * SETTINGS.central), mu
 

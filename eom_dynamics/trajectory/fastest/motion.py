@@ -25,7 +25,7 @@ _GAUSS = _GAUSS + 0.5
 
 
 class ActiveLimit(NamedTuple):
-    """Interval of a motion in which a limit determines the speed.
+    """Interval of a motion whose speed is determined by a limit.
 
     Attributes:
         start, end: s.
@@ -60,7 +60,7 @@ class FastestMotion(Spline):
         computing_time: float,
         waypoints: WaypointPath | None,
     ) -> None:
-        """Take the motion along the path."""
+        """Store the motion along the path."""
         vars(self).update(vars(motion))
         self._arm, self._limits = arm, limits
         self.parameters, self.computing_time, self.waypoints = parameters, computing_time, waypoints
@@ -71,12 +71,12 @@ class FastestMotion(Spline):
         return self.end - self.start
 
     def times_at(self, parameters: ArrayLike) -> Array:
-        """Times at which the motion passes parameters of the given path; exact at the knots of a given spline, s."""
+        """Times of parameters of the given path, s; exact at the knots of a given spline."""
         return np.asarray(np.interp(np.asarray(parameters, dtype=float), self.parameters, self.t))
 
     @cached_property
     def waypoint_times(self) -> Array:
-        """Times (K,) at which the motion passes given waypoints, s; empty along a trajectory."""
+        """Times (K,) of given waypoints, s; empty along a trajectory."""
         if self.waypoints is None:
             return np.zeros(0)
         wanted, t = self.waypoints.positions, self.times_at(self.waypoints.parameters)
@@ -142,9 +142,9 @@ def _apart(times: Array, least: float) -> list[int]:
 
 
 class ViolatedInstants(NamedTuple):
-    """Instants t (N,), s, of a motion at which a limit is exceeded, with the largest shares of limits (N,).
+    """Instants t (N,), s, of a motion beyond limits, with the largest utilizations (N,).
 
-    ``quantities`` are indices among the limited quantities; ``pieces`` are indices of the pieces with these instants.
+    ``quantities`` are indices among the limited quantities; ``pieces`` are indices of the pieces of these instants.
     """
 
     t: Array
@@ -156,10 +156,10 @@ class ViolatedInstants(NamedTuple):
 def violated_instants(
     arm: ElasticArm, bound: LimitCheck, motion: Spline, rate: float, pieces: NDArray[np.intp], most: float
 ) -> ViolatedInstants:
-    """Instants in pieces of a motion, at a rate and at least so many, that use a larger share of limits than the most.
+    """Instants in pieces of a motion with a utilization above ``most``, sampled at ``rate`` or more.
 
-    Shares between these instants follow from parabolas through three of them; where parabolas may miss a violation,
-    the instants are closer.
+    Utilizations between the samples follow from parabolas through three of them; samples are closer if parabolas may
+    miss a violation.
     """
     order, violated = derivatives_for_limits(arm, bound), []
     columns = [i for i, name in enumerate(bound.quantities) for _ in bound.names[name]] or [0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Geometric paths over σ from 0 to 1, on which any smooth pace starts and ends at rest, and the speed along them.
+"""Geometric paths over σ from 0 to 1, along which any smooth pace starts and ends at rest, and the speed along them.
 
 The squared speed x = (dσ/dt)² is a B-spline. With x(σ), the time derivatives of σ are functions of x, x', x'', x''' at
 the same point, without division:
@@ -7,7 +7,7 @@ the same point, without division:
     σ' = √x,    σ'' = x'/2,    σ''' = √x x''/2,    σ'''' = x x'''/2 + x' x''/4.
 
 A spline of degree four is three times continuously differentiable: so is the speed over σ, and σ(t) four times. Near an
-end at rest, where the path is q - q_0 ~ σ⁵, a constant acceleration is σ ~ t^(2/5), hence x ~ σ^-3: the spline is
+end at rest, the path is q - q_0 ~ σ⁵. There, a constant acceleration is σ ~ t^(2/5), so x ~ σ^-3: the spline is
 multiplied by a weight with this power.
 """
 
@@ -30,7 +30,7 @@ from ..trajectory import Spline, Trajectory, basis_rows
 from . import SETTINGS
 
 # Parameters s = phi(σ) from 0 to 1, by whether their first four derivatives vanish at the start and at the end. Powers
-# of σ cancel near 1: there, they are 1 - phi(1 - σ) of those with the ends exchanged.
+# of σ cancel near 1: there, they are 1 - phi(1 - σ) with the ends exchanged.
 _START = Polynomial([0, 0, 0, 0, 0, 14, -28, 20, -5])
 _PARAMETERS = {
     (False, False): Polynomial([0.0, 1.0]),
@@ -63,22 +63,22 @@ class GeometricPath:
     """Path q(σ) of n joints, σ from 0 to 1, with derivatives up to the fourth that vanish at both ends.
 
     If the derivatives of the input path do not vanish, its parameter is a polynomial of σ that makes them vanish. So
-    any smooth, positive rate of σ is a C⁴ motion from rest to rest. ``breaks`` are the inner knots of a spline, at
-    which its fifth derivative may jump if it has ``kinks``.
+    any smooth, positive rate of σ is a C⁴ motion from rest to rest. ``breaks`` are the inner knots of a spline. Its
+    fifth derivative may jump there if it has ``kinks``.
     """
 
     def __init__(self, path: Trajectory) -> None:
-        """Take the curve of a trajectory; its timing does not matter.
+        """Use the curve of a trajectory; its timing does not matter.
 
         Raises TrajectoryError if the path has no start or end, has no length, or is not smooth.
         """
         self._path, self.n = path, path.n
         self._start, self._length = path.start, path.end - path.start
         if not (np.isfinite(self._length) and self._length > 0):
-            raise TrajectoryError("a path must have a start and an end, with a positive duration between them")
+            raise TrajectoryError("a path must have a start and an end with a positive duration between them")
         knots = path.t[1:-1] if isinstance(path, Spline) else np.zeros(0)
         edges = np.concatenate([[path.start], knots, [path.end]])
-        # At least so many in each piece: blends of corners may be much shorter than the lines between them.
+        # A minimum number in each piece: blends of corners may be much shorter than the lines between them.
         counts = np.ceil(SETTINGS.path_steps * np.diff(edges) / self._length).astype(int)
         s = divided(edges, np.maximum(counts, SETTINGS.path_steps_of_piece))
         q, rate, second = self._evaluated(s, 2)
@@ -124,7 +124,7 @@ class GeometricPath:
         return values
 
     def _require_motion(self, s: Array, q: Array, rate: Array, second: Array) -> None:
-        """Raise an error where a path pauses, or its derivative jumps."""
+        """Raise an error if a path pauses, or its derivative jumps."""
         step = np.diff(s)[:, np.newaxis]
         moved = np.diff(q, axis=0)
         still = ~np.any(moved, axis=1)
@@ -134,7 +134,7 @@ class GeometricPath:
             k = int(np.argmax(still))
             where = "anywhere" if np.all(still) else f"between {s[k]:.6g} and {s[k + 1]:.6g}"
             raise TrajectoryError(f"the path does not move {where}; remove repeated points and pauses")
-        # The corrected trapezoidal rule is off by the fifth derivative, and where the slope jumps.
+        # The corrected trapezoidal rule has errors by the fifth derivative, and at jumps of the slope.
         expected = 0.5 * step * (rate[1:] + rate[:-1]) - step**2 / 12 * (second[1:] - second[:-1])
         wrong = np.abs(moved - expected) > SETTINGS.path_smooth * np.max(np.abs(rate)) * np.max(step)
         if np.any(wrong):
@@ -188,7 +188,7 @@ class SquaredSpeed:
         self._t = np.concatenate([np.full(DEGREE, knots[0]), knots, np.full(DEGREE, knots[-1])])
         self.count = len(knots) - 1 + DEGREE
         interval = np.repeat(np.arange(len(counts)), counts)
-        # From knots on, where efforts of motors behind springs have kinks; the last interval ends at its last node.
+        # From each knot on, because motor efforts behind springs have kinks there; the last interval ends at its node.
         self.nodes = np.delete(divided(knots, counts), len(interval) - counts[-1])
         self.steps = _steps(self.nodes)
         self.rows = np.ascontiguousarray(self._rows(self.nodes, interval, 4).transpose(0, 2, 1))
@@ -196,7 +196,7 @@ class SquaredSpeed:
         self._products = np.zeros((0, len(_LOWER), 0))
 
     def thinned(self, more: NDArray[np.intp]) -> tuple[SquaredSpeed, NDArray[np.intp]]:
-        """The same functions at the nodes without ``finer`` and at more of these, by index; and the indices of all."""
+        """Equal functions at the nodes without ``finer`` and at nodes ``more``, by index; and the indices of all."""
         finer, counts = self.finer, self.counts // self.finer
         place = np.arange(0, len(self.nodes), finer)
         place[-counts[-1] :] += finer - 1
@@ -236,7 +236,7 @@ class SquaredSpeed:
         return np.asarray(np.exp(y))
 
     def gradient(self, by_values: Array) -> Array:
-        """Derivatives of a number by the coefficients (count,), from those by x … at the nodes (K, M), K <= 4."""
+        """Derivatives of a number by the coefficients (count,), from derivatives by x … at the nodes (K, M), K <= 4."""
         local = np.einsum("km,kdm->dm", by_values, self.rows[: len(by_values)])
         return np.asarray(np.bincount(self._columns.ravel(), local.ravel(), self.count), dtype=float)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fastest motion along a path within all limits of an arm, with what it requires of limits and path."""
+"""Minimum-time motion along a path within all limits of an arm, with the requirements for limits and path."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .path import GeometricPath, SquaredSpeed
 
 
 def positive_limits(arm: ElasticArm, limits: GivenLimits | None) -> LimitCheck:
-    """Limits of an arm; raises TrajectoryError unless they are positive, and none is of RMS efforts."""
+    """Limits of an arm; TrajectoryError unless they are positive and without limits of RMS efforts."""
     checked = arm_limits(arm, limits)
     for quantity, largest in checked.largest.items():
         for name, most in zip(checked.names[quantity], largest, strict=True):
@@ -41,7 +41,7 @@ def positive_limits(arm: ElasticArm, limits: GivenLimits | None) -> LimitCheck:
 
 
 def require_limits_everywhere(curve: GeometricPath, speed: SquaredSpeed, slow: Array, fast: Array) -> None:
-    """Raise an error where shares of limits (R, M) are the same in a slow and in a fast motion."""
+    """Raise an error if limit utilizations (R, M) are equal in a slow and a fast motion."""
     unlimited = np.max(np.abs(fast - slow), axis=0) < SETTINGS.unlimited
     # The path does not move at its ends.
     unlimited[: speed.counts[0]] = unlimited[-speed.counts[-1] :] = False
@@ -51,7 +51,7 @@ def require_limits_everywhere(curve: GeometricPath, speed: SquaredSpeed, slow: A
 
 
 def require_positions(arm: ElasticArm, limits: LimitCheck, q: Array, percent: Array) -> None:
-    """Raise an error where positions (M, n), at these places on the path in per cent, are out of their ranges."""
+    """Raise an error if positions (M, n) are out of their ranges; ``percent``: their places on the path."""
     E, e = arm.robot.coupling
     q = q @ E.T + e
     scale = np.maximum(np.abs(limits.lower), np.abs(limits.upper))
@@ -67,7 +67,7 @@ def require_positions(arm: ElasticArm, limits: LimitCheck, q: Array, percent: Ar
 
 
 def require_statics(arm: ElasticArm, limits: LimitCheck, q: Array, percent: Array) -> None:
-    """Raise an error where an effort at rest exceeds its limit."""
+    """Raise an error if an effort at rest exceeds its limit."""
     try:
         values = quantities(arm, Load((q, *[np.zeros_like(q)] * (ORDERS - 1))), limits)
     except StateError as error:
@@ -101,15 +101,15 @@ def minimum_time(
     Args:
         arm: the arm.
         path: a trajectory with a start and an end; its timing does not matter. Or waypoints (K, n), rad or m, for the
-            smoothest curve within a tolerance of them, or through them where they are few for its bends.
-        limits: by name of joint, instead of the limits in the robot's file: :class:`.Limits`, or single ones by name,
+            smoothest curve within a tolerance, or through them if there are few for the bends.
+        limits: by joint name, instead of the limits in the robot file: :class:`.Limits`, or single limits by name,
             as ``{"velocity": 1.0}``.
         tolerance: largest distance of each joint from waypoints, rad or m; None: by their digits and their noise, 1e-6
             to 1e-3.
         progress: called at times with the fraction that is done; exceptions that it raises end the computation.
 
     Returns:
-        The motion, which starts at 0 s. It stops where waypoints turn back on the spot.
+        The motion, which starts at 0 s. It stops at waypoints with a reversal of the path.
 
     Raises:
         TrajectoryError: no motion along the path meets the limits (a position is out of range, or the effort at rest
@@ -144,7 +144,7 @@ def _joined(motions: list[tuple[Spline, Array]]) -> tuple[Spline, Array]:
 
 
 class _Task(NamedTuple):
-    """A path, the limits of a motion along it, and those at fine nodes."""
+    """Path, limits of a motion along it, and limits at fine nodes."""
 
     arm: ElasticArm
     limits: LimitCheck
@@ -154,7 +154,7 @@ class _Task(NamedTuple):
 
 
 class _Nodes(NamedTuple):
-    """The speed at nodes, their indices among the fine ones, and limits there."""
+    """Speed at nodes, their indices among the fine nodes, and limits there."""
 
     speed: SquaredSpeed
     places: NDArray[np.intp]
@@ -210,7 +210,7 @@ def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Ar
         polynomial = constraints.polynomial
         left = SETTINGS.between_motors if polynomial and task.limits.of_motors else between
         tried = attempt and (late or not 1 + left < worst < np.inf)
-        # A motion violates limits at other places, too.
+        # A motion violates limits at other places as well.
         if not (tried and polynomial):
             constraints.tighten(shares)
         if len(more):
@@ -245,7 +245,7 @@ def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Ar
 
 
 def _nodes(task: _Task, more: NDArray[np.intp], before: _Nodes | None = None) -> _Nodes:
-    """The speed at its own nodes and at more of the fine ones; also at nodes before, with limits tightened as there."""
+    """Speed at its own nodes and at ``more`` fine nodes, including the nodes before with their tightened limits."""
     speed, index = task.fine.thinned(more if before is None else np.union1d(before.places, more))
     constraints = task.everywhere.thinned(index)
     if before is not None:
@@ -254,16 +254,16 @@ def _nodes(task: _Task, more: NDArray[np.intp], before: _Nodes | None = None) ->
 
 
 def _interpolated(multipliers: Array, before: _Nodes, nodes: _Nodes) -> Array:
-    """Multipliers (D,) of limits at nodes, from those at nodes before."""
+    """Multipliers (D,) of limits at nodes, interpolated from the nodes before."""
     rows = multipliers.reshape(-1, len(before.places))
     return np.concatenate([np.interp(nodes.places, before.places, row) for row in rows])
 
 
 def _positive(task: _Task, speed: SquaredSpeed, better: Array, c: Array, places: tuple[Array, Array]) -> Array:
-    """Coefficients found if x is positive between nodes, too, else c."""
+    """Coefficients ``better`` if x is positive between nodes, else c."""
     checked = np.concatenate([task.fine.nodes, *map(np.ravel, places)])
     for tried in (better, c):
-        # Not negative where all coefficients are positive.
+        # Positive if all coefficients are positive.
         if np.min(tried) > 0:
             return tried
         x = speed.values(tried, checked, 1)[0]
@@ -292,8 +292,8 @@ def _knots(curve: GeometricPath) -> Array:
 def _excess(task: _Task, nodes: _Nodes, c: Array, most: float) -> tuple[float, NDArray[np.intp], Array]:
     """Violations of limits with the speed of coefficients c.
 
-    Returns the largest value over its limit; indices of fine nodes with more than the most, which are to be nodes; and
-    factors (R, M) of limits at nodes for violations next to them, but for those around these.
+    Returns the largest ratio to a limit; indices of fine nodes above ``most``, which become nodes; and factors (R, M)
+    of limits at nodes for violations next to them, except violations around the new nodes.
     """
     fine, index = task.fine, nodes.places
     used = task.everywhere.used(fine.at_nodes(c))
@@ -315,7 +315,7 @@ def _excess(task: _Task, nodes: _Nodes, c: Array, most: float) -> tuple[float, N
 def _slowed(task: _Task, motion: Spline, polynomial: bool, most: float) -> tuple[Spline | None, ViolatedInstants]:
     """The motion, slowed down if it violates limits.
 
-    None if it must be slowed down by more than 1 + the most; and instants of the given one at which it then violates
+    None if the time scaling would exceed 1 + ``most``; also returns the instants at which the given motion violates
     limits.
     """
     arm, limits, duration = task.arm, task.limits, motion.end
@@ -341,7 +341,7 @@ def _slowed(task: _Task, motion: Spline, polynomial: bool, most: float) -> tuple
 
 
 def _tighten_near(constraints: Constraints, limits: LimitCheck, over: ViolatedInstants, times: Array) -> None:
-    """Reduce limits at nodes, at times (M,), s, next to instants at which a motion violates them."""
+    """Reduce limits at nodes, at times (M,), s, next to instants with violations."""
     shares = np.ones((len(constraints.names), len(times)))
     nearest, factors = np.searchsorted(times, over.t), 1 / (over.used * (1 + SETTINGS.between))
     for index, name in enumerate(limits.quantities):
