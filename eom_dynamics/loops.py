@@ -271,7 +271,7 @@ class ClosedLoopArm:
         if len(values) < len(self._bound) or (self._bound and values[-1] < _SINGULAR * values[0]):
             reason = self._mismatch(J_c[0], too_many=False)
             raise StateError(
-                f"{self.tree.name}: singular configuration: the independent joints do not determine the others"
+                f"{self.tree.name}: singular configuration: the independent joints do not determine the other joints"
                 + (f"; {reason}" if reason else "")
             )
         result = np.zeros((self.tree.n, len(self._free)))

@@ -97,7 +97,7 @@ test_impossible_payloads = refusals(
     ({"mass": 1e300}, r"payload: mass must not exceed 1e\+12 in SI units, is 1e\+300"),
     ({"inertia": [-1, 0, 0, 1, 0, 1]}, "principal moments of inertia must not be negative"),
     ({"inertia": [1, 0, 0, 1]}, r"inertia must have shape \(3, 3\), or be xx, xy, xz, yy, yz, zz"),
-    ({"mass": 0.0}, "payload: a body with inertia must have mass, this one has none"),
+    ({"mass": 0.0}, "payload: a body with inertia must have mass, its mass is zero"),
     ({"inertia": [1, 0, 0, 1, 0, 9]}, "the largest principal moment of inertia must not exceed the sum"),
     ({"inertia": np.triu(np.ones((3, 3)))}, "payload: inertia must be symmetric"),
     ({"tool": 3}, "payload: tool must be the name of a tool, is 3"),

@@ -209,10 +209,7 @@ test_remedies = refusals(
     (lambda: linearizing_effort(arm("cubic", "damped"), AT_REST, MOTION, GAINS), "joint_2: is damped; feedback linear"),
     (lambda: motor_jet(own_rotor(), MOTION), "planar_2r: the rotors of joint_1 act on each other's links"),
     (lambda: energy_audit(rigid(), None), "simulation must be the result of simulate, is None"),
-    (
-        lambda: simulate(rigid(), 3, [0, 1], START),
-        "control must be a function of time and state, or None for none, is 3",
-    ),
+    (lambda: simulate(rigid(), 3, [0, 1], START), "control must be a function of time and state, or None, is 3"),
     (lambda: simulate(rigid(), lambda t, x: None, [0, 1], START), r"efforts of shape \(2,\), returns None"),
     (lambda: simulate(rigid(), None, [0, 1e300], START), r"t must span at most 1e\+07 s, spans 1e\+300"),
     (lambda: touching().forward_dynamics(Q, Z, Z, sliding={"tipp": None}), "mean tip"),

@@ -24,9 +24,9 @@ from .parameters import Entry, not_negative, positive, refuse, square
 class Gear:
     """Gear with an efficiency, each parameter one number or (m,) for m motors.
 
-    For an effort tau behind the gear, a driving motor gives tau/eta; a braking one gives tau eta, since the loss brakes
-    too. The exponent is -tanh(P/P_0) instead of the sign of the power P = tau v, so that the effort is smooth where the
-    power changes sign; above 3 P_0 the exponent is within 0.5 % of 1.
+    For an effort tau behind the gear, a driving motor gives tau/eta; a braking motor gives tau eta, because the loss
+    brakes as well. The exponent is -tanh(P/P_0) instead of the sign of the power P = tau v, so that the effort is
+    smooth if the power changes sign; above 3 P_0 the exponent is within 0.5 % of 1.
 
     Attributes:
         efficiency: eta, 0 < eta <= 1.
@@ -82,8 +82,8 @@ class Motor:
     neglected: it would take one more derivative of the motion.
 
     Attributes:
-        torque_constant: k_t > 0, N m/A; NaN if unknown, then current and voltage are NaN too.
-        resistance: R >= 0, ohm; NaN if unknown, then the voltage is NaN too.
+        torque_constant: k_t > 0, N m/A; NaN if unknown: current and voltage are then NaN.
+        resistance: R >= 0, ohm; NaN if unknown: the voltage is then NaN.
         back_emf_constant: k_e >= 0, V s/rad; NaN stands for k_t, its value in SI units.
         torque_limit, speed_limit, current_limit, voltage_limit: > 0, N m, rad/s, A, V; infinite if unlimited.
     """
@@ -99,7 +99,7 @@ class Motor:
     voltage_limit: Annotated[float | Array, _limit("voltage", "V", 48.0)] = np.inf
 
     def __post_init__(self) -> None:
-        """Check parameters; raises ParameterError if one is not positive, or a limit lacks its constant."""
+        """Check parameters; raises ParameterError for invalid parameters, or a limit without its constant."""
         for field in fields(self):
             value = np.asarray(getattr(self, field.name), dtype=float)
             if field.name in ("resistance", "back_emf_constant"):
@@ -122,7 +122,7 @@ class Motor:
     def clipped(self, torque: Scalar, speed: Scalar) -> Scalar:
         """The nearest torque within the limits of torque, current and voltage.
 
-        Where the back-EMF alone exceeds the voltage limit, the motor brakes within the limits of torque and current.
+        If the back-EMF alone exceeds the voltage limit, the motor brakes within the limits of torque and current.
         Without resistance no torque changes the voltage.
         """
         if self._of_voltage is not None:
@@ -146,7 +146,7 @@ class Motor:
 
     @cached_property
     def _most(self) -> Any:
-        """Largest torque by the limits of torque and current; None if there is none."""
+        """Largest torque within the limits of torque and current; None without a limit."""
         most = np.fmin(self.torque_limit, self.current_limit * np.nan_to_num(self.torque_constant, nan=np.inf))
         return most if np.any(np.isfinite(most)) else None
 
@@ -184,7 +184,7 @@ IDEAL_ACTUATOR = Actuator()
 
 
 def stacked(parts: Sequence[Part]) -> Part:
-    """Stack parts into one with parameters (number of parts,)."""
+    """Stack parts into a single part with parameters (number of parts,)."""
     kind = type(parts[0])
     return kind(*(np.array([getattr(part, field.name) for part in parts]) for field in fields(kind)))
 
@@ -201,7 +201,7 @@ class Transmission:
     Attributes:
         matrix: T (g, g).
         inverse: inverse of T (g, g).
-        actuators: names of the motors in the robot's file, by place; empty if it has none.
+        actuators: names of the motors in the robot file, by index; empty without names.
     """
 
     def __init__(self, matrix: ArrayLike, actuators: Sequence[str] = ()) -> None:

@@ -10,13 +10,13 @@ from typing import Annotated, NamedTuple
 from .parameters import Entry, finite, positive, refuse
 
 SIDES = ("joint", "motor")
-"""Sides on which a drive counts: at the joint, behind the gear, or at the motor shaft, before it.
+"""Sides of the gear for drive units: at the joint, behind the gear, or at the motor shaft, before it.
 
 The index of a side is its number in messages.
 """
 
 EFFORTS = ("torque", "current", "per_mille")
-"""What a drive takes for effort: torque, N m (N); current, A; or torque in per mille of its rated torque (CiA 402)."""
+"""Effort units of a drive: torque, N m (N); current, A; or torque in per mille of its rated torque (CiA 402)."""
 
 
 class DriveScales(NamedTuple):
@@ -56,7 +56,7 @@ class DriveUnits:
     rated_torque: Annotated[float | None, Entry("of effort: per_mille, on that side", "N m", "positive")] = None
 
     def __post_init__(self) -> None:
-        """Check parameters; raises ParameterError if one is impossible or missing."""
+        """Check parameters; raises ParameterError for invalid or missing parameters."""
         for name, value, options in (("side", self.side or SIDES[0], SIDES), ("effort", self.effort, EFFORTS)):
             if value not in options:
                 refuse(name, f"must be one of {', '.join(options)}, is {value!r:.60}")
@@ -91,7 +91,7 @@ class DriveUnits:
         # The torque constant belongs to the motor: behind the gear, the same current gives a larger torque.
         constant = torque_constant * (1.0 if at_motor else abs(gear_ratio))
         per_torque = 1e3 / self.rated_torque if self.rated_torque else 1 / constant if self.effort == "current" else 1.0
-        # rad are left as they are, to the bit.
+        # rad are unchanged, to the bit.
         position, velocity = (turned * (1.0 if x == 2 * pi else x / (2 * pi)) for x in (self.units_per_turn, per_turn))
         return DriveScales(position, velocity, per_torque / turned, self.offset)
 
@@ -103,7 +103,7 @@ SI_UNITS = DriveUnits(side=SIDES[0])
 class FeedbackDelay(NamedTuple):
     """Mean age of the measurements that a drive compares with its references, s.
 
-    Of a loop with the period T_d they are T_d/2 old, since it holds its effort until the next sample; a velocity from
+    Measurements of a loop with period T_d are T_d/2 old, because it holds its effort until the next sample; velocity by
     differences of positions is T_d/2 older. A low-pass y += g (x - y) adds T_d (1/g - 1): its time constant T_f for
     g = T_d/(T_f + T_d), and T_f - T_d/2 for g = 1 - exp(-T_d/T_f).
 

@@ -22,9 +22,9 @@ class Friction:
 
     B. Armstrong-Hélouvry, P. Dupont, C. Canudas de Wit, "A survey of models … for machines with friction", Automatica
     30 (1994), with the sign of the velocity replaced by tanh(v/v_0), so that all derivatives exist. Above 3 v_0 the
-    effort is within 0.5 % of the law with the sign. Below, a loaded joint creeps where a real one sticks.
+    effort is within 0.5 % of the law with the sign. Below, a loaded joint creeps, whereas a real joint sticks.
 
-    With a presliding distance x_p, a state z in [-1, 1] replaces the tanh wherever the motion before is known, as in a
+    With a presliding distance x_p, a state z in [-1, 1] replaces the tanh if the previous motion is known, as in a
     stream of setpoints: the deflection of bristles, relative to its largest, of P. R. Dahl, "A solid friction model",
     Aerospace Corporation TOR-0158 (1968), dz/dtheta = (1 - z sign(thetad))/x_p. This is the model of C. Canudas de Wit,
     H. Olsson, K. J. Åström, P. Lischinsky, IEEE Trans. Autom. Control 40 (1995), without damping of the bristles. At
@@ -38,7 +38,7 @@ class Friction:
         coulomb: c, N m (N); c+ where c- is given.
         static: s >= c, breakaway effort, N m (N), in the direction of the larger c; the other direction rises as much.
             NaN stands for the larger c.
-        stribeck_velocity: v_s > 0, at which s has fallen most of the way to c, rad/s (m/s).
+        stribeck_velocity: v_s > 0, rad/s (m/s): scale of the fall from s to c.
         smoothing_velocity: v_0 > 0, rad/s (m/s); docs/command_lead.md says which one when.
         viscous_negative, coulomb_negative: D- and c- of negative velocities; NaN stands for D+ and c+.
         presliding_distance: x_p > 0, rad (m); NaN for friction without a state.
@@ -66,7 +66,7 @@ class Friction:
     ] = np.nan
 
     def __post_init__(self) -> None:
-        """Check parameters; raises ParameterError if one is negative, or s is below c."""
+        """Check parameters; raises ParameterError for a negative parameter, or s below c."""
         if np.all(np.isnan(self.static)):
             larger = np.fmax(self.coulomb, self.coulomb_negative)
             object.__setattr__(self, "static", larger if larger.ndim else float(larger))
@@ -91,7 +91,7 @@ class Friction:
         return bool(np.any(self.static) and np.isfinite(self.presliding_distance).all())
 
     def advanced(self, state: Any, step: Any) -> Any:
-        """The state z after a step of the motor position, rad (m), without reversal, by Dahl's equation."""
+        """State z after a step of the motor position, rad (m), without reversal, by Dahl's equation."""
         kept = exp(absolute(step) * (-1 / self.presliding_distance))
         return state * kept + select(step, 1.0 - kept, kept - 1.0)
 
@@ -127,7 +127,7 @@ class Friction:
 
 
 def _or(value: float | Array, default: float | Array) -> Array:
-    """The value, or a default where it is NaN."""
+    """Value, or the default for NaN."""
     return np.where(np.isnan(value), default, value)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Springs between links and their parents, parallel to the motors: gravity springs, counterbalances, gas springs.
 
-Such a spring acts over the position of the joint, or over the distance of two anchors. Its law, effort over deflection,
+Such springs act over the position of the joint, or over the distance of two anchors. The law, effort over deflection,
 is a law of this module, or of a memoryless spring between motor and link. The joint effort that holds against the
 spring is the derivative of its energy: for a deflection x(q), f(x) dx/dq.
 """
@@ -30,14 +30,14 @@ from .springs.interpolation import natural_spline
 
 @dataclass(frozen=True, eq=False)
 class GasLaw(EffortLaw):
-    """Polytropic compression of an ideal gas, -F (1 + delta/v)^-n, with the deflection 0 where the spring is extended.
+    """Polytropic compression of an ideal gas, -F (1 + delta/v)^-n; the deflection is 0 for an extended spring.
 
     The gas, of the length v at extension, pushes with the force F there and with rho F after the stroke s. This
     determines v = s/(1 - rho^(-1/n)). Boyle's law is n = 1, for motion so slow that heat leaves the gas; fast motion is
     adiabatic, with n = 1.4 for nitrogen. A gas traction spring, F < 0, pulls, and is compressed by delta > 0.
 
     Attributes:
-        force: F, data sheet P1 or F1, N (N m for a rotary one); > 0 pushes to larger deflections, < 0 to smaller ones.
+        force: F, data sheet P1 or F1, N (N m for rotary springs); > 0 pushes to larger, < 0 to smaller deflections.
         stroke: s > 0, m (rad).
         force_ratio: rho > 1, force after the stroke over F; the K factor or progression of data sheets.
         exponent: n > 0.
@@ -65,7 +65,7 @@ class GasLaw(EffortLaw):
         return copysign(length, self.force)
 
     def law(self, delta: Jet) -> Jet:
-        """-F exp(-n log(1 + delta/v)); NaN where the gas would have no volume."""
+        """-F exp(-n log(1 + delta/v)); NaN if the gas had no volume."""
         return exponential(logarithm_of_one_plus(delta * (1 / self.gas_length)) * -self.exponent) * -self.force
 
     def energy_law(self, delta: Scalar) -> Scalar:
@@ -160,8 +160,8 @@ class Anchors:
 
     Attributes:
         parent, link: a and b, m, > 0 and different.
-        aligned_position: q_a, rad, where the anchors lie in the same direction from the axis and are nearest.
-        rest_length: l_0 >= 0, m, where the deflection is zero: free length of a coil, length of an extended gas spring.
+        aligned_position: q_a, rad: the anchors are nearest, in the same direction from the axis.
+        rest_length: l_0 >= 0, m: length at zero deflection, the free length of a coil or an extended gas spring.
     """
 
     parent: Annotated[float, Entry("distance of the anchor on the parent from the axis", "m", "positive")]
@@ -170,7 +170,7 @@ class Anchors:
     rest_length: Annotated[float, Entry("length of the spring without deflection", "m", "not negative")]
 
     def __post_init__(self) -> None:
-        """Check parameters; raises ParameterError if one is impossible."""
+        """Check parameters; raises ParameterError for invalid parameters."""
         positive("parent", self.parent)
         positive("link", self.link)
         finite("aligned_position", self.aligned_position)

@@ -2,7 +2,7 @@
 """Declared fields: parameters of laws, with their checks, and entries of robot files, in the annotations of the fields.
 
 A field such as ``damping: Annotated[float, Entry("viscous friction", "N m s/rad")] = 0.0`` of a dataclass or a named
-tuple is all there is to an entry: reader, writer, the facts about a robot, the template of robot files and the
+tuple completely defines an entry: reader, writer, the facts about a robot, the template of robot files and the
 reference follow from it.
 """
 
@@ -134,7 +134,7 @@ class Entry(NamedTuple):
         meaning: for the template and the reference; empty for an entry that they leave out.
         unit: at a revolute joint.
         rule: of a number, see :func:`.violation`.
-        options: of a text, or of texts; of a field that is a bool those for False and True.
+        options: of a text, or of texts; for a bool field, the options for False and True.
         name: in files; by default the name of the field.
         section: subsection that holds the entry; by default the section of the class.
         size: count of the numbers of a list; None for at least one.
@@ -201,7 +201,7 @@ def _defaults(kind: type) -> dict[str, Any]:
 
 
 def _kind_of_value(hint: Any) -> Any:
-    """Type of a value, without None and, where one number will do, without arrays."""
+    """Type of a value, without None and, if a number is allowed, without arrays."""
     hint = get_args(hint)[0]
     if get_origin(hint) in (Union, UnionType):
         hint = next(kind for kind in get_args(hint) if kind is not NoneType)

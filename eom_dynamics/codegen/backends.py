@@ -97,7 +97,7 @@ def with_friction(robot: Robot, friction: bool | None, rotors: bool = False) -> 
     """
     require_numeric_robot(robot)
     if friction is not None and not isinstance(friction, bool | np.bool_):
-        raise StateError(f"friction must be True, False, or None for that of the robot, is {friction!r:.60}")
+        raise StateError(f"friction must be True, False, or None for the robot's default, is {friction!r:.60}")
     flag(rotors, "rotor_inertia")
     if rotors and (robot.rotor_model != "reduced" or robot.transmission is not None):
         what = "a transmission" if robot.transmission is not None else f"the {robot.rotor_model} rotor model"

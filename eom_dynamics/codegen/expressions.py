@@ -235,7 +235,7 @@ class Partials:
         if node.op is Op.ROOT:
             # By implicit differentiation of f(x) = target.
             if any(isinstance(slope, Expression) or slope for slope in derivatives[4:]):
-                raise ValueError("a root whose function depends on the variable has no derivative here")
+                raise ValueError("a root with a function that depends on the variable has no derivative here")
             x, parameters = Expression(self._graph, self._graph.node(node)), list[Scalar](operands[4:])
             for i, k in enumerate(node.operands[4:]):
                 if self._graph.nodes[k].op is Op.CONSTANT:

@@ -241,7 +241,7 @@ class CompiledFunction:
             if unknown := {*stage.inputs, *stage.outputs} - self._shapes.keys():
                 raise ValueError(f"a function has no vector {min(unknown)}")
             if unknown := {*stage.inputs} - known:
-                raise ValueError(f"a stage reads what none before it writes: {min(unknown)}")
+                raise ValueError(f"a stage reads a value before it is written: {min(unknown)}")
             written += stage.outputs
             known.update(stage.outputs)
         if sorted(written) != sorted(self._shapes.keys() - arguments):

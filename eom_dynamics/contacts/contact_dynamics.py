@@ -344,5 +344,5 @@ def _direction(name: str, start: ArrayLike | None, velocity: Array) -> Array:
     direction = velocity if start is None else real_array(start, f"sliding {name}", (2,))
     size = float(np.hypot(*direction))
     if size <= (_STILL if start is None else 0.0):
-        raise StateError(f"{name} does not slide; give the direction (2,) in which it starts to")
+        raise StateError(f"{name} does not slide; give the direction (2,) of its first motion")
     return direction / size

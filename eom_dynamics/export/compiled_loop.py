@@ -167,7 +167,7 @@ def loop_unavailable(robot: Robot) -> str | None:
     sizes = {"joints": robot.n, "motors": len(MotorSide.of(robot).motor_names), "tools": len(robot.tools)}
     for kind, most in LARGEST_LOADED.items():
         if sizes[kind] > most:
-            return f"{robot.name}: a loop loads robots with at most {most} {kind}, this one has {sizes[kind]}"
+            return f"{robot.name}: a loop loads robots with at most {most} {kind}, this robot has {sizes[kind]}"
     return None
 
 

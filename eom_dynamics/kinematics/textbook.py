@@ -48,7 +48,7 @@ def planar_2r_inverse(lengths: tuple[float, float], target: ArrayLike) -> tuple[
         reach = f"more than {longest:.6g} m" if distance > longest else f"less than {shortest:.6g} m"
         raise StateError(f"out of reach by {away:.6g} m: the target is {distance:.6g} m from the first joint, {reach}")
     if distance <= _ROUNDING * longest:
-        raise StateError("the target is on the first joint, whose angle is therefore not determined")
+        raise StateError("the target is on the first joint, so its angle is undetermined")
     # Half angles: the cosine of the elbow angle loses digits at the border.
     elbow = 2 * np.arctan2(
         np.sqrt(max((longest - distance) * (longest + distance), 0.0)),

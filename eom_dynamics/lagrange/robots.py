@@ -112,7 +112,7 @@ def robot_lagrangian(
             if not joint.spring.is_rigid:
                 if joint.spring.kind != "linear":
                     raise RobotDescriptionError(
-                        f"{joint.name}: the Lagrangian with motors has linear springs, this one is "
+                        f"{joint.name}: the Lagrangian with motors has linear springs, this spring is "
                         f"{joint.spring.kind}; write its energy into U of a Lagrangian of your own"
                     )
                 (theta,), _ = variables(f"theta{k + 1}")

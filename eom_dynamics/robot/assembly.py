@@ -83,8 +83,8 @@ def assemble(
 ) -> Robot:
     """Assemble a robot from its description; options as in :func:`.load_robot`, by default from the description.
 
-    A body has the frame of the link moved by its joint. Links on fixed joints are merged into the body to which they
-    are fixed, and remain as frames. Planar, ball and floating joints become chains of joints with one variable each,
+    A body has the frame of the link moved by its joint. Links on fixed joints are merged into the body that they are
+    fixed to, and remain as frames. Planar, ball and floating joints become chains of joints with one variable each,
     see :func:`components`. The base has the inertia of the root and of the links fixed to it.
 
     Raises RobotDescriptionError if links and joints form no tree, a name is unknown or used twice, no joint moves, or
@@ -101,8 +101,8 @@ def assemble(
         gravity = description.base_gravity  # None: derived from the root's gravity
         if gravity is not None and root not in (None, description.root):
             raise RobotDescriptionError(
-                f"{description.source}: gravity is given in the frame of {description.root}, the base is to be {root}; "
-                "give gravity in its frame, too"
+                f"{description.source}: gravity is given in the frame of {description.root}, but the base is {root}; "
+                "give gravity in the frame of the base"
             )
     given_links = [("tip", name) for name in option_tips] + ([] if root is None else [("root", root)])
     root = description.root if root is None else root
@@ -128,7 +128,7 @@ def assemble(
     violations = _violations(part, bodies, robot)
     refused = {"refuse": violations, "warn": []}.get(unphysical or "", [x for x in violations if x.is_impossible])
     if refused:
-        remedy = "to load it all the same, unphysical: warn"
+        remedy = "to load it anyway, set unphysical: warn"
         raise RobotDescriptionError(*(part.message(x.where, f"{x.reason}; {remedy}") for x in refused[:20]))
     all_bodies = [("base", bodies.base), *((joint.name, joint.inertial) for joint in bodies.joints)]
     names = [name for name, body in all_bodies if part.inertia_reference == "link" and body_violation(body)]
@@ -167,7 +167,7 @@ def _robot(part: Description, bodies: _Bodies, tools: Sequence[str], gravity: Ar
 
 
 def _tool_candidates(part: Description, last: str) -> tuple[str, ...]:
-    """Note on links at the ends of fixed joints behind the last body, such as ``tool0``; empty for none."""
+    """Note on links at the ends of fixed joints behind the last body, such as ``tool0``; "" without such links."""
     fixed: dict[str, list[str]] = {}
     for joint in part.joints:
         if joint.type == "fixed" and not joint.locked_because:
@@ -284,7 +284,7 @@ class _Bodies:
 def _with_joint_indices(
     part: Description, robot: Robot, group: JointGroup[SharedElement] | None
 ) -> tuple[tuple[int, ...], SharedElement] | None:
-    """Group with its joints by index in joint vectors; None if none of its joints belongs to this part."""
+    """Group with its joints by index in joint vectors; None if no joint belongs to this part."""
     still = [name for name in group.joints if name not in robot.joint_names] if group is not None else []
     if group is None or len(still) == len(group.joints) or (still and group.optional):
         return None

@@ -26,7 +26,7 @@ from .inertia import Inertial
 from .model import STANDARD_GRAVITY, JointProperties, RobotProperties
 
 SINGLE_TYPES = ("revolute", "continuous", "prismatic", "helical")
-"""Joint types with one joint variable."""
+"""Joint types with a single joint variable."""
 
 COMPOSITE_TYPES = {
     "planar": ("x", "y", "yaw"),
@@ -168,7 +168,7 @@ class JointDescription(JointProperties):
     locked_because: str | None = None
 
     def locked(self) -> JointDescription:
-        """This joint, locked at zero, or for a mimic joint where its leader is zero."""
+        """This joint, locked at zero; a mimic joint is locked at its position with the leader at zero."""
         if self.mimic is None or self.type == "fixed":
             return replace(self, type="fixed", mimic=None)
         return replace(self, type="fixed", mimic=None, origin=self.origin @ lie.exp(self.screw, self.mimic.offset))
@@ -195,12 +195,12 @@ class Description(RobotProperties):
         joints: parents before children; the order of the robot's joints.
         gravity: (3,), m/s², in the frame of the root link.
         frames: further frames on links.
-        tools: names of the links or frames at which external wrenches act; by default the last body.
-        assumed: assumptions made where the file says nothing, one line each.
+        tools: names of the links or frames for external wrenches; by default the last body.
+        assumed: assumptions in place of missing values of the file, one line each.
         prefix: prefix of all names in messages, such as the name of a section.
         inertia_reference: point that the file's inertias are about, ``com`` or ``link``.
-        unphysical: ``refuse`` or ``warn`` about physically inconsistent bodies, if the user does not say which; None
-            refuses those of negative mass, and warns about others.
+        unphysical: ``refuse`` or ``warn`` about physically inconsistent bodies, unless the user specifies it; None
+            refuses bodies of negative mass, and warns about others.
         coupled_stiffness, transmissions: springs and transmissions of several joints; no joint has two.
         root, tip, branches: part of the robot that the file selects, see :func:`.assembly.assemble`.
         base_gravity: gravity, m/s², in the frame of the link ``root``; None takes ``gravity``.
@@ -375,7 +375,7 @@ def _joints_on_paths(
 
 
 def resolve_mimics(description: Description) -> Description:
-    """Let each mimic joint follow an independent joint directly.
+    """Make each mimic joint follow an independent joint directly.
 
     A mimic joint that cannot move (fixed or missing leader, or ratio 0) becomes a fixed joint at its position with the
     leader at zero.

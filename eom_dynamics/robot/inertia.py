@@ -142,7 +142,7 @@ def body_violation(body: Inertial, *, about_origin: bool = False) -> str | None:
     if body.mass < 0:
         return f"mass must not be negative, is {body.mass:g} kg"
     if body.mass == 0 and np.any(body.about_origin):
-        return "a body with inertia must have mass, this one has none"
+        return "a body with inertia must have mass, its mass is zero"
     if about_origin:
         return inertia_violation(body.about_origin)
     return inertia_violation(body.about_center_of_mass, _SHIFT * float(np.linalg.norm(body.about_origin)))

@@ -53,7 +53,7 @@ class Frame:
         object.__setattr__(self, "pose", constant(self.pose, f"pose of the frame {self.name!r:.60}"))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle by the constructor, so that copies are read-only too."""
+        """Copy and pickle by the constructor, so that copies are read-only as well."""
         return Frame, (self.name, self.joint, self.pose)
 
 
@@ -95,13 +95,13 @@ ENDS = ("lower", "upper")
 
 
 JOINT_FRICTION = ("ignored", "included")
-"""Whether files ask for joint friction in the joint efforts, see :attr:`Robot.joint_friction`."""
+"""Options for joint friction in the joint efforts, see :attr:`Robot.joint_friction`."""
 
 IMPLAUSIBLE = ("refuse", "accept")
 """Treatment of implausible values, see :attr:`Robot.implausible`."""
 
 COMPENSATIONS = ("gravity", "coriolis", "friction", "payload")
-"""Efforts that a robot may add to those that it is sent, see :attr:`Robot.compensated_by_robot`."""
+"""Efforts that a robot may add to commanded efforts, see :attr:`Robot.compensated_by_robot`."""
 
 ROTOR_MODELS = ("reduced", "complete")
 """Rotor models: only the spin relative to the stator (M. W. Spong, 1987), or the full motion of the rotor."""
@@ -174,7 +174,7 @@ class Joint(JointProperties):
         mimic: mimic relation, or None for an independent joint.
         limits: limits of position, velocity, effort and their rates.
         damping: viscous friction, N m s/rad (prismatic: N s/m).
-        friction: dry friction of the joint, N m (prismatic: N); its motor has ``actuator.friction``, too.
+        friction: dry friction of the joint, N m (prismatic: N); the friction of its motor is ``actuator.friction``.
         constant_effort: joint effort that holds against a constant load, such as a counterbalance, N m (prismatic: N).
         parallel_spring: spring between the link and its parent, or None.
         gear_ratio: motor revolutions per joint revolution.
@@ -290,7 +290,7 @@ class EffortSpread:
 
 
 UNKNOWN = ModelUncertainty()
-"""Uncertainty of a robot whose file gives none."""
+"""Uncertainty of a robot if the file has no uncertainty."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -331,10 +331,10 @@ class Robot(RobotProperties):
         name: name of the robot.
         joints: all joints with their bodies, parents before children.
         gravity: gravitational acceleration (3,) in the base frame, m/s².
-        tools: frames at which external wrenches act; by default one, the frame of the last body.
+        tools: frames for external wrenches; by default the frame of the last body.
         frames: all named frames of the description, including merged links and tools.
         merged: links merged into other bodies, one line each.
-        assumed: assumptions made where the description says nothing, one line each.
+        assumed: assumptions in place of missing values of the description, one line each.
         coupled_stiffness: joints, by index in joint vectors, and the spring that couples them; or None.
         transmission: joints, by index in joint vectors, and the transmission that drives them together; or None.
         rotor_model: one of :data:`ROTOR_MODELS`.
@@ -342,7 +342,7 @@ class Robot(RobotProperties):
         joint_friction: whether :attr:`Joint.friction_law` is part of the joint efforts.
         joint_rotors: whether the rotor inertia of rigid joints is part of the joint efforts; set only by
             ``Dynamics(robot, rotor_inertia=True)``.
-        command_period: time from one command of the drives to the next, s; 0 where it is unknown.
+        command_period: time between commands of the drives, s; 0 if unknown.
         drive_delay: time from a command to the start of its effect on the motors, s.
         drive_interpolation: one of :data:`DRIVE_INTERPOLATIONS`.
         drive_feedback_delay: age of the measurements that drives compare with their references.
@@ -350,8 +350,8 @@ class Robot(RobotProperties):
             them: ``gravity`` are the joint efforts at rest, ``coriolis`` is C qd, ``friction`` the friction of motors,
             and of the joints if it is part of their efforts, all at the measured state. With ``payload``, the first two
             include payloads at the tools.
-        implausible: one of :data:`IMPLAUSIBLE`: strict nodes refuse values that look as if in another unit, or accept
-            them, since they are meant, such as the range of a winch.
+        implausible: one of :data:`IMPLAUSIBLE`: strict nodes refuse values that seem to be in another unit, or accept
+            them because they are intended, such as the range of a winch.
         uncertainty: of the parameters.
     """
 
@@ -393,7 +393,7 @@ class Robot(RobotProperties):
 
     @cached_property
     def continuous(self) -> NDArray[np.bool_]:
-        """Which independent joints (n,) are continuous: the robot is the same a whole turn further.
+        """True for continuous independent joints (n,): the robot is the same after a whole turn.
 
         They are revolute, without a range of positions or a parallel spring, and so are joints that follow them, by a
         whole number of turns.
@@ -413,14 +413,14 @@ class Robot(RobotProperties):
 
     @cached_property
     def coupling(self) -> tuple[Array, Array]:
-        """E (number of joints, n) and e (number of joints,) of the positions E q + e of all joints, mimic ones too."""
+        """E (number of joints, n) and e (number of joints,) of the positions E q + e of all joints, with mimics."""
         E, e = np.zeros((len(self.joints), self.n)), np.zeros(len(self.joints))
         position = {joint: k for k, joint in enumerate(self.independent)}
         for i, joint in enumerate(self.joints):
             mimic = joint.mimic or Mimic(i, 1.0)
             E[i, position[mimic.joint]], e[i] = mimic.ratio, mimic.offset
         if all(joint.mimic is None for joint in self.joints):
-            return E.astype(int), e.astype(int)  # keeps floating-point ones out of symbolic expressions
+            return E.astype(int), e.astype(int)  # keeps floating-point numbers out of symbolic expressions
         return E, e
 
     @cached_property
@@ -442,7 +442,7 @@ class Robot(RobotProperties):
         return np.where(elastic, 0.0, self.rotor_inertia)
 
     def path(self, body: int) -> list[int]:
-        """Indices of a body and of those before it, toward the base; empty for the base, -1."""
+        """Indices of a body and of all bodies before it, toward the base; empty for the base, -1."""
         path = []
         while body >= 0:
             path.append(body)
@@ -458,7 +458,7 @@ class Robot(RobotProperties):
         """Lead of commands, s: their mean age when they act.
 
         Args:
-            period: of the commands, s, where :attr:`command_period` names none.
+            period: period of the commands, s, if :attr:`command_period` is not set.
         """
         return DRIVE_INTERPOLATIONS[self.drive_interpolation] * (self.command_period or period) + self.drive_delay
 

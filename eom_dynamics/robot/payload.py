@@ -63,7 +63,7 @@ class Payload:
         for name, value in checked.items():
             if reason := violation(float(np.max(np.abs(value))), largest=LARGEST):  # the bound of robot descriptions
                 raise RobotDescriptionError(f"payload: {name} {reason}")
-        # About the centre of mass, for which the inertia is exactly the argument.
+        # About the center of mass: there, the inertia is exactly the argument.
         if impossible := body_violation(Inertial(mass, np.zeros(3), inertia)):
             raise RobotDescriptionError(f"payload: {impossible}")
         for name, value in checked.items():

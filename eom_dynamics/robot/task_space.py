@@ -116,7 +116,7 @@ def _farthest(joint: Joint, pose: Array, point: Array, lower: float, upper: floa
 
 
 def poses_within_limits(robot: Robot, count: int, most: float = np.pi) -> Array:
-    """Random poses (count, n) within the limits of the joints, ``most`` rad or m from zero; the same at each call."""
+    """Random poses (count, n) within joint limits, ``most`` rad or m from zero; equal at each call."""
     limits = [joint.limits for joint in robot.independent_joints]
     lower, upper = (np.clip([getattr(x, side) for x in limits], -most, most) for side in ENDS)
     return np.random.default_rng(0).uniform(lower, np.maximum(lower, upper), (count, robot.n))

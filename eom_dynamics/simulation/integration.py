@@ -102,7 +102,7 @@ def simulate(
     require_plant(plant)
     for name, function in (("control", control), ("wrench", wrench)):
         if function is not None and not callable(function):
-            raise TypeError(f"{name} must be a function of time and state, or None for none, is {shown(function)}")
+            raise TypeError(f"{name} must be a function of time and state, or None, is {shown(function)}")
     choice(method, "method", (*ADAPTIVE, "euler"))
     if method in ADAPTIVE and step is not None:
         raise StateError(f"{method} chooses its steps by tolerances; omit step, or use euler")

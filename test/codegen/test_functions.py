@@ -318,7 +318,7 @@ class TestTables:
         for given, vectors, message in (
             ([links, springs], {}, "a function has no vector taud"),
             ([links, springs], between | {"q": N}, "two vectors of a function have the same name"),
-            ([springs, links], between, "a stage reads what none before it writes: tau"),
+            ([springs, links], between, "a stage reads a value before it is written: tau"),
             ([links], between, "each result must be written by one stage"),
         ):
             with pytest.raises(ValueError, match=message):

@@ -123,7 +123,7 @@ def test_a_urdf_gives_a_warning_unless_it_is_to_be_refused(text: str, warning: s
         assert [str(w.message).startswith(f"robot_description: {warning}") for w in caught] == [True]
     with pytest.raises(RobotDescriptionError) as error:
         load_robot(text, unphysical="refuse")
-    assert str(error.value) == f"{caught[0].message}; to load it all the same, unphysical: warn"
+    assert str(error.value) == f"{caught[0].message}; to load it anyway, set unphysical: warn"
     with pytest.raises(RobotDescriptionError):
         robot_from_urdf(text, {"unphysical": "refuse"})
 
@@ -140,7 +140,7 @@ def test_a_body_of_negative_mass_is_refused_in_every_format_unless_it_is_accepte
     with pytest.warns(RobotDescriptionWarning, match="mass must not be negative, is -1 kg"):
         assert robot_from_parameters(tree | {"unphysical": "warn"}).joints[1].mass == -1
     negative = urdf(lower=inertial(mass=-1))
-    said = "link lower: <inertial>: mass must not be negative, is -1 kg; to load it all the same, unphysical: warn"
+    said = "link lower: <inertial>: mass must not be negative, is -1 kg; to load it anyway, set unphysical: warn"
     for load in (load_robot, robot_from_urdf):
         with pytest.raises(RobotDescriptionError) as error:
             load(negative)

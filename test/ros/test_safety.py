@@ -81,7 +81,7 @@ def test_a_urdf_with_a_negative_mass_is_refused_unless_it_is_accepted(start: Any
     client = start(*(w for x in (f"robot_file:={file}", "safety:=off", "autostart:=false") for w in ("-p", x)))
     assert not client.transition("configure")
     assert (
-        "mass must not be negative, is -1 kg; to load it all the same, unphysical: warn" in client.next_diagnostics()[1]
+        "mass must not be negative, is -1 kg; to load it anyway, set unphysical: warn" in client.next_diagnostics()[1]
     )
     assert client.set_parameter("urdf.unphysical", "warn") == ""
     assert client.transition("configure")

@@ -53,7 +53,7 @@ def test_wrench_at_the_tip_of_an_elastic_arm_is_an_effort_on_its_links() -> None
 
 test_bad_wrenches = refusals(
     (TypeError, eom.StateError, SimulationError),
-    (3, "wrench must be a function of time and state, or None for none, is 3"),
+    (3, "wrench must be a function of time and state, or None, is 3"),
     (lambda *_: np.zeros(3), r"leg: wrench must return wrenches of shape \(6,\), returns \(3,\)"),
     (lambda *_: np.full(6, np.nan), "at 0 s: wrench returns wrenches that are not finite"),
     call=lambda wrench: simulate(

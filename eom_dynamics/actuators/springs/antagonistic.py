@@ -53,7 +53,7 @@ class AntagonisticPair(Spring):
 
     @abstractmethod
     def least_stiffness(self, tau: Scalar) -> Scalar:
-        """Least stiffness sigma at which neither spring is slack under an effort."""
+        """Minimum stiffness sigma without a slack spring at the given effort."""
 
     @abstractmethod
     def stretches(self, tau: Jet, stiffness: Jet) -> tuple[Jet, Jet]:
@@ -70,7 +70,7 @@ class AntagonisticPair(Spring):
         return self.nominal
 
     def stiffness_range(self, tau: Scalar) -> tuple[Scalar, Scalar]:
-        """Stiffness range, from the stiffness at which one spring becomes slack."""
+        """Stiffness range; at its ends, one spring becomes slack."""
         return self.least_stiffness(tau), np.inf
 
     def deflections(self, tau: Jets, stiffness: Jet | None = None, state: Scalar | None = None) -> tuple[Jets, Jets]:
@@ -121,7 +121,7 @@ class QuadraticPair(AntagonisticPair, kind="antagonistic_quadratic"):
         return stretch * stretch * (stretch * (self.slope / 6) + 0.5 * self.constant)
 
     def least_stiffness(self, tau: Scalar) -> Scalar:
-        """Root of sigma (sigma - 2 K) = 2 C |tau|, at which one stretch is zero."""
+        """Root of sigma (sigma - 2 K) = 2 C |tau| with zero stretch of one spring."""
         return sqrt(absolute(tau) * (2 * self.slope) + self.constant**2) + self.constant
 
     def stretches(self, tau: Jet, stiffness: Jet) -> tuple[Jet, Jet]:

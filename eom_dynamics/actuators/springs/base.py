@@ -34,7 +34,7 @@ class EffortJets(NamedTuple):
 class Spring(Declared, ABC):
     """Spring between the motor (or motors) and the link of a joint, or between motors and links of coupled joints.
 
-    A kind of spring is one file with one subclass, a dataclass. Its annotated fields are its entries in robot files;
+    Each kind of spring is a file with one subclass, a dataclass. Its annotated fields are its entries in robot files;
     fields with a default are optional. The class keyword ``kind`` registers it under its type in robot files:
 
     .. code-block:: python

@@ -61,7 +61,7 @@ class CubicSpring(MemorylessSpring, kind="cubic"):
         return sinh * (2 * scale)
 
 
-# Deflection, rad or m, at which the cubic term is a third of the linear term: a spring with a larger value is linear.
+# Deflection with a cubic term of a third of the linear term, rad or m: a spring with a larger value is linear.
 _LINEAR = 1e100
 
 

@@ -151,5 +151,5 @@ def _columns(at: Scalar, coefficients: Array) -> Sequence[Scalar]:
 # The curve's linear program takes memory and time of the second and third power of the number.
 _MOST_POINTS = 1000
 
-# Powers of the deflection must not overflow with such a slope.
+# Maximum slope, so that powers of the deflection do not overflow.
 _STEEPEST = 1e50

@@ -53,7 +53,7 @@ _LAWS: Mapping[type, tuple[Mapping[str, type[Declared]], str | None]] = {
     Spring: (SPRINGS, None),
     EffortLaw: (PARALLEL_LAWS, "linear"),
 }
-"""Kinds of a law by their type in files, and the type of an entry that names none."""
+"""Kinds of a law by their type in files, and the default type of an entry."""
 
 
 def _law(of: type, section: Section) -> Declared:
@@ -71,7 +71,7 @@ def _law(of: type, section: Section) -> Declared:
 
 
 def declared_values(kind: type, section: Section, present: Any = None, *, actuated: bool = True) -> dict[str, Any]:
-    """Values, by attribute, of the entries that a class declares, where a section has them.
+    """Values of a section, by attribute, for the entries that a class declares.
 
     Parts that complete ``present``, an object of the class, keep its other values. The entries of motor and
     spring are read for an ``actuated`` joint only.
@@ -173,9 +173,9 @@ def _check_joint(joint: JointDescription, section: Section) -> None:
 def with_robot_entries(description: Description, robot: Section, *, groups: bool = True) -> Description:
     """Return a robot with these entries taken from its section; others remain.
 
-    With ``groups`` the spring and the transmission that several joints share are read, too.
+    With ``groups``, the spring and the transmission of several joints are read as well.
     """
-    robot.skip("coupled_stiffness", "transmission")  # also where others prevent reading them
+    robot.skip("coupled_stiffness", "transmission")  # even if other errors prevent reading them
     coupled, transmissions = description.coupled_stiffness, description.transmissions
     if groups:
         spring, transmission = robot.attempt(partial(_groups, description.joints), (None, None))
@@ -229,7 +229,7 @@ def _check_compensations(names: Sequence[str], robot: Section) -> None:
 
 
 def _with_payloads(description: Description, robot: Section) -> Description:
-    """Return a robot with the payloads of its section, which may have none."""
+    """Return a robot with the payloads of its section, if any."""
     if "payloads" not in robot:
         return description
     links = dict(description.links)

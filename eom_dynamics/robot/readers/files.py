@@ -26,7 +26,7 @@ from ...exceptions import RobotDescriptionError
 from ...spelling import close_match
 
 KNOWN: ContextVar[Mapping[str, str]] = ContextVar("folders of packages by name", default=MappingProxyType({}))
-"""Folders of packages that are found before those of ROS."""
+"""Package folders that take precedence over ROS."""
 
 PACKAGE = "package://"
 
@@ -84,7 +84,7 @@ class DescriptionFile(NamedTuple):
         return self.content
 
     def refuse_inertia_reference(self) -> None:
-        """Refuse the option ``inertia_reference`` where no parameter file gives the inertias."""
+        """Refuse the option ``inertia_reference`` unless a parameter file gives the inertias."""
         if self.inertia_reference is not None:
             raise RobotDescriptionError(
                 f"{self.label}: inertia_reference is for parameter files; other inertias are about the centre of mass"
@@ -105,7 +105,7 @@ def read_text(path: Path, largest: int) -> str:
             data = file.read(largest + 1)
     except OSError as error:
         raise RobotDescriptionError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError as error:  # an invalid file name, such as one with a null character
+    except ValueError as error:  # an invalid file name, for example with a null character
         raise RobotDescriptionError(f"{str(path)!r}: cannot be read: {error}") from None
     if len(data) > largest:
         raise RobotDescriptionError(f"{path}: must be at most {largest} bytes; is this a robot description?")
@@ -121,13 +121,13 @@ _NOT_FINITE = ("nan", "inf", "infinity")
 
 _COUNTS = {3: "three", 4: "four"}
 
-# Unknown tags of an element that are compared with the known ones: more than tools add to a URDF.
+# Maximum number of unknown tags of an element that are compared with known tags: more than tools add to a URDF.
 _MOST_UNKNOWN = 200
 
 
 @dataclass
 class Element:
-    """An element of an XML document, with the line where it begins and the text directly within it.
+    """Element of an XML document, with its first line and its direct text.
 
     Messages begin with the ``source``, a file or topic; below the line, ``where`` is the element's name, or its tag
     within another's.
@@ -211,7 +211,7 @@ class Element:
         return child
 
     def check_children(self, known: Sequence[str], once: Sequence[str] | None = None) -> None:
-        """Refuse misspelt child elements, and duplicates of those in ``once``, by default all known ones."""
+        """Refuse misspelt child elements, and duplicates of elements in ``once``, by default all known elements."""
         unknown = {child.tag: child for child in reversed(self.children) if child.tag not in known}
         for tag, child in islice(reversed(unknown.items()), _MOST_UNKNOWN):
             if close := close_match(tag, known):
@@ -270,7 +270,7 @@ MAX_CHARACTERS = 4_000_000
 
 _MAX_ELEMENTS = 30_000
 
-# Characters within which the root element is searched, and bytes that are searched at once.
+# Number of characters within which the root element must start, and number of bytes per search.
 _HEAD, _PIECE = 100_000, 1000
 _MAX_DEPTH = 100
 

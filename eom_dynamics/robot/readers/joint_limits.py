@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of joints from ``joint_limits.yaml`` of MoveIt, which replace or add to those of a URDF.
+"""Joint limits from ``joint_limits.yaml`` of MoveIt, which override and complete the limits of a URDF.
 
-Each joint has pairs such as ``has_velocity_limits`` and ``max_velocity``. A pair with ``has_…: false`` leaves the limit
-as it is; so do scaling factors, soft limits and ``angle_wraparound``.
+Each joint has pairs such as ``has_velocity_limits`` and ``max_velocity``. A pair with ``has_…: false`` does not change
+the limit; nor do scaling factors, soft limits and ``angle_wraparound``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LARGEST = {
     "jerk": ("jerk", -1),
     "effort": ("effort", 0),
 }
-"""Quantities of MoveIt with the limit that each is; and the sign of a smallest value, 0 for none."""
+"""Limits by quantity of MoveIt, with the sign of a smallest value, or 0."""
 
 _WITHOUT_EFFECT = (
     *("angle_wraparound", "has_soft_limits", "k_position", "k_velocity", "soft_lower_limit", "soft_upper_limit"),
@@ -88,7 +88,7 @@ def _with_limits(joint: JointDescription, limits: Section) -> JointDescription:
 
 
 def _largest(quantity: str, sign: int, present: float, section: Section) -> float | None:
-    """The largest magnitude of a quantity; None leaves the limit as it is."""
+    """Largest magnitude of a quantity; None for no change."""
     largest, smallest = f"max_{quantity}", f"min_{quantity}"
     section.skip(largest, *([smallest] if sign else []))
     given = section.flag(f"has_{quantity}_limits")
@@ -105,7 +105,7 @@ def _largest(quantity: str, sign: int, present: float, section: Section) -> floa
 
 
 def _range(joint: JointDescription, section: Section) -> dict[str, float]:
-    """Limits of position; empty leaves them as they are."""
+    """Position limits; empty for no change."""
     ends = {"lower": "min_position", "upper": "max_position"}
     section.skip(*ends.values())
     given = section.flag("has_position_limits")

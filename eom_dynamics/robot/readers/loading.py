@@ -57,7 +57,7 @@ def find_by_name(name: str) -> tuple[str, dict[str, str], dict[str, str]]:
         reason = " ".join(str(error).split()) or type(error).__name__
         cache = os.path.expanduser(os.environ.get("ROBOT_DESCRIPTIONS_CACHE", "~/.cache/robot_descriptions"))
         raise RobotDescriptionError(
-            f"{name}: robot_descriptions cannot fetch it: {reason:.300}; where there is a network, run "
+            f"{name}: robot_descriptions cannot fetch it: {reason:.300}; on a computer with network, run "
             f"python -m robot_descriptions pull {name}, and copy {cache} from there; or give the path of a file"
         ) from None
     for kind in ("URDF_PATH", "MJCF_PATH", "XACRO_PATH"):
@@ -111,9 +111,9 @@ def load_robot(
             the one it names. Not for other formats, with inertias about the centre of mass.
         root: name of the link that becomes the base; by default the root of the file. Everything not below it
             is locked at zero, and gravity is rotated into its frame.
-        tip: name of the link where the robot ends, or several names; by default everything below the root belongs to
+        tip: name of the last link of the robot, or several names; by default, everything below the root belongs to
             the robot.
-        tools: names of the links or frames at which external wrenches act; by default the tips, else the tools of the
+        tools: names of the links or frames for external wrenches; by default the tips, else the tools of the
             parameter file, else the last body.
         branches: how to treat joints that lead to no tip: ``lump`` locks them at zero, so that their inertia remains;
             ``drop`` leaves them out with everything below them. By default as the file says, else ``lump``.
@@ -125,7 +125,7 @@ def load_robot(
             negative mass only.
         xacro_arguments: values of the arguments of a xacro file; not for other sources.
         joint_limits: path of a file ``joint_limits.yaml`` of MoveIt, also as ``package://package/path``. Its limits
-            replace or add to those of the source.
+            override and complete the limits of the source.
 
     Raises:
         RobotDescriptionError: the source is unknown, cannot be used as described, or has no such option; the message
@@ -164,7 +164,7 @@ def read_description(
     *,
     by_name: bool = True,
 ) -> Description:
-    """Read what :func:`load_robot` loads; ``expand`` expands a xacro file.
+    """Read a source as for :func:`load_robot`; ``expand`` expands a xacro file.
 
     Names of robot_descriptions, which import a module and may use the network, are sources only ``by_name``.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """MJCF reader: the model as MuJoCo compiles it, so that includes, defaults, frames and units are MuJoCo's business.
 
-A body with several joints becomes a chain of them with massless links between. Shapes only matter where a body that
-moves has no ``<inertial>``; the meshes and textures of all others are not opened.
+A body with several joints becomes a chain of them with massless links between. Shapes only matter for moving bodies
+without ``<inertial>``; meshes and textures of other bodies are not opened.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _without_unused_assets(spec: Any) -> list[Any]:
 
     mesh_types = (mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_SDF)
     without_inertial, used = [], set()
-    all_count = spec.compiler.settotalmass > 0  # scales all bodies by what those fixed to the world have, too
+    all_count = spec.compiler.settotalmass > 0  # it scales all bodies by the total mass, with bodies fixed to the world
     waiting = [(spec.worldbody, False)]
     while waiting:
         body, moves = waiting.pop()
@@ -229,7 +229,7 @@ class _Reader:
         return principal.moved(_pose(model.body_ipos[body], model.body_iquat[body]))
 
     def _chain(self, body: int, taken: Container[str]) -> Iterator[JointDescription]:
-        """The joints of a body, from its parent to itself; a fixed one if it has none."""
+        """Joints of a body, from its parent to itself; a fixed joint for a body without joints."""
         model, link = self._model, self._links[body]
         pose = _pose(model.body_pos[body], model.body_quat[body])
         parent, first = self._links[model.body_parentid[body]], int(model.body_jntadr[body])
@@ -301,7 +301,7 @@ class _Reader:
         )
 
     def _motor(self, actuators: Sequence[int], torque_limit: float) -> Motor:
-        """The motor of a joint, with the constants of a DC motor where it is one."""
+        """Motor of a joint, with the constants of a DC motor, if it is one."""
         if len(actuators) != 1 or not self._is_dc_motor(actuators[0]):
             return Motor(torque_limit=torque_limit)
         model, i = self._model, actuators[0]
@@ -363,21 +363,21 @@ class _Reader:
         return largest
 
     def _symmetric(self, bounds: Array, name: str) -> float:
-        """The smaller magnitude of a range, or the larger if the other one is zero."""
+        """Smaller magnitude of a range, or the larger if the other is zero."""
         magnitudes = sorted(np.abs(bounds).tolist())
         if magnitudes[0] != magnitudes[1]:
             self._assumed["effort limits are the smaller ones of both directions"].append(name)
         return magnitudes[0] or magnitudes[1] or np.inf
 
     def _of_actuators(self, name: str, actuators: Sequence[int]) -> Array:
-        """A parameter of actuators, zero where this release of MuJoCo has none."""
+        """Parameter of actuators; zero if this release of MuJoCo does not have it."""
         values = getattr(self._model, name, np.zeros(len(self._actuator_names)))
         return np.asarray(values, dtype=float)[list(actuators)]
 
     def _read_equalities(self) -> Mapping[int, MimicDescription]:
         """Joints that follow another one by a linear equality; other equalities are named.
 
-        Of two joints, the one without an actuator follows. The rotor of a follower turns with its leader, too.
+        Of two joints, the joint without an actuator follows. The rotor of a follower turns with its leader.
         """
         model, mimics = self._model, dict[int, MimicDescription]()
         for i in np.flatnonzero(model.eq_active0):
@@ -441,7 +441,7 @@ class _Reader:
             self._assumed["bodies fixed to the world without <inertial> have no inertia"] += shapeless
 
     def _given(self, name: str) -> list[int]:
-        """Indices for which a field of the model is not zero; none where this release of MuJoCo has no such field."""
+        """Indices of nonzero entries of a field of the model; empty if this release of MuJoCo lacks the field."""
         return np.unique(np.nonzero(getattr(self._model, name, ()))[0]).tolist()
 
 

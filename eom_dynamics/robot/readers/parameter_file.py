@@ -17,7 +17,7 @@ MAX_DEPTH = 100
 
 
 def parse_yaml(text: str, label: str) -> Any:
-    """Parse YAML as ROS 2 does; RobotDescriptionError, whose message begins with ``label``, if that is not possible."""
+    """Parse YAML as ROS 2 does; RobotDescriptionError with ``label`` if that is not possible."""
     try:
         _refuse_expansion(text)
         return yaml.load(text, Loader=_Loader)
@@ -93,12 +93,12 @@ def _parameters_with_robot(document: Any, label: str) -> dict[str, Any]:
     if not isinstance(robot := parameters["robot"], dict):
         raise RobotDescriptionError(f"{label}: robot: must be a section, is {robot!r:.60}")
     if "urdf" in parameters:
-        reason = "urdf: has no effect beside robot; write its entries under robot"
+        reason = "urdf: has no effect next to robot; write its entries under robot"
         warnings.warn(f"{label}: {reason}", RobotDescriptionWarning, stacklevel=3)
     return parameters
 
 
-# As ROS 2, with libyaml, where PyYAML has it: twice as fast.
+# As ROS 2, with libyaml if PyYAML supports it: twice as fast.
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 

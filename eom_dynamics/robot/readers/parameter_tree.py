@@ -128,7 +128,7 @@ CONVENTIONS: Mapping[str, Callable[[Section, str, Array], tuple[Array, Array]]] 
         "modified_dh": partial(_dh, modified=True),
     }
 )
-"""By name, functions of a joint's section, its type, and the pose (4, 4) of its parent in the base at q = 0.
+"""Functions by name, of a joint's section, its type, and the pose (4, 4) of its parent in the base at q = 0.
 
 Each returns the pose (4, 4) of the body in its parent at q = 0, and the joint screw (6,) in the body's frame, angular
 part first; for a planar joint the normal, for fixed and floating joints zero.

@@ -50,7 +50,7 @@ class Section:
     """A section: one mapping of the parameter tree, with its full ``name``, without the ``source``, a file or node.
 
     Reading continues after an error: unusable numbers are NaN, texts empty. As a context manager, a
-    section reports entries that have not been read on exit, and the section of the whole tree raises all errors as one.
+    section reports unread entries on exit, and the section of the whole tree raises all errors as one.
     """
 
     def __init__(self, mapping: Any, name: str, source: str, errors: _Errors | None = None) -> None:
@@ -67,7 +67,7 @@ class Section:
 
     def __exit__(self, kind: type[BaseException] | None, failure: BaseException | None, *_: object) -> None:
         original = failure
-        if isinstance(failure, ParameterError):  # an error that follows from earlier ones adds nothing
+        if isinstance(failure, ParameterError):  # an error caused by earlier errors is not reported
             failure = RobotDescriptionError() if self.has_errors else self._error(failure.name, failure.reason)
         if failure is None and self._is_complete:
             for key in self._mapping:
@@ -102,14 +102,14 @@ class Section:
         return EntryError(self.source, f"{self.name}.{key}", reason)
 
     def skip(self, *keys: str) -> None:
-        """Mark entries as known without reading them, where other errors prevent it."""
+        """Mark entries as known without reading them, because other errors prevent it."""
         self._known.update(dict.fromkeys(keys))
 
     def attempt(self, read: Callable[[Section], T], otherwise: U, *, several: bool = False) -> T | U:
         """Return the value that a function reads from this section; record an error, and return ``otherwise``.
 
-        A function that reads ``several`` entries of this section leaves some unread after an error: unknown ones are
-        then not reported.
+        After an error, a function that reads ``several`` entries of this section leaves some unread: unknown entries
+        are then not reported.
         """
         try:
             return read(self)
@@ -194,7 +194,7 @@ class Section:
         return names
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """One string or a list of strings, none of them blank."""
+        """A string or a list of strings, all nonblank."""
         return self.attempt(lambda _: self._texts(key), ())
 
     def _texts(self, key: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 
 Meshes, materials, collision shapes, sensors and simulator elements are ignored, and no file that they name is
 opened. Misspelt elements and attributes are refused: with a misspelt ``<inertial>``, a body would have no mass. Axes
-are normalised, as is usual for URDF.
+are normalized, as usual for URDF.
 
 Simple transmissions, one motor on one joint, are read in the forms in use::
 
@@ -16,7 +16,7 @@ The inertia J of a rotor about its own shaft (``motorInertia``, ``drake:rotor_in
 gear of ratio N.
 
 Transmissions with two motors that move two joints together are read from plugins of ros_control and ros2_control,
-with positions x of joints and motors, reductions n of joints and motors; others are left out, and listed:
+with positions x of joints and motors, reductions n of joints and motors; others are omitted, and listed:
 
 - ``DifferentialTransmission``: x_j1 = (x_m1/n_m1 + x_m2/n_m2) / (2 n_j1), x_j2 = (x_m1/n_m1 - x_m2/n_m2) / (2 n_j2)
 - ``FourBarLinkageTransmission``: x_j1 = x_m1/(n_m1 n_j1), x_j2 = (x_m2/n_m2 - x_m1/(n_m1 n_j1)) / n_j2
@@ -65,7 +65,7 @@ _MATRICES = MappingProxyType(
         "FourBarLinkageTransmission": lambda a, b: np.array([[1 / a, 0.0], [-1 / (a * b), 1 / b]]),
     }
 )
-"""By plugin, functions of the reductions of both joints."""
+"""Functions of the reductions of both joints, by plugin."""
 
 _RATIO = ("mechanicalReduction", "mechanical_reduction", "drake:gear_ratio")
 _INERTIA = ("motorInertia", "motor_inertia", "drake:rotor_inertia")
@@ -98,7 +98,7 @@ class Coupled(NamedTuple):
 
 
 def transmissions(robot: Element) -> tuple[dict[str, Reduction], list[Coupled], list[str]]:
-    """Read the transmissions of a robot: simple ones by joint name, transmissions of two joints, a line for each other.
+    """Read the transmissions of a robot: simple ones by joint name, transmissions of two joints, notes on others.
 
     Raises RobotDescriptionError if a ratio is zero or not a number, an inertia is negative or not a number, or two
     transmissions drive the same joint.
@@ -171,7 +171,7 @@ def _value(
         for child in part.children
         if child.tag in tags
     ]
-    # Drake's authors leave ROS's placeholder beside their own elements, and the reverse.
+    # Drake models contain ROS's placeholder next to their own elements, and the reverse.
     values = [(child, value) for child, value in values if value != default]
     for child, value in values:
         (first, expected), *_ = values
@@ -187,8 +187,8 @@ _ONE_AT_A_TIME = Lock()  # xacro keeps its state in global variables
 def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
     """Expand a xacro file to URDF by xacro's ``process_file``, with these values of its arguments, ``<xacro:arg>``.
 
-    A xacro file is a program that runs with your rights, for as long as it takes: expand only files that you trust, and
-    none that something from the network names. ``$(find …)`` looks for packages as ``package://`` does.
+    A xacro file is a program that runs with your rights, without a time limit: expand only files that you trust, and
+    no file whose name comes from the network. ``$(find …)`` searches for packages as ``package://`` does.
 
     RobotDescriptionError if the package ``xacro`` is missing, or the file cannot be read or expanded.
     """
@@ -238,7 +238,7 @@ _NO_DIRECTION, _UNIT = 1e-6, 1e-3
 
 
 def description_from_urdf(text: str, source: str = "robot_description") -> Description:
-    """Read a URDF from ``source``, a file or topic, with which every message begins.
+    """Read a URDF from ``source``, a file or topic, which is the start of every message.
 
     Joints are in depth-first order from the root, those below one link in the order of the file. RobotDescriptionError
     if the text is not a URDF, or describes no robot, by the line, the element and the rule.

@@ -35,7 +35,7 @@ def _parallel_spring(joint: Joint) -> tuple[float, float] | None:
 
 
 def _stiffness(joint: Joint) -> float:
-    """Stiffness of the series spring to write, 0 for none."""
+    """Stiffness of the series spring to write; 0 without a spring."""
     is_elastic = joint.mimic is None and joint.rotor_inertia and not joint.spring.is_rigid
     return joint.stiffness if is_elastic and 0 < joint.stiffness < np.inf else 0.0
 
@@ -95,7 +95,7 @@ def _add_body(parent: ET.Element, name: str, pose: Array, inertial: Inertial, lo
     moments, axes = np.linalg.eigh(inertial.about_center_of_mass)
     axes[:, 2] *= np.linalg.det(axes)
     moments = np.maximum(moments, 1e-14)  # kg m²: MuJoCo refuses less than 1e-15
-    # MuJoCo refuses a principal moment above the sum of the others; with a margin for rounding.
+    # MuJoCo refuses a principal moment above the sum of the other two; with a margin for rounding.
     lacks = moments[2] * (1 + 1e-12) - moments[0] - moments[1]
     moments[0] += max(lacks, 0.0)
     if lacks > 2e-12 * moments[2]:

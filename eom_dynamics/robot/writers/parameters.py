@@ -108,7 +108,7 @@ def _joint(robot: Robot, joint: Joint, lost: list[str]) -> dict[str, Any]:
 def _with_written_limits(joint: Joint, lost: list[str]) -> Joint:
     """The joint without limits of zero, which files do not have."""
     zero = [name for name, value in joint.limits.known.items() if value == 0 and name not in ENDS]
-    lost += [f"joint {joint.name}: limit {name} of 0 is left out: it must be positive" for name in zero]
+    lost += [f"joint {joint.name}: limit {name} of 0 is omitted: it must be positive" for name in zero]
     return replace(joint, limits=replace(joint.limits, **dict.fromkeys(zero, np.inf)))
 
 

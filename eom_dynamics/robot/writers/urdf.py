@@ -69,7 +69,7 @@ def friction_in_urdf(robot: Robot) -> list[str]:
         return []
     if not robot.joint_friction and all(joint.actuator.friction.is_none for joint in robot.joints):
         return []
-    return ["friction is that of the joints: load the URDF with joint_friction: included for it to be in their efforts"]
+    return ["friction is joint friction; load the URDF with joint_friction: included to add it to the joint efforts"]
 
 
 class _Link(NamedTuple):

@@ -192,10 +192,10 @@ def test_a_xacro_file_has_the_arguments_and_the_packages_of_its_name() -> None:
 BAD = {
     "offline": (
         "far_description",
-        "cannot fetch it: could not resolve host: github.com; where there is a network, run python -m "
+        "cannot fetch it: could not resolve host: github.com; on a computer with network, run python -m "
         "robot_descriptions pull far_description, and copy ",
     ),
-    "ends the program": ("ending_description", "cannot fetch it: no git; where there is a network"),
+    "ends the program": ("ending_description", "cannot fetch it: no git; on a computer with network"),
     "unknown": ("armm_description", "robot_descriptions has no robot of this name; did you mean arm_description?"),
     "neither": ("other_description", "robot_descriptions has neither a URDF nor an MJCF of it"),
 }

@@ -114,7 +114,7 @@ def test_what_a_urdf_cannot_say_is_named() -> None:
     assert lost[0] == "springs (elasticity) are left out: joint_1, joint_2"
     assert lost[1] == "losses and constants of actuators are left out: joint_1, joint_2"
     assert lost[2] == "deviations of efforts (effort_spread) are left out: joint_1, joint_2"
-    assert lost[3].startswith("friction is that of the joints: load the URDF with joint_friction: included")
+    assert lost[3].startswith("friction is joint friction; load the URDF with joint_friction: included")
     assert lost[4].startswith("gravity [0.0, -9.80665, 0.0] is left out")
     arm = replace(load_robot(urdf_arm()), implausible="accept", drive_interpolation="linear")
     assert [line.split(" ")[0] for line in robot_as_urdf(arm).lost] == ["implausible:", "command_period"]
