@@ -47,7 +47,7 @@ version = release = eom_dynamics.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 if _installed("sphinx_codeautolink"):  # names in blocks of Python lead to their entries
     extensions.append("sphinx_codeautolink")
-    codeautolink_concat_default = True  # blocks of a page go on with the imports of those before
+    codeautolink_concat_default = True  # blocks of a page share the imports of earlier blocks
 html_math_renderer = "mathml" if _installed("latex2mathml") else "mathjax"
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 4
@@ -72,7 +72,7 @@ autodoc_type_aliases = {"ArrayLike": "ArrayLike", "Array": "Array"}
 TypeAliasForwardRef.__repr__ = lambda alias: alias.name  # inside other types, such as tuple[Array, ...]
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
-# As lists: in fields of Sphinx, a line for several names would have the first ones as type of the last.
+# As lists, because Sphinx would read the first of several names in one field as the type of the last.
 napoleon_custom_sections = [("Attributes", "params_style")]
 napoleon_use_param = False
 napoleon_use_rtype = False
@@ -137,7 +137,7 @@ def _link_to_sources(app, name, source):
         source[0] = _LINK.sub(target, source[0])
 
 
-# Equations of the paper, in docstrings: "equation (27)", "equations (35)-(60)"; not those of another source.
+# Equations of the paper in docstrings: "equation (27)", "equations (35)-(60)"; not equations of other sources.
 _EQUATIONS = re.compile(
     r"(?<!`)\b([Ee]quations? \((\d+)\)(?:(?:-|–|, | and | to )\(\d+\))*)(?! of (?!A\. Müller|Müller))"
 )
@@ -150,14 +150,14 @@ def _link_equations(app, what, name, thing, options, lines):
 
 
 def _prepare(app, what, name, thing, options, lines):
-    """Keep napoleon from taking the words before the first colon of a property for its type; drop what has no news."""
+    """Keep napoleon from reading a property's words before the first colon as its type; drop empty entries."""
     if what in ("attribute", "data", "property"):
         lines.insert(0, "\\")  # with the end of the line, nothing
     lines[:] = [line for line in lines if not line.startswith("Create new instance of ")]
 
 
 def _skip_fields(app, what, name, thing, skip, options):
-    """Leave out the fields of named tuples, which the attributes of the docstring describe."""
+    """Omit the fields of named tuples, which the attributes of the docstring describe."""
     return True if (getattr(thing, "__doc__", None) or "").startswith("Alias for field number") else None
 
 
@@ -167,7 +167,7 @@ _CALLED = ("class", "exception", "function", "method")
 
 
 def _link_names(app, doctree, page):
-    """Send names of functions, classes and methods in prose to their entries, where there is one of that name."""
+    """Link names of functions, classes and methods in prose to their entries, if they have one."""
     if page.startswith("reference/"):
         return
     entries = app.env.get_domain("py").objects

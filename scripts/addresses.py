@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Places of addresses, and their text, by file: it follows the first group, and replaces what matches after it.
+# Addresses by file: pattern and text; the text follows the first group, and replaces the rest of the match.
 TEXTS = {
     "setup.cfg": (
         r"(\[metadata\]\n)(?:url = .*\nmaintainer_email = .*\nproject_urls =\n(?:    .*\n){4})?",
@@ -30,7 +30,7 @@ TEXTS = {
 
 
 def write_addresses(sources: str, documentation: str, email: str, root: Path = ROOT) -> None:
-    """Fill in the addresses; those of an earlier call are replaced."""
+    """Fill in the addresses, replacing addresses of an earlier call."""
     for name, (place, text) in TEXTS.items():
         filled = text.format(sources=sources.rstrip("/"), documentation=documentation, email=email)
         found, count = re.subn(place, rf"\g<1>{filled}", (root / name).read_text(), count=1)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Set up .venv: ROS 2 Jazzy, what the demo needs, and this project, imported from its source folder.
+"""Set up .venv: ROS 2 Jazzy, requirements of the demo, and this project, imported from its source folder.
 
     bootstrap.py [EXTRA ...]    also install these extras of setup.cfg, in the versions of requirements/lock.txt
 
-`make` runs it first. It needs Python and a C and a C++ compiler, and runs only the steps whose inputs have changed.
+`make` runs it first. It needs Python and a C and a C++ compiler, and runs only the steps with changed inputs.
 """
 
 import sys
@@ -31,7 +31,7 @@ LOCK = REQUIREMENTS / "lock.txt"
 VENV = ROOT / ".venv"
 BUILD = VENV / "build"
 PYTHON = VENV / "bin/python"
-# Without the patch release: another one does not invalidate .venv.
+# Without the patch release, so that a new patch release does not invalidate .venv.
 PYTHON_LIBRARY = f"python{sys.version_info.major}.{sys.version_info.minor}"
 SITE_PACKAGES = VENV / "lib" / PYTHON_LIBRARY / "site-packages"
 INTERFACES = VENV / "lib" / "interfaces"  # the generated part of the package eom_dynamics: msg, srv
@@ -51,7 +51,7 @@ BASE_PYTHON = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
 
 
 def main():
-    """Bring .venv up to date; create it again if it is damaged or was made by another Python."""
+    """Bring .venv up to date; create it again if it is damaged or belongs to another Python."""
     check_machine()
     setup = Setup(steps(sys.argv[1:]), VENV / "setup")
     with one_at_a_time():
@@ -62,7 +62,7 @@ def main():
 
 
 def steps(extras):
-    """Return all steps, the first of which creates .venv."""
+    """Return all steps; the first creates .venv."""
     options = configparser.ConfigParser()
     options.read(ROOT / "setup.cfg")
 
@@ -77,7 +77,7 @@ def steps(extras):
         lists += [known[name] for name in names]
         return sorted({line for text in lists for line in text.splitlines() if line})
 
-    # .venv serves as an ament prefix too, and imports the sources from here, the interfaces from where CMake puts them.
+    # .venv is also an ament prefix. It imports sources from here, and interfaces from the CMake build.
     paths = [
         "import os, sys; os.environ.setdefault('AMENT_PREFIX_PATH', sys.prefix)",
         UNCAUGHT_INTERRUPT,
@@ -102,7 +102,7 @@ def steps(extras):
     built += [path for kind in ("msg", "srv") for path in sorted(ROOT.glob(f"{kind}/*.{kind}"))]
     build_all = (cmake, "--build", BUILD, "--target", "install")
     install = [
-        # With what was built before: CMake does not see that a message is gone, whose type support would be missing.
+        # Remove earlier builds: CMake does not notice deleted messages, and their type support would be missing.
         (cmake, "-E", "rm", "-rf", BUILD, INTERFACES, VENV / "lib/eom_dynamics", VENV / "share/eom_dynamics"),
         configure,
         build_all,
@@ -128,13 +128,13 @@ def steps(extras):
         wanted = packages(*extras)
         title = f"Installing the extras {', '.join(extras)}{SIZES.get(extras[0], '')}"
         result.append(Step("-".join(extras), title, [(*PIP_INSTALL, *wanted), (PYTHON, SLIM, VENV)], wanted))
-    # Last, since an edit of a header leaves what else is installed alone.
+    # Last, because an edit of a header does not change the other installations.
     result.append(Step("-".join(["loop", *extras]), "Building what has changed of the control loop", [build_all], loop))
     return result
 
 
 def processor():
-    """Return what code depends on that is compiled for this processor."""
+    """Return the properties of this processor that affect compiled code."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     return "\n".join(dict.fromkeys(line for line in lines if line.startswith(("model name", "flags"))))
 

@@ -59,7 +59,7 @@ CLAIMS = (
 
 
 def main(arguments):
-    """Print each claim with whether it holds; returns the number of those that do not."""
+    """Print each claim with its result; returns the number of false claims."""
     folder = next((Path(x) for x in arguments if not x.startswith("-")), None)
     with tempfile.TemporaryDirectory() as temporary:
         failed = 0

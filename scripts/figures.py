@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Append the figures of a commit to those of earlier ones, and write the page that shows the last of them.
+"""Append the figures of a commit to earlier figures, and write the page of the latest figures.
 
 figures.py COMMIT build/bench.json build/coverage.json figures.jsonl figures.md
 """
@@ -17,7 +17,7 @@ not times. A missed promise is bold.
 
 
 def row_of(commit: str, bench: dict, coverage: dict) -> dict:
-    """Date, coverage of the tests in percent, and each promise with what was measured."""
+    """Date, test coverage in percent, and each promise with its measured value."""
     bars = [bar for section in bench["sections"].values() for bar in section["bars"]]
     return {
         "commit": commit[:8],

@@ -41,15 +41,15 @@ def python_problem():
     if not all(map(importlib.util.find_spec, ("venv", "ensurepip"))):
         return (
             f"{sys.executable} cannot create virtual environments. "
-            f"On Debian and Ubuntu: sudo apt install {name}-venv. Or choose another one: make PYTHON=python3.12"
+            f"On Debian and Ubuntu: sudo apt install {name}-venv. Or choose another Python: make PYTHON=python3.12"
         )
-    # A virtual environment has no headers: take those of the Python that it was made from.
+    # A virtual environment has no headers: use the headers of its base Python.
     base = {"installed_base": sys.base_prefix, "base": sys.base_prefix}
     header = Path(sysconfig.get_path("include", vars=base)) / "Python.h"
     if not header.is_file():
         return (
             f"the C headers of {sys.executable} are missing ({header}). "
-            f"On Debian and Ubuntu: sudo apt install {name}-dev. Or choose another one: make PYTHON=python3.12"
+            f"On Debian and Ubuntu: sudo apt install {name}-dev. Or choose another Python: make PYTHON=python3.12"
         )
     return None
 

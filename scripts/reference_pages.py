@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages of ``docs/reference/``: Python API, interfaces, parameters, command line, robot file, and examples.
 
-They are written from the code at each build of the documentation (``docs/conf.py``), so that none is kept by hand.
+The code generates them at each build of the documentation (``docs/conf.py``), so they are not edited by hand.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eom_dynamics.actuators.parameters import declared_entries
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "eom_dynamics"
 ADDITIONAL = ("robot.solids", "tools.replay", "constraints", "loops")
-"""Modules with a page beside the subpackages that list their names in ``__all__``."""
+"""Modules with their own page, in addition to subpackages with names in ``__all__``."""
 
 _SIGNATURES = """\
 # Arguments and results of compiled methods
@@ -57,7 +57,7 @@ PROJECT = {
     "contributing.md": "CONTRIBUTING.md",
     "quality.md": "QUALITY_DECLARATION.md",
 }
-"""Files of the repository that are pages, too."""
+"""Files of the repository that are also pages."""
 
 
 def write(folder: Path) -> None:
@@ -108,7 +108,7 @@ def public_names(module: ModuleType) -> list[str]:
 
 
 def module_page(name: str) -> str:
-    """Docstring of a module, and the entries of its names; those of the package that a subpackage has are links."""
+    """Docstring of a module, and entries of its names; names that a subpackage shares with the package are links."""
     module = importlib.import_module(name)
     subpackages = [] if name != "eom_dynamics" else [importlib.import_module(each) for each in public_modules()[1:]]
     sections: dict[str, list[str]] = {"Classes": [], "Functions": [], "Exceptions and warnings": [], "Constants": []}
@@ -195,7 +195,7 @@ _RATES = {
 
 def signature_page() -> str:
     """Arguments and results of the compiled methods, from their declarations."""
-    # Sizes of which no two are equal, so that each stands for one name.
+    # All sizes differ, so that each size stands for one name.
     robot = eom.load_robot("iiwa")
     joint = replace(robot.joints[0], spring=eom.load_robot("vsa_planar_2r").joints[0].spring)
     arm = eom.ElasticArm(replace(robot, joints=(joint, *robot.joints[1:])))
@@ -313,7 +313,7 @@ def parameter_page() -> str:
 
 def _topics(node: str) -> list[str]:
     """Rows of the topics, services and actions in the help of a node."""
-    tree = ast.parse((PACKAGE / "ros" / f"{node}.py").read_text(encoding="utf-8"))  # whose import needs ROS
+    tree = ast.parse((PACKAGE / "ros" / f"{node}.py").read_text(encoding="utf-8"))  # an import would need ROS
     texts = [each.value for each in ast.walk(tree) if isinstance(each, ast.Constant) and isinstance(each.value, str)]
     text = next(filter(None, (each.partition("\ntopics")[2] for each in texts)))
     rows = []
@@ -351,7 +351,7 @@ def robot_file_page() -> str:
 
 
 def _entry_rows(kind: type, before: str) -> Iterator[str]:
-    """Rows of the entries that a class declares, and of those of its parts."""
+    """Rows of the entries that a class and its parts declare."""
     for each in declared_entries(kind):
         name = ".".join(x for x in (before, each.entry.section, each.name) if x)
         if declared_entries(each.kind):
@@ -366,7 +366,7 @@ def _entry_rows(kind: type, before: str) -> Iterator[str]:
 
 def example_page() -> str:
     """The Python files of ``examples/`` and ``examples/drivers/``."""
-    about = "The files of the folder `examples` run as they are; `drivers/mit_mode.py` needs a CAN interface."
+    about = "The files of the folder `examples` run without changes; `drivers/mit_mode.py` needs a CAN interface."
     parts = [f"# Examples\n\n{about}\n"]
     for path in [*sorted((ROOT / "examples").glob("*.py")), *sorted((ROOT / "examples" / "drivers").glob("*.py"))]:
         parts.append(f"## {path.name}\n\n```python\n{path.read_text(encoding='utf-8').strip()}\n```\n")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make an environment smaller: tests and help of installed packages, programs without a use here, equal files twice.
 
-slim.py FOLDER    removes what no import and no build of .venv needs, and makes equal files links to one.
+slim.py FOLDER    removes files that no import and no build of .venv needs, and links equal files.
 """
 
 import hashlib
@@ -14,17 +14,17 @@ LEAST = 32_768
 """Size of files that are compared, bytes."""
 
 TESTED = ("numpy", "scipy", "matplotlib", "mpl_toolkits")
-"""Packages whose folders ``tests`` are removed, but for what ``numpy.testing`` imports with Python 3.10."""
+"""Packages whose folders ``tests`` are removed, except imports of ``numpy.testing`` with Python 3.10."""
 
 UNUSED = (
     *("cmake/data/bin/ctest", "cmake/data/bin/cpack", "cmake/data/share/cmake-*/Help"),
-    *("../../../bin/ctest", "../../../bin/cpack"),  # which would hide those of the system
+    *("../../../bin/ctest", "../../../bin/cpack"),  # they would hide the programs of the system
     *("plotly/labextension", "plotly/package_data/widgetbundle.js", "fontTools/*/*.so"),
     *("PIL/_avif*", "pillow.libs/libavif*"),
     *("cmeel.prefix/include", "cmeel.prefix/share/example-robot-data/robots/*/meshes"),
 )
-"""Below site-packages; fontTools has each of its compiled modules in Python, too, and pictures are PNG. Tests
-take no meshes."""
+"""Patterns below site-packages. fontTools also has each of its compiled modules in Python; pictures are PNG. Tests do
+not use meshes."""
 
 
 def main():

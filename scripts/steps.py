@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of a set-up, each of which runs only after a change of its inputs."""
+"""Steps of a setup; each runs only after a change of its inputs."""
 
 import hashlib
 import itertools
@@ -9,7 +9,7 @@ from pathlib import Path
 
 LOG_TAIL_LINES = 30
 
-# What pip writes while it cannot reach an index, and at last: it has then found no version of a package.
+# Messages of pip without access to an index: while it retries, and at the end, when it has found no version.
 UNREACHABLE = ("NewConnectionError", "NameResolutionError", "ConnectTimeoutError", "ProxyError", "ReadTimeoutError")
 NOT_FOUND = ("No matching distribution found", "Max retries exceeded", "Could not install packages")
 
@@ -19,10 +19,10 @@ class StepError(Exception):
 
 
 class Step:
-    """Commands, and the inputs whose change makes them run again."""
+    """Commands, with the inputs that trigger them."""
 
     def __init__(self, name, title, commands, inputs):
-        """Name log and stamp `name`, and show `title` as progress. Of an input that is a Path, the content counts."""
+        """Name log and stamp `name`, and show `title` as progress. The content of an input Path counts."""
         self.name = name
         self.title = title
         self.commands = commands
@@ -33,7 +33,7 @@ class Setup:
     """Steps in order, with their logs and stamps in one folder."""
 
     def __init__(self, steps, folder):
-        """Compute a digest for each step from its inputs and those of all earlier steps; stamps hold it."""
+        """Compute a digest for each step from the inputs of this step and all earlier steps; stamps store it."""
         self.steps = steps
         self.folder = folder
         self._digests = {}
@@ -61,11 +61,11 @@ class Setup:
         return len(stale)
 
     def remove(self, environment, reason):
-        """Remove the environment that these steps made, which holds their folder; raise StepError for any other."""
+        """Remove the environment of these steps, which contains their folder; StepError for any other environment."""
         if environment.is_symlink() or (any(environment.iterdir()) and not self.folder.is_dir()):
             raise StepError(f"{environment}: was not made by make; move it elsewhere, or remove it, and run make again")
         print(f"Removing {environment.name}: {reason}", flush=True)
-        # Stamps first, their folder last: what an interrupted removal leaves is incomplete, and still known as ours.
+        # Stamps first, their folder last: an interrupted removal leaves an incomplete environment that is still known.
         others = [path for path in environment.iterdir() if path != self.folder]
         subprocess.run(["rm", "-rf", *self.folder.glob("*.stamp"), *others, environment], check=True)
 
