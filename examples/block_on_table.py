@@ -32,14 +32,14 @@ def acceleration(block: eom.contacts.ContactDynamics, q: Array, qd: Array, force
         spare = block.margins(sticking.forces, faces=8)["bottom"]
         if abs(sticking.forces["bottom"][3]) <= LIMIT:
             return sticking.acceleration, "sticks", spare
-    # At rest it starts to slide where the push goes; later, friction opposes its velocity.
+    # At rest, it starts to slide in the direction of the push; later, friction opposes its velocity.
     direction = [np.sign(qd[0]) or np.sign(force), 0.0]
     sliding = block.forward_dynamics(q, qd, efforts, sliding={"bottom": direction})
     return sliding.acceleration, "slides", 0.0
 
 
 def main() -> None:
-    """Integrate the motion, and compare it with that of the textbook."""
+    """Integrate the motion, and compare it with the textbook."""
     bottom = eom.contacts.SurfaceContact.rectangle("bottom", "block", FRICTION, half_lengths=(0.15, 0.1))
     block = eom.contacts.ContactDynamics(eom.load_robot(BLOCK), [bottom])
     (q, qd), before = np.zeros((2, 6)), ""

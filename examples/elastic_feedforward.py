@@ -11,7 +11,7 @@ from eom_dynamics.trajectory import rest_to_rest
 
 
 def main() -> None:
-    """Move the Panda from pose to pose in 1 s, with joints as soft as those of harmonic drives with torque sensors."""
+    """Move the Panda from pose to pose in 1 s, with joints as soft as harmonic drives with torque sensors."""
     robot = eom.load_robot("panda")
     stiffness = [14e3, 14e3, 12e3, 12e3, 8e3, 8e3, 6e3]  # N m/rad, on the link side of the gear
     rotor_inertia = [0.6, 0.6, 0.5, 0.5, 0.2, 0.2, 0.2]  # kg m², on the link side of the gear

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write the robot, motions and recordings that pages of the documentation use to the present folder.
 
-my_arm.yaml, an arm with springs, and my_arm.urdf, the same without them; motion.npz, bags of two runs of it, run1 and
-run2, with measured.npy of the first, and the same in the folder archive; recording.npz of a heavier arm with friction
+my_arm.yaml, an arm with springs, and my_arm.urdf without springs; motion.npz, bags of two runs of it, run1 and
+run2, with measured.npy of run1, and both again in the folder archive; recording.npz of a heavier arm with friction
 (t, q, tau), springs.npz and springs.csv of both sides of its springs, and resonance.npz of a motor with a spring
 (t, theta, effort).
 """

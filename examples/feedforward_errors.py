@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of the links with the feedforward of a rigid arm and that of differential flatness, for a wrong model.
+"""Link errors with the feedforward of a rigid arm and with flatness, for a wrong model.
 
 Both have the same PD on the motors, kp = w² B and kd = 2 w B. The arm moves 1 s along the paper's motion, and starts in
 the state that this requires.

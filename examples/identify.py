@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identify the inertias and friction of a simulated arm, whose file does not know them, from a recording."""
+"""Identify the inertias and friction of a simulated arm from a recording; its file does not contain them."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ import numpy as np
 import eom_dynamics as eom
 from eom_dynamics.identification import Recording, fit, identified_robot
 
-# The arm as its file has it, and as it is: a heavier last link, and friction.
+# The arm of the file, and the true arm: a heavier last link, and friction.
 robot = eom.load_robot("sea_planar_2r")
 upper, fore = robot.joints
 true = replace(

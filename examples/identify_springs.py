@@ -43,7 +43,7 @@ for joint in robot.joints:
         print(f"{joint.name}: {name} {motor.parameters[name][0]:.4f} ± {motor.parameters[name][1]:.4f}, true {true}")
     print(f"{joint.name}: stiffness {spring.parameters['stiffness'][0]:.1f} ± {spring.parameters['stiffness'][1]:.1f}")
 
-# The same for the command: eom_dynamics identify recording.csv --robot sea_planar_2r -o identified.yaml
+# The equivalent command: eom_dynamics identify recording.csv --robot sea_planar_2r -o identified.yaml
 columns = {
     "position": recording.q,
     "effort": recording.tau,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterative learning: correct a motion that repeats by what its last run has shown, without and with a model.
+"""Iterative learning: correct a repeated motion by the results of its last run, without and with a model.
 
 *Nominal torque*: A. De Luca, G. Paesano, G. Ulivi, "A frequency-domain approach to learning control: implementation for
-a robot manipulator", IEEE Trans. Industrial Electronics 39 (1992). The feedforward of the next run is that of the last
-with the PD effort added, low-pass filtered. Where the arm has repeated the motion well, the PD has nothing left to do,
-and the feedforward is the nominal torque, that of the inverse dynamics.
+a robot manipulator", IEEE Trans. Industrial Electronics 39 (1992). The feedforward of the next run is the last
+feedforward plus the PD effort, low-pass filtered. If the arm repeats the motion well, the PD effort vanishes, and the
+feedforward is the nominal torque of the inverse dynamics.
 
 *Correction of the links*, for elastic joints and a model that is a few percent wrong: the next run commands the
 feedforward for q_d + c. With an exact model the links follow q_d + c, so that from the link error e = q - q_d of a run
@@ -36,7 +36,7 @@ RUNS = 6
 PERIOD, DURATION = 0.004, 1.0  # of the nominal torque, s
 FILTER = butter(2, 15.0, fs=1 / PERIOD, output="sos")  # Q, applied without phase; Hz
 NATURAL_FREQUENCY = 70.0  # of the motors' PD, rad/s
-DEGREE = 7  # of the spline, of which four derivatives are smooth
+DEGREE = 7  # of the spline, with four smooth derivatives
 
 
 def trial(arm: eom.ElasticArm, motion: tuple[Array, ...], nominal: Array) -> tuple[Array, Array]:
@@ -60,7 +60,7 @@ def learn_nominal_torque() -> None:
     swing = rest_to_rest([-1.0, 0.5], [0.5, -0.7], duration=DURATION)
     motion = swing.derivatives(np.arange(PERIOD / 2, DURATION, PERIOD))
     needed = arm.feedforward(*motion).motor_effort
-    # The first run has the torques that hold the ends, which the arm has shown at rest.
+    # The first run uses the torques that hold the ends, known from the arm at rest.
     nominal = np.linspace(needed[0], needed[-1], len(needed))
     for k in range(RUNS):
         errors, efforts = trial(arm, motion, nominal)
@@ -77,7 +77,7 @@ def learn(t: Array, reference: Array, commanded: Array, measured: Array, bandwid
         reference: q_d and its time derivatives (5, N, n), rad or m and per s … s⁴.
         commanded: motion commanded in the last run (5, N, n).
         measured: positions of the links in it (N, n), rad or m.
-        bandwidth: frequency up to which errors are learned, Hz; below the first resonance.
+        bandwidth: maximum frequency of learned errors, Hz; below the first resonance.
         gain: share of the error that is corrected.
     """
     error = measured - reference[0]
@@ -160,7 +160,7 @@ def spline_response(x: Array) -> Array:
 
 
 def follow(arm: eom.ElasticArm, real: eom.ElasticArm, t: Array, commanded: Array) -> Array:
-    """Positions of the links (N, n) of a real arm whose drives get the feedforward of a motion (5, N, n)."""
+    """Link positions (N, n) of a real arm with drives that get the feedforward of a motion (5, N, n)."""
     period = float(t[1] - t[0])
     drives = SimulatedDrives(natural_frequency=NATURAL_FREQUENCY)
     robot = SimulatedRobot(real, period=period, position=commanded[0, 0], drives=drives)
@@ -173,7 +173,7 @@ def follow(arm: eom.ElasticArm, real: eom.ElasticArm, t: Array, commanded: Array
 
 
 def learn_links(bandwidth: float = 10.0, wrong: float = 0.05) -> None:
-    """Correct a swing of an arm whose springs are softer and whose links are heavier than its file says, by 5 %."""
+    """Correct a swing of an arm with softer springs and heavier links than in its file, by 5 %."""
     robot = eom.load_robot("sea_planar_2r")
     arm, real = eom.ElasticArm(robot), eom.ElasticArm(perturbed(robot, stiffness=-wrong, mass=wrong))
     t = np.arange(0.0, 2.001, 0.002, dtype=np.float64)

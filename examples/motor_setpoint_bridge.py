@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bridge from ``motor_setpoint`` to drives without ros2_control: position, velocity and torque as UDP packets.
 
-Usage: python examples/motor_setpoint_bridge.py ADDRESS PORT MOTOR..., beside the dynamics node of the robot.
+Usage: python examples/motor_setpoint_bridge.py ADDRESS PORT MOTOR..., next to the dynamics node of the robot.
 
 Replace ``send`` by the call of your drives. They run a position loop with velocity and torque as feedforward, and stop
 by a timeout of their own: after the last setpoint, nothing is sent.

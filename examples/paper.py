@@ -7,8 +7,8 @@ writes a page with the paper's table and figures, how far each reading of the ta
 evaluations by each route. Exit code 1 if an effort differs from the published one.
 
 A. Müller and S. Kumar, "Closed-form time derivatives of the equations of motion of rigid body systems", Multibody
-System Dynamics 53 (2021). The published values, paper.csv.gz, are those of its MATLAB code, which takes the inertias of
-the paper's table as if they were about the link frames, and applies a wrench at the tool.
+System Dynamics 53 (2021). The published values, paper.csv.gz, come from its MATLAB code, which uses the inertias of
+the paper's table as inertias about the link frames, and applies a wrench at the tool.
 """
 
 from __future__ import annotations

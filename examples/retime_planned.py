@@ -57,13 +57,13 @@ def main() -> int:
     node = rclpy.create_node("retime_planned")
     client = node.create_client(ComputeTrajectoryFeedforward, "eom_dynamics_planning/trajectory_feedforward")
     request = ComputeTrajectoryFeedforward.Request(trajectory=planned(), sample_rate=RATE)
-    # The path is that of the positions: derivatives of a time parameterisation would bend it.
+    # Only positions define the path: derivatives of a time parameterization would bend it.
     request.timing, request.follow = request.FASTEST, request.POSITIONS
     answers: list[ComputeTrajectoryFeedforward.Response] = []
     for _ in range(ATTEMPTS):
         if not answers and client.wait_for_service(PATIENCE):
             future = client.call_async(request)
-            # Also where it comes during a later attempt: a busy machine computes for longer than PATIENCE.
+            # Accept it during a later attempt as well: a busy machine computes for longer than PATIENCE.
             future.add_done_callback(lambda done: answers.append(done.result()))
             until = time.monotonic() + PATIENCE
             while not answers and time.monotonic() < until:

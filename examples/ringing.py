@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frequency at which the tool rings after a tap, from a recording of joint_states, and the stiffness of each joint.
+"""Ringing frequency of the tool after a tap, from a recording of joint_states, and the stiffness of each joint.
 
 Usage: python examples/ringing.py RECORDING ROBOT, a bag or a table with positions or efforts after the tap, and the
 file or name of the robot with its tool. The joint that swings has the largest amplitude.
@@ -13,7 +13,7 @@ import numpy as np
 import eom_dynamics as eom
 from eom_dynamics.recordings.joint_recordings import read_recording
 
-LOWEST = 0.5  # Hz, below which there is drift
+LOWEST = 0.5  # Hz; below, there is drift
 
 
 def ringing(t: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -36,7 +36,7 @@ def main(path: str, name: str) -> None:
         recording = read_recording(Path(path), robot)
     except eom.EomDynamicsError as error:
         sys.exit(str(error))
-    has_efforts = bool(np.isfinite(recording.tau).all() and np.ptp(recording.tau) > 0)  # drivers send zeros, too
+    has_efforts = bool(np.isfinite(recording.tau).all() and np.ptp(recording.tau) > 0)  # some drivers send zeros
     f, amplitude = ringing(recording.t, recording.tau if has_efforts else recording.q)
     mass = np.diag(eom.Dynamics(robot).mass_matrix(recording.q.mean(axis=0)))
     unit = "N m" if has_efforts else "rad"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong at singularities, drawn: gimbal lock, the wrist of the UR5e, and a biped leg that is stretched.
+"""Pictures of singularities: gimbal lock, the wrist of the UR5e, and a stretched biped leg.
 
 python examples/singularities.py singularities.png
 """
@@ -18,7 +18,7 @@ from eom_dynamics.kinematics import newton_raphson
 def euler_rates(distance: float) -> tuple[AnyArray, AnyArray]:
     """Rates of yaw, pitch and roll (N, 3) of a body that turns by 1 rad/s about the fixed y axis, at times (N,), s.
 
-    At time 0 its x axis passes the vertical at a distance, rad: there the axes of yaw and roll are almost parallel.
+    At time 0, its x axis passes the vertical at ``distance``, rad: there, the axes of yaw and roll are almost parallel.
     """
     t = np.linspace(-0.5, 0.5, 2000)
     aside = eom.lie.rotation_from_rotation_vector([0.0, 0.0, distance])
@@ -34,10 +34,10 @@ def wrist(angle: AnyArray) -> AnyArray:
 
 
 def leg_angles(foot: AnyArray, thigh: float = 0.3, shank: float = 0.3) -> AnyArray:
-    """Joint angles (6,) of the biped leg for a pose of its foot, in closed form; stretched where it is out of reach.
+    """Joint angles (6,) of the biped leg for a pose of its foot, in closed form; stretched if it is out of reach.
 
     S. Kajita et al., Introduction to Humanoid Robotics (2014), section 2.5: the position of the hip in the frame of the
-    foot gives knee and ankle, what is left of the rotation the hip.
+    foot gives knee and ankle; the remaining rotation gives the hip.
     """
     x, y, z = -foot[:3, :3].T @ foot[:3, 3]
     cosine = (x**2 + y**2 + z**2 - thigh**2 - shank**2) / (2 * thigh * shank)
@@ -50,11 +50,11 @@ def leg_angles(foot: AnyArray, thigh: float = 0.3, shank: float = 0.3) -> AnyArr
 
 
 def stretched_leg(newton: Axes, robust: Axes, converging: Axes) -> None:
-    """Draw joint angles of a biped leg whose foot is moved forward, out of reach: its boundary singularity.
+    """Draw joint angles of a biped leg with a foot that moves forward, out of reach: its boundary singularity.
 
-    They are solved by Newton-Raphson from those of the foot before, with the inverse of J and with the
+    They are solved by Newton-Raphson from the previous angles, with the inverse of J and with the
     singularity-robust inverse J' (J J' + λ I)⁻¹ of Nakamura and Hanafusa, which has the damping √λ in SI units; and
-    in closed form. Beside them, the convergence of single solutions from an almost stretched leg.
+    in closed form. Also drawn: the convergence of single solutions from an almost stretched leg.
     """
     leg = eom.Kinematics(eom.load_robot("biped_leg"))
     bent = np.array([0.0, 0.0, -np.pi / 6, np.pi / 3, -np.pi / 6, 0.0])
@@ -108,7 +108,7 @@ def main() -> None:
     singular.set(title="Wrist of the UR5e: two axes become parallel", xlabel="fifth joint  [rad]", ylim=(0.0, None))
     singular.legend(frameon=False)
 
-    # The twist that the arm cannot make at zero, of unit size; rates without and with damping, and what is missed.
+    # Twist of unit size that the arm cannot make at zero; rates without and with damping, and the missing twist.
     (direction,) = kinematics.singular_directions(wrist(np.zeros(1))[0])
     twist = np.tile(0.1 * direction, (len(angle), 1))
     exact = eom.differential_inverse_kinematics(kinematics, q, (twist,), damping=0.0)

@@ -36,7 +36,7 @@ def main(duration: float = 2.0) -> None:
         states = enumerate(motion.derivatives(t / SLOWER))
         q, qd, qdd, qddd, qdddd = ((x / SLOWER**k).tolist() for k, x in states)
         setpoint = JointTrajectorySetpoint(position=q, velocity=qd, acceleration=qdd, jerk=qddd, snap=qdddd)
-        # By the time of the motion, also where this process does not hold the rate.
+        # Stamped by the time of the motion, even if this process does not hold the rate.
         setpoint.header.stamp = Time(nanoseconds=start + round(t * 1e9)).to_msg()
         publisher.publish(setpoint)
 
@@ -49,7 +49,7 @@ def main(duration: float = 2.0) -> None:
 
     def receive(command: FeedforwardCommand) -> None:
         nonlocal latest
-        # The stamp is that of its setpoint, unless the watchdog or a refusal holds the arm; a first answer may be late.
+        # The stamp is the setpoint's, unless the watchdog or a refusal holds the arm; a first answer may be late.
         stamp = command.header.stamp.sec * 10**9 + command.header.stamp.nanosec
         if not command.held and stamp >= start + min(sent, 1):
             commands.append(command)
@@ -67,7 +67,7 @@ def main(duration: float = 2.0) -> None:
     while not commands and time.monotonic() < met + PATIENCE:
         start = node.get_clock().now().nanoseconds
         publish(0)
-        rclpy.spin_once(node, timeout_sec=0.5)  # until the node has met this process, too
+        rclpy.spin_once(node, timeout_sec=0.5)  # until the node has discovered this process
     commands.clear()
     node.create_timer(1 / RATE, send)
     # The node publishes with a depth of 1, so that a command may be lost.

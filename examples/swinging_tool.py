@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A position-only arm whose tool swings at the stop: a tap, limits of jerk and effort rate, and θ = q + τ/K.
+"""Position-controlled arm with a tool that swings at the stop: a tap, limits of jerk and effort rate, and θ = q + τ/K.
 
 Usage: python examples/swinging_tool.py; needs MuJoCo and matplotlib, writes swinging_tool.png to the present folder.
 
@@ -24,7 +24,7 @@ from eom_dynamics.trajectory import minimum_time
 Array = NDArray[np.float64]
 PATH = np.array([[0.3, 0.6], [1.2, -0.4]])  # rad
 PERIOD, STEP = 4e-3, 0.5e-3  # of commands and of the simulation, s
-TOO_HIGH = 1.1  # frequency that motions are planned with, over that of the plant
+TOO_HIGH = 1.1  # ratio of the frequency in the plan to the plant
 STIFFNESS = 400.0  # of the plant, N m/rad; nobody knows it
 INERTIA, SERVO = 0.5, 400.0  # of the drives: gain of their position loops, kg m², and bandwidth, rad/s
 AFTER = 1.5  # time after a motion, s

@@ -11,11 +11,11 @@ from eom_dynamics.trajectory import check, follow, through_poses
 
 
 def main() -> None:
-    """Move the flange of the UR5e along a loop, and compare where it is with where it should be."""
+    """Move the flange of the UR5e along a loop, and compare its actual and desired path."""
     robot = eom.load_robot("ur5e")
     kinematics = eom.Kinematics(robot)
 
-    # Where the tool is now, and the joint variables that put it 0.2 m to the side.
+    # Present pose of the tool, and the joint variables that put it 0.2 m to the side.
     q = np.array([0.3, -1.2, 1.4, 0.3, 0.9, 0.6])
     start = kinematics.pose(q)
     aside = start @ eom.lie.pose(np.eye(3), [0.2, 0.0, 0.0])

@@ -13,11 +13,11 @@ from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint
 from rclpy.utilities import remove_ros_args
 
 PATIENCE = 60.0  # s, for the node, which compiles code for a new robot first
-REPEATS = 5.0  # s, for another answer than where the arm is held
+REPEATS = 5.0  # s, for another answer than the held position
 
 
 def main(position: list[float]) -> None:
-    """Send the setpoint once a node is there, and print what the motors must do."""
+    """Send the setpoint once a node is there, and print the motor commands."""
     rclpy.init()
     node = rclpy.create_node("type_setpoint")
     answers: list[FeedforwardCommand] = []
@@ -31,7 +31,7 @@ def main(position: list[float]) -> None:
     still = [0.0] * len(position)
     rest = dict.fromkeys(("velocity", "acceleration", "jerk", "snap"), still)
     end = time.monotonic() + PATIENCE
-    # While nothing leads the arm, the node goes on to send where it is held.
+    # While no source commands the arm, the node continues to send the held position.
     while not (fresh := [answer for answer in answers if not answer.held]):
         if time.monotonic() > end:
             sys.exit(f"{'the arm is held where it is' if answers else 'no answer'}: the log of the node says why")

@@ -3,7 +3,7 @@
 
     cd examples && python -m closing_the_loop --robot sea_planar_2r -o identification
 
-Writes index.html, results.json, the bags of the three runs, and the robot as described, as it is, and as identified.
+Writes index.html, results.json, the bags of the three runs, and the given, true and identified robots.
 Exit code 0, 1 if a run fails or the error of the links falls by less than a factor of five, 2 for wrong use.
 """
 
@@ -83,7 +83,7 @@ def _identified(robot: Robot, bags: Path, stiffness_error: float, mass_error: fl
 
 
 def _written(folder: Path, result: IdentificationResult) -> Result:
-    """Write page, results, and the robots beside the bags; returns what to show."""
+    """Write page, results, and the robots next to the bags; returns the result to show."""
     robots = {"described": result.task.robot, "true": result.task.true_robot, "identified": result.fit.robot}
     for name, robot in robots.items():
         (folder / f"{name}.yaml").write_text(robot_as_yaml(robot).text, encoding="utf-8")

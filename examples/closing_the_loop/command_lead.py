@@ -3,8 +3,8 @@
 
     cd examples && python -m closing_the_loop.command_lead --robot sea_planar_2r -o lead
 
-Dynamics node, simulated robot and a player in lock step with ``/clock`` play one motion twice: with a robot file that
-does not name period and delay of the drives, and with one that does. Writes index.html, and a bag of each run. Exit
+Dynamics node, simulated robot and a player in lockstep with ``/clock`` play a motion twice: with a robot file without
+period and delay of the drives, and with a file that names them. Writes index.html, and a bag of each run. Exit
 code 0, 1 if a run fails or the lead makes the error less than ten times smaller, 2 for wrong use.
 """
 
@@ -35,15 +35,15 @@ from .over_ros import over_ros
 from .streaming import StreamTimes
 
 LEAST_GAIN = 10.0
-"""Factor by which the lead must reduce the error."""
+"""Minimum factor between the errors without and with the lead."""
 
-# Of the motion, rad or m, from rest to rest and back.
+# Amplitude of the motion, rad or m, from rest to rest and back.
 _DISTANCE = 0.6
 
 
 @dataclass(frozen=True)
 class LeadTask:
-    """A robot whose file names the timing of its drives.
+    """Robot with the timing of its drives in its file.
 
     Attributes:
         true_robot: the robot.
@@ -57,7 +57,7 @@ class LeadTask:
 
     @property
     def rate(self) -> float:
-        """Of setpoints, commands and readings, Hz."""
+        """Rate of setpoints, commands and readings, Hz."""
         return 1 / self.true_robot.command_period
 
     def times(self, motion: Trajectory) -> StreamTimes:
@@ -72,7 +72,7 @@ class LeadTask:
 
 
 def forth_and_back(robot: Robot, duration: float) -> Spline:
-    """A motion of all joints from rest to rest, from the middle of their ranges where they have one."""
+    """Motion of all joints from rest to rest, from the middle of their ranges, if limited."""
     limits = [joint.limits for joint in robot.independent_joints]
     middle = np.array([0.5 * (x.lower + x.upper) if np.isfinite(x.upper - x.lower) else 0.0 for x in limits])
     return through([0.0, 0.5 * duration, duration], [middle, middle + _DISTANCE, middle])

@@ -29,7 +29,7 @@ from eom_dynamics.trajectory import Fourier
 from .streaming import StreamTimes, stream, stream_times
 
 NATURAL_FREQUENCY = 70.0
-"""Of the motors under their PD, rad/s: stiff."""
+"""Natural frequency of the motors under their PD, rad/s: stiff."""
 
 # Friction that no file has: Coulomb friction, and viscous friction at the highest speed, over the largest motor effort.
 _FRICTION = 0.03
@@ -37,10 +37,10 @@ _FRICTION = 0.03
 # Noise of encoders, rad and rad/s, and of efforts over their range.
 _POSITION_NOISE, _VELOCITY_NOISE, _EFFORT_NOISE = 1e-5, 2e-3, 0.005
 
-# Limits of joints whose file has none: position, velocity and acceleration; rad or m, and per s and s².
+# Limits for joints without limits in their file: position, velocity and acceleration; rad or m, and per s and s².
 _RANGE, _LARGEST = {"revolute": 3.0, "prismatic": 0.3}, {"revolute": (1.5, 10.0), "prismatic": (0.5, 3.0)}
 
-# Share of limits: efforts are those of a model that is not identified.
+# Fraction of limits, because efforts are computed with a model that is not identified.
 _SHARE = 0.6
 
 # Of the excitation: harmonics and period, s; the optimiser gains little after some iterations.
@@ -49,7 +49,7 @@ _HARMONICS, _PERIOD, _CANDIDATES, _ITERATIONS = 8, 10.0, 20, 40
 _JUDGED_PERIOD, _SEED = 6.0, 1
 
 SETTLE = 0.5
-"""Rest at the start of a motion before it is recorded, s."""
+"""Time at rest before a motion is recorded, s."""
 
 
 class IdentificationMotions(NamedTuple):
@@ -58,9 +58,9 @@ class IdentificationMotions(NamedTuple):
     Attributes:
         robot: as described.
         excitation: motion to identify from.
-        judged: another motion, on which errors are compared.
-        gain: standard deviation of parameters at the start of the optimisation over that at its end.
-        efforts, speeds: largest ones of the motors during the excitation (n,), N m and rad/s (N, m/s).
+        judged: another motion, for the comparison of errors.
+        gain: standard deviation of parameters at the start of the optimization over its end.
+        efforts, speeds: maximum motor efforts and speeds during the excitation (n,), N m and rad/s (N, m/s).
     """
 
     robot: Robot
@@ -74,7 +74,7 @@ class IdentificationMotions(NamedTuple):
 def plan(
     robot: Robot, *, iterations: int = _ITERATIONS, progress: Callable[[float], None] = lambda fraction: None
 ) -> IdentificationMotions:
-    """Optimise the motion that identifies a robot, and draw the one that judges.
+    """Optimize the motion that identifies a robot, and draw the motion for the comparison.
 
     Args:
         robot: as its file describes it; joints without limits get some.
@@ -105,7 +105,7 @@ def plan(
 class IdentificationTask:
     """A robot to identify, which differs from its file.
 
-    The true robot has more friction of its motors, too: Coulomb friction and, at the highest speed, viscous friction of
+    The true robot also has more motor friction: Coulomb friction and, at the highest speed, viscous friction of
     3 % of the largest motor effort each.
 
     Attributes:
@@ -129,12 +129,12 @@ class IdentificationTask:
 
     @property
     def true_coulomb(self) -> Array:
-        """Coulomb friction of the motors beyond that of the file (n,), N m or N."""
+        """Coulomb friction of the motors in addition to the file (n,), N m or N."""
         return _FRICTION * self.plan.efforts
 
     @cached_property
     def true_robot(self) -> Robot:
-        """The robot as it is."""
+        """The true robot."""
         changed = perturbed(self.robot, stiffness=self.stiffness_error, mass=self.mass_error)
         joints = list(changed.joints)
         for i, speed, dry in zip(changed.independent, self.plan.speeds, self.true_coulomb, strict=True):
@@ -170,7 +170,7 @@ class IdentificationTask:
 
 
 def _limits(joint: Joint) -> dict[str, float]:
-    """What the file of a joint lacks for an excitation."""
+    """Limits that the file of a joint lacks for an excitation."""
     given, given_range, largest = joint.limits, _RANGE[_kind(joint)], _LARGEST[_kind(joint)]
     found = {}
     if not np.isfinite(given.upper - given.lower):
@@ -194,7 +194,7 @@ def _peaks(arm: ElasticArm, motion: Fourier) -> tuple[Array, Array]:
 
 
 Run = Callable[[str, Robot, Fourier], Readings]
-"""Let the true robot follow a motion with the feedforward of a model; the first argument says what for."""
+"""Make the true robot follow a motion with the feedforward of a model; the first argument names the purpose."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,10 +221,10 @@ class IdentificationResult:
     """An identification of a simulated robot, and tracking before and after.
 
     Attributes:
-        task: what was to be identified.
+        task: the identification task.
         recording: of the excitation.
         fit: the identified robot.
-        before, after: tracking with the feedforward of the robot's file, and of the identified one.
+        before, after: tracking with the feedforward of the robot file, and of the identified robot.
     """
 
     task: IdentificationTask

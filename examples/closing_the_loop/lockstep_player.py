@@ -9,8 +9,8 @@ The simulated robot needs the remapping ``feedforward:=applied_feedforward``, th
 ``command:=feedforward``, and ``rate`` and ``publish_rate`` of the player. No message is lost however slow the machine
 is, and since command and time come from one process, neither overtakes the other.
 
-SETPOINTS.npz is that of :mod:`eom_dynamics.ros.player`. RECORDING.npz holds ``stamp`` (N,), the time of ``/clock``
-after each step, ns, and the serialised messages (N, size) of ``setpoint``, ``feedforward``, ``joint_states`` and
+SETPOINTS.npz is a file for :mod:`eom_dynamics.ros.player`. RECORDING.npz holds ``stamp`` (N,), the time of ``/clock``
+after each step, ns, and the serialized messages (N, size) of ``setpoint``, ``feedforward``, ``joint_states`` and
 ``motor_states``.
 
 Ten times a second it prints a line of JSON, ``{"sent": 1200, "received": 1200}``. Exit code 0; 1 if a node is missing
@@ -45,7 +45,7 @@ TOPICS = ("setpoint", "feedforward", "joint_states", "motor_states")
 
 _PROGRESS_PERIOD = 0.1
 
-# Time after which a message without an answer is repeated, and until the player gives up, s.
+# Time until a message without an answer is repeated, and until the player gives up, s.
 _REPEAT, _PATIENCE = 0.2, 60.0
 
 # Time of /clock at the start, ns; zero would stand for no time.

@@ -71,7 +71,7 @@ def over_ros(
 
 
 def _path() -> list[str | Path]:
-    """Where Python finds the player, which is beside this file, and what it was told before."""
+    """Python path of the player in this folder, with the previous path."""
     return [Path(__file__).resolve().parents[1], *filter(None, [os.environ.get("PYTHONPATH")])]
 
 
@@ -126,7 +126,7 @@ def read_readings(bag: Path, robot: Robot) -> Readings:
 
     Args:
         bag: of :func:`write_bag`.
-        robot: whose joints and motors, one each, have the same names.
+        robot: its joints and motors, one each, have equal names.
 
     Raises:
         BagError: the bag cannot be read, or lacks a topic or velocities.

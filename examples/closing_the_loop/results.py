@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 LEAST_GAIN = 5.0
-"""Factor by which the tracking error must fall."""
+"""Minimum reduction factor of the tracking error."""
 
 _DEVIATIONS = 3.0
 
@@ -43,19 +43,19 @@ class NumberRow(NamedTuple):
 
 
 def numbers(result: IdentificationResult) -> list[NumberRow]:
-    """Identified numbers of springs, motors and bodies, beside the true ones."""
+    """Identified and true numbers of springs, motors and bodies."""
     return [*_of_joints(result), *_of_bodies(result)]
 
 
 def failures(result: IdentificationResult) -> list[str]:
-    """What was not reached, a line each."""
+    """Missed targets, a line each."""
     if result.gain < LEAST_GAIN:
         return [f"identification: the tracking error fell {number(result.gain)} times, not {LEAST_GAIN:g} times"]
     return []
 
 
 def within_deviations(result: IdentificationResult) -> str:
-    """How many identified numbers are within their uncertainty of the true ones."""
+    """Number of identified numbers that agree with the true numbers within their uncertainty."""
     every = [each for each in numbers(result) if np.isfinite(each.deviation) and each.deviation > 0]
     within = sum(abs(each.found - each.true) <= _DEVIATIONS * each.deviation for each in every)
     return (
@@ -73,7 +73,7 @@ def deviation_in_words(result: IdentificationResult) -> str:
 
 
 def circle_result(result: IdentificationResult, page: Path) -> Result:
-    """Make the result: link errors before and after, residuals, and identified numbers beside the true ones."""
+    """Make the result: link errors before and after, residuals, and identified and true numbers."""
     task, plan = result.task, result.task.plan
     robot, units = task.robot, milli(position_units(task.robot))
     tracking = [

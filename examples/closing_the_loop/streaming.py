@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Setpoints streamed at a fixed rate through the feedforward of a model to a simulated robot.
 
-In step k, from t_k to t_k + h, the drives hold the command for t_k + h/2, so that references are right in the mean; the
-readings are those at t_k + h.
+In step k, from t_k to t_k + h, the drives hold the command for t_k + h/2, so that references are right on average; the
+readings are at t_k + h.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class StreamTimes(NamedTuple):
     """Sample times of a stream, on the clock of the motion.
 
     Attributes:
-        setpoints: (N,) times whose setpoints are sent, s; before the motion that of its start, so that the robot
+        setpoints: (N,) times of the setpoints, s; before the motion, setpoints are at its start, so that the robot
             settles there.
         readings: (N,) times of the readings after each of them, s, negative before the motion.
     """
@@ -47,10 +47,10 @@ def stream(
     *,
     progress: Callable[[float], None] = lambda fraction: None,
 ) -> Readings:
-    """Let a simulated robot follow the feedforward of a model.
+    """Make a simulated robot follow the feedforward of a model.
 
     Args:
-        robot: the robot, at rest where the motion starts, with the period of the stream.
+        robot: the robot, at rest at the start of the motion, with the period of the stream.
         known: the model.
         motion: of the links, at rest at its start.
         times: of the stream.

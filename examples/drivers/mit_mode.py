@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """An arm in MIT mode: a CAN frame of position, velocity, stiffness, damping and torque for each motor.
 
-Usage: python examples/drivers/mit_mode.py CAN MOTOR=ID..., as can0 shoulder=1 elbow=2, beside the dynamics node of the
-robot, whose ``motor_setpoint`` it sends on. The frame is that of the Mini Cheetah's drives and of Damiao's; ranges and
-gains are EXAMPLE VALUES, those of your motors are in their data sheets. Not tested on hardware.
+Usage: python examples/drivers/mit_mode.py CAN MOTOR=ID..., as can0 shoulder=1 elbow=2, next to the dynamics node of the
+robot: it forwards ``motor_setpoint``. The frame is used by the drives of the Mini Cheetah and of Damiao; ranges and
+gains are EXAMPLE VALUES: use the data sheets of your motors. Not tested on hardware.
 """
 
 import contextlib
