@@ -42,13 +42,13 @@ PERIOD, DELAY = 1e-3, 2e-3
 
 
 class ModelError(NamedTuple):
-    """Errors of a model: relative ones are real over modelled value, less 1."""
+    """Errors of a model: relative ones are real over modeled value, less 1."""
 
     stiffness: float = 0.0
     mass: float = 0.0
     rotor_inertia: float = 0.0
     friction: float = 0.0
-    delay: float = 0.0  # real delay of the drives less the modelled delay, s
+    delay: float = 0.0  # real delay of the drives less the modeled delay, s
 
     def __str__(self) -> str:
         named = [

@@ -234,7 +234,7 @@ POINTS = [
     [1.2, 0.3, 0.1, -1.4, -0.3, 1.5, 1.0],
 ]
 
-ERROR, FREQUENCY = 0.05, 70.0  # real over modelled stiffness and mass, less 1; of the PD at the motors, rad/s
+ERROR, FREQUENCY = 0.05, 70.0  # real over modeled stiffness and mass, less 1; of the PD at the motors, rad/s
 SETTLING, AFTER = 0.3, 0.5  # time at rest before a motion, and after its end, s
 STEP, KEPT = 2.5e-4, 1e-3  # longest step of the integrator, and interval of kept results, s
 RATES = ((1e3, 4e3), (1e3, 1e3), (4e3, 4e3))  # rates of commands and of drives, Hz; the picture has the first

@@ -347,7 +347,7 @@ def in_parallel(
 ) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """Arguments and results of a function of a module in processes, in the order in which they are done.
 
-    Compilers optimise or not: arms that are evaluated a few times are faster without.
+    Compilers optimize or not: arms that are evaluated a few times are faster without.
     """
     start = time.perf_counter()
     with ProcessPoolExecutor(initializer=None if optimised else _compile_quickly) as pool:

@@ -20,7 +20,7 @@ STEP = 2.5e-4
 
 
 def lever(arm: ElasticArm, C: Array) -> Array:
-    """From the centre of mass of the tool's body to the tool, in the base's directions."""
+    """From the center of mass of the tool's body to the tool, in the base's directions."""
     tool, joint = arm.robot.tools[0], arm.robot.joints[arm.robot.tools[0].joint]
     return np.asarray(C[:3, :3] @ tool.pose[:3, :3].T @ (tool.pose[:3, 3] - joint.center_of_mass))
 

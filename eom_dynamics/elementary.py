@@ -18,7 +18,7 @@ from .arrays import Array
 from .jet import Jet
 
 MOST_STEPS = 100
-"""Maximum steps of :func:`root`: bisection takes some 60 to neighbouring numbers; Halley's method rarely takes six."""
+"""Maximum steps of :func:`root`: bisection takes some 60 to neighboring numbers; Halley's method rarely takes six."""
 
 OWN_STEPS = 12
 """Steps of :func:`root` before every other step is a bisection: Halley's method is slow if slopes grow fast.

@@ -41,7 +41,7 @@ class StateError(EomDynamicsError, ValueError):
 
 
 class StiffnessError(StateError):
-    """Commanded stiffness that the actuator cannot realise, for example out of its range."""
+    """Commanded stiffness that the actuator cannot realize, for example out of its range."""
 
 
 class LimitError(StateError):

@@ -263,12 +263,12 @@ class FloatingBase(FloatingKinematics):
 
     @state_method
     def potential_energy(self, pose: ArrayLike, q: ArrayLike) -> Array:
-        """Potential energy in gravity, J: () or (N,); zero with the centre of mass in the inertial origin."""
+        """Potential energy in gravity, J: () or (N,); zero with the center of mass in the inertial origin."""
         return self._run("potential_energy", pose, q)[0]
 
     @state_method
     def centroidal_momentum(self, pose: ArrayLike, q: ArrayLike, nu: ArrayLike) -> Array:
-        """Angular momentum about the centre of mass, and linear momentum, along the inertial axes: (6,) or (N, 6).
+        """Angular momentum about the center of mass, and linear momentum, along the inertial axes: (6,) or (N, 6).
 
         Raises RobotDescriptionError if the robot has no mass.
         """
@@ -284,13 +284,13 @@ class FloatingBase(FloatingKinematics):
 
     @state_method
     def center_of_mass_jacobian(self, pose: ArrayLike, q: ArrayLike) -> Array:
-        """Jacobian of the centre of mass: cd = J nu, and Q_grav = -m J' g. (3, 6 + n) or (N, 3, 6 + n)."""
+        """Jacobian of the center of mass: cd = J nu, and Q_grav = -m J' g. (3, 6 + n) or (N, 3, 6 + n)."""
         return self._run("center_of_mass_jacobian", pose, q)[0]
 
     def center_of_mass_coordinates(self, pose: ArrayLike, q: ArrayLike, nu: ArrayLike) -> CenterOfMassCoordinates:
         """Equations of motion in the velocities xi = T nu = (w, cd, qd), with a block-diagonal mass matrix.
 
-        w is the average angular velocity, cd the velocity of the centre of mass, both along the inertial axes; see
+        w is the average angular velocity, cd the velocity of the center of mass, both along the inertial axes; see
         :class:`.CenterOfMassCoordinates`. RobotDescriptionError if the mass matrix is not positive definite.
         """
         self._require_definite()

@@ -40,7 +40,7 @@ for name, before, after in zip(robot.joint_names, found.validation.before, found
     print(f"{name}: RMS residual {before:.3f} N m by the file, {after:.3f} N m as identified")
 
 identified = identified_robot(found)
-# In the plane, only the product of mass and centre of mass of the last link is identifiable.
+# In the plane, only the product of mass and center of mass of the last link is identifiable.
 for title, arm in (("file", robot), ("arm", true), ("identified", identified)):
     link = arm.joints[1]
     print(f"{title}: last link {link.mass * link.center_of_mass[0]:.3f} kg m")

@@ -110,7 +110,7 @@ def seconds(call: Callable[[], Any], rounds: int) -> float:
 
 
 def inertial_table(robot: eom.Robot) -> TextTable:
-    """The paper's table: mass, centre of mass, and inertia about it."""
+    """The paper's table: mass, center of mass, and inertia about it."""
     pairs = [(i, j) for i in range(3) for j in range(i, 3)]
     header = ["body", "mass [kg]", *(f"c_{x} [m]" for x in "xyz")]
     header += [f"I_{'xyz'[i]}{'xyz'[j]} [kg m²]" for i, j in pairs]

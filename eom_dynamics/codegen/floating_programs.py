@@ -94,7 +94,7 @@ def _potential_energy(robot: Robot, x: Inputs) -> Outputs:
 
 
 def _centroidal_momentum(robot: Robot, x: Inputs) -> Outputs:
-    """Angular momentum about the centre of mass, and linear momentum, along the inertial axes."""
+    """Angular momentum about the center of mass, and linear momentum, along the inertial axes."""
     return [_about_center(link_tree(robot, regrouped=False), x, _momentum(robot, x)[0][:BASE])]
 
 
@@ -106,7 +106,7 @@ def _centroidal_momentum_matrix(robot: Robot, x: Inputs) -> Outputs:
 
 
 def _center_of_mass_jacobian(robot: Robot, x: Inputs) -> Outputs:
-    """Jacobian J (3, 6 + n) of the centre of mass, in row-major order: linear momentum per mass."""
+    """Jacobian J (3, 6 + n) of the center of mass, in row-major order: linear momentum per mass."""
     mass, rows = total_mass(robot), composite_mass_matrix(link_tree(robot), x["q"])[3:BASE]
     columns = [_turned_out(x["pose"], column) for column in zip(*rows, strict=True)]
     return [[(1.0 / mass) * x for x in entries(zip(*columns, strict=True))]]
@@ -152,7 +152,7 @@ def _jacobian(frame: Frame, representation: str, robot: Robot, x: Inputs) -> Out
 
 
 def floating_center_of_mass_program(robot: Robot, orders: int) -> Recipe:
-    """Centre of mass c with ``orders`` time derivatives, along the inertial axes."""
+    """Center of mass c with ``orders`` time derivatives, along the inertial axes."""
     inputs, outputs = ("pose", "q", *derivative_names("nu", orders)), derivative_names("c", orders + 1)
     return _declared(robot, "center_of_mass", inputs, outputs, _center_of_mass, str(orders))
 
@@ -215,7 +215,7 @@ def _on_base(
 
 
 def _about_center(tree: LinkTree, x: Inputs, momentum: Sequence[Scalar]) -> list[Scalar]:
-    """Momentum (6) in the base frame, converted to the centre of mass and the inertial axes."""
+    """Momentum (6) in the base frame, converted to the center of mass and the inertial axes."""
     mass, (moment,) = first_moment(tree, [x["q"]], with_base=True)
     angular, linear = momentum[:3], momentum[3:]
     lever = cross([(1.0 / mass) * entry for entry in moment], linear)

@@ -6,7 +6,7 @@ which points to the robot. A sticking contact admits no motion of a point (3 row
 contact admits the tangential motion, and friction is part of the direction of the remaining forces:
 
     point:    f = f_n (-mu e; 1) for the unit direction e of sliding,
-    surface:  moments m_x, m_y and force f_n remain; m_z = mu (m_x e_x + m_y e_y), since friction acts at the centre
+    surface:  moments m_x, m_y and force f_n remain; m_z = mu (m_x e_x + m_y e_y), since friction acts at the center
               of pressure (-m_y, m_x)/f_n. All points of the surface slide alike: it does not spin.
 
 A point contact transmits forces of the cone |f_t| <= mu f_n. A flat surface transmits all sums of such forces at the
@@ -161,7 +161,7 @@ class WrenchCone:
         return self.margin(wrench, faces) >= -real_array(tolerance, "tolerance", ()).item()
 
     def margin(self, wrench: ArrayLike, faces: int | None = None) -> float:
-        """Normal-force margin at the centre of the corners, N; negative outside.
+        """Normal-force margin at the center of the corners, N; negative outside.
 
         Possible decrease of the normal force at the mean of the corners before the contact slips, tilts or opens.
 
@@ -185,7 +185,7 @@ class WrenchCone:
         """Largest t, N, for which the wrench less t times :attr:`center_force` is in the exact cone.
 
         By duality, t is the least power of the wrench over motions y of the polygon with unit normal velocity at the
-        centre. The corner velocities s = G_i' y satisfy mu |s_t| <= s_n. A barrier method decreases the power by damped
+        center. The corner velocities s = G_i' y satisfy mu |s_t| <= s_n. A barrier method decreases the power by damped
         Newton steps, which stay inside. S. Boyd and L. Vandenberghe, *Convex Optimization* (2004), sections 9.6 and
         11.6.
         """
@@ -332,7 +332,7 @@ class SurfaceContact:
     def rectangle(
         cls, name: str, frame: str, friction: float, half_lengths: Sequence[float], pose: ArrayLike | None = None
     ) -> SurfaceContact:
-        """Rectangular contact centred on the origin of its frame, with half lengths (x, y), m."""
+        """Rectangular contact centered on the origin of its frame, with half lengths (x, y), m."""
         X, Y = real_array(half_lengths, "half_lengths", (2,)).tolist()
         if not (X > 0 and Y > 0):
             raise ContactError(f"half_lengths must be positive, are {X:g} and {Y:g}")

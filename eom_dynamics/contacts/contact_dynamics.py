@@ -191,7 +191,7 @@ class ContactDynamics:
         """Accelerations and contact forces under joint efforts.
 
         While all contacts stick, the acceleration follows from Gauss's principle of least constraint: among all nud
-        with J_c nud + dJ_c/dt nu = 0 (or ``acceleration``), it minimises
+        with J_c nud + dJ_c/dt nu = 0 (or ``acceleration``), it minimizes
 
             (nud - nud_free)' M (nud - nud_free),    M nud_free = S' tau - h,
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Observer of external efforts by the generalised momentum of an arm: eom/external_effort.hpp, called from Python."""
+"""Observer of external efforts by the generalized momentum of an arm: eom/external_effort.hpp, called from Python."""
 
 from __future__ import annotations
 

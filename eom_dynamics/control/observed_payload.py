@@ -224,7 +224,7 @@ def _fitted(rows: Array, count: Array, at_rest: Array) -> _Fit:
     variance = np.full(n, np.mean(rows[..., 4] ** 2) + 1e-12)
     for _ in range(5):
         N = np.tensordot(1 / variance, squares, axes=1)
-        # Errors are marginalised.
+        # Errors are marginalized.
         G = np.linalg.solve(N[5:, 5:] + np.eye(len(N) - 5), N[5:, :5])
         S = N[:5, :5] - N[:5, 5:] @ G
         values, V = np.linalg.eigh(N[:4, :4])

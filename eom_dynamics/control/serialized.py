@@ -109,7 +109,7 @@ class MessageLayout:
         return self
 
     def describes(self, message: bytes) -> bool:
-        """True if a serialised message has this layout; with Fast DDS there are unused bytes at its end."""
+        """True if a serialized message has this layout; with Fast DDS there are unused bytes at its end."""
         return len(message) >= self.size and all(
             message[at : at + len(wanted)] == wanted for at, wanted in self.constants
         )

@@ -316,7 +316,7 @@ def _held(name: str, motor: Mapping[str, float]) -> Iterator[str]:
 
 
 def _poses(robot: Robot) -> Array:
-    """Zero, and poses within the limits, up to half a turn or a metre from zero."""
+    """Zero, and poses within the limits, up to half a turn or a meter from zero."""
     return np.concatenate([np.zeros((1, robot.n)), poses_within_limits(robot, _POSES)])
 
 

@@ -134,8 +134,8 @@ def _christoffel_form(body: BodyMatrices, M_b: Jet) -> Jet:
 def _wieber_form(body: BodyMatrices, M_b: Jet) -> Jet:
     """C_b of the sum of J_c' m dJ_c/dt + J_w' (I dJ_w/dt - [I w] J_w) over the bodies: linear in qd.
 
-    J_c qd is the velocity of the centre of mass along inertial axes, J_w qd the angular velocity w along the body axes,
-    I the inertia about the centre of mass. The matrix of Christoffel symbols has [I w] - tr(I) [w] / 2 instead of [I
+    J_c qd is the velocity of the center of mass along inertial axes, J_w qd the angular velocity w along the body axes,
+    I the inertia about the center of mass. The matrix of Christoffel symbols has [I w] - tr(I) [w] / 2 instead of [I
     w]; w x w = 0. P.-B. Wieber, "Some comments on the structure of the dynamics of articulated motion" (2006); S.
     Caron, "Equations of motion", section "Inertia matrix and Coriolis tensor".
     """

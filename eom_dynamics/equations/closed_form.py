@@ -110,7 +110,7 @@ def equations_of_motion(
             (k, 6); for a batch each with a leading axis N or without.
         coriolis: form of the Coriolis matrix; all have the same C qd. ``christoffel`` (Christoffel symbols; dM/dt - 2 C
             is skew-symmetric), ``skew`` (equations (61)-(64); dM/dt - 2 C is skew-symmetric), ``wieber`` (by Jacobians
-            of the centres of mass; dM/dt - 2 C is skew-symmetric) or ``paper`` (equation (29)).
+            of the centers of mass; dM/dt - 2 C is skew-symmetric) or ``paper`` (equation (29)).
 
     Raises:
         StateError: a vector has the wrong length or is not finite.

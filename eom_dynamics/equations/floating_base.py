@@ -154,16 +154,16 @@ def gravity_acceleration(gravity: AnyArray, w: Jet) -> Jet:
 
 @dataclass(frozen=True, eq=False)
 class CenterOfMassCoordinates:
-    """Equations of motion in centre-of-mass coordinates, mass_matrix xid + coriolis_matrix xi + gravity = T'^-1 tau.
+    """Equations of motion in center-of-mass coordinates, mass_matrix xid + coriolis_matrix xi + gravity = T'^-1 tau.
 
     They make the mass matrix block-diagonal. The twist V0 of the base is replaced by the average angular velocity w of
-    the whole robot and the velocity cd of its centre of mass, both along the inertial axes:
+    the whole robot and the velocity cd of its center of mass, both along the inertial axes:
 
         xi = (w, cd, qd) = T nu,    h = (I_c w, m cd),    T_kin = (w' I_c w + m cd' cd + qd' M_q qd) / 2
 
-    with the centroidal momentum h and the inertia I_c of the robot about its centre of mass with locked joints. This is
-    König's theorem for a robot: its kinetic energy has three terms, for the centre of mass, the average rotation, and
-    the joints relative to both. Gravity acts on the centre of mass only.
+    with the centroidal momentum h and the inertia I_c of the robot about its center of mass with locked joints. This is
+    König's theorem for a robot: its kinetic energy has three terms, for the center of mass, the average rotation, and
+    the joints relative to both. Gravity acts on the center of mass only.
 
     G. Garofalo, B. Henze, J. Englsberger, C. Ott, "On the inertially decoupled structure of the floating base robot
     dynamics", IFAC-PapersOnLine 48-1 (2015). The average angular velocity is in general not the rate of an orientation.
@@ -185,7 +185,7 @@ class CenterOfMassCoordinates:
 
 
 def center_of_mass_coordinates(M: Array, C: Array, gravity: Array, pose: Array, nu: Array) -> CenterOfMassCoordinates:
-    """Terms of a floating base in centre-of-mass coordinates.
+    """Terms of a floating base in center-of-mass coordinates.
 
     Args:
         M: mass matrix (…, 6 + n, 6 + n), positive definite.

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mass matrix, gravity and Coriolis tensor as sums over the bodies, by Jacobians of their centres of mass.
+"""Mass matrix, gravity and Coriolis tensor as sums over the bodies, by Jacobians of their centers of mass.
 
-With c, R, m and I the centre of mass, rotation, mass and inertia about the centre of mass of a body in the base frame,
+With c, R, m and I the center of mass, rotation, mass and inertia about the center of mass of a body in the base frame,
 
     M = sum of m J_c' J_c + J_w' I J_w,    Q_grav = -sum of m J_c' g,
 
 as in B. Siciliano et al., Robotics (2009), section 7.1.1. The column of joint i in J_w is its axis w_i; in J_c it is
-the velocity of the centre of mass per joint rate. For two joints on the path to a body, rotation of joint a, nearer to
+the velocity of the center of mass per joint rate. For two joints on the path to a body, rotation of joint a, nearer to
 the base, rotates the columns of joint b:
 
     d(J_c)_b / dq_a = d(J_c)_a / dq_b = w_a x (J_c)_b,    d(w_b) / dq_a = w_a x w_b,    d(w_a) / dq_b = 0.
@@ -34,9 +34,9 @@ class BodyJacobians(NamedTuple):
     """Jacobians of a body, along the axes of the base, with respect to the independent joint variables.
 
     Attributes:
-        linear: J_c (3, n), velocity of the centre of mass.
+        linear: J_c (3, n), velocity of the center of mass.
         angular: J_w (3, n), angular velocity.
-        inertia: I (3, 3) about the centre of mass, kg m².
+        inertia: I (3, 3) about the center of mass, kg m².
         mass: m, kg.
     """
 
@@ -47,7 +47,7 @@ class BodyJacobians(NamedTuple):
 
 
 def center_of_mass_jacobians(robot: Robot, q: ArrayLike) -> list[BodyJacobians]:
-    """Jacobians of the centre of mass and of the rotation of each body, in the order of ``robot.joints``.
+    """Jacobians of the center of mass and of the rotation of each body, in the order of ``robot.joints``.
 
     Args:
         robot: the robot.

@@ -61,7 +61,7 @@ def spatial_momentum(robot: Robot, q: ArrayLike, *rates: ArrayLike, about: str =
 
     Raises:
         StateError: a vector has the wrong length or is not finite, qd is missing, or the reference point is unknown.
-        RobotDescriptionError: the momentum is about the centre of mass, and the robot has no mass.
+        RobotDescriptionError: the momentum is about the center of mass, and the robot has no mass.
         TypeError: ``robot`` is not a Robot.
     """
     require_robot(robot)
@@ -99,7 +99,7 @@ def floating_spatial_momentum(
     Raises:
         StateError: an array has the wrong shape or is not finite, the pose is invalid, nu is missing, or the reference
             point is unknown.
-        RobotDescriptionError: the momentum is about the centre of mass, and the robot has no mass.
+        RobotDescriptionError: the momentum is about the center of mass, and the robot has no mass.
         TypeError: ``robot`` is not a Robot.
     """
     choice(about, "about", ABOUT)
@@ -127,7 +127,7 @@ def _in_base(body: BodyMatrices) -> Jet:
 def _about_center(
     robot: Robot, body: BodyMatrices, pose: AnyArray, momentum: Sequence[AnyArray]
 ) -> tuple[AnyArray, ...]:
-    """The momentum about the centre of mass c: its angular part minus c x p, with dc/dt = p / m."""
+    """The momentum about the center of mass c: its angular part minus c x p, with dc/dt = p / m."""
     M = body.U[0].T @ body.inertia @ body.U[0]  # inertia of the whole robot in this configuration, in the base frame
     mass = M[5, 5]
     if mass == 0:

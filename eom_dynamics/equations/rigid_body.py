@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Newton-Euler equations of a single rigid body: about its centre of mass, and about any frame fixed to it.
+"""Newton-Euler equations of a single rigid body: about its center of mass, and about any frame fixed to it.
 
 With the body twist V = (w; v) of a frame fixed to the body, its inertia matrix M in that frame and the wrench F that
 acts on the body,
@@ -33,19 +33,19 @@ class RigidBody:
     the angular part first. Methods raise StateError for arguments of wrong shape.
 
     Attributes:
-        inertial: mass, centre of mass and inertia in this frame.
+        inertial: mass, center of mass and inertia in this frame.
     """
 
     inertial: Inertial
 
     @cached_property
     def inertia_matrix(self) -> Array:
-        """Inertia matrix M (6, 6), equation (31) of Müller and Kumar; block-diagonal about the centre of mass."""
+        """Inertia matrix M (6, 6), equation (31) of Müller and Kumar; block-diagonal about the center of mass."""
         body = self.inertial
         return spatial_inertia(body.mass, body.center_of_mass, body.about_origin)
 
     def about_center_of_mass(self) -> RigidBody:
-        """This body in the frame at its centre of mass, along the same axes."""
+        """This body in the frame at its center of mass, along the same axes."""
         return self.seen_from(lie.pose(np.eye(3), self.inertial.center_of_mass))
 
     def seen_from(self, frame: Array) -> RigidBody:
@@ -103,13 +103,13 @@ class RigidBody:
 def newton_euler(
     mass: float, inertia: ArrayLike, w: ArrayLike, wd: ArrayLike, acceleration: ArrayLike
 ) -> tuple[Array, Array]:
-    """Moment about the centre of mass and force on a rigid body: I wd + w x I w, and m a.
+    """Moment about the center of mass and force on a rigid body: I wd + w x I w, and m a.
 
     Args:
         mass: m, kg.
-        inertia: I (3, 3) about the centre of mass, kg m², along axes fixed to the body.
+        inertia: I (3, 3) about the center of mass, kg m², along axes fixed to the body.
         w, wd: angular velocity (…, 3), rad/s, and its time derivative, along the same axes.
-        acceleration: a (…, 3) of the centre of mass, m/s², along any axes; the force is along the same axes. It is the
+        acceleration: a (…, 3) of the center of mass, m/s², along any axes; the force is along the same axes. It is the
             second derivative of the position, not the linear part of the derivative of a body twist.
 
     Raises:

@@ -242,7 +242,7 @@ def _constraints(project: Project) -> dict[str, str]:
 def _least_inertia(project: Project) -> Array:
     """Least inertia that each motor moves, link side: its rotor, and for a rigid joint the links.
 
-    The link inertia is the inertia at a joint with all other rigid joints free, 1 / (M⁻¹)ᵢᵢ, minimised over
+    The link inertia is the inertia at a joint with all other rigid joints free, 1 / (M⁻¹)ᵢᵢ, minimized over
     configurations. Gains for it leave a margin for coupled joints, which together may have a lower inertia than each
     alone.
     """

@@ -5,7 +5,7 @@ The parameters of finite Fourier series (J. Swevers et al., "Optimal robot excit
 Robotics and Automation 13, 1997) that start and end at rest, :class:`RestSeries`, are found by sequential quadratic
 programming (SciPy's SLSQP):
 
-    minimise    -log det(W^T W)/P + c log(condition number of W)
+    minimize    -log det(W^T W)/P + c log(condition number of W)
     subject to  smooth maximum over time of |value|/limit <= 1 for each limited quantity of joints and motors,
 
 with the regressor W of the P base parameters. The first term alone is D-optimality; it might leave the condition number
@@ -32,7 +32,7 @@ from ..trajectory.feedforward import CHECK_RATE
 from .excitation_limits import ExcitationLimits, Information, InformationModel, Spheres, smooth_maximum, with_limits
 from .links.regressor import Regressor
 
-# Samples in a period of the highest harmonic: in the optimisation, and in the final check at 1 kHz or more.
+# Samples in a period of the highest harmonic: in the optimization, and in the final check at 1 kHz or more.
 _COARSE, _FINE = 16, 100
 _BISECTIONS = 20  # bisections of the amplitude
 _RANDOM = 0.1  # share of the random motions in the progress
@@ -46,15 +46,15 @@ _NEARLY = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class OptimalExcitation:
-    """Result of an excitation optimisation.
+    """Result of an excitation optimization.
 
     Attributes:
         trajectory: the motion, at rest at the ends of each of its periods.
         start: the start of the optimization, the best of the random motions.
         information, start_information: information of ``trajectory`` and ``start``.
         verdict: check of the motion against the limits of the robot; the motion uses a share of them.
-        iterations: of the optimiser.
-        message: of the optimiser, why it ended.
+        iterations: of the optimizer.
+        message: of the optimizer, why it ended.
     """
 
     trajectory: Fourier
@@ -149,7 +149,7 @@ class Excitation:
         return self.model.information(np.stack(trajectory.derivatives(t, 2)))
 
     def cost(self, information: Information) -> float:
-        """Cost to minimise: -log det/P + condition_weight log(condition number)."""
+        """Cost to minimize: -log det/P + condition_weight log(condition number)."""
         condition = self.condition_weight * float(np.log(information.condition))
         return condition - information.log_det / len(self.model.columns)
 
@@ -187,7 +187,7 @@ class Excitation:
         Args:
             start: parameters z of a motion within the limits; by default the best of ``candidates`` random motions.
             candidates: number of random motions.
-            iterations: largest number of iterations of the optimiser.
+            iterations: largest number of iterations of the optimizer.
             progress: called with the fraction that is done, at least, and the present cost: first for each random
                 motion, then for each iteration.
 
@@ -261,7 +261,7 @@ class Excitation:
 
 
 class _Task:
-    """The functions of the optimiser, of variables x: parameters z, positions in half ranges from the middle."""
+    """The functions of the optimizer, of variables x: parameters z, positions in half ranges from the middle."""
 
     def __init__(self, excitation: Excitation) -> None:
         self._of = excitation
@@ -289,7 +289,7 @@ class _Task:
         return self._once("peaks", x, lambda states: smooth_maximum(self._of.limits.ratios(states)))
 
     def _once(self, name: str, x: Array, function: Callable[[Array], Any]) -> Any:
-        """Value of a function of the states, which the optimiser needs for the same variables again."""
+        """Value of a function of the states, which the optimizer needs for the same variables again."""
         key = x.tobytes()
         if self._known.get(name, (b"",))[0] != key:
             self._known[name] = key, function(self._states(x))

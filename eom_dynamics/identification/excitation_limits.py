@@ -38,18 +38,18 @@ KINEMATIC = MOTION[:4]
 SHARPNESS = 100.0
 """Sharpness of the smooth maximum: above the largest of K equal values by log(K)/SHARPNESS of the limit."""
 
-_NOT_REALISABLE = 10.0  # ratio to the limit for a motion that the springs cannot realise
+_NOT_REALISABLE = 10.0  # ratio to the limit for a motion that the springs cannot realize
 
 
 class Spheres:
     """Spheres that cover the bodies of a robot, with a clearance to keep between them, m.
 
-    Each of the ``pairs`` of bodies, such as ``shoulder/hand``, counts, except neighbours, connected by a joint and
+    Each of the ``pairs`` of bodies, such as ``shoulder/hand``, counts, except neighbors, connected by a joint and
     with spheres that may overlap, and pairs that ``always`` meet in random postures, such as two bodies of a wrist.
     """
 
     def __init__(self, robot: Robot, spheres: Mapping[str, ArrayLike], clearance: float = 0.0) -> None:
-        """Attach spheres: by name of a body, link, tool or ``base``, rows (k, 4) of centre x, y, z there and radius, m.
+        """Attach spheres: by name of a body, link, tool or ``base``, rows (k, 4) of center x, y, z there and radius, m.
 
         Raises:
             TrajectoryError: a frame is unknown, or a row is not four numbers with a positive radius.
@@ -109,14 +109,14 @@ class Spheres:
                 if body < 0:
                     continue
                 J, lever = jacobians[body], centers[body][1][rows, sphere]
-                # The centre moves with v + omega x lever; u . (omega x lever) = omega . (lever x u).
+                # The center moves with v + omega x lever; u . (omega x lever) = omega . (lever x u).
                 along = np.einsum("ka,kan->kn", direction, J[:, 3:])
                 along += np.einsum("ka,kan->kn", np.cross(lever, direction), J[:, :3])
                 slopes[c] -= sign * (ratios[:, c] / distance[rows, a, b])[:, np.newaxis] * along
         return ratios, slopes
 
     def _centers(self, body: int, q: Array) -> tuple[Array, Array]:
-        """Centres in the base frame, and from the origin of the body, each (K, k, 3)."""
+        """Centers in the base frame, and from the origin of the body, each (K, k, 3)."""
         local = self._spheres[body][:, :3]
         if body < 0:
             fixed = np.broadcast_to(local, (len(q), *local.shape))

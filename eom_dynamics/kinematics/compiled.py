@@ -168,11 +168,11 @@ class Kinematics(CompiledMethods):
         return by_unit_rates(rates, samples)
 
     def center_of_mass(self, q: ArrayLike) -> Array:
-        """Centre of mass c of all moving bodies, (3,) or (N, 3), as :meth:`center_of_mass_derivatives`."""
+        """Center of mass c of all moving bodies, (3,) or (N, 3), as :meth:`center_of_mass_derivatives`."""
         return self.center_of_mass_derivatives(q)[0]
 
     def center_of_mass_derivatives(self, q: ArrayLike, *rates: ArrayLike) -> tuple[Array, ...]:
-        """Centre of mass in the base frame, and its time derivatives c, cd, …, each (3,) or (N, 3); m, m/s, ….
+        """Center of mass in the base frame, and its time derivatives c, cd, …, each (3,) or (N, 3); m, m/s, ….
 
         Each of the rates qd, qdd, … adds a derivative; rates have the shape of q (n,) or (N, n); rad or m, per s, s²,
         …. Raises RobotDescriptionError if the robot has no mass.
@@ -180,11 +180,11 @@ class Kinematics(CompiledMethods):
         return self._center("center_of_mass", (q, *rates))
 
     def center_of_mass_jacobian(self, q: ArrayLike) -> Array:
-        """Jacobian of the centre of mass, cd = J qd: (3, n) or (N, 3, n); as :meth:`center_of_mass_derivatives`."""
+        """Jacobian of the center of mass, cd = J qd: (3, n) or (N, 3, n); as :meth:`center_of_mass_derivatives`."""
         return self.center_of_mass_jacobian_derivatives(q)[0]
 
     def center_of_mass_jacobian_derivatives(self, q: ArrayLike, *rates: ArrayLike) -> tuple[Array, ...]:
-        """Jacobian of the centre of mass and its time derivatives J, Jd, …: (3, n) or (N, 3, n) each.
+        """Jacobian of the center of mass and its time derivatives J, Jd, …: (3, n) or (N, 3, n) each.
 
         Arguments and errors are as for :meth:`center_of_mass_derivatives`.
         """
@@ -250,7 +250,7 @@ class Kinematics(CompiledMethods):
     def singular_directions(
         self, q: ArrayLike, *, tolerance: float = _SINGULAR, frame: str | None = None, reference: str = "body"
     ) -> Array:
-        """Singular directions: twists that no joint rates realise, as orthonormal rows (k, 6); none if J has rank six.
+        """Singular directions: twists that no joint rates realize, as orthonormal rows (k, 6); none if J has rank six.
 
         Args:
             q: joint variables (n,), rad or m.

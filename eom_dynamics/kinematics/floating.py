@@ -49,7 +49,7 @@ def state_vectors(robot: Robot) -> dict[str, Vector]:
 
 
 class FloatingKinematics(CompiledMethods):
-    """Poses, twists and Jacobians of frames, and the centre of mass, of one robot on a floating base.
+    """Poses, twists and Jacobians of frames, and the center of mass, of one robot on a floating base.
 
     These methods of :class:`.FloatingBase` take its state. They raise StateError if an argument has the wrong shape or
     is not finite, or a frame or reference is unknown.
@@ -63,7 +63,7 @@ class FloatingKinematics(CompiledMethods):
         return programs.total_mass(self.robot)
 
     def center_of_mass(self, pose: ArrayLike, q: ArrayLike, *rates: ArrayLike) -> Any:
-        """Centre of mass c (3,) or (N, 3), m, in the inertial frame; with rates nu, nud, … the tuple c, cd, ….
+        """Center of mass c (3,) or (N, 3), m, in the inertial frame; with rates nu, nud, … the tuple c, cd, ….
 
         Raises RobotDescriptionError if the robot has no mass.
         """

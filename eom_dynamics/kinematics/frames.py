@@ -45,7 +45,7 @@ def named_frame(robot: Robot, frames: Mapping[str, Frame], name: str | None) -> 
 
 
 def signature_of(method: str, states: tuple[Vector, ...], orders: int, columns: int) -> Signature:
-    """Signature of a pose, motion, Jacobian or centre of mass, also with ``_derivatives``.
+    """Signature of a pose, motion, Jacobian or center of mass, also with ``_derivatives``.
 
     Arguments are the configuration ``states`` and ``orders`` rates with ``columns`` entries.
     """

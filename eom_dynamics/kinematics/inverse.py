@@ -138,7 +138,7 @@ def inverse_kinematics(
         start: joint variables (n,) or (N, n), clipped to their ranges; by default the middle of these.
         weights: weights of the errors about and along the tool axes, (6,) or (k, 6), angular first: POSITION, POINTING,
             or any numbers; 0 leaves a direction free. They choose among inexact solutions only.
-        objective: an entry of OBJECTIVES, maximised locally by the solution of a redundant arm; None for any solution.
+        objective: an entry of OBJECTIVES, maximized locally by the solution of a redundant arm; None for any solution.
         limits: whether to respect joint limits.
         tolerance: largest error of a solution, rad and m.
         iterations, attempts: maximum steps of an attempt, and maximum number of attempts.

@@ -220,7 +220,7 @@ class ToolTracker:
         """
         moving = moving_joints(kinematics.robot, kinematics.frame(frame))
         self.kinematics, self.frame, self._weights = kinematics, frame, weights
-        # Fewer joints cannot realise any twist of the tool.
+        # Fewer joints cannot realize any twist of the tool.
         self._few = len(moving) < TWIST
 
     def solve(self, expected: Array, poses: Array, *twists: Array) -> Tracked:

@@ -91,7 +91,7 @@ def rate(variable: Any) -> Any:
 FORMS: Mapping[str, Any] = MappingProxyType(
     {"christoffel": sp.Rational(1, 2), "mass_rate": sp.Integer(1), "momentum": sp.Integer(0)}
 )
-"""Weights of dM/dt in the factorisations of the velocity terms, see :meth:`Lagrangian.coriolis_matrix`."""
+"""Weights of dM/dt in the factorizations of the velocity terms, see :meth:`Lagrangian.coriolis_matrix`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,12 +99,12 @@ class Lagrangian:
     """Mechanical system defined by its energies. Results are SymPy expressions in the symbols q, qd, qdd, ….
 
     Attributes:
-        q: generalised coordinates, n symbols; :func:`rate` makes the symbols of their rates: qd1 of q1.
+        q: generalized coordinates, n symbols; :func:`rate` makes the symbols of their rates: qd1 of q1.
         T: kinetic energy, quadratic in the rates, J.
         U: potential energy, a function of q, J.
         dissipation: Rayleigh's function R of the rates, W: d qd²/2 for viscous and ``f |qd|`` for dry friction. Its
             gradient is the friction.
-        forces: generalised forces Q of the surroundings on the system, in addition to the efforts tau; n expressions in
+        forces: generalized forces Q of the surroundings on the system, in addition to the efforts tau; n expressions in
             q, qd and ``inputs``, such as J' F for a force F at the tip; () for none.
         inputs: time-dependent symbols in the forces, such as F, with time derivatives Fd, Fdd, ….
         values: numeric values of parameter symbols, if known.

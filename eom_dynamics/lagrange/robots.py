@@ -5,7 +5,7 @@ The pose C of each body is a product of exponentials; its twist is V^ = C^-1 dC/
 
     T = sum of V' M V / 2,    U = -sum of m g' c,
 
-with the inertia matrix M and the centre of mass c of each body. Neither Jacobians nor adjoints are used.
+with the inertia matrix M and the center of mass c of each body. Neither Jacobians nor adjoints are used.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .normal_form import exact, normal_form, normal_forms
 def planar_arm(n: int) -> Robot:
     """Planar arm with n revolute joints about z, and gravity g along -y, as a robot of SymPy symbols.
 
-    Link k has the length L_k, mass m_k and inertia I_k about its centre of mass, which is at a_k along it. The tool is
+    Link k has the length L_k, mass m_k and inertia I_k about its center of mass, which is at a_k along it. The tool is
     the tip, at L_n. LagrangianError if n is not a positive integer.
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
@@ -76,7 +76,7 @@ def robot_lagrangian(
 
     Args:
         robot: the robot; its masses, lengths, … may be SymPy expressions.
-        symbols: replace nonzero numbers by symbols: mass m, entries of the centre of mass c, of the inertia I about it
+        symbols: replace nonzero numbers by symbols: mass m, entries of the center of mass c, of the inertia I about it
             and of the position p of a body in its parent, with the body's number in ``robot.joints`` (from 1); g, K, B,
             d, f for gravity, stiffness, rotor inertia, damping and friction. Their numbers are the Lagrangian's
             ``values``. Constant efforts and parallel springs remain numbers.
@@ -244,7 +244,7 @@ def exact_model(robot: Robot, *, symbols: bool = False) -> tuple[Robot, tuple[An
 
 
 def _rounded(moment: Any, about_origin: AnyArray) -> Any:
-    """Moment about the centre of mass without the rounding error of the shift from the origin."""
+    """Moment about the center of mass without the rounding error of the shift from the origin."""
     largest = max(map(abs, about_origin.flat)) if not moment.free_symbols else 0
     if largest == 0:
         return moment

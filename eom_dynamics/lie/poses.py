@@ -67,7 +67,7 @@ def rotation_vector(R: ArrayLike) -> Array:
 
 
 def rotation_from_quaternion(xyzw: ArrayLike) -> Array:
-    """Rotation matrix (…, 3, 3) of a quaternion (…, 4), real part last as in ROS, normalised; ValueError if zero."""
+    """Rotation matrix (…, 3, 3) of a quaternion (…, 4), real part last as in ROS, normalized; ValueError if zero."""
     return _matrix(_scipy().from_quat(_rows(xyzw)), xyzw)
 
 

@@ -53,7 +53,7 @@ CONSEQUENCE = (
 """Explanation of repeated positions during a motion."""
 
 _MOVING = 1e-4  # minimum step of a moving joint, rad or m; jitter of a sensor at rest is smaller
-_SPAN = 4  # a position is compared with the one before, and that step with both its neighbours
+_SPAN = 4  # a position is compared with the one before, and that step with both its neighbors
 
 
 def repeated_positions(position: Array) -> NDArray[np.intp]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inverse mass matrix: by factors for scalars of any type, and by Cholesky factorisation for numbers.
+"""Inverse mass matrix: by factors for scalars of any type, and by Cholesky factorization for numbers.
 
 The factors M = L' D L, from the tips of a tree to its base, keep the zeros between branches: R. Featherstone,
 "Efficient factorization of the joint-space inertia matrix for branched kinematic trees", Int. J. Robot. Res. 24 (2005).

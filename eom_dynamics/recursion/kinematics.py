@@ -316,7 +316,7 @@ def _bracket(a: Numbers, b: Numbers) -> Numbers:
 
 
 def center_of_mass(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[list[Scalar]]:
-    """Centre of mass of all links in the base frame, and its time derivatives.
+    """Center of mass of all links in the base frame, and its time derivatives.
 
     Args:
         tree: links of the robot, with inertias that are not regrouped.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Link frames and regrouped inertias that minimise the cost of the recursion.
+"""Link frames and regrouped inertias that minimize the cost of the recursion.
 
 Three choices leave all joint efforts unchanged:
 
@@ -242,7 +242,7 @@ def _link(robot: Robot, i: int, step: Array, frame: Array) -> Link:
     c = lie.inverse(frame) @ [*joint.center_of_mass, 1.0]
     about_frame = _second_moment(joint.inertia_about_origin)
     R = frame[:3, :3]
-    # Steiner's theorem: second moment about the centre of mass, plus second moment of the mass at the centre.
+    # Steiner's theorem: second moment about the center of mass, plus second moment of the mass at the center.
     about_center = about_frame - joint.mass * np.outer(joint.center_of_mass, joint.center_of_mass)
     second_moment = R.T @ about_center @ R + joint.mass * np.outer(c[:3], c[:3])
     pitch = float(joint.screw[:3] @ joint.screw[3:]) if turns else 1.0

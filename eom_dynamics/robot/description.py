@@ -130,7 +130,7 @@ class RotorDescription:
     axis: Annotated[Array | None, Entry("spin axis in its frame", size=3, example=[0.0, 0.0, 1.0])] = None
 
     def __post_init__(self) -> None:
-        """Normalise the axis; raises ParameterError if it is zero."""
+        """Normalize the axis; raises ParameterError if it is zero."""
         if self.axis is None:
             return
         if not (length := float(np.linalg.norm(self.axis))):
@@ -148,7 +148,7 @@ class JointDescription(JointProperties):
         parent, child: names of the links.
         origin: pose (4, 4) of the child link in the parent link at q = 0.
         screw: joint screw (6,) in the child link's frame, angular part first; for a planar joint the rotation about
-            the normal of its plane; for a ball joint (0, centre); unused for fixed and floating joints.
+            the normal of its plane; for a ball joint (0, center); unused for fixed and floating joints.
         where: location in the file, for messages.
         rotor: mounting of the rotor; None is the default.
         locked_because: why a joint that the file lets move is fixed, or None.

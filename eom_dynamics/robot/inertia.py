@@ -20,7 +20,7 @@ def symmetric(xx: float, xy: float, xz: float, yy: float, yz: float, zz: float) 
 
 
 def steiner(mass: float, center_of_mass: Array) -> Array:
-    """Parallel-axis term (3, 3): inertia about the origin minus about the centre of mass; after equation (31)."""
+    """Parallel-axis term (3, 3): inertia about the origin minus about the center of mass; after equation (31)."""
     c = lie.skew(center_of_mass)
     return mass * (c.T @ c)
 
@@ -45,7 +45,7 @@ class Inertial:
 
     Attributes:
         mass: mass, kg.
-        center_of_mass: centre of mass (3,), m.
+        center_of_mass: center of mass (3,), m.
         about_origin: rotational inertia (3, 3) about the frame's origin and along its axes, kg m².
     """
 
@@ -55,7 +55,7 @@ class Inertial:
 
     @classmethod
     def about_center(cls, mass: float, center_of_mass: Array, inertia: Array) -> Inertial:
-        """Create from the rotational inertia (3, 3) about the centre of mass, along the frame's axes."""
+        """Create from the rotational inertia (3, 3) about the center of mass, along the frame's axes."""
         return cls(mass, center_of_mass, inertia + steiner(mass, center_of_mass))
 
     @classmethod
@@ -70,7 +70,7 @@ class Inertial:
 
     @property
     def about_center_of_mass(self) -> Array:
-        """Rotational inertia (3, 3) about the centre of mass, along the frame's axes."""
+        """Rotational inertia (3, 3) about the center of mass, along the frame's axes."""
         return self.about_origin - steiner(self.mass, self.center_of_mass)
 
     @property
@@ -102,7 +102,7 @@ _ROUNDING = 1e-6
 # kg m²; a smaller moment is the rounding error of a point mass. A grain of sand has more.
 _NEGLIGIBLE = 1e-15
 
-# Rounding error of a shift between the origin and the centre of mass, relative to the inertia about the origin.
+# Rounding error of a shift between the origin and the center of mass, relative to the inertia about the origin.
 _SHIFT = 1e-14
 
 # Published tables violate the triangle inequality slightly: body 4 of the iiwa in Müller and Kumar by 0.6 %.
@@ -129,7 +129,7 @@ def inertia_violation(inertia: Array, error: float = 0.0) -> str | None:
 def body_violation(body: Inertial, *, about_origin: bool = False) -> str | None:
     """Reason why mass and inertia of a body are inconsistent; None if consistent.
 
-    With ``about_origin`` the inertia is checked about the frame's origin, a weaker condition than about the centre of
+    With ``about_origin`` the inertia is checked about the frame's origin, a weaker condition than about the center of
     mass.
     """
     if not isinstance(body, Inertial):

@@ -13,7 +13,7 @@ from .model import Robot
 
 # Rounding error of zero eigenvalues of a spatial inertia, relative to the largest.
 _EIGENVALUE = 1e-12
-# Rounding error of a zero, relative to the cancelling terms. The smallest ratio of a real robot, a finger of a few
+# Rounding error of a zero, relative to the canceling terms. The smallest ratio of a real robot, a finger of a few
 # grams on a torso, is far larger.
 _ZERO = 1e-12
 

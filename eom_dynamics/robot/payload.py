@@ -31,8 +31,8 @@ class Payload:
 
     Attributes:
         mass: mass, kg.
-        center_of_mass: centre of mass (3,) in this frame, m; by default its origin.
-        inertia: inertia (3, 3), or xx, xy, xz, yy, yz, zz (6,), about the centre of mass and along the axes of the
+        center_of_mass: center of mass (3,) in this frame, m; by default its origin.
+        inertia: inertia (3, 3), or xx, xy, xz, yy, yz, zz (6,), about the center of mass and along the axes of the
             frame, kg m²; by default a point mass.
         tool: name of the tool, or of another frame of the same body; empty for the first tool.
 

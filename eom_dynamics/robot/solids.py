@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mass and inertia of uniform solids: box, cylinders, spheres, ellipsoid and capsule.
 
-Each function takes either the mass in kg or the density in kg/m³. The origin is the solid's centre, and its axis of
+Each function takes either the mass in kg or the density in kg/m³. The origin is the solid's center, and its axis of
 symmetry, if any, is z. :meth:`Inertial.moved` places a solid in the frame of a body. Solids add up, and a hole is a
 solid of negative density:
 
@@ -86,7 +86,7 @@ def capsule(radius: float, length: float, *, mass: float | None = None, density:
     r, h = _length("radius", radius), _length("length", length)
     volumes = np.array([pi * r**2 * h, 4 / 3 * pi * r**3])
     shares = _mass(float(np.sum(volumes)), mass, density) * volumes / np.sum(volumes)
-    # Mean z² of the half spheres: about the sphere's centre, moved by h/2, with their centroids at 3 r/8.
+    # Mean z² of the half spheres: about the sphere's center, moved by h/2, with their centroids at 3 r/8.
     along = np.array([h**2 / 12, r**2 / 5 + h**2 / 4 + 3 * r * h / 8])
     across = np.array([r**2 / 4, r**2 / 5])
     m = float(np.sum(shares))

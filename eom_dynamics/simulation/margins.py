@@ -75,7 +75,7 @@ class Margins:
 
 @dataclass(frozen=True)
 class LinearLoop:
-    """Linearised arm at rest with feedback u = -F x; x: links, motors of elastic joints, then their rates.
+    """Linearized arm at rest with feedback u = -F x; x: links, motors of elastic joints, then their rates.
 
     Attributes:
         A, B: matrices (N, N), (N, m) of xd = A x + B u.
@@ -230,7 +230,7 @@ def motor_gains(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> 
 
 
 def motor_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> LinearLoop:
-    """Linearised loop, at rest at q (n,), of a motor PD with :func:`motor_gains`, with the same errors.
+    """Linearized loop, at rest at q (n,), of a motor PD with :func:`motor_gains`, with the same errors.
 
     Dry friction and gear losses are ignored, since they only damp; resonances have :data:`LEAST_DAMPING`.
     """
@@ -293,7 +293,7 @@ class OuterLoop(NamedTuple):
         frequency: lowest frequency w, rad/s.
         F: matrix (m, N + n) from deviations of links (n,) and motors of elastic joints, their rates, and the integrals
             of the link deviations, to motor efforts, N m or N.
-        loop: linearised loop, with motors under their PD.
+        loop: linearized loop, with motors under their PD.
         margins: margins with the delay.
     """
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _FEW_NOTES = 3  # more notes than these are shown on a click
 
-# Paul Tol's scheme "bright": seven colours that colour-blind readers tell apart.
-# The grey is darker than his, so that a line is visible on white.
+# Paul Tol's scheme "bright": seven colors that color-blind readers tell apart.
+# The gray is darker than his, so that a line is visible on white.
 _COLORS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#8A8A8A")
 
 INK = "#30363d"
@@ -125,7 +125,7 @@ def _asset(name: str) -> str:
 
 
 def color(joint: int) -> str:
-    """Return the colour of a joint; they repeat after seven joints."""
+    """Return the color of a joint; they repeat after seven joints."""
     return _COLORS[joint % len(_COLORS)]
 
 

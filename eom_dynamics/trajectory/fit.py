@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fit of smooth trajectories to noisy recordings.
 
-The smoothing spline of degree nine minimises
+The smoothing spline of degree nine minimizes
 
     ∫ (y - q)² dt + w_c^-10 ∫ (d⁵q/dt⁵)² dt
 
@@ -25,7 +25,7 @@ from ..arrays import Array
 from ..exceptions import TrajectoryError
 from .trajectory import DEGREE, ORDERS, Spline, numbers
 
-_PENALISED = ORDERS  # order of the penalised derivative
+_PENALISED = ORDERS  # order of the penalized derivative
 _BASIS = DEGREE + 1  # number of B-splines that are not zero on a piece
 _PIECES_A_PERIOD = 6  # pieces of the spline in one period of the cut-off frequency
 _FEWEST = 2 * ORDERS

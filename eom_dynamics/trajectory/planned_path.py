@@ -22,7 +22,7 @@ from ..exceptions import TrajectoryError
 from .trajectory import ORDERS, Spline, basis_rows, numbers
 from .waypoints import through
 
-_DEGREE, _SMOOTHED = 7, 3  # of the spline, and the order of the derivative in the squared integral that it minimises
+_DEGREE, _SMOOTHED = 7, 3  # of the spline, and the order of the derivative in the squared integral that it minimizes
 _FINEST, _COARSEST, _NOISY = 1e-6, 1e-3, 1e-2  # range of tolerances by default, and the largest by noise, rad or m
 _NOISE_ORDER, _NOISE_RMS = 6, 924**0.5  # order of differences, and their RMS for white noise of RMS 1
 _OF_NOISE, _OF_PART = 4.0, 2.0  # tolerance over the RMS of noise of all waypoints, and of the noisiest part

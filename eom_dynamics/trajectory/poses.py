@@ -279,7 +279,7 @@ def _blended(waypoints: Array, steps: Array, corner: float) -> Spline:
         raise TrajectoryError(f"the path turns back at waypoint {k}, so no blend passes it; end the motion there")
     with np.errstate(divide="ignore"):
         wanted = np.where(turns > 1e-12, corner / (_PASSING * turns), np.inf)
-    # At most half of the shorter line, so that neighbouring blends do not overlap.
+    # At most half of the shorter line, so that neighboring blends do not overlap.
     reach = np.minimum(wanted, 0.5 * np.minimum(lengths[1:], lengths[:-1]))
     at = np.cumsum(lengths)[:-1]
     times, states, rounding = [0.0], [(waypoints[0], along[0])], 1e-12 * float(np.sum(lengths))

@@ -69,7 +69,7 @@ def minimum_snap(steps: Array, states: Array, m: int) -> Array:
 class _System:
     """Equations of the Taylor coefficients x_k = q^(k) h^k/k! at the start of each piece, x_0 minus its given position.
 
-    Rows: m for the first knot, 2m for each inner knot, m for the last; each involves only the neighbouring pieces.
+    Rows: m for the first knot, 2m for each inner knot, m for the last; each involves only the neighboring pieces.
     """
 
     def __init__(self, steps: Array, states: Array, m: int) -> None:
@@ -166,7 +166,7 @@ def without_overshoot(steps: Array, states: Array, fixed: NDArray[np.bool_]) -> 
     before, after = (np.zeros_like(states[0]) for _ in range(2))  # sign of Δq on the pieces next to each knot
     before[1:], after[:-1] = sign, sign
     before[0], after[-1] = after[0], before[-1]
-    # Only the smaller slope and curvature of the two neighbouring pieces matter.
+    # Only the smaller slope and curvature of the two neighboring pieces matter.
     least_slope = np.full_like(states[0], np.inf)
     least_curve = np.full_like(states[0], np.inf)
     h = steps[:, np.newaxis]
@@ -204,7 +204,7 @@ def without_overshoot(steps: Array, states: Array, fixed: NDArray[np.bool_]) -> 
 Ends = Literal["rest", "free"] | Mapping[str, Sequence[ArrayLike]]
 """Conditions at the first and last waypoint; see :func:`through`."""
 
-_DEGREES = {7: 4, 9: 5}  # degree of a spline, and the order of the derivative in the squared integral that it minimises
+_DEGREES = {7: 4, 9: 5}  # degree of a spline, and the order of the derivative in the squared integral that it minimizes
 
 # Maximum overshoot between two waypoints, relative to the range of waypoints and their derivatives; number of checked
 # parts of each piece.
@@ -223,7 +223,7 @@ def through(
 ) -> Spline:
     """Smoothest C⁴ trajectory through waypoints, with given velocities and accelerations.
 
-    The interpolating spline of degree 2m - 1 that minimises ∫ (d^m q/dt^m)² dt: with degree 7 the minimum-snap
+    The interpolating spline of degree 2m - 1 that minimizes ∫ (d^m q/dt^m)² dt: with degree 7 the minimum-snap
     trajectory. With positions alone it is C^(degree - 1); velocities and accelerations reduce that by one each. A
     condition at an end that the spline cannot satisfy (the snap with degree 7) is met by a first or last piece of
     degree 9. Time is linear in the number of waypoints.

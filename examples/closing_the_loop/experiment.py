@@ -43,7 +43,7 @@ _RANGE, _LARGEST = {"revolute": 3.0, "prismatic": 0.3}, {"revolute": (1.5, 10.0)
 # Fraction of limits, because efforts are computed with a model that is not identified.
 _SHARE = 0.6
 
-# Of the excitation: harmonics and period, s; the optimiser gains little after some iterations.
+# Of the excitation: harmonics and period, s; the optimizer gains little after some iterations.
 _HARMONICS, _PERIOD, _CANDIDATES, _ITERATIONS = 8, 10.0, 20, 40
 
 _JUDGED_PERIOD, _SEED = 6.0, 1
@@ -78,7 +78,7 @@ def plan(
 
     Args:
         robot: as its file describes it; joints without limits get some.
-        iterations: largest number of the optimiser.
+        iterations: largest number of the optimizer.
         progress: called with the fraction done.
 
     Raises:

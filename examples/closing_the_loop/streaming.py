@@ -61,7 +61,7 @@ def stream(
 
     Raises:
         SimulationError: the motion leaves all bounds.
-        StiffnessError: the model cannot realise the motion.
+        StiffnessError: the model cannot realize the motion.
     """
     states = motion.derivatives(times.setpoints, 4)
     command = known.feedforward(*states)

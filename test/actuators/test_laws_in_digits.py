@@ -41,7 +41,7 @@ class Case(NamedTuple):
         spring: the spring.
         law: effort over mpmath's numbers.
         reach: deflection at which it has hardened a thousandfold, or as far as it can.
-        edges: positive deflections with their neighbours.
+        edges: positive deflections with their neighbors.
         bend: magnitude of the terms of f'', where these cancel.
     """
 

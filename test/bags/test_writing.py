@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks of serialised messages as arrays, and written bags, as rosbags and the mcap library read them."""
+"""Blocks of serialized messages as arrays, and written bags, as rosbags and the mcap library read them."""
 
 import json
 import sys

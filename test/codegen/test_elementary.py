@@ -105,7 +105,7 @@ EDGES = np.array(
 
 
 def arguments(count: int) -> Array:
-    """Of all magnitudes, dense where results are neither tiny nor infinite, and edges with their neighbours."""
+    """Of all magnitudes, dense where results are neither tiny nor infinite, and edges with their neighbors."""
     rng = np.random.default_rng(0)
     with np.errstate(over="ignore"):
         edges = np.concatenate([EDGES, np.nextafter(EDGES, np.inf), np.nextafter(EDGES, -np.inf)])

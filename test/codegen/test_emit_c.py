@@ -101,7 +101,7 @@ int main(void)
 
 
 def test_memory_accesses(lanes: list[str], tmp_path: Path) -> None:
-    """With the address and undefined behaviour sanitizers, on arrays of exactly the required size."""
+    """With the address and undefined behavior sanitizers, on arrays of exactly the required size."""
     sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
     if not supports(tmp_path, *sanitizers):
         pytest.skip("the compiler's sanitizers are not installed")

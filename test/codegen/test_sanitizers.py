@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Emitted C and the compiled caller under the sanitizers of the compiler: memory and undefined behaviour."""
+"""Emitted C and the compiled caller under the sanitizers of the compiler: memory and undefined behavior."""
 
 import os
 import subprocess

@@ -62,7 +62,7 @@ def test_the_link_that_is_pushed(name: str, body: int) -> None:
 
 
 def test_the_wrench_and_what_no_joint_shows() -> None:
-    """At the frame of the last link, from MuJoCo's force at its centre of mass; a planar arm has three directions."""
+    """At the frame of the last link, from MuJoCo's force at its center of mass; a planar arm has three directions."""
     record = recorded("iiwa", 6)
     thresholds = watched("iiwa", *BOTH, record=record, order=2)
     found = thresholds.contact("iiwa_joint_7")

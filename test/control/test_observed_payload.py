@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Payloads from external efforts: mass, centre of mass, their deviations, and what is not told."""
+"""Payloads from external efforts: mass, center of mass, their deviations, and what is not told."""
 
 from dataclasses import replace
 
@@ -82,7 +82,7 @@ def test_a_push_is_left_unexplained(force: float) -> None:
 
 
 def test_what_is_not_told() -> None:
-    """Along gravity in a single pose, across the plane of an arm, and the mass from the centre at a single joint."""
+    """Along gravity in a single pose, across the plane of an arm, and the mass from the center at a single joint."""
     observer, t = eom.ExternalEffortObserver(PANDA, 30.0), 1e-3 * np.arange(600)
     q = np.tile(np.linspace(0.3, 1.2, 7), (600, 1))
     found = eom.estimate_payload(observer, t, **carried((q, 0 * q, 0 * q)))
@@ -139,6 +139,6 @@ def test_deviations_hold_for_arms_of_mujoco() -> None:
         found = eom.estimate_payload(observer, t, q, 0 * q, tau=tau)
         center = np.asarray(found.payload.center_of_mass) - np.asarray(PAYLOAD.center_of_mass)
         shares.append([(found.payload.mass - PAYLOAD.mass) / found.mass_deviation, *center / found.center_deviation])
-    # The file bounds errors of centres and inertias, too, and of all links together: deviations are twice the errors.
+    # The file bounds errors of centers and inertias, too, and of all links together: deviations are twice the errors.
     assert (np.mean(np.abs(shares) < 1.96, axis=0) >= 0.95).all()
     assert (np.sqrt(np.mean(np.square(shares), axis=0)) > 0.3).all()

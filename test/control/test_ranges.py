@@ -59,7 +59,7 @@ SENDERS = {
 def test_a_target_beyond_the_range_is_refused_with_joint_position_and_limit(
     sender: str, position: float, hosted: bool
 ) -> None:
-    """As in millimetres: the gantry was driven to its end."""
+    """As in millimeters: the gantry was driven to its end."""
     rig = rig_of(gantry(), [0.1, 0.2], hosted=hosted)
     rig.target([0.2, 0.3])
     rig.cycles(100)

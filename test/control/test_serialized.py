@@ -42,7 +42,7 @@ pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
 
 class Setup:
-    """The control loop of a robot, a twin that reads setpoints field by field, and serialised messages."""
+    """The control loop of a robot, a twin that reads setpoints field by field, and serialized messages."""
 
     def __init__(self, robot, seed=1):
         from rclpy.serialization import deserialize_message, serialize_message

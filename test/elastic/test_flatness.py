@@ -196,7 +196,7 @@ def test_motor_pd_adds_to_the_feedforward() -> None:
 def test_single_link_with_a_flexible_joint(state: tuple[float, ...], snap: float) -> None:
     """M. W. Spong (1987), and J.-J. E. Slotine and W. Li, "Applied Nonlinear Control" (1991), example 6.10.
 
-    I q1dd + M g L sin q1 + k (q1 - q2) = 0, J q2dd - k (q1 - q2) = u is linearised by u = (I J/k) (v - a), with
+    I q1dd + M g L sin q1 + k (q1 - q2) = 0, J q2dd - k (q1 - q2) = u is linearized by u = (I J/k) (v - a), with
     a = (MgL/I) sin q1 (q1d² + (MgL/I) cos q1 + k/I) + (k/I) (q1 - q2) (k/I + k/J + (MgL/I) cos q1).
     """
     q1, q2, q1d, q2d = state[0], state[0] + 0.1 * state[1], state[2], state[3]

@@ -21,7 +21,7 @@ ABOUT = ("origin", "center_of_mass")
 
 
 def momentum_of_bodies(parameters: Any, q: Array, qd: Array) -> tuple[Array, Array]:
-    """Sum of R I w + c x m v and of m v, about the origin and about the common centre of mass."""
+    """Sum of R I w + c x m v and of m v, about the origin and about the common center of mass."""
     angular, linear, moment, mass = np.zeros(3), np.zeros(3), np.zeros(3), 0.0
     names = parameters["joint_names"]
     for name, C, V in zip(names, body_poses(parameters, q), body_twists(parameters, q, qd), strict=True):

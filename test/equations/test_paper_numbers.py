@@ -67,7 +67,7 @@ def ad(X: Array) -> Array:
 
 
 def body_inertia(mass: float, center: Array, about_center: Array, R: Array) -> Array:
-    """Equation (31), with Steiner's theorem for the inertia about the centre of mass in a frame turned by R."""
+    """Equation (31), with Steiner's theorem for the inertia about the center of mass in a frame turned by R."""
     about_origin = R @ about_center @ R.T - mass * tilde(center) @ tilde(center)
     return np.block([[about_origin, mass * tilde(center)], [-mass * tilde(center), mass * np.eye(3)]])
 
@@ -315,7 +315,7 @@ def joint_screws(t: Text) -> tuple[Any, Any]:
 
 
 def steiner(t: Text) -> tuple[Any, Any]:
-    """Equation (31) of a body whose inertia is given about the centre of mass, along the axes of another frame."""
+    """Equation (31) of a body whose inertia is given about the center of mass, along the axes of another frame."""
     mass, center = t.joints[0]["mass"], np.array(t.joints[0]["center_of_mass"])
     about_center, R = symmetric(t.joints[0]["inertia"]), euler_rodrigues(np.array([0.6, 0, 0.8]), 0.7)
     found = Inertial.about_center(mass, np.zeros(3), about_center).moved(transform(R, center))

@@ -111,7 +111,7 @@ def test_results_as_text_and_json(closed: IdentificationResult) -> None:
 
 
 def serialized_rows(names: tuple[str, ...], *columns: np.ndarray) -> np.ndarray:
-    """Serialised joint states (N, size)."""
+    """Serialized joint states (N, size)."""
     kind = STORE.types[JOINT_STATE]
     messages = [
         kind(header=header(START + k * STEP), name=list(names), position=q, velocity=qd, effort=tau)

@@ -36,7 +36,7 @@ def unit_vectors() -> st.SearchStrategy[Array]:
 
 @st.composite
 def inertias(draw: st.DrawFn) -> list[float]:
-    """Inertia of a body about its centre of mass: xx xy xz yy yz zz, from positive second moments of mass."""
+    """Inertia of a body about its center of mass: xx xy xz yy yz zz, from positive second moments of mass."""
     second_moments = np.array(draw(st.tuples(*[st.floats(0.01, 0.3)] * 3)))
     R = Rotation.from_rotvec(draw(numbers(3.0, 3))).as_matrix()
     inertia = R @ np.diag(second_moments.sum() - second_moments) @ R.T

@@ -50,7 +50,7 @@ def command(values: Mapping[str, np.ndarray], arm: ElasticArm) -> Feedforward:
 
 
 def draw(arm: ElasticArm) -> dict[str, np.ndarray]:
-    """States at which the motors can realise the command."""
+    """States at which the motors can realize the command."""
     rng = np.random.default_rng(2026)
     rows: list[dict[str, np.ndarray]] = []
     sizes = dict.fromkeys(STATE_NAMES, arm.robot.n) | dict.fromkeys(WRENCH_NAMES, 6 * len(arm.robot.tools))

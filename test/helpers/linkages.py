@@ -12,7 +12,7 @@ TURN_ABOUT_Z = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
 
 
 def bar(name: str, parent: int, x: float, length: float, mass: float) -> Joint:
-    """Bar along x with a revolute joint about z, at x on its parent; its centre of mass is slightly off its axis."""
+    """Bar along x with a revolute joint about z, at x on its parent; its center of mass is slightly off its axis."""
     center = np.array([0.5 * length, 0.03, 0.01])
     about_center = mass * np.diag([0.001, length**2 / 12, length**2 / 12])
     return Joint(

@@ -18,7 +18,7 @@ TIMEOUT, STOP = 0.005, 0.15
 
 
 class Carried(NamedTuple):
-    """A body at the only tool: mass, centre of mass, xx xy xz yy yz zz about it, and the blend time, s."""
+    """A body at the only tool: mass, center of mass, xx xy xz yy yz zz about it, and the blend time, s."""
 
     mass: float
     center_of_mass: Sequence[float] = (0.0, 0.0, 0.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A page of docs that starts nodes, as a process: rclpy is initialised once in each, and its nodes end with it."""
+"""A page of docs that starts nodes, as a process: rclpy is initialized once in each, and its nodes end with it."""
 
 import os
 import sys

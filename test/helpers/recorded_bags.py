@@ -90,7 +90,7 @@ def _topics(contents: Record, without: set[str]) -> Iterable[tuple[str, str, lis
 
 
 def _messages(kind: str, stream: Stream, **fixed: Any) -> list[tuple[int, bytes]]:
-    """Times of recording, ns, and serialised messages."""
+    """Times of recording, ns, and serialized messages."""
     fixed["name" if kind == JOINT_STATE else "joint_names"] = stream.names
     rows = [dict(zip(stream.values, row, strict=True)) for row in zip(*stream.values.values(), strict=True)]
     stamps = [dict(zip(("sec", "nanosec"), divmod(int(stamp), 10**9), strict=True)) for stamp in stream.stamp]

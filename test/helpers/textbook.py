@@ -50,7 +50,7 @@ def body_twists(parameters: Mapping[str, Any], q: Array, qd: Array) -> Array:
 
 
 def kinetic_energy(parameters: Mapping[str, Any], q: Array, qd: Array) -> float:
-    """Sum over the bodies of m v²/2 and w' I w/2, with v and I of the centre of mass."""
+    """Sum over the bodies of m v²/2 and w' I w/2, with v and I of the center of mass."""
     total = 0.0
     for name, twist in zip(parameters["joint_names"], body_twists(parameters, q, qd), strict=True):
         joint = parameters["joints"][name]
@@ -62,7 +62,7 @@ def kinetic_energy(parameters: Mapping[str, Any], q: Array, qd: Array) -> float:
 
 
 def potential_energy(parameters: Mapping[str, Any], q: Array) -> float:
-    """Minus the sum over the bodies of m g · c, with the centre of mass c."""
+    """Minus the sum over the bodies of m g · c, with the center of mass c."""
     joints = [parameters["joints"][name] for name in parameters["joint_names"]]
     return -sum(
         joint["mass"] * np.array(parameters["gravity"]) @ (pose @ [*joint["center_of_mass"], 1.0])[:3]

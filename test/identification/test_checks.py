@@ -110,7 +110,7 @@ def test_motor_currents_of_arms_whose_masses_differ(seed: int) -> None:
 
 @pytest.mark.parametrize(("wrong", "named"), [(None, []), (0, ["shoulder_pan_joint"]), (2, ["elbow_joint"])])
 def test_small_efforts_whose_sign_is_that_of_the_masses(wrong: int | None, named: list[str]) -> None:
-    """Centres of mass that are off can turn the effort of a wrist, but not that of a shoulder; there is no friction."""
+    """Centers of mass that are off can turn the effort of a wrist, but not that of a shoulder; there is no friction."""
     robot = load_robot("ur5e")
     true = true_robot(robot, seed=135)
     true = replace(true, joints=tuple(replace(joint, damping=0.0, friction=0.0) for joint in true.joints))

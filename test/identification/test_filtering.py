@@ -60,7 +60,7 @@ def test_states() -> None:
 
 @pytest.mark.parametrize("lost", [[slice(800, 810)], [slice(800, 830)], [slice(800, 810), slice(850, 860)]])
 def test_lost_samples_separate_motions(lost: list[slice]) -> None:
-    """Neighbours of a gap are as exact as those of an end: nothing is interpolated over it."""
+    """Neighbors of a gap are as exact as those of an end: nothing is interpolated over it."""
     rows = np.delete(np.arange(2000), np.r_[tuple(lost)])
     for samples in filter_recording(recorded()[rows], (), replace(default_filter(ROBOT, 10.0), decimate=False)):
         q, qd, qdd = motion(2, samples.t)
@@ -86,7 +86,7 @@ def test_repeated_samples() -> None:
     even, measured, repeats = uniform(replace(source, q=q, tau=tau))
     assert repeats == 20
     np.testing.assert_allclose(even.q, source.q, atol=1e-4)
-    assert measured.all()  # one is missing, its neighbours are near
+    assert measured.all()  # one is missing, its neighbors are near
 
 
 @pytest.mark.parametrize("share", [0.3, 0.045])
@@ -144,7 +144,7 @@ test_what_is_refused = refusals(
 
 
 def test_many_gaps_on_both_sides_of_springs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Motions are cut out once for a side, and paired with neighbours alone."""
+    """Motions are cut out once for a side, and paired with neighbors alone."""
     source = recorded(40_000)
     sides = [source[np.arange(len(source)) % 200 >= lost] for lost in (20, 30)]
     motions, calls = Recording.motions, []

@@ -325,7 +325,7 @@ def test_payload() -> None:
     source = recording(true, replace(true, joints=(*true.joints[:-1], loaded)))
     found = fit(true, source, options=replace(QUICK, payload="joint_2"))
     payload = (found.parameters - Dynamics(true, order=0).inertial_parameters)[10:]
-    # Identifiable from a planar arm: mass, centre of mass in the plane, inertia about the axis.
+    # Identifiable from a planar arm: mass, center of mass in the plane, inertia about the axis.
     assert payload[0] == pytest.approx(mass, abs=4 * found.parameter_deviations[10])
     np.testing.assert_allclose(payload[1:3], mass * center[:2], atol=0.02)
     assert payload[9] == pytest.approx(about_origin[2, 2], rel=0.05)

@@ -68,7 +68,7 @@ def test_references_have_the_names_of_pinocchio_too(theirs: str, ours: str) -> N
 
 
 def compare(robot: Robot, states: np.ndarray) -> None:
-    """Poses, Jacobians and centres of mass to the derivatives that Pinocchio has; all further ones by differences."""
+    """Poses, Jacobians and centers of mass to the derivatives that Pinocchio has; all further ones by differences."""
     pin = pytest.importorskip("pinocchio")
     from pinocchio_model import pinocchio_model
 

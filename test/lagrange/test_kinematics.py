@@ -107,7 +107,7 @@ def test_singularities_of_a_6r_arm_are_those_of_wrist_elbow_and_shoulder() -> No
     wrist = sp.sin(q5)
     assert {a2, wrist} <= set(determinant.args)
     assert sp.simplify(reach_of_forearm - (a3 * sp.sin(q3) + d4 * sp.cos(q3))) == 0
-    # The wrist centre is on the first axis.
+    # The wrist center is on the first axis.
     x = elbow().pose("joint_4")[0, 3]
     assert normal_form(distance_of_wrist - x.subs(q1, 0)) == 0
     assert normal_form(determinant + a2 * wrist * reach_of_forearm * distance_of_wrist) == 0

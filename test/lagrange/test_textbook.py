@@ -204,7 +204,7 @@ def test_inertia_matrices_of_a_parallelepiped_and_an_empty_cylinder() -> None:
 
 
 def test_skew_symmetry_and_energy_of_a_chain() -> None:
-    """De Luca's structural property, his appendix in vector form, and dE/dt = qd' u for every factorisation."""
+    """De Luca's structural property, his appendix in vector form, and dE/dt = qd' u for every factorization."""
     system = lagrange.robot_lagrangian(lagrange.planar_arm(2))
     M, q, qd = system.M, system.q, sp.Matrix(system.qd)
     rates = sum((M.diff(x) * xd for x, xd in zip(q, qd, strict=True)), sp.zeros(2))
@@ -244,7 +244,7 @@ def test_planar_2r_with_motors() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3, pytest.param(4, marks=pytest.mark.soak)])
 def test_planar_arm_with_n_joints(n: int) -> None:
-    """By absolute angles: link k has its centre of mass at the sum of l_ka (cos phi_a, sin phi_a) over a <= k."""
+    """By absolute angles: link k has its center of mass at the sum of l_ka (cos phi_a, sin phi_a) over a <= k."""
     system = lagrange.robot_lagrangian(lagrange.planar_arm(n))
     m, inertia, center, length = (positive(f"{name}1:{n + 1}") for name in ("m", "I", "a", "L"))
     phi = [sum(system.q[: k + 1]) for k in range(n)]

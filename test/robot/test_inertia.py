@@ -184,7 +184,7 @@ def test_two_rotations_about_one_axis_without_mass_between_them() -> None:
 
 
 def test_masses_that_add_up_to_zero_are_refused() -> None:
-    """Their first moment has no centre of mass."""
+    """Their first moment has no center of mass."""
     text = urdf(sensor=inertial(mass=-1.0).replace("0.1 0 0", "0.3 0 0"))
     with pytest.raises(RobotDescriptionError, match="shoulder"):
         load_robot(text)

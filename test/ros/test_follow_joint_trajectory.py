@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Action follow_joint_trajectory: goals are played, observed, cancelled and refused as by a trajectory controller."""
+"""Action follow_joint_trajectory: goals are played, observed, canceled and refused as by a trajectory controller."""
 
 import signal
 import time

@@ -119,7 +119,7 @@ def test_the_topic_takes_payloads_too_and_requests_have_the_last_one(client):
 
 
 def test_a_payload_is_estimated_by_external_efforts_and_then_set(client):
-    """In one pose without the centre along gravity, which is not determined; after another one, all of it; no push."""
+    """In one pose without the center along gravity, which is not determined; after another one, all of it; no push."""
     states = client.publisher(JointState, "joint_states")
 
     def estimate_at(pose, push=0.0):

@@ -27,7 +27,7 @@ JOINTS = (
     ([1, 0, 0], [0.1, 0.2, 0.0], 1.5, [0.0, 0.15, 0.02], {"axis": [0.6, 0.0, 0.8]}),
     ([0, 1, 0], [0.0, 0.3, 0.1], 1.0, [0.1, 0.1, 0.0], {"carrier": "joint_2", "axis": [0.48, 0.6, 0.64]}),
 )
-"""Axis, origin, mass, centre of mass, and mount of the rotor."""
+"""Axis, origin, mass, center of mass, and mount of the rotor."""
 
 
 def arm_parameters() -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTML pages: in a real browser, no requests and no errors; charts over time zoom together; units and colours."""
+"""HTML pages: in a real browser, no requests and no errors; charts over time zoom together; units and colors."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -6,7 +6,7 @@ wrong. With the power density S(f) of the errors, and J = U C with orthonormal c
 
     C⁻¹ (mean over f of S(f) U(f) U(f)ᴴ) C⁻ᵀ,    S = (k * |e(f)|²) / (N - k * |U(f)|²) / (1 - 2/n),
 
-for errors that do not depend on the regressors. k * averages over neighbouring frequencies by Parzen's lag window,
+for errors that do not depend on the regressors. k * averages over neighboring frequencies by Parzen's lag window,
 which keeps S positive: D. W. K. Andrews, "Heteroskedasticity and autocorrelation consistent covariance matrix
 estimation", Econometrica 59 (1991). The fit takes the share |U(f)|²/N of the errors out of the residuals e. Motions are
 slow, so that this share is far above p/N at their frequencies, and deviations by the usual N - p are too small. n are
@@ -88,7 +88,7 @@ def curve_fit(
     *,
     independent: bool = False,
 ) -> CurveEstimate:
-    """Minimise the sum of squares of a residual by SciPy's trust-region method.
+    """Minimize the sum of squares of a residual by SciPy's trust-region method.
 
     Args:
         residual: function of the parameters (p,) that gives (N,).

@@ -202,7 +202,7 @@ class _Check:
             size, noise = np.abs(factor), SURE * deviation
             known = size > noise
             off_scale = known & ((size - noise > _MOST) | (size + noise < 1 / _MOST))
-            # A wrong centre of mass explains more at a joint that hardly feels gravity than at all of them.
+            # A wrong center of mass explains more at a joint that hardly feels gravity than at all of them.
             if off_scale.sum() <= self.judged.sum() / 2:
                 off_scale = known & ((size - noise > _ONE_JOINT) | (size + noise < 1 / _ONE_JOINT))
                 for j in np.flatnonzero(size > _MOST).tolist():

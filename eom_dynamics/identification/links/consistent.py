@@ -152,7 +152,7 @@ class ConsistentSolution:
 def consistent_solution(
     unknowns: Unknowns, R: Array, right: Array, weight: float, *, draft: bool = False
 ) -> ConsistentSolution:
-    """Minimise |R (K pi; x) - b|²/2 + weight (sum of the distances of the free bodies and of the terms from the file).
+    """Minimize |R (K pi; x) - b|²/2 + weight (sum of the distances of the free bodies and of the terms from the file).
 
     The distance of a term is ((x - expected)/spread)²/2. The problem is convex in the entries of X = L^-1 P L^-T, and
     its barrier keeps these positive definite. Terms, which are linear, are eliminated; terms that would pass their
@@ -203,7 +203,7 @@ def _minimum(B: Array, right: Array, weight: float, tolerance: float) -> tuple[A
     for _ in range(_MOST_STEPS):
         X = (G * D[:, np.newaxis]) @ np.swapaxes(G, -1, -2)
         A = _in_coordinates(B, G)
-        # Steps for Z of X = G Z G^T minimise |A z + residual|²/2 + |z - c|²/2, c = mu D^-1 - weight G^T G: two columns.
+        # Steps for Z of X = G Z G^T minimize |A z + residual|²/2 + |z - c|²/2, c = mu D^-1 - weight G^T G: two columns.
         C = np.stack([-weight * packed(np.swapaxes(G, -1, -2) @ G), packed(unit / D[:, np.newaxis])], axis=-1)
         C = C.reshape(-1, 2)
         residual = np.stack([B @ packed(X).ravel() - right, np.zeros(len(B))], axis=1)

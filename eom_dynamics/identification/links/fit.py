@@ -55,7 +55,7 @@ BEHIND, _SURE = 1.02, 3.0  # RMS relative to plain least squares, and standard d
 def one_blas_thread() -> Iterator[None]:
     """Context manager: every OpenBLAS of this process uses one thread; other BLAS libraries are unaffected.
 
-    For small matrices, synchronising threads costs far more than the arithmetic.
+    For small matrices, synchronizing threads costs far more than the arithmetic.
     """
     libraries = list(_libraries())
     counts = [get() for get, _ in libraries]

@@ -115,7 +115,7 @@ def find_solution(
 ) -> Solution:
     """Identify a payload, or all inertias and terms, by the options; ``held`` joints (n,) stay as in the file.
 
-    Inertias of all bodies with mass, and terms, minimise |W (A (K pi; x_t) - b)|²/2 + prior_weight (sum of the
+    Inertias of all bodies with mass, and terms, minimize |W (A (K pi; x_t) - b)|²/2 + prior_weight (sum of the
     distances from the file) over consistent pi and terms x_t within their bounds. Terms have a distance if they are
     unidentifiable; offsets always have one, or else they would replace masses: an offset as large as the efforts of its
     joint is as far as a mass that is wrong by a factor of e.
@@ -270,7 +270,7 @@ def _payload_alone(data: TrainingData, joint: str) -> Solution:
 
 # Minimum candidate of the cut-off, relative to the frequency that halves the power of velocities.
 _LOWEST = 2.0
-RATIO = 1.5  # ratio of neighbouring cut-offs
+RATIO = 1.5  # ratio of neighboring cut-offs
 _ROUGH = 1e-2  # relative change of the weights of joints that ends their iteration
 _NEAR = 0.1  # logarithm of the ratio of errors that is worth a closer look
 _ENDS = 0.1  # share of a motion that is omitted at each end, so that all candidates are compared on equal samples
@@ -356,7 +356,7 @@ def choose_filter(
             )
         near = [trial.cutoff for trial in coarse if trial.error < least.error + _NEAR]
         fine = [f for f in cutoffs if min(near) / RATIO < 1.01 * f < 1.02 * max(near) * RATIO]
-        fine = fine[:: 1 + (len(fine) > _CLOSE_LOOKS)]  # neighbours tell nothing more of a flat curve
+        fine = fine[:: 1 + (len(fine) > _CLOSE_LOOKS)]  # neighbors tell nothing more of a flat curve
         # If all bodies are identified, physically consistent inertias decide.
         trials = compared([(f, least.measured_velocity) for f in fine], 0.5, consistent=options.payload is None)
         best = min(trials, key=lambda trial: trial.error)

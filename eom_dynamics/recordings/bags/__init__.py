@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read and write ROS 2 bags, sqlite3 and MCAP, without ROS: blocks of messages as arrays.
 
-rosbags reads files and types, and serialises them (CDR). This package adds speed, by blocks of messages with the
+rosbags reads files and types, and serializes them (CDR). This package adds speed, by blocks of messages with the
 same layout, and bounds on the time and memory that an untrusted file may cost.
 """
 

@@ -100,7 +100,7 @@ class Bag:
             Times of recording, ns, and bytes of the messages.
 
         Raises:
-            BagError: the messages are not serialised as CDR, or cannot be read.
+            BagError: the messages are not serialized as CDR, or cannot be read.
         """
         if topic.encoding != "cdr":
             raise BagError(f"topic {topic.name}: messages are serialised as {topic.encoding!r:.40}, not cdr")
@@ -340,7 +340,7 @@ class BagWriter:
 
         Args:
             times: (N,) times of recording, ns.
-            rows: for each topic its serialised messages (N, size).
+            rows: for each topic its serialized messages (N, size).
 
         Raises:
             OSError: the file cannot be written.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Byte layout of serialised messages, to read and write blocks of messages as arrays.
+"""Byte layout of serialized messages, to read and write blocks of messages as arrays.
 
 Messages of one type with equal strings and lengths have their numbers at the same offsets (CDR, OMG formal/02-06-51,
 as used by DDS). The offsets follow from the definition of the type, and each layout is checked against rosbags: its
-deserialiser must find the same numbers, and its serialiser write the same bytes.
+deserializer must find the same numbers, and its serializer write the same bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Bytes = NDArray[np.uint8]
 
 _ENCAPSULATION = 4
 
-# Serialisers may pad the end, to four bytes. The serialiser of rclpy aligns the elements of empty sequences when it
+# Serializers may pad the end, to four bytes. The serializer of rclpy aligns the elements of empty sequences when it
 # reserves memory, and leaves unused bytes: up to four for a sequence, and as many for the aligned field after it.
 _PADDING = 3
 _PADDING_OF_SEQUENCE = 8
@@ -54,7 +54,7 @@ class _Place(NamedTuple):
 
 
 class Layout:
-    """Layout of a serialised message of a type, shared by all messages that differ from it only in numbers.
+    """Layout of a serialized message of a type, shared by all messages that differ from it only in numbers.
 
     Raises:
         LayoutError: it is not a message of this type.
@@ -280,7 +280,7 @@ def read_blocks(bag: Bag, topic: Topic, unreadable: Callable[[str, int], object]
         unreadable: called for each message that cannot be read, with the reason and its time of recording, ns.
 
     Raises:
-        BagError: the type is not known, or its messages are not serialised as CDR.
+        BagError: the type is not known, or its messages are not serialized as CDR.
     """
     layouts = Layouts(topic.types(), topic.type)
     for times, messages in bag.messages(topic):

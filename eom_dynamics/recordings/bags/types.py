@@ -83,7 +83,7 @@ def typestore(name: str, definition: str = "") -> Typestore:
 
 
 def serialized(kind: str, **values: Any) -> bytes:
-    """Serialise a message of a type of ROS 2 Jazzy or of this package, as CDR in little-endian order.
+    """Serialize a message of a type of ROS 2 Jazzy or of this package, as CDR in little-endian order.
 
     Args:
         values: fields by name, others are zero or empty; messages within it are mappings of their fields.

@@ -108,7 +108,7 @@ def load_robot(
             robot_descriptions (extra ``descriptions``), such as ``panda_description``: its repository is cloned at the
             first use.
         inertia_reference: ``com`` or ``link``, the point that the inertias of a parameter file are about, instead of
-            the one it names. Not for other formats, with inertias about the centre of mass.
+            the one it names. Not for other formats, with inertias about the center of mass.
         root: name of the link that becomes the base; by default the root of the file. Everything not below it
             is locked at zero, and gravity is rotated into its frame.
         tip: name of the last link of the robot, or several names; by default, everything below the root belongs to

@@ -45,7 +45,7 @@ from .files import PACKAGE, DescriptionFile, Expand, located
 from .section import Section
 from .urdf import XACRO_ENDING, description_from_urdf, expand_xacro
 
-# Error of the length of an axis written with six digits; it is then normalised.
+# Error of the length of an axis written with six digits; it is then normalized.
 _UNIT_TOLERANCE = 1e-5
 
 
@@ -90,7 +90,7 @@ def read_origin(section: Section) -> Array:
 
 
 def _screw(joint: Section, kind: str) -> Array:
-    """Read and normalise the screw of a joint, or the normal of a planar one."""
+    """Read and normalize the screw of a joint, or the normal of a planar one."""
     if kind in ("fixed", "ball", "floating"):
         return np.zeros(6)
     if kind in COMPOSITE_TYPES:

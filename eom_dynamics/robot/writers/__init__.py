@@ -17,7 +17,7 @@ from ...arrays import Array
 from ..inertia import Inertial
 from ..model import ENDS, Joint, Robot
 
-# Rounding error of the shift to the centre of mass, relative to the inertia about the origin.
+# Rounding error of the shift to the center of mass, relative to the inertia about the origin.
 _ROUNDING = 1e-15
 
 
@@ -30,7 +30,7 @@ class Written:
 
 
 def moments(body: Inertial) -> list[float]:
-    """Return inertia xx xy xz yy yz zz about a body's centre of mass, kg m², with rounding of zeros removed."""
+    """Return inertia xx xy xz yy yz zz about a body's center of mass, kg m², with rounding of zeros removed."""
     scale = float(np.max(np.abs(body.about_origin)))
     about_center = np.where(np.abs(body.about_center_of_mass) <= _ROUNDING * scale, 0.0, body.about_center_of_mass)
     return [float(about_center[i, j]) for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))]

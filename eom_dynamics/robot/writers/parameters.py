@@ -24,7 +24,7 @@ _HEADER = "# Written by eom_dynamics. Units are SI, angles rad; the entries are 
 
 
 def robot_as_yaml(robot: Robot) -> Written:
-    """Write a robot as a parameter file, with body screws and inertias about the centre of mass.
+    """Write a robot as a parameter file, with body screws and inertias about the center of mass.
 
     Frames become fixed joints without mass, so that tips, tools and payloads keep their names. RobotDescriptionError if
     a joint's name is not a valid name of a ROS 2 parameter.

@@ -22,7 +22,7 @@ from . import Written, left_out, losses_of_rigid, moments, rpy, word, words
 # Represents no limit if the format requires a limit; the largest number that the reader accepts.
 _UNLIMITED = 1e12
 
-# Radius of the rods that represent links, in units of their length, and their colour.
+# Radius of the rods that represent links, in units of their length, and their color.
 _THICKNESS, _COLOUR = 0.06, "0.45 0.5 0.6 1"
 
 
@@ -135,7 +135,7 @@ class _Writer:
             self._transmission(joint)
 
     def _draw(self, body: int) -> None:
-        """Show a body as rods to the joints after it; the last body as a rod to its tool or centre of mass."""
+        """Show a body as rods to the joints after it; the last body as a rod to its tool or center of mass."""
         link, joints, tools = self._of(body), self.robot.joints, self.robot.tools
         ends = [
             (joint.reference_pose @ self._links[i].pose)[:3, 3]

@@ -67,7 +67,7 @@ class _Limits:
 
 @dataclass(frozen=True)
 class _Options:
-    """Optimisation and files.
+    """Optimization and files.
 
     Attributes:
         spheres: spheres on links that must not overlap: a .urdf file with collision elements, or a YAML file
@@ -92,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> Result:
-    """Optimise, and write the motion; it fails if it exceeds a limit."""
+    """Optimize, and write the motion; it fails if it exceeds a limit."""
     require("replay")
     from ...identification import Excitation, ExcitationOptions
 

@@ -154,7 +154,7 @@ def _speed(arm: ElasticArm, limits: LimitCheck, motion: FastestMotion) -> go.Fig
     for k, quantity in enumerate(shares):
         active = used == k
         if np.any(active & moving):
-            # Up to the first point of the next colour, so that the curve has no gaps.
+            # Up to the first point of the next color, so that the curve has no gaps.
             active[1:] |= active[:-1]
             label = quantity.replace("_", " ")
             add_line(figure, short(parameter), np.where(active, rate, np.nan), label, {"color": color(k), "width": 3})

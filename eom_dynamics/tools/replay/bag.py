@@ -336,7 +336,7 @@ def _has_commands_alone(path: Path) -> bool:
 
 
 def _messages(commands: Commands, layouts: dict[tuple[Any, ...], list[Layout]]) -> list[Bytes]:
-    """Serialise commands as messages (N, size) of each of :func:`_output_topics`; ``layouts`` are kept from before."""
+    """Serialize commands as messages (N, size) of each of :func:`_output_topics`; ``layouts`` are kept from before."""
     status = commands.status[:, np.newaxis]
     single = {"held": status != 0, "status": status, "command_lead": np.full(status.shape, commands.lead)}
     header, motors = {"frame_id": commands.setpoints.frame}, commands.motor_names

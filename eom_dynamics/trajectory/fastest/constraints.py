@@ -161,7 +161,7 @@ class Constraints:
         return used
 
     def rows(self, x: Array, *, changes: bool) -> ConstraintRows | None:
-        """Values at x and its derivatives (4, M); None if the springs or the motors cannot realise them."""
+        """Values at x and its derivatives (4, M); None if the springs or the motors cannot realize them."""
         slopes, factors = self._slopes, self._products
         quadratic = slice(self._velocity - factors.shape[2], self._velocity)
         if factors.size:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Interior-point method for the fastest motion along a path.
 
-Minimise T(c) = ∫ dσ/√x over the coefficients c of x = (dσ/dt)² > 0, subject to s(c) >= 0 for the distances s from all
+Minimize T(c) = ∫ dσ/√x over the coefficients c of x = (dσ/dt)² > 0, subject to s(c) >= 0 for the distances s from all
 limits at all nodes. Newton's method on the primal-dual equations
 
     ∇T - Jᵀ λ = 0,    λ s = μ,
@@ -38,7 +38,7 @@ class _Point:
 
     @classmethod
     def at(cls, speed: SquaredSpeed, constraints: Constraints, c: Array, *, changes: bool = True) -> _Point | None:
-        """The point of coefficients; None if x is not positive, or springs or motors cannot realise it."""
+        """The point of coefficients; None if x is not positive, or springs or motors cannot realize it."""
         x = speed.at_nodes(c)
         rows = constraints.rows(x, changes=changes) if all_finite(x) and x[0].min() > 0 else None
         return None if rows is None else cls(speed, c, rows, x)

@@ -228,7 +228,7 @@ class SquaredSpeed:
     def below(self, largest: Array) -> Array:
         """Coefficients (count,) of a smooth x that is nowhere much above upper bounds at the nodes (M,)."""
         least = np.minimum.reduceat(largest / self._weight(self.nodes)[0], np.append(0, np.cumsum(self.counts)[:-1]))
-        # Minimum over the intervals of each coefficient and their neighbours; then means over three of these, twice.
+        # Minimum over the intervals of each coefficient and their neighbors; then means over three of these, twice.
         y = np.pad(np.log(least), DEGREE, mode="edge")
         y = np.min(sliding_window_view(y, DEGREE + 1), axis=1)
         for _ in range(2):
@@ -285,7 +285,7 @@ class SquaredSpeed:
 
 
 def _steps(nodes: Array) -> Array:
-    """Share of each node in the unit interval (M,): to the middle between it and its neighbours."""
+    """Share of each node in the unit interval (M,): to the middle between it and its neighbors."""
     return np.diff(np.concatenate([[0.0], 0.5 * (nodes[1:] + nodes[:-1]), [1.0]]))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes of a serialised setpoint, as a bag has them: read as arrays, equal to what rosbags reads."""
+"""Bytes of a serialized setpoint, as a bag has them: read as arrays, equal to what rosbags reads."""
 
 from __future__ import annotations
 
