@@ -76,7 +76,7 @@ def warn_of_degrees(where: str, angles: Iterable[float]) -> None:
             return
 
 
-WRENCH_SEQUENCE = "the wrench and its time derivatives, (W, Wd, …), () for none"
+WRENCH_SEQUENCE = "the wrench and its time derivatives, (W, Wd, …), or ()"
 """Description of the argument ``wrench``, for errors."""
 
 

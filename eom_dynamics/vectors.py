@@ -41,7 +41,7 @@ _PAYLOAD = (
     "inertial parameters of the payload at each tool, in its frame: mass, first moment x y z, inertia about the "
     "origin xx xy xz yy yz zz; kg, kg m, kg m^2"
 )
-_STEP = "time of the step, s; zero keeps deflections; negative: those without transient, and friction by velocity"
+_STEP = "time of the step, s; zero keeps deflections; negative: steady-state deflections, and friction by velocity"
 _SHARE = "of the efforts that the robot adds, and its time derivative: 1 and 0 but while efforts fade; 1, 1/s"
 _JACOBIANS = "Jacobians of all tools in their frames, 6 x n each, row-major: angular velocity, velocity"
 _DRIVE, _SENT = "drive_position drive_velocity drive_effort", "sent_effort sent_effort_rate"
@@ -63,7 +63,7 @@ FAMILIES = {
         Family(
             _DRIVE, "of the motors, in the units of their drives", "", -1, "position velocity effort", MOTORS, "sent"
         ),
-        Family(_SENT, "joint efforts without those that the robot adds", "N m", of=JOINTS, part="sent"),
+        Family(_SENT, "joint efforts without efforts that the robot adds", "N m", of=JOINTS, part="sent"),
         *(Family(name, f"{name} of the motors before their gears, {unit}") for name, unit in SHAFT_UNITS.items()),
         Family("deflection_now", "deflections of damped springs after the step", "rad"),
         Family("tau_before taud_before taudd_before", "joint efforts at the start of the step", "N m"),
@@ -76,7 +76,7 @@ FAMILIES = {
         Family("spin", "motor efforts that accelerate the rotors", "N m"),
         Family("clipped_effort", "motor efforts within the limits of torque, current and voltage", "N m"),
         Family("spring_effort spring_effort_rate", "efforts of the springs on the links", "N m"),
-        Family("stiffness stiffness_rate", "commanded stiffness, of pairs that of the deflections", "N m/rad"),
+        Family("stiffness stiffness_rate", "commanded stiffness; for pairs, stiffness of the deflections", "N m/rad"),
         Family("beta", "joint efforts less rates of the momenta", "N m"),
         Family("on_links", "efforts of the springs on the links", "N m"),
         Family("load", "efforts of the springs at the motors", "N m"),

@@ -43,8 +43,7 @@ class DriveUnits:
     """
 
     side: Annotated[
-        str | None,
-        Entry("side of the gear on which the drive counts; required with a gear", options=SIDES, example="motor"),
+        str | None, Entry("side of the gear for drive units; required with a gear", options=SIDES, example="motor")
     ] = None
     sign: Annotated[float, Entry("-1 for a drive that counts backwards", example=1.0)] = 1.0
     units_per_turn: Annotated[float, Entry("its position after one turn there", "", "positive", example=1.0)] = 2 * pi
@@ -52,7 +51,7 @@ class DriveUnits:
         float | None, Entry("its velocity at one turn a second, by default units_per_turn", "", "positive")
     ] = None
     offset: Annotated[float, Entry("its position at motor position zero, in its units", example=0.0)] = 0.0
-    effort: Annotated[str, Entry("what it takes for effort", options=EFFORTS, example="torque")] = "torque"
+    effort: Annotated[str, Entry("effort unit of the drive", options=EFFORTS, example="torque")] = "torque"
     rated_torque: Annotated[float | None, Entry("of effort: per_mille, on that side", "N m", "positive")] = None
 
     def __post_init__(self) -> None:

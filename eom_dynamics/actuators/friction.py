@@ -50,7 +50,7 @@ class Friction:
         float | Array, Entry("breakaway effort; at least coulomb, its default", "N m", "not negative", example=0.6)
     ] = np.nan
     stribeck_velocity: Annotated[
-        float | Array, Entry("velocity at which static has fallen to coulomb", "rad/s", "positive")
+        float | Array, Entry("velocity scale of the fall from static to coulomb", "rad/s", "positive")
     ] = 0.1
     smoothing_velocity: Annotated[float | Array, Entry("velocity scale of the change of sign", "rad/s", "positive")] = (
         0.01

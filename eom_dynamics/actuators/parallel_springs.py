@@ -166,7 +166,7 @@ class Anchors:
 
     parent: Annotated[float, Entry("distance of the anchor on the parent from the axis", "m", "positive")]
     link: Annotated[float, Entry("distance of the anchor on the link from the axis", "m", "positive")]
-    aligned_position: Annotated[float, Entry("joint position where the anchors are nearest", "rad")]
+    aligned_position: Annotated[float, Entry("joint position with the nearest anchors", "rad")]
     rest_length: Annotated[float, Entry("length of the spring without deflection", "m", "not negative")]
 
     def __post_init__(self) -> None:

@@ -109,11 +109,11 @@ class ContactDynamics:
         self.contacts = tuple(sequence(contacts, "contacts", "contacts", error=ContactError))
         for contact in self.contacts:
             if not isinstance(contact, (PointContact, SurfaceContact)):
-                raise ContactError(f"contacts must be point or surface contacts, one is {shown(contact)}")
+                raise ContactError(f"contacts must be point or surface contacts, has {shown(contact)}")
         if twice := duplicates([contact.name for contact in self.contacts]):
             raise ContactError(f"two contacts have the name {shown(twice[0])}")
         if not isinstance(dynamics, (Robot, Dynamics, FloatingBase)):
-            raise TypeError(f"contacts are those of a Robot, its Dynamics or FloatingBase, not of {shown(dynamics)}")
+            raise TypeError(f"contacts need a Robot, its Dynamics or FloatingBase, not {shown(dynamics)}")
         self._dynamics: Any = Dynamics(dynamics) if isinstance(dynamics, Robot) else dynamics
         self.robot: Robot = self._dynamics.robot
         # Number of leading rates that no joint drives.

@@ -174,7 +174,7 @@ SETTINGS: dict[str, Setting] = {
     "moving_base": fixed(False, "accept setpoints with base motion, and compile code for it"),
     "setpoint_timeout": _time(
         0.1,
-        "time without a valid setpoint after which setpoints are lost, in s; 0 for never",
+        "timeout of setpoints: setpoints are lost after this time without a valid one, in s; 0: never",
         (0.0, 3600.0),
         levels=(0.0,),
     ),
@@ -200,7 +200,7 @@ SETTINGS: dict[str, Setting] = {
     ),
     "stiffness": _both(
         [0.0],
-        "joint stiffness in the mode impedance, in N m/rad or N/m: one entry, or one for each joint; with "
+        "joint stiffness in the mode impedance, in N m/rad or N/m, as a single entry or by joint; with "
         "tool_stiffness it acts only in the null space of the tools",
     ),
     "tool_stiffness": _both(
@@ -226,8 +226,8 @@ SETTINGS: dict[str, Setting] = {
         "after a fade of 0.5 s (zero), gravity efforts (gravity), or the efforts of the last command (keep)",
         choices=("zero", "gravity", "keep"),
         of_loop="EffortOnDeactivate",
-        of_controller="efforts that remain when the controller is deactivated: none (zero), those that hold the "
-        "measured position (gravity), or the last ones (keep). Motors hold their positions, at velocity zero",
+        of_controller="efforts that remain when the controller is deactivated: none (zero), efforts that hold the "
+        "measured position (gravity), or the last efforts (keep). Motors hold their positions, at velocity zero",
     ),
     "external_effort.sensors": fixed(
         "none",
@@ -273,8 +273,8 @@ SETTINGS: dict[str, Setting] = {
     ),
     "start_tolerance": _distance(
         0.01,
-        "largest distance from the commanded position of a joint at which setpoints are followed after a loss, and a "
-        "trajectory starts, in rad or m; for the trajectory of a moving joint plus 0.1 s of its velocity",
+        "maximum distance between a joint and its command for following setpoints after a loss, and for the start of a "
+        "trajectory, in rad or m; for the trajectory of a moving joint plus 0.1 s of its velocity",
         (1e-6, 1000.0),
         when="always",
         levels=(0.1,),

@@ -106,7 +106,7 @@ def checked_base(base: BaseMotion) -> BaseMotion:
         array = real_array(part, f"base {name}")
         if array.ndim not in (2, 3) or array.shape[0] != rows or array.shape[-1] != 3:
             raise StateError(
-                f"base {name} must have shape ({rows}, 3) or ({rows}, N, 3), a row for each derivative, zero where it "
+                f"base {name} must have shape ({rows}, 3) or ({rows}, N, 3), a row for each derivative, zero if it "
                 f"is not known; has {array.shape}"
             )
         checked.append(array)

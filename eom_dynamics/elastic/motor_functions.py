@@ -89,7 +89,7 @@ class MotorFunctions:
                 name = self.side.joint_names[joint]
                 if most == np.inf:
                     raise StiffnessError(
-                        f"{name}: stiffness {k0:g} is below {least:g}, the least at which neither spring is slack at "
+                        f"{name}: stiffness {k0:g} is below {least:g}, the minimum without a slack spring at "
                         "this effort"
                     )
                 raise StiffnessError(f"{name}: stiffness {k0:g} is outside the actuator's range {least:g} … {most:g}")

@@ -84,10 +84,7 @@ def _function(project: Project, name: str, function: Function) -> str:
         side = matrix_size(key, n)
         rows.append((key, f"({side}, {side}, N)" if side else f"({size}, N)", project.meaning(key)))
     defaults = {key: f"zeros({6 * len(project.robot.tools)}, 1)" for key in names if key in WRENCH_NAMES}
-    usage = [
-        "Each column is a state. An argument with one column holds for all N states.",
-        "Omitted wrenches are zero.",
-    ]
+    usage = ["Each column is a state. A single column applies to all N states.", "Omitted wrenches are zero."]
     if isinstance(function, Steps) and STIFFNESS_NAMES[0] in names:
         nominal = project.side.nominal_stiffness.tolist()
         defaults |= dict.fromkeys(STIFFNESS_NAMES, f"zeros({n}, 1)") | {"k": f"[{'; '.join(map(repr, nominal))}]"}

@@ -56,20 +56,20 @@ SUMMARIES = {
     "filtered": "Deflections of damped springs from one setpoint to the next.",
     "presliding": "States of presliding friction from one setpoint to the next.",
     "spring_loads": "Efforts of the springs on links and motors from positions and velocities of these.",
-    "motor_loads": "Efforts of the motors against springs, gears and friction, without those of the rotors.",
+    "motor_loads": "Efforts of the motors against springs, gears and friction, without rotor inertia.",
     "deflections": "Deflections of the springs with two time derivatives, and efforts at motors, from joint efforts.",
     "spring_efforts": "Efforts of the springs from positions and velocities of links and motors.",
     "flat_state": "Joint accelerations and their rates from the efforts of the springs.",
     PLANT: "Accelerations of links and motors under motor efforts, without tool wrench: a plant to integrate.",
-    DRIVE_COMMAND: "What drives are sent for a command: in their units, without efforts that the robot adds itself.",
-    DRIVE_STATE: "Motors from numbers of their drives, with a share of the efforts that the robot adds at q and qd.",
+    DRIVE_COMMAND: "Drive command of a motor command: in drive units, without efforts that the robot adds itself.",
+    DRIVE_STATE: "Motor state from drive units, with a fraction of the efforts that the robot adds at q and qd.",
     FEEDFORWARD: "Joint efforts, and motion and efforts of motors of elastic joints, on the link side of the gears.",
     ON_BASE: "The feedforward on a moving base.",
 }
 """Description of each function."""
 
 SUMMARIES |= {
-    name + WITH_PAYLOAD: f"{text[:-1]}; with payloads at the tools, also ones that change."
+    name + WITH_PAYLOAD: f"{text[:-1]}; with payloads at the tools, also during changes."
     for name, text in SUMMARIES.items()
 }
 
@@ -81,11 +81,11 @@ _MATRICES = {
 }
 
 _NOTES = {
-    "spring_efforts": ["Zero at rigid joints; spring_effort_rate is zero at damped springs, too."],
-    "drive": ["current and voltage are NaN where the constants of the motor are unknown."],
+    "spring_efforts": ["Zero at rigid joints; spring_effort_rate is also zero at damped springs."],
+    "drive": ["current and voltage are NaN for unknown motor constants."],
     PLANT: [
-        "The motor of a rigid joint moves with its link: theta and thetad are not read there, but for friction.",
-        "Accelerations are NaN where the mass matrix is singular.",
+        "The motor of a rigid joint moves with its link: theta and thetad are read there for friction only.",
+        "Accelerations are NaN for a singular mass matrix.",
     ],
 }
 
@@ -184,11 +184,11 @@ class Project:
             notes.append("All results of the motors of a joint are NaN where its k is out of range.")
         if DEFLECTION in vectors:
             damped = ", ".join(names[i] for i in np.flatnonzero(side.damped))
-            transient = "" if "step" in vectors else f"; {SETTLED:g} stands for that without transient"
+            transient = "" if "step" in vectors else f"; {SETTLED:g}: steady state"
             notes.append(f"{DEFLECTION} is read at {damped}{transient}.")
         if FRICTION_STATE in vectors:
             sliding = ", ".join(in_ascii(side.motor_names[i]) for i in np.flatnonzero(side.presliding))
-            unknown = "" if "step" in vectors else f"; {SETTLED:g} stands for that of the velocity"
+            unknown = "" if "step" in vectors else f"; {SETTLED:g}: by the velocity"
             notes.append(f"{FRICTION_STATE} is read at {sliding}{unknown}.")
         return notes
 
