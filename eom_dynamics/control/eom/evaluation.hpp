@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluation of setpoints without sending them: commands with payloads, and their excess over limits.
+// Commands of candidate setpoints with payloads, and their excess over limits.
 #ifndef EOM_EVALUATION_HPP
 #define EOM_EVALUATION_HPP
 
@@ -15,7 +15,7 @@
 
 namespace eom {
 
-/// Commands of setpoints by limits, with what the tools carry.
+/// Computes commands of setpoints with payloads, and checks them against limits without sending them.
 template <class Robot>
 class Evaluation {
   public:
@@ -28,12 +28,12 @@ class Evaluation {
     LoopParameters<Robot> parameters;
     LoopOutput<Robot> output;
     LoopCounts counts;
-    /// Time of the last cycle, of the loop, ns.
+    /// Loop time of the last cycle, ns.
     std::int64_t latest = 0;
-    /// The motion of stops.
+    /// Motion limits of stops.
     const OnlineTrajectory *stops = nullptr;
 
-    /// Why a setpoint is refused before anything is computed.
+    /// Returns the refusal of setpoint x as far as it needs no dynamics, or `none`.
     Refusal objection(const Setpoint<Robot> &x) const noexcept
     {
         if (!finite(x.q, x.qd, x.qdd, x.qddd, x.qdddd) || !finite(x.W, x.Wd, x.Wdd))
@@ -49,9 +49,9 @@ class Evaluation {
         return std::all_of(base.f.begin(), base.f.end(), none) ? Refusal::free_fall : Refusal::none;
     }
 
-    /// Largest excess of a motion from a time on, ns, in a time, s, over limits that its start meets, at instants after it, or
-    /// that of the first ones if it is not below the least so far; infinite where motors cannot realise it. Without transients
-    /// of dampers and friction, with the payload as it changes meanwhile.
+    /// Returns the largest excess of a motion over limits widened to its start. The motion starts at `begin`, ns, lasts `duration`
+    /// s, and is sampled until the excess reaches `least`. Dampers and friction have no transients; the payload changes with time.
+    /// Returns infinity if the motors cannot realize the motion.
     template <class Motion>
     double excess_of(const Motion &motion, std::int64_t begin, double duration, std::size_t samples, double least) noexcept
     {
@@ -65,7 +65,7 @@ class Evaluation {
         return most;
     }
 
-    /// The setpoint of a state, with what the last command has beside the motion of joints, at rest.
+    /// Set x to the motion `state`, with stiffness, wrench and base motion of the last command at rest.
     void move(const State<n> &state, Setpoint<Robot> &x) const noexcept
     {
         x = resting();
@@ -73,8 +73,8 @@ class Evaluation {
         take(state, x);
     }
 
-    /// Excess of one setpoint at a time, ns, over limits, or over those less a margin, at least a number; the start of a motion
-    /// widens them first.
+    /// Returns the excess of x at `time`, ns, over the limits reduced by `margin`, and at least `least`. With `widens`, first widen
+    /// the limits to contain x, as at the start of a motion.
     double excess_at(const Setpoint<Robot> &x, std::int64_t time, Limits<Robot> &limits, bool widens, double margin = 0,
                      double least = 0) noexcept
     {
@@ -84,19 +84,18 @@ class Evaluation {
         return excess(limits, widens, margin, least);
     }
 
-    /// The same, but of the setpoint of the last excess, with what is to come of payloads by a time from now on, s: see
-    /// PayloadBlend::expect.
+    /// Returns the excess of the last evaluated setpoint with the worst payload expected within `time` s: see PayloadBlend::expect.
     double excess_awaited(Limits<Robot> &limits, double margin = 0, double least = 0, double time = -1) noexcept
     {
         double most = least;
-        const bool begins = !output.valid && payload_.steps(); // with the first command, which is no step
+        const bool begins = !output.valid && payload_.steps(); // the first command does not step
         for (const bool halfway : {false, true})
             if (most <= LIMIT_TOLERANCE && !(halfway && begins) && payload_.expect(time, halfway, candidate_))
                 most = std::max(most, excess(limits, false, margin, least));
         return most;
     }
 
-    /// The worst limit of such a motion where it exceeds them most, which is then as a command beyond limits.
+    /// Returns the most violated limit of this motion, and records the command there as the last violation.
     template <class Motion>
     EOM_SELDOM Reason worst_of(Refusal why, const Motion &motion, std::int64_t begin, double duration, std::size_t samples) noexcept
     {
@@ -115,10 +114,10 @@ class Evaluation {
         return worst(why);
     }
 
-    /// Motor velocities of the last excess.
+    /// Motor velocities of the last evaluated setpoint.
     const MotorVector<Robot> &motor_velocity() const noexcept { return result_.motor_velocity; }
 
-    /// Whether the arm can rest at a position with what the tools are to carry, within limits that are refused or clipped.
+    /// Returns true if limits allow the arm to rest at q with its final payload.
     bool holds(const JointVector<Robot> &q) noexcept
     {
         if (!limited())
@@ -133,7 +132,7 @@ class Evaluation {
         return false;
     }
 
-    /// Has a setpoint carry what the tools are to carry in the end; returns whether that is to change.
+    /// Set the payload of x to its final value. Returns true if the payload will change.
     bool foresee(Setpoint<Robot> &x) const noexcept
     {
         payload_.predict(paced_, paced_, x);
@@ -142,9 +141,9 @@ class Evaluation {
         return changes;
     }
 
-    /// Takes what the tools carry from the next setpoint on, in the thread of update(), as PayloadBlend::change, unless the
-    /// arm cannot hold it where it is, or pass to it in that time, within limits that are refused or clipped: at links, rad or m,
-    /// or null where it is as commanded.
+    /// Set the payload from the next setpoint on: see PayloadBlend::change. Call in the thread of update(). With `limits: refuse`,
+    /// the arm must be able to hold and reach the payload at rest, at `links`, rad or m (null: commanded position). Returns the
+    /// refusal text, or null.
     template <class... Changed>
     const char *carry(const JointVector<Robot> *links, const Changed &...changed) noexcept
     {
@@ -159,11 +158,11 @@ class Evaluation {
         return payload_refusal_;
     }
 
-    /// The command that exceeded limits last, before it was clipped or refused.
+    /// Last command beyond limits, before clipping.
     const Command<Robot> &exceeded() const noexcept { return exceeded_; }
-    /// The setpoint of that command.
+    /// Setpoint of that command.
     const Setpoint<Robot> &exceeding() const noexcept { return exceeding_; }
-    /// Calls a function with each limit that the last command beyond limits exceeds, before any clipping.
+    /// Call `call` with each violation of the last command beyond limits, before clipping.
     template <class Function>
     void violations(const Function &call) const noexcept
     {
@@ -172,20 +171,20 @@ class Evaluation {
         Limits<Robot>::violations(robot, exceeding_, exceeded_, shafts, *stops, call);
     }
 
-    /// Why the last payload was refused, or null.
+    /// Text of the last payload refusal, or null.
     const char *payload_refusal() const noexcept { return payload_refusal_; }
-    /// Whether limits have kept a payload that was not refused from changing further.
+    /// Returns true if limits have stopped an accepted payload change.
     bool payload_stays() const noexcept { return payload_refusal_ == NO_FURTHER; }
-    /// The limit that the arm would exceed with it, or at a target that was refused later, or none.
+    /// Limit that a refused payload or target would exceed.
     const Reason &overload() const noexcept { return overload_; }
-    /// Whether the payload changes, or waits for a setpoint.
+    /// Returns true if a payload change is active or pending.
     bool blending() const noexcept { return payload_.blending(); }
     bool payload_waits() const noexcept { return payload_.waits(); }
-    /// Whether limits that are refused may be those of a payload, too, for which no motion was planned.
+    /// Returns true if a motion planned with another payload may exceed limits (limits: refuse).
     bool loaded() const noexcept { return parameters.limits == LimitPolicy::refuse && payload_.loads(); }
 
-    /// Takes the motion of the links from that of the motors, between which the springs carry gravity; returns whether
-    /// there is an equilibrium, to which links go that start without deflection.
+    /// Set q and qd of x from the measured motors, with springs that carry gravity. Returns false if there is no equilibrium; the
+    /// iteration starts without deflection.
     bool find_links(const Measurement<Robot> &measured, Setpoint<Robot> &x) noexcept
     {
         const JointVector<Robot> wanted = sides_of(robot, measured.motor_position);
@@ -197,7 +196,7 @@ class Evaluation {
             JointVector<Robot> away = sides_of(robot, result_.motor_position);
             for (std::size_t i = 0; i < n; ++i)
                 away[i] = wanted[i] - away[i];
-            // Places without a joint stay where they are.
+            // Unused entries converge to zero.
             for (std::size_t i = robot.joint_count(); i < n; ++i)
                 away[i] = -q[i];
             return away;
@@ -213,8 +212,8 @@ class Evaluation {
         return true;
     }
 
-    /// Returns the last command when the loop is switched off: motors hold their positions, at the efforts of
-    /// effort_on_deactivate. Does not change the output.
+    /// Returns the final command when the loop is switched off: motors hold their positions, with the efforts of
+    /// effort_on_deactivate. The output is unchanged.
     const DriveCommand<Robot> &release(const Measurement<Robot> &measured) noexcept
     {
         released_ = {output.sent.drive_position, {}, {}, {}, {}};
@@ -238,7 +237,7 @@ class Evaluation {
             candidate_.Pd = candidate_.Pdd = {};
             compute(filter_, 0);
             final_efforts_ = finite(result_);
-            if (final_efforts_ && limited()) // they cannot be refused, as those of a stop
+            if (final_efforts_ && limited()) // final efforts cannot be refused
                 Gate<Robot>::clip(robot, result_.motor_effort, result_.tau, Command<Robot>(result_), true, parameters.limits);
             DriveCommand<Robot> sent{{}, {}, result_.motor_effort, result_.tau, {}};
             if (robot.converts() && !robot.drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent))
@@ -253,17 +252,18 @@ class Evaluation {
         return released_;
     }
 
-    /// What release() has written, and the command that it is of.
+    /// Result of the last release().
     const DriveCommand<Robot> &final_sent() const noexcept { return released_; }
+    /// Command of final_sent().
     const Command<Robot> &final_command() const noexcept { return released_command_; }
-    /// Whether its efforts could be computed.
+    /// Returns true if the final efforts could be computed.
     bool final_efforts() const noexcept { return final_efforts_; }
 
   protected:
     /// Returns true if commands beyond limits are refused.
     bool limited() const noexcept { return parameters.limits == LimitPolicy::refuse; }
 
-    /// The last position at rest, with the stiffness and the motion of the base.
+    /// Last position at rest, with stiffness and base motion.
     Setpoint<Robot> resting() const noexcept
     {
         Setpoint<Robot> x = robot.rest();
@@ -284,7 +284,7 @@ class Evaluation {
         return limits.excess(candidate_, result_, shafts_, margin, least);
     }
 
-    /// Computes the command of the candidate without transients; returns whether it is finite.
+    /// Compute the command of the candidate without transients. Returns true if it is finite.
     bool settle() noexcept
     {
         candidate_.deflection.fill(Robot::settled);
@@ -296,7 +296,7 @@ class Evaluation {
         return true;
     }
 
-    /// Whether the resting arm cannot hold the payload that waits, or cannot pass to it, within limits.
+    /// Returns true if the resting arm cannot hold or reach the pending payload within limits.
     bool overloads(const JointVector<Robot> *links) noexcept
     {
         if (!limited() || !(output.valid || links))
@@ -312,7 +312,7 @@ class Evaluation {
         return true;
     }
 
-    /// Notes which quantity of the last result is furthest beyond its limit.
+    /// Record the quantity of the last result with the largest ratio to its limit.
     void find_overload() noexcept
     {
         double most = 0;
@@ -334,7 +334,7 @@ class Evaluation {
         look(Quantity::motors_effort, shafts_.sum, low.motor_sum, high.motor_sum);
     }
 
-    /// The worst limit that the last command beyond limits exceeds, and how many others it does.
+    /// Most violated limit of the last command beyond limits, with the number of other violations.
     EOM_SELDOM Reason worst(Refusal why) const noexcept
     {
         Reason most(why);
@@ -353,7 +353,7 @@ class Evaluation {
         return most;
     }
 
-    /// What is not finite of the last result, or of what would be sent for it.
+    /// First quantity that is not finite in the last result or its drive command.
     EOM_SELDOM Reason undefined() const noexcept
     {
         Reason found(Refusal::not_finite);
@@ -376,7 +376,7 @@ class Evaluation {
         return found;
     }
 
-    /// Whether the command is finite in the units of the drives.
+    /// Returns true if the command is finite in drive units.
     bool can_be_sent() const noexcept
     {
         if (!robot.converts())
@@ -385,7 +385,7 @@ class Evaluation {
         return robot.drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent);
     }
 
-    /// The feedforward of the candidate, with the states of damped springs and of presliding friction.
+    /// Compute the feedforward of the candidate with deflections of damped springs and presliding friction.
     void compute(DeflectionFilter<Robot> &filter, std::int64_t stamp) noexcept
     {
         if (robot.filters()) {
@@ -399,26 +399,26 @@ class Evaluation {
         }
     }
 
-    // Damped springs and presliding friction of what is sent.
+    // Damped springs and presliding friction of accepted commands.
     DeflectionFilter<Robot> filter_;
-    // What is sent last, of which command, and whether its efforts could be computed.
+    // Final drive command and its feedforward command.
     DriveCommand<Robot> released_;
     Command<Robot> released_command_;
-    bool final_efforts_ = false;
-    // A setpoint with its payload, and its command, also of motors before their gears.
+    bool final_efforts_ = false; // its efforts were computed
+    // Candidate setpoint with its payload, its command and motor shafts.
     Setpoint<Robot> candidate_;
     Command<Robot> result_;
     Shafts<Robot> shafts_;
-    // The command that exceeded limits last.
+    // Last command beyond limits.
     Command<Robot> exceeded_;
     Setpoint<Robot> exceeding_;
-    // What the tools carry, by the sum of the steps of cycles, ns.
+    // Payload along the loop time paced_, ns: the sum of the steps of cycles.
     PayloadBlend<Robot> payload_;
     std::int64_t paced_ = 0;
     static constexpr const char *OVERLOADED = "give mass in kg, centre of mass in m, and a blend_time that is long enough",
                                 *NO_FURTHER = "limits allow no more of it here: set a lighter one, or move";
     const char *payload_refusal_ = nullptr;
-    // The limit that a payload or target exceeds.
+    // Limit that a refused payload or target would exceed.
     Reason overload_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gate between loop and drives: what is sent is finite, within the efforts of the motors, and continues what was sent.
+// Gate between loop and drives: commands are finite, within motor effort limits, and continuous with the last command.
 #ifndef EOM_GATE_HPP
 #define EOM_GATE_HPP
 
@@ -13,7 +13,7 @@
 
 namespace eom {
 
-/// Knows the last command that was sent, and lets only those pass that motors can follow after it.
+/// Remembers the last command sent, and accepts a command only if the motors can follow from there.
 template <class Robot>
 class Gate {
   public:
@@ -22,7 +22,7 @@ class Gate {
 
     explicit Gate(const Robot &robot) noexcept : robot_(robot), positions_(robot) {}
 
-    /// Nothing has been sent; or efforts alone, which pass from those that were sent last.
+    /// Reset to the state before the first command. With `passes`, keep its efforts for a transition to the next command.
     void forget(bool passes) noexcept
     {
         changes_ = false;
@@ -31,17 +31,18 @@ class Gate {
             sends_ = false, modes_.time.end(), leaders_.time.end(), passing_.time.end();
     }
 
-    /// Whether something has been sent, also before a restart that efforts pass.
+    /// Returns true if a command was sent, also before a restart with effort transition.
     bool sends() const noexcept { return sends_; }
 
-    /// The next command is of another mode, or away: efforts and positions pass to it from those that were sent last.
+    /// Blend efforts and positions into the next command, because its mode or position differs.
     void change() noexcept { changes_ = true; }
 
-    /// The next command is of another motion, also of the same leader.
+    /// Treat the next command as the start of another motion, also from the same source.
     void renew() noexcept { sent_[0].leader = sent_[1].leader = Leader::none; }
 
-    /// Whether a motor's position, or a joint's effort, steps too far from another command to this one, some time, s, later, and which.
-    /// Motions of the loop may take steps of their velocity, which changes by their acceleration while one goes on, also in another mode.
+    /// Returns true if a motor position or joint effort steps too far within `time` s after `before`, and sets `found`. With
+    /// `moves`, steps may match the commanded velocity. With `goes_on`, or after change(), they may also match the velocity of
+    /// `before` and its change by the acceleration.
     bool judge(const Command<Robot> &y, const Command<Robot> &before, double time, bool moves, bool goes_on,
                Reason &found) const noexcept
     {
@@ -61,7 +62,7 @@ class Gate {
             speed[i] = std::max({speed[i], std::fabs(y.motor_velocity[i]), goes_on * std::fabs(before.motor_velocity[i])}) +
                        (goes_on ? time * std::fabs(y.motor_acceleration[i] - before.motor_acceleration[i]) : 0);
         MotorVector<Robot> position = y.motor_position;
-        for (std::size_t i = 0; positions_.lasts() && i < m; ++i) // which pass beside it
+        for (std::size_t i = 0; positions_.lasts() && i < m; ++i) // add the blended offset
             position[i] += static_cast<Scalar>(time) * positions_.offset()[1][i];
         compare(Quantity::motor_position, position, before.motor_position, speed, robot_.motor_count());
         if (quantity == Quantity::none)
@@ -72,9 +73,9 @@ class Gate {
         return true;
     }
 
-    /// Passes an output with feedback, of a command y of a setpoint x, a time after the last one, ns, in a cycle, s: efforts begin as
-    /// they were sent last, and are within limits; returns whether all is finite. The command may repeat the last one; where the arm
-    /// complies, positions are measured ones.
+    /// Make efforts of `output` continuous with the last efforts, and clip them. x and y are the setpoint and its command, `step`
+    /// ns after the last command; the period is `cycle` s. With `repeats`, y may be the last command. With `complies`, positions
+    /// are measured. Returns false if a value is not finite; efforts are then the last efforts.
     bool pass(LoopOutput<Robot> &output, const Setpoint<Robot> &x, const Command<Robot> &y, Leader leader, bool repeats, bool complies,
               std::int64_t step, double cycle, LimitPolicy policy) noexcept
     {
@@ -83,14 +84,14 @@ class Gate {
             output.joint_effort = sent_[latest_].joint_effort;
             return false;
         }
-        JointVector<Robot> rates = y.taud; // at the end of the cycle, or at its begin
+        JointVector<Robot> rates = y.taud; // at the start or end of the cycle
         for (std::size_t i = 0; i < n; ++i)
             rates[i] = std::max(std::fabs(rates[i]), std::fabs(sent_[latest_].command.taud[i]));
         modes_.time.pass(step, modes_.joints, robot_.upper.taud, rates);
         leaders_.time.pass(step, leaders_.joints, robot_.upper.taud, rates);
         if (step > 0)
             latest_ = 1 - latest_, passing_ = leaders_;
-        else // the command of the same time in place of the last one
+        else // this command replaces the last command of the same time
             leaders_ = passing_;
         const Sent &before = sent_[1 - latest_];
         if (sends_ && changes_)
@@ -103,7 +104,7 @@ class Gate {
         if (complies || (policy != LimitPolicy::ignore && !plain)) // the command itself is already clipped
             clip(robot_, output.motor_effort, output.joint_effort, y, complies || leader == Leader::stop, policy);
         Sent &now = sent_[latest_];
-        if (!repeats || !repeats_) // else both are of the same command
+        if (!repeats || !repeats_) // otherwise the last two belong to the same command
             now.setpoint = x, now.command = y;
         repeats_ = repeats && (step > 0 || repeats_);
         now.leader = leader, now.complied = complies, now.motor_effort = output.motor_effort, now.joint_effort = output.joint_effort;
@@ -114,8 +115,8 @@ class Gate {
         return true;
     }
 
-    /// Clips efforts to limits. With the policy `warn`, joint efforts that the feedforward `y` exceeds remain, and motor efforts are
-    /// clipped to the limits of the motors. Motors are clipped if a joint effort or a motor effort is beyond its limit, or `always`.
+    /// Clip efforts to limits. With policy `warn`, joint efforts that the feedforward y exceeds remain, and motor efforts are
+    /// clipped to motor limits. Motors are clipped if a joint or motor effort is beyond its limit, or `always`.
     static void clip(const Robot &robot, MotorVector<Robot> &motor_effort, JointVector<Robot> &joint_effort, const Command<Robot> &y,
                      bool always, LimitPolicy policy) noexcept
     {
@@ -128,15 +129,15 @@ class Gate {
             less[i] = joint_effort[i] - whole;
             gives = gives || less[i] != 0;
         }
-        if (gives) // motors give up what joints do
+        if (gives) // reduce motors by the clipped joint efforts
             robot.add_at_joints(less, motor_effort);
         const bool exceeds = !detail::within(motor_effort, robot.lower.motor_effort, robot.upper.motor_effort);
         if (always || exceeds || motor_effort != y.motor_effort)
             Limits<Robot>::clip_motors(robot, y.motor_velocity, motor_effort, reports ? y.motor_effort : MotorVector<Robot>{});
     }
 
-    /// Passes positions to a command, a time after the last one, ns, before its feedback, from where another mode has sent motors:
-    /// that where the arm complies sends them to where they are.
+    /// Blend positions of y, `step` ns after the last command and before feedback, from the positions sent in another mode. With
+    /// `complies`, measured positions need no blending.
     void pass_positions(const Setpoint<Robot> &x, const Command<Robot> &y, bool complies, std::int64_t step) noexcept
     {
         if (complies)
@@ -149,14 +150,14 @@ class Gate {
     const PositionPassage<Robot> &positions() const noexcept { return positions_; }
 
   private:
-    /// Times in which efforts and positions pass to those of another mode, and the least for efforts of another leader, ns.
+    /// Blend times, ns, for a change of mode, and the minimum for a change of source.
     static constexpr std::int64_t OF_MODES = 300'000'000, OF_LEADERS = 10'000'000;
-    /// Share of the limit by which the effort of a motor may step with another leader; step that is rounding, rad, m, N m, N.
+    /// Allowed effort step at a change of source, as a fraction of the limit; step within rounding, rad, m, N m or N.
     static constexpr double STEP = 0.015, ROUNDING = 1e-9;
-    /// Largest effort that passes, N m or N, which no motor has.
+    /// Largest plausible effort, N m or N.
     static constexpr double LARGEST = 1e6;
 
-    /// A command that was sent, also of an arm that complied, with its efforts with feedback.
+    /// Sent command, and its efforts with feedback.
     struct Sent {
         Leader leader = Leader::none;
         bool complied = false;
@@ -166,13 +167,13 @@ class Gate {
         JointVector<Robot> joint_effort{};
     };
 
-    /// By which efforts that were sent exceeded those that were computed.
+    /// Sent minus computed efforts, faded out.
     struct Offset {
         Passage time;
         MotorVector<Robot> motors{};
         JointVector<Robot> joints{};
 
-        /// Leaves out those that are no numbers, or that no motor has.
+        /// Drop offsets that are not finite or not plausible.
         void settle() noexcept
         {
             const auto leave_out = [](auto &values) {
@@ -194,7 +195,7 @@ class Gate {
         }
     };
 
-    /// Efforts pass from those that were sent, with all that was passing.
+    /// Start blending from the sent efforts, including active offsets.
     void begin_efforts(const Sent &before, const LoopOutput<Robot> &output) noexcept
     {
         modes_.motors = difference(before.motor_effort, output.motor_effort);
@@ -204,7 +205,7 @@ class Gate {
         leaders_.time.end(), passing_.time.end();
     }
 
-    /// What another leader would change efforts by, beyond what those sent last lead to, and a step, passes within a time.
+    /// Start blending to another source: the effort change beyond the present rate and an allowed step, within `time` s.
     void begin_leader(const Sent &last, const Setpoint<Robot> &x, const Command<Robot> &y, double time) noexcept
     {
         const auto beyond = [](double step, double least, double most) {
@@ -221,7 +222,7 @@ class Gate {
         for (std::size_t i = 0; i < robot_.joint_count(); ++i) {
             const double change = last.command.taud[i] * time, size = std::fabs(change), largest = robot_.upper.taud[i] * time;
             const double most = std::min(STEP * robot_.largest_effort[i] + size, largest / 2);
-            const double on = size <= largest * (1 + LIMIT_TOLERANCE) ? std::max(most, size) : most; // as fast as before
+            const double on = size <= largest * (1 + LIMIT_TOLERANCE) ? std::max(most, size) : most; // keep the present rate
             Scalar &more = leaders_.joints[i];
             more = beyond(last.command.tau[i] + left * more - y.tau[i], change > 0 ? -on : -most, change > 0 ? most : on);
         }
@@ -229,7 +230,7 @@ class Gate {
         leaders_.time.begin(seconds(OF_LEADERS), leaders_.joints, robot_.upper.taud);
     }
 
-    /// Efforts of motors without friction and losses of gears, which motors at rest have not.
+    /// Motor efforts without friction and gear losses, which vanish at rest.
     MotorVector<Robot> frictionless(Setpoint<Robot> x, Command<Robot> y) const noexcept
     {
         MotorVector<Robot> effort = y.motor_effort;
@@ -237,16 +238,16 @@ class Gate {
         const MotorVector<Robot> whole = y.motor_effort;
         x.qd = difference(x.qd, sides_of(robot_, y.motor_velocity));
         robot_.motors_of(x, y);
-        for (std::size_t i = 0; i < m; ++i) // of efforts that are clipped, as much less
+        for (std::size_t i = 0; i < m; ++i) // in proportion if the effort is clipped
             effort[i] -= (whole[i] - y.motor_effort[i]) * std::min(1.0, whole[i] != 0 ? std::fabs(effort[i] / whole[i]) : 1.0);
         return effort;
     }
 
     const Robot robot_;
     bool sends_ = false, changes_ = false, repeats_ = false;
-    std::array<Sent, 2> sent_; // the last two
+    std::array<Sent, 2> sent_; // the last two commands
     std::size_t latest_ = 0;
-    Offset modes_{{OF_MODES}}, leaders_{{OF_LEADERS}}, passing_{{OF_LEADERS}}; // that of leaders before this time
+    Offset modes_{{OF_MODES}}, leaders_{{OF_LEADERS}}, passing_{{OF_LEADERS}}; // passing_: leaders_ before the present time
     PositionPassage<Robot> positions_;
 };
 

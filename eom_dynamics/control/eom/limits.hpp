@@ -12,19 +12,19 @@
 
 namespace eom {
 
-/// Relative violation of a limit up to which it is rounding.
+/// Relative limit violation that counts as rounding.
 constexpr double LIMIT_TOLERANCE = @limit_tolerance@;
 
 namespace detail {
 
 inline constexpr auto within = [](const auto &values, const auto &lower, const auto &upper) noexcept {
-    long outside = 0; // without branches, by vectors
+    long outside = 0; // vectorized, without branches
     for (std::size_t i = 0; i < values.size(); ++i)
         outside |= static_cast<long>(values[i] < lower[i]) | static_cast<long>(values[i] > upper[i]);
     return outside == 0;
 };
 
-/// Widens a range to contain values, and returns true.
+/// Widen a range to contain `values`. Returns true.
 inline constexpr auto widen = [](const auto &values, auto &lower, auto &upper) noexcept {
     for (std::size_t i = 0; i < values.size(); ++i) {
         lower[i] = std::min(lower[i], values[i]);
@@ -33,8 +33,8 @@ inline constexpr auto widen = [](const auto &values, auto &lower, auto &upper) n
     return true;
 };
 
-/// Largest distance of values beyond a range, relative to half the range, or in its unit where the range has only one
-/// end; a NaN is ignored. A margin, relative too, narrows ranges with two ends.
+/// Raise `most` to the largest excess of `values` over a range, relative to half its width, or absolute for ranges with one end.
+/// NaN is ignored. `margin`, relative, narrows ranges with two ends.
 template <class Scalar, std::size_t n>
 void add_excess(double &most, const std::array<Scalar, n> &values, const std::array<Scalar, n> &lower,
                 const std::array<Scalar, n> &upper, double margin = 0) noexcept
@@ -50,35 +50,35 @@ void add_excess(double &most, const std::array<Scalar, n> &values, const std::ar
 
 } // namespace detail
 
-/// Motors before their gears, SI units; current and voltage are NaN where constants of the motor are unknown. The sum is the
-/// motor effort at each joint, see motor_sums().
+/// Motors before their gears, SI units. Current and voltage are NaN if motor constants are unknown. `sum` is the motor effort at
+/// each joint, see motor_sums().
 template <class Robot>
 struct Shafts {
     MotorVector<Robot> torque{}, speed{}, current{}, voltage{}, clipped_effort{};
     JointVector<Robot> sum{};
 };
 
-/// The robot's limits; those of mimic joints are limits of the joints that they follow.
+/// Limits of the robot; a mimic joint limits the joint that it follows.
 template <class Robot>
 struct Limits {
     using Scalar = typename Robot::Scalar;
 
-    /// Whether a setpoint and its command, with what its motors do before their gears, are within all limits.
+    /// Returns true if the setpoint, its command and the motor shafts meet all limits.
     static bool meets(const Robot &robot, const Setpoint<Robot> &x, const Command<Robot> &y,
                       const Shafts<Robot> &shafts) noexcept
     {
         return detail::within(x.q, robot.lower.q, robot.upper.q) && meets_others(robot, x, y, shafts);
     }
 
-    /// The same of all but positions.
+    /// Returns true if all limits except positions are met.
     static bool meets_others(const Robot &robot, const Setpoint<Robot> &x, const Command<Robot> &y,
                              const Shafts<Robot> &shafts) noexcept
     {
         return each_other(x, y, shafts, robot.lower, robot.upper, detail::within) && voltages_meet(robot, shafts);
     }
 
-    /// Calls a function with each quantity of a setpoint and its command beyond a limit; or else with each joint that is within its
-    /// range and could not stop there, by the motion of stops.
+    /// Call `call` with each limit violation of a setpoint and its command. Without violations, call it with each joint that is
+    /// within its range, but cannot stop there by the motion `stops`.
     template <class Function>
     static void violations(const Robot &robot, const Setpoint<Robot> &x, const Command<Robot> &y, const Shafts<Robot> &shafts,
                            const OnlineTrajectory &stops, const Function &call) noexcept
@@ -108,7 +108,7 @@ struct Limits {
         look(Quantity::jerk, x.qddd, low.qddd, high.qddd);
         look(Quantity::effort, y.tau, low.tau, high.tau);
         look(Quantity::effort_rate, y.taud, low.taud, high.taud);
-        JointVector<Robot> sums = shafts.sum; // those of ideal motors are the efforts of their joints
+        JointVector<Robot> sums = shafts.sum; // for ideal motors, equal to the joint efforts
         for (std::size_t i = 0; i < Robot::joints; ++i)
             sums[i] = std::fabs(sums[i] - y.tau[i]) <= LIMIT_TOLERANCE * std::fabs(y.tau[i]) ? 0 : sums[i];
         look(Quantity::motors_effort, sums, low.motor_sum, high.motor_sum);
@@ -127,14 +127,14 @@ struct Limits {
         }
     }
 
-    /// Ranges, of which motions have an excess.
+    /// Start with the limits of the robot; widen() extends them.
     explicit Limits(const Robot &robot) noexcept : lower_(robot.lower), upper_(robot.upper)
     {
         for (std::size_t i = 0; i < Robot::motors; ++i)
             voltage_[i] = robot.voltage_limit[i] * static_cast<Scalar>(1 + LIMIT_TOLERANCE);
     }
 
-    /// Widens ranges to contain a setpoint and its command.
+    /// Widen the ranges to contain a setpoint and its command.
     void widen(const Setpoint<Robot> &x, const Command<Robot> &y, const Shafts<Robot> &shafts) noexcept
     {
         detail::widen(x.q, lower_.q, upper_.q);
@@ -143,8 +143,8 @@ struct Limits {
             voltage_[i] = std::fmax(voltage_[i], std::fabs(shafts.voltage[i]));
     }
 
-    /// Largest relative distance of a setpoint and its command beyond the ranges, which a margin narrows but for
-    /// positions: at least a number, by default zero within them.
+    /// Returns the largest relative excess of the setpoint and its command over the ranges, and at least `most`. `margin` narrows
+    /// all ranges except positions.
     double excess(const Setpoint<Robot> &x, const Command<Robot> &y, const Shafts<Robot> &shafts, double margin = 0,
                   double most = 0) const noexcept
     {
@@ -160,7 +160,7 @@ struct Limits {
         return most;
     }
 
-    /// Whether each joint that is within its range can stop there, by the motion of stops.
+    /// Returns true if each joint that is within its range can stop there by the motion `stops`.
     static bool can_stop(const Robot &robot, const Setpoint<Robot> &x, const OnlineTrajectory &stops) noexcept
     {
         for (std::size_t i = 0; i < robot.joint_count(); ++i) {
@@ -177,7 +177,7 @@ struct Limits {
         return true;
     }
 
-    /// Whether no position is further beyond a limit than those before, but for rounding.
+    /// Returns true if no position is further beyond a limit than `before`, except for rounding.
     static bool returns(const Robot &robot, const JointVector<Robot> &q, const JointVector<Robot> &before) noexcept
     {
         const Scalar rounding = 16 * std::numeric_limits<Scalar>::epsilon();
@@ -190,7 +190,7 @@ struct Limits {
         return true;
     }
 
-    /// The first position that is more than a turn beyond its limit, if one is.
+    /// First position more than a turn beyond its limit, if any.
     EOM_SELDOM static Reason far(const Robot &robot, const JointVector<Robot> &q) noexcept
     {
         const auto &low = robot.lower.q, &high = robot.upper.q;
@@ -201,7 +201,7 @@ struct Limits {
         return found;
     }
 
-    /// Whole turns, rad, by which a position of a joint is nearest to another one; zero for joints that are not continuous.
+    /// Whole turns, rad, that bring `position` of joint i nearest to `other`; zero if the joint is not continuous.
     static double turns(const Robot &robot, std::size_t i, double position, double other) noexcept
     {
         constexpr double TURN = 6.283185307179586;
@@ -210,19 +210,16 @@ struct Limits {
         return std::isfinite(found) ? found : 0;
     }
 
-    /// The nearest motor efforts within the limits at the joints, where those of one joint give up equal parts, and then within
-    /// those of torque, current and voltage at motor velocities, all link side.
-    ///
-    /// Where the back-EMF alone exceeds the voltage limit, the motor brakes within the limits of torque and current. What that, or
-    /// motors that share joints, lead beyond limits at the joints is scaled down. Efforts that are allowed, beyond limits at the
-    /// joints, are as well.
+    /// Clip motor efforts to the limits at the joints, then to torque, current and voltage limits at `velocity`; all on the link
+    /// side. Motors of one joint are reduced equally. If the back-EMF alone exceeds the voltage limit, the motor brakes within its
+    /// torque and current limits. The result is scaled to the joint limits, or to `allowed` efforts beyond them.
     static void clip_motors(const Robot &robot, const MotorVector<Robot> &velocity, MotorVector<Robot> &effort,
                             const MotorVector<Robot> &allowed = {}) noexcept
     {
         struct Motors {
             const MotorVector<Robot> &motor_velocity, &motor_effort;
         };
-        for (Scalar &x : effort) // beside larger numbers, limits are less than their rounding
+        for (Scalar &x : effort) // larger values would lose the limits in rounding
             x = std::clamp(x, -LARGEST_EFFORT, LARGEST_EFFORT);
         const JointVector<Robot> sums = robot.motor_sums(effort), most = robot.motor_sums(allowed);
         JointVector<Robot> less;
@@ -244,7 +241,7 @@ struct Limits {
   private:
     static constexpr Scalar LARGEST_EFFORT = 1e6;
 
-    /// Calls a function with each quantity that has a range, but for positions, and its ends, as long as it returns true.
+    /// Call `call` with each limited quantity except positions, and its range, until it returns false.
     template <class Ends, class Function>
     static bool each_other(const Setpoint<Robot> &x, const Command<Robot> &y, const Shafts<Robot> &shafts, Ends &lower,
                            Ends &upper, const Function &call) noexcept
@@ -259,7 +256,7 @@ struct Limits {
     static bool voltages_meet(const Robot &robot, const Shafts<Robot> &shafts) noexcept
     {
         for (std::size_t i = 0; i < Robot::motors; ++i)
-            if (std::fabs(shafts.voltage[i]) > robot.voltage_limit[i]) // not if it is NaN, for lack of constants
+            if (std::fabs(shafts.voltage[i]) > robot.voltage_limit[i]) // false for NaN, if constants are unknown
                 return false;
         return true;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Motions that a control loop makes beside setpoints: to targets, along trajectories, and to rest.
+// Motions of the control loop: setpoints, targets, trajectories and stops.
 #ifndef EOM_LOOP_MOTIONS_HPP
 #define EOM_LOOP_MOTIONS_HPP
 
@@ -21,18 +21,18 @@
 
 namespace eom {
 
-/// Motions of ControlLoop: trajectories, targets, stops, and setpoints that are followed.
+/// Motion sources of ControlLoop: setpoints, trajectories, targets and stops.
 template <class Robot>
 class LoopMotions {
   public:
     using Scalar = typename Robot::Scalar;
     static constexpr std::size_t n = Robot::joints;
 
-    /// Of which two are kept: the one that is played, and one that takes over later.
+    /// Trajectories; the reader keeps two: the active one and the queued one.
     Mailbox<Spline<n>, 2> trajectories;
-    /// Targets, or chunks of them, in place of what leads: see OnlineTrajectory, and ControlLoop::limit().
+    /// Targets or chunks, which replace the active motion: see OnlineTrajectory and ControlLoop::limit().
     Mailbox<Target> targets;
-    /// Pace of motions that are played, 0 to FASTEST_PACE, and whether they pause, on their paths.
+    /// Pace of trajectories, 0 to FASTEST_PACE; `paused` stops them on their path.
     std::atomic<double> speed_scaling{1};
     std::atomic<bool> paused{false};
 
@@ -41,10 +41,9 @@ class LoopMotions {
           stream_(commander_), state_machine_(commander_.state_machine)
     {}
 
-    // --- For hosts that answer senders of trajectories, or know of losses, in the thread of update() -----
+    // --- For hosts that report on trajectories or detect losses; call in the thread of update() -----
 
-    /// Plans the trajectory that has arrived, or whose start has come, as update(): plays it, or has it wait for its start, in
-    /// place of another one that waits. Returns whether there is one that is not refused.
+    /// Plan the received or due trajectory, and play or queue it, as update() does. Returns true unless it is refused or missing.
     bool plan(std::int64_t now, double period) noexcept
     {
         where_.ask(now);
@@ -55,50 +54,47 @@ class LoopMotions {
         return found;
     }
 
-    /// Has the trajectory that waits begin later by a time, ns, for which the clock of its start stood still.
+    /// Delay the queued trajectory by `time` ns, for example while its clock stood still.
     void delay(std::int64_t time) noexcept { player_.shift(time); }
 
-    /// Takes the target that has arrived, if there is one, from what is commanded at a time, ns, on: as update(), before it.
-    /// Returns why it was refused, and what leads stays.
+    /// Start the received target, if any, at `now`, ns, ahead of update(). Returns the refusal; the active motion then continues.
     Refusal aim(std::int64_t now) noexcept
     {
         where_.ask(now);
         return aim_at(time_at(now));
     }
 
-    /// Ends what is played and what waits, and brings the arm to rest from the last command, whatever on_setpoint_loss says;
-    /// a stop under way goes on. At rest, setpoints within start_tolerance lead again, as after an empty trajectory.
+    /// Stop the arm from the last command, and cancel active and queued trajectories; on_setpoint_loss has no effect. A stop in
+    /// progress continues. At rest, setpoints within start_tolerance are accepted, as after an empty trajectory.
     void stop(Event why = Event::stop) noexcept
     {
         if (!commander_.output.valid)
-            return halt(); // a motion of which nothing has been commanded
+            return halt(); // the motion has not sent any command
         player_.halt();
         watchdog_.stop(why);
     }
 
-    /// Begins the response to a loss of setpoints, by on_setpoint_loss. A trajectory continues; a target does with none.
+    /// Start the response to a setpoint loss, see on_setpoint_loss. A trajectory continues; a target continues with `none`.
     void lose() noexcept
     {
         watchdog_.lose();
     }
 
-    /// Ends what is played and what waits, and the motion to a target, with the last command.
+    /// Cancel the active and the queued trajectory and the motion to a target; the last command is the end.
     void halt() noexcept
     {
         player_.halt();
         state_machine_.on(commander_.output.valid ? Event::halt : Event::restart);
     }
 
-    /// Ends what waits; what leads goes on.
+    /// Cancel the queued trajectory; the active motion continues.
     void drop() noexcept
     {
         if (!playing())
             player_.halt();
     }
 
-    /// State of the loop: see state_machine.hpp.
     const StateMachine &state_machine() const noexcept { return state_machine_; }
-    /// Commands, and why they were refused; what the arm does without setpoints; and what is played, and planned.
     const Commander<Robot> &commander() const noexcept { return commander_; }
     const Watchdog<Robot> &watchdog() const noexcept { return watchdog_; }
     const TrajectoryPlayer<Robot> &player() const noexcept { return player_; }
@@ -108,20 +104,21 @@ class LoopMotions {
     const Reason &reason() const noexcept { return commander_.reason; }
     Refusal refusal() const noexcept { return commander_.reason.refusal; }
     const char *payload_refusal() const noexcept { return commander_.payload_refusal(); }
-    /// What a plausibility check has found last.
+    /// Finding of the last failed stream check.
     const Finding &finding() const noexcept { return stream_.finding; }
-    /// Time of the last cycle on the clock, ns.
+    /// Clock time of the last cycle, ns.
     std::int64_t clock() const noexcept { return clock_; }
-    /// Whether a reference that is early waits for the next cycle.
+    /// Returns true if an early reference is deferred to the next cycle.
     bool early() const noexcept { return stream_.early(); }
-    /// By how much a motion that the loop makes, or the last one, is late, since cycles were late, s.
+    /// Delay of the present or last motion by late cycles, s.
     double lost_time() const noexcept { return lost_time_; }
     bool playing() const noexcept { return player_.playing(); }
     bool waiting() const noexcept { return player_.waiting(); }
-    /// Whether a target leads, and whether the arm rests there, where setpoints within start_tolerance lead again.
+    /// Returns true if a motion to a target is active, also after its arrival.
     bool aiming() const noexcept { return motion_.leads(); }
+    /// Returns true if the arm rests at the target; setpoints within start_tolerance are then accepted.
     bool arrived() const noexcept { return motion_.arrived(); }
-    /// What leads in place of a trajectory, by the last cycle.
+    /// Motion source of the last cycle if it cannot pause or change its speed.
     OffPath off_path() const noexcept
     {
         if (playing() || commander_.mode() == Mode::gravity_compensation)
@@ -130,10 +127,10 @@ class LoopMotions {
             return arrived() ? OffPath::nothing : OffPath::target;
         return watchdog_.fed_within(LONGEST_GAP) ? OffPath::references : OffPath::nothing;
     }
-    /// What slows down the motion to targets.
+    /// Governor of the motion to targets.
     const Governor<Robot> &governor() const noexcept { return motion_.governor(); }
 
-    /// Whether references are refused after contact.
+    /// Returns true if references are refused after contact.
     bool touched() const noexcept { return touched_; }
 
   protected:
@@ -141,8 +138,8 @@ class LoopMotions {
 
     // --- Time ---------------------------------------------------------------------------
 
-    /// Time of the loop at one of the clock, ns. While the loop moves the arm, it is at most LONGEST_RESPONSE_STEP after the
-    /// last cycle; it never goes back. What waits begins by the clock, or after what is played as planned.
+    /// Loop time for the clock time `now`, ns. It never goes back; during motion, it advances at most LONGEST_RESPONSE_STEP per
+    /// cycle. A queued trajectory starts by the clock, or after the planned end of the active one.
     std::int64_t time_at(std::int64_t now) noexcept
     {
         if (!started_) {
@@ -166,7 +163,7 @@ class LoopMotions {
         return time;
     }
 
-    /// Start the time of the loop at a time of the clock, ns. It is positive on each clock, since a stamp of 0 means none.
+    /// Start the loop time at clock time `now`, ns. Loop time is positive on every clock, because stamp 0 means no stamp.
     void start_clock(std::int64_t now) noexcept
     {
         clock_ = now;
@@ -176,7 +173,7 @@ class LoopMotions {
 
     // --- References ---------------------------------------------------------------------
 
-    /// Follows the reference; returns whether it was not refused. One that is refused does not keep the timeout away.
+    /// Process the reference. Returns true if it is accepted; a refused reference does not reset the setpoint timeout.
     bool follow(std::int64_t now) noexcept
     {
         const double age = seconds(clock_ - stream_.stamp());
@@ -184,7 +181,7 @@ class LoopMotions {
         if (lifespan > 0 && stream_.stamp() != 0 && std::fabs(age) > lifespan) {
             commander_.refuse({Refusal::too_old, Quantity::none, 0, std::fabs(age), lifespan});
         } else if (stream_.is_early(now, clock_)) {
-            // it waits for the next cycle
+            // deferred to the next cycle
         } else if (const Refusal barred = refusal_of(Event::setpoint); barred != Refusal::none) {
             commander_.refuse(reason_of(barred));
             if (touched_)
@@ -207,7 +204,7 @@ class LoopMotions {
         return false;
     }
 
-    /// The reason of a refusal by the table.
+    /// Reason of a refusal by the state machine.
     EOM_SELDOM Reason reason_of(Refusal why) const noexcept
     {
         return why == Refusal::far_from_hold ? stream_.far_from_hold() : Reason(why);
@@ -221,7 +218,7 @@ class LoopMotions {
             commander_.output.status = Status::lost;
     }
 
-    /// Whether what is commanded rests.
+    /// Returns true if the commanded motion is at rest.
     bool rests() const noexcept
     {
         const auto &qd = commander_.output.setpoint.qd;
@@ -230,7 +227,7 @@ class LoopMotions {
                                 : std::all_of(qd.begin(), qd.end(), [](Scalar rate) { return rate == 0; });
     }
 
-    /// Goes back along the motion just made, as to a target, unless a stop was asked for; returns whether it does.
+    /// Retract along the recent motion, as to a target, unless a stop was requested. Returns true if retraction starts.
     bool retract() noexcept
     {
         const JointVector<Robot> *const back = past_.oldest();
@@ -243,7 +240,7 @@ class LoopMotions {
 
     // --- Trajectories and targets -------------------------------------------------------
 
-    /// plan() and aim() at a time of the loop, ns.
+    /// plan() and aim() at loop time `now`, ns.
     bool plan_at(std::int64_t now, double period) noexcept
     {
         if (player_.begin_waiting(now))
@@ -275,10 +272,10 @@ class LoopMotions {
         return targets.take() ? aim(targets.taken(), now, refusal_of(Event::target)) : Refusal::none;
     }
 
-    /// Whether the loop makes a motion.
+    /// Returns true if the loop generates a motion.
     bool in_motion() const noexcept { return playing() || (aiming() && !arrived()) || state_machine_.is(Phase::stopping); }
 
-    /// Facts for the conditions of the table; in a pause the arm stays where it is, while trajectories wait.
+    /// Inputs of the state machine.
     Facts facts() const noexcept
     {
         Facts facts;
@@ -292,10 +289,10 @@ class LoopMotions {
         facts.strays = where_.strays();
         return facts;
     }
-    /// Why an event is refused, by the table, or none.
+    /// Refusal of the event by the state machine, or `none`.
     Refusal refusal_of(Event event) noexcept { return state_machine_.refusal(event, facts()); }
 
-    /// What is commanded at a time, ns.
+    /// Commanded motion at `at`, ns.
     State<n> commanded(std::int64_t at) const noexcept
     {
         return playing()               ? player_.state_at(at)
@@ -304,7 +301,7 @@ class LoopMotions {
                                        : state_of(stream_.moved_on(at));
     }
 
-    /// The last setpoint, with wrenches, stiffness and motion of the base at a time of the loop, ns.
+    /// Last setpoint with its wrench, stiffness and base motion at loop time `now`, ns.
     Setpoint<Robot> accompanied(std::int64_t now) const noexcept
     {
         const Leader leader = commander_.leader();
@@ -316,7 +313,7 @@ class LoopMotions {
         return x;
     }
 
-    /// Resets late time, stop and plausibility checks at the start of a motion.
+    /// Reset lateness, stop and stream checks at the start of a motion.
     void begin_motion(std::int64_t now, Event why) noexcept
     {
         lost_time_ = 0;
@@ -326,20 +323,20 @@ class LoopMotions {
         state_machine_.on(why);
     }
 
-    /// Aims at a target unless something bars it, at the nearest turn; returns why it was refused.
+    /// Start the motion to target `x`, in the nearest turn, unless `bar` refuses it. Returns the refusal.
     Refusal aim(Target &x, std::int64_t now, Refusal bar, Event event = Event::target) noexcept
     {
         const std::int64_t begin = x.origin != 0 ? x.origin - ahead_ : now;
         motion_.turn(x, seconds(now - begin));
         const std::int64_t clock = now + ahead_;
         std::int64_t &newest = newest_[x.times.empty()];
-        newest = newest > clock + LONGEST_GAP ? UNSTAMPED : newest; // of a clock that has gone back
+        newest = newest > clock + LONGEST_GAP ? UNSTAMPED : newest; // the clock was set back
         Reason why = motion_.objection(x, seconds(now - begin));
         if (why.refusal == Refusal::none)
             why = x.origin != 0 && x.origin < newest ? Refusal::older : bar;
         if (why.refusal == Refusal::none && event == Event::target)
             why = motion_.beyond_range(x);
-        // One that moves on is slowed down by the governor.
+        // The governor slows down targets that keep moving.
         if (why.refusal == Refusal::none && motion_.ends(x) && !commander_.holds(motion_.rest_of(x))) {
             motion_.stay();
             why = commander_.overload();
@@ -355,24 +352,24 @@ class LoopMotions {
         else
             state_machine_.on(event);
         motion_.take(x, begin, now);
-        if (x.origin != 0) // a stamp far ahead, of another clock, does not bar all later ones
+        if (x.origin != 0) // limited, so that the stamp of another clock does not refuse all later targets
             newest = std::max(newest, std::min(x.origin, clock + LONGEST_GAP));
         return Refusal::none;
     }
 
-    /// Aims at the target of the controller in front, if it has changed.
+    /// Start the motion to the target of the chained controller if it has changed.
     void aim_as_led(std::int64_t now) noexcept
     {
         stream_.take();
         const bool changed = motion_.changes(stream_.reference());
         const Refusal bar = motion_.usable() ? refusal_of(Event::target) : Refusal::not_finite;
-        if (bar == Refusal::stopping) // it counts once the arm rests
+        if (bar == Refusal::stopping) // the target is accepted once the arm is at rest
             motion_.forget_pursued();
         else if (changed && aim(motion_.pursued(), now, bar) != Refusal::none)
             motion_.forget_pursued();
     }
 
-    /// Whether a target may begin: what leads now may brake harder before limits of positions that are refused than it does.
+    /// Returns true if a target motion can take over: no joint would overrun a position limit because targets brake less hard.
     bool may_take_over(std::int64_t now) noexcept
     {
         if (aiming() || watchdog_.targets_brake() || commander_.parameters.limits != LimitPolicy::refuse)
@@ -384,14 +381,14 @@ class LoopMotions {
     {
         const bool brakes = watchdog_.targets_brake();
         const State<n> from = commanded(now);
-        if (brakes) // a host that plans itself aims before the cycle
+        if (brakes) // a host with its own planning calls aim() before the cycle
             motion_.advance(std::clamp<std::int64_t>(now - commander_.latest, 0, LONGEST_RESPONSE_STEP));
         player_.halt();
         begin_motion(now, event);
         brakes ? motion_.lead(now) : motion_.begin(from, now);
     }
 
-    /// Ends what leads and what waits, and brings the arm to rest from a setpoint, for an event.
+    /// Stop from setpoint `from` because of event `why`, and cancel active and queued motions.
     void end_motion(const Setpoint<Robot> &from, Event why, std::int64_t now = 0) noexcept
     {
         if (playing() || aiming())
@@ -401,11 +398,11 @@ class LoopMotions {
         player_.halt();
     }
 
-    /// Comes to rest where a command is refused.
+    /// Stop because a command was refused.
     void break_off() noexcept
     {
         commander_.output.status = Status::held;
-        // Where limits refuse what accompanies a motion, it must not go on.
+        // Limits may have refused the auxiliary inputs, so freeze them.
         Setpoint<Robot> x = stream_.last();
         x.Wd = x.Wdd = {};
         x.kd = x.kdd = {};
@@ -414,7 +411,7 @@ class LoopMotions {
         wait();
     }
 
-    /// Goes on towards the target.
+    /// Run one cycle of the motion to a target.
     void aim_on(std::int64_t now) noexcept
     {
         if (stream_.received()) {
@@ -430,7 +427,7 @@ class LoopMotions {
             watchdog_.feed();
             return;
         }
-        // It brakes from the last command, within its own limits where there is room: any other stop may pass those of positions.
+        // Brake from the last command within the limits of targets if there is room; other stops may overrun position limits.
         const State<n> from = state_of(stream_.last());
         if (commander_.parameters.limits != LimitPolicy::refuse || motion_.can_take_over(from))
             motion_.begin(from, commander_.latest);
@@ -481,16 +478,18 @@ class LoopMotions {
     Stream<Robot> stream_;
     Whereabouts<Robot> where_;
     StateMachine &state_machine_;
-    // Whether there was a cycle; time of the last one on the clock, that less the time of the loop, ns, and what motions have lost, s.
+    // True after the first cycle.
     bool started_ = false;
+    // Clock time of the last cycle, and clock minus loop time, ns.
     std::int64_t clock_ = 0, ahead_ = 0;
     double lost_time_ = 0;
     // Latest origins of chunks and of targets, ns.
     std::array<std::int64_t, 2> newest_{UNSTAMPED, UNSTAMPED};
-    // Whether the motion that is played pauses until the payload that waits has begun.
+    // The trajectory pauses until the pending payload has started to change.
     bool halts_ = false;
-    // Whether there was contact; where the arm came from, and would go.
+    // Contact has occurred; references are refused.
     std::atomic<bool> touched_{false};
+    // Recent positions, and the target of a retraction.
     Past<Robot> past_;
     Target retreat_;
 };

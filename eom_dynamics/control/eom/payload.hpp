@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Payloads at the tools of a robot, which change while it moves, without a step of the efforts.
+// Payloads of the tools, which change during motion without effort steps.
 #ifndef EOM_PAYLOAD_HPP
 #define EOM_PAYLOAD_HPP
 
@@ -10,26 +10,26 @@
 
 namespace eom {
 
-/// A rigid body at a tool, in the tool's frame; zero mass for none.
+/// Rigid body in the tool frame; zero mass for no payload.
 struct Body {
     double mass = 0;                         ///< kg
     std::array<double, 3> center_of_mass{};  ///< m
-    std::array<double, 6> inertia{};         ///< about the centre of mass, xx xy xz yy yz zz, kg m^2
+    std::array<double, 6> inertia{};         ///< about the center of mass, xx xy xz yy yz zz, kg m^2
 };
 
-/// What all tools carry from the next setpoint on, and the time in which efforts pass to it, s.
+/// Payload of all tools, effective from the next setpoint, and its blend time, s.
 template <class Robot>
 struct Payload {
     std::array<Body, Robot::tools> at_tool{};
     double blend_time = 0.5;
-    /// Tools whose payload stays as it is.
+    /// Tools with unchanged payload.
     std::array<bool, Robot::tools> stays{};
 };
 
-/// Bound of numbers in robot descriptions.
+/// Largest absolute value in robot descriptions.
 constexpr double LARGEST_IN_DESCRIPTIONS = 1e12;
 
-/// What is wrong with a body, or null: whether a mass distribution has its mass and inertia.
+/// Returns an error text if no mass distribution has this mass and inertia, or null.
 inline const char *objection(const Body &body) noexcept
 {
     const auto &I = body.inertia;
@@ -46,8 +46,8 @@ inline const char *objection(const Body &body) noexcept
         return std::any_of(I.begin(), I.end(), [](double x) { return x != 0; })
                    ? "a payload with inertia must have mass"
                    : nullptr;
-    // The second moment is positive semidefinite: its principal minors are not negative but for rounding, and for the
-    // 1 % by which published inertias break the triangle inequality.
+    // The second moment is positive semidefinite: its principal minors are not negative. The tolerance covers rounding, and
+    // published inertias that violate the triangle inequality by up to 1 %.
     const double e = 0.01 * std::fabs(trace) + 1e-15;
     const double xx = trace / 2 - I[0] + e, yy = trace / 2 - I[3] + e, zz = trace / 2 - I[5] + e;
     const double xy = -I[1], xz = -I[2], yz = -I[4];
@@ -57,23 +57,22 @@ inline const char *objection(const Body &body) noexcept
     return possible ? nullptr : "no rigid body has the inertia of a payload";
 }
 
-/// The payloads along a stream of setpoints.
+/// Blends payloads along a stream of setpoints.
 ///
-/// With a weight from 1 to 0 that is twice continuously differentiable, the parameters pass from those before, which may
-/// still change, to the next. Time is that of the stamps of setpoints that are sent, or of the cycles of the loop in its own
-/// motions, and where setpoints have none; it never goes back. Each setpoint lets at most LONGEST_RESPONSE_STEP pass, so that
-/// a gap makes no step, and in each change time is at most as much ahead of the cycles.
+/// The weight from 1 to 0 is twice continuously differentiable. Time follows the stamps of sent setpoints; in motions of the loop,
+/// and without stamps, it follows the cycles. It never goes back and advances at most LONGEST_RESPONSE_STEP per setpoint, so that
+/// gaps cause no step. A change is at most LONGEST_RESPONSE_STEP ahead of the cycles.
 template <class Robot>
 class PayloadBlend {
   public:
     using Scalar = typename Robot::Scalar;
-    /// Changes that may be under way at a time.
+    /// Maximum number of concurrent changes.
     static constexpr std::size_t MOST_CHANGES = 8;
     static constexpr double LONGEST_BLEND = 60;
 
     using Parameters = std::array<double, 10 * Robot::tools>;
 
-    /// Takes a payload from the next setpoint on; returns why not, or null.
+    /// Set the payload, effective from the next setpoint. Returns the error text, or null.
     const char *change(const Payload<Robot> &payload) noexcept
     {
         Parameters target = count_ > 0 ? changes_[count_ - 1].target : settled_;
@@ -87,7 +86,7 @@ class PayloadBlend {
         return change(target, payload.blend_time);
     }
 
-    /// The same with the parameters of bodies, as in a setpoint.
+    /// Set the body parameters, as in a setpoint, blended in `blend_time` s.
     const char *change(const Parameters &target, double blend_time) noexcept
     {
         if (!(blend_time >= 0 && blend_time <= LONGEST_BLEND))
@@ -95,7 +94,7 @@ class PayloadBlend {
         const bool replaces = waits();
         if (count_ == MOST_CHANGES && !replaces)
             return "too many changes of the payload are under way";
-        // One that has not begun gives way to another that begins with it.
+        // A pending change is replaced.
         Change &next = changes_[replaces ? count_ - 1 : count_++];
         const std::int64_t duration = std::llround(blend_time * 1e9);
         next.duration = replaces ? std::max(duration, next.duration) : duration;
@@ -107,11 +106,12 @@ class PayloadBlend {
     }
 
     bool blending() const noexcept { return count_ > 0; }
-    /// Whether a change waits for a setpoint, and whether there is a payload or a change.
+    /// Returns true if a change is pending.
     bool waits() const noexcept { return count_ > 0 && changes_[count_ - 1].waits; }
+    /// Returns true if there is a payload or a change.
     bool loads() const noexcept { return present_ || count_ > 0; }
 
-    /// Has changes that have not begun wait, while a motion goes on whose limits were checked without them.
+    /// Postpone pending changes during a motion with limits that were checked without them.
     void hold(bool held) noexcept
     {
         held_ = held;
@@ -119,8 +119,8 @@ class PayloadBlend {
     }
     bool held() const noexcept { return held_; }
 
-    /// Has the payload stay as it is now, or as before its changes, where limits do not allow these, until the end of a motion,
-    /// or a reference, with which it begins anew; returns whether it would have changed.
+    /// Freeze the payload at its present value, or with `as_before` at its value before the changes, because limits do not allow
+    /// them. The change restarts at the end of the motion or with the next reference. Returns false if there was nothing to freeze.
     bool stay(bool as_before = false) noexcept
     {
         if (count_ == 0 || (changes_[0].waits && !begins()))
@@ -135,7 +135,7 @@ class PayloadBlend {
     }
     void resume() noexcept { stays_ = false; }
 
-    /// Has a setpoint carry the payloads at its stamp, 0 for none, and at a time of the cycles, both ns.
+    /// Set the payload of x for its `stamp` (0: no stamp) and the loop time `now`, ns.
     void at(std::int64_t stamp, std::int64_t now, Setpoint<Robot> &x) const noexcept
     {
         x.loaded = loads();
@@ -143,7 +143,7 @@ class PayloadBlend {
             load(elapsed_at(stamp, now), begins(), x);
     }
 
-    /// Has a setpoint carry the payloads that are predicted now for a time of the cycles, both ns, as far as changes have begun.
+    /// Set the payload of x predicted at `now` for loop time `time`, ns, without pending changes.
     void predict(std::int64_t time, std::int64_t now, Setpoint<Robot> &x) const noexcept
     {
         x.loaded = loads();
@@ -151,11 +151,11 @@ class PayloadBlend {
             load(elapsed_at(0, now) + std::max<std::int64_t>(time - now, 0), false, x);
     }
 
-    /// Whether the last change takes no time.
+    /// Returns true if the last change has no duration.
     bool steps() const noexcept { return count_ > 0 && changes_[count_ - 1].duration == 0; }
 
-    /// Has a setpoint carry the most that is to come by a time from now on, s, ever if that is negative, or halfway, changing as fast
-    /// as the last change does, in a cycle at least; returns whether it may then.
+    /// Set the payload of x to the largest change possible within `time` s from now (negative: ever), or with `halfway` to the
+    /// middle of the last change at its fastest rate. Returns false if this cannot occur then.
     bool expect(double time, bool halfway, Setpoint<Robot> &x) const noexcept
     {
         if (count_ == 0)
@@ -176,32 +176,32 @@ class PayloadBlend {
         return !halfway || time < 0 || (time <= T && T > 0);
     }
 
-    /// Goes on to where the setpoint of that stamp and time has been sent.
+    /// Commit the setpoint sent with `stamp` at `now`, ns.
     void keep(std::int64_t stamp, std::int64_t now) noexcept
     {
         if (count_ > 0)
             advance(stamp, now);
     }
 
-    /// Has time pass by the cycles until the next setpoint.
+    /// Advance by the clock until the next setpoint.
     void go_by_clock() noexcept { stamp_ = 0; }
 
   private:
-    // Largest rate of the weight, of 1/duration.
+    // Largest slope of the weight, in 1/duration.
     static constexpr double STEEPEST = 1.875;
-    // Time in which efforts change at once, s.
+    // Shortest duration of a change in effort-rate checks, s.
     static constexpr double CYCLE = 1e-3;
-    // A stamp that is further back, ns, is of a clock that was set back.
+    // Stamps that go back further, ns, come from a clock that was set back.
     static constexpr std::int64_t CLOCK_JUMP = 1'000'000'000;
 
     struct Change {
         bool waits = false;
-        // Of the blend and of the clock at its first setpoint, ns.
+        // Blend time and loop time of the first setpoint, and duration, ns.
         std::int64_t start = 0, begun = 0, duration = 0;
         Parameters target{};
     };
 
-    // Not in line, so that cycles without payloads do not pay for them.
+    // Not inlined, so that cycles without payloads do not pay for it.
     [[gnu::noinline]] void load(std::int64_t elapsed, bool begins, Setpoint<Robot> &x) const noexcept
     {
         Parameters Pd, Pdd;
@@ -214,7 +214,7 @@ class PayloadBlend {
         }
     }
 
-    /// Whether those that wait begin with the next setpoint.
+    /// Returns true if pending changes start with the next setpoint.
     bool begins() const noexcept { return !held_ && !stays_; }
 
     static bool carried(const Parameters &P) noexcept
@@ -222,7 +222,7 @@ class PayloadBlend {
         return std::any_of(P.begin(), P.end(), [](double x) { return x != 0; });
     }
 
-    /// Parameters and their rates at a time of the blend, ns, at which those that wait begin, or do not.
+    /// Parameters and their rates at blend time `elapsed`, ns; with `begins`, pending changes start there.
     Parameters weigh(std::int64_t elapsed, bool begins, Parameters &Pd, Parameters &Pdd) const noexcept
     {
         Parameters P = settled_;
@@ -230,7 +230,7 @@ class PayloadBlend {
         for (std::size_t c = 0; c < count_ && (begins || !changes_[c].waits); ++c) {
             const Change &change = changes_[c];
             const std::int64_t since = change.waits ? 0 : elapsed - change.start;
-            // Changes before one that has ended have no weight any more.
+            // A completed change overrides earlier changes.
             if (since >= change.duration) {
                 P = change.target;
                 Pd = Pdd = {};
@@ -253,7 +253,7 @@ class PayloadBlend {
     [[gnu::noinline]] void advance(std::int64_t stamp, std::int64_t now) noexcept
     {
         elapsed_ = elapsed_at(stamp, now);
-        // One that others have overtaken does not count twice; one that is further back is of a clock that was set back.
+        // An overtaken setpoint must not count twice, but the clock may have been set back.
         if (stamp == 0 || stamp > stamp_ || stamp < stamp_ - CLOCK_JUMP)
             stamp_ = stamp;
         clock_ = now;
@@ -277,7 +277,7 @@ class PayloadBlend {
             elapsed_ = stamp_ = 0;
     }
 
-    /// Time of the blend, ns, at a setpoint that may be sent.
+    /// Blend time, ns, at a setpoint that may be sent.
     std::int64_t elapsed_at(std::int64_t stamp, std::int64_t now) const noexcept
     {
         if (count_ == 0 || changes_[0].waits)
@@ -312,7 +312,7 @@ class PayloadBlend {
     std::array<Change, MOST_CHANGES> changes_{};
     std::size_t count_ = 0;
     Parameters settled_{};
-    // Time of the blend; stamp, 0 for none, and clock of the last setpoint that was sent, ns.
+    // Blend time; stamp (0: no stamp) and loop time of the last sent setpoint, ns.
     std::int64_t elapsed_ = 0, stamp_ = 0, clock_ = 0;
     bool present_ = false, held_ = false, stays_ = false;
 };
