@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contact by external efforts beyond thresholds, and where the arm came from.
+// Contact detection by external efforts beyond thresholds, and a history of commanded positions to retract along.
 #ifndef EOM_CONTACT_HPP
 #define EOM_CONTACT_HPP
 
@@ -11,14 +11,14 @@
 
 namespace eom {
 
-/// Finds contact in what an observer tells, after each of its samples.
+/// Contact detector for the external efforts of an observer.
 template <class Robot>
 class ContactWatch {
   public:
-    /// Share of the threshold below which contact has ended.
+    /// Contact ends below this fraction of the threshold.
     static constexpr double ENDED = 0.7;
 
-    /// Thresholds: those of errors in rows of speeds, ascending, joint by joint, and of noise, which add up as squares.
+    /// Thresholds of each joint: errors over ascending speeds, joint by joint, and noise, added as root sum of squares.
     std::vector<double> speeds, errors, noise;
 
     bool on() const noexcept { return !noise.empty(); }
@@ -37,11 +37,10 @@ class ContactWatch {
         return std::sqrt(error * error + noise[joint] * noise[joint]);
     }
 
-    /// Forgets contact.
     void restart() noexcept { found_ = settled_ = false; }
 
-    /// Takes what became of a sample; returns whether contact begins. While samples are missing, and until the observer
-    /// has settled after them, contact lasts.
+    /// Process a sample of the observer. Returns true if contact starts. Contact lasts while samples are missing or the observer
+    /// settles.
     bool update(Sample sample, const ExternalEffort<Robot> &observer) noexcept
     {
         const Sensed<Robot> &x = observer.sensed();
@@ -68,17 +67,16 @@ class ContactWatch {
 
   private:
     Touched touched_{};
-    double settles_ = 0; ///< s, of the observer's samples
+    double settles_ = 0; ///< settling end, s, on the clock of samples
     bool found_ = false, settled_ = false;
 };
 
-/// Where the arm was commanded to be, for 0.2 s.
+/// History of commanded positions of the last 0.2 s.
 template <class Robot>
 class Past {
   public:
-    /// Between positions, ns, and how many.
-    static constexpr std::int64_t STEP = 10'000'000;
-    static constexpr std::size_t COUNT = 20;
+    static constexpr std::int64_t STEP = 10'000'000; ///< between positions, ns
+    static constexpr std::size_t COUNT = 20;         ///< number of positions
 
     void restart() noexcept { count_ = 0; }
 
@@ -90,7 +88,7 @@ class Past {
         q_[count_++ % COUNT] = q;
     }
 
-    /// The oldest position, if there is one.
+    /// Oldest position, or null.
     const JointVector<Robot> *oldest() const noexcept
     {
         return count_ == 0 ? nullptr : &q_[count_ < COUNT ? 0 : count_ % COUNT];

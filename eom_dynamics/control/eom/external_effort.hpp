@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// External efforts of an arm by its generalised momentum, on both sides of its springs.
+// External efforts of an arm by its generalized momentum, on both sides of its springs.
 #ifndef EOM_EXTERNAL_EFFORT_HPP
 #define EOM_EXTERNAL_EFFORT_HPP
 
@@ -9,22 +9,22 @@
 
 namespace eom {
 
-/// Sensors of an arm at a time, in SI units, on the link side of the gears.
+/// Sensor sample of an arm, SI units, on the link side of the gears.
 template <class Robot>
 struct Sensed : Measurement<Robot> {
     double time = 0; ///< s
     JointVector<Robot> k{};
     std::array<double, 10 * Robot::tools> P{};
-    bool loaded = false; ///< whether the tools carry P
+    bool loaded = false; ///< true if the tools carry P
 };
 
-/// Estimates x behind filters of the mean of a signal over each step, of any length:
-/// order 1, w/(s + w), or 2, (2 w s + w^2)/(s + w)^2, which follows a ramp without lag.
+/// Filters the mean of a signal over steps of any length: order 1, w/(s + w), or order 2, (2 w s + w^2)/(s + w)^2, which follows a
+/// ramp without lag.
 template <std::size_t size>
 class ResidualFilter {
   public:
     std::array<double, size> bandwidth{}, order{}; ///< rad/s; 1 or 2
-    std::array<double, size> value{}, rate{};      ///< of the signal; that of order 2
+    std::array<double, size> value{}, rate{};      ///< filtered signal; its rate for order 2
 
     void restart() noexcept
     {
@@ -32,10 +32,10 @@ class ResidualFilter {
         step_ = -1;
     }
 
-    /// Exact where the signal is constant over the step.
+    /// Update the filter; exact if the signal is constant over the step.
     void update(double step, const std::array<double, size> &signal, std::size_t count) noexcept
     {
-        // Times of even samples are rounded.
+        // Stamps of even samples have rounding errors.
         const bool changes = !(std::fabs(step - step_) <= 1e-9 * step_);
         for (std::size_t i = 0; i < count; ++i) {
             const double x = bandwidth[i] * step;
@@ -58,18 +58,18 @@ class ResidualFilter {
     std::array<double, size> decay_{};
 };
 
-/// Observer of external efforts: with p = M qd and its rate tau - beta + tau_ext, the mean of tau_ext over a step is
-/// the change of p over the step's length less the mean of tau - beta, behind a filter.
+/// Observer of external efforts by the generalized momentum.
 ///
-/// A. De Luca and R. Mattone, "Sensorless robot collision detection and hybrid force/motion control", IEEE Int. Conf.
-/// Robotics and Automation (2005); S. Haddadin, A. De Luca, A. Albu-Schaeffer, "Robot collisions: a survey on
-/// detection, isolation, and identification", IEEE Trans. Robotics 33 (2017). The same of each motor, B thetad with the
-/// rate tau_m - load - friction, is what its effort has beside the model: friction, current, or the sensor of the load.
+/// With p = M qd and its rate tau - beta + tau_ext, the mean of tau_ext over a step is the change of p over the duration of the
+/// step minus the mean of tau - beta, filtered. For each motor, B thetad with the rate tau_m - load - friction gives the effort
+/// that the model does not explain: friction, current, or load sensor errors. A. De Luca and R. Mattone, "Sensorless robot
+/// collision detection and hybrid force/motion control", IEEE Int. Conf. Robotics and Automation (2005); S. Haddadin, A. De Luca,
+/// A. Albu-Schaeffer, "Robot collisions: a survey on detection, isolation, and identification", IEEE Trans. Robotics 33 (2017).
 template <class Robot>
 class ExternalEffort {
   public:
     static constexpr std::size_t n = Robot::joints, m = Robot::motors;
-    /// Of the largest effort of a joint, beyond which no sensor can be right.
+    /// Largest plausible sensor value, as a multiple of the largest effort of a joint.
     static constexpr double LARGEST = 2;
 
     ResidualFilter<n> links;
@@ -78,16 +78,16 @@ class ExternalEffort {
 
     explicit ExternalEffort(const Robot &robot) noexcept : robot_(robot) {}
 
-    /// Forgets all samples.
+    /// Discard all samples.
     void restart() noexcept { running_ = false; }
 
-    /// The last sample that was taken, with the links that were found.
+    /// Last accepted sample, with the estimated links.
     const Sensed<Robot> &sensed() const noexcept { return last_.sensed; }
 
-    /// The joint at which the last sample was refused.
+    /// Joint that caused the last refusal of a sample.
     std::size_t refused_joint() const noexcept { return joint_; }
 
-    /// Time from a start until a step before it has no effect of more than 1 %, s.
+    /// Time after a start until an earlier step has an effect below 1 %, s.
     double settling() const noexcept
     {
         double longest = 0;
@@ -96,7 +96,7 @@ class ExternalEffort {
         return longest;
     }
 
-    /// Whether a sample has what the sources of the efforts need.
+    /// Returns true if sample x has the measurements that all effort sources need.
     bool complete(const Sensed<Robot> &x) const noexcept
     {
         for (std::size_t i = 0; i < robot_.joint_count(); ++i)
@@ -107,7 +107,7 @@ class ExternalEffort {
         return true;
     }
 
-    /// Takes a sample, or its motion alone, without efforts.
+    /// Process a sample, or only its motion if `efforts` is false.
     Sample update(const Sensed<Robot> &sensed, bool efforts = true) noexcept
     {
         Sample found = efforts && !complete(sensed) ? Sample::missing : judge(sensed);
@@ -122,10 +122,10 @@ class ExternalEffort {
     }
 
   private:
-    /// Bandwidth of the efforts of springs by those of motors, in bandwidths.
+    /// Bandwidth of spring efforts estimated from motors, as a multiple of the observer bandwidth.
     static constexpr double LOAD_BANDWIDTH = 10;
 
-    /// Momenta, and the efforts that change them, of links and of motors; beta of the links.
+    /// Momenta of links and motors, and the efforts that change them; beta of the links.
     struct Balance {
         Sensed<Robot> sensed;
         JointVector<Robot> effort{}, p{}, beta{}, net{};
@@ -150,7 +150,7 @@ class ExternalEffort {
                 return Sample::too_large;
         find_momentum(now);
         if (!starts) {
-            // The last momentum as that of what is carried now: a change of the payload makes no step.
+            // Apply the present payload to the last momentum, so that its change causes no step.
             if (sensed.loaded != last_.sensed.loaded || sensed.P != last_.sensed.P) {
                 last_.sensed.loaded = sensed.loaded;
                 last_.sensed.P = sensed.P;
@@ -165,7 +165,7 @@ class ExternalEffort {
         return found;
     }
 
-    /// Mean over a step of what changes a momentum p beside the efforts u.
+    /// Mean external effort over a step, from momenta p and known efforts u.
     template <class Vector>
     static Vector external(const Vector &p0, const Vector &p1, const Vector &u0, const Vector &u1, double step) noexcept
     {
@@ -175,7 +175,7 @@ class ExternalEffort {
         return mean;
     }
 
-    /// What becomes of a sample.
+    /// Returns the result of checking a sample.
     Sample judge(const Sensed<Robot> &sensed) const noexcept
     {
         if (!(finite(sensed.q, sensed.qd, sensed.tau, sensed.k) && finite(sensed.P) && std::isfinite(sensed.time) &&
@@ -191,7 +191,7 @@ class ExternalEffort {
 
     bool by_motor(std::size_t motor) const noexcept { return source[robot_.motor_joint[motor]] == EffortSource::motor; }
 
-    /// Starts at a sample, with the efforts of rest where those of motors tell the springs'.
+    /// Start at a sample; spring efforts estimated from motors start with their values at rest.
     void restart_at(const Sensed<Robot> &sensed) noexcept
     {
         links.restart();
@@ -216,7 +216,7 @@ class ExternalEffort {
                 motors.value[j] -= robot_.load_weights[j * count + k] * last_.load[k];
     }
 
-    /// Efforts of springs by those of motors, which are the residual of motors without load.
+    /// Estimate spring efforts from the motor residuals, which exclude the load.
     void find_loads(Balance &now) const noexcept
     {
         const std::size_t count = robot_.motor_count();
@@ -236,7 +236,7 @@ class ExternalEffort {
         return static_cast<double>(std::count(robot_.motor_joint.begin(), robot_.motor_joint.end(), joint));
     }
 
-    /// Links that are not measured: motors less the deflections under the efforts of the springs.
+    /// Estimate links without measurements: motors minus spring deflections.
     void find_links(Balance &now) const noexcept
     {
         Sensed<Robot> &x = now.sensed;
@@ -262,7 +262,7 @@ class ExternalEffort {
         }
     }
 
-    /// Efforts on the links by their sources, and those that drive the rotors.
+    /// Compute link efforts by their sources, and the efforts that drive the rotors.
     void find_efforts(Balance &now) const noexcept
     {
         const Sensed<Robot> &x = now.sensed;
@@ -294,7 +294,7 @@ class ExternalEffort {
                 now.effort[robot_.motor_joint[j]] += robot_.to_springs[j * count + k] * now.driving[k];
     }
 
-    /// Momenta, with those of the rotors where the efforts are those of motors.
+    /// Compute momenta; with efforts from motors, links include their rotors.
     void find_momentum(Balance &x) const noexcept
     {
         robot_.momentum_balance(x.sensed, x.p, x.beta);

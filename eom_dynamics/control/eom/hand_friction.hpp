@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compensation of friction in hand guiding, which fades without a hand.
+// Friction compensation in hand guiding, which fades without a hand.
 #ifndef EOM_HAND_FRICTION_HPP
 #define EOM_HAND_FRICTION_HPP
 
@@ -7,31 +7,33 @@
 
 namespace eom {
 
-/// Share of friction that hand guiding compensates, by an observer of power; the state belongs to the caller. Real-time safe.
+/// Power observer for the fraction of friction that hand guiding compensates. Real-time safe; the caller owns the state.
 ///
-/// The power of the hand less that of the true friction is the rate of the kinetic energy less the power of the loop, compensation
-/// included. Without a hand, its ratio to the power of the file's friction is constant, whatever factor the file is wrong by, also while
-/// the share fades or motion turns. A hand that guides the arm replaces what fades: the ratio rises, which restores the share. Without
-/// this sign the share is zero after FADE_TIME, and damping of FADED_RATE stops the arm. All powers pass the same filter.
-/// B. Hannaford, J.-H. Ryu, "Time-domain passivity control of haptic interfaces", IEEE Trans. Robotics and Automation 18 (2002).
+/// Hand power minus true friction power is the rate of kinetic energy minus loop power, including compensation. Without a hand, its
+/// ratio to the modeled friction power is constant for any model error, also while compensation fades or motion reverses. A guiding
+/// hand replaces the faded compensation: the ratio rises, and compensation is restored. Otherwise compensation is zero after
+/// FADE_TIME, and damping of FADED_RATE stops the arm. All powers have the same filter. B. Hannaford, J.-H. Ryu, "Time-domain
+/// passivity control of haptic interfaces", IEEE Trans. Robotics and Automation 18 (2002).
 class HandFriction {
   public:
-    /// Largest share; time in which it fades, and in which it is restored, s.
+    /// Maximum fraction; times of fading and restoring, s.
     static constexpr double MAX_SHARE = 0.8, FADE_TIME = 0.8, RESTORE_TIME = 0.1;
-    /// Time constants of rates and powers, which are without the oscillations of springs, and of the observer, s.
+    /// Time constants, s: rates and powers, to exclude spring oscillations; observer.
     static constexpr double SMOOTHING_TIME = 0.05, OBSERVER_TIME = 0.2;
-    /// Rise of the ratio that is a hand, more than friction of another shape causes; time at rest after which the share is whole, s.
+    /// Rise of the ratio that indicates a hand, above the effect of a different friction shape; time at rest until full
+    /// compensation, s.
     static constexpr double MIN_RISE = 0.3, REST_TIME = 0.3;
-    /// Rate of joints at rest, rad/s or m/s; damping over inertia without a hand, and of an arm that is stopped, 1/s.
+    /// Velocity at rest, rad/s or m/s; damping over inertia without a hand, and to stop the arm, 1/s.
     static constexpr double SLOW = 0.02, FADED_RATE = 5, STOP_RATE = 10;
 
-    /// Returns the share of friction that is compensated at a joint with this `rate`.
+    /// Returns the compensated fraction of friction at a joint with velocity `rate`.
     double share(double rate) const noexcept { return MAX_SHARE * left_ * rate * rate / (rate * rate + SLOW * SLOW); }
 
-    /// Returns the least damping over inertia, 1/s.
+    /// Returns the minimum damping over inertia, 1/s.
     double damping() const noexcept { return FADED_RATE * std::max(1 - 2 * left_, 0.0); }
 
-    /// Update the share `time` s later: kinetic energy of smooth rates, J; power of the loop, and of the file's friction, W; whether all joints rest.
+    /// Update after `time` s with the kinetic energy of smoothed rates, J, and the powers of loop and modeled friction, W; `rests`
+    /// if all joints rest.
     void update(double energy, double power, double friction, bool rests, double time) noexcept
     {
         const double weight = time / (OBSERVER_TIME + time), smoothing = smoothing_weight(time);
@@ -54,15 +56,15 @@ class HandFriction {
         restores_ = restores_ && left_ < 1;
     }
 
-    /// Returns whether the arm has been at rest for REST_TIME.
+    /// Returns true if the arm has been at rest for REST_TIME.
     bool rests() const noexcept { return rest_ > REST_TIME; }
 
-    /// Weight of a new sample `time` s after the one before.
+    /// Weight of a new sample `time` s after the previous sample.
     static constexpr double smoothing_weight(double time) noexcept { return time / (SMOOTHING_TIME + time); }
 
   private:
     double smooth_power_ = 0, smooth_friction_ = 0, energy_ = 0, power_ = 0, friction_ = 0, rest_ = 0;
-    // Part of the share, lowest ratio since the last sign of a hand, and whether one is restoring the share.
+    // Remaining part of MAX_SHARE; lowest ratio since the last sign of a hand; a hand is restoring compensation.
     double left_ = 1, least_ = -1;
     bool restores_ = false;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Impedance of an arm with elastic joints, by the measured motion of its motors.
+// Impedance of an arm with elastic joints, by its measured motors.
 #ifndef EOM_IMPEDANCE_HPP
 #define EOM_IMPEDANCE_HPP
 
@@ -14,25 +14,26 @@
 
 namespace eom {
 
-/// Efforts with which the links are springs around a reference, or only carry their weight.
+/// Computes efforts that make the links springs around a reference, or only compensate their weight.
 ///
-/// The links are taken to be at the equilibrium q(theta) of measured motors: there, the efforts of the reference's motion,
-/// of the stiffness, K (q_d - q), and of the tools, J' F, deflect the springs by theta - q. The motor efforts of these and
-/// damping at the motors keep the arm passive, since they are a function of theta that has a potential; at rest the links
-/// have the wanted stiffness, whatever the springs. A. Albu-Schaeffer, C. Ott, G. Hirzinger, "A unified passivity-based
-/// control framework for position, torque and impedance control of flexible joint robots", Int. J. Robotics Research 26
-/// (2007); C. Ott et al., "On the passivity-based impedance control of flexible joint robots", IEEE Trans. Robotics 24
-/// (2008). Where joints are rigid, q is theta. Beyond a limit of its position, a joint has a spring and a damper to it.
+/// The links are assumed at the equilibrium q(theta) of the measured motors. There, the efforts of the reference motion, of the
+/// stiffness, K (q_d - q), and of the tools, J' F, deflect the springs by theta - q. The motor efforts are a function of theta with
+/// a potential; with damping at the motors, the arm is passive. At rest, the links have the requested stiffness for any spring
+/// stiffness. If joints are rigid, q is theta. A joint beyond a position limit has a spring and a damper to the limit.
+///
+/// A. Albu-Schaeffer, C. Ott, G. Hirzinger, "A unified passivity-based control framework for position, torque and impedance control
+/// of flexible joint robots", Int. J. Robotics Research 26 (2007); C. Ott et al., "On the passivity-based impedance control of
+/// flexible joint robots", IEEE Trans. Robotics 24 (2008).
 template <class Robot>
 class Impedance {
   public:
     using Scalar = typename Robot::Scalar;
     static constexpr std::size_t n = Robot::joints, m = Robot::motors;
-    /// Largest stiffness, as a part of that of the springs: near it, the equilibrium would not be unique.
+    /// Largest stiffness as a fraction of the spring stiffness; closer to 1, the equilibrium would not be unique.
     static constexpr Scalar LARGEST = static_cast<Scalar>(0.7);
-    /// Largest step of positions from the last valid cycle, rad or m: a larger one is no motion.
+    /// Largest position step from the last valid cycle, rad or m.
     static constexpr Scalar JUMP = static_cast<Scalar>(MotionCheck<double, 1>::MAX_JUMP);
-    /// Of a joint alone on the spring beyond a limit: frequency, rad/s; how far beyond it is damped in full, rad or m; damping.
+    /// Spring at a position limit: natural frequency of the joint, rad/s; depth of full damping, rad or m; damping ratio.
     static constexpr Scalar LIMIT_FREQUENCY = 30, LIMIT_DEPTH = static_cast<Scalar>(0.02),
                             LIMIT_DAMPING = static_cast<Scalar>(0.7);
 
@@ -48,7 +49,7 @@ class Impedance {
         known_ = false;
     }
 
-    /// Begins at the equilibrium of the measured motors that is nearest to a setpoint; returns whether there is one.
+    /// Start at the equilibrium of the measured motors nearest to setpoint `near`. Returns true if it exists.
     bool begin(const Setpoint<Robot> &near, const Measurement<Robot> &measured) noexcept
     {
         x_ = near;
@@ -71,7 +72,8 @@ class Impedance {
         return found;
     }
 
-    /// The command for a cycle, free of the reference or not; without one, because of what is measured, all stays as it was.
+    /// Compute the command of a cycle; with `free`, without springs to the reference. Returns false and changes nothing if
+    /// measurements do not allow it.
     bool update(const Setpoint<Robot> &reference, bool free, const Measurement<Robot> &measured) noexcept
     {
         const JointVector<Robot> before = wanted_, rate = rate_;
@@ -95,7 +97,7 @@ class Impedance {
         return true;
     }
 
-    /// The joint that is furthest beyond a limit of its position, by more than rounding, or as many as there are.
+    /// Returns the joint furthest beyond a position limit, more than rounding, or the number of joints.
     std::size_t beyond() const noexcept
     {
         std::size_t worst = robot_.joint_count();
@@ -110,15 +112,15 @@ class Impedance {
         return worst;
     }
 
-    /// Links, the rate of the motors at their joints, and the command that has the motors where they are.
+    /// Estimated links.
     const JointVector<Robot> &links() const noexcept { return q_; }
-    const JointVector<Robot> &rates() const noexcept { return rate_; }
-    const Command<Robot> &command() const noexcept { return y_; }
+    const JointVector<Robot> &rates() const noexcept { return rate_; } ///< motor velocities at the joints
+    const Command<Robot> &command() const noexcept { return y_; }      ///< holds the motors in place
 
-    /// Factor of the stiffness, less than 1 where it is LARGEST.
+    /// Stiffness scaling, below 1 if the stiffness is limited by LARGEST.
     Scalar softened() const noexcept { return softened_; }
 
-    /// Damping at the joint sides of the springs.
+    /// Damping efforts at the joint sides of the springs.
     JointVector<Robot> damping() const noexcept
     {
         JointVector<Robot> effort{};
@@ -128,9 +130,9 @@ class Impedance {
         return effort;
     }
 
-    /// Efforts of motors in hand guiding after `time`, s, beside those of the command: against a share of the friction and gear losses
-    /// at the measured rates, see HandFriction, and of damping. A joint beyond its speed limit
-    /// stops the arm; friction is not compensated from then on.
+    /// Returns motor efforts of hand guiding, in addition to the command, after `time` s. They compensate a fraction of friction
+    /// and gear losses at the measured rates, see HandFriction, and add damping. If a joint exceeds its speed limit, the arm stops,
+    /// and friction compensation ends.
     MotorVector<Robot> guide(double time) noexcept
     {
         const std::size_t joints = robot_.joint_count(), motors = robot_.motor_count();
@@ -140,7 +142,7 @@ class Impedance {
         double power = 0, friction = 0, energy = 0;
         for (std::size_t i = 0; i < joints; ++i) {
             double most = inertia_[i] * (stops_ ? hand_.STOP_RATE : hand_.damping());
-            if (compliance_[i] > 0 && time > 0) // a sampled damper beyond this would not be stable at a rotor on a spring
+            if (compliance_[i] > 0 && time > 0) // limit for a stable sampled damper at a rotor on a spring
                 most = std::min(most, SAMPLED_DAMPING * rotor_[i] / time);
             more[i] = -std::max<Scalar>(static_cast<Scalar>(most) - D_[i][i], 0) * rate_[i];
             power += (base[i] + more[i] + effort_[i]) * rate_[i];
@@ -153,7 +155,7 @@ class Impedance {
         std::swap(x_.qd, rate_);
         for (std::size_t i = 0; i < joints; ++i)
             smooth_rate_[i] += static_cast<Scalar>(hand_.smoothing_weight(time)) * (rate_[i] - smooth_rate_[i]);
-        std::swap(x_.qdd, smooth_rate_); // M qd, as efforts that accelerate
+        std::swap(x_.qdd, smooth_rate_); // M qd, as accelerating efforts
         robot_.feedforward(x_, effort_, moved);
         std::swap(x_.qdd, smooth_rate_);
         const JointVector<Robot> momentum = robot_.motor_sums(difference(moved.motor_effort, y_.motor_effort));
@@ -170,8 +172,9 @@ class Impedance {
         return effort;
     }
 
-    /// The last joint that was guided too fast since the mode began, or as many as there are; its rate then, and its limit.
+    /// Last joint that was guided too fast in this mode, or the number of joints.
     std::size_t too_fast() const noexcept { return too_fast_; }
+    /// Rate of that joint when it was detected.
     Scalar guided_speed() const noexcept { return guided_speed_; }
     Scalar speed_limit(std::size_t joint) const noexcept
     {
@@ -182,9 +185,9 @@ class Impedance {
   private:
     static constexpr Scalar TOLERANCE = sizeof(Scalar) < 8 ? static_cast<Scalar>(1e-5) : static_cast<Scalar>(1e-9);
     using Square = Matrix<Scalar, n>;
-    /// Limit of velocity in hand guiding of a joint without one, rad/s or m/s.
+    /// Velocity limit in hand guiding for a joint without a limit, rad/s or m/s.
     static constexpr Scalar UNLIMITED_SPEED = 2;
-    /// Largest damping of a rotor, times the period, over its inertia.
+    /// Largest damping times period over rotor inertia.
     static constexpr double SAMPLED_DAMPING = 0.3;
 
     struct Tools {
@@ -192,7 +195,7 @@ class Impedance {
         std::array<Scalar, 6 * Robot::tools * n> jacobian{};
     };
 
-    /// Begin a stop if a joint is too fast, and end it once all rest.
+    /// Start a stop if a joint is too fast, and end it when all joints are at rest.
     void limit_speed() noexcept
     {
         const std::size_t count = robot_.joint_count();
@@ -202,7 +205,7 @@ class Impedance {
         stops_ = stops_ && !hand_.rests();
     }
 
-    /// Limits are where links were beyond them at the begin, until they come back.
+    /// Tighten position limits that start beyond the range as the links return.
     void narrow() noexcept
     {
         for (std::size_t i = 0; i < robot_.joint_count(); ++i) {
@@ -211,7 +214,7 @@ class Impedance {
         }
     }
 
-    /// Adds the spring and the damper of each joint beyond a limit, with what the springs of its motors leave of LARGEST.
+    /// Add the limit spring and damper of each joint beyond a limit, as far as LARGEST and the other springs allow.
     void confine(JointVector<Robot> &effort) noexcept
     {
         const std::size_t count = robot_.joint_count();
@@ -223,7 +226,7 @@ class Impedance {
             for (std::size_t j = 0; j < count; ++j)
                 row += std::fabs(K_[i][j]);
             Scalar stiffness = inertia_[i] * LIMIT_FREQUENCY * LIMIT_FREQUENCY;
-            // Springs that harden are as soft as at the begin, lest they and this one stiffen each other.
+            // Hardening springs count with their initial compliance, so that they and this spring do not stiffen each other.
             const Scalar compliance = std::max(compliance_[i], resting_[i]);
             if (compliance > 0)
                 stiffness = std::min(stiffness, std::max<Scalar>(LARGEST / compliance - row, 0));
@@ -233,7 +236,7 @@ class Impedance {
         }
     }
 
-    /// Takes what is measured; of a rigid arm, links are as good as motors.
+    /// Read the measurements; for a rigid arm, links can replace motors.
     bool read(const Measurement<Robot> &measured) noexcept
     {
         const bool rigid = std::all_of(compliance_.begin(), compliance_.end(), [](Scalar x) { return x == 0; });
@@ -252,7 +255,7 @@ class Impedance {
         return false;
     }
 
-    /// Inertia of each joint with its rotors, while the others rest, and the compliance of the springs.
+    /// Compute the inertia of each joint with its rotors, other joints at rest, and the spring compliance.
     void find_inertia() noexcept
     {
         Command<Robot> moved;
@@ -273,7 +276,7 @@ class Impedance {
         resting_ = compliance_;
     }
 
-    /// Compliance of the springs under the efforts of the command: rates of deflections by rates of efforts.
+    /// Compute the spring compliance under the commanded efforts: deflection rate per effort rate.
     void find_compliance() noexcept
     {
         Command<Robot> y = y_;
@@ -287,12 +290,12 @@ class Impedance {
             slope = slope > 0 && std::isfinite(slope) ? slope : 0;
     }
 
-    /// Finds the links, and the command, with which the motors are where they are; returns whether it got there.
+    /// Solve for the links and the command at the measured motors. Returns true if the iteration converges.
     bool find(const Setpoint<Robot> &reference, bool free, int steps) noexcept
     {
         const std::size_t count = robot_.joint_count();
         x_ = reference;
-        // Dampers of springs damp the links; they do not carry them.
+        // Spring dampers damp the links; they carry no static load.
         x_.deflection.fill(Robot::settled);
         Scalar most = 0;
         for (int step = 0; step < steps; ++step) {
@@ -321,7 +324,7 @@ class Impedance {
         return most < 1;
     }
 
-    /// Efforts and stiffness of the springs to the target.
+    /// Add efforts and stiffness of the springs to the target.
     void attract(const JointVector<Robot> &target, JointVector<Robot> &effort) noexcept
     {
         const std::size_t count = robot_.joint_count();
@@ -358,7 +361,7 @@ class Impedance {
             }
     }
 
-    /// Damping of joints on their springs, or at least on some with this frequency, rad/s.
+    /// Set joint damping for the springs, plus a soft spring with natural frequency LEAST, rad/s.
     void damp() noexcept
     {
         constexpr Scalar LEAST = static_cast<Scalar>(0.7);
@@ -367,8 +370,8 @@ class Impedance {
             D_[i][i] = 2 * damping_ratio_ * std::sqrt(inertia_[i] * (K_[i][i] + inertia_[i] * LEAST * LEAST));
     }
 
-    /// Takes the poses of the tools at a target, and the stiffness N of joints that leaves the tools where they are: with their
-    /// stiffness A, N (100 A + N)^-1 N is N where no tool moves, and less than N^2/100 A where one does.
+    /// Set the tool poses at `target`, and the joint stiffness in the null space of the tools. With tool stiffness A and joint
+    /// stiffness N, N (100 A + N)^-1 N equals N if no tool moves, and is below N^2/100 A otherwise.
     void refer(const JointVector<Robot> &target) noexcept
     {
         const std::size_t count = robot_.joint_count();
@@ -397,8 +400,8 @@ class Impedance {
         known_ = true;
     }
 
-    /// Adds efforts, stiffness and damping of a tool's springs, which are along the axes of the base: of force k (x_d - x), and
-    /// of the moment with the potential tr(G (1 - R_d R')), which is that of a torsion spring for small angles.
+    /// Add efforts, stiffness and damping of the tool springs along the base axes. The force is k (x_d - x); the moment has the
+    /// potential tr(G (1 - R_d R')), a torsion spring for small angles.
     void pull(std::size_t tool, const Tools &here, JointVector<Robot> &effort) noexcept
     {
         const auto &k = tool_stiffness_;
@@ -415,14 +418,14 @@ class Impedance {
         }
         for (std::size_t i = 0; i < 3; ++i)
             wrench[i] = A[(i + 2) % 3][(i + 1) % 3] - A[(i + 1) % 3][(i + 2) % 3];
-        // Rows of the Jacobian in the base's directions.
+        // Rows of the Jacobian in base directions.
         std::array<JointVector<Robot>, 6> J{};
         for (std::size_t row = 0; row < 6; ++row)
             for (std::size_t l = 0; l < 3; ++l)
                 for (std::size_t i = 0; i < count; ++i)
                     J[row][i] += R(here, row % 3, l) * here.jacobian[(6 * tool + row / 3 * 3 + l) * count + i];
         for (std::size_t row = 0; row < 6; ++row) {
-            // The damping is that of the mass that the spring moves, while joints are not coupled.
+            // Damping for the mass that the spring moves, without joint coupling.
             Scalar mobility = 0;
             for (std::size_t i = 0; i < count; ++i)
                 mobility += inertia_[i] > 0 ? J[row][i] * J[row][i] / inertia_[i] : 0;
@@ -443,24 +446,24 @@ class Impedance {
     std::array<Scalar, 6> tool_stiffness_{};
     Scalar damping_ratio_ = 0, softened_ = 1;
     bool by_tools_ = false, known_ = false;
-    // Measured positions and rates at the joint sides; those that the links were found for, and the links.
+    // Measured positions and rates at the joint sides; positions at_ of the solved links q_.
     JointVector<Robot> wanted_{}, rate_{}, at_{}, q_{}, gain_{};
     JointVector<Robot> inertia_{}, compliance_{}, resting_{};
-    // Inertia of the rotors of each joint, and the efforts of springs in the command.
+    // Rotor inertia of each joint, and spring efforts in the command.
     JointVector<Robot> rotor_{}, effort_{};
-    // Friction in hand guiding; share of the limits of velocity; the joint that is too fast, and its rate.
+    // Hand guiding: friction, fraction of velocity limits, joint that is too fast and its rate.
     HandFriction hand_;
     JointVector<Robot> smooth_rate_{};
     Scalar max_speed_ = 0, guided_speed_ = 0;
     std::size_t too_fast_ = n;
     bool stops_ = false;
-    // Limits of positions, or where links were beyond them.
+    // Position limits, or the initial links beyond them.
     JointVector<Robot> low_, high_;
     Square K_{}, D_{}, null_{};
-    // Of the target, for which the rest is known.
+    // Target of there_ and null_.
     JointVector<Robot> target_{};
     Tools there_;
-    // The reference with these links, and its command.
+    // Reference with these links, and its command.
     Setpoint<Robot> x_;
     Command<Robot> y_;
 };

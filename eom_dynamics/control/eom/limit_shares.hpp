@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares of limits that commands of a motion will take: of efforts, their rates, and motors.
+// Utilization of effort, effort-rate and motor limits by the predicted commands of a motion.
 #ifndef EOM_LIMIT_SHARES_HPP
 #define EOM_LIMIT_SHARES_HPP
 
@@ -14,16 +14,16 @@
 
 namespace eom {
 
-/// Predicts commands of an online motion, and what they take of limits, in rows: 0 for effort, 1 for effort rate, 2 for motor velocity,
-/// 3 for motor effort, 4 for voltage and 5 for motor effort at a joint.
+/// Predicts commands of an online motion and their utilization of limits.
 ///
-/// Where limits are exceeded, what motion adds to a command at rest fits where it takes less than half of what is left.
+/// Rows of limits: 0 effort, 1 effort rate, 2 motor velocity, 3 motor effort, 4 voltage, 5 motor effort at a joint. If limits are
+/// exceeded, motion may use half of the reserve that the command at rest leaves.
 template <class Robot>
 class LimitShares {
   public:
     using Way = JointTrajectory::Way;
 
-    /// Share of limits that predicted commands have; where springs are damped; and where friction slides, whose transients are not
+    /// Maximum utilization of predicted commands; with damped springs; and with presliding friction, because its transients are not
     /// predicted.
     static constexpr double MOST = 0.99, MOST_FILTERED = 0.98, MOST_SETTLED = 0.97;
 
@@ -39,26 +39,27 @@ class LimitShares {
             limited_ = limited_ || std::any_of(row.high, row.high + row.count, finite);
     }
 
-    /// Whether there are limits; and the share of them that counts as 1.
     bool limited() const noexcept { return limited_; }
+    /// Utilization that counts as 1.
     double most() const noexcept { return most_; }
-    /// The limit, a row, of the joint or motor, that was exceeded last; and the state predicted last.
+    /// Row of the limit that was exceeded last.
     std::size_t limit() const noexcept { return limit_; }
+    /// Joint or motor of limit().
     std::size_t place() const noexcept { return place_; }
+    /// Last predicted state.
     const State<Robot::joints> &state() const noexcept { return state_; }
 
-    /// Plans a stop from a setpoint, whose wrench, stiffness and base come to rest in a time, s, until it is made.
+    /// Predict a stop from setpoint `from` until end_plan(). Its wrench, stiffness and base motion come to rest within `time` s.
     void plan(const Setpoint<Robot> &from, double time) noexcept
     {
         plans_ = true;
         planned_.begin(from, time);
     }
     void end_plan() noexcept { plans_ = false; }
-    /// Whether wrench, stiffness or base change.
+    /// Returns true if wrench, stiffness or base motion change.
     bool fades(const Commander<Robot> &commander) const noexcept { return plans_ ? planned_.fades() : commander.company.fades(); }
 
-    /// Notes where the motion is, and what accompanies it: wrench, stiffness, payload and base of the present setpoint, and what tools
-    /// are to carry.
+    /// Record the present positions and the auxiliary inputs and payload of the present setpoint.
     void look(const OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
     {
         for (std::size_t i = 0; i < motion.size(); ++i)
@@ -67,7 +68,7 @@ class LimitShares {
         prepare(commander);
     }
 
-    /// The largest share that the largest snaps, with the largest jerks, take at rest.
+    /// Largest utilization by the largest jerks and snaps, compared with rest.
     double of_snaps(const OnlineTrajectory &motion) noexcept
     {
         state_ = {};
@@ -87,7 +88,7 @@ class LimitShares {
         return most;
     }
 
-    /// Begins with the deflections of damped springs at present.
+    /// Start from the present deflections of damped springs.
     void begin(const Commander<Robot> &commander) noexcept
     {
         if (!robot_.filters())
@@ -97,7 +98,7 @@ class LimitShares {
         deflection_ = commander.output.setpoint.deflection;
     }
 
-    /// Predicts the state after so many cycles on a way.
+    /// Predict the state after `cycles` cycles on `way`.
     void predict(const OnlineTrajectory &motion, long cycles, Way way) noexcept
     {
         for (std::size_t i = 0; i < motion.size(); ++i) {
@@ -107,7 +108,8 @@ class LimitShares {
         }
     }
 
-    /// Largest share of a limit in its command, at most 1 where there is room for it; infinite where it cannot be computed.
+    /// Returns the largest utilization of the command after `cycles` cycles; at most 1 if the motion fits, infinity if it cannot be
+    /// computed.
     double of(const OnlineTrajectory &motion, const Commander<Robot> &commander, long cycles, Way way) noexcept
     {
         predict(motion, cycles, way);
@@ -124,12 +126,12 @@ class LimitShares {
 
   private:
     using Scalar = typename Robot::Scalar;
-    /// A command, and what it takes of the motors.
+    /// Command and the resulting motor shafts.
     struct Outcome {
         Command<Robot> command;
         Shafts<Robot> shafts;
     };
-    /// A quantity of the command in motion and at rest, and its limits.
+    /// Quantity of the command in motion and at rest, and its limits.
     struct Row {
         const Scalar *moving, *resting, *low, *high;
         std::size_t count;
@@ -163,7 +165,7 @@ class LimitShares {
                 row(moving.shafts.sum, resting.shafts.sum, low.motor_sum, high.motor_sum)};
     }
 
-    /// The largest share that is in motion.
+    /// Largest utilization of the command.
     double largest(const Outcome &moving) const noexcept
     {
         double most = 0;
@@ -173,8 +175,8 @@ class LimitShares {
         return most;
     }
 
-    /// The same of the state predicted, at a time from now, s. Deflections of damped springs follow from the state before, and are
-    /// those without transient where that is later.
+    /// Returns the utilization of the predicted state, `time` s from now. Deflections of damped springs follow from the previous
+    /// prediction, or have no transient if it is later.
     double at(double time) noexcept
     {
         take(state_, setpoint_);
@@ -188,7 +190,7 @@ class LimitShares {
             since_begin_ = time;
         }
         compute(setpoint_, moving_);
-        if (!finite(moving_.command)) // springs are slack, or numbers too large
+        if (!finite(moving_.command)) // springs are slack, or numbers overflow
             return std::numeric_limits<double>::infinity();
         const double most = largest(moving_) / most_;
         if (!(most > 1))
@@ -199,8 +201,8 @@ class LimitShares {
         return has_room() ? 1 : most;
     }
 
-    /// Whether what motion adds to a command at rest is within limits, or takes less than half of what is left at rest, and rest is
-    /// not further beyond limits than at present; else the limit and place are kept.
+    /// Returns true if the motion fits: each quantity stays below `most_` of its limit, or below the midpoint between its value at
+    /// rest and the limit if that is higher. Otherwise records the most critical quantity and its index.
     bool has_room() noexcept
     {
         double least = 1;
@@ -221,7 +223,7 @@ class LimitShares {
         return least == 1;
     }
 
-    /// Largest share of a limit that rest takes at present.
+    /// Largest utilization at rest at the present positions.
     double beyond() noexcept
     {
         if (beyond_ < 0) {
@@ -237,19 +239,17 @@ class LimitShares {
     const double most_;
     std::array<MotorVector<Robot>, 2> voltage_;
     bool limited_ = false;
-    // Place and limit that was exceeded last.
     std::size_t place_ = 0, limit_ = 0;
-    // Positions at present, and the largest share of a limit at rest there, < 0 where it is unknown.
+    // Present positions, and the largest utilization at rest there, < 0 if unknown.
     JointVector<Robot> now_{};
     double beyond_ = -1;
-    // Of the command predicted before: its time from now, s, efforts and deflections of damped springs.
+    // Previous prediction: time from now, s, command, and deflections of damped springs.
     double since_begin_ = 0;
     Command<Robot> before_;
     JointVector<Robot> deflection_{};
-    // Wrench, stiffness and base of a stop that is planned.
+    // Auxiliary inputs of a planned stop.
     Company<Robot> planned_;
     bool plans_ = false;
-    // What is predicted.
     State<Robot::joints> state_{};
     Setpoint<Robot> setpoint_;
     Outcome moving_, resting_;
