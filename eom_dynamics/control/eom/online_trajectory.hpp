@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Online trajectory generation: targets of joints, or chunks of them, that may change in each cycle.
+// Online trajectory generation: joint targets or chunks that may change in each cycle.
 #ifndef EOM_ONLINE_TRAJECTORY_HPP
 #define EOM_ONLINE_TRAJECTORY_HPP
 
@@ -16,23 +16,23 @@
 
 namespace eom {
 
-/// Targets of all joints, or a chunk of them at times.
+/// Target of all joints, or a chunk of timed targets.
 struct Target {
-    /// Time 0 of a chunk, or stamp of a target, ns; 0 for when it arrives.
+    /// Time 0 of a chunk, or stamp of a target, ns; 0: time of arrival.
     std::int64_t origin = 0;
-    /// Of a chunk, s; none for a target.
+    /// Times of the chunk, s; empty for a target.
     std::vector<double> times;
-    /// Knots by joints; the target of a joint stays where it is NaN. Velocities and accelerations are those of a target.
+    /// Positions of the target, or of the chunk, knots by joints; NaN keeps the target of a joint. Rates are for targets only.
     std::vector<double> positions, velocities, accelerations;
 
-    /// Prepares for targets of joints. Allocates.
+    /// Resize for `joints` targets. Allocates.
     void resize(std::size_t joints)
     {
         for (std::vector<double> *x : {&positions, &velocities, &accelerations})
             x->assign(joints, 0);
     }
 
-    /// Takes numbers, or returns what is wrong with them; null for velocities or accelerations of zero. Allocates.
+    /// Set all values. `qd` and `qdd` may be null for zero. Returns the error text, or null. Allocates.
     const char *assign(std::int64_t stamp, const double *at, std::size_t knots, const double *q, const double *qd,
                        const double *qdd, std::size_t joints)
     {
@@ -53,7 +53,7 @@ struct Target {
         return nullptr;
     }
 
-    /// Takes the numbers of a joint.
+    /// Copy the target of joint i.
     void take(std::size_t i, const Target &x) noexcept
     {
         positions[i] = x.positions[i];
@@ -61,14 +61,14 @@ struct Target {
         accelerations[i] = x.accelerations[i];
     }
 
-    /// Whether a joint moves on.
+    /// Returns true if the target of joint i moves.
     bool moves_on(std::size_t i) const noexcept { return velocities[i] != 0 || accelerations[i] != 0; }
 };
 
-/// Online trajectory of joints, each at its time.
+/// Online trajectory of all joints, not synchronized.
 class OnlineTrajectory {
   public:
-    /// Takes limits of each joint; returns what is wrong with them, or null. Allocates.
+    /// Set the limits of each joint. Returns the error text, or null. Allocates.
     const char *configure(const std::vector<MotionLimits> &limits)
     {
         std::vector<JointTrajectory> joints(limits.size());
@@ -86,15 +86,16 @@ class OnlineTrajectory {
     JointTrajectory &joint(std::size_t i) noexcept { return joints_[i]; }
     const JointTrajectory &joint(std::size_t i) const noexcept { return joints_[i]; }
 
-    /// Takes targets, clamped to the limits; or a chunk, its time 0 at a time(), s: from its first time on, it is followed
-    /// instead of targets, and of the rest of the chunks before; at its end it rests. Returns whether it changes something.
+    /// Set targets, clamped to the limits, or append a chunk with its time 0 at `origin` on the clock of time(), s. From its first
+    /// time on, a chunk replaces targets and the remainder of earlier chunks; the motion ends at rest at its last position. Returns
+    /// true if the target changed.
     bool take(const Target &x, double origin) noexcept
     {
         stops_ = false;
         if (!x.times.empty()) {
             for (TargetFilter &filter : filters_)
                 filter.reset();
-            // Averages of the path reach back by half of it.
+            // The averages reach back by half of their length.
             const double ramp = longest([](const JointTrajectory &joint) { return joint.ramp(); });
             path_.take(time_ - ramp / 2, origin, x.times.data(), x.positions.data(), x.times.size());
             for (std::size_t i = 0; i < size(); ++i)
@@ -117,30 +118,32 @@ class OnlineTrajectory {
         return changes;
     }
 
-    /// Time from now to the end of all motion, s.
+    /// Time to the end of all motion, s.
     double left() const noexcept
     {
         return longest([](const JointTrajectory &joint) { return joint.left(); });
     }
 
-    /// Length of the averages, of the shorter one, and from now to the end of a way, s.
+    /// Longest length of the averages, s.
     double window() const noexcept
     {
         return longest([](const JointTrajectory &joint) { return 2 * joint.delay(); });
     }
+    /// Longest length of the shorter average, s.
     double shorter() const noexcept
     {
         return longest([](const JointTrajectory &joint) { return joint.shorter(); });
     }
+    /// Time to the end of `way`, s.
     double length(JointTrajectory::Way way) const noexcept
     {
         return longest([way](const JointTrajectory &joint) { return joint.length(way); });
     }
 
-    /// Time of the cycles so far, s.
+    /// Time of all cycles, s.
     double time() const noexcept { return time_; }
 
-    /// Whether all joints rest at their targets.
+    /// Returns true if all joints are at rest at their targets.
     bool arrived() const noexcept
     {
         return path_.empty() &&
@@ -148,7 +151,7 @@ class OnlineTrajectory {
                std::none_of(filters_.begin(), filters_.end(), [](const TargetFilter &filter) { return filter.filters(); });
     }
 
-    /// Ends the path, and forgets targets; another one is to follow.
+    /// Clear the path and the targets before another motion.
     void leave() noexcept
     {
         path_.clear();
@@ -157,7 +160,7 @@ class OnlineTrajectory {
         anchored_ = 0;
     }
 
-    /// Comes to rest, each joint in a time, s, or as it can.
+    /// Stop each joint in `duration` s, or longer if limits require it, with up to `haste` times the deceleration.
     void stop(double duration = 0, double haste = 1) noexcept
     {
         leave();
@@ -165,22 +168,22 @@ class OnlineTrajectory {
             joint.stop(duration, haste);
         stops_ = true;
     }
-    /// Whether it comes to rest without a target.
+    /// Returns true if the motion stops without a target.
     bool stops() const noexcept { return stops_; }
 
-    /// Whether the target of a joint moves on, beside the path of chunks.
+    /// Returns true if a joint target moves, without a path of chunks.
     bool moves_on() const noexcept
     {
         return path_.empty() &&
                std::any_of(joints_.begin(), joints_.end(), [](const JointTrajectory &joint) { return joint.moves_on(); });
     }
 
-    /// Prepares a cycle: what targets are now.
+    /// Prepare a cycle with the present targets.
     void prepare() noexcept
     {
         bool ends = !path_.empty();
         for (std::size_t i = 0; i < size() && !path_.empty(); ++i) {
-            // Averages delay what was aimed at before.
+            // Averages delay their input.
             const double t = time_ + joints_[i].delay();
             ends = ends && t - joints_[i].ramp() / 2 >= path_.end();
             if (t < path_.begin())
@@ -196,7 +199,7 @@ class OnlineTrajectory {
             joint.prepare();
     }
 
-    /// Proposes the cycle that is prepared: see JointTrajectory::propose.
+    /// Propose the prepared cycle: see JointTrajectory::propose.
     void propose(double part, double gentle = 1) noexcept
     {
         for (JointTrajectory &joint : joints_)
@@ -218,7 +221,7 @@ class OnlineTrajectory {
     {
         return std::any_of(joints_.begin(), joints_.end(), [](const JointTrajectory &joint) { return joint.stops_late(); });
     }
-    /// Brakes of this cycle may pass the targets of these joints, or of all.
+    /// Allow brakes of this cycle to pass the targets of joints that stop late, or of all joints.
     void allow_overshoot(bool all) noexcept
     {
         for (JointTrajectory &joint : joints_)
@@ -226,30 +229,30 @@ class OnlineTrajectory {
                 joint.allow_overshoot();
     }
 
-    /// Whether a cycle that is prepared changes nothing; whether joints follow a path of chunks.
+    /// Returns true if the prepared cycle changes nothing.
     bool rests() const noexcept
     {
         return std::all_of(joints_.begin(), joints_.end(), [](const JointTrajectory &joint) { return joint.rests(); });
     }
     bool follows_path() const noexcept { return !path_.empty(); }
-    /// Whether targets move on, or are on a path.
+    /// Returns true if targets move or joints follow a path.
     bool follows() const noexcept { return !path_.empty() || moves_on(); }
 
-    /// Runs the cycle that is proposed, without allocation.
+    /// Run the proposed cycle. Does not allocate.
     void step() noexcept
     {
         time_ += joints_.empty() ? 0 : joints_[0].period();
         const bool rested = rests();
         for (JointTrajectory &joint : joints_)
             joint.step();
-        // From the begin of a motion on, so that pauses before make no difference.
+        // Restart with each motion, so that earlier pauses make no difference.
         anchored_ = rested || joints_.empty() ? 0 : (anchored_ + 1) % size();
         if (!joints_.empty())
             joints_[anchored_].anchor();
     }
 
   private:
-    /// Longest of times of joints, s.
+    /// Maximum over all joints, s.
     template <class F>
     double longest(F &&of) const noexcept
     {
@@ -264,7 +267,7 @@ class OnlineTrajectory {
     bool stops_ = false;
     TargetPath path_;
     double time_ = 0;
-    // The joint that was anchored last.
+    // Last anchored joint.
     std::size_t anchored_ = 0;
 };
 

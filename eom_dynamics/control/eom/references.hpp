@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// References that another controller writes in each cycle, of which it may leave jerk and snap out, or all but positions.
+// References that a chained controller writes in each cycle. Jerk and snap may be missing, or everything except positions.
 #ifndef EOM_REFERENCES_HPP
 #define EOM_REFERENCES_HPP
 
@@ -13,13 +13,12 @@
 
 namespace eom {
 
-/// Refers a loop to numbers, of which NaN is one that was not written.
+/// Sets references of a loop from the numbers of a chained controller.
 ///
-/// The numbers are rows of all joints: position to snap, then stiffness with two derivatives where it is commanded.
-/// Stiffness that is missing is the nominal one, and its derivatives are zero.
+/// The numbers are rows of all joints: position to snap, then stiffness with two derivatives if it is commanded. NaN is a missing
+/// value. Missing stiffness is nominal with zero derivatives.
 class References {
   public:
-    /// For a loop of so many joints.
     References(eom_loop &loop, std::size_t joints, bool commanded_stiffness)
         : missing(joints * (commanded_stiffness ? 8 : 5)), loop_(loop), joints_(joints), last_(2 * joints), next_(last_)
     {
@@ -27,22 +26,21 @@ class References {
             rows_.push_back(eom_loop_vector(&loop, "given", name));
     }
 
-    /// What becomes of derivatives that are missing: jerk and snap are zero, or the slope of the derivative before since the
-    /// last reference; or position to acceleration are a target, whose other derivatives are those of the motion to it.
+    /// Replacement of missing derivatives. `zero`: zero jerk and snap. `fit`: finite differences since the last reference for jerk
+    /// and snap. `target`: position to acceleration are a target, and the motion to it determines the other derivatives.
     enum class Missing { zero, fit, target } derivatives = Missing::zero;
-    /// Time by which the numbers are ahead, s: the reference is for so much earlier, by the Taylor polynomial.
+    /// Lead of the numbers, s; the reference is extrapolated back by its Taylor polynomial.
     double lead = 0;
-    /// Which numbers were missing in the last call of read().
+    /// Missing values of the last read().
     std::vector<char> missing;
 
-    /// Forgets what has been read.
     void restart() noexcept { count_ = 0; }
 
-    /// Rows that are required: position, velocity and acceleration, or position.
+    /// Number of required rows: position, velocity and acceleration, or only position.
     std::size_t required() const noexcept { return derivatives == Missing::target ? 1 : 3; }
 
-    /// Reads and clears the numbers of a time, ns; returns whether those are there that are required, of any joint for a
-    /// target, so that the loop follows them. Call keep() if it does not refuse them.
+    /// Read and clear the values at `now`, ns, and set the reference of the loop. Returns false if required values are missing; a
+    /// target needs only one joint. Call keep() if the loop accepts the reference.
     bool read(double *values, std::int64_t now) noexcept
     {
         eom_loop_rest(&loop_, false);
@@ -72,7 +70,7 @@ class References {
         for (std::size_t i = 0; i < joints_; ++i) {
             double &acceleration = rows_[2][i], &jerk = rows_[3][i], &snap = rows_[4][i];
             const double time = seconds(gap);
-            // One reference in a row less for each slope.
+            // Each difference needs one more reference in a row.
             int count = derivatives == Missing::fit ? next_count_ : 0;
             if (missing[3 * joints_ + i] && count-- > 1)
                 jerk = (acceleration - last_[2 * i]) / time;
@@ -85,7 +83,7 @@ class References {
         return true;
     }
 
-    /// Has the slopes of later references begin at the last one.
+    /// Accept the last reference: finite differences of later references start from it.
     void keep() noexcept
     {
         last_ = next_;
@@ -97,9 +95,9 @@ class References {
     eom_loop &loop_;
     const std::size_t joints_;
     std::vector<double *> rows_;
-    // Accelerations and jerks of the last reference that was kept, and of the last one.
+    // Accelerations and jerks of the last accepted reference, and of the last reference.
     std::vector<double> last_, next_;
-    // References in a row, at most three, and their time, ns, of the one that was kept and of the last one.
+    // Number of references in a row, up to three, and time, ns: accepted, and last.
     int count_ = 0, next_count_ = 0;
     std::int64_t time_ = 0, next_time_ = 0;
 };

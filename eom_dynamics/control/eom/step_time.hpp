@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time in which motors may make the step to the next setpoint of a stream.
+// Time available to motors for the step to the next setpoint of a stream.
 #ifndef EOM_STEP_TIME_HPP
 #define EOM_STEP_TIME_HPP
 
@@ -11,17 +11,15 @@
 
 namespace eom {
 
-/// Time in which motors may make the step to the next setpoint: that since the last command, or between their stamps, with jitter
-/// and what earlier steps have left of theirs, so that all steps of a stream together take no more time than passes.
-///
-/// All times are in ns. Invariants: 0 <= unchanged, silent and lag <= longest gap, and 0 <= spare <= most spare. A step that is
-/// judged changes spare and lag only once it is kept.
+/// Tracks the time available for motor steps: the time since the last command or between stamps, plus jitter and unused time of
+/// earlier steps. All steps of a stream together use no more time than elapses. All times are in ns. Invariants: 0 <= unchanged,
+/// silent and lag <= longest gap, and 0 <= spare <= most spare. Only keep() commits spare and lag of a checked step.
 class StepTime {
   public:
-    /// The longest time without a setpoint within a stream.
+    /// Set the longest gap within a stream.
     void limit(std::int64_t longest_gap) noexcept { longest_gap_ = longest_gap; }
 
-    /// A cycle after a time.
+    /// Advance by one cycle.
     void pass(std::int64_t time) noexcept
     {
         passed_ = std::min(time, longest_gap_);
@@ -29,31 +27,31 @@ class StepTime {
         silent_ = std::min(silent_ + time, longest_gap_);
     }
 
-    /// Whether the last command is older than the last cycle: motors stand there.
+    /// Returns true if the last command is older than the last cycle, so that the motors hold it.
     bool stands() const noexcept { return unchanged_ > passed_; }
 
-    /// Another step is to be judged: that of a motion of the loop.
+    /// Check a step of a motion of the loop.
     void judge() noexcept { used_ = next_lag_ = 0; }
 
-    /// Another step is to be judged: to a setpoint of a stream that goes on or begins, a time after the last one by their stamps, if
-    /// both have one. What waits in a gap of a stream has its time.
+    /// Check a step to a setpoint of a stream that continues (`goes_on`) or starts, `between` after the last setpoint by their
+    /// stamps. Setpoints that waited in a gap may use its time.
     void judge(bool goes_on, std::optional<std::int64_t> between) noexcept
     {
         used_ = 0;
-        between_ = std::max<std::int64_t>(between.value_or(0), 0); // after one that was ahead of the stream, none is late
+        between_ = std::max<std::int64_t>(between.value_or(0), 0); // a setpoint after an early setpoint is not late
         next_lag_ = between ? std::clamp<std::int64_t>(lag_ + unchanged_ - between_, 0, longest_gap_) : 0;
         most_spare_ = goes_on ? std::max({MOST_SPARE, most_spare_ - silent_, silent_, next_lag_}) : MOST_SPARE;
         spare_ = std::min(spare_, most_spare_);
         silent_ = 0;
     }
 
-    /// Time in which the step to the setpoint must be possible.
+    /// Available time for the step.
     std::int64_t left() const noexcept { return std::min(unchanged_ + spare_, STAMP_JITTER + std::max(unchanged_, between_)); }
 
-    /// Time that motors take for the step.
+    /// Set the time that the motors need for the step.
     void use(std::int64_t time) noexcept { used_ = time; }
 
-    /// The step that was judged is commanded.
+    /// Commit the checked step.
     void keep() noexcept
     {
         spare_ = std::clamp<std::int64_t>(unchanged_ + spare_ - used_, 0, most_spare_);
@@ -66,13 +64,13 @@ class StepTime {
                                   MOST_SPARE = LONGEST_RESPONSE_STEP + STAMP_JITTER;
 
     std::int64_t longest_gap_ = LONGEST_GAP;
-    // Of the last cycle; since the last command that was new; and since the last setpoint, also a refused one.
+    // Time of the last cycle; since the last new command; since the last setpoint, accepted or refused.
     std::int64_t passed_ = 0, unchanged_ = 0, silent_ = 0;
-    // What steps before have left of the time that has passed, and the most.
+    // Unused time of earlier steps, and its maximum.
     std::int64_t spare_ = MOST_SPARE, most_spare_ = MOST_SPARE;
-    // Time by which the stream has come later than by its stamps.
+    // Delay of the stream relative to its stamps.
     std::int64_t lag_ = 0;
-    // Of the step that is judged: time between stamps, time that motors take, and the lag with it.
+    // Checked step: time between stamps, time that motors need, and resulting lag.
     std::int64_t between_ = 0, used_ = 0, next_lag_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Setpoints of a sender or of a controller in front: what has arrived, what checks say, and where the last ones lead.
+// References from a topic or a chained controller: arrival, stream checks, and extrapolation of the last setpoint.
 #ifndef EOM_STREAM_HPP
 #define EOM_STREAM_HPP
 
@@ -15,14 +15,15 @@
 
 namespace eom {
 
-/// The reference of a cycle, and the motion of those that were followed.
+/// Reference of a cycle, and the motion of the accepted references.
 template <class Robot>
 class Stream {
   public:
     using Scalar = typename Robot::Scalar;
     static constexpr std::size_t n = Robot::joints;
 
-    /// Who writes references: a sender; or a controller in front, setpoints or targets, while trajectories are refused.
+    /// Source of references: external, or a chained controller that writes setpoints or targets. With a chained controller,
+    /// trajectories are refused.
     enum class Sender { other, controller, controller_with_targets };
 
     explicit Stream(Commander<Robot> &commander) noexcept : checks(commander.robot), commander_(commander)
@@ -31,7 +32,7 @@ class Stream {
     }
 
     PlausibilityChecks<Robot> checks;
-    /// What a plausibility check has found last.
+    /// Finding of the last failed stream check.
     Finding finding;
 
     void restart() noexcept
@@ -44,7 +45,7 @@ class Stream {
         interval_ = 0;
     }
 
-    /// Takes the reference of the next cycle.
+    /// Set the reference of the next cycle.
     void refer(const Setpoint<Robot> &reference, std::int64_t stamp, Sender sender) noexcept
     {
         reference_.setpoint = reference;
@@ -52,30 +53,30 @@ class Stream {
         arrival_ = Arrival::fresh;
         sender_ = sender;
     }
-    /// Ends a cycle: a reference that is early waits for the next one.
+    /// End a cycle; a deferred reference is processed in the next cycle.
     void end_cycle() noexcept { arrival_ = arrival_ == Arrival::waits ? Arrival::early : Arrival::none; }
-    /// The reference has been taken as a target.
+    /// Consume the reference as a target.
     void take() noexcept { arrival_ = Arrival::none; }
 
-    /// The reference taken last, and its stamp, ns.
     const Setpoint<Robot> &reference() const noexcept { return reference_.setpoint; }
+    /// Stamp of reference(), ns.
     std::int64_t stamp() const noexcept { return reference_.stamp; }
-    /// Whether there is one in this cycle, of a controller in front, and whether that is a target.
+    /// Returns true if this cycle has a reference.
     bool received() const noexcept { return arrival_ != Arrival::none; }
-    bool led() const noexcept { return received() && sender_ != Sender::other; }
-    bool pursues() const noexcept { return received() && sender_ == Sender::controller_with_targets; }
-    /// Whether one that is early waits for the next cycle.
+    bool led() const noexcept { return received() && sender_ != Sender::other; } ///< from a chained controller
+    bool pursues() const noexcept { return received() && sender_ == Sender::controller_with_targets; } ///< as a target
+    /// Returns true if an early reference is deferred to the next cycle.
     bool early() const noexcept { return arrival_ == Arrival::early; }
 
-    /// Refuses the reference while another source leads; one that has waited is forgotten, as it is not of this cycle.
+    /// Refuse the reference because another source is active. A deferred reference is dropped silently.
     void decline(const Reason &why) noexcept
     {
         if (arrival_ == Arrival::fresh)
             commander_.refuse(why);
     }
 
-    /// Whether the stamp of the reference runs ahead of its arrival at a time of the loop and of the clock, ns, so that it waits for
-    /// the next cycle, by stamp_check.
+    /// Returns true if stamp_check defers the reference to the next cycle, because its stamp is ahead of its arrival at loop time
+    /// `now` and clock time `clock`, ns.
     bool is_early(std::int64_t now, std::int64_t clock) noexcept
     {
         const CheckPolicy policy = commander_.parameters.stamp_check;
@@ -87,21 +88,21 @@ class Stream {
         return policy == CheckPolicy::refuse;
     }
 
-    /// Why the reference is refused before anything is computed, or by the plausibility checks, if it is.
+    /// Returns the refusal by validity or stream checks, or `none`.
     Refusal judged(std::int64_t now) noexcept
     {
         commander_.resuming = 0;
         if (const Refusal why = commander_.objection(reference()); why != Refusal::none)
             return why;
-        const bool is_near = commander_.state_machine.resumes_near() || commander_.state_machine.is(Phase::aiming); // it was checked before
+        const bool is_near = commander_.state_machine.resumes_near() || commander_.state_machine.is(Phase::aiming); // checked then
         if (is_near)
             commander_.resuming = commander_.parameters.start_tolerance;
-        // By its own time, where its stamp goes back: what was refused as the clock was set back counts as well.
+        // If the stamp goes back, the interval of arrivals counts, including setpoints refused when the clock was set back.
         const std::int64_t since = now - followed_ + std::max<std::int64_t>(interval_, 0);
         return checks.judge(stamp(), since, reference(), is_near, commander_.counts, finding);
     }
 
-    /// Notes that the reference is followed at a time, ns.
+    /// Commit the reference as accepted at `now`, ns.
     void follow(std::int64_t now) noexcept
     {
         checks.answered(stamp(), reference());
@@ -109,7 +110,7 @@ class Stream {
         followed_ = now;
     }
 
-    /// The joint of the reference that is furthest from where the arm is held; none where it is near, in a stop that was asked for.
+    /// Joint of the reference furthest from the held position. No joint if it is near but a stop was requested.
     EOM_SELDOM Reason far_from_hold() const noexcept
     {
         Reason why(Refusal::far_from_hold);
@@ -121,10 +122,10 @@ class Stream {
         return why;
     }
 
-    /// Whether setpoints have ended.
+    /// Returns true if there was no accepted reference for LONGEST_GAP.
     bool ended() const noexcept { return std::abs(commander_.latest - followed_) > LONGEST_GAP; }
 
-    /// The last command; at rest where setpoints have ended, or a motion of the loop was left.
+    /// Last command, at rest if references have ended or a motion of the loop was left.
     Setpoint<Robot> last() const noexcept
     {
         if (commander_.leader() != Leader::setpoints && !commander_.stands())
@@ -132,8 +133,7 @@ class Stream {
         return moved_on(ended() ? commander_.latest : followed_);
     }
 
-    /// The setpoint of references at a time, ns: until the next one it moves on as the last one; where they have ended, it
-    /// is held at rest.
+    /// Extrapolated setpoint at `now`, ns, up to the expected next reference; at rest if references have ended.
     Setpoint<Robot> moved_on(std::int64_t now) const noexcept
     {
         Setpoint<Robot> x = commander_.output.setpoint;
@@ -141,7 +141,7 @@ class Stream {
         quiet(state, commander_.parameters.stop_duration);
         eom::take(state, x);
         const std::int64_t gap = now - followed_;
-        if (std::abs(gap) > LONGEST_GAP || commander_.leader() != Leader::setpoints) { // or a motion of the loop was left
+        if (std::abs(gap) > LONGEST_GAP || commander_.leader() != Leader::setpoints) { // or after leaving a motion of the loop
             x.qd = x.qdd = x.qddd = x.qdddd = x.kd = x.kdd = {};
             x.Wd = x.Wdd = {};
             x.base.wd = x.base.wdd = x.base.wddd = x.base.fd = x.base.fdd = {};
@@ -152,7 +152,7 @@ class Stream {
     }
 
   private:
-    /// Of the reference of a cycle: none, one of this cycle, one that is early, and one that waits for the next cycle.
+    /// Arrival of the reference: none, received in this cycle, early, or deferred to the next cycle.
     enum class Arrival { none, fresh, early, waits };
 
     Commander<Robot> &commander_;
@@ -161,7 +161,7 @@ class Stream {
     Arrival arrival_ = Arrival::none;
     StampLeads leads_;
     static constexpr std::int64_t LONG_AGO = std::numeric_limits<std::int64_t>::min() / 2;
-    // Time of the last reference that was followed, and since the one before, ns.
+    // Time of the last accepted reference, and its distance to the previous one, ns.
     std::int64_t followed_ = LONG_AGO, interval_ = 0;
 };
 

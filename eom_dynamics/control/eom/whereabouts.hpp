@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether an arm is where it is commanded to be, by what is measured of it.
+// Tracking monitor: compares the measured arm with its commands.
 #ifndef EOM_WHEREABOUTS_HPP
 #define EOM_WHEREABOUTS_HPP
 
@@ -14,45 +14,46 @@
 
 namespace eom {
 
-/// Times of commands and of measurements, ns, and what these say.
+/// Detects an arm that does not follow its commands, or was moved. Times are in ns.
 template <class Robot>
 class Whereabouts {
   public:
-    /// Where the arm is: as commanded; elsewhere, while it is commanded; or moved, while nothing was commanded.
+    /// Result: as commanded; elsewhere while commanded; or moved while not commanded.
     enum class Place { commanded, elsewhere, moved };
 
-    /// Nothing has been sent.
+    /// Reset to the state before the first command.
     void restart() noexcept
     {
         sent_at_ = moved_at_ = LONG_AGO;
         strays_ = NEVER;
     }
 
-    /// A call at a time of the clock; whether the arm is elsewhere in it.
+    /// Start a call at clock time `now`.
     void ask(std::int64_t now) noexcept
     {
         follow_clock(now);
         asked_at_ = now;
     }
+    /// Returns true if the arm has lost tracking in this call.
     bool strays() const noexcept { return strays_ == asked_at_; }
 
-    /// A cycle after a time, with what is measured.
+    /// Update with the measurement of a cycle, `step` after the last cycle.
     void pass(std::int64_t step, const Measurement<Robot> &measured) noexcept
     {
         steady_ = jumps(measured) ? 0 : std::min(steady_ + step, LONGEST_GAP);
     }
-    /// The end of a cycle at a time, with what was measured.
+    /// Commit the measurement at the end of a cycle.
     void see(std::int64_t now, const Measurement<Robot> &measured) noexcept
     {
         if (measured.links || measured.motors)
             seen_ = measured, seen_at_ = now;
     }
-    /// A sample contradicts the ones before, and was left out: what is measured is that before it.
+    /// Report a rejected sample, which contradicts earlier samples; `measured` is then older.
     void doubt() noexcept { steady_ = 0; }
-    /// Whether no sample has jumped for a while, so that what is measured counts.
+    /// Returns true if no sample has jumped for LONGEST_GAP.
     bool steady() const noexcept { return steady_ >= LONGEST_GAP; }
 
-    /// Notes that a position is sent at a time.
+    /// Record the position sent at `now`.
     void send(std::int64_t now, const JointVector<Robot> &q) noexcept
     {
         if (moved_at_ == LONG_AGO || apart(q, stays_, AT_REST)) {
@@ -61,10 +62,10 @@ class Whereabouts {
         }
         sent_at_ = now;
     }
-    /// Time at which the position commanded last has changed.
+    /// Time of the last change of the commanded position.
     std::int64_t moved_at() const noexcept { return moved_at_; }
 
-    /// Move times that are after the present time `now`, ns, with a clock that has gone back.
+    /// Shift times after `now`, ns, when the clock has gone back.
     void follow_clock(std::int64_t now) noexcept
     {
         if (now < sent_at_) {
@@ -76,16 +77,16 @@ class Whereabouts {
             strays_ = NEVER;
     }
 
-    /// Where the arm is at a time, further than a distance from its command or not, by what is measured, also as of motors that
-    /// pass to another mode; while the loop moves it, and where all ends, or not. See ControlLoop::locate().
+    /// Compare the arm with its command at `now`; `unshifted` excludes the position offsets of a mode change. `moves`: the loop
+    /// moves the arm; `ends`: the loop is released. See ControlLoop::locate().
     ///
-    ///     commands are sent?   and                                              an arm further away
-    ///     no, for LONGEST_GAP  the loop moves it                                is as commanded: it is on its way
-    ///     no                   samples jump, unless all ends                    is elsewhere, and strays
-    ///     no                   samples are steady                               was moved
-    ///     yes                  its position has changed within LONGEST_GAP      is as commanded: it follows
-    ///     yes                  all ends, and the loop does not move it          was moved, and strays
-    ///     yes                  else                                             is elsewhere, and strays
+    ///     commands                 condition                                    an arm further away than `farthest`
+    ///     none for LONGEST_GAP     `moves`                                      is as commanded, on its way
+    ///     none for LONGEST_GAP     samples jump, and not `ends`                 is elsewhere, tracking lost
+    ///     none for LONGEST_GAP     otherwise                                    was moved
+    ///     sent                     position changed within LONGEST_GAP          is as commanded, following
+    ///     sent                     `ends`, and not `moves`                      was moved, tracking lost
+    ///     sent                     otherwise                                    is elsewhere, tracking lost
     Place look(std::int64_t now, const LoopOutput<Robot> &output, const Measurement<Robot> &measured,
                const Measurement<Robot> &unshifted, double farthest, bool moves, bool ends) noexcept
     {
@@ -102,7 +103,7 @@ class Whereabouts {
   private:
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::max(), LONG_AGO = -(NEVER / 2);
 
-    /// Whether an arm at rest is away from its command: by its motors, which a push leaves there, or else by its links.
+    /// Returns true if an arm at rest is away from its command: by its motors, which a push does not move, or else by its links.
     static bool is_elsewhere(const LoopOutput<Robot> &output, const Measurement<Robot> &measured, double farthest) noexcept
     {
         const auto &x = output.setpoint;
@@ -112,8 +113,8 @@ class Whereabouts {
                    : measured.links && finite(measured.q) && is_away(measured.q, x.q, x.qd, farthest);
     }
 
-    /// Whether a position is further than a distance from a commanded one, and from where drives go on to with the commanded velocity:
-    /// they pass the position by up to its way in twice their damping ratio, divided by their natural frequency, at most LONGEST_GAP.
+    /// Returns true if the position is more than `farthest` outside the range from the command to its extrapolation by LONGEST_GAP.
+    /// Drives may pass the command by its velocity times 2 damping ratio / natural frequency.
     template <class Vector>
     static bool is_away(const Vector &measured, const Vector &commanded, const Vector &velocity, double farthest) noexcept
     {
@@ -125,7 +126,7 @@ class Whereabouts {
         return false;
     }
 
-    /// Whether what is measured is away from where it was in the last cycle: a wrong sample, or an arm that was moved.
+    /// Returns true if the measurement has jumped since the last cycle: a wrong sample, or an arm that was moved.
     bool jumps(const Measurement<Robot> &measured) const noexcept
     {
         const double jump = MotionCheck<double, 1>::MAX_JUMP;
@@ -133,10 +134,10 @@ class Whereabouts {
                (measured.links && seen_.links && apart(measured.q, seen_.q, jump));
     }
 
-    // Of the last command, of the first one at its position, of the last cycle that the arm did not follow, and of the last call.
+    // Times: last command; first command at its position; last cycle without tracking; last call.
     std::int64_t sent_at_ = LONG_AGO, moved_at_ = LONG_AGO, strays_ = NEVER, asked_at_ = 0;
     JointVector<Robot> stays_{};
-    // What was measured last, when, and for how long without a jump.
+    // Last measurement, its time, and the time without a jump.
     Measurement<Robot> seen_;
     std::int64_t seen_at_ = LONG_AGO, steady_ = LONGEST_GAP;
 };
