@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two exact moving averages of the motion of one joint, over whole cycles.
 //
-// With d[f] = f(t) - f(t - T1) - f(t - T2) + f(t - T1 - T2), acceleration to snap of the averages are d[p, v, a] / (T1 T2), and
-// velocity and position the same of integrals of p. A sine whose period is the length of an average does not pass.
+// With d[f] = f(t) - f(t - T1) - f(t - T2) + f(t - T1 - T2), acceleration, jerk and snap of the averages are d[p], d[v] and d[a]
+// over T1 T2; velocity and position use the first and second integral of p. A sine with a period of either length is blocked.
 #ifndef EOM_MOVING_AVERAGES_HPP
 #define EOM_MOVING_AVERAGES_HPP
 
@@ -16,13 +16,13 @@
 
 namespace eom {
 
-/// Averages of a follower, and its last cycles.
+/// Averages the motion of a follower over a window of its last cycles.
 class MovingAverages {
   public:
     /// q ... qdddd
     using State = std::array<double, 5>;
 
-    /// Of so many cycles of a period, s. Allocates.
+    /// Set the averages to `one` and `other` cycles of `period` s. Allocates.
     void configure(double period, double one, double other)
     {
         period_ = period;
@@ -35,23 +35,23 @@ class MovingAverages {
         ring_.assign(2 * (window_ + 1), {});
     }
 
-    /// Delay, half their length, length of the shorter and of the longer one, s, and variance of their kernel, s^2.
+    /// Delay of the averages, half their total length, s.
     double delay() const noexcept { return (short_ + long_) / 2; }
-    double shorter() const noexcept { return short_; }
-    double longer() const noexcept { return long_; }
-    double variance() const noexcept { return variance_; }
-    /// Cycles of both together.
+    double shorter() const noexcept { return short_; }      ///< length of the shorter average, s
+    double longer() const noexcept { return long_; }        ///< length of the longer average, s
+    double variance() const noexcept { return variance_; }  ///< variance of the kernel, s^2
+    /// Cycles of both averages together.
     std::size_t window() const noexcept { return window_; }
-    /// Whether the follower has rested for all of them.
+    /// Returns true if the follower has been at rest for the whole window.
     bool rests() const noexcept { return quiet_ > window_; }
 
     const State &state() const noexcept { return state_; }
     /// Derivative of the snap in the last cycle.
     double fifth() const noexcept { return fifth_; }
-    /// The follower so many cycles ago.
+    /// State of the follower `cycles` cycles ago.
     const Moment &past(std::size_t cycles) const noexcept { return ring_[head_ + std::min(cycles, window_)].end; }
 
-    /// Takes the cycle of a plan from a time on, s, whose end it returns; in which the follower rests, or does not.
+    /// Advance one cycle of `plan` from `time`, s; `quiet` if the follower is at rest. Returns its state at the end of the cycle.
     Moment step(const FollowerPlan &plan, double time, bool quiet) noexcept
     {
         Sample next;
@@ -70,7 +70,7 @@ class MovingAverages {
         return next.end;
     }
 
-    /// Computes position and velocity from the window, so that rounding does not add up.
+    /// Recompute position and velocity from the window, so that rounding errors do not accumulate.
     void anchor() noexcept
     {
         if (rests())
@@ -86,7 +86,7 @@ class MovingAverages {
         differences();
     }
 
-    /// Predicts the state after so many cycles, where a function has the follower so many cycles later, or earlier.
+    /// Predict the state k cycles ahead; `moment` returns the follower for a relative number of cycles.
     template <class F>
     State predicted(long k, const F &moment) const noexcept
     {
@@ -100,8 +100,8 @@ class MovingAverages {
                 (x[0].a - x[1].a - x[2].a + x[3].a) * scale};
     }
 
-    /// Least jerk whose sign changes once in the window, for this average jerk and snap, and the time since then, s: near an end of the
-    /// window, or between, where the snap is the same.
+    /// Returns the smallest jerk with one sign change in the window that explains this average jerk and snap, and the time since
+    /// the change, s.
     std::array<double, 2> reversal(double jerk, double snap) const noexcept
     {
         const double square = short_ * long_, size = std::fabs(jerk), change = std::fabs(snap);
@@ -109,13 +109,13 @@ class MovingAverages {
         if (size > j * (1 - short_ / long_))
             j = size / 2 + std::sqrt(size * size + change * change * square) / 2;
         if (j > 0) {
-            const double share = (1 - size / j) / 2, edge = short_ / (2 * long_); // of the kernel, by the smaller part
+            const double share = (1 - size / j) / 2, edge = short_ / (2 * long_); // fraction of the kernel in the smaller part
             ago = share < edge ? std::sqrt(2 * share * square) : short_ / 2 + share * long_;
         }
         return {j, ago};
     }
 
-    /// Fills the window with what a plan has until a time, and a parabola about it.
+    /// Fill the window with `plan` up to `until`, plus the parabola `more`.
     void fill(const FollowerPlan &plan, double until, const Moment &more) noexcept
     {
         const double h = period_;
@@ -134,7 +134,7 @@ class MovingAverages {
         anchor();
     }
 
-    /// Rests where the follower does, for a whole window.
+    /// Reset to a follower that has been at `now` for a whole window.
     void settle(const Moment &now) noexcept
     {
         std::fill(ring_.begin(), ring_.end(), Sample{now});
@@ -145,7 +145,7 @@ class MovingAverages {
     }
 
   private:
-    /// Of a cycle: the moment at its end, and integrals of the position, and of that times the time to the end.
+    /// State at the end of a cycle; integrals of the position, and of the position times the remaining time.
     struct Sample {
         Moment end;
         std::array<double, 2> integrals{};
@@ -156,19 +156,18 @@ class MovingAverages {
         const Moment &a = ring_[head_].end, &b = ring_[head_ + few_].end, &c = ring_[head_ + many_].end;
         const Moment &d = ring_[head_ + window_].end;
         const double scale = 1 / (short_ * long_);
-        if (rests()) // exactly at rest, or at constant velocity
+        if (rests()) // exact at rest or at constant velocity
             state_ = {a.p - delay() * a.v, a.v, 0, 0, 0};
         else
             state_ = {origin_ + second_ * scale, first_ * scale, (a.p - b.p - c.p + d.p) * scale, (a.v - b.v - c.v + d.v) * scale,
                       (a.a - b.a - c.a + d.a) * scale};
     }
 
-    // Period of cycles, s; cycles and lengths, s, of the averages; and variance of their kernel, s^2.
+    // Period, s; lengths in cycles; lengths in s, and variance of the kernel, s^2.
     double period_ = 0;
     std::size_t few_ = 1, many_ = 1, window_ = 2;
     double short_ = 0, long_ = 0, variance_ = 0;
-    // Cycles of the follower, the latest first, at the head, and once more after the window; the position from which integrals
-    // count, so that these are exact near it; and integrals over the kernel.
+    // Ring of cycles, latest at the head, stored twice; origin of position integrals for accuracy; integrals over the kernel.
     std::vector<Sample> ring_;
     std::size_t head_ = 0;
     double origin_ = 0, first_ = 0, second_ = 0;

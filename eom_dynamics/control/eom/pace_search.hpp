@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Search for the shortest change of pace along a path within the limits of joints and motors, continued over cycles.
+// Search for the shortest change of pace along a path within joint and motor limits, spread over cycles.
 #ifndef EOM_PACE_SEARCH_HPP
 #define EOM_PACE_SEARCH_HPP
 
@@ -16,35 +16,36 @@
 
 namespace eom {
 
-/// How changes of pace are sought: by which factor durations grow, and that factor with each retry; and the least gain.
+/// Search for pace changes: growth of the duration from candidate to candidate, growth of that factor with each retry, and smallest
+/// improvement.
 constexpr double PACE_GROWTH = @pace_growth@, PACE_PATIENCE = @pace_patience@, PACE_GAIN = @pace_gain@;
 constexpr int PACE_DURATIONS = @pace_durations@;
-/// Instants of a change of pace, evenly in time but for more in its first section, where the margin begins, beside two
-/// of each section, or four while an acceleration fades: at least, and at most, for two of each piece of the path; and setpoints
-/// in all, that are checked. Places of the rest of the path, evenly, and as many where it accelerates most.
+/// Check density of a pace change: at least PACE_SAMPLES and at most PACE_MOST_SAMPLES instants for two per piece of the path, more
+/// in the first section, the start of the margin. PACE_CHECKS limits all checked setpoints. The rest of the path is checked at
+/// PACE_PLACES even places, and at as many with the largest accelerations.
 constexpr int PACE_SAMPLES = @pace_samples@, PACE_MOST_SAMPLES = @pace_most_samples@, PACE_CHECKS = @pace_checks@;
 constexpr std::size_t PACE_PLACES = @pace_places@;
-/// Distance from limits for the instants between, of half their range; that within which they are halved; and that within which
-/// the reversal of a motor, at which friction and losses of gears step, is looked at: beside it, in shares of their distance.
+/// Margins, as fractions of half a limit range: reserve for the motion between instants; distance for halving their interval;
+/// distance for checking motor reversals (steps of friction and gear losses) at PACE_BESIDE times the interval.
 constexpr double PACE_MARGIN = @pace_margin@, PACE_NEAR = @pace_near@, PACE_STEP = @pace_step@;
 constexpr double PACE_BESIDE[] = {@pace_beside@};
-/// Share of the bend of a peak by which it may be higher than its parabola.
+/// Possible excess of a peak over its parabola, as a fraction of its curvature.
 constexpr double PACE_CURVED = @pace_curved@;
 
-/// Candidates are bells and trapezoids from short to long; then each part of the best one is tried shorter, and others longer,
-/// also some time later, if the state may go on until then, in steps that halve. Paths are functions from a state of the path to
-/// that of the joints, of a spline.
+/// Searches for the shortest pace change within limits, a few setpoints per cycle. Candidates are bells and trapezoids of
+/// increasing duration. Then each part of the best candidate is shortened while others grow, with a later start if the state is
+/// steady, in steps that halve. A `Path` maps a path state to a joint state of a spline.
 template <class Robot>
 class PaceSearch {
   public:
     explicit PaceSearch(Commander<Robot> &commander) noexcept : commander_(commander), limits_(commander.robot) {}
 
-    /// Sets the pieces of the path per second.
+    /// Set the pieces of the path per second.
     void set_density(double density) noexcept { density_ = density; }
 
-    /// Begins to seek a change from a state of the path at a time, ns, to a pace, of at least a duration, s, of others that grow
-    /// by a factor, and of less than another, whose acceleration, jerk and snap are within bounds. Above the pace 1, or with a
-    /// payload above that before, the rest of the path up to an end must meet limits at that pace.
+    /// Start the search for the shortest change to `pace` from path state `from` at `time`, ns. Candidate durations start at
+    /// `shortest` s, grow by `growth`, and must be below `less` s; acceleration, jerk and snap of the pace stay within `bounds`.
+    /// Above pace 1, or above the present pace with a payload, the path up to `end` must also meet limits at `pace`.
     void begin(const PathState &from, std::int64_t time, double pace, double shortest, double growth, double less, double end,
                const std::array<double, 3> &bounds) noexcept
     {
@@ -65,8 +66,8 @@ class PaceSearch {
         propose();
     }
 
-    /// Begins to check whether the path up to an end meets limits less a margin at a pace, which then is found. Payloads that
-    /// are to come wait for stops, whose margin is negative; the first state of a motion that begins widens limits.
+    /// Start checking that the path up to `end` meets limits reduced by `margin` at `pace`; found() is then true. A negative margin
+    /// is for stops, which postpone pending payloads. With `begins`, the first state widens the limits.
     void keep_on(const PathState &from, std::int64_t time, double pace, double end, double margin, bool begins = false) noexcept
     {
         from_ = from;
@@ -84,7 +85,7 @@ class PaceSearch {
         shortest_ = std::numeric_limits<double>::infinity();
     }
 
-    /// Goes on by a number of setpoints, and those that belong to the last one; returns whether the search is over.
+    /// Check about `count` setpoints. Returns true if the search is over.
     template <class Path>
     bool go_on(const Path &path, int count) noexcept
     {
@@ -97,7 +98,7 @@ class PaceSearch {
         return stage_ == Stage::over;
     }
 
-    /// Whether there is a change, and the shortest one so far.
+    /// Returns true if a change exists; best() is the shortest so far.
     bool found() const noexcept { return found_; }
     const PaceChange &best() const noexcept { return best_; }
 
@@ -106,16 +107,16 @@ class PaceSearch {
 
     // --- Candidates ---------------------------------------------------------------------
 
-    /// Has the next candidate be checked, if there is one.
+    /// Start checking the next candidate, if any.
     void propose() noexcept
     {
-        // Steps of wait, rise, hold and fall, and of the edge.
+        // Steps of wait, rise, hold, fall and edge.
         constexpr double DIRECTIONS[][5] = {
             {0, -1, 0, -1, 0},  {-1, 0, 0, 0, 0},     {0, -1, 0, 0, 0},    {0, 0, -1, 0, 0},    {0, 0, 0, -1, 0},
             {0, -1, 1, -1, 0},  {0, -1, .75, 0, 0},   {0, 0, .75, -1, 0},  {0, .75, -1, 0, 0},  {0, 0, -1, .75, 0},
             {0, -1, 0, .75, 0}, {0, .75, 0, -1, 0},   {0, -1, 0, -1, -2},  {0, -1, 0, -1, 2},   {0, -.5, -.5, -.5, -2},
             {-1, .75, 0, 0, 0}, {.75, -1, 0, -1, 0}};
-        // Shares of rise, hold and fall.
+        // Fractions of rise, hold and fall.
         constexpr double SHAPES[][3] = {{.5, 0, .5}, {.25, .5, .25}, {.2, 0, .8}, {.8, 0, .2}};
         constexpr int COUNT = std::size(SHAPES);
         while (stage_ == Stage::shapes && !found_ && tried_ < PACE_DURATIONS * COUNT) {
@@ -149,7 +150,7 @@ class PaceSearch {
 
     bool begin_check(const PaceShape &shape) noexcept
     {
-        // Of the size of rounding, an edge would have no instant.
+        // An edge within rounding would have no instant.
         if (!(shape.total() < less_) || shape.total() < shortest_ || std::min(shape.rise, shape.fall) < 1e-6)
             return false;
         tried_change_ = PaceChange(from_, pace_, shape);
@@ -162,7 +163,7 @@ class PaceSearch {
         for (std::size_t i = 0; i < PaceChange::SECTIONS; ++i) {
             const double least = steady_ || i > 2 ? 2.8 : 4.8, length = sections_[i + 1] - sections_[i];
             const int count = static_cast<int>(least + (i > 0 ? 1 : 2) * rate * length);
-            // What rises at the start may peak soon.
+            // A value that rises at the start may peak soon.
             for (double k = i > 0 ? 1 : 0.125; k < 1; k *= 2)
                 instants_[count_++] = {i, k / count};
             for (int k = 1; k <= count && length > 0; ++k)
@@ -171,7 +172,7 @@ class PaceSearch {
         return true;
     }
 
-    /// Takes the verdict on the candidate, and proposes the next one.
+    /// Process the result of the candidate, and propose the next candidate.
     void judge(bool meets) noexcept
     {
         if (meets) {
@@ -207,11 +208,11 @@ class PaceSearch {
             propose();
     }
 
-    /// Whether acceleration, jerk and snap of the candidate are within bounds, or of the size from which it begins.
+    /// Returns true if acceleration, jerk and snap of the candidate stay within bounds, or within their initial size.
     bool is_bounded() const noexcept
     {
         for (std::size_t i = 0; i < PaceChange::SECTIONS; ++i) {
-            // A trapezoid has its extremes at ends and in the middle; what fades has them anywhere.
+            // A trapezoid has its extremes at ends and in the middle; a fading acceleration anywhere.
             const int samples = steady_ || i > 2 ? 2 : 16;
             for (int k = 1; k <= samples; ++k) {
                 const PathState s = tried_change_.at(sections_[i] + (sections_[i + 1] - sections_[i]) * k / samples);
@@ -223,9 +224,9 @@ class PaceSearch {
         return true;
     }
 
-    /// Checks the candidate: its bounds; then an instant, at first its start, whose excess widens limits, unless it is that of
-    /// the one before, then those where limits were exceeded last, then all of them. Limits are met less a margin that begins
-    /// with it, at instants, at peaks of parabolas through three, and beside reversals of motors.
+    /// Check the candidate step by step. First its bounds; then its start, with limits widened to it, unless it is known; then
+    /// the last violating instants; then all instants. Limits are met with a margin that grows from the start, at instants, at
+    /// peaks of parabolas through three instants, and near motor reversals.
     template <class Path>
     void look_at_instant(const Path &path) noexcept
     {
@@ -265,7 +266,7 @@ class PaceSearch {
         }
     }
 
-    /// A section of the change, and a share of it.
+    /// Section of the change, and fraction of it.
     struct Instant {
         std::size_t section = 0;
         double share = 1;
@@ -277,15 +278,16 @@ class PaceSearch {
         return meets(path, sections_[at.section] + at.share * (sections_[at.section + 1] - sections_[at.section]), true);
     }
 
-    /// Whether limits less a margin are met at a time, s, and between it and the last one: if need be, halfway, too.
+    /// Returns true if limits less a margin are met at `t`, s, and since the last instant; with `halves`, bisects the interval if
+    /// necessary.
     template <class Path>
     bool meets(const Path &path, double t, bool halves) noexcept
     {
         const PathState s = tried_change_.at(t);
-        // Not back, nor too fast, where an acceleration at the start fades slowly.
+        // No reverse motion, and no excessive pace while an initial acceleration fades slowly.
         if (s[1] < -1e-9 || s[1] > std::max(FASTEST_PACE, from_[1]) + 1e-9)
             return false;
-        // The margin begins with the change, as an arm may be at a limit before.
+        // The margin grows from zero, because the arm may start at a limit.
         const double share = std::min((t - sections_[0]) / (sections_[1] - sections_[0]), 1.0);
         const double margin = PACE_MARGIN * share * share;
         const double e = excess(path(s), t, false, margin);
@@ -294,7 +296,7 @@ class PaceSearch {
             return false;
         if (halves && known_ > 0 && is_close(e, velocity) && !meets(path, 0.5 * (before_[1][0] + t), false))
             return false;
-        // Times and excesses of the last two instants, between which a parabola has its peak.
+        // Times and excesses of the last two instants; a parabola has its peak between them.
         const auto &[t0, e0] = before_[0];
         const auto &[t1, e1] = before_[1];
         const double rise = (e1 - e0) / (t1 - t0), fall = (e - e1) / (t - t1);
@@ -305,7 +307,7 @@ class PaceSearch {
             if (!(velocity_[i] * velocity[i] < 0))
                 continue;
             for (const double side : PACE_BESIDE) {
-                // Beyond the two instants, too: a motor that reverses shortly before one has not the whole step there.
+                // Also outside the interval, because a reversal shortly before an instant is not complete there.
                 const double at = t1 + (t - t1) * (velocity_[i] / (velocity_[i] - velocity[i]) + side);
                 const double u = std::clamp(at, sections_.front(), sections_.back());
                 peak = std::max(peak, excess(path(tried_change_.at(u)), u, false, margin));
@@ -317,8 +319,8 @@ class PaceSearch {
         return peak <= LIMIT_TOLERANCE;
     }
 
-    /// Whether limits may be exceeded between the last instant and one of an excess and of motor velocities: near them, for
-    /// how the excess changes, or where a motor might reverse twice.
+    /// Returns true if limits may be exceeded between the last instant and the instant with excess `e` and motor velocities
+    /// `velocity`: close to a limit, by the change of the excess, or with two possible motor reversals.
     bool is_close(double e, const MotorVector<Robot> &velocity) const noexcept
     {
         const double e1 = before_[1][1], change = std::fabs(e - e1) + (known_ > 1 ? std::fabs(e1 - before_[0][1]) : 0);
@@ -330,7 +332,7 @@ class PaceSearch {
         return false;
     }
 
-    /// At a time after the begin, s.
+    /// Excess `t` s after the start.
     double excess(const State<Robot::joints> &state, double t, bool widens, double margin) noexcept
     {
         ++checks_;
@@ -339,31 +341,29 @@ class PaceSearch {
         return commander_.excess_at(setpoint_, time_ + std::llround(1e9 * t), limits_, widens, margin, -1);
     }
 
-    // Instants where limits were exceeded last, and the steps of a check before and after those.
+    // Number of remembered violating instants; first steps of a check.
     static constexpr int WORST = 4, FIRST = -WORST, START = FIRST - 1;
 
     Commander<Robot> &commander_;
     Setpoint<Robot> setpoint_;
     Limits<Robot> limits_;
     Stage stage_ = Stage::over;
-    // What is sought, and its begin, ns.
+    // Request and its start time, ns.
     PathState from_{};
     std::int64_t time_ = 0;
     double pace_ = 1, shortest_ = 0, growth_ = 1, less_ = 0, end_ = 0, margin_ = 0, density_ = 0;
     std::array<double, 3> bounds_{};
     bool begins_ = false, steady_ = false, found_ = false, judged_ = false;
-    // Setpoints checked so far, and those that are left in a cycle.
+    // Setpoints checked so far, and remaining in this cycle.
     int checks_ = 0, left_ = 0;
     std::size_t place_ = 0;
     PaceChange best_;
-    // Shapes: durations tried; parts: the direction, the size of its step, and whether one of this
-    // size was an improvement.
+    // Shapes: durations tried. Parts: direction, step size, and whether this size has improved the result.
     int tried_ = 0;
     std::size_t direction_ = 0;
     double size_ = 0;
     bool improved_ = false;
-    // The wait of the start whose excess has widened limits, its time and excess, and motor velocities. The candidate: its
-    // sections, the instants that are checked, the next one, and those where limits were exceeded last.
+    // Wait of the start that has widened the limits; sections, instants and violating instants of the candidate.
     double waited_ = -1;
     PaceChange tried_change_;
     std::array<double, PaceChange::SECTIONS + 1> sections_{};

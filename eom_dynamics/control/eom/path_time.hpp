@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Path parameter of a motion that is played: its pace changes with four continuous derivatives, and the path stays.
+// Path parameter of a trajectory: the pace changes with four continuous derivatives, and the path is unchanged.
 #ifndef EOM_PATH_TIME_HPP
 #define EOM_PATH_TIME_HPP
 
@@ -13,13 +13,13 @@
 
 namespace eom {
 
-/// Path parameter s, s, with four time derivatives, of which the first is the pace.
+/// Path parameter s, in s, with four time derivatives; the first derivative is the pace.
 using PathState = std::array<double, 5>;
 
-/// Largest pace.
+/// Maximum pace.
 constexpr double FASTEST_PACE = @fastest_pace@;
 
-/// Chain rule: the state of q(s(t)) from that of q(s), with primes for derivatives by s:
+/// Chain rule: convert q(s) to q(s(t)), with primes for derivatives by s:
 ///
 ///     q'' v^2 + q' a,   q''' v^3 + 3 q'' v a + q' j,   q'''' v^4 + 6 q''' v^2 a + q'' (3 a^2 + 4 v j) + q' snap
 template <std::size_t n>
@@ -35,20 +35,20 @@ void along(State<n> &q, const PathState &s) noexcept
     }
 }
 
-/// Durations of a change of pace, s: before it, while its acceleration rises, holds and falls; and the share of rise and
-/// fall in which the jerk rises, and falls.
+/// Durations of a pace change, s: waiting, rise, hold and fall of the acceleration; `edge` is the fraction of rise and fall used by
+/// each change of the jerk.
 struct PaceShape {
     double wait = 0, rise = 0, hold = 0, fall = 0, edge = 0.5;
     double total() const noexcept { return wait + rise + hold + fall; }
 };
 
-/// Path parameter from one pace to another: a trapezoid of acceleration whose jerk rises and falls by cubics, C4. What is
-/// left of an acceleration at the start fades within the rise, by a polynomial of degree five.
+/// Path parameter from one pace to another: a trapezoid of acceleration with cubic jerk edges, C4. An initial acceleration fades
+/// within the rise, by a polynomial of degree five.
 class PaceChange {
   public:
     PaceChange() noexcept = default;
 
-    /// Stays at a place.
+    /// Constant path parameter `place`.
     explicit PaceChange(double place) noexcept : pace_(0), end_(place) {}
 
     PaceChange(const PathState &from, double pace, const PaceShape &shape) noexcept
@@ -65,7 +65,7 @@ class PaceChange {
         end_ = under_way(duration_)[0];
     }
 
-    /// At a time, s; the pace 1 from 0 without a change.
+    /// Path state at time t, s; without a change, pace 1 from 0.
     PathState at(double t) const noexcept
     {
         if (t < duration_ && shape_.rise > 0)
@@ -74,12 +74,12 @@ class PaceChange {
     }
 
     double duration() const noexcept { return duration_; }
-    /// The pace to which it leads.
+    /// Final pace.
     double pace() const noexcept { return pace_; }
     const PaceShape &shape() const noexcept { return shape_; }
 
     static constexpr std::size_t SECTIONS = 7;
-    /// Times between which each derivative is smooth.
+    /// Boundaries of the intervals with smooth derivatives, s.
     std::array<double, SECTIONS + 1> sections() const noexcept
     {
         return {times_[0], times_[0] + widths_[0], times_[1], times_[1] + widths_[0],
@@ -108,7 +108,7 @@ class PaceChange {
         return s;
     }
 
-    /// Adds a step of the jerk, which rises by a cubic within a width, a time ago.
+    /// Add a jerk step that started x s ago and rises by a cubic within w s.
     static void step(double x, double w, double jerk, PathState &s) noexcept
     {
         if (x <= 0)
@@ -136,24 +136,23 @@ class PaceChange {
     std::array<double, 2> widths_{}, jerks_{};
 };
 
-/// Path parameter over the clock: one change of pace after another. The last ones are kept, for commands that are behind
-/// those at the lead.
+/// Path parameter over the clock: a sequence of pace changes. Earlier changes are kept for commands behind the command lead.
 class PathTime {
   public:
-    /// From 0 at a time, ns, at the pace 1.
+    /// Start with pace 1 from 0 at `origin`, ns.
     void start(std::int64_t origin) noexcept { changes_.fill({PaceChange(), origin}); }
 
-    /// Stays at a place until a change from a time, ns, on.
+    /// Hold `place` until a change after `begin`, ns.
     void stay(double place, std::int64_t begin) noexcept { changes_.fill({PaceChange(place), begin}); }
 
-    /// Replaces the rest of the change under way from a time, ns.
+    /// Replace the remainder of the present change from `begin`, ns.
     void change(std::int64_t begin, const PaceChange &change) noexcept
     {
         std::copy_backward(changes_.begin(), changes_.end() - 1, changes_.end());
         changes_[0] = {change, begin};
     }
 
-    /// At a time, ns, and some time later, s.
+    /// Returns the path state `later` s after `now`, ns.
     PathState at(std::int64_t now, double later = 0) const noexcept
     {
         std::size_t k = 0;
@@ -162,16 +161,15 @@ class PathTime {
         return changes_[k].of.at(seconds(now - changes_[k].begin) + later);
     }
 
-    /// The last change, and its begin, ns.
     const PaceChange &last() const noexcept { return changes_[0].of; }
-    std::int64_t begin() const noexcept { return changes_[0].begin; }
+    std::int64_t begin() const noexcept { return changes_[0].begin; } ///< start of the last change, ns
 
   private:
     struct Begun {
         PaceChange of;
         std::int64_t begin = 0;
     };
-    // Shorter changes replace others each few cycles, some time ahead of them.
+    // Sized for shorter changes that replace earlier changes every few cycles, some time ahead.
     std::array<Begun, 32> changes_{};
 };
 

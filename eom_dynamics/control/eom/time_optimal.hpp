@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time-optimal motion of one joint under limits of velocity, acceleration and jerk, from any state to a target that moves on.
+// Time-optimal motion of one joint with limited velocity, acceleration and jerk, from any state to a moving target.
 //
-// In the frame of the target, which has no jerk, the target rests. The motion leads towards the fastest velocity, or the
-// slowest one, and stops as soon as that ends at the target: it is time-optimal (R. Haschke, E. Weitnauer, H. Ritter, "On-line
-// planning of time-optimal, jerk-limited trajectories", 2008). Where it leaves is the root of one monotone function.
+// The target has no jerk and is at rest in its own frame. The motion accelerates toward the maximum or minimum velocity, and starts
+// its stop when the stop would end at the target: R. Haschke, E. Weitnauer, H. Ritter, "On-line planning of time-optimal,
+// jerk-limited trajectories", 2008. The start of the stop is the root of one monotone function.
 #ifndef EOM_TIME_OPTIMAL_HPP
 #define EOM_TIME_OPTIMAL_HPP
 
@@ -14,7 +14,7 @@
 
 namespace eom {
 
-/// Position, velocity, acceleration, and jerk from then on.
+/// Position, velocity, acceleration, and the jerk that follows.
 struct Moment {
     double p = 0, v = 0, a = 0, j = 0;
 
@@ -25,7 +25,7 @@ struct Moment {
     Moment with(double jerk) const noexcept { return {p, v, a, jerk}; }
     Moment times(double x) const noexcept { return {x * p, x * v, x * a, x * j}; }
     Moment operator+(const Moment &x) const noexcept { return {p + x.p, v + x.v, a + x.a, j + x.j}; }
-    /// Integral of the position over a time, and of the position times what is left until a later end.
+    /// Integrals over t of the position, and of the position times the remaining time until `until_end`.
     std::array<double, 2> integrals(double t, double until_end) const noexcept
     {
         const double whole = t * (p + t / 2 * (v + t / 3 * (a + t / 4 * j)));
@@ -33,16 +33,16 @@ struct Moment {
     }
 };
 
-/// Ranges of velocity and acceleration about zero, and the largest jerk.
+/// Velocity and acceleration ranges about zero, and maximum jerk.
 struct Bounds {
     double slowest, fastest, least, most, jerk;
 
     Bounds mirrored() const noexcept { return {-fastest, -slowest, -most, -least, jerk}; }
 };
 
-/// The fastest change to a velocity without acceleration: the acceleration goes to a peak, stays there, and ends.
+/// Fastest change to `velocity` with zero final acceleration: the acceleration rises to a peak, holds and falls.
 struct SpeedChange {
-    /// Duration of each part, s, and its jerk; sign of the peak, and its magnitude.
+    /// Duration, s, and jerk of each phase; sign and magnitude of the peak.
     std::array<double, 3> times, jerks;
     double side, peak;
 
@@ -63,7 +63,7 @@ struct SpeedChange {
     double duration() const noexcept { return times[0] + times[1] + times[2]; }
 };
 
-/// Where a motion rests that brakes at once, in the least time; and the derivative of that by the acceleration.
+/// End of an immediate time-optimal brake: rest position, and its derivative with respect to acceleration.
 struct Rest {
     double position, by_acceleration, side;
 
@@ -80,11 +80,10 @@ struct Rest {
     }
 };
 
-/// Pieces of constant jerk, from time 0 on; the last one has no end.
+/// Pieces of constant jerk, from time 0; the last piece has no end.
 class FollowerPlan {
   public:
-    /// Goes to a target in the least time. Velocity and acceleration relative to the target have bounds; a state beyond comes
-    /// back within them.
+    /// Plan the time-optimal motion to a target. Bounds are relative to the target; a state beyond them returns within them.
     void reach(const Moment &from, const Moment &target, const Bounds &bounds) noexcept
     {
         const Moment relative{from.p - target.p, from.v - target.v, from.a - target.a};
@@ -109,7 +108,7 @@ class FollowerPlan {
         stop(x.after(cruise), side, most);
     }
 
-    /// Comes to rest at once; returns where.
+    /// Plan an immediate brake. Returns the rest position.
     double brake(const Moment &from, const Bounds &bounds) noexcept
     {
         const double end = Rest(from, bounds).position;
@@ -118,7 +117,7 @@ class FollowerPlan {
         return end;
     }
 
-    /// One piece after another.
+    /// Plan the piece `first`, then `second` after `after` s.
     void join(const Moment &first, const Moment &second, double after) noexcept
     {
         count_ = 2;
@@ -127,13 +126,12 @@ class FollowerPlan {
         piece_[1] = second;
     }
 
-    /// Number of pieces, the begin of one, and of the last one, s.
     std::size_t size() const noexcept { return count_; }
-    double time_of(std::size_t piece) const noexcept { return begin_[piece]; }
-    double end() const noexcept { return begin_[count_ - 1]; }
+    double time_of(std::size_t piece) const noexcept { return begin_[piece]; } ///< start of a piece, s
+    double end() const noexcept { return begin_[count_ - 1]; }                 ///< start of the last piece, s
     Moment at(double t) const noexcept { return piece_[index(t)].after(t - begin_[index(t)]); }
 
-    /// Integrals over a time h from another on, as of a moment, of the position from an origin; and the moment at their end.
+    /// Integrals over h s from t of the position relative to `origin`, see Moment::integrals. Returns the state at the end.
     Moment advance(double t, double h, double origin, std::array<double, 2> &integrals) const noexcept
     {
         const double end = t + h;
@@ -171,7 +169,7 @@ class FollowerPlan {
         count_ = 1;
     }
 
-    /// Inserts a piece of relative motion before the last one, which is the target's.
+    /// Insert a piece of relative motion before the last piece, which is the target.
     void add(double duration, const Moment &x, double side) noexcept
     {
         const double t = end();
@@ -192,8 +190,8 @@ class FollowerPlan {
         }
     }
 
-    /// Time within a section, s, after which a stop ends at zero: safeguarded by bisection, Newton's method, from above where
-    /// the function is convex.
+    /// Returns the time within a section, s, for a stop to end at zero. Newton's method from above, where the function is convex,
+    /// safeguarded by bisection.
     static double leave(const Moment &section, double duration, const Bounds &most) noexcept
     {
         const auto slope = [&](const Rest &x) { return x.by_acceleration * (section.j + x.side * most.jerk); };
@@ -201,7 +199,7 @@ class FollowerPlan {
         double low = 0, high = duration, t = std::cbrt(-first.position / (2 * most.jerk));
         if (const double steepest = slope(first); steepest * t > -first.position)
             t = -first.position / steepest;
-        t = std::max(0.0, std::min(t, high)); // of rounding, rest may be beyond the target, and slopes zero
+        t = std::max(0.0, std::min(t, high)); // within rounding, rest may be beyond the target, and slopes zero
         for (int i = 0; i < MOST_STEPS; ++i) {
             const Rest rest(section.after(t), most);
             (rest.position < 0 ? low : high) = t;
