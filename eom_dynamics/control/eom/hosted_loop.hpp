@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A control loop with its memory, for robots of one size, EOM_JOINTS, EOM_MOTORS and EOM_TOOLS, or of any.
+// Control loop with its memory, for robots of the size EOM_JOINTS, EOM_MOTORS and EOM_TOOLS, or of any size.
 #ifndef EOM_HOSTED_LOOP_HPP
 #define EOM_HOSTED_LOOP_HPP
 
@@ -19,7 +19,7 @@ struct eom_loop {
     explicit eom_loop(std::size_t place) : size(place) {}
     virtual ~eom_loop() = default;
 
-    /// Place among Sizes.
+    /// Index in Sizes.
     const std::size_t size;
 };
 
@@ -36,10 +36,10 @@ struct Hosted final : eom_loop {
 
     static bool holds(const RobotTable &table) { return table.joints <= N && table.motors <= M && table.tools <= T; }
 
-    /// What is measured, in SI units: before each cycle, or by the last sample while that is recent.
+    /// Returns the measurement in SI units: the vectors set before the cycle, or else a recent sample.
     const Measurement<Robot> &in_si(std::int64_t now)
     {
-        if (now < sampled_at - LONGEST_GAP) // of a clock that has gone back
+        if (now < sampled_at - LONGEST_GAP) // the clock was set back
             sampled_at = UNSAMPLED;
         if (!measured.links && !measured.motors && std::abs(now - sampled_at) <= LONGEST_GAP)
             return observer.sensed();
@@ -50,14 +50,14 @@ struct Hosted final : eom_loop {
         return check.update(now, present);
     }
 
-    /// Begin where the arm is measured at `now`, ns. Returns why there is no command, or null.
+    /// Start from the measurement at `now`, ns. Returns the reason for no command, or null.
     const char *restart(std::int64_t now)
     {
         const bool direct = measured.links || measured.motors;
         const auto &x = in_si(now);
         MeasurementFault fault = direct ? check.fault() : MeasurementFault{};
         const bool known = x.links ? finite(x.q) : !x.motors || finite(x.motor_position);
-        if (direct) // in place of the samples before
+        if (direct) // replaces earlier samples
             sampled_at = UNSAMPLED;
         const bool usable = known && fault.fault <= Fault::not_finite;
         const char *reason = loop.restart(usable ? x : Measurement<Robot>{}, now);
@@ -69,7 +69,7 @@ struct Hosted final : eom_loop {
         return text.c_str();
     }
 
-    /// Takes a sample of a time, ns, in the units of the drives.
+    /// Process a sensor sample of `time`, ns, in drive units.
     Sample sense(std::int64_t time, int sensors)
     {
         if (std::abs(time - sampled_at) > LONGEST_GAP) {
@@ -99,7 +99,7 @@ struct Hosted final : eom_loop {
         return found;
     }
 
-    /// Check the sample of a time, ns, and update the observer with it.
+    /// Check the sample of `time`, ns, and update the observer with it.
     Sample observe(std::int64_t time, bool efforts = true)
     {
         sample_check.update(time, sensed);
@@ -131,7 +131,7 @@ struct Hosted final : eom_loop {
     /// Memory of a vector: eom_loop_vector().
     double *vector(const char *whose, const char *name)
     {
-        // Vectors that others only read, too: their memory is the loop's.
+        // Includes vectors that callers only read; their memory belongs to the loop.
         const auto &commander = loop.commander();
         const auto &y = commander.output;
         const std::size_t vector = vector_of(name);
@@ -166,7 +166,7 @@ struct Hosted final : eom_loop {
                    : nullptr;
     }
 
-    /// Takes a setting, or gains: eom_loop_set().
+    /// Set a setting or gains: eom_loop_set().
     const char *set(const char *name, const double *values, std::size_t count)
     {
         const std::size_t n = robot.joint_count(), m = robot.motor_count();
@@ -193,7 +193,7 @@ struct Hosted final : eom_loop {
         return nullptr;
     }
 
-    /// Takes numbers of the observer: eom_observer_set().
+    /// Set parameters of the observer: eom_observer_set().
     const char *set_observer(const char *name, const double *values, std::size_t count)
     {
         if (!robot.observes())
@@ -220,7 +220,7 @@ struct Hosted final : eom_loop {
         return nullptr;
     }
 
-    /// Posts a target, or a chunk of them: eom_loop_post_target().
+    /// Post a target or a chunk: eom_loop_post_target().
     const char *post_target(std::int64_t begin, const double *times, std::size_t knots, const double *positions,
                             const double *velocities, const double *accelerations)
     {
@@ -230,7 +230,7 @@ struct Hosted final : eom_loop {
                                          robot.joint_count());
         if (reason)
             return reason;
-        // Targets of other joints that wait count, too.
+        // Keep pending targets of other joints.
         for (std::size_t i = 0; i < last.velocities.size() && targets.waiting() && knots == 0; ++i)
             if (std::isnan(next.positions[i]) && last.times.empty())
                 next.take(i, last);
@@ -239,7 +239,7 @@ struct Hosted final : eom_loop {
         return reason;
     }
 
-    /// Posts what a tool carries: eom_loop_post_payload().
+    /// Post the payload of a tool: eom_loop_post_payload().
     const char *post_payload(std::size_t tool, const double *body, double blend_time)
     {
         Body next;
@@ -259,7 +259,7 @@ struct Hosted final : eom_loop {
         return reason;
     }
 
-    /// Why the last reference was refused.
+    /// Reason for the last refusal of a reference.
     Reason reason() const noexcept
     {
         Reason why = loop.reason();
@@ -268,7 +268,7 @@ struct Hosted final : eom_loop {
         return why;
     }
 
-    /// The limits that the last command beyond limits exceeds, the worst first.
+    /// Limit violations of the last command beyond limits, worst first.
     std::vector<Reason> violations() const
     {
         std::vector<Reason> found;
@@ -277,7 +277,7 @@ struct Hosted final : eom_loop {
         return found;
     }
 
-    /// A sentence: eom_loop_text().
+    /// Returns a message: eom_loop_text().
     const char *say(const char *what)
     {
         const Sentences sentences(table);
@@ -294,7 +294,7 @@ struct Hosted final : eom_loop {
         return text.c_str();
     }
 
-    /// Writes what happened until now: eom_loop_state().
+    /// Write the state: eom_loop_state().
     void tell(LoopState &x) const noexcept
     {
         const auto progress = loop.watchdog().progress();
@@ -316,27 +316,25 @@ struct Hosted final : eom_loop {
     LoopParameters<Robot> parameters, in_effect;
     Measurement<Robot> measured, present;
     Setpoint<Robot> given, posted;
-    /// What the tools carry, by eom_loop_carry() and by eom_loop_post_payload().
-    typename PayloadBlend<Robot>::Parameters carried{};
-    Payload<Robot> payload;
-    /// Checks of what is measured before each cycle, and of samples.
+    typename PayloadBlend<Robot>::Parameters carried{}; ///< by eom_loop_carry()
+    Payload<Robot> payload;                             ///< by eom_loop_post_payload()
+    /// Checks of measurements before each cycle, and of samples.
     MeasurementCheck<Robot> check{robot}, sample_check{robot};
     ExternalEffort<Robot> observer{robot};
     std::size_t refused_joint = 0;
     ContactWatch<Robot> contact;
     Sensed<Robot> sensed;
-    /// Time of the last sample that was taken, and of the first in a row, ns.
+    /// Time of the last accepted sample, and of the first sample without a gap before it, ns.
     static constexpr std::int64_t UNSAMPLED = std::numeric_limits<std::int64_t>::min() / 2;
     std::int64_t sampled_at = UNSAMPLED, origin = 0;
-    /// The target that was posted last, and what was said last.
     Target target;
-    std::string text;
+    std::string text; ///< last message
 };
 
 #ifdef EOM_JOINTS
 using Sizes = std::tuple<Hosted<EOM_JOINTS, EOM_MOTORS, EOM_TOOLS>>;
 #else
-// The fewer places, the shorter the cycle.
+// Smaller sizes have shorter cycles.
 using Sizes = std::tuple<Hosted<4, 4, 1>, Hosted<8, 8, 1>, Hosted<16, 16, 2>, Hosted<32, 32, 4>,
                          Hosted<MOST_JOINTS, MOST_MOTORS, MOST_TOOLS>>;
 #endif
@@ -352,7 +350,7 @@ eom_loop *make(const RobotTable &table)
         return make<place + 1>(table);
 }
 
-/// Calls a function with a loop as what it is.
+/// Call `function` with the loop cast to its type.
 template <std::size_t place = 0, class Loop, class Function>
 auto on(Loop *loop, const Function &function)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mailbox between two threads, one that writes and one that reads, of which neither ever waits.
+// Wait-free mailbox from one writer thread to one reader thread.
 #ifndef EOM_MAILBOX_HPP
 #define EOM_MAILBOX_HPP
 
@@ -10,11 +10,9 @@
 
 namespace eom {
 
-/// The latest value that one thread has written, for one other thread: a triple buffer.
-///
-/// Each thread has a slot of its own, and the third changes hands by one atomic exchange. So the reader never
-/// allocates, and never frees what the writer has allocated; the writer uses its memory again. The reader may have more
-/// slots, for messages that it keeps.
+/// Triple buffer that passes the latest value from one thread to another. Each thread owns a slot, and one atomic exchange hands
+/// over the third. The reader never allocates or frees memory of the writer, and the writer reuses its memory. The reader may own
+/// `kept` more slots, for messages that it keeps.
 template <class T, std::size_t kept = 0>
 class Mailbox {
   public:
@@ -23,16 +21,16 @@ class Mailbox {
         for (std::size_t k = 0; k <= kept; ++k)
             read_[k] = static_cast<unsigned>(2 + k);
     }
-    /// With memory for messages of the size of this one.
+    /// Initialize all slots with `message`, for its memory.
     explicit Mailbox(const T &message) : Mailbox() { slots_.fill(message); }
 
-    /// The writer's slot. It has the content of some earlier message: write all of it.
+    /// Slot of the writer, with the content of an earlier message: overwrite all of it.
     T &draft() noexcept { return slots_[written_]; }
 
-    /// Hands the writer's slot over.
+    /// Publish the draft.
     void send() noexcept { written_ = middle_.exchange(written_ | NEW, std::memory_order_acq_rel) & INDEX; }
 
-    /// Takes the latest message, if there is one that was not taken yet; returns whether there was.
+    /// Receive the latest message. Returns false if there is no new message.
     bool take() noexcept
     {
         if (!(middle_.load(std::memory_order_relaxed) & NEW))
@@ -41,14 +39,14 @@ class Mailbox {
         return true;
     }
 
-    /// Whether a message waits.
+    /// Returns true if there is a new message.
     bool waiting() const noexcept { return (middle_.load(std::memory_order_relaxed) & NEW) != 0; }
 
-    /// The message taken last, for the reader, or one that it keeps.
+    /// Last received message, or a kept message.
     const T &taken(std::size_t k = 0) const noexcept { return slots_[read_[k]]; }
     T &taken(std::size_t k = 0) noexcept { return slots_[read_[k]]; }
 
-    /// Exchanges two slots of the reader, of which 0 is that of the message taken last.
+    /// Swap two slots of the reader; slot 0 has the last received message.
     void exchange(std::size_t a, std::size_t b) noexcept { std::swap(read_[a], read_[b]); }
 
   private:

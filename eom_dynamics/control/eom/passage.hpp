@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How offsets pass: from 1 to 0 in a time, twice continuously differentiable at both ends.
+// Bumpless transfer: offsets that fade from 1 to 0, twice continuously differentiable at both ends.
 #ifndef EOM_PASSAGE_HPP
 #define EOM_PASSAGE_HPP
 
@@ -14,34 +14,34 @@
 
 namespace eom {
 
-/// What is left of an offset some time after its begin, ns, from 1 to 0, C2, and its rate, 1/s.
+/// Fades an offset from 1 to 0 within `duration` ns, C2, with its rate, 1/s.
 struct Passage {
     std::int64_t duration, since = duration;
-    double share = 1; // of time that passes
-    /// Share of limits, as rates grow within a cycle; twice the largest rate of a passage of an offset of 1 in 1 s.
+    double share = 1; // of the elapsed time, to limit rates
+    /// Usable fraction of limits, because rates grow within a cycle; twice the largest rate of a unit offset fading within 1 s.
     static constexpr double WITHIN = 0.98, STEEPEST = 2 * 1.875;
-    /// Longest duration, s.
+    /// Maximum duration, s.
     static constexpr double LONGEST = 1e4;
 
     bool lasts() const noexcept { return since < duration; }
     void pass(std::int64_t step) noexcept { since = std::min(since + step, duration); }
-    /// The same beside a command whose own rates leave less of limits to offsets: slower.
+    /// Advance more slowly if the command's own `rates` leave too little of `limits` to the offsets.
     template <class Values>
     void pass(std::int64_t step, const Values &offsets, const Values &limits, const Values &rates) noexcept
     {
         if (!lasts())
             return;
-        const double steepness = std::min(slope(since), slope(std::min(since + step, duration))); // which grows within the cycle
+        const double steepness = std::min(slope(since), slope(std::min(since + step, duration))); // grows within the cycle
         double least = 1;
         for (std::size_t i = 0; i < offsets.size(); ++i) {
             const double passes = std::fabs(offsets[i] * steepness), left = WITHIN * limits[i] - std::fabs(rates[i]);
             if (passes > left)
                 least = std::min(least, std::max(left, 0.0) / passes);
         }
-        const double mean = (std::exchange(share, least) + least) / 2; // so that positions are those of velocities
+        const double mean = (std::exchange(share, least) + least) / 2; // mean, so that positions match velocities
         pass(std::llround(mean * static_cast<double>(step)));
     }
-    /// Begins anew, with a duration of at least some time, s, and such that rates are at most half of limits.
+    /// Start with a duration of at least `least` s, and long enough for rates of at most half of `limits`.
     template <class Values>
     void begin(double least, const Values &offsets, const Values &limits) noexcept
     {
@@ -64,8 +64,7 @@ struct Passage {
     }
 };
 
-/// By how much motors are sent elsewhere than to their command, with the rate: they pass from where another mode has sent them,
-/// no further beyond limits of joints than they were.
+/// Fades motor position offsets after a change of mode, without increasing the distance beyond joint limits.
 template <class Robot>
 class PositionPassage {
   public:
@@ -75,7 +74,7 @@ class PositionPassage {
     void end() noexcept { time_.end(), offset_ = {}; }
     const std::array<MotorVector<Robot>, 2> &offset() const noexcept { return offset_; }
 
-    /// Begins, a least time, s, from a command and what it was elsewhere, to a command of a setpoint.
+    /// Start from the last command, including its offsets, to command y of setpoint x, within at least `least` s.
     void begin(double least, const Command<Robot> &from, const Setpoint<Robot> &x, const Command<Robot> &y) noexcept
     {
         for (std::size_t i = 0; i < Robot::motors; ++i)
@@ -87,7 +86,7 @@ class PositionPassage {
         find(x);
     }
 
-    /// Goes on by a time, ns, beside a command of a setpoint.
+    /// Advance by `step` ns, with command y of setpoint x.
     void pass(std::int64_t step, const Setpoint<Robot> &x, const Command<Robot> &y) noexcept
     {
         if (!lasts())
@@ -98,7 +97,7 @@ class PositionPassage {
 
   private:
     using Scalar = typename Robot::Scalar;
-    /// Rounding of positions, and the largest way that motors pass, rad or m.
+    /// Rounding of positions, and the largest faded offset, rad or m.
     static constexpr double ROUNDING = 1e-12, FARTHEST = 1e6;
 
     void find(const Setpoint<Robot> &x) noexcept
@@ -116,7 +115,7 @@ class PositionPassage {
             if (std::fabs(more) <= ROUNDING)
                 continue;
             less[i] = more;
-            // A limit stands; beyond it, the setpoint itself is one.
+            // A limit does not move; beyond it, the setpoint itself is the limit.
             slower[i] = -velocity[i] - (x.q[i] > robot_.lower.q[i] && x.q[i] < robot_.upper.q[i] ? x.qd[i] : 0);
         }
         robot_.add_sides(less, offset_[0]);
@@ -127,7 +126,7 @@ class PositionPassage {
     Passage time_{1};
     MotorVector<Robot> whole_{};
     std::array<MotorVector<Robot>, 2> offset_{};
-    JointVector<Robot> beyond_{}; // limits of joints, which only falls
+    JointVector<Robot> beyond_{}; // allowed distance beyond joint limits, never increasing
 };
 
 } // namespace eom

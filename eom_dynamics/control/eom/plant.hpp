@@ -12,17 +12,16 @@
 
 namespace eom {
 
-/// Motors in the units of their drives; of commands, NaN where there is none.
+/// Motors in drive units; NaN in commands for no value.
 struct DriveMotion {
     std::vector<double> position, velocity, effort;
 };
 
-/// The links and motors of a robot with the kernel "plant", under efforts that are sent to its drives, to which these add
-/// those of the robot itself.
+/// Simulates the links and motors of a robot with the kernel "plant", from efforts sent to its drives and added by the robot.
 ///
-/// A motor with a commanded position follows it by a PD, to which a commanded effort adds; without a commanded velocity, the
-/// velocity of the reference is the slope of the positions. A motor without a command keeps the last effort. Integrated by the
-/// classical Runge-Kutta method: stiff springs limit the step to about the inverse of their highest natural frequency, rad/s.
+/// A motor with a position command follows it with a PD controller plus the commanded effort. Without a velocity command, the
+/// reference velocity is the difference quotient of the positions. A motor without a command keeps its last effort. The integrator
+/// is the classical Runge-Kutta method. Stiff springs limit the step to about the inverse of their natural frequency in rad/s.
 class Plant {
   public:
     explicit Plant(const RobotTable &robot)
@@ -42,21 +41,21 @@ class Plant {
 
     DriveMotion commanded, reported;
 
-    /// Gains of the PD of each motor, SI units.
+    /// Set the PD gains of each motor, SI units.
     void follow(const double *kp, const double *kd)
     {
         kp_.assign(kp, kp + m_);
         kd_.assign(kd, kd + m_);
     }
 
-    /// The state: positions and velocities of links and motors, and states of presliding friction.
+    /// State: positions and velocities of links and motors, and presliding friction.
     double *q() noexcept { return state_.data(); }
     double *qd() noexcept { return state_.data() + n_; }
     double *theta() noexcept { return state_.data() + 2 * n_; }
     double *thetad() noexcept { return state_.data() + 2 * n_ + m_; }
     double *friction_state() noexcept { return friction_state_.data(); }
 
-    /// Puts the links at rest where they are, and commands the efforts that hold them there.
+    /// Reset to rest at the present link positions, and command the holding efforts.
     void rest()
     {
         std::fill_n(qd(), n_, 0.0);
@@ -76,7 +75,7 @@ class Plant {
         report(effort.data(), 0);
     }
 
-    /// Advances under what is commanded by a time in equal steps of at most a length, s; returns whether the motion is finite.
+    /// Simulate the commands for `time` s in equal steps of at most `longest_step` s. Returns true if the motion is finite.
     bool advance(double time, double longest_step)
     {
         drive(time);
@@ -94,7 +93,7 @@ class Plant {
     static constexpr std::size_t COUNT = static_cast<std::size_t>(Vector::count);
     static constexpr double NONE = std::numeric_limits<double>::quiet_NaN();
 
-    /// Vectors of kernels, which have one memory each.
+    /// Vectors of kernels, each with its own memory.
     double *at(Vector name) noexcept { return places_[static_cast<std::size_t>(name)]; }
     void call(const Kernel &kernel) noexcept { run(kernel, places_, places_); }
 
@@ -107,7 +106,7 @@ class Plant {
         }
     }
 
-    /// Takes motors from the units of the drives into SI units, with a share of the efforts that the robot adds.
+    /// Convert motors from drive units to SI units, with the fraction `share` of the efforts that the robot adds.
     void read_drives(const DriveMotion &given, double share) noexcept
     {
         std::copy(given.position.begin(), given.position.end(), at(Vector::drive_position));
@@ -123,14 +122,15 @@ class Plant {
         }
     }
 
-    /// What drives report in this state, with efforts of the motors, or with a share of one what they must be sent for these.
+    /// Returns the drive report of this state with motor efforts `effort`; with `share` 1, the command that results in these
+    /// efforts.
     const DriveMotion &report(const double *effort, double share)
     {
         load(state_);
         std::fill_n(at(Vector::tau), n_, 0.0);
         std::copy_n(effort, m_, at(Vector::motor_effort));
         std::copy_n(thetad(), m_, at(Vector::motor_velocity));
-        // What is sent is older than the command; drives report what they measure.
+        // Commands have a feedback delay; reports are measured now.
         for (std::size_t i = 0; i < m_; ++i)
             at(Vector::motor_position)[i] = theta()[i] + robot_.drive_feedback_delay * thetad()[i];
         *at(Vector::share) = share;
@@ -144,10 +144,10 @@ class Plant {
         return reported;
     }
 
-    /// Efforts to send for a time, s, by the commands.
+    /// Compute the efforts to send within `time` s from the commands.
     void drive(double time)
     {
-        // References in SI units, as the gains; efforts are those that are sent.
+        // References in SI units, like the gains; efforts stay in drive units.
         read_drives({commanded.position, commanded.velocity, std::vector<double>(m_)}, 0);
         const std::vector<double> position(at(Vector::motor_position), at(Vector::motor_position) + m_),
             velocity(at(Vector::motor_velocity), at(Vector::motor_velocity) + m_), zero(m_), one(m_, 1.0);
@@ -165,7 +165,7 @@ class Plant {
         }
     }
 
-    /// Efforts of the motors by those that are sent, with what the robot adds in this state.
+    /// Compute motor efforts from the sent efforts and the additions of the robot in this state.
     void find_efforts()
     {
         const std::vector<double> none(m_);
@@ -173,7 +173,7 @@ class Plant {
         std::copy_n(at(Vector::motor_effort), m_, at(Vector::tau_m));
     }
 
-    /// States of presliding friction after a motion of the motors without reversal, from those of this state.
+    /// Update presliding friction for a motor motion without reversal.
     void slide(const double *from, const double *to) noexcept
     {
         std::copy(friction_state_.begin(), friction_state_.end(), at(Vector::friction_state));
@@ -187,7 +187,7 @@ class Plant {
         std::copy_n(at(Vector::friction_state_now), m_, at(Vector::friction_state));
     }
 
-    /// A step under the motor efforts tau_m, in which presliding friction is that of its middle.
+    /// Integrate one step h with motor efforts tau_m; presliding friction is evaluated at its middle.
     void step(double h) noexcept
     {
         start_ = state_;
@@ -216,10 +216,10 @@ class Plant {
     const std::size_t n_, m_, size_;
     std::vector<double> memory_;
     double *places_[COUNT];
-    // State q, qd, theta, thetad, that at the start of a step, and its rate.
+    // State q, qd, theta, thetad; at the start of a step; and its rate.
     std::vector<double> state_, start_, rate_;
     std::vector<double> friction_state_, half_, sent_;
-    // Motor positions that were commanded last, or NaN.
+    // Last commanded motor positions, or NaN.
     std::vector<double> reference_;
     std::vector<double> kp_, kd_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// State machine of the loop: one table of states and events. docs/reference/states.md is made from it.
+// State machine of the loop: one table of states and events, the source of docs/reference/states.md.
 #ifndef EOM_STATE_MACHINE_HPP
 #define EOM_STATE_MACHINE_HPP
 
@@ -21,8 +21,8 @@ namespace eom {
     X(holding, "the arm rests at the end of a trajectory or a stop")
 enum class Phase { EOM_PHASES(EOM_FIRST) };
 
-/// Causes of a state, and the positions at which this table accepts setpoints again; the checks of the stream follow (plausibility.hpp):
-/// if jumps are refused, setpoints to an arm that is held are near in any case. Setpoints are lost in those from `lost` on.
+/// Causes of a state, each with the positions for accepting setpoints again; stream checks follow (plausibility.hpp). If jumps are
+/// refused, setpoints to a held arm are near in any case. From `lost` on, setpoints are lost.
 #define EOM_CAUSES(X) \
     X(done, anywhere, "the motion has ended as planned") \
     X(failed, near, "a command of the motion was refused, or the clock has gone back: the stop continues until the arm rests") \
@@ -33,11 +33,10 @@ enum class Phase { EOM_PHASES(EOM_FIRST) };
     X(inactive, never, "setpoints are lost, on_setpoint_loss is deactivate")
 enum class Cause { EOM_CAUSES(EOM_FIRST) stays /**< of a cell: the cause before the event */ };
 
-/// Where setpoints are accepted again: anywhere, near the command (each joint within start_tolerance, by default 0.01 rad or m, 0.1 at safety
-/// permissive and off), near it after the stop, or nowhere.
+/// Positions at which setpoints are accepted again: anywhere; near the command, each joint within start_tolerance; near it after
+/// the stop; or nowhere.
 enum class Resumption { anywhere, near, near_at_rest, never };
 
-/// Events.
 #define EOM_EVENTS(X) \
     X(setpoint, "a setpoint that passes all checks") \
     X(target, "a target, or a chunk of targets") \
@@ -66,22 +65,22 @@ enum class Event { EOM_EVENTS(EOM_FIRST) };
 #define EOM_ONE(...) +1
 constexpr std::size_t PHASES = EOM_PHASES(EOM_ONE), EVENTS = EOM_EVENTS(EOM_ONE);
 
-/// Facts of the loop for the conditions of cells.
+/// Inputs of the conditions.
 struct Facts {
     bool commanded = false; ///< a command exists
     bool near = false;      ///< the reference is within start_tolerance of the command
     bool arrived = false;   ///< the arm rests at its target
     bool paused = false;    ///< a pause is requested, whether a trajectory is played or not
     bool touched = false;   ///< references are refused after contact
-    bool led = false;       ///< a controller in front writes references
+    bool led = false;       ///< a chained controller writes references
     bool by_hand = false;   ///< the mode is hand guiding
-    bool strays = false;    ///< the arm is not where it is commanded
+    bool strays = false;    ///< the arm deviates from its command
 };
 
-/// Condition of a cell; if it fails, the event is refused or ignored. Resumes: the cause accepts setpoints from there;
-/// arrived: the arm rests at its target, and the setpoint is near; remaining: the loop is not to be deactivated after a loss; unfailed:
-/// the same, and no command was refused; unasked: the same, and no stop was requested; unlost: a command exists, and setpoints are not
-/// lost.
+/// Condition of a cell; otherwise the event is refused or ignored.
+/// - resumes: the cause accepts setpoints from there. arrived: the arm rests at its target, and the setpoint is near.
+/// - remaining: no deactivation after a loss. unfailed: and no command was refused. unasked: and no stop was requested.
+/// - unlost: a command exists, and setpoints are not lost.
 enum class Condition { never, always, commanded, resumes, arrived, remaining, unfailed, unasked, unlost };
 
 /// Effect of an event in a state: the next state and its cause, or the refusal.
@@ -128,7 +127,7 @@ namespace cells {
 EOM_CELLS(EOM_CELL)
 } // namespace cells
 
-/// The cell of each event, in the states idle, following, playing, aiming, stopping, holding.
+/// Cell of each event in the states idle, following, playing, aiming, stopping, holding.
 #define EOM_TABLE(X) \
     X(setpoint, follow, follow, busy, after, again, again) \
     X(target, aim, aim, aim, aim, take, leave) \
@@ -158,7 +157,7 @@ constexpr Cell TABLE[EVENTS][PHASES] = {
     {cells::idle, cells::following, cells::playing, cells::aiming, cells::stopping, cells::holding},
     EOM_TABLE(EOM_ROW)};
 
-/// Refusals of an event in any state, in this order, before its cell.
+/// Refusal of an event in any state, checked before its cell in the order of EOM_BARS.
 struct Bar {
     Event event;
     bool Facts::*fact;
@@ -172,22 +171,22 @@ struct Bar {
 #define EOM_BAR(event, fact, refusal) {Event::event, &Facts::fact, Refusal::refusal},
 constexpr Bar BARS[] = {EOM_BARS(EOM_BAR)};
 
-/// The state of the loop, with its cause.
+/// State of the loop with its cause.
 class StateMachine {
   public:
     Phase phase() const noexcept { return phase_; }
     Cause cause() const noexcept { return cause_; }
     bool is(Phase phase) const noexcept { return phase_ == phase; }
 
-    /// True while a stop commands the arm, in motion or at rest at its end.
+    /// Returns true while a stop commands the arm, in motion or at rest.
     bool braked() const noexcept { return is(Phase::stopping) || is(Phase::holding); }
-    /// True if setpoints are lost; if the last motion was stopped or broken off, not by a loss; if no setpoint, target or trajectory ends
-    /// the state.
+    /// Returns true if setpoints are lost.
     bool lost() const noexcept { return cause_ >= Cause::lost; }
+    /// Returns true if the last motion was stopped or aborted, except by a loss.
     bool held() const noexcept { return cause_ == Cause::failed || cause_ == Cause::broken_off || cause_ == Cause::asked; }
+    /// Returns true if no setpoint, target or trajectory ends the state.
     bool gone() const noexcept { return resumption() == Resumption::never; }
 
-    /// Positions at which setpoints are accepted again.
     Resumption resumption() const noexcept
     {
 #define EOM_RESUMPTION(cause, from, text) Resumption::from,
@@ -199,7 +198,7 @@ class StateMachine {
         return resumption() == Resumption::near || resumption() == Resumption::near_at_rest;
     }
 
-    /// Why an event is refused, or Refusal::none.
+    /// Returns the refusal of the event, or `none`.
     Refusal refusal(Event event, const Facts &facts) noexcept
     {
         for (const Bar &bar : BARS)
@@ -211,14 +210,14 @@ class StateMachine {
         ++visits_[index(event)][index(phase_)];
         const bool gone = this->gone() && (cell.when == Condition::resumes || cell.when == Condition::unfailed);
         return gone                                        ? Refusal::inactive
-               : event == Event::setpoint && facts.arrived ? Refusal::far_from_hold // at rest at a target: too far from it
+               : event == Event::setpoint && facts.arrived ? Refusal::far_from_hold // at rest at a target, but too far from it
                                                            : cell.otherwise;
     }
 
-    /// True if an event has an effect.
+    /// Returns true if the event has an effect.
     bool admits(Event event, const Facts &facts = {}) const noexcept { return holds(cell_of(event).when, facts); }
 
-    /// An event: the next state by its cell, if its condition is met; returns whether it is.
+    /// Process an event: if the condition of its cell is met, enter the next state. Returns true if so.
     bool on(Event event, const Facts &facts = {}) noexcept
     {
         const Cell &cell = cell_of(event);
@@ -231,7 +230,7 @@ class StateMachine {
         return true;
     }
 
-    /// How often an event has come in a state.
+    /// Number of occurrences of an event in a state.
     std::uint32_t visits(std::size_t event, std::size_t phase) const noexcept { return visits_[event][phase]; }
 
   private:
