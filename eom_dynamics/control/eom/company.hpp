@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tool wrenches, commanded stiffness and base motion in motions that have none of their own: stops, trajectories, targets.
+// Auxiliary inputs (tool wrench, stiffness, base motion) of motions without their own: stops, trajectories, targets.
 #ifndef EOM_COMPANY_HPP
 #define EOM_COMPANY_HPP
 
@@ -9,14 +9,13 @@
 
 namespace eom {
 
-/// Wrenches, stiffness and motion of the base, which continue from a setpoint with their derivatives, and are constant after a
-/// time.
+/// Wrench, stiffness and base motion, continued from a setpoint with their rates; the rates fade to zero within a given time.
 template <class Robot>
 class Company {
   public:
     using Scalar = typename Robot::Scalar;
 
-    /// Begins from a setpoint; derivatives fade in a time, s.
+    /// Start from setpoint `from`; rates fade within `time` s.
     void begin(const Setpoint<Robot> &from, double time) noexcept
     {
         T_ = time;
@@ -28,10 +27,10 @@ class Company {
                  (from.on_base && !none(from.base.wd, from.base.wdd, from.base.wddd, from.base.fd, from.base.fdd));
     }
 
-    /// Whether they change.
+    /// Returns true if the inputs change.
     bool fades() const noexcept { return fades_; }
 
-    /// Has a setpoint have them a time after the begin, s.
+    /// Set the auxiliary inputs of x to their values `time` s after the start.
     void accompany(Setpoint<Robot> &x, double time) const noexcept
     {
         x.W = from_.W, x.Wd = from_.Wd, x.Wdd = from_.Wdd;
@@ -49,7 +48,7 @@ class Company {
     }
 
   private:
-    /// Changes a quantity with two derivatives from that at the begin to that after a share u of a time T: degree four, C2.
+    /// Advance x, xd and xdd from the start of the fade to the fraction u of its duration T: polynomial of degree four, C2.
     template <class Values>
     static void settle(double u, double T, Values &x, Values &xd, Values &xdd) noexcept
     {
@@ -62,7 +61,7 @@ class Company {
         }
     }
 
-    /// The same of one with three derivatives: degree six, C3.
+    /// Also with a third derivative: degree six, C3.
     template <class Values>
     static void settle(double u, double T, Values &x, Values &xd, Values &xdd, Values &xddd) noexcept
     {
@@ -87,7 +86,7 @@ class Company {
     }
 
     Setpoint<Robot> from_;
-    double T_ = 0; // time in which derivatives fade, s
+    double T_ = 0; // fade time of the rates, s
     bool fades_ = false;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Equilibria: where a flow comes to rest.
+// Equilibria of flows.
 #ifndef EOM_EQUILIBRIUM_HPP
 #define EOM_EQUILIBRIUM_HPP
 
@@ -13,8 +13,8 @@ namespace eom {
 template <class Scalar, std::size_t n>
 using Matrix = std::array<std::array<Scalar, n>, n>;
 
-/// Solves A x = b by elimination without pivoting; b becomes x. Returns whether all pivots are positive, as those of a
-/// positive definite matrix whose rows have been scaled.
+/// Solve A x = b by elimination without pivoting; b becomes x. Returns true if all pivots are positive, as for a positive definite
+/// matrix with scaled rows.
 template <class Scalar, std::size_t n>
 bool solve(Matrix<Scalar, n> A, std::array<Scalar, n> &b) noexcept
 {
@@ -36,7 +36,7 @@ bool solve(Matrix<Scalar, n> A, std::array<Scalar, n> &b) noexcept
     return true;
 }
 
-/// The matrix -dF/dx by differences.
+/// Matrix -dF/dx by finite differences.
 template <class Scalar, std::size_t n, class Flow>
 Matrix<Scalar, n> slope(const Flow &flow, const std::array<Scalar, n> &x, const std::array<Scalar, n> &F) noexcept
 {
@@ -52,17 +52,15 @@ Matrix<Scalar, n> slope(const Flow &flow, const std::array<Scalar, n> &x, const 
     return A;
 }
 
-/// Takes x to the stable equilibrium to which it goes under dx/ds = F(x), the descent of an energy; returns whether it
-/// gets there in MOST_STEPS.
-///
-/// Implicit Euler steps, which become those of Newton's method as F falls: C. T. Kelley and D. E. Keyes, "Convergence
-/// analysis of pseudo-transient continuation", SIAM J. Numer. Anal. 35 (1998). Unlike Newton's they descend, and end
-/// neither far away nor at a saddle.
+/// Find the stable equilibrium of dx/ds = F(x), the descent of an energy, from x. Returns true if it converges in MOST_STEPS.
+/// Implicit Euler steps that approach Newton steps as F falls: C. T. Kelley and D. E. Keyes, "Convergence analysis of
+/// pseudo-transient continuation", SIAM J. Numer. Anal. 35 (1998). Unlike Newton's method, they descend, and end neither far away
+/// nor at a saddle.
 template <class Scalar, std::size_t n, class Flow>
 bool relax(const Flow &flow, std::array<Scalar, n> &x) noexcept
 {
     constexpr int MOST_STEPS = 100;
-    constexpr Scalar LONGEST = static_cast<Scalar>(0.5); // rad or m, of a step
+    constexpr Scalar LONGEST = static_cast<Scalar>(0.5); // step limit, rad or m
     const auto largest = [](const std::array<Scalar, n> &values) {
         Scalar found = 0;
         for (const Scalar value : values)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits of the motion to targets: those given, those of the robot, or defaults.
+// Limits of the motion to targets: overrides, limits of the robot, or defaults.
 #ifndef EOM_MOTION_LIMITS_HPP
 #define EOM_MOTION_LIMITS_HPP
 
@@ -12,14 +12,12 @@
 
 namespace eom {
 
-/// Velocity, acceleration, jerk and snap: one number for all joints, or one for each; none, or 0, for those of the robot.
+/// Velocity, acceleration, jerk and snap: one value for all joints or for each joint; empty or 0 for the limits of the robot.
 using GivenLimits = std::array<std::vector<double>, 4>;
 
-/// Limits of each joint for cycles of a period, s. Throws std::runtime_error with what is missing.
-///
-/// By default, the acceleration A of a joint with the velocity V rises within A/V, or the ramp of the robot where that is
-/// shorter, and the jerk J within half the first average. The second one is that of the robot. Jerks of all joints at once keep
-/// effort rates.
+/// Returns the limits of each joint for cycles of `period` s. Throws std::runtime_error if a limit is missing. By default,
+/// acceleration A of a joint with velocity V rises within A/V, or the shorter ramp of the robot, and jerk J within half the first
+/// average; the second average is the robot's. Jerk is scaled so that all joints together respect effort rates.
 inline std::vector<MotionLimits> motion_limits(const RobotTable &robot, const GivenLimits &given, double period)
 {
     constexpr const char *NAMES[] = {"velocity", "acceleration", "jerk", "snap"};

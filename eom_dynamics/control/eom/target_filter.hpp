@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Noise of a dense stream of targets of a joint: the mean over the longest window that agrees with the newest targets.
+// Noise filter for dense target streams: the mean over the longest window that is consistent with the newest targets.
 #ifndef EOM_TARGET_FILTER_HPP
 #define EOM_TARGET_FILTER_HPP
 
@@ -10,12 +10,12 @@
 
 namespace eom {
 
-/// Filter of targets without velocities; what has no noise passes as it is.
+/// Filters targets of a joint without velocities. Targets without noise are unchanged.
 class TargetFilter {
   public:
     void reset() noexcept { count_ = window_ = waited_ = 0; }
 
-    /// Takes a target at a time, s, and returns the filtered one.
+    /// Process a target at `time`, s. Returns the filtered target.
     double take(double time, double target) noexcept
     {
         if (count_ == 0 || target != targets_[head_])
@@ -49,20 +49,19 @@ class TargetFilter {
         return held_ = std::clamp(held_, mean() - band, mean() + band);
     }
 
-    /// Whether the newest target stays, at a time, s, and differs from the filtered one.
+    /// Returns true if the newest target has been constant for a while at `time`, s, but the filter output differs.
     bool waits(double time) const noexcept { return filters() && time - changed_ >= STAYS; }
-    bool filters() const noexcept { return count_ > 0 && held_ != targets_[head_]; }
-    /// Passes the newest target as it is.
+    bool filters() const noexcept { return count_ > 0 && held_ != targets_[head_]; } ///< the output differs from the newest target
+    /// Set the output to the newest target.
     double pass() noexcept { return held_ = targets_[head_]; }
 
   private:
-    /// Most targets in a window, the fewest for noise to be known, differences it is computed of, and targets after which it
-    /// is computed again.
+    /// Window size, minimum size for a noise estimate, differences per estimate, and targets between estimates.
     static constexpr std::size_t MOST = 320, LEAST = 16, DIFFERENCES = 64, EVERY = 8;
-    /// Longest window, and the newest targets, s; time after which a target stays, s; and deviations that are motion.
+    /// Longest window, s; newest targets, s; time until a target counts as constant, s; number of deviations that indicate motion.
     static constexpr double LONGEST = 0.3, NEWEST = 0.006, STAYS = 0.1, SURE = 3.4;
 
-    /// Standard deviation, by the median of third differences, in which motion vanishes; computed now and then.
+    /// Standard deviation from the median of third differences, which vanish for motion; updated every EVERY targets.
     double noise() noexcept
     {
         if (waited_ > 0) {
@@ -80,7 +79,7 @@ class TargetFilter {
         return sigma_ = *middle / (0.6745 * std::sqrt(20.0));
     }
 
-    // The newest first, at the head, and once more after the others.
+    // Newest entry first, at the head; stored twice.
     std::array<double, 2 * MOST> times_{}, targets_{};
     std::size_t head_ = 0, count_ = 0, window_ = 0, waited_ = 0;
     double held_ = 0, changed_ = 0, sigma_ = 0;
