@@ -60,9 +60,9 @@ class ResidualFilter {
 
 /// Observer of external efforts by the generalized momentum.
 ///
-/// With p = M qd and its rate tau - beta + tau_ext, the mean of tau_ext over a step is the change of p over the duration of the
-/// step minus the mean of tau - beta, filtered. For each motor, B thetad with the rate tau_m - load - friction gives the effort
-/// that the model does not explain: friction, current, or load sensor errors. A. De Luca and R. Mattone, "Sensorless robot
+/// p = M qd has the rate tau - beta + tau_ext. The mean of tau_ext over a step is the change of p over the duration of the step,
+/// minus the mean of tau - beta; the result is filtered. For each motor, B thetad with the rate tau_m - load - friction gives the
+/// effort that the model does not explain: friction, current, or load sensor errors. A. De Luca and R. Mattone, "Sensorless robot
 /// collision detection and hybrid force/motion control", IEEE Int. Conf. Robotics and Automation (2005); S. Haddadin, A. De Luca,
 /// A. Albu-Schaeffer, "Robot collisions: a survey on detection, isolation, and identification", IEEE Trans. Robotics 33 (2017).
 template <class Robot>

@@ -16,9 +16,9 @@ namespace eom {
 
 /// Computes efforts that make the links springs around a reference, or only compensate their weight.
 ///
-/// The links are assumed at the equilibrium q(theta) of the measured motors. There, the efforts of the reference motion, of the
-/// stiffness, K (q_d - q), and of the tools, J' F, deflect the springs by theta - q. The motor efforts are a function of theta with
-/// a potential; with damping at the motors, the arm is passive. At rest, the links have the requested stiffness for any spring
+/// The links are assumed at the equilibrium q(theta) of the measured motors. There, efforts of the reference motion, stiffness
+/// efforts K (q_d - q) and tool efforts J' F deflect the springs by theta - q. The motor efforts are a function of theta with a
+/// potential; with damping at the motors, the arm is passive. At rest, the links have the requested stiffness for any spring
 /// stiffness. If joints are rigid, q is theta. A joint beyond a position limit has a spring and a damper to the limit.
 ///
 /// A. Albu-Schaeffer, C. Ott, G. Hirzinger, "A unified passivity-based control framework for position, torque and impedance control

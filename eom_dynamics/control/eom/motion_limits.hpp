@@ -15,9 +15,10 @@ namespace eom {
 /// Velocity, acceleration, jerk and snap: one value for all joints or for each joint; empty or 0 for the limits of the robot.
 using GivenLimits = std::array<std::vector<double>, 4>;
 
-/// Returns the limits of each joint for cycles of `period` s. Throws std::runtime_error if a limit is missing. By default,
-/// acceleration A of a joint with velocity V rises within A/V, or the shorter ramp of the robot, and jerk J within half the first
-/// average; the second average is the robot's. Jerk is scaled so that all joints together respect effort rates.
+/// Returns the limits of each joint for cycles of `period` s. Throws std::runtime_error if a limit is missing.
+///
+/// By default, acceleration A of a joint with velocity V rises within A/V, or the ramp of the robot if that is shorter. Jerk rises
+/// within half the first average; the second average is from the robot. Jerk is scaled so that all joints respect effort rates.
 inline std::vector<MotionLimits> motion_limits(const RobotTable &robot, const GivenLimits &given, double period)
 {
     constexpr const char *NAMES[] = {"velocity", "acceleration", "jerk", "snap"};

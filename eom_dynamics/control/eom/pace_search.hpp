@@ -20,8 +20,8 @@ namespace eom {
 /// improvement.
 constexpr double PACE_GROWTH = @pace_growth@, PACE_PATIENCE = @pace_patience@, PACE_GAIN = @pace_gain@;
 constexpr int PACE_DURATIONS = @pace_durations@;
-/// Check density of a pace change: at least PACE_SAMPLES and at most PACE_MOST_SAMPLES instants for two per piece of the path, more
-/// in the first section, the start of the margin. PACE_CHECKS limits all checked setpoints. The rest of the path is checked at
+/// Check density of a pace change: two instants per piece of the path, but PACE_SAMPLES to PACE_MOST_SAMPLES in total, with more in
+/// the first section for its growing margin. PACE_CHECKS limits all checked setpoints. The rest of the path is checked at
 /// PACE_PLACES even places, and at as many with the largest accelerations.
 constexpr int PACE_SAMPLES = @pace_samples@, PACE_MOST_SAMPLES = @pace_most_samples@, PACE_CHECKS = @pace_checks@;
 constexpr std::size_t PACE_PLACES = @pace_places@;

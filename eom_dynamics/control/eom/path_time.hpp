@@ -142,7 +142,7 @@ class PathTime {
     /// Start with pace 1 from 0 at `origin`, ns.
     void start(std::int64_t origin) noexcept { changes_.fill({PaceChange(), origin}); }
 
-    /// Hold `place` until a change after `begin`, ns.
+    /// Hold `place` from `begin`, ns, until the next change.
     void stay(double place, std::int64_t begin) noexcept { changes_.fill({PaceChange(place), begin}); }
 
     /// Replace the remainder of the present change from `begin`, ns.

@@ -22,7 +22,7 @@ namespace eom {
 enum class Phase { EOM_PHASES(EOM_FIRST) };
 
 /// Causes of a state, each with the positions for accepting setpoints again; stream checks follow (plausibility.hpp). If jumps are
-/// refused, setpoints to a held arm are near in any case. From `lost` on, setpoints are lost.
+/// refused, setpoints to a held arm are near in any case. Causes from `lost` on mean lost setpoints.
 #define EOM_CAUSES(X) \
     X(done, anywhere, "the motion has ended as planned") \
     X(failed, near, "a command of the motion was refused, or the clock has gone back: the stop continues until the arm rests") \
@@ -217,7 +217,7 @@ class StateMachine {
     /// Returns true if the event has an effect.
     bool admits(Event event, const Facts &facts = {}) const noexcept { return holds(cell_of(event).when, facts); }
 
-    /// Process an event: if the condition of its cell is met, enter the next state. Returns true if so.
+    /// Process an event. Returns true if the condition of its cell is met; the state is then the next state of the cell.
     bool on(Event event, const Facts &facts = {}) noexcept
     {
         const Cell &cell = cell_of(event);

@@ -75,8 +75,8 @@ class Stream {
             commander_.refuse(why);
     }
 
-    /// Returns true if stamp_check defers the reference to the next cycle, because its stamp is ahead of its arrival at loop time
-    /// `now` and clock time `clock`, ns.
+    /// Returns true if stamp_check defers the reference to the next cycle, because its stamp is ahead of its arrival. `now` is the
+    /// loop time and `clock` the clock time, ns.
     bool is_early(std::int64_t now, std::int64_t clock) noexcept
     {
         const CheckPolicy policy = commander_.parameters.stamp_check;
