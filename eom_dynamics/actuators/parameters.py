@@ -134,7 +134,7 @@ class Entry(NamedTuple):
         meaning: for the template and the reference; empty for an entry that they leave out.
         unit: at a revolute joint.
         rule: of a number, see :func:`.violation`.
-        options: of a text, or of texts; for a bool field, the options for False and True.
+        options: of a text, or of texts; for a bool field, the options for False and True, if any.
         name: in files; by default the name of the field.
         section: subsection that holds the entry; by default the section of the class.
         size: count of the numbers of a list; None for at least one.
@@ -237,7 +237,7 @@ def _plain(value: Any, entry: Entry) -> Any:
         return value.entries()
     if declared_entries(value.__class__):
         return written_entries(value)
-    if isinstance(value, bool):
+    if isinstance(value, bool) and entry.options:
         return entry.options[value]
     if isinstance(value, (str, int)):
         return value

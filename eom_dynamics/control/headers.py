@@ -23,12 +23,12 @@ def _settings() -> dict[str, str]:
     enumerations = {x.of_loop: x.choices for x in OF_LOOP.values() if x.choices}
     members, rows = [], []
     for name, x in OF_LOOP.items():
-        value = f"{x.of_loop}::{x.default}" if x.choices else max(x.default, 0.0)
+        value = f"{x.of_loop}::{x.default}" if x.choices else x.default
         is_parameter = str(name in SETTINGS).lower()
         members.append(f"    /// {x.about[0].upper()}{x.about[1:]}.\n    {x.of_loop} {name} = {value};")
         if x.limits:
-            low, high = max(x.limits[0], 0.0), x.limits[1]
-            texts = [f"{end:g}".replace("e+0", "e").replace("e-0", "e-") for end in (low, high)]
+            low, high = x.limits
+            texts = [f"{end:g}".replace("e+0", "e").replace("e-0", "e-") for end in x.limits]
             text = " to ".join(texts) + (x.unit and f" {x.unit}")
             rows.append(f'    EOM_NUMBER({name}, {is_parameter}, {low}, {high}, "{text}"),')
         else:

@@ -79,10 +79,10 @@ def matrices_of(arm: ElasticArm) -> dict[str, Array]:
     return matrices | {"motor_inertia": arm.motor_inertia}
 
 
-def kernels_of(arm: ElasticArm, *, moving_base: bool) -> dict[str, Sequence[Stage]]:
+def kernels_of(arm: ElasticArm) -> dict[str, Sequence[Stage]]:
     """Kernels by the functions of eom::Kernels, without payload kernels."""
     kernels = _feedforward(arm, "", payload=False)
-    if moving_base and arm.rotors is None:
+    if arm.robot.moving_base and arm.rotors is None:
         kernels |= _feedforward(arm, _ON_BASE, payload=False)
     kernels["motors"] = arm.functions.function("motors", spin=arm.rotors is not None).stages
     kernels["drive"] = arm.functions.function("drive").stages
@@ -95,10 +95,10 @@ def kernels_of(arm: ElasticArm, *, moving_base: bool) -> dict[str, Sequence[Stag
     return kernels
 
 
-def payload_kernels_of(arm: ElasticArm, *, moving_base: bool) -> dict[str, Sequence[Stage]]:
+def payload_kernels_of(arm: ElasticArm) -> dict[str, Sequence[Stage]]:
     """Kernels with payloads, compiled at the first call."""
     kernels = _feedforward(arm, "", payload=True)
-    if moving_base and arm.rotors is None:
+    if arm.robot.moving_base and arm.rotors is None:
         kernels |= _feedforward(arm, _ON_BASE, payload=True)
     if arm.compensates_payload:
         kernels[f"drive_command{WITH_PAYLOAD}"] = arm.drive_function("drive_command", payload=True).stages
@@ -123,7 +123,7 @@ class RobotTable:
         address: address of the table.
     """
 
-    def __init__(self, arm: ElasticArm, *, moving_base: bool = False) -> None:
+    def __init__(self, arm: ElasticArm) -> None:
         """Load the library, and load or compile kernels.
 
         Raises:
@@ -133,7 +133,7 @@ class RobotTable:
         if arm.backend != "native":
             require_compiler()  # raises the reason if there is no compiler
             raise KernelError("a control loop needs compiled kernels: load the robot for the backend native")
-        self.arm, self._moving_base = arm, moving_base
+        self.arm = arm
         self._carries = self._observes = self._reads_drives = False
         n, m, tools = arm.robot.n, len(arm.motor_names), len(arm.robot.tools)
         most = tuple(LARGEST_LOADED.values())
@@ -148,16 +148,17 @@ class RobotTable:
             "motor_joint": arm.motor_joint,
             "transmission": arm.transmission is not None,
             "commanded_stiffness": arm.variable.any(),
+            "command_lead": arm.robot.command_lead,
         }
         for name, values in (numbers | limits_of(arm) | matrices_of(arm)).items():
             row = np.ascontiguousarray(values, dtype=float).ravel()
             raise_reason(self.library.robot_set(self.address, name.encode(), row.ctypes.data, len(row)), name)
-        self._add(kernels_of(arm, moving_base=moving_base))
+        self._add(kernels_of(arm))
 
     def prepare_payload(self) -> None:
         """Compile the kernels with payloads, or load them from the cache, also for existing loops of the table."""
         if not self._carries:
-            self._add(payload_kernels_of(self.arm, moving_base=self._moving_base))
+            self._add(payload_kernels_of(self.arm))
             self._carries = True
 
     def prepare_tools(self) -> None:
@@ -180,14 +181,6 @@ class RobotTable:
         if self.arm.converts and not self._reads_drives:
             self._add({"drive_state": self.arm.drive_function("drive_state").stages})
             self._reads_drives = True
-
-    def prepare_base(self) -> None:
-        """Compile the kernels with base motion, or load them from the cache, also for existing loops of the table."""
-        if not self._moving_base and self.arm.rotors is None:
-            self._moving_base = True
-            self._add(_feedforward(self.arm, _ON_BASE, payload=False))
-            if self._carries:
-                self._add(_feedforward(self.arm, _ON_BASE, payload=True))
 
     def _add(self, kernels: Mapping[str, Sequence[Stage]]) -> None:
         for function, stages in kernels.items():

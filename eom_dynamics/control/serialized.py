@@ -169,14 +169,13 @@ class ShapeCall:
             is not finite. See ``codegen/csrc/stream_call.c``.
     """
 
-    def __init__(self, loop: ControlLoop, shape: Shape, order: JointOrder, message: bytes, lead: float) -> None:
+    def __init__(self, loop: ControlLoop, shape: Shape, order: JointOrder, message: bytes) -> None:
         """Prepare a call.
 
         Args:
             loop: the loop.
             shape, order: of the messages.
             message: one of them.
-            lead: of the commands, s.
 
         Raises:
             KernelError: the call cannot be compiled, or a message has another layout than the shape says.
@@ -195,7 +194,7 @@ class ShapeCall:
             initial=loop.rest(on_base=shape.on_base),
             constants=_pairs((at, len(same)) for at, same in layout.constants),
             input=(message, layout.stamp, _pairs(self._inputs(layout, order))),
-            outputs=self._outputs(shape, order, lead),
+            outputs=self._outputs(shape, order),
         )
 
     def _inputs(self, layout: MessageLayout, order: JointOrder) -> Iterator[tuple[int, int]]:
@@ -221,7 +220,7 @@ class ShapeCall:
             for row, name in enumerate((*IMU_NAMES[0], *IMU_NAMES[1])):
                 yield from ((at + 24 * row + 8 * k, offsets[name] + k) for k in range(3))
 
-    def _outputs(self, shape: Shape, order: JointOrder, lead: float) -> tuple[Any, ...]:
+    def _outputs(self, shape: Shape, order: JointOrder) -> tuple[Any, ...]:
         loop = self._loop
         joints, motors = _order(order.robot_index), _order(order.motor_index)
 
@@ -231,7 +230,7 @@ class ShapeCall:
         rows = [row(loop.command, name, joints) for name in EFFORT_NAMES]
         rows += [row(loop.command, name, motors) for name in MOTOR_NAMES]
         sides = drive_side_numbers(loop.arm, order)
-        command = feedforward_layout(shape.frame_id, order.names, order.motor_names, sides, lead)
+        command = feedforward_layout(shape.frame_id, order.names, order.motor_names, sides, loop.arm.robot.command_lead)
         setpoint = MessageLayout().header(shape.frame_id).strings(order.motor_names)  # of a JointState
         for name in DRIVE_NAMES:
             setpoint.doubles(len(loop.sent[name]))

@@ -70,7 +70,7 @@ class SetpointLoop:
             table: robot table of the arm; created by default.
         """
         self.evaluator, self.arm = evaluator, evaluator.arm
-        self.loop = ControlLoop(table or RobotTable(evaluator.arm, moving_base=evaluator.moving_base))
+        self.loop = ControlLoop(table or RobotTable(evaluator.arm))
         self.order = evaluator.own_order
         self._limits = arm_limits(self.arm)
         # Sliding window of stamps, ns, and states (5, n), to explain the last inconsistency.
@@ -99,11 +99,6 @@ class SetpointLoop:
         present, settings = self.loop.settings, (settings_at(safety) if safety else {}) | settings
         if changed := {name: value for name, value in settings.items() if present.get(name) != value}:
             self.loop.configure(**changed)
-
-    @property
-    def lead(self) -> float:
-        """Command lead over setpoints, s."""
-        return float(self.loop.settings.get("command_lead", 0.0))
 
     # --- Answers ------------------------------------------------------------------------
 
@@ -146,7 +141,7 @@ class SetpointLoop:
     def call_for(self, setpoint: Any, message: bytes, shape: Shape) -> ShapeCall:
         """Compiled call for messages like the given valid message; see :class:`.ShapeCall`."""
         order = self.evaluator.order_of(setpoint)
-        return ShapeCall(self.loop, shape, order, message, self.lead)
+        return ShapeCall(self.loop, shape, order, message)
 
     # --- State of the loop --------------------------------------------------------------
 

@@ -69,13 +69,12 @@ class SetpointEvaluator:
 
     Attributes:
         arm: the arm.
-        moving_base: True if messages may contain a base motion.
         payload: parameters of the payloads of all tools (number of tools, 10).
     """
 
-    def __init__(self, arm: ElasticArm, *, moving_base: bool = True) -> None:
-        """Prepare for an arm; ``moving_base`` is whether a message may have a motion of the base."""
-        self.arm, self.moving_base = arm, moving_base
+    def __init__(self, arm: ElasticArm) -> None:
+        """Prepare for an arm."""
+        self.arm = arm
         self.payload = np.zeros((len(arm.robot.tools), 10))
         self._names: list[str] = []
         self._order = self.own_order
@@ -115,8 +114,8 @@ class SetpointEvaluator:
         wrench = read_wrenches(message, WRENCH_FIELDS, self.arm.robot)
         stiffness = read_stiffness(message, order, self.arm.variable)
         base = read_base_motion(message)
-        if base is not None and not self.moving_base:
-            raise StateError("base is not empty: set the parameter moving_base to true before the robot is loaded")
+        if base is not None and not self.arm.robot.moving_base:
+            raise StateError("base is not empty: set moving_base: true in the robot file")
         return order, state, wrench, stiffness, base
 
     def command(
@@ -165,7 +164,7 @@ class SetpointEvaluator:
         self.arm.stages(payload=True)
         if self.arm.compensates_payload:
             self.arm.drive_function("drive_command", payload=True)
-        if self.moving_base and self.arm.rotors is None:
+        if self.arm.robot.moving_base and self.arm.rotors is None:
             self.arm.stages(on_base=True, payload=True)
 
     def _later(self, lead: float, state: Array, options: dict[str, Any]) -> tuple[Array, dict[str, Any]]:

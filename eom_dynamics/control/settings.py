@@ -171,7 +171,6 @@ SETTINGS: dict[str, Setting] = {
     "allow_other_publishers": Setting(
         False, "activate although other nodes publish on the command topics; both would command the motors"
     ),
-    "moving_base": fixed(False, "accept setpoints with base motion, and compile code for it"),
     "setpoint_timeout": _time(
         0.1,
         "timeout of setpoints: setpoints are lost after this time without a valid one, in s; 0: never",
@@ -247,16 +246,6 @@ SETTINGS: dict[str, Setting] = {
     "stream_rate": fixed(
         1000.0, "commands per second of trajectories and targets, and of an arm that is held", (1.0, 10_000.0)
     ),
-    "command_lead": _time(
-        -1.0,
-        "lead of commands over setpoints, in s. Negative: half of the robot's command_period (all of it "
-        "with drive_interpolation: linear; without a command_period, trajectories use the period of stream_rate), plus "
-        "its drive_delay",
-        (-1.0, 0.1),
-        of_controller="lead of feedforward over references, in s. Negative: half of the robot's "
-        "command_period, or else of the controller's period (all of it with drive_interpolation linear), and its "
-        "drive_delay. Feedback is not ahead",
-    ),
     "realtime_priority": fixed(
         0,
         "SCHED_FIFO priority of the stream, 1 to 99, from activation on, with locked memory (mlockall), as far as "
@@ -281,7 +270,7 @@ SETTINGS: dict[str, Setting] = {
     ),
 }
 """Settings of the node by name, in the order of its help. Loop and controller share some of them, with the same texts
-except for the word node. A negative value is replaced by the host."""
+except for the word node."""
 
 LOOP_SETTINGS: dict[str, Setting] = {
     "setpoint_lifespan": _time(
@@ -318,7 +307,6 @@ _SET_BY_HOST = {
     "mode": "may change during a stream",
     "damping_ratio": "set with the stiffness of impedance mode",
     "effort_on_deactivate": "set before the last command",
-    "command_lead": "a negative value stands for the lead of the robot",
 }
 """Settings that the hosts of the loop set themselves, with the reason."""
 

@@ -23,7 +23,6 @@ from ..elastic.drive_programs import sides_text
 from ..elastic.motor_side import MotorSide
 from ..exceptions import EomDynamicsError
 from ..robot import Robot
-from ..robot.model import DRIVE_INTERPOLATIONS
 from . import c_project
 from .c_project import wrapped
 from .functions import FEEDFORWARD, OBSERVER, OF_DRIVES, ON_BASE, PLANT, links_of, loop_functions
@@ -83,9 +82,7 @@ def _scalars(project: Project) -> Mapping[str, float]:
     robot = project.robot
     _, frequency = inertia_and_frequency(project.arm)
     return {
-        "command_period": robot.command_period,
-        "mean_age": DRIVE_INTERPOLATIONS[robot.drive_interpolation],
-        "drive_delay": robot.drive_delay,
+        "command_lead": robot.command_lead,
         "drive_feedback_delay": robot.drive_feedback_delay.position,
         "ramp": 1 / max(frequency, 1 / RAMP),
         "smoothing": smoothing_for(frequency),
@@ -171,14 +168,13 @@ def loop_unavailable(robot: Robot) -> str | None:
     return None
 
 
-def loop_library(robot: Robot, *, moving_base: bool = False) -> LoopLibrary:
+def loop_library(robot: Robot) -> LoopLibrary:
     """Library of a robot's kernels for a control loop and a simulated robot, compiled or from the cache.
 
     Compilers are ``$CC`` and ``$CXX``, which may compile for another processor.
 
     Args:
         robot: the robot.
-        moving_base: whether setpoints may have a base motion; compilation then takes half as long again.
 
     Raises:
         RobotDescriptionError: the base moves in the complete rotor model.
@@ -187,7 +183,7 @@ def loop_library(robot: Robot, *, moving_base: bool = False) -> LoopLibrary:
     """
     if reason := loop_unavailable(robot):
         raise UnavailableError(reason)
-    exported = project(robot, loop_functions(robot, moving_base=moving_base))
+    exported = project(robot, loop_functions(robot))
     sources = {f"c/{name}": text for name, text in c_project.sources(exported).items()}
     table = "include/eom/robot_table.hpp"
     sources[table] = loop_headers()[table]

@@ -241,11 +241,11 @@ def function_unavailable(robot: Robot, side: MotorSide, function: str) -> str | 
     return None
 
 
-def loop_functions(robot: Robot, *, moving_base: bool = False) -> list[str]:
-    """Available functions of a control loop and a simulated robot; on request with a moving base."""
+def loop_functions(robot: Robot) -> list[str]:
+    """Available functions of a control loop and a simulated robot."""
     side = MotorSide.of(robot)
     names = (FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, "tool_kinematics", *OBSERVER, PLANT)
-    return [name for name in names if not function_unavailable(robot, side, name)] + [ON_BASE] * moving_base
+    return [name for name in names if not function_unavailable(robot, side, name)] + [ON_BASE] * robot.moving_base
 
 
 def functions(robot: Robot, side: MotorSide, wanted: Iterable[str], prefix: str) -> dict[str, Function]:

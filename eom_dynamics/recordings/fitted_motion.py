@@ -215,20 +215,6 @@ def read_setpoints(
     return _setpoints(reader) if topic.type == SETPOINT else _planned_setpoints(reader, robot, sampling.rate, figures)
 
 
-def command_lead(bag: Bag, topic: Topic, robot: Robot, override: float | None = None) -> float:
-    """Command lead over the motion of a topic, s.
-
-    By default, the lead of the first command recorded with the setpoints, or the lead of the robot; zero for measured
-    and planned motions.
-    """
-    if override is not None:
-        return override
-    if topic.type != SETPOINT:
-        return 0.0
-    first = next(_commands(bag, topic), None)
-    return robot.command_lead if first is None else float(first.numbers("command_lead")[0, 0])
-
-
 def recorded_payloads(bag: Bag, topic: Topic, refusals: Refusals) -> list[tuple[int, Any]]:
     """Times of recording, ns, and messages of the payloads in the namespace of a motion, in order."""
     payloads: list[tuple[int, Any]] = []

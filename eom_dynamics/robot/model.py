@@ -308,6 +308,7 @@ class RobotProperties:
     drive_interpolation: Annotated[
         str, Entry("drives hold a command, or interpolate: docs/command_lead.md", options=(*DRIVE_INTERPOLATIONS,))
     ] = "none"
+    moving_base: Annotated[bool, Entry("setpoints may have a motion of the base: docs/node.md")] = False
     drive_feedback_delay: Annotated[
         FeedbackDelay, Entry("age of what the drives compare with references", completes=True)
     ] = NO_FEEDBACK_DELAY
@@ -345,6 +346,7 @@ class Robot(RobotProperties):
         command_period: time between commands of the drives, s; 0 if unknown.
         drive_delay: time from a command to the start of its effect on the motors, s.
         drive_interpolation: one of :data:`DRIVE_INTERPOLATIONS`.
+        moving_base: whether setpoints may have a motion of the base.
         drive_feedback_delay: age of the measurements that drives compare with their references.
         compensated_by_robot: efforts of :data:`COMPENSATIONS` that the robot adds itself, so that drives are not sent
             them: ``gravity`` are the joint efforts at rest, ``coriolis`` is C qd, ``friction`` the friction of motors,
@@ -451,16 +453,8 @@ class Robot(RobotProperties):
 
     @property
     def command_lead(self) -> float:
-        """Lead of commands, s; of commands without a known period the drive delay alone."""
-        return self.command_lead_at(0.0)
-
-    def command_lead_at(self, period: float) -> float:
-        """Lead of commands, s: their mean age when they act.
-
-        Args:
-            period: period of the commands, s, if :attr:`command_period` is not set.
-        """
-        return DRIVE_INTERPOLATIONS[self.drive_interpolation] * (self.command_period or period) + self.drive_delay
+        """Lead of commands, s: their mean age when they act; without a known period, the drive delay alone."""
+        return DRIVE_INTERPOLATIONS[self.drive_interpolation] * self.command_period + self.drive_delay
 
     @property
     def wrench_shape(self) -> tuple[int, ...]:

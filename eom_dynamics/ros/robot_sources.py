@@ -76,8 +76,8 @@ class RawDescription:
     prefix: str = ""  # of the names of joints, motors and tools
     runs_programs: bool = True  # whether to expand a xacro file
 
-    def load(self, *, streams: bool = False, moving_base: bool = False) -> LoadedRobot:
-        """Load, validate and compile the robot, on request also for streams, and for a moving base; never raises.
+    def load(self, *, streams: bool = False) -> LoadedRobot:
+        """Load, validate and compile the robot, on request also for streams; never raises.
 
         Not thread-safe, since it records warnings.
         """
@@ -86,7 +86,7 @@ class RawDescription:
                 warnings.simplefilter("always")
                 robot = robot_with(self._read(), nested(self.additions, URDF, "parameters"))
                 arm = ElasticArm(robot.with_prefix(self.prefix))
-                evaluator = SetpointEvaluator(arm, moving_base=moving_base)
+                evaluator = SetpointEvaluator(arm)
                 # Compile batches, too.
                 arm.feedforward(*np.zeros((len(STATE_NAMES), 2, arm.robot.n)))
                 loop, doubts = SetpointLoop(evaluator) if streams else None, tuple(objections(arm.robot))
@@ -341,8 +341,7 @@ class RobotSupply:
         self._busy = False
         self._logged = ""
         self._asking, self._since = True, time.monotonic()
-        self._streams = node.has_parameter("moving_base")
-        self._moving_base = self._streams and node.get_parameter("moving_base").value
+        self._streams = node.has_parameter("stream_rate")
         self._choice = _chosen_source(node)
         self._source = self._opened()
         self._timer = steady_timer(node, _ASK_PERIOD, self._look)
@@ -387,7 +386,7 @@ class RobotSupply:
             if last is None or last.description != description or last.evaluator is None or description.file:
                 if last is None:
                     self._node.get_logger().info(f"loading the robot from {self.source}; {_FIRST_USE}")
-                last = description.load(streams=self._streams, moving_base=self._moving_base)
+                last = description.load(streams=self._streams)
                 if last.error and self._unused:
                     last = replace(last, error=f"{last.error}; {self._unused}")
                 self._last = last

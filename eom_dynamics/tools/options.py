@@ -112,14 +112,11 @@ class CommandOptions:
             answered.
         limits: response to setpoints that exceed limits of joints or motors: do not check, report them, refuse them, or
             (not in the node) report them and exit with code 1; default: set by safety.
-        command_lead: time by which commands are ahead of setpoints, s; default: value of the recording, or else of the
-            robot file; measured and planned motions: 0.
         parameters: another node parameter that affects commands, such as stop_duration; an unknown name lists all.
     """
 
     safety: str = option("strict", choices=LEVELS)
     limits: str | None = option(None, choices=(*LIMIT_POLICIES, "fail"))
-    command_lead: float | None = option(rule="not negative", metavar="S")
     parameters: tuple[tuple[str, Any], ...] = option((), flag="--parameter", metavar="NAME=VALUE", parse=node_parameter)
 
 

@@ -229,6 +229,7 @@ WITHOUT_EFFECT: dict[type, set[str]] = {
     Robot: {
         *("name", "frames", "merged", "assumed", "transmission", "rotor_model", "uncertainty", "implausible"),
         *("command_period", "drive_delay", "drive_interpolation", "drive_feedback_delay", "compensated_by_robot"),
+        "moving_base",
         "base",  # of a floating base, a detail of its programs
     },
 }

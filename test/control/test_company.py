@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What accompanies motions of the loop: wrench, stiffness and base come to rest from what they were."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ GROUPS = [("W", "Wd", "Wdd"), ("k", "kd", "kdd"), ("w", "wd", "wdd", "wddd"), ("
 @pytest.mark.parametrize("motion", ["trajectory", "target", "stop"])
 def test_it_comes_to_rest_by_the_documented_polynomial_in_the_time_of_a_stop(motion: str) -> None:
     T, rng = 0.4, np.random.default_rng(5)
-    table = RobotTable(eom.ElasticArm(eom.load_robot("vsa_planar_2r")), moving_base=True)
+    table = RobotTable(eom.ElasticArm(replace(eom.load_robot("vsa_planar_2r"), moving_base=True)))
     loop = ControlLoop(table)
     loop.configure(safety="permissive", stop_duration=T)
     loop.limit(motion_limits(table.arm, {"velocity": 0.5, "acceleration": 1.0}), 1e-3)

@@ -34,8 +34,8 @@ def tables() -> dict[str, RobotTable]:
 class Scales:
     """A planar arm at rest, stretched out level, whose second joint weighs a point mass at the tool."""
 
-    def __init__(self, tables: dict[str, RobotTable]) -> None:
-        self.loop = ControlLoop(tables["planar_2r"])
+    def __init__(self, table: RobotTable) -> None:
+        self.loop = ControlLoop(table)
         self.loop.configure(safety="permissive")
         self._empty = self.weigh(START, START)
 
@@ -57,7 +57,7 @@ class Scales:
 
 @pytest.fixture
 def scales(tables: dict[str, RobotTable]) -> Scales:
-    return Scales(tables)
+    return Scales(tables["planar_2r"])
 
 
 def test_values_and_rates_are_derivatives_of_each_other_also_of_changes_within_changes(scales: Scales) -> None:
@@ -74,12 +74,11 @@ def test_values_and_rates_are_derivatives_of_each_other_also_of_changes_within_c
     assert P[-1] == pytest.approx(3.0, rel=1e-14) and P[330] > 2.5 and np.all(P > -1e-14)
 
 
-def test_commands_ahead_carry_the_payload_of_now(tables: dict[str, RobotTable]) -> None:
+def test_commands_ahead_carry_the_payload_of_now() -> None:
     """Efforts pass in the same way with any lead, also with one longer than the passage."""
     efforts = []
     for lead in (0.0, 0.002, 0.1):
-        scales = Scales(tables)
-        scales.loop.configure(command_lead=lead)
+        scales = Scales(RobotTable(eom.ElasticArm(replace(eom.load_robot("planar_2r"), drive_delay=lead))))
         scales.carry(3.0, 0.05)
         efforts.append(scales.along(range(80)))
     np.testing.assert_allclose(efforts[1:], [efforts[0]] * 2, rtol=0, atol=1e-14)
@@ -227,7 +226,7 @@ def test_time_is_never_ahead_of_the_clock_by_more_than_its_lead(tables: dict[str
     """Nor behind by more than two setpoints; a second change begins within the first. Masses increase."""
     found = []
     for stamps in (stamp, lambda k: 0):
-        scales, masses = Scales(tables), []
+        scales, masses = Scales(tables["planar_2r"]), []
         for k in range(1800):
             if k in (0, 200):
                 scales.carry(3.0 if k else 0.5, 1.0)

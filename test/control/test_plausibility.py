@@ -248,7 +248,7 @@ def test_other_settings_may_change_between_two_setpoints() -> None:
     stream = Stream((Limits(velocity=2.0),) * 3, jump_check="warn", stamp_check="warn")
     state = np.zeros((5, 3))
     stream.say(START, state)
-    stream.host.configure(limits="warn", command_lead=1e-3)
+    stream.host.configure(limits="warn")
     state[0, 1] = 1.0
     assert stream.say(START + MS, state).startswith("position of elbow jumps by 1 within 0.001 s")
     state[1, 0] = 3.0

@@ -219,8 +219,10 @@ def stiffness_that_efforts_do_not_allow(limits: str, lead: float) -> LoopRig:
     arm = load_robot("vsa_planar_2r")
     actuators = [replace(joint.actuator, friction=Friction(0.5, 0.3)) for joint in arm.joints]
     joints = (replace(x, actuator=y) for x, y in zip(arm.joints, actuators, strict=True))
-    settings = {"limits": limits, "command_lead": lead, "stiffness": [100.0, 50.0], "setpoint_timeout": 0.0}
-    rig = LoopRig(replace(arm, joints=tuple(joints)), targets={"velocity": 1.0, "acceleration": 5.0}, **settings)
+    settings = {"limits": limits, "stiffness": [100.0, 50.0], "setpoint_timeout": 0.0}
+    rig = LoopRig(
+        replace(arm, joints=tuple(joints), drive_delay=lead), targets={"velocity": 1.0, "acceleration": 5.0}, **settings
+    )
     q = np.array([0.2, 0.3])
     rig.restart(q)
     start = rig.loop.sent["drive_position"].copy()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loss of setpoints: when it is one, and the stop that responds to it, smooth and within limits."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -30,7 +31,7 @@ IMU = (("w", "wd", "wdd", "wddd"), ("f", "fd", "fdd"))
 
 @cache
 def table(name: str) -> RobotTable:
-    return RobotTable(eom.ElasticArm(eom.load_robot(name)), moving_base=name == "vsa_planar_2r")
+    return RobotTable(eom.ElasticArm(replace(eom.load_robot(name), moving_base=name == "vsa_planar_2r")))
 
 
 class Stream:

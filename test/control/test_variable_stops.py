@@ -38,10 +38,10 @@ def test_all_kinds_with_a_commanded_stiffness_are_here() -> None:
 
 @cache
 def table_of(spring: str) -> RobotTable:
-    robot: Robot = load_robot("vsa_planar_2r")
+    robot: Robot = replace(load_robot("vsa_planar_2r"), moving_base=True)
     if spring in SPRINGS:
         robot = replace(with_springs(robot, SPRINGS[spring][0]), name=f"vsa_{spring}")
-    return RobotTable(ElasticArm(robot), moving_base=True)
+    return RobotTable(ElasticArm(robot))
 
 
 def sine(t: float, size: Array, rate: Array, phase: Array) -> Array:

@@ -59,7 +59,8 @@ def test_drives_that_interpolate_need_a_whole_period() -> None:
     # Not 0.5 ms: two steps of the integrator are no straight line.
     periods = (4e-3, 2e-3, 1e-3)
     robot = replace(arm_and_plant(name)[0].robot, drive_interpolation="linear", drive_delay=DELAY)
-    errors = [error(name, T, DELAY, robot.command_lead_at(T), interpolates=True) for T in periods]
+    leads = [replace(robot, command_period=T).command_lead for T in periods]
+    errors = [error(name, T, DELAY, lead, interpolates=True) for T, lead in zip(periods, leads, strict=True)]
     np.testing.assert_allclose(np.log2(np.divide(errors[:-1], errors[1:])), 2.0, atol=0.15)
     # Linear interpolation lacks T^2/12 times the second derivative, the mean over a period T^2/24.
     assert errors[-1] == pytest.approx(2 * error(name, PERIOD, DELAY, PERIOD / 2 + DELAY), rel=0.3)

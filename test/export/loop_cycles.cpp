@@ -36,7 +36,16 @@ const Robot &robot()
 }
 
 struct Loop : eom::ControlLoop<Robot> {
-    Loop() : ControlLoop(robot()) {}
+    explicit Loop(const Robot &of = robot()) : ControlLoop(of) {}
+};
+
+/// The robot with a command lead, s.
+struct RobotAhead {
+    explicit RobotAhead(double lead) : copy(*table), numbers(copy), robot(copy, numbers) { copy.command_lead = lead; }
+
+    eom::RobotTable copy;
+    Robot::Numbers numbers;
+    Robot robot;
 };
 
 /// The command for a setpoint that stands alone: damped springs are without transient, friction is that of velocities.
@@ -154,8 +163,6 @@ eom::LoopParameters<Robot> unlimited()
     eom::LoopParameters<Robot> parameters;
     parameters.limits = eom::LimitPolicy::ignore;
     parameters.jump_check = eom::CheckPolicy::ignore;
-    // The stored values are those of the setpoint itself.
-    parameters.command_lead = 0;
     return parameters;
 }
 
@@ -383,10 +390,11 @@ void restarts()
     Loop loop;
     loop.configure(unlimited());
     const eom::LoopOutput<Robot> &y = loop.output();
-    const auto move = [&] {
+    const auto follow_wave = [](Loop &of) {
         for (std::int64_t i = 0; i <= 500; ++i)
-            follow(loop, wave(1e-3 * static_cast<double>(i)), i);
+            follow(of, wave(1e-3 * static_cast<double>(i)), i);
     };
+    const auto move = [&] { follow_wave(loop); };
     loop.restart({});
     move();
     loop.restart({}, 500 * MILLISECOND + 1);
@@ -405,11 +413,11 @@ void restarts()
     expect(y.status == Status::waiting && y.setpoint.q == elsewhere.q, "one of an arm that is elsewhere holds that");
 
     // Motors are where they were commanded to be a lead ago.
-    eom::LoopParameters<Robot> ahead = unlimited();
-    ahead.command_lead = 0.1;
-    expect(!loop.configure(ahead), "a lead");
-    loop.restart({});
-    move();
+    const RobotAhead early(0.1);
+    Loop ahead(early.robot);
+    ahead.configure(unlimited());
+    ahead.restart({});
+    follow_wave(ahead);
     eom::Measurement<Robot> behind;
     eom::Setpoint<Robot> x = wave(0.5);
     eom::Command<Robot> command;
@@ -417,13 +425,13 @@ void restarts()
     behind.motor_position = command.motor_position;
     behind.motor_velocity = command.motor_velocity;
     behind.motors = true;
-    loop.restart(behind, 500 * MILLISECOND + 1);
-    run(loop, 501, 502);
-    expect(y.status == Status::stopping && difference(y.setpoint.qdd, wave(0.501).qdd) < 0.01,
+    ahead.restart(behind, 500 * MILLISECOND + 1);
+    run(ahead, 501, 502);
+    const auto &z = ahead.output();
+    expect(z.status == Status::stopping && difference(z.setpoint.qdd, wave(0.501).qdd) < 0.01,
            "one of motors behind a command with a lead goes on");
 
     // Of an arm that went on without a command, or was stopped.
-    loop.configure(unlimited());
     eom::Measurement<Robot> other;
     other.links = true;
     other.q = wave(0.5).q;
@@ -680,8 +688,8 @@ void lead()
     eom::LoopParameters<Robot> parameters = unlimited();
     parameters.motor_kp.fill(100);
     parameters.motor_kd.fill(10);
-    parameters.command_lead = LEAD;
-    Loop loop;
+    const RobotAhead early(LEAD);
+    Loop loop(early.robot);
     loop.configure(parameters);
     eom::Measurement<Robot> measured = at_rest();
     loop.restart(measured);

@@ -111,7 +111,6 @@ void configure(eom_loop &loop, std::size_t way)
     set("on_setpoint_loss", static_cast<double>(way / 4 % 3));
     set("setpoint_timeout", 0.02);
     set("stop_duration", 0.05);
-    set("command_lead", way % 2 ? 2e-3 : 0);
     for (const char *name : {"stamp_check", "jump_check"})
         set(name, static_cast<double>(way / 2 % 3));
     set("motor_kp", 1);

@@ -55,7 +55,7 @@ def test_blend_times_that_cannot_be_are_counted_and_nothing_else_is(loop: Loop) 
 
 def test_on_a_moving_base_gravity_is_that_of_the_base() -> None:
     arm = robot("sea_planar_2r")
-    elastic, loop = eom.ElasticArm(arm), Loop(arm, moving_base=True)
+    elastic, loop = eom.ElasticArm(arm), Loop(replace(arm, moving_base=True))
     base = 0.5 * np.sin(np.arange(21.0).reshape(7, 3))
     motion = np.outer([0.1, 1.0, 2.0, -1.0, 5.0], [1.0, 1.0])
     loop.carry(0.3, [0.1, 0, 0], 0.01, 0.0)
@@ -96,7 +96,7 @@ def test_links_from_motors(arm: eom.Robot, motors: tuple[list[float], ...]) -> N
     for theta in np.array(motors):
         for rate in (0.0, 0.5):
             measured = [theta, np.full(arm.n, rate)]
-            loop.configure(lead=0.0)
+            loop.configure()
             assert loop.restart(motors=measured) is None
             found = loop.cycle(0, motors=measured)
             assert found.status == (Status.STOPPING if rate else Status.WAITING)

@@ -76,7 +76,7 @@ def sea(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_cycles(sea: Path) -> None:
-    passes_cycles(sea, code.loop_library(robot("sea_planar_2r"), moving_base=True).path, 20000)
+    passes_cycles(sea, code.loop_library(replace(robot("sea_planar_2r"), moving_base=True)).path, 20000)
 
 
 def test_allocations_and_system_calls_are_found(sea: Path, monkeypatch: pytest.MonkeyPatch) -> None:

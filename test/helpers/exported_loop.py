@@ -46,8 +46,8 @@ def passes_cycles(program: Path, library: Path, cycles: int) -> None:
 class ExportedTable:
     """The table of a robot's compiled library, as the controller of every robot loads it."""
 
-    def __init__(self, robot: Robot, *, moving_base: bool = False) -> None:
-        self.arm, self.compiled = ElasticArm(robot), loop_library(robot, moving_base=moving_base)
+    def __init__(self, robot: Robot) -> None:
+        self.arm, self.compiled = ElasticArm(robot), loop_library(robot)
         self._robot = ctypes.CDLL(str(self.compiled.path))
         self._robot.eom_robot_table.restype = ctypes.c_void_p
         self.address = self._robot.eom_robot_table()
@@ -62,14 +62,14 @@ class ExportedTable:
 class Loop:
     """The loop, without limits; :meth:`configure` begins anew."""
 
-    def __init__(self, robot: Robot, *, moving_base: bool = False) -> None:
-        self._table = ExportedTable(robot, moving_base=moving_base)
+    def __init__(self, robot: Robot) -> None:
+        self._table = ExportedTable(robot)
         self.configure()
 
-    def configure(self, kp: ArrayLike = 0.0, kd: ArrayLike = 0.0, *, lead: float = 0.0) -> None:
-        """Take gains of the motors, and a lead, s."""
+    def configure(self, kp: ArrayLike = 0.0, kd: ArrayLike = 0.0) -> None:
+        """Take gains of the motors."""
         self._loop = loop = ControlLoop(self._table)  # type: ignore[arg-type]
-        loop.configure(safety="off", effort_on_deactivate="gravity", command_lead=lead)
+        loop.configure(safety="off", effort_on_deactivate="gravity")
         loop.configure(motor_kp=kp, motor_kd=kd)
         n, m = loop.arm.robot.n, len(loop.arm.motor_names)
         sizes = {"q": n, "qd": n, "motor_position": m, "motor_velocity": m}

@@ -2,8 +2,9 @@
 """Scene of setpoints: what comes in each cycle of a control loop, and with which parameters."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from reference.checks import Settings
@@ -73,12 +74,18 @@ STOPS = Spline.__new__(Spline)  # the spline of an empty trajectory, which stops
 NO_CHECKS = Settings()
 
 
+@cache
+def varied(robot: Robot, **properties: Any) -> Robot:
+    """The robot with other properties, the same one for all scenes."""
+    return replace(robot, **properties)
+
+
 @dataclass(frozen=True)
 class Scene:
     """Cycles for a robot.
 
     Attributes:
-        limits, lead, loss: parameters of the node: limits, command_lead, on_setpoint_loss.
+        limits, loss: parameters of the node: limits, on_setpoint_loss.
         checks: plausibility checks of the stream.
         reverse: whether messages have the joints in reverse order.
         lacks: hosts that have no such scene, with the reason.
@@ -90,7 +97,6 @@ class Scene:
     robot: Robot
     cycles: Sequence[Cycle]
     limits: str = "ignore"
-    lead: float = 0.0
     loss: str = "none"
     checks: Settings = NO_CHECKS
     reverse: bool = False

@@ -115,9 +115,9 @@ class Arm(NamedTuple):
 
 
 @cache
-def arm_of(name: str, make: Callable[[], Robot] | None = None) -> Arm:
-    """An arm with its code, by default one of ROBOTS."""
-    robot = (make or ROBOTS[name])()
+def arm_of(name: str, make: Callable[[], Robot] | None = None, lead: float = 0.0) -> Arm:
+    """An arm with its code, by default one of ROBOTS, and a command lead, s."""
+    robot = replace((make or ROBOTS[name])(), drive_delay=lead)
     table = table_of(robot)
     arm = table.arm
     if robot.tools:
@@ -221,7 +221,7 @@ class Scene:
         self.seed, self.length = seed, cycles
         self.rng = rng = np.random.default_rng(seed)
         self.name = list(self.robots)[seed % len(self.robots)]
-        self.arm = arm = arm_of(self.name, self.robots[self.name])
+        arm = arm_of(self.name, self.robots[self.name])
         limits = str(rng.choice(["refuse", "warn", "ignore"], p=[0.75, 0.15, 0.1]))
         permissive = limits in ("warn", "ignore") and rng.random() < 0.5
         self.touches = arm.contact is not None and rng.random() < 0.6
@@ -235,8 +235,10 @@ class Scene:
             "on_setpoint_loss": str(rng.choice(["hold", "none", "deactivate"], p=[0.6, 0.1, 0.3])),
             "stop_duration": float(rng.choice([0.05, 0.1, 0.3])),
             "stiffness": rng.uniform(1, 4) * effort,
-            "command_lead": float(rng.choice([0.0, 0.0, 0.002])),
         }
+        if lead := float(rng.choice([0.0, 0.0, 0.002])):
+            arm = arm_of(self.name, self.robots[self.name], lead)
+        self.arm = arm
         if feedback:
             m = len(arm.oracle.motor_joint)
             chosen |= {"motor_kp": np.full(m, 2 * effort.min()), "motor_kd": np.full(m, 0.02 * effort.min())}
@@ -259,7 +261,7 @@ class Scene:
             timeout,
             feedback,
             float(chosen.get("start_tolerance", 0.1 if permissive else 0.01)),
-            {"lag": self.name == "damped", "permissive": permissive}
+            {"lag": self.name == "damped", "permissive": permissive, "command_lead": lead}
             | {f"target_{name}": row for name, row in targets.items()}
             | chosen,
         )

@@ -51,7 +51,7 @@ PAYLOAD = "eom_dynamics/msg/Payload"
 FIELDS = (*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS)
 
 # Scenes of one robot share what is traced for it.
-arm_of, exported = cache(ElasticArm), cache(lambda robot, on_base: ExportedTable(robot, moving_base=on_base))
+arm_of, exported = cache(ElasticArm), cache(ExportedTable)
 limits_of = cache(lambda arm: motion_limits(arm, MOTION))
 
 
@@ -241,7 +241,7 @@ def settings_of(scene: Scene) -> dict[str, Any]:
         settings_at("permissive")
         | dict(zip(("stamp_check", "jump_check", "start_tolerance"), scene.checks, strict=True))
         | {
-            **{"limits": scene.limits, "command_lead": scene.lead, "on_setpoint_loss": scene.loss},
+            **{"limits": scene.limits, "on_setpoint_loss": scene.loss},
             **{"setpoint_timeout": TIMEOUT if scene.loss != "none" else 0.0, "stop_duration": STOP},
             "on_contact": scene.on_contact,
         }
@@ -332,7 +332,7 @@ class Played(NamedTuple):
 
 def called(scene: Scene) -> Played:
     """A scene by calls of the loop from Python."""
-    loop = ControlLoop(RobotTable(arm_of(scene.robot), moving_base=True))
+    loop = ControlLoop(RobotTable(arm_of(scene.robot)))
     loop.configure(**settings_of(scene), **gains_of(scene))
     limit_motion(scene, loop)
     sense = sensor_of(scene, loop)
@@ -426,13 +426,13 @@ def row_of_loop(loop: ControlLoop) -> Array | None:
 # --- Replay ---------------------------------------------------------------------------------
 
 
-def replayed(scene: Scene, file: Path, folder: Path) -> Array:
+def replayed(scene: Scene, folder: Path) -> Array:
     cycles = list(enumerate(scene.cycles))
     setpoints = [(time_of(k), setpoint_message(scene, k)) for k, cycle in cycles if cycle.fields is not None]
     payloads = [(time_of(k) - 1, payload_message(cycle.payload)) for k, cycle in cycles if cycle.payload]
     topics = {"/setpoint": (SETPOINT, setpoints), "/payload": (PAYLOAD, payloads)}
-    options = CommandOptions(safety="permissive", limits=scene.limits, command_lead=scene.lead)
-    replay_bag(Job(write_bag(folder / "in", topics), folder / "out", str(file), options=options))
+    options = CommandOptions(safety="permissive", limits=scene.limits)
+    replay_bag(Job(write_bag(folder / "in", topics), folder / "out", scene.robot, options=options))
     found = read_bag(folder / "out")
     by_time = {}
     for (time, *_), *messages in zip(found["/feedforward"], *found.values(), strict=True):
@@ -454,8 +454,8 @@ def looped(scene: Scene, *, in_front: bool = False) -> Played:
 
     Targets may be those of a controller in front, which writes the last one in each cycle; others then are refused.
     """
-    robot, on_base = scene.robot, any(BASE_FIELD in (cycle.fields or ()) for cycle in scene.cycles)
-    table: Any = exported(robot, on_base)
+    robot = scene.robot
+    table: Any = exported(robot)
     loop = ControlLoop(table)
     loop.configure(**settings_of(scene), **gains_of(scene))
     limit_motion(scene, loop)
@@ -521,7 +521,9 @@ def settings_for(scene: Scene) -> Settings:
     timeout, arm = TIMEOUT if scene.loss != "none" else 0.0, arm_of(scene.robot)
     lag = arm.damped.any() or arm.robot.drive_feedback_delay != NO_FEEDBACK_DELAY
     others: dict[str, Any] = {"permissive": True, "lag": lag, "stop_duration": STOP}
-    others |= {"command_lead": scene.lead} | ({"target_velocity": MOTION["velocity"]} if aims(scene) else {})
+    others["command_lead"] = scene.robot.command_lead
+    if aims(scene):
+        others["target_velocity"] = MOTION["velocity"]
     return Settings(scene.limits, timeout, False, scene.checks.distance, others)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from loop_scene import STOP, Carried, Cycle, Scene, time_of
+from loop_scene import STOP, Carried, Cycle, Scene, time_of, varied
 from reference.checks import Settings
 from reference.impedance import Gains
 
@@ -85,15 +85,16 @@ def limits(policy: str) -> Any:
 
 def lead(arm: Robot) -> Scene:
     """Commands for a motion 2.5 ms later."""
-    return Scene(arm, spoiled(cycles(arm, 0.05), REFUSED), lead=2.5e-3)
+    return Scene(varied(arm, drive_delay=2.5e-3), spoiled(cycles(arm, 0.05), REFUSED))
 
 
 def lead_of_wrenches(arm: Robot) -> Scene:
-    return Scene(arm, [x._replace(fields=x.fields | wrenches(arm, k)) for k, x in enumerate(cycles(arm))], lead=2.5e-3)
+    given = [x._replace(fields=x.fields | wrenches(arm, k)) for k, x in enumerate(cycles(arm))]
+    return Scene(varied(arm, drive_delay=2.5e-3), given)
 
 
 def lead_with_drives(arm: Robot) -> Scene:
-    return Scene(arm, cycles(arm, 0.1), limits="warn", lead=2.5e-3)
+    return Scene(varied(arm, drive_delay=2.5e-3), cycles(arm, 0.1), limits="warn")
 
 
 def wrenches_that_come_and_go(arm: Robot) -> Scene:
@@ -225,7 +226,7 @@ def on_a_base(scene: Scene) -> Scene:
             rows[3, 1] = np.inf
         if x.fields is not None and k not in (28, 29, 53):
             given[k] = x._replace(fields=x.fields | {BASE_FIELD: rows})
-    return replace(scene, cycles=given)
+    return replace(scene, robot=varied(scene.robot, moving_base=True), cycles=given)
 
 
 def base(scene: Any) -> Any:

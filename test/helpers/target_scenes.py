@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from loop_scene import STOPS as STOPPED
-from loop_scene import Cycle, Scene, Target, time_of
+from loop_scene import Cycle, Scene, Target, time_of, varied
 from reference.checks import Settings
 from setpoint_scenes import REPLAYS_SETPOINTS, cycles, motion
 from trajectory_scenes import spline, streamed
@@ -42,7 +42,8 @@ def target_from_rest(arm: Robot) -> Scene:
 
 def target_amid_a_stream(arm: Robot) -> Scene:
     """Setpoints go on, and are refused; the lead is that of the motion to the target."""
-    return scene_of_targets(arm, cycles(arm, 0.05, 300), aimed(10, *np.linspace(0.1, 0.2, arm.n)), lead=2.5e-3)
+    late = varied(arm, drive_delay=2.5e-3)
+    return scene_of_targets(late, cycles(arm, 0.05, 300), aimed(10, *np.linspace(0.1, 0.2, arm.n)))
 
 
 def target_after_a_loss(arm: Robot) -> Scene:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from loop_scene import STOPS as STOPPED
-from loop_scene import Carried, Cycle, Scene, time_of
+from loop_scene import Carried, Cycle, Scene, time_of, varied
 from reference.checks import Settings
 from setpoint_scenes import REPLAYS_SETPOINTS, cycles, motion, stiffness, wrenches
 
@@ -48,7 +48,8 @@ def trajectory(arm: Robot) -> Scene:
 
 def lead_of_a_trajectory(arm: Robot) -> Scene:
     """Commands for its motion 2.5 ms later, up to its end, where polynomials of a message round most."""
-    return replace(trajectory(arm), cycles=[*trajectory(arm).cycles, *[Cycle()] * 256], lead=2.5e-3)
+    scene = trajectory(varied(arm, drive_delay=2.5e-3))
+    return replace(scene, cycles=[*scene.cycles, *[Cycle()] * 256])
 
 
 def beside_a_trajectory(arm: Robot) -> Scene:

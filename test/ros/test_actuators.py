@@ -17,7 +17,7 @@ GOOD = {"stiffness": np.array([300.0, 150.0])}
 
 @pytest.fixture(scope="module")
 def vsa(start_shared):
-    return start_shared("--params-file", CONFIG / "vsa_planar_2r.yaml", "-p", "moving_base:=true")
+    return start_shared("--params-file", CONFIG / "vsa_planar_2r.yaml", "-p", "robot.moving_base:=true")
 
 
 def test_motors_of_a_joint_take_its_place_in_the_order_of_a_message(vsa, rng):

@@ -4,21 +4,20 @@
 What they send keeps to the bounds of an oracle, and is what the scene is about.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pytest
 from exported import robot
 
-from eom_dynamics import Robot, load_robot
+from eom_dynamics import Robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.control.control_loop import Refusal
 from eom_dynamics.robot.model import EffortSpread, Limits
-from eom_dynamics.robot.writers.parameters import robot_as_yaml
 
 pytest.importorskip("rosbags")
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
@@ -100,25 +99,20 @@ ROBOTS = {
 
 @pytest.fixture(scope="module")
 def node(ros: Any) -> Iterator[NodeEngine]:
-    given = {"robot_file": "planar_2r", "use_sim_time": "true", "moving_base": "true"}
+    given = {"robot_file": "planar_2r", "use_sim_time": "true"}
     given |= {"external_effort.sensors": "torque"}
     with unspun_node("/engines", **given, stop_duration=str(STOP)) as node:
         yield NodeEngine(node)
 
 
-@pytest.fixture(scope="module")
-def robots(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[Robot, Path]]:
-    return robots_in(tmp_path_factory.mktemp("robots"))
+robot_of = cache(lambda name: ROBOTS[name]())
 
 
-def robots_in(folder: Path) -> Mapping[str, tuple[Robot, Path]]:
-    """The robots of the scenes, each with its file in a folder."""
-    found = {}
-    for k, (name, made) in enumerate(ROBOTS.items()):
-        path = folder / f"robot_{k}.yaml"
-        path.write_text(robot_as_yaml(made()).text, encoding="utf-8")
-        found[name] = load_robot(str(path)), path
-    return found
+def scene_of(name: str) -> Scene:
+    """A scene by its name; scenes of one robot share it."""
+    which, make = SCENES[name]
+    scene: Scene = make(robot_of(which))
+    return scene
 
 
 def known(rows: Array, others: Array) -> Array:
@@ -127,10 +121,8 @@ def known(rows: Array, others: Array) -> Array:
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_engines_agree(name: str, node: NodeEngine, robots: Mapping[str, tuple[Robot, Path]], tmp_path: Path) -> None:
-    which, made = SCENES[name]
-    arm, file = robots[which]
-    scene = made(arm)
+def test_engines_agree(name: str, node: NodeEngine, tmp_path: Path) -> None:
+    scene = scene_of(name)
     # Messages are read in two ways, which makes no difference where hardly any comes.
     few = sum(cycle.fields is not None for cycle in scene.cycles) < 0.05 * len(scene.cycles)
     # Messages do not have all that is sent.
@@ -140,7 +132,7 @@ def test_engines_agree(name: str, node: NodeEngine, robots: Mapping[str, tuple[R
         **({} if few else {"node": lambda: known(node.play(scene, compiled=True), others)}),
         "Python": lambda: others,
         "controller": lambda: looped(scene).rows,
-        "replay": lambda: known(replayed(scene, file, tmp_path), expected),
+        "replay": lambda: known(replayed(scene, tmp_path), expected),
     }
     if scene.in_front:
         hosts["controller in front"] = lambda: looped(scene, in_front=True).rows
@@ -153,18 +145,15 @@ def test_engines_agree(name: str, node: NodeEngine, robots: Mapping[str, tuple[R
             np.testing.assert_array_equal(play(), expected, err_msg=host)
 
 
-def recorded(name: str, robots: Mapping[str, tuple[Robot, Path]]) -> tuple[Scene, Record]:
+def recorded(name: str) -> tuple[Scene, Record]:
     """A scene, and its record by calls from Python, or as by a controller if Python lacks an input."""
-    which, make = SCENES[name]
-    scene = make(robots[which][0])
+    scene = scene_of(name)
     return scene, (looped if "Python" in scene.lacks else called)(scene).record
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_what_is_sent_keeps_to_bounds_and_is_what_the_scene_is_about(
-    name: str, robots: Mapping[str, tuple[Robot, Path]]
-) -> None:
-    (scene, record), outcome = recorded(name, robots), OUTCOMES.get(name, Outcome())
+def test_what_is_sent_keeps_to_bounds_and_is_what_the_scene_is_about(name: str) -> None:
+    (scene, record), outcome = recorded(name), OUTCOMES.get(name, Outcome())
     golden = {key: rows for key, rows in read("scenes").items() if key.partition(": ")[0] == name}
     traces = {f"{name}: {key}": rows for key, rows in trace_of(record).items()}
     assert_same(traces, golden, EQUILIBRIA if scene.gains else TOLERANCE)
@@ -181,7 +170,5 @@ def test_what_is_sent_keeps_to_bounds_and_is_what_the_scene_is_about(
 
 
 if __name__ == "__main__":  # records the golden traces of the scenes
-    with TemporaryDirectory() as name:
-        robots_of_scenes = robots_in(Path(name))
-        records = {name: recorded(name, robots_of_scenes)[1] for name in SCENES}
+    records = {name: recorded(name)[1] for name in SCENES}
     write("scenes", {f"{name}: {key}": rows for name, x in records.items() for key, rows in trace_of(x).items()})

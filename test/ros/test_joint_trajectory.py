@@ -114,11 +114,10 @@ def message(times=TIMES, positions=POSITIONS, stamp=None, names=NAMES, frame="he
 
 
 def assert_commands(answers, begin, motion):
-    """The answers are the feedforward of a motion that began at a time, ns, half a period ahead."""
-    assert {answer.command_lead for answer in answers} == {0.5 / RATE}
+    """The answers are the feedforward of a motion that began at a time, ns."""
     t = np.array([stamp_of(answer) - begin for answer in answers]) * 1e-9
     # Stamps are whole nanoseconds, and so are the times of the waypoints.
-    ahead = motion.derivatives(np.minimum(t + 0.5 / RATE, motion.end))
+    ahead = motion.derivatives(np.minimum(t, motion.end))
     for field, values in zip(COMMAND_FIELDS, ARM.feedforward(*ahead), strict=True):
         got = [getattr(answer, field) for answer in answers]
         np.testing.assert_allclose(got, values, rtol=0, atol=1e-6 * np.abs(values).max())

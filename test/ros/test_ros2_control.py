@@ -123,7 +123,6 @@ def played(name, bag, limits, folder, described=False, **source):
         "command_interfaces": {"motor_effort": "motor_effort"},
         "safety": "permissive",
         "limits": limits,
-        "command_lead": 0.0,  # as the node, which knows no period
     }
     (folder / "parameters.yaml").write_text(yaml.safe_dump(parameters))
     with (folder / "setpoints").open("wb") as file:

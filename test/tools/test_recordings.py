@@ -260,7 +260,7 @@ def sent(path: Path, states: Sequence[Sequence[Array]]) -> Path:
 def replay(tmp_path: Path) -> list[str]:
     bag = sent(tmp_path / "bag", [*zip(*X, strict=True)])
     (tmp_path / "arm.yaml").write_text(robot_as_yaml(DRIVEN).text, encoding="utf-8")
-    return ["replay", str(bag), "--robot", str(tmp_path / "arm.yaml"), "--command-lead", "0"]
+    return ["replay", str(bag), "--robot", str(tmp_path / "arm.yaml")]
 
 
 def test_replay_writes_what_the_node_sends(replay: list[str], tmp_path: Path) -> None:

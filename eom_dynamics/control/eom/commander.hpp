@@ -290,7 +290,7 @@ class Commander : public Evaluation<Robot> {
     using Base::payload_refusal_;
 
     /// Whether the command is for a lead, and whether feedback needs that of the setpoint itself beside it.
-    bool leads() const noexcept { return parameters.command_lead > 0; }
+    bool leads() const noexcept { return robot.command_lead() > 0; }
     bool apart() const noexcept { return leads() && feedback_.reads_motors(); }
     /// The setpoint of the last result, and whether both are within limits.
     const Setpoint<Robot> &own() const noexcept { return leads() ? setpoint_ : candidate_; }
@@ -311,10 +311,10 @@ class Commander : public Evaluation<Robot> {
             setpoint_.friction_state = candidate_.friction_state;
         }
         if (leads())
-            advance(candidate_, static_cast<Scalar>(parameters.command_lead));
+            advance(candidate_, static_cast<Scalar>(robot.command_lead()));
         if (leads() && ahead) {
             take(*ahead, candidate_);
-            accompany(candidate_, std::llround(1e9 * parameters.command_lead));
+            accompany(candidate_, std::llround(1e9 * robot.command_lead()));
         }
         Base::compute(filter_, stamp);
         if (!(finite(result_) && Base::can_be_sent()))

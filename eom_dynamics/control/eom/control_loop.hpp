@@ -97,7 +97,7 @@ class ControlLoop : public LoopMotions<Robot> {
         const bool recent = started_ && now != NEVER && std::abs(now - clock_) < LONGEST_GAP;
         const double ago = recent ? seconds(std::max<std::int64_t>(now - clock_, 0)) : 0;
         if (recent && commander_.output.valid && !state_machine_.gone() &&
-            follows(commander_.output, commander_.unshifted(measured), farthest(), commander_.parameters.command_lead + ago,
+            follows(commander_.output, commander_.unshifted(measured), farthest(), commander_.robot.command_lead() + ago,
                     ago > 2 * commander_.period)) {
             if (state_machine_.braked())
                 state_machine_.on(Event::restart_soon);

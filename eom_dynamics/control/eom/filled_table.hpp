@@ -66,6 +66,10 @@ struct FilledTable : RobotTable {
             (*name == 't' ? transmission : facts.commanded_stiffness) = *entries != 0;
             return nullptr;
         }
+        if (std::strcmp(name, "command_lead") == 0) {
+            command_lead = *entries;
+            return nullptr;
+        }
         const struct {
             const char *name;
             Span<const double> *span;

@@ -125,6 +125,7 @@ class LoadedRobot {
     std::size_t joint_count() const noexcept { return table_.joints; }
     std::size_t motor_count() const noexcept { return table_.motors; }
     std::size_t tool_count() const noexcept { return table_.tools; }
+    double command_lead() const noexcept { return table_.command_lead; }
     bool filters() const noexcept { return kernels_.filtered.call; }
     bool slides() const noexcept { return kernels_.presliding.call; }
     bool has_transmission() const noexcept { return table_.transmission; }

@@ -201,7 +201,7 @@ class PaceKeeper {
     }
 
     /// By how much commands are ahead, ns.
-    std::int64_t ahead() const noexcept { return std::llround(commander_.parameters.command_lead * 1e9); }
+    std::int64_t ahead() const noexcept { return std::llround(commander_.robot.command_lead() * 1e9); }
 
     /// Whether the motion ends at rest, but for rounding of a message.
     template <class Path>

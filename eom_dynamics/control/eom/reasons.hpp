@@ -40,8 +40,8 @@ namespace eom {
     X(led, "the controller in front writes references: send motions to it, or deactivate it first", "") \
     X(suspect_stamp, "in doubt: {finding}", "") \
     X(jump, "in doubt: {finding}", "") \
-    X(moving_base, "base is not empty, and there is no code for it: set moving_base before the robot is loaded, or generate code " \
-      "with --moving-base; the complete rotor model has no moving base; the reduced one has", "") \
+    X(moving_base, "base is not empty, and there is no code for it: set moving_base: true in the robot file, and generate code " \
+      "again; the complete rotor model has no moving base; use the reduced rotor model", "") \
     X(free_fall, "base[0].specific_force is zero, as if the base fell freely: set it to what an accelerometer measures, at rest " \
       "and upright 9.81 m/s^2 along z; where the base does fall, set it to 1e-9", "") \
     X(unlimited, "the robot has no limits of velocity and acceleration for the motion to targets: set target_limits", "") \

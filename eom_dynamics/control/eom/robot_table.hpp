@@ -109,18 +109,12 @@ struct RobotTable {
     EOM_OF_TABLE(EOM_NUMBERS)
     TableEnds lower, upper;
     bool transmission = false;
-    /// Period of the drives, 0 where it is unknown; mean age of commands when they act, in periods, without the delay, s; and
-    /// mean age of the motor positions that the drives compare with their references, s.
-    double command_period = 0, mean_age = 0, drive_delay = 0, drive_feedback_delay = 0;
+    /// Lead of feedforward over setpoints, and mean age of the motor positions that drives compare with their references, s.
+    double command_lead = 0, drive_feedback_delay = 0;
     /// Lower, upper, velocity, acceleration and jerk of each joint, infinite where it has no limit; largest magnitudes of the
     /// mass matrix; the longest time in which the acceleration of targets rises by default, and their default smoothing, s.
     Span<const double> motion, inertia;
     double ramp = 0, smoothing = 0;
-    /// Lead of commands of a loop of a period, s.
-    constexpr double command_lead(double period) const noexcept
-    {
-        return mean_age * (command_period > 0 ? command_period : period) + drive_delay;
-    }
     Kernels kernels;
 };
 

@@ -14,8 +14,7 @@ namespace eom {
 @enumerations@
 
 /// Settings of the loop that are the same for every robot, as the table of the node describes them; by default those of the
-/// level of safety "strict". Feedforward is for the motion command_lead later, exact for trajectories, by the Taylor polynomial
-/// for setpoints; feedback is not.
+/// level of safety "strict".
 struct LoopSettings {
 @members@
 };

@@ -173,7 +173,7 @@ class TrajectoryPlayer {
             return false;
         played_ = now;
         state = state_at(now);
-        ahead = follow(time_, played_, commander_.parameters.command_lead);
+        ahead = follow(time_, played_, commander_.robot.command_lead());
         return true;
     }
 

@@ -222,7 +222,7 @@ class Watchdog {
     {
         State<n> ahead;
         if (stop_.on_path())
-            ahead = stop_.state_at_lead(commander_.parameters.command_lead);
+            ahead = stop_.state_at_lead(commander_.robot.command_lead());
         const State<n> *const at_lead = stop_.on_path() ? &ahead : nullptr;
         Setpoint<Robot> x = stop_.setpoint();
         commander_.accompany(x);

@@ -102,6 +102,8 @@ def _value(declared: DeclaredEntry, present: Any, section: Section) -> Any:
         return numbers if kind is np.ndarray else tuple(numbers.tolist())
     if kind is tuple:
         return section.attempt(partial(_selection, name, entry.options), ())
+    if kind is bool and not entry.options:
+        return section.attempt(lambda part: part.flag(name), False)
     if entry.options:
         choice = section.choice(name, entry.options, otherwise=entry.options[0])
         return entry.options.index(choice) > 0 if kind is bool else choice

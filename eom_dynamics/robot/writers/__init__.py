@@ -90,6 +90,8 @@ def left_out(robot: Robot, lost: Mapping[str, Callable[[Joint], object]] = LOST)
         lines.append(f"rotor_model {robot.rotor_model} is left out")
     if robot.implausible != "refuse":
         lines.append(f"implausible: {robot.implausible} is left out")
+    if robot.moving_base:
+        lines.append("moving_base is left out")
     if robot.command_lead or robot.drive_interpolation != type(robot).drive_interpolation:
         lines.append(
             f"command_period {robot.command_period:g} s, drive_delay {robot.drive_delay:g} s and drive_interpolation "

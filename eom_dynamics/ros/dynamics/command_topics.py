@@ -92,7 +92,7 @@ class CommandTopics:
         """
         if status is Status.FRESH or self.order is None:
             self.sent_of, self.order, self.frame_id = loop, loop.order, header.frame_id
-        self._publish(header, loop.lead, status, loop.loop.command, loop.loop.sent)
+        self._publish(header, status, loop.loop.command, loop.loop.sent)
 
     def publish_final(self, header: Header, loop: SetpointLoop, remaining: float = 0.0) -> None:
         """Publish the command that stays in effect after the last cycle, or one of the fade to it.
@@ -111,22 +111,20 @@ class CommandTopics:
             scale = remaining**3 * (10 - remaining * (15 - 6 * remaining))
             command = command | {name: scale * loop.loop.command[name] for name in (EFFORT_NAMES[0], MOTOR_NAMES[-1])}
             sent = sent | {name: scale * loop.loop.sent[name] for name in (DRIVE_NAMES[2], *SENT_NAMES)}
-            self._publish(header, loop.lead, Status.HELD, command, sent)
+            self._publish(header, Status.HELD, command, sent)
             return
         if remain == "gravity" and not loop.record.final_efforts:
             remain = "zero, as those of gravity cannot be computed"
             logger.error(f"efforts: {remain}: a spring is slack at this position, or numbers would be too large")
         logger.info(f"last command: positions are held, velocities are zero, efforts: {remain}")
-        self._publish(header, loop.lead, Status.HELD, command, sent)
+        self._publish(header, Status.HELD, command, sent)
 
-    def _publish(
-        self, header: Header, lead: float, status: Status, command: dict[str, Array], sent: dict[str, Array]
-    ) -> None:
+    def _publish(self, header: Header, status: Status, command: dict[str, Array], sent: dict[str, Array]) -> None:
         order, loop = self.order, self.sent_of
         assert order is not None and loop is not None  # a command has been published
         feedforward, motor_setpoint, effort_command = self._messages
         feedforward.header = motor_setpoint.header = header
-        feedforward.joint_names, feedforward.command_lead = order.names, lead
+        feedforward.joint_names, feedforward.command_lead = order.names, loop.arm.robot.command_lead
         feedforward.motor_names = motor_setpoint.name = order.motor_names
         feedforward.drive_side = drive_side_numbers(loop.arm, order)
         feedforward.status, feedforward.held = int(status), status is not Status.FRESH

@@ -61,9 +61,9 @@ class SetpointAnswers:
         self._node, self._commands = node, commands
         self.loop: SetpointLoop | None = None
         self._shapes, self.statistics, self.closed = LearnedShapes(), StreamStatistics(node), True
-        # Largest age of setpoints, ns, their lead, s, and the time of the last one, ns.
+        # Largest age of setpoints, and the time of the last one, ns.
         lifespan = SAFETY[node.get_parameter("safety").value]["setpoint_lifespan"]
-        self._lifespan, self._lead_time, self._latest = round(lifespan * 1e9), 0.0, 0
+        self._lifespan, self._latest = round(lifespan * 1e9), 0
         quality = stream_qos(INPUT_DEPTH, watched=True)
         self._subscription = node.create_subscription(
             JointTrajectorySetpoint, "setpoint", self.answer_bytes, raw=True, **quality
@@ -167,7 +167,6 @@ class SetpointAnswers:
             self.start_measured()
             loop.read(setpoint)
             self.require_radians(loop.loop.given["q"])
-            loop.configure(command_lead=self._lead_time)
             return loop.answer(stamp, self.clock.now())
 
         return self._sent(setpoint.header, loop, cycle, time.perf_counter_ns())
@@ -226,7 +225,6 @@ class SetpointAnswers:
     def _publish_played(self, loop: SetpointLoop, stamp: int, frame_id: str, code: int) -> bool:
         """Publish the command of a trajectory at a stamp, ns; return whether it was not refused."""
         started = time.perf_counter_ns()
-        self._shapes.forget()  # the lead of trajectories
         header = Header(stamp=Time(nanoseconds=stamp).to_msg(), frame_id=frame_id)
         self.statistics.led += 1
         return self._sent(header, loop, lambda: loop.accepted(code), started)

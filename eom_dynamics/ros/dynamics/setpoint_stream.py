@@ -28,8 +28,6 @@ from .statistics import WAITING
 from .stops import Modes
 from .target_topics import NOT_REACHED
 
-_PARAMETERS = ("limits", "command_lead")
-
 # Duration of the fade to zero efforts before the node is deactivated, s.
 FADE = 0.5
 
@@ -55,16 +53,13 @@ class SetpointStream(SetpointAnswers):
         self._fade_end = 0.0
         period = 1.0 / node.get_parameter("stream_rate").value
         self._fade = node.punctual.create(node, period, self._continue_fade, steady=True)
-        for name in _PARAMETERS:
-            self.on_parameter(name, node.get_parameter(name).value)
+        self.on_parameter("limits", node.get_parameter("limits").value)
 
     def on_parameter(self, name: str, value: Any) -> None:
         """Apply a changed parameter of the node, if it concerns the stream."""
         if name == "limits":
             self.limit_policy: str = value
             self._limit(value)
-        elif name == "command_lead":
-            self._take_lead()
         elif name == "start_tolerance" and self.loop is not None:
             self.loop.configure(start_tolerance=value)
 
@@ -81,19 +76,8 @@ class SetpointStream(SetpointAnswers):
         missing = missing_limits(loop.arm) if strict else {}
         joints = ", ".join(f"{name} ({listed(quantities)})" for name, quantities in missing.items())
         self.unlimited = printable(f"no limits of {joints}: add them to the robot's file") if missing else ""
-        self._take_lead()
         self._limit(self.limit_policy)
         self.begin(held)
-
-    def _take_lead(self) -> None:
-        """Set the lead of setpoints, and of trajectories with their known period."""
-        if self.loop is not None:
-            lead, robot = self._node.get_parameter("command_lead").value, self.loop.arm.robot
-            self._lead_time = lead if lead >= 0 else robot.command_lead
-            period = 1.0 / self._node.get_parameter("stream_rate").value
-            self.player.lead = self.targets.lead = lead if lead >= 0 else robot.command_lead_at(period)
-            self.loop.configure(command_lead=self._lead_time)
-            self._shapes.forget()
 
     def _limit(self, policy: str) -> None:
         if self.loop is not None:
@@ -274,7 +258,7 @@ class SetpointStream(SetpointAnswers):
         if self.loop is not None and (period := self.loop.period) > 0:
             for line in period_note(self.loop.arm.robot, period):
                 self._node.warn("timing", line)
-        lead = self.player.lead if self.player.playing else self._lead_time if self.loop else 0.0
+        lead = self.loop.arm.robot.command_lead if self.loop else 0.0
         values = {"command lead [ms]": f"{1e3 * lead:g}", **self.player.values, **self.targets.report(self.loop)}
         if level == Level.OK and self.player.playing and (late := self.player.pace.lateness):
             level, message = Level.WARN, f"trajectory late: {late}"

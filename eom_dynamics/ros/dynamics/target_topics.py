@@ -67,7 +67,6 @@ class TargetTopics:
             it does.
 
     Attributes:
-        lead: time by which commands are ahead of the motion, s.
         refused: number of targets refused since startup.
     """
 
@@ -96,7 +95,7 @@ class TargetTopics:
         self._resets = 0
         self._frame, self._latest = "", -1
         self._clamped: tuple[str, ...] = ()
-        self.lead, self.refused = 0.0, 0
+        self.refused = 0
         self._period = 1.0 / node.get_parameter("stream_rate").value
         self._timer = node.punctual.create(node, self._period, self.tick)
         for topic, kind in _TOPICS.items():
@@ -276,7 +275,6 @@ class TargetTopics:
         if not aims:
             self.go_on(0.0 if self._hold(loop, now) else _LOOK)
             return
-        loop.configure(command_lead=self.lead)
         code = loop.loop.update(now)
         if not self._publish(loop, self._clock.reading, self._frame, code) or not loop.record.aiming:
             self._timer.cancel()

@@ -208,7 +208,6 @@ class TrajectoryPlayer:
     Attributes:
         pace: their speed, and whether they pause.
         reports: topics of what becomes of them.
-        lead: time by which commands are ahead of the motion, s.
         skipped: number of commands left out since startup by late cycles.
     """
 
@@ -231,7 +230,6 @@ class TrajectoryPlayer:
         self._begin = self._origin = self._last = self._latest = self._ahead = 0
         # Numbers of trajectories begun by the loop before the last plan, and finished before the active one.
         self._begun = self._finished = self.skipped = 0
-        self.lead = 0.0
         self.pace, self.reports = TrajectoryPace(node, clock, measured), TrajectoryReports(node)
         # On the node's clock, so that the motion pauses with /clock.
         self._timer = node.punctual.create(node, self._period / _SECOND, self._tick)
@@ -372,8 +370,6 @@ class TrajectoryPlayer:
             return
         self.skipped += (at - self._last) // self._period - 1 if self._last else 0
         self._last = at
-        if host.lead != self.lead:
-            host.configure(command_lead=self.lead)
         was_late = bool(self.pace.lateness)
         code = host.loop.update(at - self._ahead, self._period / _SECOND)
         if self.pace.lateness and not was_late:

@@ -42,8 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_file(parser, "OUT", path, what, required=False)
     what = f"may be repeated, except for {LOOP}; default: all others, CasADi only if installed"
     parser.add_argument("--language", action="append", choices=(*LANGUAGES, LOOP), help=what)
-    what = f"with --language {LOOP}: accept setpoints with base motion, and compile code for it"
-    parser.add_argument("--moving-base", action="store_true", help=what)
     parser.add_argument(
         "--functions",
         type=comma_separated(one_of(FUNCTIONS)),
@@ -58,8 +56,6 @@ def run(options: argparse.Namespace) -> Result:
     is_loop = LOOP in (options.language or ())
     if not (options.output or is_loop):
         options.refuse("the following arguments are required: -o/--output")
-    if options.moving_base and not is_loop:
-        options.refuse(f"--moving-base is for --language {LOOP}; others have --functions {ON_BASE}")
     if is_loop:
         return _compile_loop(options)
     check_folder(options.output, force=options.force)
@@ -84,7 +80,7 @@ def _compile_loop(options: argparse.Namespace) -> Result:
     if output is not None and output.suffix != ".so":
         options.refuse(f"argument -o/--output: must end in .so with --language {LOOP}, is {str(output)!r}")
     robot = load(options)
-    library = loop_library(robot, moving_base=options.moving_base)
+    library = loop_library(robot)
     if output is not None:
         write_file(output, library.content, force=options.force)
     line = f"{robot.name}: {robot.n} joints, fingerprint {library.fingerprint}"

@@ -329,7 +329,7 @@ def _example(declared: DeclaredEntry) -> Any:
             section |= _example(part) if part.entry.is_inline else {part.name: _example(part)}
         return examples
     value = declared.default if entry.example is None else entry.example
-    return entry.options[value] if isinstance(value, bool) else value
+    return entry.options[value] if isinstance(value, bool) and entry.options else value
 
 
 def _line(entry: str, meaning: str) -> str:

@@ -10,7 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,8 @@ from ...recordings import Sampling
 from ...recordings.bags import Bag, BagError, BagWriter, Layout, Storage
 from ...recordings.bags.bag import METADATA
 from ...recordings.bags.layout import Bytes, read_blocks
-from ...recordings.bags.types import COMMAND, JOINT_STATE, NUMBERS, SETPOINT, STRING
-from ...recordings.fitted_motion import CONSEQUENCE, command_lead
+from ...recordings.bags.types import COMMAND, JOINT_STATE, NUMBERS, SETPOINT, STRING, Topic
+from ...recordings.fitted_motion import CONSEQUENCE
 from ...recordings.streams import Refusals, choose_topic, is_motor_topic
 from ...recordings.turns import turns_note
 from ...robot import Robot, robot_from_urdf
@@ -201,12 +201,12 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
         topic = choose_topic(bag, job.topic)
         if job.golden is not None:
             job.golden.check(job.output, _output_topics(topic.name.rpartition("/")[0]))
-        arm, warned = _arm(job, bag)
+        arm, warned = _arm(job, bag, topic)
         robot = arm.robot
         types = {joint.name: joint.type for joint in robot.independent_joints}
         report = Report(topic.name, robot.name, robot.joint_names, types, warnings=warned)
-        report.command_lead = command_lead(bag, topic, robot, job.options.command_lead)
-        evaluation = Evaluation(arm, job.options, report.command_lead)
+        report.command_lead = robot.command_lead
+        evaluation = Evaluation(arm, job.options)
         report.refusals, figures = evaluation.refusals, evaluation.figures
         first, last, compared, squares = 2**63, -(2**63), 0, np.zeros(robot.n)
         with _open_sink(job, report.topic, robot, arm.motor_names) as write:
@@ -242,13 +242,15 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
     return report
 
 
-def _arm(job: Job, bag: Bag) -> tuple[ElasticArm, list[str]]:
+def _arm(job: Job, bag: Bag, topic: Topic) -> tuple[ElasticArm, list[str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RobotDescriptionWarning)
         robot = job.robot_options.load(job.robot) if isinstance(job.robot, str) else job.robot
         robot = described_robot(bag, job.robot_options) if robot is None else robot
         if robot is None:
             raise BagError(f"{job.bag}: has no robot on a topic robot_description; name it, --robot ROBOT")
+        if topic.type != SETPOINT:  # efforts of measured and planned motions are those of their time
+            robot = replace(robot, command_period=0.0, drive_delay=0.0)
         arm = ElasticArm(robot)
     job.sampling.conventions.check(robot.name, robot.joint_names)
     if job.against == "motor_effort" and len(arm.motor_names) != robot.n:

@@ -110,14 +110,13 @@ class Evaluation:
         figures: errors of the fit to measured positions.
     """
 
-    def __init__(self, arm: ElasticArm, options: CommandOptions | None = None, lead: float = 0.0) -> None:
-        """Prepare for an arm; ``lead`` is the command lead, s."""
+    def __init__(self, arm: ElasticArm, options: CommandOptions | None = None) -> None:
+        """Prepare for an arm."""
         self.arm, self.refusals, self.violations = arm, Refusals(), ExceededLimits()
         self.figures, self.held = FitFigures(arm.robot.n), 0
         self._options = options or CommandOptions()
         self._host = SetpointLoop(SetpointEvaluator(arm), RobotTable(arm))
         self._loop = loop = self._host.loop
-        self._lead = lead
         self._configure(self._options.safety)
         # Read after each cycle: the command, the command in drive units, and the command beyond limits.
         names = (*EFFORT_NAMES, *MOTOR_NAMES)
@@ -160,11 +159,7 @@ class Evaluation:
 
     def _configure(self, safety: str) -> None:
         """Apply a safety level without loss detection: the recording has the node's own stops."""
-        settings = settings_at(safety) | {
-            "setpoint_timeout": 0.0,
-            "on_setpoint_loss": "none",
-            "command_lead": self._lead,
-        }
+        settings = settings_at(safety) | {"setpoint_timeout": 0.0, "on_setpoint_loss": "none"}
         settings |= {"limits": self._options.limits} if self._options.limits else {}
         self._host.configure(**settings | dict(self._options.parameters))
 
@@ -281,8 +276,6 @@ class Evaluation:
         if not self._lengths_fit(batch):
             return readable, [], np.empty((len(batch), 0))
         on_base = batch.entries(BASE_FIELD) > 0
-        if on_base:
-            loop.table.prepare_base()
         loop.rest(on_base=on_base)
         vectors = {name: order.to_robot(fields[key]) for name, key in zip(STATE_NAMES, STATE_FIELDS, strict=True)}
         for name, key in zip(WRENCH_NAMES, WRENCH_FIELDS, strict=True):
@@ -343,5 +336,5 @@ class Evaluation:
             dict(zip(MOTOR_SETPOINT_FIELDS, map(order.motors_to_message, drives), strict=True)),
             drives[-1],
             status.astype(np.uint8),
-            self._host.lead,
+            self.arm.robot.command_lead,
         )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -59,7 +60,7 @@ def _check_finite(host: SetpointLoop) -> None:
 
 @cache
 def _host(name: str) -> SetpointLoop:
-    host = SetpointLoop(SetpointEvaluator(ElasticArm(load_robot(name))))
+    host = SetpointLoop(SetpointEvaluator(ElasticArm(replace(load_robot(name), moving_base=True))))
     host.configure(setpoint_timeout=0.05, stop_duration=0.05)
     return host
 

@@ -59,15 +59,14 @@ class StreamEvaluator(SetpointEvaluator):
     """Each command of a stream continues from the last command that was sent; call :meth:`commit` once it is sent.
 
     Attributes:
-        lead: time by which commands of the stream are ahead of setpoints, s.
         deflections: state of springs with dampers and of presliding friction along the stream.
         blend: payload of the stream, which changes along it.
         clock: returns the time in ns, for changes of the payload.
     """
 
-    def __init__(self, arm: ElasticArm, *, moving_base: bool = True, lead: float = 0.0) -> None:
-        super().__init__(arm, moving_base=moving_base)
-        self.lead, self.deflections, self.blend = lead, DeflectionFilter(arm), PayloadBlend(arm.robot)
+    def __init__(self, arm: ElasticArm) -> None:
+        super().__init__(arm)
+        self.deflections, self.blend = DeflectionFilter(arm), PayloadBlend(arm.robot)
         self.clock: Callable[[], int] = time.monotonic_ns
         # Stamp and states of a command that may be sent.
         self._stamp, self._states = 0, tuple[Array, ...]()
@@ -76,7 +75,8 @@ class StreamEvaluator(SetpointEvaluator):
         """Compute the command for a setpoint with a stamp, ns, 0 where it has none."""
         self._stamp, self._states = stamp, ()
         payload = self.blend.at(stamp, self.clock())
-        return self.command(*self.read(message), lead=self.lead, payload=payload, limit_policy=limit_policy)
+        given, lead = self.read(message), self.arm.robot.command_lead
+        return self.command(*given, lead=lead, payload=payload, limit_policy=limit_policy)
 
     def commit(self) -> None:
         """Continue the stream from the command computed last, which has been sent."""

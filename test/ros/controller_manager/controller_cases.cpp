@@ -65,8 +65,6 @@ class ControllerTest : public testing::Test {
     {
         parameters.emplace_back("commands",
                                 std::vector<std::string>{"motor_effort", "motor_position", "motor_velocity"});
-        // The function is that of the setpoint itself.
-        parameters.emplace_back("command_lead", 0.0);
         ASSERT_EQ(init(controller_, parameters), return_type::OK);
         ASSERT_EQ(controller_.configure().label(), "inactive");
         references_ = controller_.export_reference_interfaces();
@@ -523,7 +521,6 @@ TEST_F(ControllerTest, ParametersThatCannotBe)
         {"stop_duration", 0.0},
         {"stop_duration", std::numeric_limits<double>::infinity()},
         {"start_tolerance", 0.0},
-        {"command_lead", 0.2},
         {"link_kd", std::vector<double>{-1.0}},
         {"on_contact", "stop"},
         {"external_effort.sensors", "torque"}, // without links

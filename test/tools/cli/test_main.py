@@ -56,7 +56,6 @@ def test_version_and_help(run) -> None:
         ("codegen --language=loop", "the following arguments are required: ROBOT"),
         ("codegen planar_2r", "the following arguments are required: -o/--output"),
         ("codegen -o out", "the following arguments are required: ROBOT"),
-        ("codegen planar_2r --moving-base -o out", "others have --functions feedforward_on_base"),
         ("identify x -o a.yaml --robot iiwa --terms viscous,stiction", r"'stiction' \(choose from viscous, coulomb"),
         ("identify x -o a.yaml --robot iiwa --hold-out 0.3 --validate x", "not allowed with argument"),
         ("identify x -o a.sdf --robot iiwa", "must end in .yaml, .yml, .xml, .mjcf, .urdf"),

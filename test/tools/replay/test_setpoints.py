@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bag_files import (
-    COMMAND,
     DEFINITIONS,
     JOINT_STATE,
     SETPOINT,
@@ -33,7 +32,7 @@ from eom_dynamics import Dynamics, ElasticArm, load_robot
 from eom_dynamics.control.fields import COMMAND_FIELDS
 from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.exceptions import EomDynamicsError, LimitError, RobotDescriptionError, StateError
-from eom_dynamics.recordings import Conventions
+from eom_dynamics.recordings import Conventions, Sampling
 from eom_dynamics.recordings.bags import BagError
 from eom_dynamics.recordings.streams import Refusals
 from eom_dynamics.tools.options import CommandOptions, node_parameter
@@ -300,23 +299,19 @@ def test_parquet_has_a_column_for_each_field_and_joint(tmp_path: Path) -> None:
             assert table[f"{field}.{name}"].to_pylist() == expected, (field, k)
 
 
-def test_lead_is_that_of_the_recorded_commands(tmp_path: Path) -> None:
-    messages, lead = setpoints(NAMES, STATES), 1.5e-3
-    named, found = replayed(tmp_path, messages, options=CommandOptions(command_lead=lead))
-    commands = [command for _, command in found["/arm/feedforward"]]
-    assert named.command_lead == lead and {command.command_lead for command in commands} == {lead}
-    # A recording names it; without one, the robot does.
-    topics = {"/arm/setpoint": (SETPOINT, messages), "/arm/feedforward": (COMMAND, found["/arm/feedforward"])}
-    bag = write_bag(tmp_path / "recorded", topics)
-    again = replay_bag(Job(bag, tmp_path / "again", "planar_2r"))
-    assert again.command_lead == lead
-    efforts = [command.motor_effort for _, command in read_bag(tmp_path / "again")["/arm/feedforward"]]
-    np.testing.assert_array_equal(efforts, [command.motor_effort for command in commands])
-    file = tmp_path / "late.yaml"
-    text = (DEFINITIONS.parent / "config/planar_2r.yaml").read_text()
-    file.write_text(text.replace("name: planar_2r", "name: planar_2r\n      drive_delay: 0.003"))
-    alone = write_bag(tmp_path / "alone", {"/arm/setpoint": (SETPOINT, messages)})
-    assert replay_bag(Job(alone, tmp_path / "third", str(file))).command_lead == 0.003
+def test_setpoints_have_the_lead_of_the_robot_and_measured_motions_none(tmp_path: Path) -> None:
+    late = replace(load_robot("planar_2r"), drive_delay=0.003)
+    bag = write_bag(tmp_path / "setpoints", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))})
+    report = replay_bag(Job(bag, tmp_path / "out", late, options=PERMISSIVE))
+    commands = [command for _, command in read_bag(tmp_path / "out")["/feedforward"]]
+    assert report.command_lead == 0.003 and {command.command_lead for command in commands} == {0.003}
+    expected = ElasticArm(late).feedforward(*STATES, lead=0.003).motor_effort
+    np.testing.assert_allclose([command.motor_effort for command in commands], expected, rtol=1e-12, atol=1e-12)
+    states = [
+        (time, joint_state(time, NAMES, q)) for (time, _), q in zip(setpoints(NAMES, STATES), STATES[0], strict=True)
+    ]
+    measured = write_bag(tmp_path / "measured", {"/joint_states": (JOINT_STATE, states)})
+    assert replay_bag(Job(measured, tmp_path / "second", late, sampling=Sampling(cutoff=20.0))).command_lead == 0.0
 
 
 def test_parameters_of_the_node_are_its_checks_of_a_suspect_stream(tmp_path: Path) -> None:
