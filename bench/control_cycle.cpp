@@ -112,8 +112,8 @@ int main(int, char **arguments)
     const auto of_joints = [n](const auto &row) { return Eigen::Map<const Eigen::VectorXd>(row.data(), n); };
     Eigen::VectorXd q(n), v(n), a(n);
     eom_loop *const loop = eom_loop_make(table.get());
-    const double kp = 100, kd = 1, link_kp = 10, clip = static_cast<double>(eom::LimitPolicy::clip);
-    for (const auto &[name, value] : {std::pair{"motor_kp", &kp}, {"motor_kd", &kd}, {"link_kp", &link_kp}, {"limits", &clip}})
+    const double kp = 100, kd = 1, link_kp = 10, warn = static_cast<double>(eom::LimitPolicy::warn);
+    for (const auto &[name, value] : {std::pair{"motor_kp", &kp}, {"motor_kd", &kd}, {"link_kp", &link_kp}, {"limits", &warn}})
         eom_loop_set(loop, name, value, 1);
     eom_loop_configure(loop);
     eom_loop_measure(loop, true, true);
