@@ -298,14 +298,12 @@ def parameter_page() -> str:
         "is inactive, or always. For parameters of robots, see [robot file](robot_file.md).\n"
     ]
     for node, table in NODES.items():
-        rows = ["| parameter | default | meaning | when |", "|---|---|---|---|"]
+        rows = ["| parameter | default | values | meaning | when |", "|---|---|---|---|---|"]
         for name, one in getattr(tables, table).items():
             default = one.default if isinstance(one.default, (bool, int, float, str)) else ""
-            values = f" One of {', '.join(one.choices)}." if one.choices else ""
-            if one.limits:
-                values = f" From {one.limits[0]:g} to {one.limits[1]:g}."
+            values = f"{one.limits[0]:g} to {one.limits[1]:g}" if one.limits else ", ".join(one.choices)
             shown = str(default).lower() if isinstance(default, bool) else str(default)
-            rows.append(f"| `{name}` | {shown} | {_escaped(one.about)}.{values} | {one.when} |")
+            rows.append(f"| `{name}` | {shown} | {_escaped(values)} | {_escaped(one.about)} | {one.when} |")
         topics = ["| name | | type | content |", "|---|---|---|---|", *_topics(node)]
         parts.append(f"## {node}\n\n" + "\n".join(topics) + "\n\n" + "\n".join(rows) + "\n")
     return "\n".join(parts)

@@ -161,9 +161,9 @@ _check = partial(_both, choices=CHECK_POLICIES, levels=("ignore",), of_loop="Che
 SETTINGS: dict[str, Setting] = {
     "safety": fixed(
         "strict",
-        "defaults of other parameters, and checks of setpoints. strict: refuse setpoints beyond limits, jumps, stamps "
-        "that repeat or go back, and stamps more than 0.5 s from the clock; stop when setpoints are lost. permissive: "
-        "report limits. off: no checks",
+        "level of checks: refuse setpoints beyond limits, jumps, stamps that repeat, go back or are more than 0.5 s "
+        "from the clock, and stop when setpoints are lost (strict), report limits (permissive), or no checks (off); "
+        "parameters that are set take precedence",
         choices=LEVELS,
         of_controller=True,
     ),
@@ -188,8 +188,8 @@ SETTINGS: dict[str, Setting] = {
     "mode": Setting(
         "position",
         "control mode: follow setpoints (position), follow them with the given joint or tool stiffness (impedance), or "
-        "hand guiding with gravity compensation (gravity_compensation). Feedback: motor_states; joint_states of rigid "
-        "arms",
+        "hand guiding with gravity compensation (gravity_compensation); the last two need motor_states, or "
+        "joint_states of a rigid arm",
         choices=MODES,
         of_loop="Mode",
         of_controller="control mode: follow references (position), follow them with the given joint or tool stiffness "
@@ -208,8 +208,8 @@ SETTINGS: dict[str, Setting] = {
     "damping_ratio": _both(0.7, "damping ratio of joints and tools in mode impedance", (0.0, 10.0), of_loop="double"),
     "hand_guiding_speed": _both(
         0.5,
-        "largest speed of a joint in hand guiding, as a share of its limit of velocity; beyond it the arm "
-        "stops. 0: any",
+        "largest speed of a joint in hand guiding, as a share of its limit of velocity, beyond which the arm stops; 0 "
+        "for any",
         (0.0, 1.0),
         levels=(0.5, 0.0),
         of_loop="double",

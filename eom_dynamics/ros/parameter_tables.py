@@ -259,9 +259,9 @@ DYNAMICS = dynamics_parameters("strict")
 PLANNING: Table = {
     GOAL_TIME: Setting(
         0.0,
-        "time after the end of a goal of follow_joint_trajectory to meet goal tolerances, if the goal has none, in s; "
-        "0: unlimited. constraints.<joint>.trajectory and constraints.<joint>.goal are tolerances of each joint during "
-        "the motion and at its end, for goals without them, in rad or m; 0: none",
+        "time after the end of a goal without goal_time_tolerance to meet goal tolerances, in s, 0 for unlimited; "
+        "constraints.<joint>.trajectory and constraints.<joint>.goal are tolerances of each joint during the motion "
+        "and at its end, for goals without them, in rad or m, 0 for none",
         (0.0, 3600.0),
     ),
     "trajectory_limits": Setting(

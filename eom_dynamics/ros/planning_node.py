@@ -62,19 +62,19 @@ examples:
   planning_node --ros-args --params-file my_arm.yaml -r '~/trajectory_feedforward:=feedforward_of'
 
 topics, services and action (relative to the namespace):
-  joint_trajectory                 in     trajectory_msgs/msg/JointTrajectory, to fit and play
-  spline_trajectory                out    eom_dynamics/msg/SplineTrajectory, for dynamics_node
-  payload                          in     eom_dynamics/msg/Payload of a tool
-  robot_description                in     std_msgs/msg/String, if no parameter gives the robot
+  joint_trajectory                 in     trajectory_msgs/msg/JointTrajectory, waypoints to fit and play
+  spline_trajectory                out    eom_dynamics/msg/SplineTrajectory, fitted motion for dynamics_node
+  payload                          in     eom_dynamics/msg/Payload, body that a tool carries
+  robot_description                in     std_msgs/msg/String, URDF, if no parameter gives the robot
   /diagnostics                     out    diagnostic_msgs/msg/DiagnosticArray, status <node>: planning
-  ~/inverse_dynamics               serves eom_dynamics/srv/ComputeInverseDynamics, of many states
-  ~/inverse_kinematics             serves eom_dynamics/srv/ComputeInverseKinematics, of many poses
-  ~/trajectory_feedforward         serves eom_dynamics/srv/ComputeTrajectoryFeedforward, and limits
-  ~/follow_joint_trajectory        action control_msgs/action/FollowJointTrajectory, if it is installed
-  trajectory_status                in/out eom_dynamics/msg/TrajectoryStatus, for that action, and of refusals
+  ~/inverse_dynamics               serves eom_dynamics/srv/ComputeInverseDynamics, efforts or matrices of many states
+  ~/inverse_kinematics             serves eom_dynamics/srv/ComputeInverseKinematics, positions of joints for many poses
+  ~/trajectory_feedforward         serves eom_dynamics/srv/ComputeTrajectoryFeedforward, commands along a motion
+  ~/follow_joint_trajectory        action control_msgs/action/FollowJointTrajectory, goals, if it is installed
+  trajectory_status                in/out eom_dynamics/msg/TrajectoryStatus, states of goals, and refusals
   trajectory_lease                 out    std_msgs/msg/String, requests of the active goals while the node runs
-  joint_states                     in     sensor_msgs/msg/JointState, for that action and tool motions
-  eom_dynamics/transition_event    in     lifecycle_msgs/msg/TransitionEvent, to load the robot again with dynamics_node
+  joint_states                     in     sensor_msgs/msg/JointState, measured links, for goals and tool motions
+  eom_dynamics/transition_event    in     lifecycle_msgs/msg/TransitionEvent, at which the robot is loaded again
 """,
     lambda: PLANNING,
 )
