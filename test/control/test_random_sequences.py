@@ -44,7 +44,6 @@ def test_what_is_sent(name: str) -> None:
 
 
 OPEN = {
-    "damped": "a stop holds the position of motors that cannot realize it, and sends their velocity",
     "rubbing": "a stop from impedance, where joint friction changes its sign, exceeds the speed of motors",
 }
 """Faults of the loop by arm."""

@@ -275,8 +275,8 @@ class Commander : public Evaluation<Robot> {
 
     /// Source of the last command.
     Leader leader() const noexcept { return leader_; }
-    /// Stamp of the last setpoint, ns.
-    std::int64_t stamp() const noexcept { return stamp_; }
+    /// Stamp of the last setpoint, or the time of the loop if it has none, ns. Transients of dampers continue from it.
+    std::int64_t stamp() const noexcept { return stamp_ != 0 ? stamp_ : latest; }
 
   private:
     using Base::filter_;

@@ -32,9 +32,7 @@ class Stop {
     /// place of another stop, its time goes on from what that has taken, ns.
     double brake_joints(const Setpoint<Robot> &from, std::int64_t stamp, std::int64_t taken) noexcept
     {
-        rest(from, stamp ? stamp - taken : 0);
-        ns_ = taken;
-        s_ = seconds(ns_);
+        rest(from, stamp - taken, taken);
         const double share = joint_brake_.begin(from);
         lead(joint_brake_);
         return share;
@@ -84,8 +82,8 @@ class Stop {
     bool of(const TargetMotion<Robot> &motion) const noexcept { return motion_ == &motion; }
     PathState path_state() const noexcept { return time_.at(begin_ + ns_); }
 
-    /// At rest at once.
-    void rest(const Setpoint<Robot> &setpoint, std::int64_t stamp) noexcept
+    /// At rest at once, or a time after the begin of the stop, ns.
+    void rest(const Setpoint<Robot> &setpoint, std::int64_t stamp, std::int64_t taken = 0) noexcept
     {
         from_ = setpoint;
         from_.qd = from_.qdd = from_.qddd = from_.qdddd = {};
@@ -93,36 +91,27 @@ class Stop {
         duration_ = 0;
         path_ = nullptr;
         motion_ = nullptr;
-        s_ = 0;
-        ns_ = 0;
+        ns_ = taken;
     }
 
     /// At rest from now on.
-    void stay(const Setpoint<Robot> &setpoint) noexcept
-    {
-        const std::int64_t ns = ns_;
-        rest(setpoint, stamp_);
-        ns_ = ns;
-        s_ = seconds(ns_);
-    }
+    void stay(const Setpoint<Robot> &setpoint) noexcept { rest(setpoint, stamp_, ns_); }
 
     /// Goes on by a time, ns: in ns, so that the sum does not depend on the steps.
     void advance(std::int64_t step) noexcept
     {
         ns_ += step;
-        s_ = seconds(ns_);
         if (motion_)
             motion_->advance(step);
     }
 
-    /// Time since its start, ns and s, and at its end, s.
+    /// Time since its start, ns, and at its end, s.
     std::int64_t taken() const noexcept { return ns_; }
-    double time() const noexcept { return s_; }
     double end() const noexcept { return duration_; }
-    bool rests() const noexcept { return motion_ ? motion_->rests() : s_ >= end(); }
+    bool rests() const noexcept { return motion_ ? motion_->rests() : seconds(ns_) >= end(); }
 
-    /// Stamp of now, ns: dampers go on from the last setpoint, as the motion does. 0 if that had none, and only then.
-    std::int64_t stamp() const noexcept { return stamp_ == 0 ? 0 : stamp_ + ns_ != 0 ? stamp_ + ns_ : 1; }
+    /// Stamp of the present setpoint, ns; not 0, which is none.
+    std::int64_t stamp() const noexcept { return stamp_ + ns_ != 0 ? stamp_ + ns_ : 1; }
 
     /// The state some time after the last cycle, ns.
     State<n> state_after(std::int64_t later) const noexcept
@@ -161,7 +150,6 @@ class Stop {
     Setpoint<Robot> from_;
     // Of the setpoint, and time since the start, ns.
     std::int64_t stamp_ = 0, ns_ = 0;
-    double s_ = 0;
 };
 
 } // namespace eom
