@@ -161,8 +161,8 @@ class JointTrajectory {
         slowed_ = false;
         stops_ = true;
         stop_part_ = 1;
-        rise_ = std::max(std::min(duration / 8, LONGEST_RISE), limits_.period);
-        const double most = duration - 2 * delay();
+        rise_ = std::max({std::min(duration / 8, LONGEST_RISE), duration / 32, limits_.period});
+        const double most = std::max(duration - 2 * delay(), std::min(duration, shorter()));
         const auto lasts = [&](double part, double time) {
             plan_.brake(now_, bounds(part, now_));
             return plan_.end() >= time;

@@ -179,7 +179,11 @@ class LimitShares {
     /// prediction, or have no transient if it is later.
     double at(double time) noexcept
     {
-        take(state_, setpoint_);
+        auto &x = setpoint_;
+        take(state_, x);
+        if (robot_.command_lead() > 0)
+            advance(std::array<JointVector<Robot> *, 5>{&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd},
+                    static_cast<Scalar>(robot_.command_lead()));
         setpoint_.deflection.fill(Robot::settled);
         if (robot_.filters() && time > since_begin_) {
             robot_.inverse_dynamics(setpoint_, moving_.command);
@@ -250,6 +254,7 @@ class LimitShares {
     // Auxiliary inputs of a planned stop.
     Company<Robot> planned_;
     bool plans_ = false;
+    // Predicted state.
     State<Robot::joints> state_{};
     Setpoint<Robot> setpoint_;
     Outcome moving_, resting_;
