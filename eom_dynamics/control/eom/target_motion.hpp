@@ -63,6 +63,8 @@ class TargetMotion : public GovernedMotion<Robot> {
                     return false;
             // It may have turned already, which its average is still to do, or long averages may have it go on and on.
             const double fastest = std::max(std::min(robot_.upper.qd[i], 2 * joint.limit()), std::fabs(from[1][i])) * (1 + FASTER);
+            if (joint.fastest() > fastest)
+                return false;
             const long cycles = std::lround(2 * joint.delay() / joint.period()), stride = std::max(cycles / MOST_INSTANTS, 1L);
             for (long k = stride; k <= cycles && !joint.rests(); k += stride)
                 if (const auto x = joint.predicted(k, JointTrajectory::Way::plan); !inside(x[0]) || std::fabs(x[1]) > fastest)
