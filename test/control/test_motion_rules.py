@@ -97,6 +97,19 @@ def test_motor_faster_than_its_limit_is_found() -> None:
     }
 
 
+def test_stop_at_the_end_of_a_range_may_exceed_limits_of_motors() -> None:
+    rig = resting("panda", targets={})
+    rig.target(HOME + 0.5)
+    rig.cycles(MID - BEGIN)
+    rig.stop()
+    rig.cycles(100)
+    record, marks, rule = Record(rig), Inputs.none(rig.count, 7, 7), "computed motor effort over limit, stop"
+    _set(record.command["motor_effort"], 88.0, MID + 20, MID + 21)
+    for room in (0.5, 1e-3):
+        record.setpoint["q"][:, 0] += oracle().upper[0] - room - record.setpoint["q"][MID, 0]
+        assert (rule in {x.rule for x in findings(record, marks)}) == (room > 0.1)
+
+
 @pytest.mark.parametrize(
     ("robot", "name", "first"), [("vsa_planar_2r", "k", [600.0, 300.0]), ("panda", "W", [0, 0, 0, 0, 0, 60.0])]
 )

@@ -21,6 +21,7 @@ from sent_oracle import (
     OWN,
     POSITION,
     RECENT,
+    STOP,
     STREAM,
     WAITING,
     Finding,
@@ -28,8 +29,10 @@ from sent_oracle import (
     SentOracle,
     Settings,
     _beyond,
+    absurd,
     leaders,
 )
+from stopping import can_stop
 
 from eom_dynamics.arrays import STATE_NAMES, Array
 from eom_dynamics.control.control_loop import Refusal
@@ -51,6 +54,9 @@ BRAKING = 0.05
 
 OUTLIER = 0.02
 """Largest change of a motor's effort by one wrong velocity sample, as a fraction of its limit."""
+
+OF_MOTORS = ("motor", "effort", "joint effort", "computed")
+"""Rules that hold unless a joint brakes harder than its limits, since it would pass the end of its range."""
 
 PENDING = ("step after rejections",)
 """Rules that the present loop does not meet."""
@@ -90,8 +96,20 @@ class MotionRules:
             return []
         rules = (self._standing, self._steps, self._limits, self._range, self._overshoot, self._ended, self._outliers)
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            rows = _Rows(record, settings, marks, self.oracle)
-            return [x for rule in (*rules, self._after_rejections) for x in rule(rows)]
+            rows, wild = _Rows(record, settings, marks, self.oracle), absurd(record)
+            found = [x for rule in (*rules, self._after_rejections) for x in rule(rows)]
+            found = [x for x in found if not wild[x.cycle]]
+            return [x for x in found if not (x.rule.startswith(OF_MOTORS) and self._hurries(rows, x.cycle))]
+
+    def _hurries(self, x: "_Rows", cycle: int) -> bool:
+        """Whether a stop leads, and brakes a joint that would pass the end of its range with its full deceleration."""
+        if x.leader[cycle] != STOP:
+            return False
+        q, v, a = x.record.state[x.first(x.stop)[cycle], :3]
+        inside = (q >= self.oracle.lower) & (q <= self.oracle.upper)
+        return any(
+            v[i] and not (inside[i] and can_stop(self.oracle.arm, i, q[i], v[i], a[i], haste=1)) for i in range(len(q))
+        )
 
     # --- Rules ----------------------------------------------------------------------------
 
@@ -131,8 +149,10 @@ class MotionRules:
         friction = np.array([float(np.max(law.static)) for law in self.oracle.friction])
         sent = np.maximum(np.abs(x.effort[1:]), np.abs(x.effort[:-1]))
         allowed = EFFORT_STEP * self.oracle.scale * np.maximum(1e3 * h, 1) + 2 * friction + self.oracle.loss * sent
-        step = np.where(rows[:, None] & ~x.carries[1:, None], np.abs(np.diff(x.effort, axis=0)), 0)
-        yield from x.named("effort step", _beyond("", step, allowed, first=1))
+        step = np.where(rows[:, None] & ~x.carries[1:, None], np.diff(x.effort, axis=0), 0)
+        beside = np.pad(step, ((1, 1), (0, 0)))  # an effort that changes on is no step
+        allowed += np.maximum(np.maximum(np.sign(step) * beside[:-2], np.sign(step) * beside[2:]), 0)
+        yield from x.named("effort step", _beyond("", np.abs(step), allowed, first=1))
 
     def _limits(self, x: "_Rows") -> Iterator[Finding]:
         """Each command of a generated motion is within limits, or within what it began with."""
@@ -151,13 +171,17 @@ class MotionRules:
             yield from x.named(f"{name} over limit", _beyond("", np.where(rows, value, 0), allowed))
 
     def _range(self, x: "_Rows") -> Iterator[Finding]:
-        """A setpoint or a generated motion that begins within the range of a joint stays there."""
+        """A setpoint stays within the range of a joint, and a generated motion that begins there and can stop there."""
         q = x.record.setpoint["q"]
         beyond = np.maximum(np.maximum(q - self.oracle.upper, self.oracle.lower - q), 0)
-        begin = beyond[np.where(x.own, x.begin, np.maximum(np.arange(len(q)) - 1, 0))]
+        first = x.first(x.begin)
+        begin = beyond[np.where(x.own, first, np.maximum(np.arange(len(q)) - 1, 0))]
         follows = (x.leader == STREAM) & x.position & x.regular & (not x.permissive)
         rows = ((x.own | follows) & x.refuses & ~x.restarted)[:, None] & (begin == 0)
-        yield from x.named("beyond range", _beyond("", np.where(rows, beyond, 0), np.full(beyond.shape, 1e-6)))
+        for found in _beyond("", np.where(rows, beyond, 0), np.full(beyond.shape, 1e-6)):
+            k, joint = found.cycle, found.place
+            if not x.own[k] or can_stop(self.oracle.arm, joint, *x.record.state[first[k], :3, joint]):
+                yield from x.named("beyond range", iter([found]))
 
     def _overshoot(self, x: "_Rows") -> Iterator[Finding]:
         """An arm at rest that is sent one target stays between both."""
@@ -220,7 +244,7 @@ class _Rows:
         h: time since the cycle before, at most LONGEST_STEP, s; ``clock`` sums it.
         leader: source of the command.
         own: a generated motion in position mode; ``steady`` if it goes on from the cycle before.
-        begin: cycle of the last command before a generated motion.
+        begin, stop: cycle of the last command before a generated motion, and before a stop; of a restart itself.
     """
 
     def __init__(self, record: Record, settings: Settings, marks: Inputs, oracle: SentOracle) -> None:
@@ -243,12 +267,20 @@ class _Rows:
         self.own = np.isin(self.leader, OWN) & self.position
         same = np.append(False, self.leader[1:] == self.leader[:-1])
         self.steady = self.own & np.append(False, self.own[:-1]) & same & self.regular & ~marks.posted
-        outside = ~self.own | marks.restarted
-        self.begin = np.maximum.accumulate(np.where(outside, np.arange(len(outside)), 0))
-        self.restarted = marks.restarted[self.begin] & self.own[self.begin]
+        q, qd = record.setpoint["q"], record.setpoint["qd"]
+        away = np.abs(np.diff(q, axis=0) - self.h[1:, None] / 2 * (qd[1:] + qd[:-1])).max(axis=1) > 1e-6
+        restarted = marks.restarted & np.append(True, away | ~self.valid[:-1])  # else the motion before is stopped
+        cycles = np.arange(len(self.own))
+        self.begin = np.maximum.accumulate(np.where(~self.own | restarted, cycles, 0))
+        self.stop = np.maximum.accumulate(np.where((self.leader != STOP) | restarted, cycles, 0))
+        self.restarted = restarted[self.begin] & self.own[self.begin]
         self.rests = np.all([record.setpoint[name] == 0 for name in STATE_NAMES[1:]], axis=(0, 2)) & self.position
         P = record.setpoint["P"]
         self.carries = np.append(False, np.any(np.diff(P, axis=0), axis=1)) | np.any(record.setpoint["Pd"], axis=1)
+
+    def first(self, begin: Array) -> Array:
+        """Return the cycle (N,) of the first command of each motion: ``begin`` after a restart, else the next one."""
+        return np.where(self.restarted, begin, np.minimum(begin + 1, np.arange(len(begin))))
 
     def bound(self, limit: Array, values: Array) -> Array:
         """Return limits (N, …) of a generated motion: ``limit``, or the value with which it began."""

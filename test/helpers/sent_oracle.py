@@ -206,8 +206,7 @@ class SentOracle:
         """All that is wrong with a record, the worst place of each rule and cycle."""
         marks = marks or Marks.none(len(record.time))
         # What follows on numbers that no arm can have, which are followed where limits are only reported.
-        absurd = [np.abs(record.setpoint[name]).max(axis=1) > most for name, most in ABSURD.items()]
-        for k in np.flatnonzero(np.any(absurd, axis=0)):
+        for k in np.flatnonzero(absurd(record)):
             marks.restarted[k : k + 400] = True
         # After a pause, the arm is held where it is measured, as after a restart.
         waits = record.numbers["status"] == WAITING
@@ -689,6 +688,11 @@ class SentOracle:
 
 
 NAMES = ("nobody", "stream", "trajectory", "target", "stop", "impedance", "hands")
+
+
+def absurd(record: Record) -> Array:
+    """Cycles (N,) with numbers that no arm can have."""
+    return np.any([np.abs(record.setpoint[name]).max(axis=1) > most for name, most in ABSURD.items()], axis=0)
 
 
 def leaders(record: Record) -> Array:

@@ -27,26 +27,26 @@ def brake(q: float, v: float, a: float, A: float, J: float) -> list[float]:
     return [side * x for x in (*found, q)]
 
 
-def stopping_position(arm: ElasticArm, joint: int, q: float, v: float, a: float) -> float:
-    """Where a joint rests, or turns, that stops as hard as it may: two averages of a motion that leads by their delay.
+def stopping_position(arm: ElasticArm, joint: int, q: float, v: float, a: float, haste: float = STOP_HASTE) -> float:
+    """Where a joint rests, or turns, in a stop with ``haste`` times A: two averages of a motion ahead by their delay.
 
     It is no sooner than with constant acceleration, of which setpoints may make use.
     """
     A, J, _, delay = stop_limits(arm)[joint, 3:7]  # two averages of this length
     variance, side = delay**2 / 6, np.sign(v)
     led = q + delay * v + (delay**2 - variance) / 2 * a
-    ends = brake(led, v + delay * a, a, STOP_HASTE * A, STOP_HASTE**2 * J)
+    ends = brake(led, v + delay * a, a, haste * A, haste**2 * J)
     behind = 1.25 * max(-side * a, 0.0) * variance / 2  # an average of what slows down
     return float(side * max(*(side * x - behind for x in ends), side * q + v**2 / (2 * BRAKING_SLACK * A)))
 
 
-def can_stop(arm: ElasticArm, joint: int, q: float, v: float, a: float) -> bool:
-    """Whether a joint within its range can come to rest there."""
+def can_stop(arm: ElasticArm, joint: int, q: float, v: float, a: float, haste: float = STOP_HASTE) -> bool:
+    """Whether a joint within its range can come to rest there, by default as hard as it may."""
     limits = arm.robot.independent_joints[joint].limits
     if v == 0 or not limits.lower <= q <= limits.upper:
         return True
     if np.isinf(limits.upper if v > 0 else limits.lower):
         return True
     with np.errstate(all="ignore"):  # beyond all limits
-        end = stopping_position(arm, joint, q, v, a)
+        end = stopping_position(arm, joint, q, v, a, haste)
     return end <= limits.upper if v > 0 else end >= limits.lower
