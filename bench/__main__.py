@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time eom_dynamics and its peers in one run, and write the figures to the documentation.
 
-Runs that are compared are interleaved, so that ratios hold on a busy machine, too. All results are first compared with
+Compared runs are interleaved, so that ratios are valid on a busy machine. All results are first compared with
 the closed form.
 """
 
@@ -41,7 +41,7 @@ MAKE, IN_WORKSPACE = 'make bench BENCH_ARGS="--only {}"', "python3 bench --only 
 
 
 class Entry(NamedTuple):
-    """Module of a section, whose function has the section's name; the page that quotes it; its title; its command."""
+    """Module of a section (its function has the section's name), page that quotes it, title, and command."""
 
     module: str
     page: str

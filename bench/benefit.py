@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Benefit of each term of the feedforward with held commands, a delay, and model errors.
 
-Plants are MuJoCo's, with drives that hold their commands. A whole run writes docs/benefit.png and docs/tip.png, too.
+Plants are MuJoCo's, with drives that hold their commands. A whole run also writes docs/benefit.png and docs/tip.png.
 
 All four feedforwards have the same PD on the motors, kp = B w², kd = 2 B w, around references of one period. The drives
 sample it, with velocities from differences of positions, and references are for the ages of these measurements:
@@ -42,7 +42,7 @@ PERIOD, DELAY = 1e-3, 2e-3
 
 
 class ModelError(NamedTuple):
-    """Errors of a model: relative ones are real over modeled value, less 1."""
+    """Errors of a model; relative errors are real over modeled value, minus 1."""
 
     stiffness: float = 0.0
     mass: float = 0.0

@@ -30,7 +30,7 @@ ARMS = ("random", "sea_planar_2r", "prismatic", "panda", "iiwa", "random")
 FRICTION = (0.1, 0.3, 0.0, 0.3, 0.1)
 VELOCITIES = (None, 0.0, 1e-3)
 ENCODERS, EFFORTS, MASS, TORQUE_CONSTANT, DAMPING = 1e-5, 0.005, 0.9, 1.03, 0.01
-CIRCLES = 8  # recordings after which the arm tracks with the identified timing
+CIRCLES = 8  # recordings before the arm tracks with the identified timing
 LARGEST_ERROR, LEAST_COVERAGE, DEVIATIONS = 1e-4, 0.95, 2.0
 
 
@@ -73,7 +73,7 @@ class DriveRecording:
     true: Array  # delay and ages of position and velocity, s
 
     def identified(self, early: float) -> DriveDelay:
-        """The timing, with the time by which efforts are recorded before they act, s."""
+        """The timing, for efforts that are recorded ``early`` s before they act."""
         return drive_delay(self.t, self.theta, self.effort, self.sent, early=early)
 
 
@@ -163,7 +163,7 @@ WAYS = {
     "means of the last period": lambda x: (x, -PERIOD / 2),
     "efforts that drives begin to apply": lambda x: (replace(x, effort=x.sampled), PERIOD / 2),
 }
-"""Recorded efforts, and the time by which they are recorded before they act, s."""
+"""Recorded efforts, with their lead over their effect, s."""
 
 
 def drive_timing(section: Section, settings: Settings) -> None:
@@ -210,7 +210,7 @@ def drive_timing(section: Section, settings: Settings) -> None:
 
 
 def _figures(found: Sequence[Result | None], which: slice) -> tuple[list[str], float, float]:
-    """Of the used values: cells of the table, the largest error, s, and the share within deviations."""
+    """Cells of the table, largest error, s, and share within deviations, for the used values."""
     used = [x for x in found if x is not None and all(x.used[which])]
     if not used:
         return ["0", *["–"] * 4], 0.0, 1.0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Link errors with drives that sample, differentiate and filter their measurements, and with Coulomb friction.
 
-Plants are MuJoCo's (test/helpers/mujoco_arms.py), with held commands and drives whose PD samples at another rate.
-Models are exact but for the law of Coulomb friction.
+Plants are MuJoCo's (test/helpers/mujoco_arms.py), with held commands and drives with a PD at another sampling rate.
+Models are exact except for the law of Coulomb friction.
 """
 
 import copy
@@ -34,7 +34,7 @@ RATES = (1e3, 4e3, 20e3)  # of the drives, Hz
 VELOCITIES = {"exact": None, "differences": 0.0, "differences, low-pass of 1 ms": 1e-3}
 """Velocities that the drives measure: time constants of the low-pass, s, as :class:`.DriveLoop` takes them."""
 
-GAINS = (70.0, 280.0)  # natural frequencies of the PD, rad/s; the first one without friction, too
+GAINS = (70.0, 280.0)  # natural frequencies of the PD, rad/s; the first also without friction
 LAWS: dict[str, Mapping[str, float] | None] = {
     "none": None,
     "tanh, v₀ = 0.01 rad/s": {"smoothing_velocity": 1e-2},
@@ -42,11 +42,11 @@ LAWS: dict[str, Mapping[str, float] | None] = {
     "presliding, x_p = 10⁻⁹ rad": {"presliding_distance": 1e-9},
     "presliding, x_p = 10⁻⁴ rad": {"presliding_distance": 1e-4},
 }
-"""Models of Coulomb friction: entries of a robot file's ``friction`` beside ``coulomb`` and ``static``, a line each."""
+"""Models of Coulomb friction: ``friction`` entries of a robot file after ``coulomb`` and ``static``, by name."""
 
 KINDS = ((True, False), (True, True), (False, True))  # whether friction is hard, and whether the motion rests
 COULOMB = 0.1  # Coulomb friction over the rms effort of a motor
-NOISE = 1e-6  # of the encoder of a motor, rad or m, on the link side of the gear
+NOISE = 1e-6  # of a motor encoder, rad or m, on the link side of the gear
 DAMPING = 0.01  # damping ratio of the springs of random arms, which their models lack
 
 # Rms error, mrad, without friction, and with it at each of GAINS, of random 6R arms.
@@ -127,7 +127,7 @@ def _of_scales(seed: int, rate: float) -> Array:
 
 
 def _creep(parameters: Parameters, dry: Array, hard: bool) -> Array:
-    """Scales v₀ (n,), rad/s, by the velocity v at which motors at rest creep under an effort F: v c/F."""
+    """Scales v₀ (n,), rad/s, by the creep velocity v of motors at rest under an effort F: v c/F."""
     solver, scales = HARD_FRICTION if hard else "", []
     for name, coulomb in zip(parameters["joint_names"], dry, strict=True):
         inertia = " ".join([f"{parameters['joints'][name]['rotor_inertia']:.17g}"] * 3)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A node that only echoes: takes setpoints and answers each with its own numbers in a FeedforwardCommand.
 
-It is what a stream through rclpy costs without any dynamics: the same types and sizes of messages, the same executor
-and quality of service as the dynamics node, and one subscription and one publisher.
+It shows the cost of a stream through rclpy without dynamics: equal types and sizes of messages, the executor and
+quality of service of the dynamics node, and one subscription and one publisher.
 """
 
 import gc

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Terms of the equations of motion, and kinematics, beside Pinocchio's functions; inverse kinematics of random poses.
+"""Terms of the equations of motion, and kinematics, compared with Pinocchio; inverse kinematics of random poses.
 
 Results are first compared with Pinocchio's.
 """
@@ -111,7 +111,7 @@ def equations(section: Section, settings: Settings) -> None:
 
 
 def _floating_base(section: Section, settings: Settings) -> dict[str, float]:
-    """Times of calls of a robot on a floating base beside Pinocchio's with a free flyer, and their ratios."""
+    """Times of calls of a robot on a floating base and of Pinocchio with a free flyer, and their ratios."""
     base = Inertial.about_center(10.0, np.zeros(3), np.eye(3))
     robot = replace(load_robot("dual_arm"), base=base)
     peer, floating = PinocchioFloating(pinocchio_model(robot, floating=True), robot), FloatingBase(robot)
@@ -123,7 +123,7 @@ def _floating_base(section: Section, settings: Settings) -> dict[str, float]:
     for name, pair in _OF_BASE.items():
         names, method = pair.arguments.split(), getattr(floating, name)
         ours = [tuple(state[key] for key in names) for state in states]
-        # Pinocchio takes the configuration as one vector, and the linear part of the base's rates first.
+        # Pinocchio takes the configuration as a single vector, and the linear part of the base's rates first.
         rates = [[peer.rates(state[key]) for key in names if key not in ("pose", "q")] for state in states]
         theirs = [
             (peer.model, peer.data, peer.configuration(state["pose"], state["q"]), *vectors)
@@ -148,7 +148,7 @@ def _one_state(
     errors: Mapping[str, float],
     settings: Settings,
 ) -> dict[str, float]:
-    """Table of times of methods of a class beside Pinocchio's functions; returns their ratios."""
+    """Table of times of methods of a class and of Pinocchio's functions; returns their ratios."""
     for name, off in errors.items():
         assert off < _ROUNDING, f"{name} is off by {off}"
     table = section.table(
@@ -165,7 +165,7 @@ def _one_state(
 def _batches(
     section: Section, dynamics: Dynamics, model: Any, vectors: Mapping[str, Array], settings: Settings
 ) -> None:
-    """Times per state of batches, beside loops over both functions for one state that fill the same arrays."""
+    """Times per state of batches, and of loops over both functions for single states that fill the same arrays."""
     tasks, data = {}, model.createData()
     for name, pair in _PAIRS.items():
         states = [vectors[key] for key in pair.arguments.split()]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Coverage of the standard deviations that identification prints, on random elastic arms whose motors stick.
+"""Coverage of the standard deviations that identification prints, on random elastic arms with sticking motors.
 
 Each arm has six joints, and differs from its file by its inertias, springs, rotors and friction. MuJoCo moves
-it under a PD whose feedforward knows the file alone. Friction is not the model's: ``frictionloss``, hard or as soft
+it under a PD with a feedforward by the file. Friction is not the model's: ``frictionloss``, hard or as soft
 as MuJoCo's default, or LuGre with a Stribeck effect (C. Canudas de Wit et al., IEEE Trans. Automatic Control 40, 1995).
 Excitations, friction, drives, rates and noise are drawn at random. A standard deviation is honest if the truth is
 within 1.96 of it 19 times in 20.
@@ -34,8 +34,8 @@ JOINTS, SECONDS, RATES = 6, 25.0, (250, 500, 1000)  # joints of an arm; length o
 INSIDE, POOLED, EACH, RMS = 1.96, (0.93, 0.97), (0.9, 0.995), (0.8, 1.2)
 """Standard deviations that hold 95 % of normal errors; promised shares within them, of all and each; promised RMS."""
 
-# Step of the plant, s, at which its drives sample; settling of frictionloss, s; velocity above which the bristles of
-# LuGre are not damped, rad/s.
+# Step of the plant and of its drives, s; settling of frictionloss, s; maximum velocity with damped bristles of
+# LuGre, rad/s.
 _STEP, _SETTLING, _BRISTLES = 2.5e-4, (1e-3, 5e-3, 20e-3), 0.01
 
 
@@ -214,7 +214,7 @@ class LuGre:
 def _recorded(
     given: Robot, true: Robot, motion: Fourier, t: Array, lugre: LuGre | None, draw: np.random.Generator
 ) -> ArmRecording:
-    """Recording of an arm whose motors stick, in MuJoCo, under a PD with the feedforward of the file."""
+    """Recording of an arm with sticking motors, in MuJoCo, under a PD with the feedforward of the file."""
     plant = true
     if lugre:
         laws = [Friction(float(joint.actuator.friction.viscous)) for joint in true.joints]

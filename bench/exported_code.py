@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exported code: a cycle of the control loop beside Pinocchio's rnea, of the ros2_control controller; and on a GPU."""
+"""Exported code: a cycle of the control loop and of the ros2_control controller, and Pinocchio; and on a GPU."""
 
 import os
 import re

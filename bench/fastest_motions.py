@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fastest motions: along random paths, beside TOPP-RA; along planned paths of many waypoints; and their tracking.
+"""Minimum-time motions: along random paths, compared with TOPP-RA; along paths of many waypoints; and their tracking.
 
 An arm with elastic joints tracks a trapezoidal motion, a TOPP-RA motion and a minimum_time motion, with the same
-feedforward and the same drives. A whole run writes the picture docs/fastest_motion.png, too.
+feedforward and drives. A whole run also writes the picture docs/fastest_motion.png.
 """
 
 import importlib.util
@@ -156,7 +156,7 @@ DURATION, TIME = 0.03, 1.5  # largest difference of durations from unrounded pat
 REPEATS = 5
 
 Rows = dict[str, list[tuple[float, float, float]]]
-"""By kind of points: difference of the duration, deviation over tolerance, and processor time of each path."""
+"""Difference of the duration, deviation over tolerance, and processor time of each path, by kind of points."""
 
 
 def planned_paths(section: Section, settings: Settings) -> None:
@@ -238,7 +238,7 @@ ERROR, FREQUENCY = 0.05, 70.0  # real over modeled stiffness and mass, less 1; o
 SETTLING, AFTER = 0.3, 0.5  # time at rest before a motion, and after its end, s
 STEP, KEPT = 2.5e-4, 1e-3  # longest step of the integrator, and interval of kept results, s
 RATES = ((1e3, 4e3), (1e3, 1e3), (4e3, 4e3))  # rates of commands and of drives, Hz; the picture has the first
-RAMPS = np.arange(0.1, 0.5, 0.05)  # shares of the duration in which trapezoidal motions rise and fall
+RAMPS = np.arange(0.1, 0.5, 0.05)  # shares of the duration for rise and fall of trapezoidal motions
 OPEN_LOOP = 1e-6  # largest link error without feedback and with an exact model, rad
 
 Motion: TypeAlias = Spline | SteppedMotion
@@ -252,7 +252,7 @@ class Tracked(NamedTuple):
     t: Array  # (T,) s
     share: Array  # (T, n) desired efforts as shares of their limits
     error: Array  # (T, n) link errors with model errors and the PD, rad
-    away: Array  # (T,) distance of the tool from where it comes to rest, m
+    away: Array  # (T,) distance of the tool from its final position, m
 
     @property
     def overshoot(self) -> float:

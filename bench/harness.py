@@ -60,7 +60,7 @@ class Settings:
     recordings: Path | None = None  # folder with checkouts of public recordings
     models: Path | None = None  # folder with folders of MJCF models
     reports: Sequence[Path] = ()  # JUnit reports of make soak
-    robot: str | None = None  # packaged robot or file, in place of the robots of a section
+    robot: str | None = None  # packaged robot or file, replacing the robots of a section
 
 
 FULL = Settings(False, rounds=60, slow_rounds=15, most_joints=128, fresh_processes=9)
@@ -79,7 +79,7 @@ class Table:
     rows: list[Sequence[str]] = field(default_factory=list)
 
     def add(self, *cells: str) -> None:
-        """Add a row, and print it: the next one may take minutes."""
+        """Add a row, and print it, because further rows may take minutes."""
         self.rows.append(cells)
         CONSOLE.print(" | ".join(cells), style="dim")
 
@@ -185,7 +185,7 @@ def write_section(document: Path, section: Section, source: str = "", *, results
 
 
 def write_json(sections: Sequence[Section], facts: Mapping[str, str], path: Path = FIGURES) -> Path:
-    """Write all results of a run, and the facts of its machine, as one JSON; returns the file."""
+    """Write all results of a run, and the facts of its machine, to a JSON file; returns the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     results = {section.name: asdict(section) for section in sections}
     path.write_text(json.dumps({"facts": dict(facts), "sections": results}, indent=1) + "\n", encoding="utf-8")
@@ -221,7 +221,7 @@ def seconds(value: float) -> str:
 
 
 def error(value: float) -> str:
-    """Error with one digit."""
+    """Error with a single digit."""
     return f"{value:.0e}" if value else "0"
 
 
@@ -295,7 +295,7 @@ class Timings:
 
 
 def interleaved(tasks: Mapping[Any, TimedTask], rounds: int, *, at_least: float = 2e-3) -> Timings:
-    """Time tasks, interleaved in rotating order, a number of rounds; tasks are repeated to last at least a time, s."""
+    """Time tasks, interleaved in rotating order, ``rounds`` times; each is repeated to last at least ``at_least`` s."""
     repeats = {key: _repeats(task, at_least) for key, task in tasks.items()}
     samples: dict[Hashable, list[float]] = {key: [] for key in tasks}
     keys = list(tasks)
@@ -345,7 +345,7 @@ def timed(task: Callable[[], Any]) -> tuple[Any, float]:
 def in_parallel(
     function: Callable[..., Any], cases: Iterable[tuple[Any, ...]], *, optimised: bool = True
 ) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Arguments and results of a function of a module in processes, in the order in which they are done.
+    """Arguments and results of a function of a module in processes, in order of completion.
 
     Compilers optimize or not: arms that are evaluated a few times are faster without.
     """

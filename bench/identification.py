@@ -42,7 +42,7 @@ _FRICTION = 0.02, 0.05
 
 
 def limits(robot: Robot) -> dict[str, dict[str, float]]:
-    """Joint limits missing in robot files: the iiwa's from the data sheet of the iiwa 14, the others plausible."""
+    """Joint limits missing in robot files: the iiwa's from its data sheet, the others plausible."""
     values: dict[str, Any] = {"acceleration": 10, "effort_rate": 1500}
     if robot.name == "iiwa":
         position = np.deg2rad([170, 120, 170, 120, 170, 120, 175])
@@ -55,7 +55,7 @@ def limits(robot: Robot) -> dict[str, dict[str, float]]:
 
 
 def with_tools(robot: Robot) -> Robot:
-    """The robot with a tool on each last body, whose weight loads the springs of the wrist."""
+    """The robot with a tool on each last body, to load the springs of the wrist."""
     parents = {joint.parent for joint in robot.joints}
     place = np.append(TOOL_PLACE, 1.0)
     tool = TOOL_MASS * (np.outer(place, place) + np.diag([TOOL_RADIUS**2] * 3 + [0.0]))
@@ -73,7 +73,7 @@ class Truth:
     robot: Robot  # as described, with limits
     true: Robot
     motion: Fourier
-    side: str  # of the joints on which efforts are measured: joint, motor, or elastic for both
+    side: str  # side of the joints with measured efforts: joint, motor, or elastic for both
 
     @property
     def inertias(self) -> Array:
@@ -136,7 +136,7 @@ def with_noise(
 
 
 def effort_noise(robot: Robot, tau: Array) -> Array:
-    """Standard deviations (n,): 0.5 % of the limits of effort, or of the largest effort where there is no limit."""
+    """Standard deviations (n,): 0.5 % of the effort limits, or of the largest effort without a limit."""
     limit = np.array([joint.limits.effort for joint in robot.independent_joints])
     return np.asarray(TORQUE * np.where(np.isfinite(limit), limit, np.max(np.abs(tau), axis=0)))
 
@@ -178,8 +178,8 @@ _LONGEST, _MOST = 10.0, 2048.0  # limits of the long recording: processor time, 
 class Run(NamedTuple):
     """Result of a recording."""
 
-    scores: Array  # errors of identifiable base parameters in standard deviations; NaN for the others
-    errors: dict[str, Array]  # relative, by name of the parameter, of each joint where it is identifiable
+    scores: Array  # errors of identifiable base parameters in standard deviations; otherwise NaN
+    errors: dict[str, Array]  # relative errors by parameter, for joints with an identifiable parameter
     consistent: bool  # whether the pseudo-inertias of all bodies are positive definite
 
 
@@ -250,7 +250,7 @@ def identification(section: Section, settings: Settings) -> None:
 def coverage(scores: Sequence[Array]) -> Array:
     """Shares of errors within DEVIATIONS standard deviations, of all and of the worst parameter, and their RMS (3,).
 
-    Errors are (parameters,) of each run, in standard deviations, NaN where they are not identifiable.
+    Errors are (parameters,) of each run, in standard deviations, NaN for unidentifiable parameters.
     """
     z = np.array(scores)
     z = z[:, np.isfinite(z).any(axis=0)]
@@ -296,7 +296,7 @@ def _both_sides(truth: Truth, seed: int) -> dict[str, Array]:
 
 
 def true_parameters(joint: Joint) -> dict[str, float]:
-    """Parameters of spring and motor; the stiffness is that without load, which springs of all laws have."""
+    """Parameters of spring and motor, with the stiffness without load, which all laws have."""
     law = joint.actuator.friction
     found = {"stiffness": float(np.asarray(joint.spring.tangent(0.0))), "rotor_inertia": float(joint.rotor_inertia)}
     return found | {"viscous": float(law.viscous), "coulomb": float(law.coulomb)}
@@ -324,7 +324,7 @@ def _bad_recordings(truth: Truth) -> dict[str, Fit]:
 
 
 def _is_consistent(found: Fit) -> bool:
-    """Whether all identified bodies are physically consistent; bodies kept from the file need not be."""
+    """True if all identified bodies are physically consistent; bodies kept from the file need not be."""
     of_file = found.regressor.dynamics.inertial_parameters.reshape(-1, 10)
     pairs = zip(found.parameters.reshape(-1, 10), of_file, strict=True)
     return all(np.linalg.eigvalsh(pseudo_inertia(body))[0] > 0 for body, given in pairs if np.any(body != given))

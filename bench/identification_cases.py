@@ -2,7 +2,7 @@
 """Identification of simulated arms with properties that files lack, and from wrong recordings.
 
 For each case and seed, an arm is drawn, moved and recorded with noise, and identified by the code of the command. The
-written file is judged by its prediction of another motion of that arm, without noise.
+prediction of another motion of that arm, without noise, rates the written file.
 """
 
 import os
@@ -39,7 +39,7 @@ from eom_dynamics.trajectory import Fourier
 ARMS = ("sea_planar_2r", "ur5e", "panda")
 RATE, DURATION = 50.0, 60.0  # of a recording, Hz and s
 RECOVERED = 0.05  # error of predicted efforts, relative to their RMS; or the sensor's noise, if larger
-WORSE = 1.02  # ratio of errors of the written file and the given one beyond which it is worse
+WORSE = 1.02  # minimum ratio of the errors of a worse file to the given file
 SHARE = 0.95
 
 
@@ -48,7 +48,7 @@ class Case:
     """Property of an arm that its file lacks, or fault of its recording."""
 
     name: str
-    side: str = "joint"  # on which efforts are measured: joint, motor, or both
+    side: str = "joint"  # side with measured efforts: joint, motor, or both
     given: Callable[[Robot], Robot] = lambda robot: robot  # changes the robot of the file, which the arm is drawn from
     arm: Callable[[Robot, np.random.Generator], Robot] = lambda robot, draw: robot  # changes the arm
     efforts: Callable[[Array, np.random.Generator], Array] = lambda tau, draw: tau  # changes recorded efforts (N, n)
@@ -113,7 +113,7 @@ def identification_cases(section: Section, settings: Settings) -> None:
 
 
 def _outcomes(name: str, k: int, seeds: int) -> tuple[list[Outcome], float]:
-    """Outcomes of the seeds of the k-th case, with the choices of the first one, and processor time, s."""
+    """Outcomes of the seeds of the k-th case, with the choices of the first seed, and processor time, s."""
     before = os.times()
     found = [outcome(CASES[k], name, 0)]
     found += [outcome(CASES[k], name, seed, found[0].chosen) for seed in range(1, seeds)]
@@ -187,7 +187,7 @@ def _joints(robot: Robot, change: Callable[..., Mapping[str, object]]) -> Robot:
 
 
 def _gravity_spring(robot: Robot, draw: np.random.Generator) -> Robot:
-    """A spring beside the motor of the second joint that moves, for a part of the largest gravity in some poses."""
+    """A spring parallel to the motor of the second moving joint, for a part of the largest gravity in some poses."""
     q = np.linspace(-1, 1, 20)[:, np.newaxis] * np.ones(robot.n)
     weight = float(np.max(np.abs(Dynamics(robot, order=0, backend="numpy").gravity(q)[:, 1])))
     spring = ParallelSpring(SignedLinearLaw(weight * draw.uniform(0.3, 0.8)), draw.uniform(-0.5, 0.5))
@@ -256,7 +256,7 @@ class Found(NamedTuple):
 
     worse: Sequence[str]  # joints that the written file predicts worse than the given one on another motion
     kept: Sequence[str]  # joints that stay as in the given file, but that plain least squares predict better
-    verdicts: Sequence[str]  # faults reported of the recording, which has none
+    verdicts: Sequence[str]  # faults reported of the faultless recording
     ratio: float  # geometric mean of the errors after and before, over joints
 
 

@@ -51,7 +51,7 @@ def guided(arm: ElasticArm, seconds: float = 4.0, rest: float = 1.5) -> tuple[fl
 
 
 class LedArm(HandledArm):
-    """A plant whose push is by the present motion of the links."""
+    """Plant with a push that follows the present motion of the links."""
 
     now = POSE, np.zeros(7)  # positions and velocities of the links
 
@@ -81,7 +81,7 @@ def energies(arm: ElasticArm, mode: str, pushes: int, **gains: object) -> tuple[
     free, law = mode == "gravity_compensation", Impedance(arm, Gains(**gains))
     host, stiffness, dynamics = Complying(arm, mode, **gains), arm.stiffness, arm.dynamics
     reference, ones = np.stack([POSE, *np.zeros((4, n))]), np.ones(n)
-    law.inertia(POSE)  # finds the compliance of springs at rest, too
+    law.inertia(POSE)  # also computes the compliance of springs at rest
     rows: list[tuple[float, float]] = []
 
     def pushed(t: float) -> tuple[int, Array]:

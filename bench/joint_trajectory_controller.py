@@ -2,7 +2,7 @@
 """Link error of ``joint_trajectory_controller`` alone, and in front of the feedforward controller.
 
 A controller manager runs both on the simulated robot of the package, in simulated time. Needs ros2_control and
-this package in a workspace that is sourced. A whole run writes the picture docs/joint_trajectory_controller.png, too.
+this package in a sourced workspace. A whole run also writes the picture docs/joint_trajectory_controller.png.
 """
 
 import tempfile

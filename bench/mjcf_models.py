@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dynamics of MJCF models in use, such as google-deepmind/mujoco_menagerie, beside MuJoCo's.
+"""Dynamics of common MJCF models, such as google-deepmind/mujoco_menagerie, compared with MuJoCo.
 
 ``make bench BENCH_ARGS="--only mjcf_models --models FOLDER"`` reads all ``.xml`` files in folders of FOLDER.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Feedforward of the iiwa with every kind of spring, beside the inverse dynamics of its links."""
+"""Feedforward of the iiwa with every kind of spring, compared with the inverse dynamics of its links."""
 
 from dataclasses import replace
 from functools import partial

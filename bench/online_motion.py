@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams of targets on elastic arms in MuJoCo: OnlineTrajectory beside Ruckig and the segments of JTC."""
+"""Streams of targets on elastic arms in MuJoCo: OnlineTrajectory, Ruckig and the segments of JTC."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -114,7 +114,7 @@ def ruckig(arm: ElasticArm, stream: Stream) -> Array:
 
 
 def segments(arm: ElasticArm, stream: Stream, order: int = 0) -> Array:
-    """States of the segments of JTC, from the last state to each target by the time of the next one.
+    """States of the segments of JTC, from the last state to each target at the time of the next target.
 
     Their order is 3 for steps, else the number of values of a target, unless ``order`` is not 0.
     """
@@ -182,7 +182,7 @@ def followed(name: str, commands: Sent, start: Array, stiffness: float) -> Array
 
 
 def result(name: str, arm: ElasticArm, stream: Stream, way: str) -> Result:
-    """Follow a stream with the springs of the file, and with stiffer ones."""
+    """Follow a stream with the springs of the file, and with stiffer springs."""
     generate, command = WAYS[way]
     states = generate(arm, stream)
     sent = command(arm, states)
@@ -240,7 +240,7 @@ def with_rates(motion: Motion, seconds: float, *, accelerations: bool) -> Stream
 
 
 def sampled(motion: Motion, at: Array, arrive: Array, step: float = 0.0) -> Stream:
-    """Positions of a motion at times, s, that arrive in cycles, of an encoder with a step, rad."""
+    """Positions of a motion at times, s, that arrive in cycles, of an encoder with resolution ``step``, rad."""
     values = motion(at)[0]
     values = np.round(values / step) * step if step else values
     events = {k: (q, None) for k, q in zip(arrive, values, strict=True)}
@@ -440,7 +440,7 @@ def corner() -> Spline:
 
 
 def stopped(arm: ElasticArm, motion: Spline, t: float) -> Array:
-    """Positions (N, n) of setpoints of a motion, and of the joints' stop after the last one at a time, s."""
+    """Positions (N, n) of setpoints of a motion, and of the joint stop after the last setpoint at time t, s."""
     loop, rows = ControlLoop(RobotTable(arm)), []
     loop.configure(safety="permissive")
     for k in range(round((t + 1.0) * 1e9 / CYCLE)):

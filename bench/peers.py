@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inverse dynamics of random states by the closed form and by Pinocchio, with errors against the former."""
+"""Inverse dynamics of random states by the closed form and by Pinocchio, with errors relative to the closed form."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inverse dynamics beside peers: one state, batches, the first use of a robot, chains of many joints, other forms."""
+"""Inverse dynamics compared with peers: one state, batches, first use of a robot, long chains, other forms."""
 
 import subprocess
 import tempfile
@@ -47,7 +47,7 @@ OURS = "`Dynamics.inverse_dynamics`"
 RNEA = "Pinocchio: `rnea`"
 DIFFERENCES = "Pinocchio: `computeRNEADerivatives`, taudd by differences over 2 points"
 
-# Allowed errors: of exact methods; of differences; of chains of 128 bodies, whose efforts differ in size.
+# Allowed errors: of exact methods; of differences; of chains of 128 bodies with efforts of different size.
 _ROUNDING, _TRUNCATION, _OF_CHAINS = 1e-11, 1e-2, 1e-10
 
 
@@ -223,7 +223,7 @@ class _Chain(NamedTuple):
 
 
 def scaling(section: Section, settings: Settings) -> None:
-    """Recursion and closed form for random revolute chains, all interleaved, beside the closed form's results."""
+    """Recursion and closed form for random revolute chains, all interleaved, and results of the closed form."""
     counts = [n for n in (2, 4, 8, 16, 32, 64, 128) if n <= settings.most_joints]
     chains = {n: _prepare(n) for n in counts}
     tasks = {(what, n): task for n, x in chains.items() for what, task in x.tasks.items()}
@@ -306,7 +306,7 @@ def _rotation(rng: np.random.Generator) -> np.ndarray:
 _TRACED = 64  # states
 
 Efforts = Callable[[Robot, Sequence[Any]], Sequence[Any]]
-"""From a robot and (q, qd, qdd, qddd, qdddd), arrays (n,) of numbers or expressions, to tau, taud, taudd."""
+"""Function from a robot and (q, qd, qdd, qddd, qdddd), arrays (n,) of numbers or expressions, to tau, taud, taudd."""
 
 
 def matrices(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
@@ -315,7 +315,7 @@ def matrices(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
 
 
 def vectors(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
-    """The same product from its right end: J' (M_b dV/dt - b' M_b V + M_b U G), in which no M and C is formed."""
+    """The product from its right end: J' (M_b dV/dt - b' M_b V + M_b U G), without forming M and C."""
     body = system_matrices(robot, *states)
     M_b = inertia_matrix(robot)
     up = np.concatenate([np.zeros(3, dtype=int), -robot.gravity])
@@ -323,12 +323,12 @@ def vectors(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
 
 
 def spatial_matrices(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
-    """The same in spatial twists."""
+    """The product in spatial twists."""
     return spatial_equations_of_motion(robot, *states[:-1]).efforts(states[-1])
 
 
 def spatial_vectors(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
-    """The same product from its right end: J' (M_s (dV/dt + G) - b' M_s V)."""
+    """The product in spatial twists from its right end: J' (M_s (dV/dt + G) - b' M_s V)."""
     J, b, M_s, _ = spatial_twists(robot, states[0], states[1:])
     V = J @ Jet(states[1:])
     return tuple(J.T @ (M_s @ (V.rate + lift(robot)) - b.T @ (M_s @ V)))

@@ -18,7 +18,7 @@ def arm_parameters(name: str | int) -> dict[str, Any]:
 
 
 def random_arm(seed: int, *, prismatic: bool = False) -> dict[str, Any]:
-    """A serial chain whose joints get lighter and softer to the tip; on request, its second joint is prismatic.
+    """Serial chain with joints that get lighter and softer to the tip; on request, its second joint is prismatic.
 
     Masses from 11 to 0.6 kg, springs from 12,000 to 200 N m/rad, rotors from 0.8 to 0.025 kg m², each drawn at random
     within 30 % or so, with axes and poses in all directions.

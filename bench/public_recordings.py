@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identification from public recordings of real arms: prediction by the written file, beside the printed figures.
+"""Identification from public recordings of real arms: prediction by the written file, and the printed figures.
 
 ``make bench BENCH_ARGS="--only public_recordings --recordings FOLDER"`` takes a folder with checkouts of
 marcocognetti/FrankaEmikaPandaDynModel, YanjunLIU-ac/Dynamic_Parameter_Identification_for_Rokae_xMate and
-thanhndv212/figaroh-examples; those that are not there are skipped. The last 30 % of each recording is for validation.
+thanhndv212/figaroh-examples; missing checkouts are skipped. The last 30 % of each recording are for validation.
 """
 
 import json

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 from harness import DOCS, Section, Settings, seconds
 
 GROWTH, RATIOS = 1e6, {"p50": 1.25, "p99": 1.5}
-"""Growth of memory, bytes, and round trip beside an echo node, of a stream without planners."""
+"""Growth of memory, bytes, and round trip relative to an echo node, of a stream without planners."""
 
 PERCENTS = ("p50", "p99", "p99.9", "max")
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Round trip of setpoints through the dynamics node beside a node that only echoes: same messages, in one run.
+"""Round trip of setpoints through the dynamics node and through an echo node: equal messages, in one run.
 
-The two nodes are streamed to in turn, in windows of a tenth of a second whose order rotates, so that ratios hold on a
-machine that is not quiet. Both run throughout; the idle one sleeps. Every number of the dynamics node's answers is
-compared with the library's. Needs ROS 2 and the interfaces, as ``make build`` installs them.
+Both nodes are streamed to alternately, in windows of a tenth of a second with rotating order, so that ratios hold on a
+busy machine. Both run throughout; the idle node sleeps. Every number of the dynamics node's answers is
+compared with the library's. Needs ROS 2 and the interfaces, as installed by ``make build``.
 """
 
 import gc
@@ -40,8 +40,8 @@ HERE = Path(__file__).parent
 WINDOW = 0.1  # s, shorter than most stalls of a shared host: in half a second, which of the two is hit is chance
 RATES = (1000.0, 2000.0)
 ROUNDS = 48
-HELD = 1.2e4  # stiffness of antagonistic springs whose pretension is within limits of all motors of the iiwa, N m/rad
-SETTLE = 50  # setpoints at the start of each window: the first ones after a pause are slower with every node
+HELD = 1.2e4  # stiffness of antagonistic springs with a pretension within limits of all iiwa motors, N m/rad
+SETTLE = 50  # setpoints at the start of each window: after a pause, the first setpoints are slower with every node
 P50, P99 = 1.0, 1.2  # largest ratios to the echo node
 
 
@@ -130,7 +130,7 @@ def _started(name: str, *arguments: Any) -> Iterator[None]:
 
 
 class _Client(Streamer):
-    """Streams to both nodes in turn, and takes their answers."""
+    """Streams to both nodes alternately, and receives their answers."""
 
     def __init__(self, robot: Robot) -> None:
         super().__init__(robot)
@@ -145,7 +145,7 @@ class _Client(Streamer):
             self.connect(each)
 
     def measure(self, rate: float, rounds: int) -> Figures:
-        """Stream to both in turn, and compare all answers of the dynamics node."""
+        """Stream to both alternately, and compare all answers of the dynamics node."""
         count, answers = round(WINDOW * rate) + SETTLE, []
         self.numbers = self.different = 0
         gc.collect()

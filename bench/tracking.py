@@ -3,7 +3,7 @@
 
 The simulation without feedback, test/helpers/open_loop_cases.py, is independent of the feedforward. Differences of
 efforts show the benefit of exact taud and taudd over a stream of setpoints. They are of second order in the period of
-the stream: central ones need the setpoints to come, and thus a motion known ahead; backward ones need the last three.
+the stream: central differences need future setpoints, and so a known motion; backward differences need the last three.
 Both feed the same flatness map; plants are MuJoCo's, with a PD of 70 rad/s at 4 kHz on the motors.
 """
 
@@ -23,10 +23,10 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.simulation import ElasticPlant
 from eom_dynamics.trajectory import paper_motion
 
-# Largest error of any link up to a time, s and rad, and least error with rigid feedforward.
+# Maximum error of any link up to a time, s and rad, and minimum error with rigid feedforward.
 BARS = ((1.0, 1e-10), (5.0, 1e-6))
 RIGID = (1.0, 1e-3)
-GONE = 0.1  # error at which a simulation with rigid feedforward ends, rad
+GONE = 0.1  # error that ends a simulation with rigid feedforward, rad
 
 
 def open_loop(section: Section, settings: Settings) -> None:
@@ -55,17 +55,17 @@ def open_loop(section: Section, settings: Settings) -> None:
 
 ROBOTS = ("sea_planar_2r", "panda", "iiwa", 1, 2, 3)  # packaged robots, and seeds of random arms of 6 joints
 RATES = (1000.0, 500.0, 200.0, 100.0, 50.0)  # of setpoints, Hz
-HELD = 500.0  # rate below which drives interpolate commands; from there on they hold them
-DECIMALS = (None, 6, 4)  # of setpoints q … qdddd in SI units; None for exact ones
+HELD = 500.0  # maximum rate of interpolating drives; from this rate on, they hold commands
+DECIMALS = (None, 6, 4)  # of setpoints q … qdddd in SI units; None for exact setpoints
 DRIVE_PERIOD = 2.5e-4
-BATCH, MORE = 1000, 3  # states that are timed together; setpoints before and after those that are sent
+BATCH, MORE = 1000, 3  # states that are timed together; additional setpoints before and after
 
 
 class Streamed(NamedTuple):
     """Errors of a stream against the exact one."""
 
     rates: float  # root mean square error of taud over its root mean square
-    accelerations: float  # the same of taudd
+    accelerations: float  # root mean square error of taudd over its root mean square
     bound: float  # error of the largest taud of a joint at the setpoints, relative
     effort: float  # root mean square error of motor effort over its root mean square
     link: float  # root mean square error of the links, rad
@@ -93,7 +93,7 @@ class Arm:
         self.known, self.motion, self.duration = ElasticPlant(self.arm), paper_motion(self.arm.robot.n), duration
 
     def missed(self, rate: float) -> float:
-        """Share of the largest taud of a joint that setpoints at a rate, Hz, do not hit."""
+        """Share of the largest taud of a joint that setpoints at ``rate``, Hz, miss."""
         fine, coarse = (
             np.max(np.abs(self.arm.dynamics.inverse_dynamics(*self.motion.derivatives(t))[1]), axis=0)
             for t in (np.arange(0.0, self.duration, step) for step in (1e-4, 1 / rate))
