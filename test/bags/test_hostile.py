@@ -105,7 +105,7 @@ def test_a_message_that_is_found_again_and_again_is_refused(tmp_path: Path) -> N
 
 def test_negative_times_of_recording_are_refused(tmp_path: Path) -> None:
     file = database(tmp_path / "bag", "UPDATE messages SET timestamp = -5 WHERE id = 7")
-    with pytest.raises(BagError, match="a message was recorded before 1970"), Bag(file) as bag:
+    with pytest.raises(BagError, match="recorded before 1970"), Bag(file) as bag:
         list(bag.messages(bag.topics[0]))
 
 

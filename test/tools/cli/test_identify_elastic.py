@@ -424,7 +424,7 @@ def test_delay_and_period_are_written(kind: str, tmp_path: Path, capsys) -> None
     assert found.command_period == PERIOD and found.drive_delay == pytest.approx(4e-3, abs=1e-4)
     # Without the time at which recorded efforts act, the period alone is known.
     printed = identify()
-    assert "it counts from the time at which recorded motor efforts act, --motor-delay" in printed.out
+    assert "drive_delay is not written" in printed.out and "--motor-delay" in printed.out
     # Commands that drives hold for 2 ms, and one sample of effort in each.
     aliased = "failed: motor efforts alias: they come every 2 ms, commands, which drives hold, every 2 ms"
     assert (aliased in printed.err) == (kind == "springs")
@@ -468,7 +468,7 @@ def test_what_a_urdf_cannot_hold_is_told(tmp_path: Path) -> None:
     robot = replace(load_robot(source), command_period=1e-3)
     found = run.IdentificationResult(robot, robot, None, None, (), ())
     _, not_in_file = robot_file(tmp_path / "found.urdf", str(source), found)
-    assert any("command_period and timing of the drives are left out" in line for line in not_in_file)
+    assert any("command_period and timing of the drives are omitted" in line for line in not_in_file)
 
 
 def test_several_topics_of_commands_are_told() -> None:
