@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Laws of springs, friction, gears and damped steps against 40 digits, by every route: arrays, kernels, batches, NumPy.
 
-The laws are written here once more, over mpmath's numbers, whose derivatives are mpmath's differences.
+The laws are written again here, over mpmath's numbers, with derivatives by mpmath's differences.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,14 +35,14 @@ def _digits() -> Iterator[None]:
 
 
 class Case(NamedTuple):
-    """A spring, the law by this test, and deflections at which they are compared.
+    """Spring, the law by this test, and deflections for the comparison.
 
     Attributes:
         spring: the spring.
         law: effort over mpmath's numbers.
-        reach: deflection at which it has hardened a thousandfold, or as far as it can.
+        reach: deflection with a thousandfold stiffness, or the maximum deflection.
         edges: positive deflections with their neighbors.
-        bend: magnitude of the terms of f'', where these cancel.
+        bend: magnitude of the terms of f'', if they cancel.
     """
 
     spring: kinds.MemorylessSpring
@@ -132,7 +132,7 @@ CASES = {
 
 
 class Expected(NamedTuple):
-    """To 40 digits, with the magnitude of terms, zero but for bends.
+    """To 40 digits, with the magnitude of terms, zero except for bends.
 
     Attributes:
         delta, law, law_terms: deflections (N,), f, f', f'' there (3, N), and magnitudes.
@@ -159,7 +159,7 @@ def expected(name: str) -> Expected:
         at = mpf(x)
         value, slope, bend = f(at), mpmath.diff(f, at), mpmath.diff(f, at, 2)
         tau = float(value) if x else x
-        # The deflection of the rounded effort, by Taylor's polynomial: what is left out is 1e-48.
+        # The deflection of the rounded effort, by Taylor's polynomial: the remainder is 1e-48.
         change = (mpf(tau) - value) / slope
         exact = at + change - bend / slope * change**2 / 2
         slope_there, bend_there = mpmath.diff(f, exact), mpmath.diff(f, exact, 2)
@@ -236,7 +236,7 @@ def test_friction(friction: Friction) -> None:
 
 @pytest.mark.parametrize("gear", GEARS[:2])
 def test_gear_loss(gear: Gear) -> None:
-    """Along tau + 2 t + t²/2 and v - t + 3 t²/2; derivatives relative to those of a power that changes as fast."""
+    """Along tau + 2 t + t²/2 and v - t + 3 t²/2; derivatives relative to a power that changes as fast."""
     law, jets = (
         gear_law(gear),
         (Jet([LOADS, 2 + 0 * LOADS, 1 + 0 * LOADS]), Jet([SPEEDS, 0 * SPEEDS - 1, 3 + 0 * SPEEDS])),
@@ -253,7 +253,7 @@ def test_gear_loss(gear: Gear) -> None:
     check(gear.load_jet(*jets), exact, terms)
 
 
-# The same laws compiled, for one state and for batches.
+# The compiled laws, for one state and for batches.
 
 
 @pytest.fixture(scope="module")
@@ -327,7 +327,7 @@ def test_damped_steps(route: str) -> None:
         )
         P = list(mpmath.lu_solve(power, mpmath.matrix([*first, *last])))
         z = step * 500 / 15
-        # A particular solution is the polynomial R with R' + z R = P; what is left decays.
+        # A particular solution is the polynomial R with R' + z R = P; the rest decays.
         R = [mpf(0)] * 7
         with mpmath.workdps(150):
             for j in range(5, -1, -1):

@@ -23,7 +23,7 @@ DELTA = np.concatenate([np.linspace(-0.3, 0.3, 401), [1e-9, -1e-9, 1e-4, -1e-4]]
 
 @KINDS
 def test_third_derivatives_of_the_effort(spring: kinds.MemorylessSpring) -> None:
-    """Those up to the second are in test_laws_in_digits.py; from the third on, the one of a table jumps."""
+    """Derivatives up to the second are in test_laws_in_digits.py; the third derivative of a table jumps."""
     delta, zero = DELTA[::7], np.zeros_like(DELTA[::7])
     _, *slopes = (zero + x for x in spring.law(Jet([delta, zero + 1, zero, zero])))
 
@@ -61,7 +61,7 @@ def test_curve_through_any_table_is_monotone(steps: list[tuple[float, float]], a
     assert deviation(spring.load(-x), -y) < 1e-12
     assert np.all(spring.tangent(np.linspace(-1.2 * x[-1], 1.2 * x[-1], 2000)) > 0)
     tau = spring.load(np.array(at))
-    rounding = np.maximum(np.abs(tau), y[-1])  # that of the table
+    rounding = np.maximum(np.abs(tau), y[-1])  # rounding of the table
     assert np.max(np.abs(spring.load(deflection(spring, tau)) - tau) / rounding) < 1e-13
 
 
@@ -130,7 +130,7 @@ def test_pair_has_the_commanded_effort_and_stiffness(pair: kinds.AntagonisticPai
     np.testing.assert_allclose(efforts.stiffness[0], k, rtol=1e-12)
     assert np.all(delta[:, 0] >= 0) and np.all(delta[:, 1] <= 0)
     assert np.all(load[:, 0] >= 0) and np.all(load[:, 1] <= 0)
-    # sigma is what the link feels: minus the derivative of its effort with respect to q.
+    # sigma is the stiffness at the link: minus the derivative of its effort with respect to q.
     felt = derivative(lambda t: pair.load(delta + t).sum(axis=-1), 1e-4)
     np.testing.assert_allclose(felt, k, rtol=1e-10)
 

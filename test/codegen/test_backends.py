@@ -131,7 +131,7 @@ def states(count: int) -> list[Array]:
 
 @pytest.mark.parametrize("count", COUNTS)
 def test_numbers_that_are_not_finite(mixed: Dynamics, count: int) -> None:
-    """In a state, also where results overwrite states, or in a wrench."""
+    """In a state, also if results overwrite states, or in a wrench."""
     for which, name in enumerate(STATE_NAMES):
         for row, value in ((0, np.nan), (7, np.inf), (count // 2, -np.inf), (count - 1, np.nan)):
             bad = states(count)

@@ -76,7 +76,7 @@ def entry(key: str, build: Callable[[Path], None]) -> Path:
 
 
 def has_ended(process: int) -> bool:
-    """Whether a killed process ends; a zombie has ended, too."""
+    """True if a killed process ends; a zombie has ended."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         try:
@@ -121,7 +121,7 @@ class TestEntries:
             cached(f"{KEY}0-*", failing(KernelError("none")))
 
     def test_entry_of_another_key_is_rebuilt(self, folder: Path) -> None:
-        """A kernel of another robot, renamed to that of this one."""
+        """Kernel of another robot, under the name of this robot's kernel."""
         entry(KEY + "0", Build(b"another robot")).rename(folder / f"{KEY}.so")
         assert cached(KEY, Build()) == b"compiled"
         assert entries(folder) == [f"{KEY}.so"]
@@ -133,7 +133,7 @@ class TestEntries:
         path = entry(KEY, Build())
         path.unlink()
         make(path)
-        with contextlib.suppress(OSError):  # a folder remains where the file would be
+        with contextlib.suppress(OSError):  # a folder remains at the path of the file
             assert cached(KEY, Build()) == b"compiled"
 
     def test_a_folder_that_is_swapped_is_not_loaded_from(self, folder: Path, tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ CHANGES: dict[type, dict[str, Any]] = {
         "coupled_stiffness": ((0, 1), CoupledSpring([[5.0, 1.0], [1.0, 3.0]])),
     },
 }
-"""Another value of each property on which joint efforts depend."""
+"""Another value of each property that affects joint efforts."""
 
 WITHOUT_EFFECT: dict[type, set[str]] = {
     Joint: {"name", "limits", "gear_ratio", "actuator", "drive", "effort_spread", "rotor_mount"},
@@ -279,7 +279,7 @@ class TestKey:
         assert self.key(changed, monkeypatch) == self.key(CASE.robot, monkeypatch)
 
     def test_depends_on_generator_compiler_processor_and_flags(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Flags of the environment are the last; a processor that they name counts in place of this one."""
+        """Flags of the environment are the last; a processor in them replaces this processor."""
         keys = [self.key(CASE.robot, monkeypatch)]
         changes: list[tuple[Any, str, Any]] = [
             (recipe, "generator_fingerprint", lambda: "another"),
@@ -392,7 +392,7 @@ class TestFallback:
     def test_files_are_in_the_private_folder_whatever_the_one_for_temporary_files_is(
         self, folder: Path, cc: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Where others can write, they exchange what the compiler writes before it is read."""
+        """In folders that others can write to, they exchange the compiler's output before it is read."""
         shared, told = tmp_path / "shared", tmp_path / "told"
         shared.mkdir()
         shared.chmod(0o777)
@@ -415,7 +415,7 @@ class TestFallback:
         wait = f"for n in $(seq 500); do [ $(ls {started} | wc -l) -lt 3 ] || break; sleep 0.02; done; [ $n -lt 500 ]"
         cc(f'touch {started}/$$\n{wait} || exit 1\nexec {shutil.which("cc")} "$@"')
         assert_right(Dynamics(CASE.robot, backend="native"))
-        assert len(list(started.iterdir())) == 4  # the last one links the parts
+        assert len(list(started.iterdir())) == 4  # the last call links the parts
 
     def test_folder_that_cannot_be_created(self, folder: Path) -> None:
         folder.write_text("a file")

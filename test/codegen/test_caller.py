@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled callers of methods: results, lifetimes, and declared arguments, which are those of the methods."""
+"""Compiled callers of methods: results, lifetimes, and declared arguments, which equal the methods' arguments."""
 
 import gc
 import inspect
@@ -59,7 +59,7 @@ def test_a_caller_outlives_its_dynamics_which_are_freed_after_it() -> None:
 
 
 def test_extension_modules_name_no_file(native: Dynamics) -> None:
-    """They were loaded by a descriptor, whose number is later that of another file, such as a pipe."""
+    """They were loaded by a descriptor; its number may later belong to another file, such as a pipe."""
     own = [module for name, module in sys.modules.items() if name.startswith("eom_dynamics_")]
     assert own and not any(hasattr(module, "__file__") for module in own)
 
@@ -93,7 +93,7 @@ def test_declared_arguments_are_those_of_the_methods(owner: type) -> None:
 def test_results_of_every_method_are_those_declared_on_each_backend(
     owner: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For one state, by the compiled caller and without, and for a batch; numbers are those of NumPy's programs."""
+    """For one state, by the compiled caller and without, and for a batch; numbers equal NumPy's programs."""
     monkeypatch.setenv("EOM_DYNAMICS_CFLAGS", "-O0")
     subject, plain = (owner(ROBOT, backend=backend) for backend in ("native", "numpy"))
     for name in [name for name, method in vars(owner).items() if isinstance(method, _StateMethod)]:

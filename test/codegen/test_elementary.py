@@ -105,7 +105,7 @@ EDGES = np.array(
 
 
 def arguments(count: int) -> Array:
-    """Of all magnitudes, dense where results are neither tiny nor infinite, and edges with their neighbors."""
+    """Arguments of all magnitudes, dense if results are neither tiny nor infinite, and edges with their neighbors."""
     rng = np.random.default_rng(0)
     with np.errstate(over="ignore"):
         edges = np.concatenate([EDGES, np.nextafter(EDGES, np.inf), np.nextafter(EDGES, -np.inf)])
@@ -121,7 +121,7 @@ def arguments(count: int) -> Array:
 
 
 def exact(name: str, x: float) -> mpmath.mpf | None:
-    """None where the result is infinite or not a number."""
+    """None if the result is infinite or not a number."""
     domain = {"log": x > 0, "log1p": x > -1, "sqrt": x >= 0}
     if not math.isfinite(x) or not domain.get(name, True):
         return None

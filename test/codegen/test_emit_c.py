@@ -127,7 +127,7 @@ def test_kernels_compile_without_warnings_and_libraries(program: str, compiler: 
 
 @pytest.mark.parametrize("program", ["inverse_dynamics", "mass_matrix"])
 def test_kernels_have_no_variables_that_threads_share(program: str, tmp_path: Path) -> None:
-    """No writable static data; whatever a thread writes is in arrays of its own."""
+    """No writable static data; a thread writes to its own arrays only."""
     source = c_source(PROGRAMS[program](load_robot("iiwa")))
     assert compile_c([source], tmp_path, "-std=gnu11", "-O1", "-march=native", "-c").returncode == 0
     symbols = subprocess.run(["nm", "built"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
@@ -148,7 +148,7 @@ def test_c_agrees_with_python(computations: list[Tape], tmp_path_factory: pytest
 
     program = trace("p", {"x": 3}, compute)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("eom_dynamics.codegen.emit_c._SEGMENT", 8)  # many segments, whose values are in slots
+        patch.setattr("eom_dynamics.codegen.emit_c._SEGMENT", 8)  # many segments, with values in slots
         source = c_source(program)
     compiled = CompiledProgram(source, c_name("p"), tmp_path_factory.mktemp("tape"), "-O0", "-ffp-contract=off")
     x = np.random.default_rng(0).uniform(-2, 2, (11, 3))

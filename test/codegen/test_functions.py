@@ -267,7 +267,7 @@ class TestResultsThatAreNotFinite:
 
     @pytest.mark.parametrize("backend", KERNELS)
     def test_of_the_function(self, backend: str) -> None:
-        """Stiffness zero: refused where that is asked for, in one state or one of a batch."""
+        """Stiffness zero: refused on request, in one state or one of a batch."""
         seen: list[Mapping[str, Array]] = []
 
         def refuse(given: Mapping[str, Array]) -> None:
@@ -358,4 +358,4 @@ class TestMemory:
         call(1000)
         later = [sys.getrefcount(v) for v in kept]
         assert later[:-1] == counts[:-1]
-        assert abs(later[-1] - counts[-1]) < 100  # None, of which others take references
+        assert abs(later[-1] - counts[-1]) < 100  # None, which others also refer to

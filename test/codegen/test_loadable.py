@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loaded code does not depend on its cache entry any more, and is loaded once for the same contents."""
+"""Loaded code is independent of its cache entry, and is loaded once for equal contents."""
 
 import ctypes
 import os
@@ -30,14 +30,14 @@ def value(entry: tuple[str, bytes]) -> int:
 
 
 def copies() -> set[str]:
-    """Addresses at which private copies of this process begin."""
+    """Start addresses of private copies in this process."""
     lines = Path("/proc/self/maps").read_text().splitlines()
     return {line for line in lines if "memfd:eom_dynamics" in line and " 00000000 " in line}
 
 
 def test_the_same_contents_are_loaded_once_and_others_never_for_them(tmp_path: Path) -> None:
     before, descriptors = copies(), len(os.listdir("/proc/self/fd"))
-    # In turn, so that a descriptor of one is used again for the other.
+    # Alternately, so that a descriptor of one is used again for the other.
     entries = [entry(tmp_path, k) for k in range(5)]
     assert [value(each) for each in entries * 3] == list(range(5)) * 3
     assert len(copies() - before) == 5

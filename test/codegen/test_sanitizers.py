@@ -45,7 +45,7 @@ def under_memory_sanitizers(folder: Path, *command: str) -> subprocess.Completed
         "CC": " ".join(["gcc", *MEMORY]),
         "EOM_DYNAMICS_CACHE": str(folder / "cache"),
         "LD_PRELOAD": ":".join(libraries),
-        # Python keeps objects until it ends. Its own allocator would hide what lies beside them.
+        # Python keeps objects until it ends. Its own allocator would hide adjacent memory.
         "ASAN_OPTIONS": "detect_leaks=0",
         "PYTHONMALLOC": "malloc",
         "PYTHONPATH": str(ROOT),

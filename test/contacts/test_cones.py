@@ -24,7 +24,7 @@ POLYGONS = {
 
 
 def shift(generators: Array, wrench: Array, direction: Array) -> float:
-    """Largest t for which wrench - t direction is a sum of generators, by a linear program."""
+    """Largest t such that wrench - t direction is a sum of generators, by a linear program."""
     cost = np.append(np.zeros(len(generators)), -1.0)
     bounds = [(0, None)] * len(generators) + [(None, None)]
     matrix = np.column_stack([generators.T, direction])
@@ -76,9 +76,9 @@ def test_margin_of_a_friction_cone(force: Array, friction: float, faces: int) ->
 
 
 def exact_shift(cone: WrenchCone, wrench: Array, direction: Array) -> float:
-    """Largest t for which wrench - t direction is a sum of forces inside the friction cones of the corners.
+    """Largest t such that wrench - t direction is a sum of forces inside the friction cones of the corners.
 
-    By a linear program over edges of the cones, to which the edges are added that its multipliers y miss: at the end no
+    By a linear program over edges of the cones. Edges that violate its multipliers y are added, until no
     force of any cone has a product below -1e-9 with y.
     """
     units = np.repeat([np.max(np.abs(cone.corners)), 1.0], 3)
@@ -127,7 +127,7 @@ def test_exact_margin_against_linear_programs(name: str, friction: float) -> Non
 
 
 def test_exact_margin_of_any_size() -> None:
-    """It scales with wrenches and polygons, of corners on a line but for a hair, and of any number."""
+    """It scales with wrenches and polygons, with almost collinear corners, and with any number of corners."""
     wrench = np.array([2.0, 1.0, 0.5, 10.0, 20.0, 100.0])
     expected = WrenchCone(RECTANGLE, 0.6).margin(wrench)
     for size in (1e-6, 1e6):

@@ -34,7 +34,7 @@ def in_contact(robot: Robot, *contacts: Contact) -> ContactDynamics:
 
 @st.composite
 def contacts_of(draw: st.DrawFn, robot: Robot) -> list[Contact]:
-    """A point on a wall, a surface with axes of its own, one with those of the surroundings, and a point on a body."""
+    """A point on a wall, a surface with its own axes, a surface with axes of the environment, and a point on a body."""
     names = [joint.name for joint in robot.joints]
     bodies = st.sampled_from(names)
     touching = draw(bodies)
@@ -60,7 +60,7 @@ def named_apart(robot: Robot) -> Robot:
 
 
 def velocity_by_differences(robot: Robot, contact: Contact, motion: Callable[[float], Array]) -> Array:
-    """Of the frame of a contact relative to what it touches, along its axes, from poses alone."""
+    """Velocity of a contact frame relative to its counterpart, along its axes, from poses alone."""
     names = [joint.name for joint in robot.joints]
 
     def pose(t: float) -> Array:
@@ -74,7 +74,7 @@ def velocity_by_differences(robot: Robot, contact: Contact, motion: Callable[[fl
     return (twist @ axes).ravel()[-contact.size :]
 
 
-@settings(max_examples=4)  # tracing the Jacobians of so many frames takes a second for each tree
+@settings(max_examples=4)  # tracing the Jacobians of all frames takes a second for each tree
 @given(st.data(), trees(max_joints=3))
 def test_velocities_and_jacobians_of_random_trees(data: st.DataObject, tree: Robot) -> None:
     """Velocities, from q and three rates, and Jacobians with two derivatives."""
@@ -97,7 +97,7 @@ def test_velocities_and_jacobians_of_random_trees(data: st.DataObject, tree: Rob
 
 
 def pressing(name: str) -> tuple[Robot, list[Contact]]:
-    """An arm with its flange flat on a wall, or a point of it, and one with its elbow on a table, too."""
+    """An arm with its flange flat on a wall, or a point of it, and an arm with its elbow also on a table."""
     robot = load_robot(name)
     pose = lie.pose(axes_of_normal([0.3, -0.2, -1.0]), [0.02, 0.01, 0.1])
     tool, elbow = robot.tools[0].name, robot.joints[2].name
@@ -164,7 +164,7 @@ def test_hessian_has_the_second_derivatives_of_a_position() -> None:
 
 @pytest.mark.parametrize("name", ["panda", "iiwa"])
 def test_sliding_contact(name: str) -> None:
-    """It keeps to the wall, and friction opposes its velocity; sums of corner forces do so, too."""
+    """It stays on the wall, and friction opposes its velocity, as do sums of corner forces."""
     arm, q, _, tau = held(name)
     (contact,) = arm.contacts
     J = arm.jacobian(q)

@@ -36,7 +36,7 @@ class State(NamedTuple):
 @cache
 def floating(name: str) -> FloatingBase:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a transmission of Talos that is left out
+        warnings.simplefilter("ignore")  # for a transmission of Talos
         return FloatingBase(load_robot(example_urdf(FILES[name])), backend="numpy")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motor shafts, and what drives are sent and report."""
+"""Motor shafts, drive commands and drive states."""
 
 from dataclasses import replace
 from typing import Any
@@ -115,7 +115,7 @@ def section_of(robot: eom.Robot) -> dict[str, Any]:
 
 @pytest.mark.parametrize("own", [("gravity",), ("coriolis", "friction"), COMPENSATIONS[:3]])
 def test_what_the_robot_adds_is_taken_out(own: tuple[str, ...]) -> None:
-    """By gravity and Coriolis efforts of Dynamics, and friction by its law; deflections and the model's values stay."""
+    """By gravity and Coriolis efforts of Dynamics, and friction by its law; deflections and model values stay."""
     plain = with_drives(eom.load_robot("iiwa"), units=SI)
     arm, reference = ElasticArm(replace(plain, compensated_by_robot=own)), ElasticArm(plain)
     x = states(7)
@@ -205,7 +205,7 @@ def test_the_state_of_drives_is_the_inverse(kind: str) -> None:
 
 @pytest.mark.parametrize("name", ["iiwa", "vsa_planar_2r"])
 def test_references_are_those_of_the_age_of_the_feedback(name: str) -> None:
-    """Efforts are those of the command, also in a file that was written and read; what drives report has no age."""
+    """Efforts are for the time of the command, also for a file that was written and read; drive reports have no age."""
     plain, ages, t = eom.load_robot(name), (1e-3, 2e-3), np.linspace(0.2, 0.4, 5)
     arm = ElasticArm(robot_from_parameters(section_of(replace(plain, drive_feedback_delay=FeedbackDelay(*ages)))))
     assert arm.robot.drive_feedback_delay == ages and arm.converts

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Side of the gear on which drives count: the joint without an entry, by files, library and messages."""
+"""Drive sides: the joint by default, by files, library and messages."""
 
 import math
 from dataclasses import replace
@@ -55,7 +55,7 @@ def urdf(*more: str) -> str:
 
 
 def two(folder: Path, elbow: str, *more: str) -> eom.ElasticArm:
-    """A robot of a URDF whose shoulder has a gear and no section ``drive``."""
+    """Robot of a URDF with a gear at the shoulder and no section ``drive``."""
     (folder / "arm.urdf").write_text(urdf(*more), encoding="utf-8")
     (folder / "arm.yaml").write_text(ONE % elbow, encoding="utf-8")
     return eom.ElasticArm(eom.load_robot(str(folder / "arm.yaml")))
@@ -119,7 +119,7 @@ def test_units_without_a_side_are_refused_in_python_with_robot_and_joint() -> No
 
 
 def expected(position: Array, velocity: Array, effort: Array, motors: list[int]) -> list[list[float]]:
-    """By the formulas of docs/parameter_files.md."""
+    """Expected values by the formulas of docs/parameter_files.md."""
     rows = []
     for theta, thetad, tau, k in zip(position, velocity, effort, motors, strict=True):
         ratio, units = SIDES_IN_TURN[k]
@@ -136,7 +136,7 @@ def expected(position: Array, velocity: Array, effort: Array, motors: list[int])
 
 
 def test_drives_count_on_their_side_at_joints_of_all_kinds() -> None:
-    """Of coupled springs, an antagonistic pair, a differential, a damped spring and a slide."""
+    """Coupled springs, an antagonistic pair, a differential, a damped spring and a slide."""
     arm = eom.ElasticArm(robot("sides"))
     assert arm.drive_sides == ("joint", "motor", "motor", "joint", "joint", "joint", "motor", "joint")
     q, qd, qdd = np.full(7, 0.01), np.linspace(0.2, -0.3, 7), np.linspace(-1.0, 2.0, 7)

@@ -134,7 +134,7 @@ def test_payload_and_base_are_ahead_too(name, on_base):
     expected = arm.feedforward(*ahead, **others)
     np.testing.assert_array_equal(found.motor_effort, expected.motor_effort)
     assert np.abs(found.tau - arm.feedforward(*state, lead=lead, **base).tau).max() > 0.1
-    # A payload without rates stays what it is.
+    # A payload without rates is constant.
     tool = arm.robot.tools[0].name
     fixed = arm.ahead(lead, *state, payload=eom.Payload(0.5, tool=tool), **base)[1]["payload"]
     assert np.max(fixed[0]) == 0.5 and not np.any(fixed[1:])
@@ -189,7 +189,7 @@ def test_angular_velocity_and_specific_force_of_a_motion(motion: Callable[[float
 def test_feedforward_is_that_of_the_springs_under_the_efforts_on_a_floating_base(
     motion: Callable[[float], FloatingState],
 ) -> None:
-    """Of the same motion at three times; motor accelerations contain taudd / k."""
+    """For one motion at three times; motor accelerations contain taudd / k."""
     states = [motion(t) for t in (0.0, 0.1, 0.2)]
     joints = np.stack([joints_of(state) for state in states], axis=1)
     base = BaseMotion(*(np.stack(parts, axis=1) for parts in zip(*map(base_of, states), strict=True)))

@@ -38,7 +38,7 @@ def stiffness_of(arm: ElasticArm, rng: np.random.Generator, samples: tuple[int, 
     return [k, *rng.uniform(-50, 50, (2, *samples, arm.robot.n))]
 
 
-# Where links are light for their springs, the rounding of theta - q is amplified by K/M, more so in qddd.
+# For links that are light for their springs, the rounding of theta - q is amplified by K/M, more so in qddd.
 SINGLE, LIGHT = [1e-9] * 4, [1e-9, 1e-9, 1e-8, 1e-6]
 
 
@@ -65,7 +65,7 @@ def test_flat_state_from_motors_and_links(name: str, springs: list[Any], samples
     for got, expected in zip(state[4:], stiffness, strict=False):
         assert deviation(got[..., arm.variable], expected[..., arm.variable]) < 1e-9
         assert not np.any(got[..., ~arm.variable])
-    # By efforts, and by measured deflections, where pairs lose digits of tension.
+    # By efforts, and by measured deflections, with a loss of digits of tension in pairs.
     deflections = arm.deflections(*command[:3], commanded_stiffness=stiffness)
     for measured, close in (({"deflections": deflections[:2]}, 1e-7), ({"efforts": command[:2]}, 1e-9)):
         state = flat_state(arm, *command[3:5], *motion[:2], **measured, commanded_stiffness=stiffness[:2])
@@ -80,7 +80,7 @@ def test_flat_state_with_a_transmission_and_coupled_springs() -> None:
     command = arm.feedforward(*MOTION)
     theta = np.array([[0.5, 0.5], [0.5, -0.5]]) @ command.motor_position
     np.testing.assert_allclose(np.array([[500.0, 60.0], [60.0, 300.0]]) @ (theta - MOTION[0]), command.tau, rtol=1e-12)
-    # Power is the same at the motors and at the springs.
+    # Power is equal at the motors and at the springs.
     spin = command.motor_effort - arm.motor_inertia * command.motor_acceleration
     thetad = np.array([[0.5, 0.5], [0.5, -0.5]]) @ command.motor_velocity
     assert float(spin @ command.motor_velocity) == pytest.approx(float(command.tau @ thetad), rel=1e-12)
@@ -149,7 +149,7 @@ def test_linearizing_effort_on_the_reference_is_the_feedforward() -> None:
         arm, state, motion, poles(30.0), commanded_stiffness=stiffness, stiffness_gains=(900.0, 60.0)
     )
     assert deviation(effort, command.motor_effort) < 1e-6  # gains of 30⁴ on errors of rounding
-    # The stiffness of pairs is a chain of two integrators; that of one motor is commanded.
+    # The stiffness of pairs is a chain of two integrators; the stiffness of one motor is commanded.
     k, kd, kdd = stiffness
     wanted = [k + 3.0, kd - 20.0, kdd]
     effort = linearizing_effort(
@@ -162,7 +162,7 @@ def test_linearizing_effort_on_the_reference_is_the_feedforward() -> None:
 
 @pytest.mark.parametrize(("source", "rigid"), [("motors", False), ("efforts", False), ("motors", True)])
 def test_feedback_linearization_takes_a_payload(source: str, rigid: bool) -> None:
-    """As of the robot with the payload in its file; with rates as the feedforward whose states they change."""
+    """Equal to the robot with the payload in its file; rates as in a feedforward of the same states."""
     robot, stiffness = load_robot("sea_planar_2r"), [300.0, np.inf] if rigid else None
     arm = ElasticArm(robot, stiffness=stiffness)
     payload = Payload(0.4, [0.1, 0.02, 0.0], [0.01, 0.0, 0.0, 0.01, 0.0, 0.01])
@@ -220,8 +220,8 @@ def stiffness(pair: AntagonisticPair, delta: np.ndarray) -> float:
 
 @given(pretension=st.floats(0.1, 0.4), share=st.floats(-0.9, 0.9))
 def test_antagonistic_springs_of_palli_melchiorri_de_luca(pretension: float, share: float) -> None:
-    """G. Palli, C. Melchiorri, A. De Luca (ICRA 2008): quadratic transmissions have stiffness that is linear in
-    the pretension; exponential ones an effort like sinh of the deflection, and a stiffness like its cosh.
+    """G. Palli, C. Melchiorri, A. De Luca (ICRA 2008): quadratic transmissions have stiffness linear in the pretension;
+    exponential transmissions have an effort like sinh of the deflection, and a stiffness like its cosh.
     """
     spread = pretension * share
     delta = np.array([pretension + spread, -(pretension - spread)])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Link errors on plants of MuJoCo whose drives hold or interpolate commands, with and without delay and lead.
+"""Link errors on MuJoCo plants with drives that hold or interpolate commands, with and without delay and lead.
 
-The model is exact: the remaining error is that of the hold.
+The model is exact: the remaining error is due to the hold.
 """
 
 import functools

@@ -91,7 +91,7 @@ def test_a_state_at_its_limits_violates_none() -> None:
     states[:4, 0, 0] = 0.8, -1.5, 0.0, 2.5
     found = {v.quantity for v in LimitCheck(arm).violations(states, arm.feedforward(*states))}
     assert not found & {"position", "velocity", "acceleration", "jerk"}
-    # That of the current is below that of the torque.
+    # The current limit is below the torque limit.
     assert LimitCheck(arm).ends["motor_effort"][1, -1] == pytest.approx(20.0 * 4.0 * 0.1, rel=1e-8)
 
 

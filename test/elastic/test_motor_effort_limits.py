@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motors without an effort limit have that of their joint: the table, messages, clipping, and one verdict."""
+"""Motors without an effort limit use their joint's limit: the table, messages, clipping, and one verdict."""
 
 from dataclasses import replace
 from typing import Any
@@ -22,7 +22,7 @@ PERIOD, EFFORT, INF = 1_000_000, 20.0, np.inf
 
 
 def limited(name: str, *motors: Motor, inertia: float = 0.4, effort: float = EFFORT) -> Robot:
-    """A packaged robot with an effort limit of all joints, and these motors or none with limits."""
+    """Packaged robot with an effort limit of all joints, and these motors or motors without limits."""
     robot = load_robot(name)
     rows = zip(robot.joints, motors or (Motor(),) * len(robot.joints), strict=True)
     changes = {"limits": Limits(effort=effort, velocity=3.0, acceleration=20.0), "rotor_inertia": inertia}
@@ -55,7 +55,7 @@ def arm_of(kind: str) -> ElasticArm:
 
 
 def follow(loop: ControlLoop, state: Any, cycle: int) -> int:
-    """Answer to a setpoint in a cycle."""
+    """Answer a setpoint in a cycle."""
     loop.rest()
     for name, row in zip(STATE_NAMES, state, strict=True):
         loop.given[name][:] = row
@@ -70,11 +70,11 @@ def test_motors_without_a_limit_have_that_of_their_joint(kind: str) -> None:
     table, m = arm_limits(arm), len(arm.motor_names)
     np.testing.assert_allclose(table.motor_sums, sums, atol=1e-15)
     np.testing.assert_array_equal(table.largest["motor_effort"], limits)
-    # In the loop, feedback adds to the efforts of motors without inertia, too.
+    # In the loop, feedback also adds to the efforts of motors without inertia.
     expected = np.full(2, EFFORT) if kind == "without rotors" else np.array(limits)
     for side, sign in (("lower", -1), ("upper", 1)):
         np.testing.assert_allclose(limits_of(arm)[f"{side}.motor_sum"], sign * expected, rtol=1e-8)
-    # Virtual work of the motors is that of their efforts at the joints.
+    # Virtual work of the motors equals the work of their efforts at the joints.
     rates, efforts = np.random.default_rng(0).normal(size=(2, m))
     sides = np.array(arm.side.joint_sides(list(rates)))
     if not arm.paired.any():

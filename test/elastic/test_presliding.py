@@ -62,8 +62,8 @@ def test_states_follow_the_differential_equation(distance: float) -> None:
 
     wanted = solve_ivp(rate, (0, T[-1]), start, t_eval=T, rtol=1e-8, atol=1e-10, max_step=2e-3).y.T
     errors = np.abs(found - wanted)
-    assert errors[:, 0].max() < 1e-8  # which does not turn
-    # A step in which the motor turns takes the difference of the ways there and back: by a T²/8 each at most.
+    assert errors[:, 0].max() < 1e-8  # the joint without a reversal
+    # A step with a reversal of the motor uses the difference of both ways: by a T²/8 each at most.
     (turn,) = np.flatnonzero(np.diff(np.sign(command.motor_velocity[1:, 1]))) + 1
     assert errors[: turn + 1, 1].max() < 1e-8
     assert errors[:, 1].max() < np.abs(np.diff(command.motor_position[turn - 1 : turn + 2, 1], 2)).max() / 4 / distance
@@ -79,7 +79,7 @@ def test_the_effort_is_that_of_the_state() -> None:
 
 
 def test_the_effort_of_feedback_linearization_is_that_of_the_state() -> None:
-    """At the measured velocity, off the reference; without a state it is that of the smooth law."""
+    """At the measured velocity, off the reference; without a state it follows the smooth law."""
     z = np.array([[0.3, -0.7], [-1.0, 0.2]])
     smooth, none = arm_with(SMOOTH), arm_with(Friction())
     motion = STATES[:, [300, 700]]

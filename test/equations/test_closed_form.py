@@ -2,7 +2,7 @@
 """The closed form: derivatives against finite differences, properties of its terms, energy, and spatial twists.
 
 Tolerances are about ten times the largest deviation in 400 random robots. Differences of order 10 with a step of 0.01
-have a rounding error of 1e-16 / 0.01 relative to terms that cancel: 3e-13 for fixed robots, 2e-12 in random ones.
+have a rounding error of 1e-16 / 0.01 relative to canceling terms: 3e-13 for fixed robots, 2e-12 for random robots.
 """
 
 from functools import partial
@@ -29,7 +29,7 @@ WRENCH = np.random.default_rng(3).uniform(-2, 2, (5, 6))
 @pytest.mark.parametrize("coriolis", FORMS)
 @pytest.mark.parametrize("name", FIXED)
 def test_derivatives_to_order_four(name: str, coriolis: str) -> None:
-    """Of each term, by differences of the derivative below."""
+    """Each term, by differences of the previous derivative."""
     case = fixed_case(name, 5)
     motion, wrench = polynomial_motion(case.motion), polynomial_motion(WRENCH)
     terms = equations_of_motion(case.robot, *case.motion, wrench=WRENCH, coriolis=coriolis)

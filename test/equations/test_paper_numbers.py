@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every equation of Müller and Kumar by its number, as in the text, in dense block matrices, against the public names.
 
-Numbers are those of the preprint, arXiv:2507.11076; ranges are displays of several lines. Nothing here but the names
-under test is the library's. Deviations are relative to the largest entry: most are 2e-15, the rounding of products of
+Numbers refer to the preprint, arXiv:2507.11076; ranges are displays of several lines. Only the names under test are
+from the library. Deviations are relative to the largest entry: most are 2e-15, the rounding of products of
 matrices of up to 42 rows; terms of d²M/dt² are ten times as large as their sum, and it deviates by 1.3e-14.
 """
 
@@ -83,9 +83,9 @@ def plus_transpose(K: Array) -> Array:
 
 @dataclass(frozen=True)
 class Text:
-    """What the text has, for one chain in one state; derivatives are numbered from 0.
+    """Quantities of the text, for one chain in one state; derivatives are numbered from 0.
 
-    q is (5, n), with four time derivatives; W (3, 6), the wrench at the tool, likewise, and ``tool`` its pose in the
+    q is (5, n), with four time derivatives; W (3, 6) is the wrench at the tool with two, and ``tool`` its pose in the
     last body.
     """
 
@@ -94,7 +94,7 @@ class Text:
     q: Array
     wrench: Array
 
-    # The library's, of which the public names are under test.
+    # Results of the library, whose public names are under test.
 
     @cached_property
     def found(self) -> equations.EquationsOfMotion:
@@ -112,7 +112,7 @@ class Text:
     def efforts(self) -> tuple[Array, ...]:
         return self.found.efforts(self.q[4])
 
-    # Those of the text.
+    # Formulas of the text.
 
     @property
     def n(self) -> int:
@@ -137,7 +137,7 @@ class Text:
         return poses
 
     def relative(self, i: int, j: int) -> Array:
-        """Equation (4): from the frame of body j to that of body i."""
+        """Equation (4): from the frame of body j to body i."""
         return inverse(self.C[i]) @ self.C[j]
 
     @cached_property
@@ -179,7 +179,7 @@ class Text:
         return Ad1 @ a + A @ ad1 - Ad1 @ a @ A - A @ ad1 @ A - A @ a @ Ad1
 
     def V(self, k: int) -> Array:
-        """Equation (15) and its derivatives, those of A X q̇."""
+        """Equation (15) and its derivatives, derivatives of A X q̇."""
         q, X = self.q, self.X
         return (
             self.A @ X @ q[1],
@@ -271,13 +271,13 @@ class Text:
 
     @cached_property
     def C_b_rate2(self) -> Array:
-        """Of the display for the second derivative of C_b."""
+        """Display for the second derivative of C_b."""
         a, a1, a2 = self.a(0), self.a(1), self.a(2)
         return -self.M_b @ (self.Ad2 @ a + 2 * self.Ad1 @ a1 + self.A @ a2) - self.b(2).T @ self.M_b
 
     @cached_property
     def C_b1_rate(self) -> Array:
-        """Of the display for the derivative of (39)."""
+        """Display for the derivative of (39)."""
         return (
             self.C_b_rate2
             - self.C_b_rate @ self.Aa
@@ -315,7 +315,7 @@ def joint_screws(t: Text) -> tuple[Any, Any]:
 
 
 def steiner(t: Text) -> tuple[Any, Any]:
-    """Equation (31) of a body whose inertia is given about the center of mass, along the axes of another frame."""
+    """Equation (31) for a body with inertia about the center of mass, along the axes of another frame."""
     mass, center = t.joints[0]["mass"], np.array(t.joints[0]["center_of_mass"])
     about_center, R = symmetric(t.joints[0]["inertia"]), euler_rodrigues(np.array([0.6, 0, 0.8]), 0.7)
     found = Inertial.about_center(mass, np.zeros(3), about_center).moved(transform(R, center))
@@ -468,7 +468,7 @@ def test_every_number_has_a_case() -> None:
 
 @pytest.mark.parametrize("coriolis", ["paper", "skew"])
 def test_rates_of_body_matrices_beyond_the_paper(coriolis: str) -> None:
-    """By differences of the derivative below, to order 3; 1e-12 is their error."""
+    """By differences of the previous derivative, to order 3; their error is 1e-12."""
     t = text("mixed_chain")
     motion = polynomial_motion(t.q)
 

@@ -32,7 +32,7 @@ twists = numbers(2.0, 6)
 
 @given(bodies(), twists, twists)
 def test_the_wrench_changes_the_momentum_in_an_inertial_frame(body: RigidBody, V: Array, Vd: Array) -> None:
-    """By differences of the momentum along a motion with this twist and its derivative; 1e-11 is their error."""
+    """By differences of the momentum along a motion with this twist and its derivative; their error is 1e-11."""
 
     def momentum(t: float) -> Array:
         # The body twist of exp(t V + t² Vd / 2) is V + t Vd + O(t²): its brackets begin with [V, V] = 0.

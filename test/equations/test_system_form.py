@@ -112,7 +112,7 @@ def test_a_moving_base_is_a_chain_of_six_more_joints(tree: MovingTree) -> None:
 
 
 def test_the_wrenches_between_bodies_balance() -> None:
-    """The wrench on a body is what its parent gives minus what its children take: that of its momentum and gravity."""
+    """The wrench on a body is its parent's minus its children's, and changes its momentum with gravity."""
     robot = load_robot("dual_arm")
     q, qd, qdd = np.random.default_rng(1).uniform(-1, 1, (3, robot.n))
     form = equations.system_form(robot, q, qd, qdd)

@@ -49,7 +49,7 @@ def test_tracking_errors_fall(closed: IdentificationResult) -> None:
 
 
 def test_identified_numbers_are_the_true_ones(closed: IdentificationResult) -> None:
-    # Within five standard deviations, and what is promised of numbers with noise: 1, 2 and 3 %.
+    # Within five standard deviations, and within the promised errors with noise: 1, 2 and 3 %.
     joints = closed.task.true_robot.independent_joints
     for joint, spring, motor in zip(joints, closed.fit.springs, closed.fit.motors, strict=True):
         law = spring.parameters
@@ -138,7 +138,7 @@ def written(folder: Path, readings: Readings, names: tuple[str, ...]) -> Path:
 
 def test_readings_pass_through_a_bag(tmp_path: Path) -> None:
     robot = load_robot(ROBOT)
-    # Far beyond the limits of the joints: positions in rad are not taken for degrees, nor steps for turns.
+    # Far beyond the joint limits: positions in rad must not be read as degrees, nor steps as turns.
     readings = Readings(*np.random.default_rng(0).uniform(-80, 80, (6, 50, robot.n)))
     found = read_readings(written(tmp_path, readings, robot.joint_names), robot)
     for name, ours, desired in zip(Readings._fields, found, readings, strict=True):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/learning.py: both laws converge, within the bound, which is that of closed forms for simple errors."""
+"""examples/learning.py: both laws converge, within the bound of closed forms for simple errors."""
 
 import re
 
@@ -19,7 +19,7 @@ REFERENCE = np.stack(rest_to_rest([0.0, 0.0], [0.6, -0.4], 2.0).derivatives(T))
 
 
 def corrected(error: Array, bandwidth: float = 3.0, gain: float = 1.0) -> Array:
-    """Correction (5, N, n) after a run without correction whose link error is ``error`` (N, n)."""
+    """Correction (5, N, n) after a run without correction with link error ``error`` (N, n)."""
     return learning.learn(T, REFERENCE, REFERENCE, REFERENCE[0] + error, bandwidth, gain) - REFERENCE
 
 
@@ -79,11 +79,11 @@ def test_correction_starts_on_the_reference_and_is_smooth() -> None:
 
 @pytest.mark.parametrize("bandwidth", [0.6, 3.0, 10.0])
 def test_corrected_motion_ends_at_rest(bandwidth: float) -> None:
-    """Of an error that grows to the end, too: drives hold the last command, which must not be one of a motion."""
+    """Also for an error that grows to the end: drives hold the last command, which must be at rest."""
     found = corrected(1e-3 * (T / 2)[:, np.newaxis] ** 4 * [1.0, -2.0], bandwidth)
     assert np.all(np.abs(found[1:, [0, -1]]) <= 1e-9 * np.abs(found[1:]).max(axis=1, keepdims=True))
     if bandwidth == 10.0:
-        np.testing.assert_allclose(found[0, -1], [-1e-3, 2e-3], rtol=0.1)  # the static error is learned, too
+        np.testing.assert_allclose(found[0, -1], [-1e-3, 2e-3], rtol=0.1)  # the static error is also learned
 
 
 def test_part_of_the_error_is_corrected_and_the_correction_of_the_last_run_is_kept() -> None:

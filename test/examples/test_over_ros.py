@@ -58,8 +58,8 @@ def test_lock_step_gives_what_the_simulation_alone_gives(task: Any, tmp_path: Pa
     with Bag(tmp_path / "bags" / "short") as bag:
         assert [topic.name for topic in bag.topics] == ["/feedforward", "/joint_states", "/motor_states", "/setpoint"]
         ((times, _), *_) = bag.messages(bag.topics[0])
-    # Over ROS, the robot is ahead in its rest, in which /clock began at 1 s, by as many steps as it takes to follow;
-    # 2 s later 7e-5 rad are left of each. Noise is 1e-5 rad in both.
+    # Over ROS, the robot is ahead during its rest (/clock starts at 1 s), by the number of steps that it needs to
+    # follow; 2 s later, 7e-5 rad remain of each. Noise is 1e-5 rad in both.
     ahead = round((times[0] * 1e-9 - 1.0) * task.rate) - 2
     for x, y in ((found.q, alone.q), (found.theta, alone.theta)):
         assert np.max(np.abs(x - y)[200:]) < 1e-4 * ahead

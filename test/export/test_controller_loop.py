@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only controllers have: their start from motors alone, payloads, and moving bases."""
+"""Features of controllers only: start from motors alone, payloads, and moving bases."""
 
 from dataclasses import replace
 
@@ -47,7 +47,7 @@ def test_bodies_that_cannot_be_are_refused(loop: Loop, body: tuple[float, float,
 
 def test_blend_times_that_cannot_be_are_counted_and_nothing_else_is(loop: Loop) -> None:
     loop.configure()
-    for time in (-0.1, 61.0, *[0.1] * 20):  # the last of which do not begin
+    for time in (-0.1, 61.0, *[0.1] * 20):  # the last blends do not start
         loop.carry(1, [0, 0, 0], 0, time)
         loop.cycle(0)
     assert loop.number("refused_payloads") == 2
@@ -68,7 +68,7 @@ def test_on_a_moving_base_gravity_is_that_of_the_base() -> None:
 
 
 def relaxed(arm: eom.ElasticArm, theta: Array) -> Array:
-    """Positions of the links to which they go, overdamped, from springs without deflection."""
+    """Final link positions of overdamped motion, from springs without deflection."""
 
     def away(_: float, q: Array) -> Array:
         at_rest = np.zeros((5, arm.robot.n))
@@ -89,7 +89,7 @@ def relaxed(arm: eom.ElasticArm, theta: Array) -> Array:
     ids=["400", "3", "0.5", "two soft ones", "hardening"],
 )
 def test_links_from_motors(arm: eom.Robot, motors: tuple[list[float], ...]) -> None:
-    """Motors are commanded to stay where they are, at the effort of gravity there."""
+    """Motors are commanded to hold their positions, with the gravity effort there."""
     arm = replace(arm, name="arm")
     elastic = eom.ElasticArm(arm)
     loop = Loop(arm)
@@ -104,7 +104,7 @@ def test_links_from_motors(arm: eom.Robot, motors: tuple[list[float], ...]) -> N
             np.testing.assert_allclose(q, relaxed(elastic, theta), atol=1e-6)
             motion = np.zeros((5, arm.n))
             motion[0] = q
-            # Links that move load the springs by centrifugal forces, too, which are left out.
+            # Moving links also load the springs by centrifugal forces, which are neglected.
             np.testing.assert_allclose(position, theta, atol=0.02 if rate and arm.n > 1 else 1e-7)
             assert rate or np.all(np.abs(effort - elastic.feedforward(*motion).tau) < 1e-7)
             motion[1] = qd

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plugin of inverse_dynamics_solver: its numbers are those of the arm, and what it refuses."""
+"""Plugin of inverse_dynamics_solver: its numbers equal the arm's; refusals."""
 
 import re
 import shutil
@@ -111,7 +111,7 @@ def test_numbers_are_those_of_the_arm(name: str) -> None:
     of_joints = np.zeros(n)
     if subject.joint_friction:
         of_joints += [joint.friction_law.effort(rate) for joint, rate in zip(subject.joints, qd, strict=True)]
-    # Velocities of motors that follow rigid links, for those of the joints.
+    # Velocities of motors that follow rigid links, from joint velocities.
     turned = np.eye(n)[arm.motor_joint]
     if subject.transmission:
         places = np.searchsorted(arm.motor_joint, subject.transmission[0])

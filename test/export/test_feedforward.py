@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exported motor feedforward: its values are those of the library, for every kind of spring and any input."""
+"""Exported motor feedforward: its values equal the library's, for every kind of spring and any input."""
 
 import shutil
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ from eom_dynamics.export import (
 OCTAVE = shutil.which("octave-cli")
 
 STORED = ("vsa_planar_2r", "scissors", "shared", "carried", "held", "dual_arm")
-"""Robots of each kind; the others of test_languages.py are part of make soak."""
+"""A robot of each kind; make soak runs the other robots of test_languages.py."""
 
 
 MORE = [
@@ -140,7 +140,7 @@ class Motors:
     executable: Path
 
     def __call__(self, **inputs: Array) -> dict[str, Array]:
-        """Motor motion and efforts (states, m) for inputs (states, n); omitted ones are zero."""
+        """Motor motion and efforts (states, m) for inputs (states, n); omitted inputs are zero."""
         states = len(next(iter(inputs.values())))
         rows = [inputs.get(name, np.zeros((states, size))) for name, size in self.program.inputs.items()]
         (self.executable.parent / "inputs").write_bytes(np.concatenate(rows, axis=1).tobytes())
@@ -170,7 +170,7 @@ int main(int count, char **files)
 
 @pytest.fixture(scope="module")
 def motors(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Motors]:
-    """The motor sides of the robots with all springs, compiled with sanitizers where they are installed."""
+    """Motor sides of the robots with all springs, compiled with sanitizers if installed."""
     sanitized = supports(tmp_path_factory.mktemp("sanitizers"), *SANITIZERS)
     return {name: _compiled(robot(name), tmp_path_factory.mktemp(name), sanitized) for name in SPRING_ROBOTS}
 

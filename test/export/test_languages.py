@@ -79,11 +79,11 @@ def cases(*quick: Case) -> Any:
 
 
 LINKS = set(code.STRAIGHT_LINE) - {"inverse_dynamics", "inverse_dynamics_with_payload"}
-"""Functions of the links that no other function needs: the same for arms that differ in springs only."""
+"""Functions of the links that no other function needs: equal for arms that differ in springs only."""
 
 
 def functions_of(name: str, language: str) -> tuple[str, ...]:
-    """All that the robot has in a language, but for the functions of links that another arm has, too."""
+    """All functions of the robot in a language, except functions of links that another arm also has."""
     able = code.capabilities(ARMS[name])[language].functions
     return able if name in (*packaged_robots(), "linear_lossy") else tuple(x for x in able if x not in LINKS)
 
@@ -148,7 +148,7 @@ def test_matlab(case: Case, tmp_path: Path) -> None:
     )
 
 
-ALL_SPRINGS = ("carried_0", *SPRING_ROBOTS[1:])  # those of springs_0 are in carried_0, too
+ALL_SPRINGS = ("carried_0", *SPRING_ROBOTS[1:])  # carried_0 includes springs_0
 
 MORE_MOTORS = [Case(x, (code.FEEDFORWARD, "spring_efforts")) for x in ("sea_planar_2r", *ALL_SPRINGS)]
 
@@ -183,7 +183,7 @@ def test_cuda_on_the_processor(case: Case, tmp_path: Path) -> None:
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not installed")
 @cases()
 def test_cuda(case: Case, tmp_path: Path) -> None:
-    """Compiled without a warning; run where there is a device."""
+    """Compiled without a warning; run if there is a device."""
     of_robot, _ = exported(case, "cuda", tmp_path)
     strict = ["-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror"]
     device = bool(shutil.which("nvidia-smi")) and run(["nvidia-smi", "-L"], tmp_path).returncode == 0

@@ -65,7 +65,7 @@ def test_the_loop_of_other_robots(make: Callable[[], Robot], sanitized: bool, tm
 
 @pytest.fixture(scope="module")
 def sea(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Cycles of a robot with different springs, gears and limits; they allocate where ALLOCATES is set."""
+    """Cycles of a robot with different springs, gears and limits; they allocate if ALLOCATES is set."""
     call = "        robot.feedforward(candidate_, result_);\n        if (robot.slides())"
     allocates = 'if (std::getenv("ALLOCATES")) { int *volatile x = new int[9]; delete[] x; getppid(); }'
     name = "include/eom/evaluation.hpp"
@@ -129,5 +129,5 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
             files = [file.name for file in tmp_path.glob(f"{name}/c/*.c") if not file.stem.endswith("_batch")]
             units.append(tmp_path / name / "all.c")
             units[-1].write_text("".join(f'#include "c/{file}"\n' for file in files))
-    # All files of a name at once, those with sines among them.
+    # All files with one name together, including files with sines.
     succeed(["cc", *C_STRICT, "-DEOM_SINCOS=", "-fsyntax-only", *units], tmp_path)

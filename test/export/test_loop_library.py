@@ -66,7 +66,7 @@ def c_library(folder: Path, source: str) -> Path:
 
 @pytest.mark.parametrize("name", [NAME, "vsa_planar_2r", "dual_arm", "carried_1"])
 def test_numbers_of_the_library(loader: Path, name: str) -> None:
-    """Those of the arm, with places for 8 joints and for 16."""
+    """Numbers of the arm, padded for 8 joints and for 16."""
     model = robot(name)
     table = ExportedTable(model)
     loop, library = ControlLoop(table), table.compiled  # type: ignore[arg-type]
@@ -86,9 +86,9 @@ def test_numbers_of_the_library(loader: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["panda", NAME, "stiff", "slow"])
 def test_limits_of_the_motion_to_targets(loader: Path, name: str) -> None:
-    """Those of the robot, those that are given, and defaults; one line where there are none."""
+    """Limits of the robot, overrides, and defaults; one line if a limit is missing."""
     model = robot("panda" if name == "panda" else NAME)
-    if name == "stiff":  # whose lowest frequency shortens the default
+    if name == "stiff":  # its lowest frequency shortens the default
         model = with_springs(model, LinearSpring(1e5), LinearSpring(1e5))
     if name == "slow":  # in its efforts
         first, second = model.joints
@@ -106,7 +106,7 @@ def test_limits_of_the_motion_to_targets(loader: Path, name: str) -> None:
 
 
 def test_libraries_that_are_refused(loader: Path, kernel: Path, tmp_path: Path) -> None:
-    """In one line with the reason and what to do, before any of their code runs that could fail."""
+    """One line with reason and remedy, before any of their code that could fail runs."""
     content = kernel.read_bytes()
     truncated, text = tmp_path / "truncated.so", tmp_path / "text.so"
     truncated.write_bytes(content[: len(content) // 2])
@@ -128,14 +128,14 @@ def test_libraries_that_are_refused(loader: Path, kernel: Path, tmp_path: Path) 
 
 
 def test_a_library_that_is_written_again(loader: Path, kernel: Path, tmp_path: Path) -> None:
-    """Loaded again, the path has the new robot, while the first one stays as it was loaded."""
+    """A second load returns the new robot, while the first robot is unchanged."""
     path, replaced = Path(shutil.copy(kernel, tmp_path)), loop_library(robot("iiwa")).path
     other, first, second, third = loaded(loader, "again", path, replaced).stdout.splitlines()
     assert first == third and first.startswith(f"{NAME} ") and other == second and second.startswith("iiwa ")
 
 
 def test_commands(loader: Path, kernel: Path, tmp_path: Path) -> None:
-    """Their last line is the path; they get the robot or its description; what fails is said in one line."""
+    """Their last line is the path; they get the robot or its description; failures are reported in one line."""
     answer = f"echo warning >&2; echo {NAME}; echo {kernel}"
     assert loaded(loader, "command", "9", "arm", "", "sh", "-c", answer).stdout.startswith(f"{NAME} ")
     described = f'test "$(cat "$0")" = "<robot/>" && echo {kernel}'

@@ -49,7 +49,7 @@ class Plant:
 
 @pytest.mark.parametrize("name", ["sea_planar_2r", "vsa_planar_2r", "scissors", "lossy_1"])
 def test_motion_under_efforts_is_that_of_the_equations(name: str) -> None:
-    """Of rigid joints, and of all springs with losses; some of them with commanded stiffness."""
+    """Rigid joints, and all springs with losses; some of them with commanded stiffness."""
     plant = Plant(name, 0.2)
     python = ElasticPlant(plant.arm)
     efforts = plant.commanded["effort"].copy() + np.random.default_rng(1).uniform(-1.0, 1.0, len(plant.arm.motor_names))
@@ -88,7 +88,7 @@ def test_drives_follow_positions_by_their_gains() -> None:
     plant = Plant("sea_planar_2r", 0.0, kp=50.0, kd=3.0)
     held = plant.commanded["effort"].copy()
     theta = plant.state["theta"].copy()
-    short = 1e-7  # in which nothing moves
+    short = 1e-7  # too short for motion
 
     def effort(position: float = NONE, velocity: float = NONE, added: float = 0.0) -> Array:
         plant.commanded["position"][:] = theta + position
@@ -99,9 +99,9 @@ def test_drives_follow_positions_by_their_gains() -> None:
 
     np.testing.assert_allclose(effort(0.1, 0.0, 2.0), 2.0 + 50.0 * 0.1, rtol=1e-4)
     np.testing.assert_allclose(effort(0.1, 0.5), 50.0 * 0.1 + 3.0 * 0.5, rtol=1e-4)
-    # The slope of the positions, where no velocity is commanded.
+    # Difference quotients of the positions, if no velocity is commanded.
     np.testing.assert_allclose(effort(0.1 + 0.4 * short), 50.0 * 0.1 + 3.0 * 0.4, rtol=1e-3)
-    # Efforts alone, and the last ones where nothing is commanded.
+    # Efforts alone, and the last efforts without a command.
     np.testing.assert_allclose(effort(added=1.5), 1.5)
     np.testing.assert_allclose(effort(added=NONE), 1.5)
     assert np.all(held != 1.5)

@@ -78,7 +78,7 @@ def test_what_is_no_robot_is_refused(other: object) -> None:
 
 
 def test_states() -> None:
-    """Always the same for a robot; at rest, and with large angles, among others."""
+    """Equal for each call with a robot; at rest, and with large angles, among others."""
     exported = project(robot("iiwa"), ["effort"])
     first, second = stored_values(exported), stored_values(exported)
     assert all(np.array_equal(first.inputs[name], second.inputs[name]) for name in first.inputs)

@@ -102,7 +102,7 @@ def motion(milliseconds: float) -> Array:
 
 
 def writer(driver: Any, *, fits: bool = False, lead: float = 0.0) -> Callable[..., Any]:
-    """Writes rows of the motion at a time, ms; returns what is followed (8, 2), or which numbers are missing."""
+    """Write rows of the motion at a time, ms; returns the followed state (8, 2), or the missing numbers."""
     driver.begin(fits, ctypes.c_double(lead))
 
     def write(at: float, rows: int, *, keep: bool = True) -> Array:
@@ -129,7 +129,7 @@ def test_missing_jerk_and_snap_are_zero_and_a_reference_without_accelerations_is
 
 
 def test_missing_jerk_and_snap_are_slopes_since_the_last_references(driver: Any) -> None:
-    """A slope is that of the middle between two references; one in a row less for each."""
+    """A difference quotient is at the middle between two references; each derivative needs one more reference."""
     write = writer(driver, fits=True)
 
     def close(rows: Array, *middles: tuple[int, float]) -> None:
@@ -146,7 +146,7 @@ def test_missing_jerk_and_snap_are_slopes_since_the_last_references(driver: Any)
     taken = write(306, 4)
     np.testing.assert_array_equal(taken[3], motion(306)[3])
     close(taken, (4, 305.5))
-    write(306.5, 3, keep=False)  # one that is refused is as none
+    write(306.5, 3, keep=False)  # a refused reference does not count
     close(write(307, 3), (3, 306.5))
     np.testing.assert_array_equal(write(508, 3)[3], 0.0)  # after a long gap
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Package for ros2_control: the same for every robot but for its configuration and description; its build."""
+"""Package for ros2_control: equal for every robot except configuration and description; its build."""
 
 import os
 import re
@@ -32,7 +32,7 @@ from eom_dynamics.export.ros2_control import PACKAGE
 ROBOTS = ("dual_arm", "vsa_planar_2r")
 MORE_ROBOTS = [pytest.param(name, marks=pytest.mark.soak) for name in ("iiwa", "sea_planar_2r", "panda", "ur5e")]
 
-# Of motors on the link side of their gears, rad/s.
+# Speed of motors on the link side of their gears, rad/s.
 SPEEDS = dict.fromkeys(("sea_planar_2r", "vsa_planar_2r"), 500.0 / 100.0)
 
 
@@ -54,7 +54,7 @@ def joints_of(description: bytes, path: str = "joint") -> list[str]:
 
 
 def test_package() -> None:
-    """Manifests, build and sources name the same packages and plugins; texts are those of the node."""
+    """Manifests, build and sources name the same packages and plugins; texts equal the node's."""
     files = contents(robot("vsa_planar_2r"))
     manifest = ElementTree.fromstring(files["package.xml"])
     assert manifest.findtext("name") == PACKAGE
@@ -63,7 +63,7 @@ def test_package() -> None:
     assert {"controller_interface", "hardware_interface", "eom_dynamics", "pluginlib"} <= needed <= found
     compiled = set(re.findall(r"src/\w+\.cpp", files["CMakeLists.txt"].decode()))
     assert compiled == {name for name in files if name.endswith(".cpp")}
-    # The loop is that of eom_dynamics, and is not compiled again.
+    # The loop is the library of eom_dynamics, and is not compiled again.
     assert "eom_dynamics::eom_loop" in files["CMakeLists.txt"].decode()
     assert not any("eom/" in name or "loop.cpp" in name for name in files)
     plugins = {
@@ -124,7 +124,7 @@ def test_files_of_a_robot(name: str) -> None:
     # As the simulated robot finds them.
     ends = ["" if each else "_motor" for each in rigid]
     assert given["motors"] == [f"{motor}{end}" for motor, end in zip(arm.motor_names, ends, strict=True)]
-    # Of the hardware alone, not of the feedforward controller.
+    # For the hardware only, not for the feedforward controller.
     assert others[0] == {"joints": parts, "interfaces": ["position", "velocity"]}
     assert others[1]["joints"] == given["joints"]
     assert others[1]["command_joints"] == [f"feedforward_controller/{name}" for name in given["joints"]]
@@ -152,7 +152,7 @@ def test_files_of_a_robot(name: str) -> None:
 
 
 def test_motors_that_are_no_joints() -> None:
-    """Of coupled springs and transmissions, and of drives with units of their own, also at rigid joints."""
+    """Coupled springs and transmissions, and drives with their own units, also at rigid joints."""
     first, second = (replace(joint, spring=RigidSpring()) for joint in robot("planar_2r").joints)
     backwards = replace(robot("planar_2r"), joints=(first, replace(second, drive=DriveUnits(sign=-1))))
     for subject, shared in ((robot("shared"), []), (backwards, [first.name])):
@@ -172,7 +172,7 @@ def test_motors_that_are_no_joints() -> None:
     ],
 )
 def test_names_of_any_robot(name: str, file: str, names: tuple[str, str]) -> None:
-    """Names survive XML and YAML, and stay out of what templates fill in."""
+    """Names survive XML and YAML, and do not interfere with templates."""
     files = contents(renamed(name, *names))
     for path, content in files.items():
         if path.endswith((".xml", ".urdf")):
@@ -201,14 +201,14 @@ def test_without_a_plant_there_is_no_simulation() -> None:
 
 
 def test_parameters_are_described_and_checked() -> None:
-    """Of types and ranges that generate_parameter_library knows; defaults are those of the loop, and of the node."""
+    """Types and ranges are known to generate_parameter_library; defaults equal the loop's and the node's."""
     files = contents(robot("iiwa"))
     (declared,) = yaml.safe_load(files["src/feedforward_controller_parameters.yaml"]).values()
     header = headers.loop_headers()["include/eom/settings.hpp"]
     types = {"string_array": list, "double_array": list, "string": str, "double": float, "int": int, "bool": bool}
     for name, parameter in [*_parameters(declared)]:
         assert type(parameter["default_value"]) is types[parameter["type"]], name
-        # It writes descriptions into C++ as they are.
+        # It writes descriptions into C++ without escapes.
         assert len(parameter["description"]) > 10 and not set('"\\`\n') & set(parameter["description"])
         assert parameter["type"] == "bool" or parameter["default_value"] == "" or parameter["validation"]
         if parameter["type"] in ("double", "int"):
@@ -256,7 +256,7 @@ def _parameters(declared: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def test_the_interface_of_loops_has_a_digest_of_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which another comment leaves alone, and another member does not."""
+    """Another comment does not change it, another member does."""
     written = headers.loop_headers.__wrapped__
     abi = re.compile(r"ROBOT_ABI = (0x[0-9a-f]{8});")
     before = abi.search(written()["include/eom/robot_table.hpp"])
@@ -301,7 +301,7 @@ int main()
     reason="ament_cmake is missing, or eom_dynamics is not in a workspace",
 )
 def test_other_packages_link_the_loop(tmp_path: Path) -> None:
-    """Without a warning; it is the one that Python loads, or of the same sources."""
+    """Without a warning; it is the library that Python loads, or has the same sources."""
     write({"CMakeLists.txt": LISTS, "main.cpp": HOST}, tmp_path)
     prefixes = os.environ["AMENT_PREFIX_PATH"].replace(os.pathsep, ";")
     given = [f"-DCMAKE_PREFIX_PATH={prefixes}", f"-DPython3_EXECUTABLE={sys.executable}"]

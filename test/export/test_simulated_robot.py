@@ -27,7 +27,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("simulated")
     files = code.LANGUAGES["ros2_control"].files(*with_values(robot("sea_planar_2r"), (code.FEEDFORWARD,)))
     write({**files, **loop_sources()}, folder)
-    # Compilers run once only on what is in their folder.
+    # Compilers cache only files in their folder.
     shutil.copytree(HELPERS / "ros2_control_stand_in", folder / "stand_in")
     shutil.copy(Path(__file__).with_name("simulated_robot_cycles.cpp"), folder / "cycles.cpp")
     folders = ["-Istand_in", "-Iinclude", "-Isrc"]
@@ -80,7 +80,7 @@ def test_positions_and_efforts_move_the_motors(program: Path) -> None:
     wanted = {f"{joint}_motor/position": at_rest[f"{joint}_motor/position"] + 0.1 for joint in JOINTS}
     moved = states(simulated(program, "sea_planar_2r", 3000, parameters=gains, commands=wanted)[1])
     for k, (name, position) in enumerate(wanted.items()):
-        # What holds the arm there is the PD alone.
+        # Only the PD holds the arm there.
         sag = moved[f"{JOINTS[k]}_motor/effort"] / (900.0, 700.0)[k]
         assert moved[name] == pytest.approx(position - sag, abs=2e-3)
     pushed = {f"{joint}_motor/effort": at_rest[f"{joint}_motor/effort"] + 1.0 for joint in JOINTS}

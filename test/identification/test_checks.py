@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings that contradict the file: each is named, and the one that does not is not."""
+"""Recordings that contradict the file: each contradiction is named, and a consistent recording has none."""
 
 import re
 from collections.abc import Callable
@@ -110,7 +110,7 @@ def test_motor_currents_of_arms_whose_masses_differ(seed: int) -> None:
 
 @pytest.mark.parametrize(("wrong", "named"), [(None, []), (0, ["shoulder_pan_joint"]), (2, ["elbow_joint"])])
 def test_small_efforts_whose_sign_is_that_of_the_masses(wrong: int | None, named: list[str]) -> None:
-    """Centers of mass that are off can turn the effort of a wrist, but not that of a shoulder; there is no friction."""
+    """Wrong centers of mass can reverse the effort of a wrist, but not of a shoulder; there is no friction."""
     robot = load_robot("ur5e")
     true = true_robot(robot, seed=135)
     true = replace(true, joints=tuple(replace(joint, damping=0.0, friction=0.0) for joint in true.joints))
@@ -122,7 +122,7 @@ def test_small_efforts_whose_sign_is_that_of_the_masses(wrong: int | None, named
 @pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
 @pytest.mark.parametrize("rows", [slice(480, None), slice(None)], ids=["8 s", "24 s"])
 def test_signs_of_a_real_arm(rows: slice) -> None:
-    """As recorded, with all signs turned, and with that of a joint without gravity; in 8 s, few samples are free."""
+    """As recorded, with all signs reversed, and with a joint without gravity reversed; in 8 s, few samples are free."""
     pytest.importorskip("rosbags")
     robot = load_robot("panda")
     terms = Options(side="motor").for_robot(robot).terms
@@ -135,7 +135,7 @@ def test_signs_of_a_real_arm(rows: slice) -> None:
     names = robot.joint_names
     assert named(1.0) == [] and named(-1.0) == [names]
     if rows.start is None:
-        # Those of others are undecided, but friction does not drive joint 3.
+        # Other signs are undecided, but friction does not drive joint 3.
         assert named(1.0, 1.0, 1.0, 1.0, -1.0, 1.0, 1.0) == [names[4:5]]
         assert named(-1.0, -1.0, 1.0, -1.0, -1.0, -1.0, -1.0) == [(*names[:2], *names[3:])]
 
@@ -155,7 +155,7 @@ SHARES = (0.05, 0.1, 0.2)
 
 @cache
 def without_loops() -> Array:
-    """Efforts (S, N, n) by deflections of springs whose loop is a share of their range, tau = x + w sign(xd)."""
+    """Efforts (S, N, n) by deflections of springs with a loop, a share of their range, tau = x + w sign(xd)."""
     recorded = source(CASES[-1])[2]
     tau = LowPass(recorded.period, 10.0).whole(recorded.tau)
     width, slow = 0.5 * np.outer(SHARES, np.ptp(tau, axis=0)), 0.02 * np.std(np.diff(tau, axis=0), axis=0)
@@ -173,7 +173,7 @@ def without_loops() -> Array:
 
 @pytest.mark.parametrize("share", range(len(SHARES)), ids=map(str, SHARES))
 def test_hysteresis_of_springs_is_no_lag(share: int) -> None:
-    """Efforts by deflections lack the loop between loading and unloading, and look late; they identify all the same."""
+    """Efforts by deflections lack the loop between loading and unloading, and look late; they are identified anyway."""
     robot, _, recorded, regressor = source(CASES[-1])
     looped = replace(recorded, tau=without_loops()[share])
     late, left = lag_of(CASES[-1], looped)
@@ -182,7 +182,7 @@ def test_hysteresis_of_springs_is_no_lag(share: int) -> None:
     assert words.startswith("hysteresis of springs, a loop") and "joint_2" in words
     found = fit(robot, looped[:3000], looped[3000:], Options(side="joint", cutoff=5.0))
     assert found.contradictions == () and found.kept == () and words.split(" delay")[0] in " ".join(found.notes)
-    # A delay is none of these.
+    # A delay is different.
     delayed = recorded.without_delay(-late)
     assert spring_loops(regressor, [delayed], default_filter(robot, 5.0), late) == []
     (refused,) = fit(robot, delayed, (), Options(side="joint", cutoff=5.0)).contradictions or [""]
@@ -211,7 +211,7 @@ def test_held_out_blocks_are_not_pauses() -> None:
 
 
 def wrist() -> Robot:
-    """Three joints with friction, of which the last one is balanced: its load is 0.3 kg, 0.4 mm off its axis."""
+    """Three joints with friction; the last is balanced: its load is 0.3 kg, 0.4 mm off its axis."""
 
     def link(name: str, mass: float, x: float, inertia: float) -> str:
         inertial = f'<origin xyz="{x} 0 0.02"/><mass value="{mass}"/><inertia ixx="{inertia / 2}"'
@@ -242,7 +242,7 @@ LOADS = {
 
 @pytest.mark.parametrize("load", LOADS)
 def test_a_load_on_a_balanced_wrist_is_no_other_unit(load: str) -> None:
-    """Whether a payload is asked for, or inertias of all bodies; wrong signs are found all the same."""
+    """For a payload or inertias of all bodies; wrong signs are found anyway."""
     robot, (body, mass, center) = wrist(), LOADS[load]
     x = np.array(center)
     inertia = mass * (x @ x * np.eye(3) - np.outer(x, x)) + 0.003 * mass * np.eye(3)

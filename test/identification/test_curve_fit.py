@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Least squares with bounds, and standard deviations of what is identified, also of links by their springs."""
+"""Least squares with bounds, and standard deviations of identified parameters, also of links by their springs."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ def correlated(seed: int) -> np.ndarray:
 
 
 def test_covariance_of_correlated_residuals() -> None:
-    """Against (XᵀX)⁻¹ XᵀRX (XᵀX)⁻¹ with the true correlation R, five times that of independent residuals."""
+    """Compared with (XᵀX)⁻¹ XᵀRX (XᵀX)⁻¹ with the true correlation R, five times that for independent ones."""
     R = toeplitz(np.maximum(1 - np.arange(COUNT) / WIDTH, 0)) / WIDTH
     inverse = np.linalg.inv(X.T @ X)
     true = np.sqrt(np.diag(inverse @ X.T @ R @ X @ inverse))
@@ -94,7 +94,7 @@ def test_deviations_are_unknown_without_samples_away_from_reversals() -> None:
 def test_errors_of_springs_are_those_of_links(monkeypatch: pytest.MonkeyPatch) -> None:
     """Base parameters and offsets change with the springs as their deviations say, by differences of whole fits.
 
-    Of fits with the weights of the first one: springs change those, too, by what is left of the efforts.
+    Fits use the weights of the first fit: springs would change them as well, by the remaining efforts.
     """
     robot = load_robot("sea_planar_2r")
     x = elastic_recording(robot, rate=200.0).noisy(1)
@@ -118,7 +118,7 @@ def test_errors_of_springs_are_those_of_links(monkeypatch: pytest.MonkeyPatch) -
         changed = replace(spring, spring=spring.spring.scaled(1 + 1e-4))
         other = replace(elasticity, springs={**elasticity.springs, name: changed})
         expected = (fitted(other).estimate.x - x0) / 1e-4 * spring.scale_deviation(arm.theta[:, k] - arm.q[:, k])
-        # Differences of a linear function are exact but for rounding, 1e-16 over 1e-4, and what weights still change.
+        # Differences of a linear function are exact except for rounding, 1e-16 over 1e-4, and changes of weights.
         np.testing.assert_allclose(common[:, k], expected, atol=1e-5 * np.max(np.abs(expected)))
 
 

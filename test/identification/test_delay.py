@@ -28,7 +28,7 @@ TRUE = np.array([2.3e-3, 0.4e-3, 1.1e-3])  # delay, and ages of position and vel
 
 
 def driven(integral: float = 0.0, gain: float = 1.0) -> tuple[list[Array], list[Array]]:
-    """Recording of a rigid arm, and commands; efforts are those of a PD with this integral of the error, 1/s."""
+    """Recording of a rigid arm, and commands; efforts of a PD with an integral term, 1/s."""
     robot = load_robot("planar_2r")
     arm = ElasticArm(replace(robot, joints=tuple(replace(x, spring=RIGID) for x in robot.joints)))
     t, motion = PERIOD * np.arange(5000), paper_motion(2)
@@ -53,7 +53,7 @@ def driven(integral: float = 0.0, gain: float = 1.0) -> tuple[list[Array], list[
 
 
 def test_delay_and_ages_of_a_drive() -> None:
-    """Within 4 standard deviations and 0.02 ms, whatever gains and torque constant; efforts alone have no ages."""
+    """Within 4 standard deviations and 0.02 ms, for any gains and torque constant; efforts alone have no ages."""
     recorded, command = driven()
     found = drive_delay(*recorded, command)
     times = [found.delay, found.position_age, found.velocity_age]

@@ -124,12 +124,12 @@ def test_predicts_the_covariance_of_least_squares(model: InformationModel) -> No
     estimates = np.linalg.lstsq(W, draw.normal(size=(len(W), 20_000)), rcond=None)[0]
     measured = np.linalg.slogdet(np.cov(estimates))[1]
     predicted = -(model.information(states(3, 30, 2, seed=1)).log_det + W.shape[1] * np.log(K))
-    # Of 20,000 estimates, a variance has a standard deviation of 1 %: five of P of them.
+    # With 20,000 estimates, a variance has a standard deviation of 1 %: five of P of them.
     assert abs(measured - predicted) < 5 * 0.01 * np.sqrt(W.shape[1])
 
 
 def test_cost_and_its_gradient(model: InformationModel) -> None:
-    """Of determinant and condition number, against differences."""
+    """Determinant and condition number, compared with differences."""
     at, costs = states(3, 8, 2, seed=2), []
     for weight in (0.0, 1.0):
         cost, gradient = model.cost(at, weight)
@@ -208,7 +208,7 @@ def test_speed_limit_of_the_motor_stands_for_velocity() -> None:
     np.testing.assert_allclose(of.velocity, 0.5 * 500.0 / 100.0)
 
 
-# On the base, and on the second link of a planar arm of two links, whose first is 0.5 m long.
+# On the base, and on the second link of a planar arm with two links; the first is 0.5 m long.
 SPHERES = {"base": [[0.0, 0.0, 0.0, 0.2]], "joint_2": [[0.2, 0.0, 0.0, 0.05], [0.4, 0.0, 0.0, 0.05]]}
 WIDE = {"joint_1": {"lower": -1.5, "upper": 1.5, "velocity": 3.0}}
 WIDE["joint_2"] = {"lower": -3.1, "upper": 3.1, "velocity": 3.0}

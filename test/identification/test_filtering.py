@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Preparation of samples: phase, derivatives, and what is left out."""
+"""Preparation of samples: phase, derivatives, and omitted samples."""
 
 from dataclasses import replace
 from typing import Any
@@ -52,7 +52,7 @@ def test_states() -> None:
     assert not (samples.counts["saturated or near it"].any() or samples.counts["repeated"].any())
     slow = np.abs(samples.qd) < 0.03
     np.testing.assert_array_equal(samples.used, ~slow)
-    # Counts are of recorded samples, of which the filter needs fewer.
+    # Counts refer to recorded samples; the filter needs fewer.
     step = round(float(samples.t[1] - samples.t[0]) * RATE)
     np.testing.assert_allclose(samples.counts["at rest or near reversal"], step * slow.sum(axis=0), atol=4 * step)
     assert (slow.sum(axis=0) > 0).all() and (np.sum(list(samples.counts.values()), axis=0) == len(recorded())).all()
@@ -60,7 +60,7 @@ def test_states() -> None:
 
 @pytest.mark.parametrize("lost", [[slice(800, 810)], [slice(800, 830)], [slice(800, 810), slice(850, 860)]])
 def test_lost_samples_separate_motions(lost: list[slice]) -> None:
-    """Neighbors of a gap are as exact as those of an end: nothing is interpolated over it."""
+    """Neighbors of a gap are as exact as at an end: gaps are not interpolated."""
     rows = np.delete(np.arange(2000), np.r_[tuple(lost)])
     for samples in filter_recording(recorded()[rows], (), replace(default_filter(ROBOT, 10.0), decimate=False)):
         q, qd, qdd = motion(2, samples.t)
@@ -70,7 +70,7 @@ def test_lost_samples_separate_motions(lost: list[slice]) -> None:
 
 
 def test_efforts_and_friction_are_filtered_alike() -> None:
-    """Dry friction jumps; its filtered basis explains filtered efforts, whatever the cut-off."""
+    """Dry friction jumps; its filtered basis explains filtered efforts, for any cut-off."""
     source = recorded(4000)
     friction = replace(source, tau=1.5 * np.tanh(motion(2, source.t)[1] / 0.01))
     samples = samples_of(friction, 3.0, ("coulomb",))
@@ -86,7 +86,7 @@ def test_repeated_samples() -> None:
     even, measured, repeats = uniform(replace(source, q=q, tau=tau))
     assert repeats == 20
     np.testing.assert_allclose(even.q, source.q, atol=1e-4)
-    assert measured.all()  # one is missing, its neighbors are near
+    assert measured.all()  # a single sample is missing, its neighbors are near
 
 
 @pytest.mark.parametrize("share", [0.3, 0.045])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identification of simulated robots, whose parameters are known."""
+"""Identification of simulated robots with known parameters."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,7 +33,7 @@ from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.tools.identify.run import IdentificationResult
 from eom_dynamics.tools.identify.summary import identification_result
 
-# Given where the choice itself is not what is tested.
+# Given in tests of other properties than the choice.
 QUICK = Options(cutoff=8.0, prior_weight=1.0)
 
 
@@ -56,7 +56,7 @@ def base_of(robot: Robot, found: Fit) -> np.ndarray:
 
 
 def z_scores(true: Robot, found: Fit) -> np.ndarray:
-    """Errors of the linear estimate of base parameters in standard deviations, where they are identifiable."""
+    """Errors of the linear estimate of identifiable base parameters, in standard deviations."""
     count = found.regressor.inertial
     errors = (found.estimate.x[:count] - base_of(true, found)) / found.base_deviations[:count]
     return errors[np.isfinite(found.base_deviations[:count])]
@@ -93,7 +93,7 @@ def test_parameters_of_a_planar_arm(side: str) -> None:
 
 
 def test_unidentifiable_terms_stay_as_in_the_file() -> None:
-    """A rotor that turns with its link, of a file without it, in data without accelerations, is not made up."""
+    """A rotor that turns with its link, missing in the file, is not invented from data without accelerations."""
     robot = with_springs(load_robot("sea_planar_2r"), RIGID, rotor_inertia=0.0)
     source = recording(robot, true_robot(robot, "motor"), "motor")
     slow = replace(source, t=1000 * source.t)
@@ -108,13 +108,13 @@ def test_unidentifiable_terms_stay_as_in_the_file() -> None:
 
 
 def test_offsets_of_sensors_and_of_the_arm() -> None:
-    """A counterbalance is in the file, a bias of the sensor is not, by the option; figures are those of the file."""
+    """By the option, a counterbalance is in the file, a sensor bias is not; figures describe the file."""
     robot, _, source, _ = arm()
     biased = replace(source, tau=source.tau + np.array([0.0, 3.0]))
     of_arm, sensor = (fit(robot, biased, options=replace(QUICK, offset=kind)) for kind in ("arm", "sensor"))
     assert identified_robot(of_arm).joints[1].constant_effort == pytest.approx(3.0, abs=0.02)
     assert identified_robot(sensor).joints[1].constant_effort == 0
-    # The file is judged by efforts without the bias, which is named apart.
+    # The file is compared with efforts without the bias, which is reported separately.
     assert sensor.sensor_bias[1] == pytest.approx(3.0, abs=0.02) and not of_arm.sensor_bias.any()
     assert sensor.training.after[1] == pytest.approx(of_arm.training.after[1], rel=0.05)
     assert sensor.training.after[1] == pytest.approx(of_arm.training.after[1], rel=0.02)
@@ -149,7 +149,7 @@ def test_parallel_springs(spring: ParallelSpring, of_file: ParallelSpring | None
     """A line that the file does not have, the scale of a table, and the preload of a gas spring."""
     robot, true, *_ = arm()
     source = recording(robot, with_second(true, parallel_spring=spring))
-    if isinstance(spring.law, GasLaw):  # beside the bias of a sensor
+    if isinstance(spring.law, GasLaw):  # in addition to a sensor bias
         source = replace(source, tau=source.tau + np.array([0.0, 1.5]))
     found = fit(with_second(robot, parallel_spring=of_file), source, options=replace(QUICK, **options))
     joint = identified_robot(found).joints[1]
@@ -160,7 +160,7 @@ def test_parallel_springs(spring: ParallelSpring, of_file: ParallelSpring | None
     elif isinstance(law, GasLaw):
         assert law.force == pytest.approx(700.0, rel=0.02)
         assert found.terms["offset"][1] == pytest.approx(1.5, abs=0.4)
-        # Candidates of a filter are judged with the spring, too: what is left is the noise of the sensors.
+        # Candidates of a filter are compared with the spring: the residual is the noise of the sensors.
         (part,) = found.prepare(source)
         assert np.all(root_mean_square(unfiltered_errors(found.regressor, part, found.filter, found.vector)) < 2.0)
     else:
@@ -168,7 +168,7 @@ def test_parallel_springs(spring: ParallelSpring, of_file: ParallelSpring | None
 
 
 def test_figures_are_those_of_the_file(tmp_path: Path) -> None:
-    """By the call that the documentation names, of the file that was written and loaded."""
+    """By the call of the documentation, for the written and reloaded file."""
     *_, source, found = arm()
     path = tmp_path / "arm.yaml"
     path.write_text(robot_as_yaml(identified_robot(found)).text)
@@ -176,7 +176,7 @@ def test_figures_are_those_of_the_file(tmp_path: Path) -> None:
     tau = ElasticArm(load_robot(path)).feedforward(*states.states).tau
     spread = load_robot(path).joints[1].effort_spread
     assert spread == found.training.spreads[1] and spread is not None and len(spread.deviation) == 4
-    # Of quarters of the samples by speed.
+    # Quarters of the samples by speed.
     np.testing.assert_allclose(root_mean_square(np.array(spread.deviation)), found.training.after[1], rtol=1e-3)
     whole = np.hypot(root_mean_square(np.array(spread.deviation)), spread.noise)
     np.testing.assert_allclose(whole, max(found.training.unfiltered[1], found.training.after[1]), rtol=1e-3)
@@ -203,19 +203,19 @@ def test_worse_joints_keep_what_was_given() -> None:
 
 
 def test_noise_is_no_worse_prediction() -> None:
-    """Unfiltered errors of a short block differ by more than 2 % by chance, while filtered ones are a half."""
+    """Unfiltered errors of a short block differ by more than 2 % by chance, while filtered errors are halved."""
     score = arm()[-1].training
     figures = {"before": 0.2, "after": 0.1, "before_unfiltered": 1.0, "unfiltered": 1.05, "noise": 1e-3}
     score = replace(score, **{name: np.full(2, x) for name, x in figures.items()})
     assert not replace(score, noise_unfiltered=np.full(2, 0.05)).worse.any()
     assert replace(score, noise_unfiltered=np.full(2, 0.02)).worse.all()
-    # Filtered ones differ by 5 %, and their squares by less than the standard deviation of that, or by more.
+    # Filtered errors differ by 5 %, and their squares by less than the standard deviation of this, or by more.
     alike = replace(score, before=np.full(2, 0.1), after=np.full(2, 0.105), noise_unfiltered=np.full(2, 0.05))
     assert not replace(alike, noise=np.full(2, 2e-3)).worse.any() and replace(alike, noise=np.full(2, 5e-4)).worse.all()
 
 
 def test_nothing_worse_than_least_squares_is_unsaid() -> None:
-    """Friction that drives, as of a wrong offset of velocities, is none that a robot has; least squares find it."""
+    """Friction that drives, for example by a velocity offset, is impossible for a robot; least squares find it."""
     robot, true, source, _ = arm()
     assert fit(robot, source, options=QUICK).behind == ()
     driven = replace(true, joints=tuple(replace(x, damping=0.0, friction=0.0) for x in true.joints))
@@ -230,7 +230,7 @@ def test_nothing_worse_than_least_squares_is_unsaid() -> None:
 
 
 def test_coupled_wrist() -> None:
-    """A transmission by which the first motor moves both joints, as in wrists; friction is of the motors."""
+    """A transmission with a first motor that moves both joints, as in wrists; friction is at the motors."""
     coupling = ((0, 1), Transmission(np.array([[1.0, 0.0], [-0.8, 1.0]])))
     robot = replace(with_springs(load_robot("sea_planar_2r"), RIGID), transmission=coupling)
     true = true_robot(robot, "motor")
@@ -251,7 +251,7 @@ def test_coupled_wrist() -> None:
     assert [joint.constant_effort for joint in again.joints] == pytest.approx([2.0, 0.0], abs=error)
     assert again.joints[1].parallel_spring is not None
     assert written_entries(again.joints[1].parallel_spring) == written_entries(spring)
-    # What the fit predicts is the feedforward of its file, which has the transmission.
+    # Predictions of the fit equal the feedforward of its file, with the transmission.
     q, qd, qdd = motion(2, np.linspace(0.0, 5.0, 50))
     zero = np.zeros_like(q)
     efforts_of_file = ElasticArm(again).feedforward(q, qd, qdd, zero, zero).motor_effort
@@ -260,7 +260,7 @@ def test_coupled_wrist() -> None:
 
 @pytest.mark.parametrize("runs", [8, pytest.param(20, marks=pytest.mark.soak)])
 def test_deviations_are_honest(runs: int) -> None:
-    """Of runs with other noise, base parameters are within 3 standard deviations in 95 %, and not far within."""
+    """In runs with different noise, 95 % of base parameters are within 3 standard deviations, and not far within."""
     robot, true, *_ = arm()
     scores = []
     for seed in range(runs):
@@ -286,7 +286,7 @@ def test_cutoff_and_velocity_are_chosen() -> None:
 
 
 def test_bodies_are_possible_where_efforts_have_the_wrong_sign(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No masses explain such efforts: bodies go to the edge of what is possible, and stay within it."""
+    """No masses explain such efforts: bodies go to the edge of the possible cone, and stay within it."""
     robot, _, source, _ = arm("motor")
     options = replace(QUICK, side="motor", prior_weight=0.1, suspect="use")
     found = fit(robot, replace(source, tau=-source.tau), options=options)
@@ -310,7 +310,7 @@ def test_weights_of_joints() -> None:
     truth = regressor.base(Dynamics(true, order=0).inertial_parameters)
     A, b = system.weighted(np.ones(2))  # of all joints alike
     estimates = weighted(system, file).x, np.linalg.lstsq(A, b, rcond=None)[0]
-    own = slice(3, 6)  # of joint 2, which the efforts of joint 2 depend on, too
+    own = slice(3, 6)  # of joint 2, also affecting the efforts of joint 2
     even, uneven = (np.abs(x[own] - truth[own]).max() for x in estimates)
     assert even < 0.2 * uneven
 
@@ -357,7 +357,7 @@ def with_other_clocks(source: Recording) -> Recording:
     ids=["noise", "sign", "one joint at rest", "one effort zero", "clock", "short"],
 )
 def test_bad_recordings(change: Callable[[Recording], Recording], note: str, second: bool | None) -> None:
-    """Inertias are possible all the same, and a line says what is wrong; ``second`` whether joint 2 is identified."""
+    """Inertias are possible anyway, and a line reports the fault; ``second``: joint 2 is identified."""
     robot, _, source, _ = arm()
     found = fit(robot, change(source), options=QUICK)
     of_file = Dynamics(robot, order=0).inertial_parameters
@@ -412,6 +412,6 @@ def test_whiteness_and_correlation() -> None:
     smooth = np.convolve(white[:, 0], np.ones(10) / 10, "same")[:, np.newaxis]
     assert np.all(whiteness([white]) > 0.7)
     assert whiteness([smooth])[0] < 0.6
-    # The mean of ten has the correlations 1 - k/10: their sum is 10 times that of white noise.
+    # The mean of ten has the correlations 1 - k/10: their sum is 10 times the sum for white noise.
     np.testing.assert_allclose(correlation_time([smooth]), 10, rtol=0.15)
     np.testing.assert_allclose(correlation_time([white]), 1, atol=0.2)

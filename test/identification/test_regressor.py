@@ -40,7 +40,7 @@ def test_efforts_of_joint_friction() -> None:
     )
 
 
-# Columns that are independent by less than this part are taken as dependent.
+# Relative size below which columns count as dependent.
 NEGLECTED = 1e-7
 
 
@@ -83,7 +83,7 @@ def test_efforts_do_not_depend_on_the_rest() -> None:
 @settings(max_examples=6)
 @given(trees(max_joints=4))
 def test_random_trees(robot: Robot) -> None:
-    """Completeness alone: with axes that are parallel but for 1e-7, rounding decides what is independent."""
+    """Completeness only: with axes that are parallel except for 1e-7, rounding decides about independence."""
     dynamics = Dynamics(robot, order=0, backend="numpy")
     check(robot, dynamics, base_parameters(robot, dynamics=dynamics), 100 * NEGLECTED)
 
@@ -115,7 +115,7 @@ FILE = parameters_of(FACTOR @ FACTOR.T)
 
 
 def entropic(P: Array) -> float:
-    """Distance of a pseudo-inertia from that of the file, by its definition."""
+    """Distance of a pseudo-inertia from the file, by its definition."""
     X = np.linalg.solve(pseudo_inertia(FILE), P)
     return float(np.trace(X) - np.log(np.linalg.det(X)) - 4)
 
@@ -129,7 +129,7 @@ def test_distance(theta: np.ndarray) -> None:
 @pytest.mark.parametrize("size", [1.0, 1e2, 1e4])
 @pytest.mark.parametrize(("rows", "seed"), [(8, 0), (10, 3), (14, 0)])
 def test_consistent_solution_is_the_minimum(size: float, rows: int, seed: int) -> None:
-    """Also where data contradict the file so far that only bodies at the edge of the cone come near them."""
+    """Even if data contradict the file so far that only bodies at the edge of the cone come near them."""
     weight, draw, none = 1.0, np.random.default_rng(seed), np.zeros(0)
     R, right = size * draw.standard_normal((rows, 10)), size * draw.standard_normal(rows)
     unknowns = Unknowns(free_bodies(FILE), np.eye(10), none, none, none)
@@ -143,7 +143,7 @@ def test_consistent_solution_is_the_minimum(size: float, rows: int, seed: int) -
     J = R @ np.transpose([parameters_of(x) for x in moves])
     slopes = [(entropic(P + step * x) - entropic(P - step * x)) / (2 * step) for x in moves]
     gradient = J.T @ (R @ found.parameters - right) + weight * np.array(slopes)
-    # By which the cost is above its minimum; Newton's method stays above by ten times the weight.
+    # Excess of the cost over its minimum; Newton's method stays above by ten times the weight.
     assert gradient @ np.linalg.solve(J.T @ J + weight * np.eye(10), gradient) < 1e-4 * weight
 
 
@@ -164,7 +164,7 @@ def test_pseudo_inertia_of_points() -> None:
 
 @pytest.mark.parametrize("moment", [4, 7, 9])
 def test_consistent_makes_bodies_of_others(moment: int) -> None:
-    """One principal moment far beyond the sum of the others."""
+    """A principal moment far beyond the sum of the others."""
     inconsistent = OF_POINTS + 50.0 * (np.arange(10) == moment)
     assert np.linalg.eigvalsh(pseudo_inertia(inconsistent))[0] < 0
     found = consistent(inconsistent, 0.01)

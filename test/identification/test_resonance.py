@@ -83,7 +83,7 @@ def test_resonance_by_the_formula_of_two_masses() -> None:
     response = frequency_response(T, two_masses(), effort(T), segment=4.0)
     inside = (response.frequency > 2) & (response.frequency < 25)
     f, gain = response.frequency[inside], np.abs(response.response[inside])
-    # The response of Welch's method has its zero and its peak where the fit has them, within its resolution.
+    # The response by Welch's method has its zero and its peak at the fitted frequencies, within its resolution.
     assert abs(f[np.argmin(gain * f**2)] - fit.antiresonance[0]) < 0.5
     assert abs(f[np.argmax(gain * f**2)] - fit.resonance[0]) < 0.5
     assert np.median(response.coherence[inside]) > 0.99
@@ -107,7 +107,7 @@ def test_arm_of_two_joints() -> None:
         state = plant.parts(x)
         return driven - 20 * (state.theta - held) - np.array([2.0, 1.0]) * state.thetad
 
-    states = [start]  # by the classical Runge-Kutta method, whose middles are the odd samples of the drive
+    states = [start]  # classical Runge-Kutta method; its middles are the odd samples of the drive
     for before, middle, after in zip(drive[:-2:2], drive[1:-1:2], drive[2::2], strict=True):
         y, h = states[-1], 4e-3
         first = plant.rate(y, control(before, y))

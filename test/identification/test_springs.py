@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Springs and motors from both of their sides: against known ones, SciPy's orthogonal distance, and in robot files."""
+"""Springs and motors from both of their sides: compared with known values, SciPy, and in robot files."""
 
 import re
 from dataclasses import replace
@@ -46,7 +46,7 @@ def test_exact_data_give_the_spring(K: float, hardening: float, width: float, of
     sign = np.tanh(deltad / (0.05 * np.sqrt(np.mean(deltad**2))))
     effort = spring.load(delta) + D * deltad + 0.5 * width * unit * sign + offset * unit
     found = fit_spring(delta, deltad, effort, "cubic")
-    # Next to a bound a parameter may stop short of it by a share of the residual, and others with it; all else is
+    # Next to a bound, a parameter may miss it by a share of the residual, and others with it; the rest is
     # rounding. In each parameter that is 1e-6 of the unit of effort.
     assert found.parameters["stiffness"][0] == pytest.approx(K, rel=1e-6)
     assert found.parameters["cubic"][0] * reach**2 == pytest.approx(hardening * K, abs=1e-6 * K)
@@ -125,7 +125,7 @@ def test_what_the_data_do_not_tell(delta: np.ndarray, effort: np.ndarray, law: s
 
 
 def test_hysteresis_is_said_where_it_explains_the_residual() -> None:
-    """A loop of 5 % of the range of efforts; without one, none of twenty recordings has it. Stiffness is the same."""
+    """A loop of 5 % of the range of efforts; without it, no recording of twenty has it. Stiffness is unchanged."""
     loop = 0.5 * np.tanh(DELTAD / (0.05 * np.sqrt(np.mean(DELTAD**2))))
     found = fit_spring(DELTA, DELTAD, _noisy(400 * DELTA + 2.0 * loop))
     (line,) = [said for said in found.undetermined if "hysteresis" in said]
@@ -183,10 +183,10 @@ def test_friction_of_every_kind() -> None:
     fit = noisy(0, {"tau": (TAU, 0.05), "effort": (effort, 0.05)}, model=model)
     true = {"rotor_inertia": 0.2, "viscous": 0.5, "asymmetry": 0.1, "coulomb": 0.4, "stribeck": 0.4, "offset": 0.3}
     for name, value in true.items():
-        # Stribeck's peak and Coulomb's plateau are correlated; the law is what the robot gets.
+        # Stribeck's peak and Coulomb's plateau are correlated; the robot file has the law.
         within(fit, name, value, 0.02 if name == "rotor_inertia" else 0.25)
     v = np.linspace(-3, 3, 61)
-    true_effort = law.effort(v) + 0.1 * np.abs(v)  # viscous friction that differs by direction, for the robot file too
+    true_effort = law.effort(v) + 0.1 * np.abs(v)  # viscous friction by direction, also in the robot file
     assert np.max(np.abs(fit.friction.effort(v) - true_effort)) < 0.03 * np.max(law.effort(v))
 
 
@@ -281,7 +281,7 @@ def test_friction_is_right_where_the_law_differs_next_to_reversals() -> None:
 def test_the_scale_of_friction_is_of_the_file_where_motors_stick(sticks: bool) -> None:
     t, theta, rate, acceleration = slow_motion()
     law, z = Friction(viscous=0.5, coulomb=1.0, static=1.0, smoothing_velocity=0.05), np.zeros(len(t))
-    for k in range(1, len(t)):  # bristles of 0.05 rad in place of tanh(v/v_0)
+    for k in range(1, len(t)):  # bristles of 0.05 rad instead of tanh(v/v_0)
         moved = theta[k] - theta[k - 1]
         z[k] = np.sign(moved) + (z[k - 1] - np.sign(moved)) * np.exp(-abs(moved) / 0.05)
     friction = 0.5 * rate + z if sticks else law.effort(rate)

@@ -32,7 +32,7 @@ def iiwa() -> Kinematics:
 
 @lru_cache(maxsize=2)
 def links(robot: Robot, regrouped: bool = True) -> LinkTree:
-    """Links of the last robot: for differences, the same ones are asked for hundreds of times."""
+    """Links of the last robot, cached because differences need them hundreds of times."""
     return link_tree(robot, regrouped=regrouped)
 
 
@@ -68,7 +68,7 @@ def test_references_have_the_names_of_pinocchio_too(theirs: str, ours: str) -> N
 
 
 def compare(robot: Robot, states: np.ndarray) -> None:
-    """Poses, Jacobians and centers of mass to the derivatives that Pinocchio has; all further ones by differences."""
+    """Poses, Jacobians and centers of mass up to Pinocchio's derivatives; all higher derivatives by differences."""
     pin = pytest.importorskip("pinocchio")
     from pinocchio_model import pinocchio_model
 
@@ -129,7 +129,7 @@ def test_compiled_kinematics_are_those_that_were_traced(backend: str) -> None:
 
 
 def test_manipulability_of_some_rows() -> None:
-    """Of the planar 2R in its plane, |det J| = L1 L2 |sin q2|, and of the position of an arm in space."""
+    """For the planar 2R in its plane, |det J| = L1 L2 |sin q2|, and for the position of an arm in space."""
     planar = Kinematics(planar_with_tip(), backend="numpy")
     q = np.array([[0.4, 1.1], [0.4, -0.3], [0.4, 0.0]])
     expected = 0.5 * 0.4 * np.abs(np.sin(q[:, 1]))

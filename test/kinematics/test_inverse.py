@@ -28,7 +28,7 @@ from eom_dynamics.robot import Frame
 from eom_dynamics.robot.model import Limits
 
 TOLERANCE = 1e-10
-"""Of a solution, rad and m; entries of poses deviate by no more than the distance and the angle together."""
+"""Tolerances of a solution, rad and m; entries of poses deviate by at most the distance plus the angle."""
 
 
 def ranges(robot):
@@ -106,9 +106,9 @@ def test_objectives_of_a_redundant_arm():
     }
     for name, value in values.items():
         gained = value(solutions[name].q) - value(solutions[None].q)
-        # Both begin at the same solution, from which the objective climbs.
+        # Both start at one solution, from which the objective climbs.
         assert np.all(gained >= -1e-9) and np.median(gained) > 1e-3
-    # Of a task with lengths in units of the robot's size; here only its singular values' product is compared.
+    # For a task with lengths in units of the robot's size; only its singular values' product is compared.
     climbed = kinematics.manipulability(solutions["manipulable"].q) - kinematics.manipulability(solutions[None].q)
     assert np.all(climbed >= -1e-9) and np.median(climbed) > 1e-3
 
@@ -313,7 +313,7 @@ def zhang_iterates(start: np.ndarray, target: np.ndarray, share: float, steps: i
 
 @pytest.mark.parametrize("share", [1.0, 0.5])
 def test_iterates_of_zhang(share: float) -> None:
-    """J. Zhang, Robot Kinematics, (149)-(154); those of the body logarithm differ, and end in the same solution."""
+    """J. Zhang, Robot Kinematics, (149)-(154); iterates of the body logarithm differ, and end in the same solution."""
     kinematics, q = Kinematics(load_robot("ur5e"), backend="numpy"), np.array([0.3, -1.2, 1.4, 0.3, 0.9, 0.6])
     assert np.array_equal(kinematics.robot.tools[0].pose, np.eye(4))
     target, start, steps = kinematics.pose(q), q + 0.3, 4
@@ -330,7 +330,7 @@ def test_iterates_of_zhang(share: float) -> None:
 
 
 def test_a_damped_leg_converges_where_newton_jumps() -> None:
-    """From almost stretched: the first step of Newton-Raphson is radians, that with damping is not."""
+    """From an almost stretched leg: the first step of Newton-Raphson is radians, with damping it is not."""
     target, start = arm("leg").pose([0.1, 0.5, -1.0])[:3, 3], [0.0, 0.0, -1e-3]
     plain = newton_raphson(arm("leg"), target, start)
     damped = newton_raphson(arm("leg"), target, start, damping=0.02)
@@ -383,7 +383,7 @@ def test_singularity_robust_inverse_of_nakamura_and_hanafusa(name: str, lam: flo
 
 def test_a_position_task_of_six_joints_is_not_singular_and_its_derivatives_are_followed() -> None:
     kinematics = Kinematics(load_robot("ur5e"), backend="numpy")
-    q = np.array([0.3, -1.2, 1.4, 0.3, 0.0, 0.6])  # where the wrist is singular
+    q = np.array([0.3, -1.2, 1.4, 0.3, 0.0, 0.6])  # singular wrist
     J = kinematics.jacobian(q, reference="world_aligned")[3:]
     V, Vd = np.random.default_rng(2).uniform(-1, 1, (2, 6))
     found = differential_inverse_kinematics(kinematics, q, (V, Vd), reference="world_aligned", task=POSITION)

@@ -96,7 +96,7 @@ def test_singularities_are_damped_and_what_is_missing_is_told():
     kinematics = kinematics_of("ur5e")
     stretched = np.array([0.3, -1.0, 1e-6, 0.4, 0.5, 0.6])  # the elbow
     J = kinematics.jacobian(stretched)
-    # Lengths in units of the arm's own, in which missing twists are smallest.
+    # Lengths in units of the arm's size, for which missing twists are smallest.
     units = np.repeat([1.0, characteristic_length(kinematics.robot, (kinematics.frame(),))], 3)
     lost = units * np.linalg.svd(J / units[:, np.newaxis])[0][:, -1]
     found = differential_inverse_kinematics(kinematics, stretched, [lost])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ROS 2 domain of what the tests launch, and a node that watches it."""
+"""ROS 2 domain of launched processes, and a node that watches it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +15,7 @@ def _domain() -> None:
 
 @pytest.fixture
 def observer() -> Iterator[Any]:
-    """A node in the domain of what the test launches."""
+    """Node in the domain of launched processes."""
     import rclpy
 
     context = rclpy.Context()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""feedforward.launch.py on a ROS 2 installation, which has launch_ros: what it offers, and the node it starts."""
+"""feedforward.launch.py on a ROS 2 installation with launch_ros: its arguments, and the node it starts."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ def state(observer: Node, node: str) -> str:
 
 
 def plans(observer: Node, joints: int, namespace: str = "") -> bool:
-    """Whether the planning node answers for a robot with so many joints."""
+    """True if the planning node answers for a robot with ``joints`` joints."""
     zeros = [0.0] * joints
     name = f"{namespace}/eom_dynamics_planning/inverse_dynamics"
     return ask(observer, ComputeInverseDynamics, name, **dict.fromkeys(STATE, zeros)).success

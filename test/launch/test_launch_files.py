@@ -58,7 +58,7 @@ def test_an_empty_parameter_file_is_refused(file: str, tmp_path: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_ros(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the node by which a launch file subscribes."""
+    """Without the subscription node of a launch file."""
     monkeypatch.setattr("launch_ros.ros_adapters.get_ros_node", lambda context: Mock())
 
 

@@ -46,7 +46,7 @@ def test_arguments_reach_player_node_and_recorder(tmp_path: Path) -> None:
     params.write_text("/**: {ros__parameters: {limits: warn}}")
     states = np.full((5, 100, 2), 0.1)
     recorded = setpoints(["joint_1", "joint_2"], states)
-    # A command in the bag must not mix with those of the node; its bytes are never read.
+    # A command in the bag must not mix with commands of the node; its bytes are never read.
     topics = {"/planner/setpoint": (SETPOINT, recorded), "/left/feedforward": (COMMAND, [(START, bytes(200))])}
     bag = write_bag(tmp_path / "bag", topics)
     arguments = {
@@ -94,7 +94,7 @@ def test_a_node_that_ends_ends_the_launch(tmp_path: Path) -> None:
         os.kill(node_process(launch.pid, "dynamics_node"), signal.SIGKILL)
         output, _ = launch.communicate(timeout=PATIENCE)
     assert launch.returncode == 1, output
-    # launch_ros may report that its own request to the node failed, too.
+    # launch_ros may also report that its own request to the node failed.
     assert "the node ended while the bag was played; its output above says why" in output
 
 

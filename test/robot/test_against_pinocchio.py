@@ -52,7 +52,7 @@ class Comparison:
         def effort(t: float) -> Array:
             return self.tree.effort(*motion(t)[:3], wrench(t)[0].reshape(-1, 6))
 
-        # The more joints, the faster the last body, and the shorter the time in which its effort changes.
+        # With more joints, the last body is faster, and its effort changes in a shorter time.
         self.efforts = rates(effort, 0.05 / (1 + 0.05 * robot.n))
         if self.tree.single:
             rate = self.tree.effort_rate(*self.states[:4], *self.wrenches[:2])
@@ -90,7 +90,7 @@ _TALOS = {
     for kind in ("full_v2", "full_v2_box", "reduced", "reduced_box", "reduced_corrected")
 }
 
-# By file: how each of its warnings begins after the name of the file; other files have none.
+# Start of each warning of a file, after the name of the file; other files have no warnings.
 WARNINGS = {
     **_TALOS,
     "alex_psyonic_hands": [

@@ -32,7 +32,7 @@ KINDS = (JointDescription, Description, BodyEntries, PayloadEntries, ToolEntries
 
 
 def numbers(kind: type, section: dict[str, Any], seed: np.random.Generator) -> dict[str, Any]:
-    """Another value for each number that a class declares, and for those of its parts, within a section of a file."""
+    """Another value for each number that a class and its parts declare, within a section of a file."""
     for each in declared_entries(kind):
         place = section.setdefault(each.entry.section, {}) if each.entry.section else section
         if each.kind is float and each.name not in ("sign", "lower", "rated_torque", "rest_position"):

@@ -259,7 +259,7 @@ def test_of_a_urdf() -> None:
     assert robot.base.mass == 5
     assert deviation(spatial(robot), link(3, [0.1, 0, 0.2]) + moved(mount, link(2, [0, 0.3, 0]))) < 1e-14
     assert load_robot(URDF, root="box").base.mass == 2
-    # Locked joints are fixed ones.
+    # Locked joints are fixed joints.
     locked = load_robot(URDF, tip="lower")
     assert locked.base.mass == 5
     assert load_robot(URDF, root="lower").base.mass == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inertia of solids: against Pinocchio, and hollow ones as differences of solid ones."""
+"""Inertia of solids: compared with Pinocchio; hollow solids as differences of full solids."""
 
 import numpy as np
 import pytest

@@ -85,7 +85,7 @@ def test_claims_hold_or_fail(tmp_path, capsys):
     assert "FAILS  owner/name@HEAD absent: a claim" in capsys.readouterr().out
 
 
-# --- What slim.py removes and links -----------------------------------------------------
+# --- Files that slim.py removes and links -----------------------------------------------
 
 
 def test_tests_go_and_equal_files_are_one(tmp_path: Path) -> None:

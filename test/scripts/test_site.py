@@ -61,7 +61,7 @@ def test_parameters_of_each_node_have_a_row(pages: dict[str, str]) -> None:
 
 
 def written() -> list[Path]:
-    """Pages of docs but those of the reference, which `make docs` writes."""
+    """Pages of docs except the reference, which `make docs` writes."""
     return [path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).parts[0] != "reference"]
 
 
@@ -88,7 +88,7 @@ OF_TEXTS = {
     *("kinematics", "lagrange", "learning", "notation", "recursion", "simulation", "texts", "theory"),
     "worked_examples",
 }
-"""Pages to which the map of the texts leads for their contents: no limit of words takes from them."""
+"""Pages with contents for the map of the texts, without a limit of words."""
 
 
 GENERATED = {"figures"}
@@ -102,7 +102,7 @@ def prose_words(text: str) -> int:
 
 
 def test_the_site_is_short() -> None:
-    """At most 45 pages and 20,000 words of prose, 900 a page, but for pages of the texts."""
+    """At most 45 pages and 20,000 words of prose, 900 a page, except for pages of the texts."""
     words = {path.relative_to(DOCS).as_posix()[:-3]: prose_words(path.read_text("utf-8")) for path in written()}
     assert words.keys() >= OF_TEXTS
     counted = {page: count for page, count in words.items() if page not in OF_TEXTS | GENERATED}
@@ -123,7 +123,7 @@ def test_every_page_is_in_the_navigation() -> None:
 
 
 def test_links_and_pictures_on_a_package_index_are_absolute(monkeypatch) -> None:
-    """Of a release, whose workflow writes the address of the sources."""
+    """For a release; its workflow writes the address of the sources."""
     given: dict[str, Any] = {}
     setuptools = pytest.importorskip("setuptools")
     monkeypatch.setattr(setuptools, "setup", given.update)

@@ -51,7 +51,7 @@ def arm_parameters() -> dict[str, Any]:
 def lagrange() -> Callable[[Array, Array], tuple[Array, Array]]:
     """Mass matrix and bias forces from positions and velocities (6,) of links and motors, without springs.
 
-    The kinetic energy is that of the bodies, and I/2 (a · omega + N thetad)² for each rotor.
+    The kinetic energy is the sum of the bodies' energies, and of I/2 (a · omega + N thetad)² for each rotor.
     """
     parameters = arm_parameters()
     x, v = sp.symbols("x0:6"), sp.symbols("v0:6")

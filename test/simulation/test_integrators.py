@@ -78,7 +78,7 @@ def test_a_rejected_step_to_the_end_is_no_standstill() -> None:
     options: Any = {"method": "DOP853", "rtol": 1e-9, "atol": 1e-12}
     found = integrated("", rate, (0.0, 1.0), np.zeros(2), **options)
     assert max(tried[:1000]) > 0.99 and len(tried) > 3000
-    # It follows the drive x but for x''/w².
+    # It follows the drive x except for x''/w².
     assert found.y[0, -1] == pytest.approx(0.8**5 - 20 * 0.8**3 / 4e6, abs=1e-8)
 
 

@@ -58,7 +58,7 @@ CASES = [(hz, delay) for hz in (0.5, 1.0, 5.0, 20.0) for delay in (5e-4, 2e-3)]
 MAKES = (motor_loop, lambda arm, q, w: outer_loop(arm, q, w, 5e-4).loop)
 
 
-# Those of six joints and more take long; tests below have two of them.
+# Robots with six joints and more take long; tests below have two of them.
 LARGE = ("dual_arm", "iiwa", "panda", "ur5e")
 
 
@@ -96,7 +96,7 @@ def test_a_resonance_without_damping_is_found(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_loop_that_is_stable_again_at_its_delay_has_more_gain() -> None:
-    """At 1.3 times the first factor with a crossing at a shorter delay this one is stable again at its own."""
+    """At 1.3 times the first factor with a crossing at a shorter delay, it is stable again at its own delay."""
     loop = outer_loop(plant("panda"), np.zeros(7), 2 * np.pi * 15, 6e-3).loop
     gain = loop.margins(6e-3).gain
     assert growth(loop, 0.999 * gain * loop.F, 6e-3) < 0 < growth(loop, 1.001 * gain * loop.F, 6e-3)
@@ -117,7 +117,7 @@ def test_recommended_loops_leave_margins(name: str) -> None:
     found = outer_loop(arm, q, 70.0, 0.5e-3)
     assert found.margins.gain >= 2 and found.margins.delay >= 1e-3
     poles = np.linalg.eigvals(found.loop.A - found.loop.B @ found.F)
-    # Each resonance is damped at least as assumed, but for rounding.
+    # Each resonance is damped at least as assumed, except for rounding.
     assert np.all(-poles.real >= 0.999 * module.LEAST_DAMPING * np.abs(poles))
     # A regulator at the motors has a phase margin of 60 degrees without delay.
     assert found.loop.margins().phase >= 59.9

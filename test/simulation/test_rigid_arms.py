@@ -40,7 +40,7 @@ def test_inspect_tells_where_rotors_are_left_out(capsys: pytest.CaptureFixture[s
 
 
 def test_wrench_at_the_tip_of_an_elastic_arm_is_an_effort_on_its_links() -> None:
-    """In both rotor models: M q̈ grows by -J' W, J of Lynch and Park, chapter 5; motors do not feel it at once."""
+    """In both rotor models: M q̈ grows by -J' W, J of Lynch and Park, chapter 5; motors do not feel it immediately."""
     for model in ("reduced", "complete"):
         plant = ElasticPlant(eom.ElasticArm(replace(eom.load_robot("planar_2r"), rotor_model=model)))
         state, effort = plant.state([0.3, 0.8], [1.0, -2.0]), np.zeros(2)
@@ -94,7 +94,7 @@ def test_free_fall_of_a_leg_is_that_of_mujoco() -> None:
     data.qpos, data.qvel = start, rates
     for _ in range(400):
         mujoco.mj_step(model, data)
-    # Of MuJoCo's Runge-Kutta method of order 4 at 1 ms.
+    # MuJoCo's Runge-Kutta method of order 4 at 1 ms.
     q, _, qd, _ = plant.parts(found.states[-1])
     np.testing.assert_allclose([q, qd], [data.qpos, data.qvel], atol=1e-8)
     assert energy_audit(plant, found) < 1e-11

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulated robot: readings, drives with their timing and units, noise, and what it adds itself."""
+"""Simulated robot: readings, drives with their timing and units, noise, and efforts that it adds itself."""
 
 from dataclasses import replace
 from typing import Any
@@ -83,7 +83,7 @@ def test_readings_have_the_noise_of_the_sensors() -> None:
     exact, noisy = (SimulatedRobot(ARM, position=Q, noise=x) for x in (None, noise))
     draws = np.array([[*noisy.readings()] for _ in range(1000)])
     spread = np.std(draws, axis=0)
-    # Of 1,000 samples, a standard deviation is known to 2.2 %: 3.6 of these.
+    # With 1,000 samples, a standard deviation is known to 2.2 %: 3.6 of these.
     links = np.array([np.full(7, 1e-3), 0.1 * np.arange(1, 8), np.full(7, 2.0)])
     np.testing.assert_allclose(spread, np.vstack([links, links]), rtol=0.08)
     error = np.mean(draws, axis=0) - np.array([*exact.readings()])
@@ -93,7 +93,7 @@ def test_readings_have_the_noise_of_the_sensors() -> None:
 
 
 def test_drives_hold_commands_and_act_after_a_delay() -> None:
-    """The motion after a step of effort is that without delay, as much later; commands in between are not taken."""
+    """The motion after an effort step equals the motion without delay, later; commands in between are ignored."""
     arm = ElasticArm(load_robot("planar_2r"))
 
     def run(**drives: float) -> Array:
@@ -115,7 +115,7 @@ def test_drives_hold_commands_and_act_after_a_delay() -> None:
 
 
 def test_drives_interpolate_commands_of_one_kind() -> None:
-    """Over a period from one command to the next, each step with its middle; another kind of command acts at once."""
+    """Over a period from one command to the next, each step with its middle; other kinds of command act immediately."""
     arm = ElasticArm(load_robot("planar_2r"))
     drives = SimulatedDrives(command_period=4e-3, drive_delay=2e-3, drive_interpolation="linear")
     robot = SimulatedRobot(arm, period=1e-3, drives=drives)
@@ -131,7 +131,7 @@ def test_drives_interpolate_commands_of_one_kind() -> None:
 
 
 def test_drives_have_the_timing_of_the_robot_file() -> None:
-    """As their file says; a given value overrides it. Times between steps are rounded, since measured ones are."""
+    """By their file; arguments override it. Times between steps are rounded, because measured times are."""
     robot = replace(load_robot("planar_2r"), command_period=2e-3, drive_delay=3e-3, drive_interpolation="linear")
 
     def timing(robot: Robot, **given: Any) -> tuple[float, float, str]:
@@ -172,7 +172,7 @@ def test_the_simulated_robot_tracks_as_well() -> None:
         arm = ElasticArm(with_drives(load_robot("sea_planar_2r"), *names, ages=AGES))
         robot, off = SimulatedRobot(arm, position=motion.derivatives(0.0, 0)[0]), []
         for k in range(200):
-            x = motion.derivatives(1e-3 * (k + 0.5), 4)  # the drives hold it for a period: that of its middle
+            x = motion.derivatives(1e-3 * (k + 0.5), 4)  # the middle of the period in which drives hold it
             robot.follow(*arm.drive_state(*arm.drive_command(arm.feedforward(*x), *x[:3])[:3]))
             robot.advance()
             off.append(robot.readings().q - motion.derivatives(1e-3 * (k + 1), 0)[0])
@@ -189,11 +189,11 @@ def test_without_a_command_the_arm_holds_with_what_its_drives_add() -> None:
         robot.advance()
     still = robot.readings()
     np.testing.assert_allclose(still.q, q, rtol=0, atol=1e-9)
-    # Drives that get no effort fall, but for gravity, which they add: the whole effort is that against it.
+    # Without commanded effort, drives fall, except for gravity, which they add: the whole effort opposes gravity.
     robot.apply(np.zeros(2))
     robot.advance()
     np.testing.assert_allclose(robot.readings().motor_effort, arm.dynamics.gravity(q), rtol=0, atol=1e-6)
-    # A robot of which efforts are whole gets them as they are.
+    # A robot with complete efforts gets them unchanged.
     whole = SimulatedRobot(arm, position=q, compensates=False)
     whole.apply(np.zeros(2))
     whole.advance()

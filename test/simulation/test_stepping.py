@@ -55,7 +55,7 @@ def start_of(arm: ElasticPlant) -> Array:
 
 
 def drives(arm: ElasticPlant, natural_frequency: float = 30.0) -> Servo:
-    """A PD around a position beside the start of the paper's motion, with the efforts of that start."""
+    """PD around a position near the start of the paper's motion, with the efforts of that start."""
     m = len(arm.rigid)
     inertia = np.full(m, 0.15)
     effort = arm.arm.feedforward(*paper_motion(2).derivatives(0.0)).motor_effort
@@ -90,7 +90,7 @@ def test_steps_are_of_second_order(kind: str) -> None:
 
 @pytest.mark.parametrize("kinds", list(pairwise([*EVERY_KIND, "linear"]))[::2], ids="-".join)
 def test_energy_does_not_grow(kinds: tuple[str, str]) -> None:
-    """Released beside the equilibrium of constant efforts; the light rotor swings faster than steps can follow."""
+    """Released near the equilibrium of constant efforts; the light rotor swings faster than steps can follow."""
     robot = with_springs(load_robot("planar_2r"), *(EVERY_KIND[kind] for kind in kinds))
     arm = ElasticPlant(ElasticArm(robot, rotor_inertia=[0.1, 1e-3]))
     m, zero = len(arm.rigid), np.zeros(2)
@@ -105,7 +105,7 @@ def test_energy_does_not_grow(kinds: tuple[str, str]) -> None:
     # Constant efforts have a potential.
     held = energy(arm, rows)
     total = held.total - arm.parts(rows).theta @ effort
-    # Relative to the energy of the springs: first steps may gain some, later ones lose it.
+    # Relative to the energy of the springs: first steps may gain some, later steps lose it.
     assert np.max(total - total[0]) < 1e-2 * max(np.ptp(held.spring), 1e-3)
     assert np.max(total[150:]) - total[0] < 1e-3 * max(np.ptp(held.spring), 1e-3)
 

@@ -21,7 +21,7 @@ ARM = ElasticArm(ROBOT)
 TIMES = np.linspace(0.0, 2.0, 9)
 WAYPOINTS = paper_motion().derivatives(TIMES / 3, 0)[0]
 
-# For springs with dampers, whose deflection is integrated in Python.
+# For damped springs, whose deflection is integrated in Python.
 SMALL_ROBOT = load_robot("planar_2r")
 
 

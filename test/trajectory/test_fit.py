@@ -38,7 +38,7 @@ def test_gain_and_phase(frequency: float, velocities: bool) -> None:
     q = result.trajectory.derivatives(INSIDE, order=0)[0][:, 0]
     x = frequency / 5.0
     weight = 1 + x**2 if velocities else 1.0
-    # In phase and in quadrature; the error is that of the spline with six pieces a period.
+    # In phase and in quadrature; the error is due to the spline with six pieces per period.
     parts, *_ = np.linalg.lstsq(np.stack([np.sin(wave * INSIDE), np.cos(wave * INSIDE)], 1), q, rcond=None)
     np.testing.assert_allclose(parts, [weight / (weight + x**10), 0.0], atol=1e-5)
 

@@ -73,7 +73,7 @@ def test_peaks_of_a_pendulum() -> None:
 
 
 def test_parts_of_a_motion_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Peaks, time scaling and margin are those of all samples together, also of RMS efforts."""
+    """Peaks, time scaling and margin are for all samples together, also of RMS efforts."""
     arm, motion = pendulum(), rest_to_rest([-0.5], [1.0], 1.0)
     tight, loose = limits_of_all(arm, velocity=1.0, effort_rms=8.0), limits_of_all(arm, velocity=100.0)
     found = []
@@ -123,7 +123,7 @@ def test_no_time_scaling_if_gravity_exceeds_the_limit() -> None:
 
 def test_slowing_down_may_increase_the_effort() -> None:
     """If inertial forces support the weight, the motion is feasible only up to some s."""
-    arm, t = pendulum(limits={"torque": 1e3}), np.array([0.0])  # its own, not that of the joint
+    arm, t = pendulum(limits={"torque": 1e3}), np.array([0.0])  # motor limit, not joint limit
     state = [np.array([[x]]) for x in (1.5, 0.0, MASS * G * LEVER * np.sin(1.5) / (MASS * LEVER**2), 0.0, 0.0)]
     limits = {"swing": Limits(effort=1.0)}
     verdict = check(arm, Samples(t, *state), limits=limits)
@@ -163,7 +163,7 @@ def check_least_scaling(arm: eom.ElasticArm, motion: Any, s: float | None, limit
 
 
 def test_the_margin_of_a_motion_within_its_limits() -> None:
-    """Where velocity decides, it is the share of the limit that is used; faster than that, a limit is exceeded."""
+    """If velocity decides, it is the utilization of the limit; a faster motion exceeds a limit."""
     arm = iiwa()
     motion = through(np.linspace(0, 3, 8), np.random.default_rng(4).uniform(-1, 1, (8, 7)))
     fastest = max(peak.value for peak in check(arm, motion, rate=1000.0).peaks if peak.quantity == "velocity")

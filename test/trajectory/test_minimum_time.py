@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fastest motions: against the known optimum of one joint, within all limits, and refused where there is none."""
+"""Minimum-time motions: compared with the optimum of one joint, within all limits, and refused if there is none."""
 
 from dataclasses import replace
 from functools import cache
@@ -80,7 +80,7 @@ def random_path(arm: eom.ElasticArm) -> Spline:
 
 
 def rubbing() -> eom.ElasticArm:
-    """Effort rates peak where joints turn back, narrower than nodes are apart."""
+    """Effort rates peak at reversals of joints, narrower than the node spacing."""
     robot = eom.load_robot("planar_2r")
     joints = tuple(replace(joint, friction=1.0) for joint in robot.joints)
     return eom.ElasticArm(replace(robot, joints=joints, joint_friction=True))
@@ -98,7 +98,7 @@ def driven() -> eom.ElasticArm:
 # Peaks of motors with friction that turn back are narrower than nodes are apart; 0.3009 s on any processor.
 SEA = [[0, 0], [0.5, 0.3], [1, 0]]
 TURNING_BACK = [[-0.5, 0.5], [0.85, 0.45], [-0.55, -0.85]]
-# Effort rates below those of gravity at the largest velocity, which inertia balances, rise with the duration.
+# Effort rates below the gravity effort rate at the largest velocity, balanced by inertia, rise with the duration.
 SLOW = [[-0.9, 0.7], [-0.2, -0.3], [1.0, 0.6], [0.0, -0.2]]
 
 
@@ -163,7 +163,7 @@ def test_progress_may_cancel() -> None:
 
 
 class Corner:
-    """Two straight lines, whose slope jumps in the middle."""
+    """Two straight lines with a jump of the slope in the middle."""
 
     n, start, end = 2, 0.0, 1.0
 

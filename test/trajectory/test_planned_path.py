@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths through many waypoints: within a tolerance of the curve from which these are, and as fast as along it."""
+"""Paths through many waypoints: within a tolerance of their curve, and as fast as along it."""
 
 import time
 from collections import defaultdict

@@ -25,7 +25,7 @@ CORNER = 0.015
 
 
 def poses() -> np.ndarray:
-    """A corner of lines of 0.3 and 0.2 m, on which the tool turns about different axes."""
+    """Corner of lines of 0.3 and 0.2 m, with tool rotations about different axes."""
     result = np.tile(np.eye(4), (3, 1, 1))
     result[1, :3, :3] = lie.exp([0.5, 0.0, 0.0, 0.0, 0.0, 0.0])[:3, :3]
     result[2, :3, :3] = result[1, :3, :3] @ lie.exp([0.0, 0.4, -0.3, 0.0, 0.0, 0.0])[:3, :3]
@@ -149,20 +149,20 @@ def loop(start, size=0.1):
 
 
 def test_the_tool_follows_the_path_and_its_four_derivatives():
-    """Of a redundant arm, whose joints the tool leaves open."""
+    """Redundant arm: the tool does not determine the joints."""
     kinematics = Kinematics(load_robot("panda"))
     path = loop(kinematics.pose(PANDA))
     motion = follow(kinematics, path, PANDA, rate=20.0)
     assert (motion.start, motion.end) == (0.0, 5.0)
-    # Between the knots too.
+    # Also between the knots.
     t = np.linspace(0, 5, 311)
     wanted = path.derivatives(t)
     reached = kinematics.motion(*motion.derivatives(t))
     for x, y in zip(reached, wanted, strict=True):
         assert deviation(x, y, floor=1.0) < 1e-9
     assert max(np.max(np.abs(x[[0, -1]])) for x in motion.derivatives(t)[1:]) < 1e-9
-    # So do the polynomials.
-    # Each derivative has the error of the one before times that of their distance, 50 ms.
+    # The polynomials do so as well.
+    # Each derivative has the error of the previous one divided by their distance, 50 ms.
     for k, (x, y) in enumerate(zip(motion.spline.derivatives(t), motion.derivatives(t), strict=True)):
         assert deviation(x, y, floor=1.0) < (1e-13, 1e-11, 1e-9, 1e-7, 1e-5)[k]
 

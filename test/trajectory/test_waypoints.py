@@ -92,7 +92,7 @@ def test_uneven_times(steps: np.ndarray, tolerance: float, degree: int) -> None:
     at = inside(t[middle], 5)
     for k, actual in enumerate(motion.derivatives(at)):
         np.testing.assert_allclose(actual[:, 0], np.sin(at + k * np.pi / 2), atol=tolerance)
-    # Near natural ends derivatives are not exact, but not larger than those of the motion.
+    # Near natural ends, derivatives are not exact, but not larger than in the motion.
     for actual in motion.derivatives(t)[:4]:
         assert np.max(np.abs(actual)) < 1.5
 

@@ -22,7 +22,7 @@ from eom_dynamics.tools.cli.main import main
 
 INF, NAN = float("inf"), float("nan")
 
-# Joint whose entries begin with a dot below.
+# Joint of the entries below that start with a dot.
 JOINTS = {
     "planar_2r": "joints.joint_1",
     "dual_arm": "joints.left_elbow",
@@ -117,7 +117,7 @@ GROUP = {"joints": ["joint_1", "joint_2"], "matrix": [1.0, 0.0, 0.0, 1.0]}
 ZERO = {"xyz": [0.0, 0.0, 0.0], "rpy": [0.0, 0.0, 0.0]}
 FOLLOWER: dict[str, Any] = {".elasticity": ..., ".rotor_inertia": ...}
 
-# Of each robot, changed entries, and the message.
+# Changed entries of each robot, and the message.
 CHANGES: dict[str, list[tuple[dict[str, Any], str]]] = {
     "planar_2r": [
         *(({path: value}, f"{path}: {message}") for path, value, message in ENTRIES),
@@ -285,7 +285,7 @@ GOOD = as_file(packaged_parameters("planar_2r"))
 
 
 def refusal(folder: Path, content: str | bytes) -> str:
-    """The first message with which a file of this content is refused, without the name of the file."""
+    """First message of a refusal of a file with this content, without the name of the file."""
     path = folder / "arm.yaml"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(RobotDescriptionError) as error:

@@ -29,7 +29,7 @@ GOOD = f'<robot name="arm">{LINKS}{SHOULDER}{ELBOW}{GEAR}</robot>'
 
 
 def refusal(text: str) -> str:
-    """The message with which a URDF is refused, without its source."""
+    """Message of a refused URDF, without its source."""
     with pytest.raises(RobotDescriptionError) as error:
         load_robot(text)
     message = str(error.value)
@@ -161,7 +161,7 @@ def test_messages_name_the_line() -> None:
 
 
 def many_joints(count: int, mimic: str = "") -> str:
-    """A long chain, each joint of which but the first one may mimic the one before it."""
+    """Long chain; each joint except the first may mimic the previous joint."""
     joint = '<joint name="j{0}" type="continuous"><parent link="l{0}"/><child link="l{1}"/>{2}</joint>'
     rows = [f'<link name="l{k}"/>{joint.format(k, k + 1, mimic.format(k - 1) if k else "")}' for k in range(count)]
     return f'<robot name="chain">{"".join(rows)}<link name="l{count}"/></robot>'
@@ -182,7 +182,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_takes_no_memory(name: str) -> None:
-    """The time limit of all tests fails those that hang."""
+    """The time limit of all tests fails tests that hang."""
     text = HOSTILE[name]()
     before = resource.getrusage(resource.RUSAGE_SELF)
     message = refusal(text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of joints from files as those of MoveIt's setup assistant, along with a URDF."""
+"""Limits of joints from files as written by MoveIt's setup assistant, along with a URDF."""
 
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,7 @@ EXPECTED = {
     "grip": {"lower": -2.0, "upper": 2.0, "velocity": 0.5, "effort": 20.0},
     "follower": {"lower": -2.0, "upper": 2.0, "velocity": 3.0, "effort": 20.0, "acceleration": 2.0},
 }
-"""What is known of each joint: the file adds to the URDF, or replaces its limits."""
+"""Known limits of each joint: the file overrides and completes the URDF."""
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_a_file_with_the_section_of_a_node_is_read(files: tuple[Path, Path]) -> 
 
 
 def test_targets_need_the_limits(files: tuple[Path, Path]) -> None:
-    """Those of the gripper, which the file leaves without one, are not in this part."""
+    """Joints of the gripper, without limits in the file, are not in this part."""
     urdf, limits = files
     options: dict[str, Any] = {"tip": "hand", "branches": "drop"}
     with pytest.raises(StateError, match=r"no limit of acceleration.*joint_limits"):

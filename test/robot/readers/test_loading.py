@@ -39,7 +39,7 @@ def test_packaged_robots_load_without_a_warning_and_are_elastic_but_for_legs(nam
 def test_each_joint_of_a_packaged_robot_has_limits_that_hold_its_weight(name: str) -> None:
     """Without them, ``limits: refuse`` compares with nothing. The panda, with limits of its maker, needs 57 %.
 
-    The torque limit of a motor limits its joint as well.
+    The torque limit of a motor also limits its joint.
     """
     robot = load_robot(name)
     limits = [joint.limits for joint in robot.independent_joints]
@@ -170,7 +170,7 @@ def descriptions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("descriptions")
 def test_names_are_robots(capsys: pytest.CaptureFixture[str]) -> None:
     assert load_robot("arm_description").joint_names == ("a",)
-    assert capsys.readouterr().out == ""  # what robot_descriptions prints is no result of a command
+    assert capsys.readouterr().out == ""  # output of robot_descriptions is suppressed
     assert main(["inspect", "arm_description"]) == 0
     assert ": 1 joints, " in capsys.readouterr().out.partition("\n")[0]
 

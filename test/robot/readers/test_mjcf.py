@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MJCF models: the same dynamics as MuJoCo, and what is not read is named."""
+"""MJCF models: the dynamics equal MuJoCo's, and ignored elements are named."""
 
 import os
 import warnings
@@ -187,7 +187,7 @@ def test_a_body_can_be_the_floating_base() -> None:
     whole, _ = read(text)
     base = FloatingBase(robot)
     assert robot.joint_names == ("turn",) and robot.base.mass == 2.0
-    # At the reference, the last column of the mass matrix is the same, but for the coordinates of the base.
+    # At the reference, the last column of the mass matrix is equal, except for the coordinates of the base.
     M = equations_of_motion(whole, np.zeros(7), np.zeros(7)).M[0]
     np.testing.assert_allclose(base.mass_matrix([0.0])[-1, -1], M[-1, -1], rtol=1e-14)
 
@@ -206,7 +206,7 @@ def test_meshes_and_textures_that_no_inertia_needs_are_not_opened(tmp_path: Path
 
 
 def test_warnings_of_mujoco_are_those_of_the_robot(tmp_path: Path, monkeypatch, capfd) -> None:
-    """Rather than lines of its own and a file of them; the shapes of what stands still are part of the total mass."""
+    """No separate lines or files; shapes of fixed bodies are part of the total mass."""
     monkeypatch.chdir(tmp_path)
     points = " ".join(f"{x} {y} {z}" for x in (-1, 1) for y in (-1, 1) for z in (-1, 1))
     base = f'<body><geom type="mesh" mesh="cube"/>{chain("", TURN)}</body>'
@@ -234,7 +234,7 @@ DC = 'motorconst="0.1" resistance="0.5"'
     ],
 )
 def test_dc_motors(attributes: str, motor: tuple[float, ...], says: str) -> None:
-    """Actuators with several controls shifted all later ones, and ended with a traceback."""
+    """Actuators with several controls shifted all later actuators, and ended with a traceback."""
     actuators = f'<dcmotor name="m1" joint="turn" gear="50" {attributes}/>'
     actuators += '<motor name="m2" joint="lift" gear="30" ctrlrange="-1 1" ctrllimited="true"/>'
     robot, remarks = read(model(chain('<joint name="lift" axis="0 1 0"/>'), f"<actuator>{actuators}</actuator>"))

@@ -124,7 +124,7 @@ def robot_with_entries(base: str, joint: str, compensated: tuple[str, ...] = (),
 
 
 def test_friction_that_differs_by_direction_is_read_and_written() -> None:
-    """The breakaway effort is by default that of the direction with more dry friction."""
+    """The default breakaway effort is by the direction with more dry friction."""
     friction = {"viscous": 2.0, "viscous_negative": 1.0, "coulomb": 0.5, "coulomb_negative": 0.8}
     robot = robot_with_entries("planar_2r", "joint_1", actuator={"friction": friction})
     for found in (robot, load_robot(robot_as_yaml(robot).text)):

@@ -319,7 +319,7 @@ def test_no_limit_is_left_out_without_a_word(attribute: str) -> None:
 
 
 def test_quaternions_of_urdf_1_1() -> None:
-    """Of a rotation by roll 0.1, pitch -0.4, yaw 0.7."""
+    """Rotation by roll 0.1, pitch -0.4, yaw 0.7."""
     x, y, z, w = lie.quaternion(lie.rotation_from_rpy([0.1, -0.4, 0.7])).tolist()
     text = TWO_ARMS.replace('rpy="0.1 -0.4 0.7"', f'quat_xyzw="{x} {y} {z} {w}"')
     assert text != TWO_ARMS

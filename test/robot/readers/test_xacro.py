@@ -51,7 +51,7 @@ def arm(folder: Path, extra: str = "") -> Path:
 
 
 def error_of(path: Path, expand: Callable[[Path, dict[str, str]], object] = expand_xacro, **arguments: str) -> str:
-    """The message with which a file is refused, without the name of the file."""
+    """Message of a refused file, without the name of the file."""
     with pytest.raises(RobotDescriptionError) as error:
         expand(path, arguments)
     message = str(error.value)
@@ -144,7 +144,7 @@ def test_errors_are_one_line_that_names_the_file(tmp_path: Path, extra: str, rea
 
 
 def test_a_xacro_file_reads_other_files_and_may_have_entities(tmp_path: Path) -> None:
-    """No URDF may have entities: its document type is left out."""
+    """No URDF may have entities: its document type is removed."""
     (tmp_path / "secret.yaml").write_text("mass: 4.5")
     path = arm(tmp_path, '<link name="${[k*k for k in range(3)][-1]}&tool;"/>')
     text = path.read_text().replace("?>\n", '?>\n<!DOCTYPE robot [<!ENTITY tool "_hand">]>\n', 1)

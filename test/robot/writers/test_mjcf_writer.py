@@ -63,7 +63,7 @@ def planned(t: float, n: int) -> Array:
 
 @pytest.fixture
 def deviation() -> Any:
-    """Function that simulates an arm in MuJoCo under its feedforward: largest error of a joint over a second, rad."""
+    """Function that simulates an arm in MuJoCo with its feedforward: largest joint error over a second, rad."""
 
     def run(robot: Robot, step: float) -> float:
         arm, model = ElasticArm(robot), mujoco.MjModel.from_xml_string(robot_as_mjcf(robot).text)
@@ -86,7 +86,7 @@ def deviation() -> Any:
             mujoco.mj_step(model, data)
             present = data.qpos[joints("_motor")] + data.qpos[joints("_spring")]
             largest = max(largest, float(np.max(np.abs(present - planned(data.time, robot.n)[0]))))
-        mujoco.set_mjcb_control(None)  # MuJoCo calls it when it compiles, too
+        mujoco.set_mjcb_control(None)  # MuJoCo also calls it during compilation
         return largest
 
     yield run

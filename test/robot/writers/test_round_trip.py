@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robots written as parameter files and URDFs: they load to the same robot, and what is lost is named."""
+"""Robots written as parameter files and URDFs: they load to equal robots, and losses are named."""
 
 import warnings
 from collections.abc import Callable
