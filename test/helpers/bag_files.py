@@ -100,7 +100,7 @@ def write_bag(
     types: Typestore = STORE,
     compression: CompressionMode = CompressionMode.NONE,
 ) -> Path:
-    """Write a bag of messages by topic: type, and times of recording with messages or serialized ones."""
+    """Write a bag of messages by topic: type, and times of recording with messages or serialized messages."""
     writer = Writer(path, version=9, storage_plugin=StoragePlugin[storage.upper()])
     writer.set_compression(compression, CompressionFormat.ZSTD)
     with writer:

@@ -70,7 +70,7 @@ def packaged_parameters(name: str, **joints: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_limits(name: str) -> Robot:
-    """A packaged robot whose joints have no limits."""
+    """Packaged robot without joint limits."""
     robot = load_robot(name)
     return replace(robot, joints=tuple(replace(joint, limits=NO_LIMITS) for joint in robot.joints))
 
@@ -90,7 +90,7 @@ def _packaged(name: str) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2, in which 2.0e4 is a number."""
+    """YAML 1.2: 2.0e4 is a number."""
 
 
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+\.\d*e\d+$"), list("-+0123456789"))

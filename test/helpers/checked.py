@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arms that rest with setpoints of a stream, and what the oracle finds in what they are sent."""
+"""Arms at rest with setpoints of a stream, and findings of the oracle in their commands."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ HOME = np.array(QUIET["panda"])
 
 
 def resting(robot: str | Robot = "panda", q: Any = None, cycles: int = 50, **settings: Any) -> LoopRig:
-    """A rig after cycles with setpoints at rest at q, by default where a packaged robot begins in random scenes."""
+    """Rig after cycles with setpoints at rest at q, by default the start of a packaged robot in random scenes."""
     rig = LoopRig(robot, **settings)
     q = QUIET[str(robot)] if q is None else q
     rig.restart(q)

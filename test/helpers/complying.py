@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arms that comply: a loop in a mode with measured motors, and an arm of MuJoCo whose drives are sent its efforts."""
+"""Compliant arms: a loop in a mode with measured motors, and a MuJoCo arm with drives that receive its efforts."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ class Complying:
 
 
 class HandledArm(PushedArm):
-    """A plant whose drives are sent the efforts of a loop that measures the motors."""
+    """Plant with drives that receive the efforts of a loop with measured motors."""
 
     def __init__(self, host: Complying, push: Any, robot: Any = None, **options: Any) -> None:
         super().__init__(robot or host.arm.robot.name, push, natural_frequency=0.0, **options)

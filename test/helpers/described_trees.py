@@ -47,7 +47,7 @@ class DescribedTree:
     tools: list[str]
 
     def urdf(self) -> str:
-        """As URDF, in which a helical joint is a rotation and a translation that mimics it."""
+        """URDF with a rotation and a mimicking translation for each helical joint."""
         parts = ['<link name="base"/>']
         for joint in self.joints:
             parts.append(_link(joint))
@@ -65,7 +65,7 @@ class DescribedTree:
         return f'<robot name="tree">{"".join(parts)}</robot>'
 
     def parameters(self) -> dict[str, Any]:
-        """As the ``robot`` section of a parameter file, each body's frame that of the link in the URDF."""
+        """``robot`` section of a parameter file; each body's frame is the frame of the link in the URDF."""
         return {
             **{"name": "tree", "joint_names": [joint.link for joint in self.joints], "inertia_reference": "com"},
             **{"tool_names": self.tools, "joints": {joint.link: self._entry(joint) for joint in self.joints}},

@@ -38,7 +38,7 @@ def polynomial_motion(derivatives: Array) -> Callable[[float], Array]:
 def deviation(actual: ArrayLike, desired: ArrayLike, floor: float = 0.0) -> float:
     """Largest difference between two arrays, relative to the largest desired entry or ``floor``, whichever is larger.
 
-    The floor is the magnitude of terms that may cancel, to which rounding errors are relative.
+    The floor is the magnitude of canceling terms, for the scale of rounding errors.
     """
     actual, desired = np.asarray(actual, dtype=float), np.asarray(desired, dtype=float)
     assert actual.shape == desired.shape, f"shapes {actual.shape} and {desired.shape} differ"

@@ -43,7 +43,7 @@ class Wrapped:
 
 
 class Exact(Wrapped):
-    """Rational number with polynomials in place of sine and cosine: ``sin`` is odd, ``cos`` is even."""
+    """Rational number with polynomials instead of sine and cosine: ``sin`` is odd, ``cos`` is even."""
 
     of = Fraction
 

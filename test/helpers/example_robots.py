@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robots of the package example-robot-data, where it is installed."""
+"""Robots of the package example-robot-data, if installed."""
 
 import importlib.metadata
 from pathlib import Path

@@ -49,7 +49,7 @@ one of two joints, and seven kinds of springs.
 
 @cache
 def robot(name: str) -> Robot:
-    """A robot of :data:`FUNCTIONS`, :data:`SPRING_ROBOTS` or :data:`KINDS`, a packaged one, or one of the others below.
+    """A robot of :data:`FUNCTIONS`, :data:`SPRING_ROBOTS` or :data:`KINDS`, a packaged robot, or one of those below.
 
     ``lossy_0`` and ``lossy_1`` are ``springs_0`` and ``springs_1`` with motor friction, gear loss and joint friction,
     and ``carried_0`` and ``carried_1`` the same with the complete rotor model.
@@ -105,7 +105,7 @@ CPP_STRICT = ("-std=c++17", *C_STRICT[1:])
 
 
 def loop_sources() -> dict[str, str]:
-    """Headers of the loop, its source, and the loader of libraries, as they are in the package for ros2_control."""
+    """Headers of the loop, its source, and the loader of libraries, as in the package for ros2_control."""
     loader = template("ros2_control/loop_library.hpp")
     return {**loop_headers(), "src/loop.cpp": source("loop.cpp"), "src/loop_library.hpp": loader}
 
@@ -179,7 +179,7 @@ def _held() -> Robot:
 
 
 def _shared() -> Robot:
-    """A damped spring, coupled ones, a pair with two motors between them, a differential, presliding and losses."""
+    """A damped spring, coupled springs, a pair between them, a differential, presliding and losses."""
     friction = Friction(0.8, 0.3, 0.5, 0.3, 0.2, 0.6, 0.2, presliding_distance=0.3)
     actuator = Actuator(friction=friction, gear=Gear(0.8, 2.0))
     springs = [EVERY_KIND[kind] for kind in ("rigid", "antagonistic_quadratic", "rigid", "damped", "linear", "cubic")]

@@ -50,11 +50,11 @@ def command(values: Mapping[str, np.ndarray], arm: ElasticArm) -> Feedforward:
 
 
 def draw(arm: ElasticArm) -> dict[str, np.ndarray]:
-    """States at which the motors can realize the command."""
+    """States with a feasible motor command."""
     rng = np.random.default_rng(2026)
     rows: list[dict[str, np.ndarray]] = []
     sizes = dict.fromkeys(STATE_NAMES, arm.robot.n) | dict.fromkeys(WRENCH_NAMES, 6 * len(arm.robot.tools))
-    # Antagonistic springs hold less than such motions need: slower ones, until enough are found.
+    # Antagonistic springs hold less than such motions need: slower motions, until enough are found.
     slower = 1.0
     while len(rows) < STATES:
         row = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hostile streams of setpoints for a Panda, and what no command of theirs may exceed."""
+"""Hostile streams of setpoints for a Panda, and bounds of its commands."""
 
 from collections.abc import Callable
 from typing import Any
@@ -70,7 +70,7 @@ STREAMS: dict[str, Hostile] = {
 
 
 def assert_harmless(q: np.ndarray, effort: np.ndarray, velocity: np.ndarray, period: float) -> None:
-    """No command (N, 7) of motors is beyond a limit, and none jumps; messages are a period apart, s, at most."""
+    """No motor command (N, 7) is beyond a limit or jumps; messages are at most a period apart, s."""
     assert np.isfinite(q).all()
     assert np.all(q > LOWER - DEFLECTION) and np.all(q < UPPER + DEFLECTION)
     assert np.all(np.abs(effort) <= EFFORT)

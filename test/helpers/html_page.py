@@ -3,7 +3,7 @@
 
 from html.parser import HTMLParser
 
-# Attributes by which a page loads or links something.
+# Attributes of links and loaded resources of a page.
 LOADING = {"src", "srcset", "href", "data", "action", "poster", "background", "xlink:href"}
 
 

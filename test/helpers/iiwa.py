@@ -15,7 +15,7 @@ ROTOR_INERTIA = np.array([3.2, 3.2, 1.6, 1.6, 1.0, 0.5, 0.5])
 
 
 def without_limits(folder):
-    """A file of the iiwa whose joints have no limits."""
+    """File of the iiwa without joint limits."""
     file = folder / "iiwa.yaml"
     file.write_text(re.sub(r" +limits: .*\n", "", (CONFIG / "iiwa.yaml").read_text()))
     return file

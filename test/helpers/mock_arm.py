@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""joint_trajectory_controller on mock hardware, which follows commands at once, under a controller manager."""
+"""joint_trajectory_controller on mock hardware, which follows commands without delay, under a controller manager."""
 
 import json
 

@@ -16,7 +16,7 @@ _FREE, _BALL = 0, 1
 def mujoco_dynamics(model: Any, robot: Robot, q: Array, qd: Array, qdd: Array) -> tuple[Array, Array, Array]:
     """Effort (n,), mass matrix (n, n) and gravity with parallel springs (n,), by ``mj_rne`` and ``qfrc_spring``.
 
-    All joints of the robot are those of the model, in its order; free and ball joints are three angles.
+    The robot has all joints of the model, in its order; free and ball joints are three angles.
     """
     import mujoco
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motions of online trajectories: whether they keep their limits, and are those of their derivatives."""
+"""Checks of online trajectories: they meet their limits, and agree with their derivatives."""
 
 from functools import cache
 

@@ -119,7 +119,7 @@ def _quadratic_pair(t: float, d: Array, _: Array) -> Array:
 
 
 def _damped() -> Case:
-    # Softer than the others: dampers make the motion of the lightest link fast.
+    # Softer than the others, because dampers make the motion of the lightest link fast.
     stiffness, D = 5e3, 3.0
     return one_kind(
         kinds.DampedSpring(stiffness, D),
@@ -229,7 +229,7 @@ CASES: dict[str, Callable[[], Case]] = {
 def link_errors(feedforward: Feedforward, duration: float, *, give_up: float = np.inf) -> dict[float, float]:
     """Largest error of any link, rad, at the time of each step, s, from the exact initial state.
 
-    Ends early when an error exceeds ``give_up``.
+    Ends early if an error exceeds ``give_up``.
     """
     case = feedforward.case
     arm, m = case.arm, len(case.arm.motor_joint)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robots that add efforts themselves, and whose drives have units of their own."""
+"""Robots that add efforts themselves, with drives in their own units."""
 
 from dataclasses import replace
 
@@ -54,13 +54,13 @@ def on_both_sides(robot: Robot) -> Robot:
     return replace(robot, joints=joints)
 
 
-AGES = FeedbackDelay(2e-4, 3e-4)  # of what drives compare with their references
+AGES = FeedbackDelay(2e-4, 3e-4)  # of measurements in the drives
 
 
 def with_drives(
     robot: Robot, *own: str, units: tuple[DriveUnits, ...] = EVERY_UNIT, ages: FeedbackDelay = NO_FEEDBACK_DELAY
 ) -> Robot:
-    """The robot with these units at its joints in turn, that adds these efforts itself; with losses and friction."""
+    """The robot with these units at its joints in rotation, and its own efforts; with losses and friction."""
     actuator = Actuator(Friction(0.8, 0.3, 0.5, 0.3, 0.2), Gear(0.8, 2.0), Motor(torque_constant=0.07))
     joints = tuple(
         replace(

@@ -11,7 +11,7 @@ from eom_dynamics.control.control_loop import ControlLoop
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.trajectory import Spline, check, minimum_time, through
 
-# A tenth of the period of a cycle, ns, so that limits are seen between cycles, too.
+# A tenth of the period of a cycle, ns, so that limits are also checked between cycles.
 STEP, START = 100_000, 10**18
 
 
@@ -41,7 +41,7 @@ def played(
     Args:
         shortest: duration of the shortest stop, s.
         step: of the cycles, ns.
-        late: by what part of that each second cycle is late.
+        late: delay of each second cycle, relative to it.
         period: that the loop is given, s; by default the step.
     """
     loop = ControlLoop(RobotTable(arm))

@@ -46,7 +46,7 @@ def public_names(text: str) -> list[str]:
 
 
 def attribute(name: str) -> object:
-    """What a name of :func:`public_names` stands for; fields of a class stand for themselves.
+    """Object of a name of :func:`public_names`; fields of a class are returned unchanged.
 
     Raises:
         AttributeError: there is no such name.

@@ -14,5 +14,5 @@ def main():
     os.setsid()
     run_page(sys.argv[1], Path.cwd(), before=prefer)
     sys.stdout.flush()
-    # As the nodes do: in a fork, what is left of rclpy may crash while the interpreter ends.
+    # As in the nodes: in a fork, rclpy may crash while the interpreter ends.
     os._exit(0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders of the checkout, and the data beside it."""
+"""Folders of the checkout, and the data next to it."""
 
 from pathlib import Path
 

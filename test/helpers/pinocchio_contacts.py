@@ -34,7 +34,7 @@ def check_contacts(
     assert found.rank == dynamics.size
     assert deviation(found.acceleration, back(expected)) < 1e-8
     assert deviation(np.concatenate(list(found.forces.values())), peer.data.lambda_c) < 1e-8
-    # Pinocchio's contact models are those of contacts that stick.
+    # Pinocchio's contact models are for sticking contacts.
     found = dynamics.forward_dynamics(configuration, sticking, tau)
     expected, forces = peer.acceleration(q, there(sticking), efforts)
     assert deviation(found.acceleration, back(expected), floor=1.0) < 1e-8  # zero if the contacts hold all joints
@@ -73,7 +73,7 @@ class PinocchioContacts:
         return self._stacked(acceleration)
 
     def models(self) -> pin.StdVec_RigidConstraintModel:
-        """Pinocchio's own contact models, whose forces are along the axes of the contacts' frames."""
+        """Pinocchio's contact models, with forces along the axes of the contact frames."""
         models = pin.StdVec_RigidConstraintModel()
         for contact, index in zip(self.contacts, self._frames, strict=True):
             frame = self.model.frames[index]

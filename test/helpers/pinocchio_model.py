@@ -12,7 +12,7 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.robot import Joint, Robot
 from eom_dynamics.robot.inertia import steiner
 
-# Pinocchio's joints about and along coordinate axes are faster than those with any axis.
+# Pinocchio's joints about and along coordinate axes are faster than joints with any axis.
 _TURNS = (pin.JointModelRX, pin.JointModelRY, pin.JointModelRZ)
 _SHIFTS = (pin.JointModelPX, pin.JointModelPY, pin.JointModelPZ)
 
@@ -20,7 +20,7 @@ _SHIFTS = (pin.JointModelPX, pin.JointModelPY, pin.JointModelPZ)
 def pinocchio_model(robot: Robot, *, floating: bool = False) -> pin.Model:
     """Pinocchio model with the bodies and joints in the robot's order, and its tools as body frames.
 
-    Joints are independent: those of mimic joints are not coupled. A floating base is the first of them.
+    Joints are independent: mimic joints are not coupled. A floating base is the first of them.
     """
     model = pin.Model()
     model.gravity = pin.Motion(np.array(robot.gravity, dtype=float), np.zeros(3))
@@ -77,7 +77,7 @@ def tool_forces(model: pin.Model, robot: Robot, wrench: Array) -> pin.StdVec_For
 
 
 class PinocchioFloating:
-    """A model whose first joint is a free flyer, and whose others have one variable each, by name those of a robot."""
+    """Model with a free flyer as the first joint, and the robot's joints with one variable each, by name."""
 
     def __init__(self, model: pin.Model, robot: Robot) -> None:
         self.model, self.data, self._robot = model, model.createData(), robot
@@ -102,7 +102,7 @@ class PinocchioFloating:
         return found
 
     def both(self, matrix: Array) -> Array:
-        """A symmetric matrix of which the upper half is given."""
+        """Symmetric matrix from its upper half."""
         return self.square(np.triu(matrix) + np.triu(matrix, 1).T)
 
     def square(self, matrix: Array) -> Array:

@@ -44,7 +44,7 @@ class PinocchioTree:
 
     @property
     def single(self) -> bool:
-        """Whether all joints have one variable, whose rate is the velocity."""
+        """True if all joints have one variable with a rate equal to the velocity."""
         return all(joint.nv == 1 for joint in self.model.joints.tolist()[1:])
 
     def motion(self, q: Array, qd: Array, qdd: Array) -> Motion:
@@ -76,7 +76,7 @@ class PinocchioTree:
         return self._back(motion.P, tau)
 
     def effort_rate(self, q: Array, qd: Array, qdd: Array, qddd: Array, W: Array, Wd: Array) -> Array:
-        """taud (n,) by the partial derivatives of that algorithm, for joints with one variable each."""
+        """taud (n,) by the partial derivatives of this algorithm, for joints with one variable each."""
         motion = self.motion(q, qd, qdd)
         jerk = motion.P @ self._coupling[0] @ qddd
         pin.computeRNEADerivatives(self.model, self.data, motion.q, motion.v, motion.a, self.forces(W))

@@ -22,9 +22,9 @@ def run(command, **options):
 
 
 def end(*processes):
-    """End processes with SIGTERM, so that the middleware removes its shared memory; one that hangs is killed.
+    """End processes with SIGTERM, so that the middleware removes its shared memory; processes that hang are killed.
 
-    By a second signal, after half a second, a node does not wait until its arm rests.
+    After a second signal half a second later, a node does not wait until its arm rests.
     """
     for pause in (0.0, 0.5):
         limit = time.monotonic() + pause
@@ -43,5 +43,5 @@ def end(*processes):
 
 
 def own_lines(text):
-    """Text without what the middleware says about its shared memory, which other processes of the machine cause."""
+    """Text without messages of the middleware about shared memory, which other processes of the machine cause."""
     return "".join(line for line in text.splitlines(keepends=True) if not any(word in line for word in _MIDDLEWARE))

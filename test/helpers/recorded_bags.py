@@ -22,7 +22,7 @@ from eom_dynamics.tools.report import Record
 from eom_dynamics.trajectory import paper_motion
 
 DELAY, LATENCY = 70_000, 400_000
-"""From a stamp to the recording of its setpoint, and from there to the recording of its command, ns."""
+"""Times from a stamp to the recording of its setpoint, and from there to the recording of its command, ns."""
 
 NOISE = 2e-3  # alternating noise of measured positions, rad or m
 
@@ -66,7 +66,7 @@ def write_bag(path: Path, contents: Record, *, without: Iterable[str] = ()) -> P
 
 
 def write_bags(path: Path, contents: Mapping[str, Record], *, without: Iterable[str] = ()) -> Path:
-    """Write records as one bag, by namespace."""
+    """Write records to a single bag, by namespace."""
     topics = {
         f"{namespace}{topic}": (kind, messages)
         for namespace, of_one in contents.items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what is refused."""
+"""Tests of refusals."""
 
 from collections.abc import Callable
 from typing import Any

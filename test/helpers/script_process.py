@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Python script as the main program of a process, which has imported what scripts of ROS 2 need."""
+"""Python script as the main program of a process with the imports of ROS 2 scripts."""
 
 import os
 import runpy
@@ -17,5 +17,5 @@ def main():
     except SystemExit as end:
         code = end.code or 0
     sys.stdout.flush()
-    # As the nodes do: in a fork, what is left of rclpy may crash while the interpreter ends.
+    # As in the nodes: in a fork, rclpy may crash while the interpreter ends.
     os._exit(code)

@@ -23,7 +23,7 @@ MEMORYLESS: dict[str, Any] = {
 }
 """Springs tau = f(delta)."""
 
-# A kind without an example above has the one from which identification starts.
+# A kind without an example above has the start values of identification.
 MEMORYLESS |= {
     kind: spring(**spring.first_values(400.0, 0.05))
     for kind, spring in kinds.SPRINGS.items()

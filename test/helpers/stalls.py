@@ -15,7 +15,7 @@ PERIOD = 0.005
 
 
 def prefer(nodes: bool) -> None:
-    """Set the priority of a block: an arm that is simulated in real time, and recorded, is not held up by tests beside.
+    """Set the priority of a block: other tests do not hold up an arm that is simulated in real time and recorded.
 
     Commands, which may compute on all processors, must not hold up those either. Linux may divide processors among
     sessions first, by the niceness of each, and only then among their processes.
@@ -28,7 +28,7 @@ def prefer(nodes: bool) -> None:
 
 @contextmanager
 def stalls(path: Path) -> Iterator[Callable[[], float]]:
-    """Watch the machine by a process that only sleeps, and writes to a file how long it was held up at most, s."""
+    """Watch the machine by a process that only sleeps, and writes its longest delay to a file, s."""
     path.write_text("0")
     process = subprocess.Popen([sys.executable, __file__, path], start_new_session=True)
     try:

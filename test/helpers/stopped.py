@@ -14,7 +14,7 @@ PERIOD, START = 1_000_000, 10**18
 
 
 def stopped(arm: ElasticArm, state: ArrayLike, duration: float) -> ControlLoop:
-    """A loop whose arm rests after a stop from a setpoint (5, n) in a time, s, which limits allow.
+    """Loop with an arm at rest after a stop from a setpoint (5, n) within a time, s, as limits allow.
 
     It rests within that time and a cycle, no further than its velocity and acceleration lead, and does not go back.
     """

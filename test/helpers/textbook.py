@@ -14,7 +14,7 @@ from eom_dynamics.arrays import Array
 
 
 def twist_matrix(twist: Array) -> Array:
-    """Matrix (4, 4) of a twist (angular; linear), whose exponential is the motion."""
+    """Matrix (4, 4) of a twist (angular; linear); its exponential is the motion."""
     x, y, z = twist[:3]
     matrix = np.zeros((4, 4))
     matrix[:3, :3] = [[0, -z, y], [z, 0, -x], [-y, x, 0]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contents of messages about tools, as plain objects without ROS or as those of ROS."""
+"""Contents of messages about tools, as plain objects without ROS or as ROS messages."""
 
 from types import SimpleNamespace
 
@@ -30,7 +30,7 @@ def world_aligned(C, twists):
     w = [x[0] for x in current]
     while current:
         levels.append((current[0] @ R.T).ravel())
-        # The next derivative, of which one order less is known.
+        # The next derivative, known to one order less.
         following = []
         for j in range(len(current) - 1):
             turned = sum(_binomial(j, i) * np.cross(w[i], current[j - i]) for i in range(j + 1))

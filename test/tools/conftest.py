@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands, and what they print."""
+"""Commands, and their output."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class Printed(NamedTuple):
 
 @pytest.fixture
 def run(capsys) -> Callable[..., Printed]:
-    """Run a command, which ends with an exit code, by default 0; returns what it prints."""
+    """Run a command with an expected exit code, by default 0; returns its output."""
 
     def run(*arguments: object, code: int = 0) -> Printed:
         capsys.readouterr()
@@ -40,7 +40,7 @@ def run(capsys) -> Callable[..., Printed]:
 
 @pytest.fixture
 def refused(run) -> Callable[..., str]:
-    """Run a command that ends with exit code 2; returns what it prints, one line on stderr."""
+    """Run a command with exit code 2; returns its output, one line on stderr."""
 
     def refuse(*arguments: object) -> str:
         out, err = run(*arguments, code=2)

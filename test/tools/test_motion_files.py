@@ -58,7 +58,7 @@ def test_csv_npz_and_json_are_motions_of_the_robot(folder: Path, motion: Fourier
 
 @pytest.mark.parametrize("topic", ["setpoint", "joint_trajectory"])
 def test_replay_reads_the_bag(folder: Path, motion: Fourier, topic: str, tmp_path: Path) -> None:
-    """The efforts of the replay are those of the motion; the points at 100 Hz are fitted."""
+    """The efforts of the replay are the efforts of the motion; the points at 100 Hz are fitted."""
     output = tmp_path / "replayed.parquet"
     arguments = ["replay", str(folder / topic), "--robot", ROBOT, "-o", str(output)]
     assert main([*arguments, "--rate", "500"]) == 0
@@ -75,7 +75,7 @@ def test_replay_reads_the_bag(folder: Path, motion: Fourier, topic: str, tmp_pat
 
 
 def test_tables(tmp_path: Path, run) -> None:
-    """And the files of one seed are the same, but for archives, which hold the time of writing."""
+    """Files of one seed are equal, except for archives, which contain the time of writing."""
     command = ["excite", ROBOT, *RANGE, *QUICK, "-o"]
     text = run(*command, tmp_path / "a").out
     for part in ("start  optimised", "condition number", "log det", "motor torque", "joint_2", "90% of the limits"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folded positions of continuous joints, and joints of separate publishers, wherever recordings are read."""
+"""Folded positions of continuous joints, and joints of separate publishers, in all readers of recordings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = np.arange(0.0, 20.0, 0.01)
 
 
 def endless_robot() -> Robot:
-    """A planar arm whose first joint is continuous."""
+    """Planar arm with a continuous first joint."""
     robot = load_robot("planar_2r")
     first, second = robot.joints
     wide = Limits(-6.0, 6.0, 10.0, 200.0)
@@ -68,7 +68,7 @@ def table(path: Path, q: Array, tau: Array | None = TAU, **more: Array) -> Path:
 
 
 def turns_apart(a: Array, b: Array, pieces: int = 1, turn: float = 2 * np.pi) -> Array:
-    """Deviation of the first joint from a number of turns that is constant in each of so many pieces."""
+    """Deviation of the first joint from a constant number of turns in each of ``pieces`` pieces."""
     difference = a - b
     assert np.allclose(difference[:, 1], 0, atol=1e-9)
     assert len(np.unique(np.round(difference[:, 0] / turn))) <= pieces
@@ -104,7 +104,7 @@ def test_folded_positions_are_continuous(low: float, damage: str, tmp_path: Path
 
 
 def test_folded_degrees_motors_and_joints_with_limits(tmp_path: Path) -> None:
-    """A motor counts turns of its shaft; a step of a joint with limits is none of these."""
+    """A motor counts turns of its shaft; a step of a joint with limits is not a turn."""
     degrees = table(tmp_path / "deg.csv", np.degrees(folded(Q)))
     found = read_recording(degrees, ROBOT, Source(position_unit="deg"))
     assert np.allclose(turns_apart(found.q, Q), 0, atol=1e-9)
@@ -116,7 +116,7 @@ def test_folded_degrees_motors_and_joints_with_limits(tmp_path: Path) -> None:
     limited = replace(ROBOT, joints=tuple(replace(x, limits=Limits(-3.2, 3.2)) for x in ROBOT.joints))
     found = read_recording(table(tmp_path / "limited.csv", folded(Q)), limited)
     assert found.notes == () and np.array_equal(found.q, folded(Q))
-    # A motion that was not folded stays as it is, also with fast steps.
+    # A motion that was not folded is unchanged, also with fast steps.
     fast = Q * [40.0, 1.0]
     found = read_recording(table(tmp_path / "fast.csv", fast), ROBOT, Source(position_unit="rad"))
     assert found.notes == () and np.array_equal(found.q, fast)
@@ -142,7 +142,7 @@ def test_replay_and_report_of_folded_positions(tmp_path: Path) -> None:
 
 
 def test_paths_of_folded_positions(tmp_path: Path, run) -> None:
-    """Where all positions are within half a turn of zero; else a step of more than half a turn is meant."""
+    """Folded if all positions are within half a turn of zero; otherwise a step of more than half a turn is real."""
     path = np.array([[2.8, 0.0], [3.1, 0.1], [-3.0, 0.2], [-2.7, 0.3]])
     found, steps = without_turns_between(ROBOT, path, NAMES)
     np.testing.assert_allclose(found[:, 0], [2.8, 3.1, 2 * np.pi - 3.0, 2 * np.pi - 2.7])
@@ -195,7 +195,7 @@ def interleaved(*topics: list[tuple[int, object]]) -> list[tuple[int, object]]:
 
 @pytest.mark.parametrize("kind", ["gripper", "another rate", "three publishers later"])
 def test_joints_of_separate_publishers(kind: str, tmp_path: Path) -> None:
-    """They are merged on one clock; the messages of a gripper are none of the arm's."""
+    """They are merged on one clock; the messages of a gripper do not belong to the arm."""
     one, two = (states(Q[:, [k]], TAU[:, [k]], NAMES[k : k + 1], later) for k, later in ((0, 0), (1, 3_000_000)))
     gripper = states(0 * Q[:, :1], 0 * TAU[:, :1], ("finger",), 5_000_000)
     messages = {

@@ -68,7 +68,7 @@ def test_a_recording_of_fewer_joints_is_that_of_another_robot(tmp_path: Path) ->
 
 
 def test_two_joints_do_not_get_one_name(tmp_path: Path) -> None:
-    """By patterns, or in the recording: the last one would count."""
+    """By patterns, or in the recording: the last joint would count."""
     path, merging = bag(tmp_path, ["left_joint_1", "joint_1"]), Conventions(rename=(("^left_", ""),))
     for read in (
         lambda: read_recording(path, ROBOT, Source(conventions=merging)),
@@ -233,7 +233,7 @@ def test_bag_without_joint_states(tmp_path: Path) -> None:
         read_recording(path, ROBOT)
 
 
-# Rigid: its motors are where its links are, so that what was sent is made whole without an error.
+# Rigid: its motors move with its links, so commanded efforts are completed without an error.
 PLANAR = eom.load_robot("planar_2r")
 JOINTS = tuple(replace(joint, spring=RIGID) for joint in PLANAR.joints)
 DRIVEN = with_drives(replace(PLANAR, joints=JOINTS), "gravity", "coriolis", "friction")
@@ -286,7 +286,7 @@ def test_replay_refuses_numbers_that_drives_cannot_take(replay: list[str], tmp_p
 
 
 def test_commands_are_no_measurements(replay: list[str], tmp_path: Path) -> None:
-    """Those of the node, in a bag or a table, and by default those of another; efforts may be of commands."""
+    """Commands of the node, in a bag or a table, and by default other commands; efforts may be commands."""
     for name in ("out", "out.parquet"):
         assert main([*replay, "-o", str(tmp_path / name)]) == 0
     told = "/motor_setpoint has commands, not measurements; record joint_states, or name .*, {}; it has /effort_command"
@@ -316,7 +316,7 @@ def states(position: Array, velocity: Array, effort: Array, names: Sequence[str]
 
 @pytest.mark.parametrize("topic", ["motor_setpoint", "motor_states"])
 def test_identification_reads_whole_efforts_in_si_units(topic: str, tmp_path: Path) -> None:
-    """Those that were sent lack what the robot adds, those that were measured do not; both in the units of drives."""
+    """Commanded efforts lack the robot's own efforts, measured efforts do not; both in drive units."""
     topics = {"/motor_states": states(*REPORTED), "/motor_setpoint": states(*SENT[:3])}
     recording = read_recording(write_bag(tmp_path / "bag", topics), DRIVEN, Source(effort_topic=topic))
     np.testing.assert_allclose(recording.q, X[0], rtol=0, atol=1e-12)
@@ -334,7 +334,7 @@ def test_motors_are_replayed_in_si_units(tmp_path: Path) -> None:
 
 
 def test_motors_that_are_missing_or_named_otherwise(tmp_path: Path) -> None:
-    """One of two motors, as the other is locked, and motors with another prefix, which is taken off."""
+    """One of two motors, with the other locked, and motors with another prefix, which is removed."""
     lone = recorded(tmp_path / "lone", "/motor_states", *(x[:, 1:] for x in REPORTED), names=DRIVEN.joint_names[1:])
     recording = read_recording(lone, DRIVEN, Source("/motor_states", locked=((None, 0.0),)))
     np.testing.assert_allclose(recording.q, X[0] * [0.0, 1.0], rtol=0, atol=1e-12)
@@ -345,7 +345,7 @@ def test_motors_that_are_missing_or_named_otherwise(tmp_path: Path) -> None:
 
 
 def test_sent_efforts_at_unknown_positions_are_unknown(tmp_path: Path) -> None:
-    """What the robot adds there is; positions of the drives have an offset, so that zero is no position either."""
+    """The robot's own efforts there are unknown; drives have a position offset, so that zero is not a position."""
     position = SENT.position.copy()
     position[3, 1] = np.nan
     (record,) = read_records(recorded(tmp_path / "nan", "/motor_setpoint", position, *SENT[1:3]), DRIVEN)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Report: records of bags beside known values, with commands that are missing; and the page."""
+"""Report: records of bags with known values, with missing commands; and the page."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -180,7 +180,7 @@ def test_a_page_of_long_recordings_is_small_and_needs_nothing(tmp_path: Path) ->
 
 
 def test_one_page_of_several_bags(tmp_path: Path, run) -> None:
-    """A bad one does not stop the others."""
+    """A bad bag does not stop the others."""
     write_bag(tmp_path / "bags" / "one", record("planar_2r", count=50))
     write_bag(tmp_path / "bags" / "two", record("planar_pr", count=50), without=["command", "motors"])
     output = tmp_path / "new" / "page.html"

@@ -26,7 +26,7 @@ def test_writes_every_language_and_lists_it(tmp_path: Path, run) -> None:
         assert {f"c/planar_2r_{function}.c", f"matlab/planar_2r_{function}.m"} <= set(written)
         assert {f"casadi/planar_2r_{function}.casadi", f"cuda/planar_2r_{function}.cu"} <= set(written)
         (line,) = [line for line in output.out.splitlines() if line.startswith(f"planar_2r_{function} ")]
-        # Operations that this program has not have a column where another one has them.
+        # A missing operation of this program has a column of another operation.
         counts = [int(x) for x in line.split()[1:] if int(x)]
         assert counts == [x for x in program(load_robot("planar_2r")).costs().values() if x]
     feedforward = {name for name in written if "feedforward" in name}

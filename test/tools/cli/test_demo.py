@@ -24,7 +24,7 @@ MARK = "EOM_DYNAMICS_TEST"  # variable in the environment of processes of a test
 
 
 def test_every_setpoint_is_answered_with_the_right_numbers(tmp_path: Path, monkeypatch, run) -> None:
-    """Also where the player stands still amid the motion, as on a busy computer."""
+    """Also if the player pauses during the motion, as on a busy computer."""
     play, stalled = Run.play, []
 
     def playing(processes: Run, _: object, module: str, arguments: str) -> None:
@@ -110,20 +110,20 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 def children(module: str) -> list[int]:
-    """Return the processes of this one that run a module."""
+    """Return the child processes that run a module."""
     parents = {int(path.parent.name): path.read_text() for path in Path("/proc").glob("[0-9]*/stat") if path.exists()}
     own = [pid for pid, text in parents.items() if int(text.rpartition(")")[2].split()[1]) == os.getpid()]
     return [pid for pid in own if module.encode() in (Path("/proc") / str(pid) / "cmdline").read_bytes()]
 
 
 def running(mark: str) -> list[int]:
-    """Return the Python processes whose environment has the mark; compilers that the node starts may end after it."""
+    """Return the Python processes with the mark in their environment; compilers of the node may end after it."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             environment, command = ((folder / name).read_bytes().split(b"\0") for name in ("environ", "cmdline"))
             if f"{MARK}={mark}".encode() in environment and b"python" in command[0]:
                 found.append(int(folder.name))
-        except OSError:  # another user's, or ended meanwhile
+        except OSError:  # another user's, or ended
             continue
     return found

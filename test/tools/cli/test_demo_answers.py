@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Demo without ROS: right answers pass, every wrong one is named; files, output and errors of the command."""
+"""Demo without ROS: right answers pass, every wrong answer is named; files, output and errors of the command."""
 
 import os
 import signal
@@ -53,7 +53,7 @@ def table(result: Result) -> dict[str, tuple[str, str]]:
 
 
 def tampered(answers: Answers, field: str, row: int, change: float, motor: int = -1) -> Answers:
-    """Return the answers with a number of a field off by a share of the largest."""
+    """Return the answers with a changed number of a field, by a share of the largest."""
     values = answers[field].copy()
     values[row, motor] += change * np.abs(values).max()
     return {**answers, field: values}

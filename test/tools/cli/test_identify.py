@@ -76,7 +76,7 @@ def test_tables_and_robot_file(table: Path, tmp_path: Path, identify) -> None:
 
 
 def test_held_out_by_default(table: Path, tmp_path: Path, identify) -> None:
-    """A fifth, in blocks; a recording of a few seconds is judged as a whole, and so is one if that is asked for."""
+    """A fifth, in blocks; a recording of a few seconds is validated as a whole, and others on request."""
     out, err = identify(table, tmp_path / "a.yaml", "--json", "--tolerance", "1e-6", code=1)
     (line, _) = (line for line in err.splitlines() if "failed" in line)
     assert re.fullmatch(r".*: failed: RMS validation residual of joint_1 is 0\.\d+ N m, tolerance 1e-06", line)
@@ -109,7 +109,7 @@ def efforts_of(robot: Path | str) -> np.ndarray:
 def test_urdf(table: Path, tmp_path: Path, identify) -> None:
     assert "springs (elasticity) are left out" in identify(table, tmp_path / "arm.urdf").err
     assert load_robot(tmp_path / "arm.urdf").joints[0].damping > 0.4
-    # Friction of motors is that of the joints in a URDF.
+    # In a URDF, friction of motors becomes joint friction.
     out, err = identify(table, tmp_path / "motors.urdf", "--side", "motor")
     assert "load the URDF with joint_friction: included" in err
     assert "note: springs stay as in the file: efforts of the motor side alone say nothing of them" in out
@@ -202,7 +202,7 @@ def with_noise(rows: np.ndarray) -> np.ndarray:
 )
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_recordings_that_contradict_the_file(change: Change, words: str, table: Path, tmp_path: Path, identify) -> None:
-    """Nothing is identified, an error says why, and the file is the one that was given; no other figures are shown."""
+    """Nothing is identified, an error gives the reason, and the file is unchanged; no other figures are shown."""
     path = rewritten(table, tmp_path / "run.csv", change)
     out, err = identify(path, tmp_path / "arm.yaml", "--hold-out", "0.3", "--json", code=1)
     first, second = (line for line in err.splitlines() if "failed" in line)
@@ -228,7 +228,7 @@ def test_contradictions_are_ignored_on_request(table: Path, tmp_path: Path, iden
 
 
 def test_a_contradiction_that_held_out_motion_overrules(table: Path, tmp_path: Path, identify) -> None:
-    """Efforts of ten times the size are those of another unit, or of an arm of ten times the masses."""
+    """Efforts of ten times the size are in another unit, or of an arm of ten times the masses."""
     heavy = rewritten(table, tmp_path / "heavy.csv", lambda rows: rows * [1, 1, 1, 10, 10])
     assert "failed: nothing was identified" in identify(heavy, tmp_path / "kept.yaml", code=1).err
     printed = identify(heavy, tmp_path / "used.yaml", "--suspect", "use")
@@ -262,7 +262,7 @@ def test_options_without_effect(table: Path, tmp_path: Path, identify) -> None:
 
 
 def test_page_of_a_joint_that_is_locked(table: Path, tmp_path: Path, identify) -> None:
-    """What is not known stays as in the file, without what rounding leaves, and notes are one list."""
+    """Unknown parameters keep the values of the file, without rounding errors, and notes are a single list."""
     rows = np.loadtxt(table, delimiter=",", skiprows=1)[:, [0, 1, 3]]
     recorded = write(tmp_path / "first.csv", rows, "t,position.joint_1,effort.joint_1")
     output, page = tmp_path / "arm.yaml", tmp_path / "page.html"
@@ -378,8 +378,8 @@ def test_friction_that_was_identified_is_the_only_one(side: str, joint_friction:
     patched, urdf, mjcf = patched_urdf(URDF, robot), robot_as_urdf(robot), robot_as_mjcf(robot)
     assert any("joint_friction: included" in line for line in urdf.lost)
     for q, qd, qdd in np.random.default_rng(0).uniform(-1, 1, (5, 3, 2)):
-        qd = qd + np.copysign(0.5, qd)  # where tanh is a sign
-        # A URDF that is read without friction, and the identified friction.
+        qd = qd + np.copysign(0.5, qd)  # tanh is then a sign
+        # A URDF without friction, and the identified friction.
         expected = Dynamics(given, friction=False, backend="numpy").effort(q, qd, qdd)
         expected = expected + terms["viscous"] * qd + terms["coulomb"] * np.sign(qd)
         np.testing.assert_allclose(arm.feedforward(q, qd, qdd, 0 * q, 0 * q).motor_effort, expected, atol=1e-12)

@@ -94,7 +94,7 @@ def identify(run) -> Callable[..., Any]:
 
 
 def check(found: dict[str, Any], truth: Robot = ROBOT, *, skip: tuple[str, ...] = ()) -> None:
-    """The numbers in JSON beside those of the true robot, within what is promised and within five deviations."""
+    """Compare the numbers in JSON with the true robot, within promised errors and within five deviations."""
     for joint in truth.joints:
         spring, motor = (found["elastic"]["joints"][joint.name][part] for part in ("spring", "motor"))
         friction = joint.actuator.friction
@@ -109,7 +109,7 @@ def check(found: dict[str, Any], truth: Robot = ROBOT, *, skip: tuple[str, ...] 
             if name not in skip:
                 value, deviation = part[name]["value"], part[name]["deviation"]
                 assert value == pytest.approx(true, rel=share), (joint.name, name)
-                # The fit of springs and motors counts the noise, not what the filter takes of dry friction.
+                # The fit of springs and motors counts the noise, not the filtered part of dry friction.
                 assert abs(value - true) < 5 * deviation, (joint.name, name)
 
 
@@ -120,7 +120,7 @@ def test_both_sides(source: Recording, described: str, tmp_path: Path, identify)
     found = json.loads(out)
     check(found)
     results = found["elastic"]
-    # All figures are those of held-out data; the file does not predict them.
+    # All figures are of held-out data; the file does not predict them.
     for side in ("springs", "motors"):
         figures = results["validation"][side]
         assert np.all(np.less(figures["rms_after"], np.multiply(0.2, figures["rms_before"])))
@@ -136,7 +136,7 @@ def test_both_sides(source: Recording, described: str, tmp_path: Path, identify)
         assert joint.spring.kind == true.spring.kind
         assert joint.actuator.gear.efficiency == pytest.approx(0.9, abs=2e-3)
         assert joint.actuator.motor.torque_constant == pytest.approx(0.05, rel=0.01)
-    # Its relative uncertainty is that of the numbers, and of efforts what the validation leaves.
+    # Its relative uncertainty is the numbers' uncertainty, and for efforts, the residual of the validation.
     deviations = [results["joints"][name]["motor"]["rotor_inertia"] for name in NAMES]
     assert robot.uncertainty.rotor_inertia == pytest.approx(
         np.sqrt(np.mean([(x["deviation"] / x["value"]) ** 2 for x in deviations])), rel=1e-3
@@ -148,12 +148,12 @@ def test_both_sides(source: Recording, described: str, tmp_path: Path, identify)
     html = page.read_text()
     for piece in ("Springs and motors", '"spring_0"', '"motor_friction_1"', "torque constant", "joint_2: spring"):
         assert piece in html
-    assert "Friction over velocity" not in html  # of the links, which have none: it is that of the motors
+    assert "Friction over velocity" not in html  # the links have no friction: it is motor friction
     assert " notes</summary>" in html
 
 
 def test_springs_of_the_file_that_recordings_confirm_stay(source: Recording, tmp_path: Path, identify) -> None:
-    """Numbers found by chance would replace them, far from them where a parameter has little effect."""
+    """Numbers found by chance would replace them, with large errors of insensitive parameters."""
     robot, output = tmp_path / "true.yaml", tmp_path / "arm.yaml"
     robot.write_text(robot_as_yaml(ROBOT).text)
     identify(write(tmp_path / "run.npz", source.t, columns(source)), str(robot), output)
@@ -168,7 +168,7 @@ def test_terms_are_switched(source: Recording, described: str, tmp_path: Path, i
     assert "effort at" in out and "rotor inertia" not in out
     robot, before = load_robot(output), load_robot(described)
     assert robot.joints[0].spring.kind == "tabulated" and len(robot.joints[0].spring.delta) == 9  # mirrored in use
-    # The curve is the one of the true spring, where it was loaded.
+    # The curve equals the true spring, if it was loaded.
     delta = np.linspace(0.02, 0.04, 4)
     true = ROBOT.joints[0].spring.load(delta, np.zeros(4))
     np.testing.assert_allclose(robot.joints[0].spring.load(delta, np.zeros(4)), true, rtol=0.02)
@@ -422,7 +422,7 @@ def test_delay_and_period_are_written(kind: str, tmp_path: Path, capsys) -> None
     assert timing["delay"]["standard_deviation"] < 5e-5
     found = load_robot(output)
     assert found.command_period == PERIOD and found.drive_delay == pytest.approx(4e-3, abs=1e-4)
-    # Without the time at which recorded efforts act, the period alone is known.
+    # Without the time of recorded efforts, only the period is known.
     printed = identify()
     assert "drive_delay is not written" in printed.out and "--motor-delay" in printed.out
     # Commands that drives hold for 2 ms, and one sample of effort in each.

@@ -28,7 +28,7 @@ Change = Callable[[np.ndarray], np.ndarray]
 
 @pytest.fixture
 def identify(run, tmp_path: Path) -> Callable[..., Any]:
-    """Identify from a file of a case, or from another one with its robot."""
+    """Identify from a file of a case, or from another file with its robot."""
 
     def identify(recording: Path, robot: Path, *options: str, code: int = 0) -> Any:
         if not robot.exists():
@@ -57,7 +57,7 @@ def identified(out: str, joint: str) -> list[float]:
 
 @pytest.mark.parametrize(("table", "note"), [("wrapped_continuous/wrapped", "6 of j1"), ("effort_gaps/gaps", "")])
 def test_recordings_of_others(table: str, note: str, identify) -> None:
-    """Of folded positions, and of missing efforts."""
+    """Folded positions, and missing efforts."""
     path = CASES / f"{table}.csv"
     out = identify(path, path.parent / "cont.urdf", "--hold-out", "0.3").out
     assert not note or f"steps of 2π are undone: {note}" in out
@@ -106,7 +106,7 @@ def test_the_case_of_a_load_on_a_balanced_wrist(identify) -> None:
 
 @pytest.mark.parametrize("share", ["0", "0.1", "0.6", "0.9"])
 def test_any_share_that_is_held_out_identifies(share: str, identify, tmp_path: Path) -> None:
-    """Blocks are as long as the filter needs, whatever share is asked for; a note tells the one that is taken."""
+    """Blocks are as long as the filter needs, for any requested share; a note reports the actual share."""
     path = arm_table(tmp_path / "run.csv", lambda tau: tau)
     found = identify(path, CONFIG / "sea_planar_2r.yaml", "--hold-out", share, "--cutoff", "1", "--json")
     figures = json.loads(found.out)
@@ -138,7 +138,7 @@ def test_a_small_share_identifies_a_real_arm(run, tmp_path: Path) -> None:
     options = ("--side", "motor", "--hold-out", "0.1", "--json")
     found = run("identify", PANDA_BAG, "--robot", "panda", "-o", tmp_path / "o.yaml", *options).json
     before, after = (np.array(found["validation"][x]) for x in ("rms_before", "rms_after"))
-    # Blocks are as long as the filter needs: in a short one, a joint may hardly move, and the file predicts it as well.
+    # Blocks are as long as the filter needs: in a short block, a joint may hardly move, and the file predicts it well.
     assert found["kept"] == [] and np.all(after < before)
     assert np.exp(np.mean(np.log(after / before))) < 0.3
 

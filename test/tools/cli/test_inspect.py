@@ -185,7 +185,7 @@ def test_frequencies_and_sag_of_a_pendulum(cubic: float) -> None:
     assert elastic_joints(changed(spring=LinearSpring(500.0), rotor_inertia=0.0)) == []
 
 
-# Robot, pattern in its file, what is wrong in its place, joints that are named, and what is said.
+# Robot, pattern in its file, wrong replacement, named joints, and message.
 FAULTS = [
     ("sea_planar_2r", r"rotor_inertia: .*", r"rotor_inertia: 1.0e-5", 2, "must have the square of the ratio: 0.1"),
     ("sea_planar_2r", r"rotor_inertia: .*", r"rotor_inertia: 0.0", 2, "rotor_inertia is 0, so the motor"),
@@ -207,7 +207,7 @@ def slow_motor(speed: float) -> Actuator:
 
 GOOD = {"spring": LinearSpring(500.0), "rotor_inertia": 0.2, "gear_ratio": 100.0}
 
-# Changes of the pendulum, and the end of the one line that tells what is wrong; none of what is right.
+# Changes of the pendulum, and the end of the error message; none for correct values.
 PENDULUMS = [
     ({"limits": Limits(lower=-1e16, upper=1e16, velocity=1000.0)}, None),  # a fast joint, and none
     ({"limits": Limits(velocity=52.4)}, None),
@@ -251,7 +251,7 @@ def test_a_file_with_a_fault_is_told(name: str, pattern: str, wrong: str, count:
     told = [line for line in found if re.split(": |it is |that is ", said)[0] in line]
     assert len({line.split(":")[0] for line in told}) == count
     assert any(said in line for line in told)
-    # Nothing else is complained of but a resonance, which a rotor without the square of the ratio raises, too.
+    # Only a resonance is reported in addition, which a rotor without the square of the ratio raises.
     others = [line for line in found if line not in told]
     assert not others or (pattern.startswith("rotor") and all("commands a second" in line for line in others))
 
@@ -263,7 +263,7 @@ def test_a_moving_link_without_inertial_is_told_but_not_between_the_axes_of_a_wr
         joints[k] = replace(joints[k], mass=0.0, center_of_mass=np.zeros(3), inertia_about_origin=np.zeros((3, 3)))
     told = lines(replace(arm, joints=tuple(joints)))
     inertial = "its link has neither mass nor inertia; give it an <inertial>, or mass and inertia"
-    # The axes of joints 5 and 6 meet, the body of joint 5 has the place of that of joint 6.
+    # The axes of joints 5 and 6 meet, and the body of joint 5 is at the body of joint 6.
     assert told == [f"fer_joint4: {inertial}"]
 
 
@@ -326,7 +326,7 @@ def test_a_pair_swings_with_both_motors() -> None:
 
 
 def changed_file(folder: Path, name: str, pattern: str, text: str) -> str:
-    """The file of a packaged robot with another text in place of the first match."""
+    """File of a packaged robot with a replacement of the first match."""
     packaged = (resources.files(eom) / "config" / f"{name}.yaml").read_text(encoding="utf-8")
     (folder / "arm.yaml").write_text(re.sub(pattern, text, packaged, count=1), encoding="utf-8")
     return str(folder / "arm.yaml")
@@ -510,7 +510,7 @@ def test_masses_of_public_robots_are_plausible(path: Path) -> None:
 
 
 def test_an_indefinite_mass_matrix_is_told() -> None:
-    """Of inertias with a wrong sign, which are a warning while loading."""
+    """For inertias with a wrong sign, which are a warning while loading."""
     text = re.sub(r'(i[xyz]{2})="0.0(\d)"', r'\1="-0.5\2"', urdf_arm())
     with pytest.warns(eom.RobotDescriptionWarning, match="principal moments"):
         robot = load_robot(text)

@@ -140,7 +140,7 @@ def test_the_shell_completes_commands_and_options(tmp_path: Path) -> None:
     [
         ("inspect nobody", "2>&-", 2, ""),
         ("inspect pendulum", ">&-", 0, ""),
-        # Nor does Python complain at its end.
+        # Python does not complain at its end either.
         ("inspect pendulum", ">/dev/full", 2, "eom_dynamics inspect: [Errno 28] No space left on device\n"),
     ],
 )
@@ -166,7 +166,7 @@ def test_an_interrupt_during_start_up_ends_without_a_traceback(
         pytest.skip(f"{path} is not the entry point of CMake")
     if module == "rclpy" and find_spec("rclpy") is None:
         pytest.skip("rclpy is not installed")
-    # Imported in place of one of the first modules, and of one of the last.
+    # Imported instead of one of the first modules, and of one of the last.
     (tmp_path / f"{module}.py").write_text("import pathlib, time\npathlib.Path('here').touch()\ntime.sleep(60)\n")
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     with subprocess.Popen(

@@ -20,7 +20,7 @@ from eom_dynamics import load_robot
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.trajectory import paper_motion
 
-pytestmark = pytest.mark.filterwarnings("error")  # they would be lines on stderr, too
+pytestmark = pytest.mark.filterwarnings("error")  # they would also be lines on stderr
 
 NAMES = load_robot("planar_2r").joint_names
 T = np.arange(150) * 4e-3
@@ -28,7 +28,7 @@ STATES = np.array(paper_motion(2).derivatives(T))
 
 COUNT = 8  # mutations of each storage; ``make fuzz`` has more, of single files (test/fuzz/targets/bag.py)
 
-LONGEST = 10  # CPU time of a command, s; one that takes longer has failed
+LONGEST = 10  # CPU time limit of a command, s
 
 
 def mutated(content: bytes, rng: np.random.Generator) -> bytes:
@@ -87,7 +87,7 @@ def without_chunks(path: Path) -> Path:
 
 @pytest.fixture
 def check(capsys) -> Callable[..., None]:
-    """Run a command; fail where it does."""
+    """Run a command; fail if it fails."""
 
     def check(*arguments: object) -> None:
         began = time.process_time()

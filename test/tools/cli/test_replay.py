@@ -211,7 +211,7 @@ def test_limits_fail_is_a_gate(tmp_path: Path, run, replay) -> None:
     (line,) = (line for line in lines if "failed: " in line)
     assert re.search(r"/setpoint.*exceed.*joint_2", line)
     replay(source, "-o", tmp_path / "within", "--limits", "fail")
-    # What is only reported is sent as it is, but for the limit that the file gives to a motor.
+    # Reported commands are sent unchanged, except for motor limits of the file.
     warned, free = (
         np.array([command.effort for _, command in read_bag(tmp_path / name)["/motor_setpoint"]])
         for name in ("warn", "within")
@@ -322,7 +322,7 @@ def friction(velocity: np.ndarray) -> np.ndarray:
 
 @pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
 def test_the_recording_of_a_panda_against_its_efforts(tmp_path: Path, run) -> None:
-    """RMS errors within 1.5 times the published ones, for another robot and other motions."""
+    """RMS errors within 1.5 times the published errors, for another robot and other motions."""
     command = ["replay", PANDA_BAG, "-o", tmp_path / "out", "--robot", "panda", "--cutoff", "2.5"]
     assert re.search(
         r"14 messages of topic /joint_states repeat the positions of the message before during a motion, "

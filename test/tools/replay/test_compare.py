@@ -45,7 +45,7 @@ def compare_bags(bag: Path, golden: Path, *options):
 
 
 def of_feedforward(bag: Path, golden: Path, *options):
-    """Differences of the commands by field, where the golden bag has them alone."""
+    """Differences of the commands by field, if the golden bag has only commands."""
     rows = compare_bags(bag, golden, *options)
     return {row.field: row for row in rows if row.beyond and row.topic == "/feedforward"}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Setpoints of a bag: the commands are those of the node, message by message, by the conventions of the recording."""
+"""Setpoints of a bag: the commands equal the node's, message by message, by the conventions of the recording."""
 
 import re
 import sqlite3
@@ -47,7 +47,7 @@ INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 NAMES = list(ROBOT.joint_names)
 STATES = np.array(paper_motion(2).derivatives(np.arange(120) * 1e-3))
 
-# Compiled code for many states rounds differently from that for one; numbers are up to some 100 N m/s².
+# Compiled code for many states rounds differently from code for one state; numbers are up to some 100 N m/s².
 CLOSE = {"rtol": 1e-12, "atol": 1e-9}
 
 
@@ -90,7 +90,7 @@ def payload(mass: float, blend_time: float = 0.0) -> object:
 
 
 def test_recorded_payloads_are_those_of_the_namespace(tmp_path: Path) -> None:
-    """The arm is heavier while its tool carries one; those that the node refused, and of another arm, are not."""
+    """The arm is heavier while its tool carries a payload; refused payloads, and another arm's, do not count."""
     recorded = [(START + k * STEP, payload(mass)) for k, mass in {20: 0.5, 40: -1.0, 90: 0.0}.items()]
     topics = {
         "/arm/setpoint": (SETPOINT, setpoints(NAMES, STATES)),
@@ -141,7 +141,7 @@ VARIABLE = {"type": "variable", "lower": 50.0, "upper": 1e4, "nominal": 500.0}
 
 
 def test_setpoints_of_an_unusable_stiffness_are_answered_with_the_last_good_command(tmp_path: Path) -> None:
-    """One that nothing precedes has no answer, nor has one that is refused for another reason."""
+    """A setpoint without a predecessor has no answer, nor does one with another fault."""
     messages = setpoints(NAMES, STATES[:, :6], stiffness=[np.nan, 600.0], stiffness_rate=[np.nan, 30.0])
     for k in (0, 2):
         messages[k][1].stiffness[1] = -5.0
@@ -164,7 +164,7 @@ def test_it_is_strict_as_the_node_is(tmp_path: Path) -> None:
 
     ahead = [(time - 90 * ms * (k == 100), message) for k, (time, message) in enumerate(messages)]
     ahead.sort(key=lambda x: x[0])
-    # Early ones wait for the next cycle, where the newest wins: they are no refusals.
+    # Early setpoints wait for the next cycle, in which the newest wins: they are not refused.
     report = replay(ahead)
     assert (report.commands, report.early, report.refusals.total) == (len(messages) - 1, 1, 0)
     assert "1 of topic /arm/setpoint early: their stamps ran ahead of their arrival" in report.notes()
@@ -352,7 +352,7 @@ EFFORTS = ["--effort-scale", "2", "--effort-scale", "joint_2=4", "--effort-offse
 
 @pytest.fixture(scope="module")
 def renamed_bag(tmp_path_factory) -> Path:
-    """A motion with currents of which the efforts are 2 i - 0.5 and 4 i."""
+    """Motion with currents and efforts of 2 i - 0.5 and 4 i."""
     t = np.arange(400) / 200.0
     states = paper_motion(2).derivatives(t)
     efforts = Dynamics(ROBOT).effort(*states[:3])
