@@ -392,7 +392,7 @@ def number_by_rule(
 ) -> float:
     """Number by a rule of :func:`violation`; raises ``error`` for anything else, such as a bool or a text.
 
-    The number ``unlimited``, such as infinity, is allowed, too.
+    The number ``unlimited``, for example infinity, is also allowed.
     """
     if is_sequence(value):
         raise error(f"{name} must be a number, is {shown(value)}")

@@ -67,7 +67,7 @@ class TrajectoryError(EomDynamicsError, ValueError):
 
 
 class ContactError(EomDynamicsError, ValueError):
-    """Invalid contact, such as one with negative friction, or motion that no contact forces can balance."""
+    """Invalid contact, for example with negative friction, or motion that no contact forces can balance."""
 
 
 class SimulationError(EomDynamicsError):

@@ -17,9 +17,9 @@ _NUMBER = re.compile(r"(?<![\w.\[])-?\d+(\.\d+)?(e[+-]?\d+)?(?!\w)")
 
 
 def close_match(name: object, known: Iterable[str], cutoff: float = 0.75) -> str | None:
-    """Return the known name most similar to a name; None if none is similar.
+    """Return the known name that is most similar to ``name``; None if no name is similar.
 
-    At most 500 known names are compared, and none of more than 100 characters. The cutoff is the least similarity, from
+    At most 500 known names of up to 100 characters are compared. The cutoff is the minimum similarity, from
     0 to 1, as in :func:`difflib.get_close_matches`; the default accepts two swapped letters in a name of four.
     """
     from difflib import get_close_matches  # for messages only
