@@ -105,7 +105,7 @@ class MotionRules:
         """Whether a stop leads, and brakes a joint that would pass the end of its range with its full deceleration."""
         if x.leader[cycle] != STOP:
             return False
-        q, v, a = x.record.state[x.first(x.stop)[cycle], :3]
+        q, v, a = x.record.state[x.first[cycle], :3]
         inside = (q >= self.oracle.lower) & (q <= self.oracle.upper)
         return any(
             v[i] and not (inside[i] and can_stop(self.oracle.arm, i, q[i], v[i], a[i], haste=1)) for i in range(len(q))
@@ -174,13 +174,12 @@ class MotionRules:
         """A setpoint stays within the range of a joint, and a generated motion that begins there and can stop there."""
         q = x.record.setpoint["q"]
         beyond = np.maximum(np.maximum(q - self.oracle.upper, self.oracle.lower - q), 0)
-        first = x.first(x.begin)
-        begin = beyond[np.where(x.own, first, np.maximum(np.arange(len(q)) - 1, 0))]
+        begin = beyond[np.where(x.own, x.first, np.maximum(np.arange(len(q)) - 1, 0))]
         follows = (x.leader == STREAM) & x.position & x.regular & (not x.permissive)
         rows = ((x.own | follows) & x.refuses & ~x.restarted)[:, None] & (begin == 0)
         for found in _beyond("", np.where(rows, beyond, 0), np.full(beyond.shape, 1e-6)):
             k, joint = found.cycle, found.place
-            if not x.own[k] or can_stop(self.oracle.arm, joint, *x.record.state[first[k], :3, joint]):
+            if not x.own[k] or can_stop(self.oracle.arm, joint, *x.record.state[x.first[k], :3, joint]):
                 yield from x.named("beyond range", iter([found]))
 
     def _overshoot(self, x: "_Rows") -> Iterator[Finding]:
@@ -244,7 +243,7 @@ class _Rows:
         h: time since the cycle before, at most LONGEST_STEP, s; ``clock`` sums it.
         leader: source of the command.
         own: a generated motion in position mode; ``steady`` if it goes on from the cycle before.
-        begin, stop: cycle of the last command before a generated motion, and before a stop; of a restart itself.
+        first: cycle of the first command of the same motion; ``begin`` of the last one before, except for restarts.
     """
 
     def __init__(self, record: Record, settings: Settings, marks: Inputs, oracle: SentOracle) -> None:
@@ -270,17 +269,12 @@ class _Rows:
         q, qd = record.setpoint["q"], record.setpoint["qd"]
         away = np.abs(np.diff(q, axis=0) - self.h[1:, None] / 2 * (qd[1:] + qd[:-1])).max(axis=1) > 1e-6
         restarted = marks.restarted & np.append(True, away | ~self.valid[:-1])  # else the motion before is stopped
-        cycles = np.arange(len(self.own))
-        self.begin = np.maximum.accumulate(np.where(~self.own | restarted, cycles, 0))
-        self.stop = np.maximum.accumulate(np.where((self.leader != STOP) | restarted, cycles, 0))
-        self.restarted = restarted[self.begin] & self.own[self.begin]
+        self.first = np.maximum.accumulate(np.where(same & ~restarted, 0, np.arange(len(same))))
+        self.restarted = restarted[self.first] & self.own
+        self.begin = np.maximum(self.first - ~self.restarted, 0)
         self.rests = np.all([record.setpoint[name] == 0 for name in STATE_NAMES[1:]], axis=(0, 2)) & self.position
         P = record.setpoint["P"]
         self.carries = np.append(False, np.any(np.diff(P, axis=0), axis=1)) | np.any(record.setpoint["Pd"], axis=1)
-
-    def first(self, begin: Array) -> Array:
-        """Return the cycle (N,) of the first command of each motion: ``begin`` after a restart, else the next one."""
-        return np.where(self.restarted, begin, np.minimum(begin + 1, np.arange(len(begin))))
 
     def bound(self, limit: Array, values: Array) -> Array:
         """Return limits (N, …) of a generated motion: ``limit``, or the value with which it began."""

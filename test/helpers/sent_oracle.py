@@ -677,7 +677,10 @@ class SentOracle:
             others = marks.posted[k + 1 : end + 1].any() or marks.lost[k + 1 : end + 1].any()
             before = np.flatnonzero(excluded[k:end] | marks.jumped[k:end] | others)
             streams = end < len(leader) and leader[end] == STREAM and not (excluded[end] or len(before))
-            if streams and not marks.jumped[end] and np.abs(record.setpoint["qd"][end - 1]).max() > 1e-3:
+            # An arm rests whose acceleration ends its velocity within the cycle.
+            qd, qdd = (np.abs(record.setpoint[name][end - 1]) for name in ("qd", "qdd"))
+            moves_on = bool(np.any(qd > np.maximum(1e-3, np.diff(clock[end - 1 : end + 1]).sum() / 2 * qdd)))
+            if streams and not marks.jumped[end] and moves_on:
                 yield Finding("a stop does not hold, stream", int(end), 0, float(step[end].max()), distance)
             if not len(before):
                 moves = np.flatnonzero(step[k:end].max(axis=1) > 1e-9)
