@@ -23,11 +23,8 @@ class Feedback {
         impedance_.configure(parameters);
     }
 
-    /// Forgets the efforts, and leads by references.
-    void forget() noexcept
-    {
-        mode_ = Mode::position;
-    }
+    /// Return to position control.
+    void forget() noexcept { mode_ = Mode::position; }
 
     Mode mode() const noexcept { return mode_; }
     const Impedance<Robot> &impedance() const noexcept { return impedance_; }
@@ -38,7 +35,7 @@ class Feedback {
         if (mode != Mode::position && mode_ == Mode::position && !impedance_.begin(near, measured))
             return false;
         mode_ = mode;
-        guidance_ = {};
+        measured_efforts_ = {};
         return true;
     }
 
@@ -76,14 +73,14 @@ class Feedback {
         // Without what is measured, damping stays as it was, too, lest efforts step.
         JointVector<Robot> damping = impedance_.damping();
         add_joints(output, damping);
-        if (free && usable) // else as it was
-            guidance_ = impedance_.guide(time);
-        for (std::size_t i = 0; free && i < m; ++i)
-            output.motor_effort[i] += guidance_[i];
+        if (usable) // else as they were
+            measured_efforts_ = free ? impedance_.guide(time) : MotorVector<Robot>{};
         for (std::size_t i = 0; usable && measured.motors && i < robot_.motor_count(); ++i)
             if (std::count(robot_.motor_joint.begin(), robot_.motor_joint.end(), robot_.motor_joint[i]) > 1)
-                output.motor_effort[i] += pd(parameters_.motor_kp[i], y.motor_position[i] - measured.motor_position[i],
-                                                     parameters_.motor_kd[i], y.motor_velocity[i] - measured.motor_velocity[i]);
+                measured_efforts_[i] += pd(parameters_.motor_kp[i], y.motor_position[i] - measured.motor_position[i],
+                                           parameters_.motor_kd[i], y.motor_velocity[i] - measured.motor_velocity[i]);
+        for (std::size_t i = 0; i < m; ++i)
+            output.motor_effort[i] += measured_efforts_[i];
         return usable;
     }
 
@@ -133,8 +130,8 @@ class Feedback {
     MotorVector<Robot> motor_position_{}, motor_velocity_{};
     Impedance<Robot> impedance_;
     Mode mode_ = Mode::position;
-    // Efforts of hand guiding in the last cycle with usable measurements.
-    MotorVector<Robot> guidance_{};
+    // Efforts of hand guiding, and of motors that hold a stiffness, in the last cycle with usable measurements.
+    MotorVector<Robot> measured_efforts_{};
 };
 
 } // namespace eom
