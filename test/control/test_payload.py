@@ -16,6 +16,7 @@ from springs import EVERY_KIND, with_springs
 import eom_dynamics as eom
 from eom_dynamics.arrays import EFFORT_NAMES, Array
 from eom_dynamics.control.control_loop import ControlLoop, Refusal
+from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.settings import LONGEST_BLEND
 from eom_dynamics.exceptions import RobotDescriptionError
@@ -171,6 +172,22 @@ def test_a_change_goes_no_further_than_limits_allow_and_a_lighter_payload_ends_i
     assert not loop.number("blending") and loop.number("stopping") == lost
     wanted = loop.arm.feedforward(loop.setpoint["q"], *np.zeros((4, 7)), payload=eom.Payload(1.0)).tau
     np.testing.assert_array_equal(loop.command["tau"], wanted)
+
+
+def test_target_keeps_the_payload_if_its_change_exceeds_limits() -> None:
+    """It was held at rest, began again with the target, and aborted the motion."""
+    loop, rest, (_, rate) = refusing(on_setpoint_loss="hold")
+    loop.limit(motion_limits(loop.arm), 1e-3)
+    loop.carry(eom.Payload(3.0, [0.0, 0.0, 0.1]), 0.01)
+    rest()
+    for k in range(1, 3000):
+        if k == 800:
+            assert loop.number("payload_stays") and not loop.command["taud"].any()
+            assert loop.aim(START + k * MS, loop.setpoint["q"] + 0.1) == 0
+        loop.update(START + k * MS)
+        assert np.all(np.abs(loop.command["taud"]) <= rate)
+        assert k < 800 or loop.number("aiming")
+    assert loop.number("arrived") and loop.number("payload_stays")
 
 
 def test_an_arm_that_is_measured_beyond_limits_may_take_what_adds_nothing() -> None:

@@ -138,7 +138,7 @@ class Commander : public Evaluation<Robot> {
             refuse(why);
             return false;
         }
-        const bool yields = !refusable && Base::limited();
+        const bool yields = (!refusable || leader == Leader::target) && Base::limited();
         if (!evaluate(x, stamp, ahead, payload_) || (yields && !meets() && !yield_payload(x, stamp, ahead))) {
             exceeded_ = result_;
             exceeding_ = candidate_;
@@ -158,7 +158,7 @@ class Commander : public Evaluation<Robot> {
                 gate_.change(); // to a stop that leaves out noise, or rests at once, motors pass
         }
         payload_.keep(payload_stamp_, paced_);
-        if (refusable)
+        if (refusable && (leader != Leader::target || leader_ != leader))
             payload_.resume();
         keep(stamp, leader, exceeds);
         return true;
