@@ -131,7 +131,8 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
         limits: overrides by the names of :class:`MotionLimits`, a number or (n,) each.
 
     Raises:
-        StateError: a limit is invalid, or a joint has no velocity or acceleration limit.
+        StateError: a limit is invalid, or a joint has no velocity or acceleration limit. With joint friction and a
+            spring, the acceleration limit must be that of the robot.
     """
     require_arm(arm)
     names = MotionLimits._fields[:-1]
@@ -151,6 +152,18 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
                 f"(urdf.joints.{missing[0]}.limits.{name}: …, or urdf.joint_limits: FILE, of MoveIt), or in Python "
                 f"(limits={{{name!r}: …}})"
             )
+    rough = [
+        joint.name
+        for joint in arm.robot.independent_joints
+        if arm.robot.joint_friction and joint.friction > 0 and np.isfinite(joint.stiffness)
+        if not np.isfinite(joint.limits.acceleration)
+    ]
+    if rough:
+        raise StateError(
+            f"{listed(rough)}: dry friction on a spring without a limit of acceleration: a reversal can exceed the "
+            f"motor's effort; give each of these joints a limit in the robot's file (limits: {{acceleration: …}}), or "
+            f"set joint_friction: ignored"
+        )
     V, A = values["velocity"], values["acceleration"]
     chosen: list[str] = []
     inertia, frequency = inertia_and_frequency(arm)
