@@ -40,14 +40,18 @@ def soft(name: str, springs: tuple[Spring, ...], **limits: float) -> eom.Robot:
     return replace(robot, name="soft", joints=tuple(joints))
 
 
-def drive(arm: eom.ElasticArm, table: RobotTable, start: Array, targets: dict[int, Array], cycles: int) -> Motion:
-    """Move to targets by the cycle of their arrival."""
+def drive(
+    arm: eom.ElasticArm, table: RobotTable, start: Array, targets: dict[int, Array], cycles: int, stop: int = -1
+) -> Motion:
+    """Move to targets by the cycle of their arrival, with a stop in one cycle."""
     loop, now, target = ControlLoop(table), 10**12, start
-    loop.configure(safety="strict")
+    loop.configure(safety="strict", stop_duration=0.02)
     loop.limit(motion_limits(arm), 1e-9 * PERIOD)
     loop.restart(start)
     q, effort = [], []
     for k in range(cycles):
+        if k == stop:
+            loop.act("stop")
         if k in targets:
             target = targets[k]
             assert loop.aim(now, target) == 0
@@ -99,6 +103,19 @@ def test_a_target_amid_motion_that_a_brake_reaches_is_reached_without_overshoot(
         assert ((motion.q - motion.target) * np.sign(way)).max() < OVERSHOOT
 
 
+def test_target_of_an_arm_at_rest_soon_after_another_target_is_not_overshot() -> None:
+    """Targets in motion that are at most 0.1 s apart may be overshot; here a stop ends the first one."""
+    arm = eom.ElasticArm(SOFT["linear"]())
+    table, draw = RobotTable(arm), np.random.default_rng(6)
+    for _ in range(8):
+        start = np.array([-1.4, draw.uniform(0, 1)])
+        way = draw.choice([-1.0, 1.0], 2) * draw.uniform(0.01, 0.1, 2)
+        motion = drive(arm, table, start, {1: start + way, 100: start + way}, 4000, stop=3)
+        assert motion.arrived, motion.refusal
+        assert not np.ptp(motion.q[90:100], axis=0).any()
+        assert ((motion.q - motion.target) * np.sign(way)).max() < OVERSHOOT
+
+
 def rubbing(name: str, friction: float) -> eom.Robot:
     """A packaged robot with dry friction: N m (N) of planar arms, a share of the effort limit of others."""
     robot, small = eom.load_robot(name), name in ("sea_planar_2r", "planar_pr")
@@ -136,10 +153,18 @@ def test_reversals_with_joint_friction_are_within_limits_and_smooth(name: str, f
             assert motion.arrived, motion.refusal
             most[k] = np.maximum(most[k], np.abs(np.diff(motion.effort[2:], axis=0)).max(axis=0))
     # At a reversal, a rotor is accelerated by a quarter of the joint's limit, then back.
-    rotor = 0.5 * np.array(
-        [rough.robot.joints[j].rotor_inertia * rough.robot.joints[j].limits.acceleration for j in rough.motor_joint]
-    )
+    rotor = 0.5 * np.array([rough.robot.joints[j].rotor_inertia * limits.acceleration[j] for j in rough.motor_joint])
     assert (most[0] <= most[1] + rotor).all(), (most, rotor)
+
+
+@pytest.mark.parametrize("name", ["sea_planar_2r", "planar_pr", "ur5e", "iiwa"])
+def test_joint_friction_without_an_acceleration_limit_has_no_targets(name: str) -> None:
+    """Friction changes its sign by the robot's limit: with a limit of targets alone, 74 of 96 motions were aborted."""
+    robot = rubbing(name, 0.1)
+    joints = [replace(x, limits=replace(x.limits, acceleration=np.inf)) for x in robot.joints]
+    with pytest.raises(eom.StateError, match="dry friction on a spring"):
+        motion_limits(eom.ElasticArm(replace(robot, joints=tuple(joints))), {"acceleration": 8.0})
+    motion_limits(eom.ElasticArm(replace(robot, joints=tuple(joints), joint_friction=False)), {"acceleration": 8.0})
 
 
 @pytest.mark.parametrize("friction", [0.1, 0.4])

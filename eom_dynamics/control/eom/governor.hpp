@@ -25,37 +25,39 @@ namespace eom {
 template <class Robot>
 class Governor {
   public:
-    /// Shares below which commands are looked at by fours and twos, in turn, of snaps above which begins of parts are looked at, and
-    /// more instants of a stop, and of commands above which there are instants between.
-    static constexpr double CALM = 0.5, BUSY = 0.75, SNAPS = 0.1, SOFT = 50, CLOSE = 0.9;
-    /// Least factor, and what a factor is cut by, and grows by, at once; cycles until it may grow again.
+    /// Utilization below which every fourth instant of a brake is checked, below which every second, and above which instants between.
+    static constexpr double CALM = 0.5, BUSY = 0.75, CLOSE = 0.9;
+    /// Utilization by the largest snap above which each piece of a brake is checked, and above which a stop is checked at more instants.
+    static constexpr double SNAPS = 0.1, SOFT = 50;
+    /// Least factor, reduction in one step, growth in one step, and cycles from one growth to the next.
     static constexpr double LEAST = 0.05, CUT = 0.9, GROWTH = 1.25;
     static constexpr int MOST_CUTS = 24, PAUSE = 8;
-    /// Commands that are predicted in a period of the motion, on average over a cycle, after which it brakes until the next one.
+    /// Commands predicted per period of the motion, on average over a cycle. Beyond, the motion brakes until the next cycle.
     static constexpr std::size_t MOST_CHECKS = 128;
-    /// Time constant of growth while targets follow each other, at most that far apart, over which what is told is averaged, too, s.
+    /// Time constant of growth while targets follow each other, and the longest time between such targets, s.
     static constexpr double RECOVERS = 0.02, APART = 0.1;
-    /// Parts of acceleration and jerk with which brakes are tried, the gentlest first; the last has jerks that count.
+    /// Fractions of acceleration and jerk of brakes, in the order of checks.
     static constexpr std::array<double, 3> BRAKES{0.05, 0.25, 1};
-    /// Instants within the window of the averages, at least and at most, and from its end to that of a motion, in turns.
+    /// Least and largest number of instants within the window of the averages, instants after it, and cycles until all are checked.
     static constexpr std::size_t NEAR = 8, NEAR_MOST = 16, FAR = 8, TURNS = 4;
-    /// Instants within that window where commands are close to limits, at most.
+    /// Largest number of instants within the window if commands are close to limits.
     static constexpr double MOST_DENSE = 128;
-    /// Instants of a stop, also with soft springs; how often the place of the largest share is refined, at most or for a stop; and what
-    /// a share relative to the start may be. Share of a limit that commands between these instants take more.
+    /// Instants of a stop, instants of a stop on soft springs, and utilization by which commands between these instants may be larger.
     static constexpr double DENSE = 28, DENSE_SOFT = 56, BETWEEN = 0.02;
+    /// Largest number of bisections about the largest utilization of a motion, and of a stop.
     static constexpr int MOST_REFINED = 20, REFINED = 3;
+    /// Largest utilization of a brake relative to its start.
     static constexpr double NO_WORSE = 1.02;
-    /// Motions that last longer, of numbers that no arm can have, are not within limits, s.
+    /// Longest motion that can be within limits, s.
     static constexpr double LONGEST = 1e4;
-    /// Time after which a motion that hardly goes on comes to rest, s.
+    /// Time at the least factor after which the motion stops, s.
     static constexpr double STUCK = 0.5;
 
     explicit Governor(const Robot &robot) noexcept : robot_(robot), shares_(robot) { factors_.fill(1); }
 
     LimitShares<Robot> &shares() noexcept { return shares_; }
 
-    /// Begins without a brake that is known to be possible.
+    /// Forget brakes, factors and targets.
     void restart() noexcept
     {
         known_ = calm_ = false;
@@ -64,17 +66,18 @@ class Governor {
         factors_.fill(1);
         part_ = least_ = 1;
         is_new_ = true;
+        since_ = APART;
     }
 
     /// A cycle of so many periods begins.
     void begin_cycle(std::size_t periods) noexcept { checks_left_ = MOST_CHECKS * periods; }
 
-    /// Takes note of a target, which is the same as before, or a new one.
-    void aim(bool is_new) noexcept
+    /// Process a target of an arm in motion or at `rests`. Only a target that `is_new` can follow the last one.
+    void aim(bool is_new, bool rests) noexcept
     {
         stuck_ = 0;
         if (is_new)
-            follows_ = std::exchange(since_, 0) < APART;
+            follows_ = std::exchange(since_, 0) < APART && !rests;
         is_new_ = is_new_ || is_new;
         if (part_ > 1 - LEAST)
             part_ = least_ = 1;
@@ -156,13 +159,13 @@ class Governor {
     double fitting(OnlineTrajectory &motion, const Commander<Robot> &commander, double planned) noexcept
     {
         const bool follows = (follows_ && since_ < APART) || motion.follows();
-        if (std::exchange(is_new_, false)) {
+        if (!follows && std::exchange(is_new_, false)) {
             motion.propose(1);
             fits_ = fits(motion, commander, Way::plan);
         }
         if (follows || fits_) {
             motion.allow_overshoot(true);
-        } else if (known_ && motion.stops_late()) { // a target nearer than before
+        } else if (known_ && motion.stops_late()) { // a target nearer than the last one
             if (checks_left_ > 0 && proposed_fits(motion, commander) && fits(motion, commander, Way::plan))
                 return least_factor();
             motion.allow_overshoot(false);
@@ -273,7 +276,8 @@ class Governor {
             return std::numeric_limits<double>::infinity();
         const bool brake = way == Way::brake;
         const auto which = static_cast<std::size_t>(std::find(BRAKES.begin(), BRAKES.end(), gentle) - BRAKES.begin());
-        const double before = std::max(brakes_[which].before, brakes_[which].now);
+        // Share by which one cycle can change the snap.
+        const double before = std::max(brakes_[which].before, brakes_[which].now) + snaps_ * h / motion.shorter();
         const std::size_t stride = !brake || !known_ || before >= BUSY ? 1 : before >= CALM ? 2 : TURNS;
         // As dense as snaps need that change within the shorter average.
         const std::size_t near = std::clamp(static_cast<std::size_t>(2 * window / motion.shorter()), NEAR, NEAR_MOST);

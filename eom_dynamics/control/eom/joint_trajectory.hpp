@@ -273,15 +273,18 @@ class JointTrajectory {
     }
     /// Part of the limit of jerk in the brake after the cycle that is proposed.
     double brake_jerk() const noexcept { return jerk_part(gentle_); }
-    /// Length, s, of plan or brake after the proposed cycle; calls f with the times between which the snap of each of its pieces is largest.
+    /// Length, s, of plan or brake after the proposed cycle; calls f with the times of largest snap of each piece.
     enum class Way { plan, brake };
     double length(Way way) const noexcept { return of(way).end() - begin_of(way); }
     template <class F>
     void visit(Way way, F &&f) const noexcept
     {
         for (std::size_t i = 0; i < of(way).size(); ++i)
-            if (const double t = of(way).time_of(i) - begin_of(way); t > 0)
-                f(t + shorter()), f(t + 2 * delay() - shorter());
+            if (const double t = of(way).time_of(i) - begin_of(way); t > 0) {
+                f(t + shorter());
+                if (averages_.longer() > shorter())
+                    f(t + averages_.longer());
+            }
     }
 
     /// A cycle: the state at its end.
@@ -311,7 +314,6 @@ class JointTrajectory {
     }
 
   private:
-    static constexpr int MOST_HALVINGS = 8;
     /// Least and largest part of acceleration in a stop; longest stop, s; distance beyond a range from which a joint comes back, rad or m.
     static constexpr double LEAST_PART = 1e-3, HARDEST = 1e9, LONGEST_STOP = 10, FARTHEST = 0.2, LONGEST_RISE = 0.01;
     /// Largest shares of limits that targets have, so that there is room to reach them.

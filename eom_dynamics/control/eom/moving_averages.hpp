@@ -92,8 +92,8 @@ class MovingAverages {
     {
         const auto few = static_cast<long>(few_), many = static_cast<long>(many_);
         const Moment x[] = {moment(k), moment(k - few), moment(k - many), moment(k - few - many)};
-        const long middle = (few + many) / 2;
-        const Moment y = moment(k - middle), z = moment(k - (few + many - middle));
+        const long before = (few + many) / 2, after = few + many - before; // middle
+        const Moment y = moment(k - before), z = after == before ? y : moment(k - after);
         const double scale = 1 / (short_ * long_);
         const double qdd = (x[0].p - x[1].p - x[2].p + x[3].p) * scale, qddd = (x[0].v - x[1].v - x[2].v + x[3].v) * scale;
         return {(y.p + z.p + variance_ * qdd) / 2, (y.v + z.v + variance_ * qddd) / 2, qdd, qddd,

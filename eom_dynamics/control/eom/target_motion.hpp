@@ -77,9 +77,10 @@ class TargetMotion : public GovernedMotion<Robot> {
     /// rest wholly, so that the first command is one period into the motion.
     void take(const Target &x, std::int64_t origin, std::int64_t now) noexcept
     {
-        const std::int64_t longest = motion_.arrived() ? std::min(Base::period_, LONGEST_RESPONSE_STEP) : LONGEST_RESPONSE_STEP;
+        const bool rests = motion_.arrived();
+        const std::int64_t longest = rests ? std::min(Base::period_, LONGEST_RESPONSE_STEP) : LONGEST_RESPONSE_STEP;
         Base::time_ = std::max(Base::time_, now - longest);
-        Base::governor_.aim(motion_.take(x, motion_.time() + seconds(origin - Base::time_ + Base::since_period_)));
+        Base::governor_.aim(motion_.take(x, motion_.time() + seconds(origin - Base::time_ + Base::since_period_)), rests);
     }
 
     /// Moves the whole target of each continuous joint by whole turns, to be nearest to the target before, or at a time of a

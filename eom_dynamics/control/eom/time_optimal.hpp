@@ -129,7 +129,11 @@ class FollowerPlan {
     std::size_t size() const noexcept { return count_; }
     double time_of(std::size_t piece) const noexcept { return begin_[piece]; } ///< start of a piece, s
     double end() const noexcept { return begin_[count_ - 1]; }                 ///< start of the last piece, s
-    Moment at(double t) const noexcept { return piece_[index(t)].after(t - begin_[index(t)]); }
+    Moment at(double t) const noexcept
+    {
+        const std::size_t i = index(t);
+        return piece_[i].after(t - begin_[i]);
+    }
 
     /// Integrals over h s from t of the position relative to `origin`, see Moment::integrals. Returns the state at the end.
     Moment advance(double t, double h, double origin, std::array<double, 2> &integrals) const noexcept
