@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of every test run: signals, threads, caches, markers, and the list of what was skipped."""
+"""Settings of every test run: signals, threads, caches, markers, and the list of skipped tests."""
 
 import gc
 import math
@@ -22,15 +22,15 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# Kernels compile in half of the time, which is most of that of a first run; OPTIMIZED lists where they are as usual.
+# Kernels compile in half of the time, most of the time of a first run. OPTIMIZED lists files with normal optimization.
 # Without any optimization, they would compile a fifth faster, and run two to three times as long, with the same bits.
-# The Python that loads them has the libraries that they need: to link none saves a sixth of what is left.
+# The Python process already has the libraries that they need: not linking them saves a sixth of the remaining time.
 os.environ.setdefault("EOM_DYNAMICS_CFLAGS", "-Og -ffp-contract=off -nostdlib -fno-asynchronous-unwind-tables")
 
 import pytest
 from hypothesis import settings
 
-# That of PyPI for NumPy 1 lacks names and joints that the comparisons need: their tests are skipped, as without it.
+# The PyPI package for NumPy 1 lacks names and joints that the comparisons need: their tests are skipped.
 with suppress(PackageNotFoundError):
     if int(version("pin").partition(".")[0]) < 3:
         sys.modules["pinocchio"] = None  # type: ignore[assignment]
@@ -43,20 +43,20 @@ from compilation import forget_old
 from eom_dynamics.codegen.recipe import generator_fingerprint
 from eom_dynamics.exceptions import EXTRAS, MissingLibraryError
 
-# Compiled code of the tests and of the processes that they start stays out of the user's cache. That of another code
-# generator is of no use, and each load lists the whole folder, which takes 9 ms for ten thousand entries.
+# Compiled code of tests and their processes stays out of the user's cache. Code of other generators is useless, and
+# each load lists the whole folder, which takes 9 ms for ten thousand entries.
 KERNELS = Path(__file__).parents[1] / ".pytest_cache" / "kernels"
 os.environ.setdefault("EOM_DYNAMICS_CACHE", str(KERNELS / generator_fingerprint()))
 
-# The same examples in each run, and no deadline: any of them may take long on a busy machine.
+# Equal examples in each run, and no deadline: each may take long on a busy machine.
 settings.register_profile("eom_dynamics", derandomize=True, deadline=None, max_examples=15)
 settings.load_profile("eom_dynamics")
 
 TESTS = Path(__file__).parent
 STARTS_ROS_PROCESSES = ("ros/", "launch/", "tools/cli/test_demo.py")
 
-# The next longest files, as far as no durations are known: a worker that begins with one of them last would end alone.
-# Not those that simulate an arm in real time, such as pages: without durations, others compile at the start.
+# Longest files, if no durations are known: a worker that starts one of them last would finish alone. Files that
+# simulate an arm in real time are excluded, such as pages: without durations, others compile at the start.
 LONG = (
     *("ros/test_engines.py", "ros/test_watchdog.py"),
     *("tools/test_pages.py", "export/", "tools/replay/", "tools/cli/"),
@@ -71,20 +71,20 @@ durations: defaultdict[str, float] = defaultdict(float)
 shares: defaultdict[str, float] = defaultdict(float)
 waited: list[float] = []
 
-# Tests of what an optimizing compiler makes of emitted code: equal bits of states and batches, and packaged robots.
+# Tests of optimized code: equal bits of states and batches, and packaged robots.
 OPTIMIZED = (
     *(f"codegen/test_{name}.py" for name in ("backends", "caller", "expressions", "functions")),
     "test_golden.py",
 )
 
-# Libraries without which a file of tests that imports them is skipped.
+# Libraries for test files that are skipped without them.
 OPTIONAL = {
     *("lz4", "mcap", "pinocchio", "sybil", "zstandard", "rclpy", "control_msgs", "control_msgs.action"),
     *("eom_dynamics.action", "eom_dynamics.msg", "eom_dynamics.srv"),
     *(module for modules in EXTRAS.values() for module in modules),
 }
 
-# Patterns of skip reasons; what is not tested for lack of it; and how to get it.
+# Patterns of skip reasons; skipped subjects; remedy.
 MISSING = (
     (r"playwright|browser", "pages in a browser", "apt install chromium"),
     (r"[Oo]ctave", "exported MATLAB code", "apt install octave"),
@@ -108,7 +108,7 @@ MISSING = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Undo what a background job inherits: ignored signals, which tests and their processes would inherit in turn.
+    """Undo settings of background jobs: ignored signals, which tests and their processes would inherit.
 
     And remove outdated kernels, and compiled exports that are no longer used.
     """
@@ -129,7 +129,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def without_ros(config: pytest.Config) -> bool:
-    """Whether tests that start ROS processes are left out, as in make check."""
+    """True if tests that start ROS processes are deselected, as in make check."""
     return "not ros" in config.option.markexpr
 
 
@@ -140,15 +140,15 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not import files whose tests are all left out."""
+    """Ignore files without selected tests, to avoid their imports."""
     place = f"{collection_path.relative_to(TESTS).as_posix()}/" if collection_path.is_relative_to(TESTS) else ""
     return True if without_ros(config) and place.startswith(STARTS_ROS_PROCESSES) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark quick tests and those that start ROS processes, and sort files by their durations.
+    """Mark quick tests and tests that start ROS processes, and sort files by their durations.
 
-    Those of ROS processes, which mostly wait, are the first, with another file, which needs a core, after each four.
+    ROS processes mostly wait: their files come first, with another file, which needs a core, after each four.
     """
 
     @cache  # of a file for all of its tests: paths are slow
@@ -174,7 +174,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def changed_places() -> tuple[str, ...]:
-    """Beginnings of the names of test files that changed since the last commit, or whose part of the package did."""
+    """Prefixes of test files that changed since the last commit, or whose part of the package changed."""
     try:
         found = subprocess.run(["git", "status", "--porcelain"], cwd=TESTS.parent, capture_output=True, text=True)
     except OSError:  # no git
@@ -204,13 +204,13 @@ def pytest_fixture_setup(fixturedef: Any, request: Any) -> Generator[None, objec
 
 
 def index(item: Any, name: str) -> int:
-    """Which of its parameters a fixture has in a test, 0 where it has none."""
+    """Index of a fixture's parameter in a test; 0 without a parameter."""
     return item.callspec.indices.get(name, 0) if hasattr(item, "callspec") else 0
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-    """Note how much longer a part of a test takes by its shares of fixtures, less those that were made in it."""
+    """Record the time that a part of a test takes because of shared fixtures, minus fixtures made in it."""
     report = yield
     report.shared = (shares[item.nodeid] if call.when == "setup" else 0.0) - sum(waited)
     waited.clear()
@@ -218,7 +218,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_runtest_logreport(report: Any) -> None:
-    """Add up the durations of the parts of a test; one that is skipped or fails tells nothing of how long it takes."""
+    """Add up the durations of the parts of a test; skipped and failed parts do not count."""
     if not report.passed:
         durations[report.nodeid] = math.inf
     durations[report.nodeid] += report.duration + getattr(report, "shared", 0.0)  # which a worker that crashed lacks
@@ -227,7 +227,7 @@ def pytest_runtest_logreport(report: Any) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Keep the durations for the next run: a test that had to compile or to wait once may be a quick one.
 
-    A run whose files are all skipped has not failed: colcon would say so of launch files where launch_ros is missing.
+    A run with only skipped files has not failed: colcon would report it for launch files without launch_ros.
     """
     config = session.config
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
@@ -253,7 +253,7 @@ def pytest_make_collect_report() -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Keep the garbage collector off what is imported, which stays: it took a tenth of the time of a run."""
+    """Exclude imported objects from garbage collection, because it took a tenth of the time of a run."""
     gc.disable()
     try:
         return (yield)
@@ -264,7 +264,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """List what was not tested, and how to get what it needs."""
+    """List skipped subjects, with remedies."""
     counts: Counter[str] = Counter()
     for report in terminalreporter.stats.get("skipped", []):
         reason = str(report.longrepr[2]).removeprefix("Skipped: ")

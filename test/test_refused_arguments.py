@@ -182,7 +182,7 @@ test_remedies = refusals(
     (lambda: reach([POSE] * 2, iterates=True), "iterates are of one target, there are 2"),
     (lambda: planar_2r_inverse((1.0, 0.5), (2.0, 0.0)), "by 0.5 m: the target is 2 m from the first joint, more than"),
     (lambda: planar_2r_inverse((1.0, 0.5), (0.0, 0.2)), "out of reach by 0.3 m: .*less than 0.5 m"),
-    (lambda: planar_2r_inverse((1.0, 1.0), (0.0, 0.0)), "angle is therefore not determined"),
+    (lambda: planar_2r_inverse((1.0, 1.0), (0.0, 0.0)), "angle is undetermined"),
     (lambda: newton_raphson(kinematics(), np.ones((4, 4)), Q), "^target must be a pose: a rotation matrix"),
     (lambda: equations.spatial_momentum(ROBOT, Z), "^spatial_momentum needs at least q and qd"),
     (lambda: eom.equations_of_motion(ROBOT, *np.zeros((2, 0, 2))), r"^q has no states: its shape is \(0, 2\)"),

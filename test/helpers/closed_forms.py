@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Closed forms of the functions that only exported code has: the plant, poses of all tools, and shares of drives.
 
-The others are those of the library, which tests of the dynamics and of elastic arms compare with other routes.
+The others are functions of the library, which tests of the dynamics and of elastic arms compare with other routes.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ Values = Mapping[str, Array]
 
 
 def check_closed_form(project: Project, stored: StoredValues) -> None:
-    """Assert that programs of a project agree with the closed form at the stored states, where they have one here."""
+    """Assert that programs of a project agree with the closed form at the stored states, if available here."""
     for key in set(project.programs) & {PLANT, *_CLOSED_FORMS}:
         if key == PLANT:
             expected = _plant(project, stored.inputs)
@@ -86,7 +86,7 @@ def _tool_kinematics(project: Project, x: Values) -> Values:
 
 
 def _drive_command(project: Project, x: Values, *payload: str) -> Values:
-    """By the share between commands of a robot that adds all of its efforts, and of one that adds none."""
+    """Interpolate between commands of a robot that adds all of its efforts, and of a robot that adds none."""
     command: Any = SimpleNamespace(**{name: x[name] for name in (*EFFORT_NAMES[:2], *MOTOR_NAMES)})
     carried: Any = [x[name] for name in payload] or None
     none = replace(project.robot, compensated_by_robot=())

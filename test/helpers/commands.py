@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands of the docs that are not run: what they name must exist, and take the arguments that they give.
+"""Commands of the docs that are not run: their names must exist, and accept the given arguments.
 
 Programs, options and their values, launch files and their arguments, nodes and their parameters, topics, types and
-messages, targets of make. Files that a reader has are not looked for.
+messages, targets of make. Files of the reader are not checked.
 """
 
 import importlib
@@ -44,7 +44,7 @@ _OF_ROS = {"colcon", "rosdep", "ros2 bag", "ros2 security", "ros2 control"}
 
 
 class CommandError(Exception):
-    """A command names what is missing, or gives it arguments that it does not take."""
+    """Command with an unknown name or invalid arguments."""
 
 
 def check(command: str) -> None:
@@ -76,7 +76,7 @@ def _check_words(words: Sequence[str]) -> None:
 
 
 def _parsed(name: str, parse: Callable[[], object]) -> None:
-    """Let a parser read arguments, which ends the process where it does not take them."""
+    """Run a parser that ends the process for invalid arguments."""
     with redirect_stderr(io.StringIO()) as said:
         try:
             parse()
@@ -126,7 +126,7 @@ def _module(name: str, rest: Sequence[str]) -> None:
 
 
 def _imported(name: str) -> ModuleType | None:
-    """A module, or None where it needs ROS 2 and this is missing."""
+    """Module, or None if it needs ROS 2 and ROS 2 is missing."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -146,7 +146,7 @@ def _make(rest: Sequence[str]) -> None:
 
 
 def _node(executable: str, rest: Sequence[str]) -> None:
-    """Arguments of a node: those of ROS, and parameters of its table."""
+    """Check arguments of a node: ROS arguments, and parameters of its table."""
     module = _imported(f"eom_dynamics.ros.{executable}")
     if module is None:
         return
@@ -174,7 +174,7 @@ def _refuse(faults: Sequence[str]) -> None:
 
 
 def _topic(name: str, executable: str | None = None) -> None:
-    """A topic, service or action must be in the list of a node's help, but for what broadcasters of robots publish."""
+    """Check that a node's help lists a topic, service or action, unless broadcasters of robots publish it."""
     if name == "/joint_states":
         return
     of = [executable] if executable else sorted(NODES.values())
@@ -255,7 +255,7 @@ def launch_arguments(file: str) -> dict[str, Sequence[str]]:
     names = {"launch", "launch.actions", "launch_ros", *found}
     stubs: dict[str, Any] = {name: mock.MagicMock(__path__=[]) for name in names}
     stubs["launch.actions"].DeclareLaunchArgument = declare
-    # patch.dict forgets what was imported with the stubs.
+    # patch.dict removes imports that used the stubs.
     with mock.patch.dict(sys.modules, stubs):
         sys.modules.pop("eom_dynamics.ros.launch_arguments", None)
         spec = importlib.util.spec_from_file_location("launch_file", path)
@@ -279,7 +279,7 @@ def _message(kind: str, name: str, text: str = "{}") -> None:
 
 
 def _fields(message: Any, text: str | dict[str, Any]) -> None:
-    """Check that a message has the fields, and messages where these have fields of their own."""
+    """Check that a message has the fields, recursively."""
     types = message.get_fields_and_field_types()
     for name, value in (yaml.safe_load(text) if isinstance(text, str) else text).items():
         if name not in types:
@@ -293,7 +293,7 @@ def _fields(message: Any, text: str | dict[str, Any]) -> None:
 
 
 def objections(executable: str, parameters: dict[str, Any]) -> list[str]:
-    """What a node has against parameters, by their names with dots; those of robots are not checked."""
+    """Errors of a node's parameters, by their names with dots; parameters of robots are not checked."""
     module = _imported(f"eom_dynamics.ros.{executable}")
     if module is None:
         return []

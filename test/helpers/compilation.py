@@ -26,7 +26,7 @@ SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize=null,object-size", 
 """Without the checks of null pointers and sizes of objects, which add two fifths to the time to compile C++."""
 
 COMPILED = Path(__file__).parents[2] / ".pytest_cache" / "compiled"
-"""What compilers wrote in earlier runs: most exported code is the same, byte for byte."""
+"""Cache of compiler outputs: most exported code is equal between runs, byte for byte."""
 
 _FORGOTTEN_AFTER = 3 * 24 * 3600.0
 
@@ -34,7 +34,7 @@ _FORGOTTEN_AFTER = 3 * 24 * 3600.0
 def run(command: Sequence[str | Path], folder: Path) -> CompletedProcess[str]:
     """Run a command in a folder; a compiler does not run again on the same files, which it would compile to the same.
 
-    That holds for files of this folder and of the system; with others, it runs.
+    Cached for files of this folder and of the system only; with other files, it runs.
     """
     words = [str(word) for word in command]
     used = [word.replace(str(folder), ".") for word in words]
@@ -57,7 +57,7 @@ def run(command: Sequence[str | Path], folder: Path) -> CompletedProcess[str]:
 
 
 def forget_old() -> None:
-    """Remove what no run has used for days."""
+    """Remove outputs that no run has used for days."""
     for entry in COMPILED.glob("*"):
         if time.time() - entry.stat().st_mtime > _FORGOTTEN_AFTER:
             shutil.rmtree(entry, ignore_errors=True)
@@ -68,7 +68,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def _remember(entry: Path, folder: Path, written: Sequence[str], output: tuple[str, str]) -> None:
-    """Keep files that a compiler wrote, all or none."""
+    """Store the files of a compiler, all or none."""
     COMPILED.mkdir(parents=True, exist_ok=True)
     new = Path(mkdtemp(dir=COMPILED))
     for name in written:
@@ -125,7 +125,7 @@ def _pointers(arrays: Sequence[Array]) -> ctypes.Array[ctypes.c_void_p]:
 
 
 def supports(folder: Path, *flags: str) -> bool:
-    """Whether programs compile and run with these flags."""
+    """True if programs compile and run with these flags."""
     return (
         sys.platform == "linux"
         and compile_c(["int main(void) { return 0; }"], folder, *flags).returncode == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A ROS 2 domain that no other test run of this machine uses, nor a node that one has left behind."""
+"""ROS 2 domain that no other test run of this machine uses, and no leftover node."""
 
 import functools
 import os
@@ -13,7 +13,7 @@ _PROFILE = Path(__file__).with_name("discovery.xml")
 @functools.cache
 def claim_domain():
     """Put this process, and those it starts, into a domain of their own, local to this machine; once and for all."""
-    # Domains whose ports lie below those that Linux hands out by itself.
+    # Domains with ports below the ephemeral ports of Linux.
     for number in random.SystemRandom().sample(range(1, 102), 101):
         claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
@@ -33,7 +33,7 @@ def claim_domain():
 
 
 def _is_empty(number):
-    """Whether no participant has the first port of the domain."""
+    """True if no participant has the first port of the domain."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as port:
         try:
             port.bind(("", 7400 + 250 * number + 10))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings of simulated robots whose inertias, friction and rotors differ from their files by known amounts."""
+"""Recordings of simulated robots with known differences of inertias, friction and rotors from their files."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ def with_pseudo_inertia(joint: Joint, P: Array) -> Joint:
 
 
 def true_robot(robot: Robot, side: str = "joint", seed: int = 3, deviation: float = 0.04) -> Robot:
-    """A robot whose bodies are those of another one, deformed, a little fatter, and with friction or rotors of its own.
+    """Robot with deformed, slightly wider bodies of another robot, and its own friction or rotors.
 
     A deformation of the mass distribution is a congruence of the pseudo-inertia: a body that can be stays one.
     """

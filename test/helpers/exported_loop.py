@@ -67,7 +67,7 @@ class Loop:
         self.configure()
 
     def configure(self, kp: ArrayLike = 0.0, kd: ArrayLike = 0.0) -> None:
-        """Take gains of the motors."""
+        """Set gains of the motors."""
         self._loop = loop = ControlLoop(self._table)  # type: ignore[arg-type]
         loop.configure(safety="off", effort_on_deactivate="gravity")
         loop.configure(motor_kp=kp, motor_kd=kd)
@@ -77,13 +77,13 @@ class Loop:
         (self._payload,) = loop.vectors("setpoint", {"P": 10 * len(loop.arm.robot.tools)}).values()
 
     def restart(self, *, motors: ArrayLike | None = None) -> str | None:
-        """Why there is no command, from measured positions and velocities of the motors, or None."""
+        """Restart from measured positions and velocities of the motors; returns the reason if there is no command."""
         self._measure(None, motors)
         reason: bytes | None = self._loop._library.loop_restart(self._loop.address, NEVER)
         return reason and reason.decode()
 
     def carry(self, mass: float, center: Sequence[float], inertia: float, time: float) -> str | None:
-        """Have the first tool carry a body; returns why none is, or None. A blend time is judged by the next cycle."""
+        """Set the payload of the first tool; returns an error, or None. The next cycle checks the blend time."""
         body = np.array([mass, *center, inertia, 0, 0, inertia, 0, inertia], dtype=float)
         reason: bytes | None = self._loop._library.loop_post_payload(self._loop.address, 0, body.ctypes.data, time)
         return reason and reason.decode()
@@ -110,7 +110,7 @@ class Loop:
     ) -> SimpleNamespace:
         """Results of a cycle at a time, ns, with its status, -1 without a command, and the mass at the first tool.
 
-        Others are vectors of the reference, such as ``W``.
+        ``others`` are vectors of the reference, such as ``W``.
         """
         loop = self._loop
         if reference is not None:

@@ -26,7 +26,7 @@ SUCCEEDED, CANCELED, ABORTED = 4, 5, 6
 
 
 class ActingClient(StreamClient):
-    """Has the executor with which clients of actions work, which takes one message at a time: of few topics."""
+    """Client with an executor for action clients, which processes single messages: few topics."""
 
     takes_events = False
 
@@ -60,7 +60,7 @@ class FollowingArm:
         self.node.node.create_timer(0.01, self._publish_state)
 
     def start_planning(self, start):
-        """Start a planning node beside it."""
+        """Start a planning node in the same namespace."""
         self.planning = start.planning(*self._arguments, beside=self.node.process)
         self.connect()
 
@@ -72,7 +72,7 @@ class FollowingArm:
         self._action = ActionClient(self.node.node, FollowJointTrajectory, name, **quality)
         self.send_async = self._action.send_goal_async
         self.node.wait(self._action.server_is_ready, "the action")
-        self.node.spin(0.5)  # until both know all topics of the other, for which a client has no question
+        self.node.spin(0.5)  # until both have discovered all topics, which a client cannot query
 
     def _publish_state(self):
         if not self.publishes:
@@ -83,7 +83,7 @@ class FollowingArm:
         self._states.publish(JointState(name=["gripper"], position=array("d", [0.1])))
 
     def forget(self):
-        """Stand at home, without commands, some of which may still be on their way."""
+        """Stay at home, without commands, although some may still arrive."""
         while self.node.feedforward:
             self.node.feedforward.clear()
             self.node.spin(0.2)
@@ -102,7 +102,7 @@ class FollowingArm:
             assert node.set_parameter(name, before) == ""
 
     def send(self, times, positions, *, path=0.0, goal=0.0, goal_time=0, velocity=None):
-        """Send a goal; returns its handle. ``velocity`` is that of all joints at the last point."""
+        """Send a goal; returns its handle. ``velocity`` is the velocity of all joints at the last point."""
         request = FollowJointTrajectory.Goal()
         request.trajectory = joint_trajectory(self.names, times, positions)
         request.goal_time_tolerance.sec = goal_time

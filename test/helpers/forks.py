@@ -17,7 +17,7 @@ _LONGEST_REQUEST = 2**17
 
 
 class Fork:
-    """A forked process; attributes and methods are those of :class:`subprocess.Popen`."""
+    """Forked process, with attributes and methods as :class:`subprocess.Popen`."""
 
     def __init__(self, report):
         self._report = open(report, "rb", buffering=0)  # noqa: SIM115 (closed with the process)
@@ -64,7 +64,7 @@ class ForkServer:
     def start(self, module, arguments, folder, log, errors=None, patch="", environment=None):
         """Run the function of a module with arguments in an environment, after the code of a patch.
 
-        ``log`` is its stdout, and its stderr, too, unless ``errors`` is that.
+        ``log`` receives its stdout, and its stderr unless ``errors`` is given.
         """
         arguments, environment = list(map(str, arguments)), environment or dict(os.environ)
         request = json.dumps([module, arguments, str(folder), environment, patch]).encode()
@@ -79,12 +79,12 @@ class ForkServer:
         self._process.wait()
 
 
-# What modules import once they run.
+# Late imports of modules.
 _LATER = {"eom_dynamics.ros.dynamics_node": "eom_dynamics.ros.dynamics.node"}
 
 
 def _serve(requests):
-    """Answer requests, each with a line with the process id and one with the exit code; return only in forks."""
+    """Answer requests, each with a line with the process id and a line with the exit code; return only in forks."""
     while True:
         request, (*descriptors,), *_ = socket.recv_fds(requests, _LONGEST_REQUEST, 3)
         if not request:
@@ -139,8 +139,8 @@ def _main():
 def _end(code):
     """End as Python does, but without the destructors of libraries.
 
-    That of lttng-ust, which rclpy loads, cancels its threads. A fork does not have them, and once it has freed their
-    stacks, this is a segmentation fault.
+    The destructor of lttng-ust, which rclpy loads, cancels its threads. A fork does not have them, and after it has
+    freed their stacks, this is a segmentation fault.
     """
     threading._shutdown()
     atexit._run_exitfuncs()

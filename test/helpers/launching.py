@@ -23,7 +23,7 @@ def launch_command(file: str, **arguments: object) -> list[str]:
 
 @contextmanager
 def launched(file: str, nodes: int, code: int = 0, **arguments: object) -> Iterator[int]:
-    """Run a launch file; yields the process id of ros2 launch. At the end so many nodes must exit cleanly on SIGINT.
+    """Run a launch file; yields the process id of ros2 launch. At the end, ``nodes`` must exit cleanly on SIGINT.
 
     The exit code must be the given one.
     """
@@ -40,7 +40,7 @@ def launched(file: str, nodes: int, code: int = 0, **arguments: object) -> Itera
 
 
 def refusal(file: str, **arguments: object) -> str:
-    """What a launch file that must fail prints."""
+    """Output of a launch file that must fail."""
     code, output, errors = processes.run(launch_command(file, **arguments))
     assert code == 1, output + errors
     return output + errors
@@ -54,7 +54,7 @@ def error_line(output: str) -> str:
 
 
 def launch_error(output: str) -> str:
-    """The error of a launch whose processes have reported errors of their own."""
+    """Error of a launch whose processes have reported errors."""
     (line,) = (line for line in output.splitlines() if "[launch]: Caught exception in launch" in line)
     return line.partition("(see debug for traceback): ")[2]
 
@@ -62,7 +62,7 @@ def launch_error(output: str) -> str:
 def node_process(launch: int, executable: str) -> int:
     """Process id of the node with this executable that a launch runs; waits for it."""
     children = Path(f"/proc/{launch}/task/{launch}/children")
-    found: list[int] = []  # once, since a killed node may be gone at a second look
+    found: list[int] = []  # once, because a killed node may disappear before a second search
 
     def look() -> bool:
         pids = map(int, children.read_text(encoding="ascii").split())
@@ -105,7 +105,7 @@ def parameters(observer: Any, node: str, *names: str) -> list[Any]:
 
 
 def wait_for(condition: Callable[[], bool], node: Any = None) -> None:
-    """Wait until the condition holds, and let the node receive messages meanwhile."""
+    """Wait until the condition holds, while the node receives messages."""
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, "the condition does not hold"
@@ -116,7 +116,7 @@ def wait_for(condition: Callable[[], bool], node: Any = None) -> None:
 
 
 def spin(node: Any, seconds: float, future: Any = None) -> None:
-    """Let a node receive messages for so long, or until the future is done."""
+    """Let a node receive messages for ``seconds``, or until the future is done."""
     from rclpy.executors import SingleThreadedExecutor
     from rclpy.task import Future
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A control loop behind its interface in C, as controllers run it, and a record of what it sends."""
+"""Control loop behind its C interface, as run by controllers, and a record of its commands."""
 
 import ctypes
 from collections.abc import Iterable
@@ -34,18 +34,18 @@ _numbers_of = attrgetter(*NUMBERS)
 
 @cache
 def table_of(robot: str | Robot) -> RobotTable:
-    """The table of a packaged robot, by its name, or of another one."""
+    """Table of a packaged robot, by its name, or of another robot."""
     return RobotTable(ElasticArm(load_robot(robot) if isinstance(robot, str) else robot))
 
 
 @cache
 def _limits_of(arm: ElasticArm, targets: tuple[tuple[str, Any], ...]) -> MotionLimits:
-    """Limits of motions to targets, with numbers or tuples of ``targets`` in place of the robot's."""
+    """Limits of motions to targets; numbers or tuples of ``targets`` override the robot's limits."""
     return motion_limits(arm, {name: np.array(row) if isinstance(row, tuple) else row for name, row in targets} or None)
 
 
 class Recorder:
-    """Rows of what a loop commands, cycle by cycle.
+    """Rows of the commands of a loop, cycle by cycle.
 
     Attributes:
         loop: the loop.
@@ -85,7 +85,7 @@ class Recorder:
                 new[: self.count] = old
 
     def keep(self, now: int, code: int, given: bool) -> None:
-        """Record a cycle at a time, ns, with what it returned, and whether it had a setpoint."""
+        """Record a cycle at ``now``, ns, with its result; ``given``: it had a setpoint."""
         if self.count == len(self.rows):
             self._resize(2 * self.count)
         k = self.count
@@ -96,7 +96,7 @@ class Recorder:
 
 
 class Record:
-    """What a loop has commanded in N cycles.
+    """Commands of a loop in N cycles.
 
     Attributes:
         time, period: of the clock, ns (N,).
@@ -141,9 +141,9 @@ class LoopRig(Recorder):
         period: float = 1e-3,
         **settings: Any,
     ) -> None:
-        """Make a loop of a robot, see :func:`table_of`; with targets, their limits in place of the robot's.
+        """Make a loop of a robot, see :func:`table_of`; targets override the robot's limits.
 
-        Hosted is as by a node, which plans itself, and watches for jumps of its clock.
+        A hosted loop runs as in a node, which plans itself, and monitors jumps of its clock.
         """
         self.period = period
         self.table = table_of(robot)
@@ -163,7 +163,7 @@ class LoopRig(Recorder):
     # --- Inputs -------------------------------------------------------------------------
 
     def restart(self, q: ArrayLike | None = None, now: int = NEVER) -> None:
-        """Begin anew, at rest at q, or where motors or links are measured."""
+        """Restart at rest at q, or at the measured position of motors or links."""
         if q is None:
             self.library.loop_restart(self.address, now)
         else:
@@ -202,7 +202,7 @@ class LoopRig(Recorder):
         self.library.loop_post_spline(self.address, 0, None, 0, None)
 
     def measure_motors(self, position: ArrayLike | None, velocity: ArrayLike = 0.0) -> None:
-        """Take motors (m,) as measured in the next cycles, in drive units; None for no measurement."""
+        """Set measured motors (m,) of later cycles, in drive units; None for no measurement."""
         rows = None if position is None else np.stack(np.broadcast_arrays(position, velocity)).astype(float)
         self.loop.measure(motors=rows)
 
@@ -221,13 +221,13 @@ class LoopRig(Recorder):
         return int(code)
 
     def _plan(self) -> None:
-        """Plan what was posted, or has waited for its start, from where the arm is."""
+        """Plan the posted trajectory, or the queued one at its start, from the present position."""
         if not self.number("playing"):
             self.library.loop_locate(self.address, self.now, 0)
         self.library.loop_plan(self.address, self.now, self.period)
 
     def stop(self) -> None:
-        """Stop the arm, where it is."""
+        """Stop the arm."""
         if self.hosted:
             self.library.loop_locate(self.address, self.now, 0)
         self.loop.act("stop")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scene of setpoints: what comes in each cycle of a control loop, and with which parameters."""
+"""Scene of setpoints: inputs of each cycle of a control loop, and its parameters."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +28,7 @@ class Carried(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A target, NaN where that of a joint stays, or a chunk (K, n) at times, s, after an origin, ns."""
+    """Target, NaN for a joint that keeps its target, or a chunk (K, n) at times, s, after an origin, ns."""
 
     positions: Array
     velocities: Array | None = None
@@ -37,21 +37,21 @@ class Target(NamedTuple):
 
 
 class Cycle(NamedTuple):
-    """What comes in one millisecond.
+    """Inputs of one millisecond.
 
     Attributes:
-        fields: of the setpoint, in the robot's order; None where none comes.
-        stamp: of the setpoint, ns; None for the time of the cycle.
-        payload: that the tool carries from then on.
-        spline: that is to be played; without knots, an empty one that stops.
-        begin: of its time 0, ns; None for the time of the cycle.
-        jump: of the clock before the cycle, ns.
-        target: that is to be aimed at.
-        speed: scaling of motions that are played, from then on.
-        pauses: whether they pause, from then on.
-        sensed: q, qd and joint torques that are measured, each (n,).
+        fields: fields of the setpoint, in the robot's order; None without a setpoint.
+        stamp: stamp of the setpoint, ns; None for the time of the cycle.
+        payload: new payload of the tool.
+        spline: new trajectory; an empty one, without knots, stops.
+        begin: time of its time 0, ns; None for the time of the cycle.
+        jump: jump of the clock before the cycle, ns.
+        target: new target.
+        speed: new speed scaling of trajectories.
+        pauses: True to pause, False to resume.
+        sensed: measured q, qd and joint torques, each (n,).
         motors: measured positions and velocities of the motors (2, m).
-        mode: from then on.
+        mode: new mode.
     """
 
     fields: Mapping[str, Array] | None = None
@@ -86,11 +86,11 @@ class Scene:
 
     Attributes:
         limits, loss: parameters of the node: limits, on_setpoint_loss.
-        checks: plausibility checks of the stream.
+        checks: stream checks.
         reverse: whether messages have the joints in reverse order.
         lacks: hosts that have no such scene, with the reason.
         on_contact: the parameter of the node.
-        in_front: whether its targets may also be those that a controller in front writes.
+        in_front: True if its targets may also come from a chained controller.
         gains: of the mode impedance.
     """
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The simulated robot of the package for ros2_control under a controller manager of its own, advanced cycle by cycle.
 
-The manager runs in simulated time: ``/clock`` begins a cycle after the states of the one before have arrived. So
-results do not depend on how busy the machine is.
+The manager runs in simulated time: ``/clock`` starts a cycle after the states of the last cycle have arrived. So
+results do not depend on the load of the machine.
 """
 
 import json
@@ -36,7 +36,7 @@ _PATIENCE = 60.0
 
 
 def missing():
-    """Why no manager can be started, or an empty text."""
+    """Reason why no manager can be started, or ""."""
     lacking = [name for name in NEEDED if not _installed(name)]
     lacking += [name for name in ("cmake",) if not shutil.which(name)]
     return f"ros2_control needs a workspace that is sourced, with {', '.join(lacking)}" if lacking else ""
@@ -80,8 +80,8 @@ def node_path():
 class ManagedArm:
     """A controller manager on the simulated robot of an installed package, with the states of every cycle.
 
-    ``change(parameters)`` may change the configuration of the robot, a dictionary of nodes. All links start at a
-    position, rad.
+    ``change(parameters)`` may change the configuration of the robot, a dictionary of nodes. All links start at
+    ``position``, rad.
     """
 
     def __init__(self, share, name, folder, change=lambda parameters: None, position=0.0):
@@ -198,7 +198,7 @@ class ManagedArm:
         self._clock.publish(Clock(clock=Time(sec=seconds, nanosec=nanoseconds)))
 
     def cycle(self, patience=0.5):
-        """Advance by a cycle, and wait for its states for at most a time, s: broadcasters may drop them."""
+        """Advance by a cycle, and wait for its states for at most ``patience`` s: broadcasters may drop them."""
         self.now += PERIOD
         self._tick()
         end = time.monotonic() + patience
@@ -206,7 +206,7 @@ class ManagedArm:
             self._executor.spin_once(timeout_sec=0.01)
 
     def run(self, seconds, action=lambda: None):
-        """Advance by a time, s, with an action before each cycle; returns the rows of these cycles.
+        """Advance by ``seconds``, with an action before each cycle; returns the rows of these cycles.
 
         They are time, s; link positions; motor efforts that acted until then.
         """
@@ -253,7 +253,7 @@ class ManagedArm:
         assert self.call(SwitchController, "/controller_manager/switch_controller", **request).ok, self.log
 
     def set_parameter(self, controller, name, value):
-        """Set a parameter of a controller; returns the reason where it is refused, or an empty text."""
+        """Set a parameter of a controller; returns the reason of a refusal, or ""."""
         from rcl_interfaces.srv import SetParameters
         from rclpy.parameter import Parameter
 

@@ -38,19 +38,19 @@ from eom_dynamics.arrays import STATE_NAMES, Array
 from eom_dynamics.control.control_loop import Refusal
 
 JITTER = 0.021
-"""Time by which a setpoint may be early, s."""
+"""Maximum lead of a setpoint, s."""
 
 EFFORT_STEP = 0.5
 """Largest change of a motor's effort in 1 ms of a generated motion, as a fraction of its limit."""
 
 VELOCITY_STEP = 2e-3
-"""Largest change of a joint velocity in 1 ms of a generated motion beside its acceleration, rad/s or m/s: its bends."""
+"""Maximum velocity change in 1 ms of a generated motion beyond its acceleration, rad/s or m/s: bends of its path."""
 
 STANDING = 0.01
-"""Largest velocity that is sent with a position that stands still, rad/s or m/s."""
+"""Maximum commanded velocity with a constant position, rad/s or m/s."""
 
 BRAKING = 0.05
-"""Time in which a stop ends the accelerations and effort rates with which it begins, s."""
+"""Maximum time of initial accelerations and effort rates in a stop, s."""
 
 OUTLIER = 0.02
 """Largest change of a motor's effort by one wrong velocity sample, as a fraction of its limit."""
@@ -68,7 +68,7 @@ class Inputs(Marks):
 
     Attributes:
         outlier: one measured velocity is wrong.
-        target: target of an arm at rest (N, n), NaN for none.
+        target: target of an arm at rest (N, n), NaN without a target.
         undisturbed: no other input may end a motion.
     """
 
@@ -121,8 +121,8 @@ class MotionRules:
         still = np.all(np.abs(np.diff(x.theta, axis=0)) <= 1e-12 * (1 + np.abs(x.theta[1:])), axis=1)
         bad = np.append(False, still) & (np.abs(x.rate).max(axis=1) > STANDING) & x.position & (x.h > 0)
         nobody = x.settings.others.get("on_setpoint_loss") == "none" and x.leader == NOBODY
-        bad &= ~(np.isin(x.status, (WAITING, LOST)) | nobody)  # then drives hold the last command
-        changed = np.append(True, np.diff(x.status) != 0)  # the first command of a stop repeats the last one
+        bad &= ~(np.isin(x.status, (WAITING, LOST)) | nobody)  # drives then hold the last command
+        changed = np.append(True, np.diff(x.status) != 0)  # the first command of a stop repeats the last command
         last = np.maximum.accumulate(np.where(bad & ~changed, 0, np.arange(len(bad))))
         passed, cycles = x.clock - x.clock[last], np.arange(len(bad)) - last
         reports = x.settings.others.get("on_setpoint_loss") == "none"
@@ -155,7 +155,7 @@ class MotionRules:
         yield from x.named("effort step", _beyond("", np.abs(step), allowed, first=1))
 
     def _limits(self, x: "_Rows") -> Iterator[Finding]:
-        """Each command of a generated motion is within limits, or within what it began with."""
+        """Each command of a generated motion is within limits, or within its initial values."""
         rows = (x.own & x.refuses)[:, None]
         o, y, command = self.oracle, x.record.setpoint, x.record.command
         none = np.zeros_like(x.rate)
@@ -199,7 +199,7 @@ class MotionRules:
             yield from _beyond("overshoot", over[None], np.full((1, len(over)), 1e-6), first=int(k))
 
     def _ended(self, x: "_Rows") -> Iterator[Finding]:
-        """A generated motion that has begun and that nothing disturbs does not end by its own limits."""
+        """A generated motion that nothing disturbs does not end by its own limits."""
         of_commands = np.isin(x.record.code, [Refusal[name] for name in COMMANDS]) & ~(x.record.given | x.marks.posted)
         moving = (x.leader == AIMING) & x.marks.undisturbed & x.refuses & x.position
         for k in 1 + np.flatnonzero(moving[:-1] & moving[np.maximum(np.arange(len(moving) - 1) - 1, 0)]):
@@ -222,7 +222,7 @@ class MotionRules:
             yield from _beyond("velocity outlier", changes[-1:], allowed[None], first=int(k))
 
     def _after_rejections(self, x: "_Rows") -> Iterator[Finding]:
-        """Time in which drives hold the last command earns no step: a command follows by one period of its stream."""
+        """Time with a held command allows no larger step: a command follows by one period of its stream."""
         since = x.clock[1:] - x.clock[np.maximum.accumulate(np.where(x.record.given, np.arange(len(x.clock)), 0))[:-1]]
         since = np.clip(since, x.h[1:], LONGEST_STEP)[:, None] + JITTER
         rows = (x.leader[1:] == STREAM) & x.record.given[1:] & (x.record.code[1:] <= 0) & x.regular[1:] & x.refuses
@@ -277,7 +277,7 @@ class _Rows:
         self.carries = np.append(False, np.any(np.diff(P, axis=0), axis=1)) | np.any(record.setpoint["Pd"], axis=1)
 
     def bound(self, limit: Array, values: Array) -> Array:
-        """Return limits (N, …) of a generated motion: ``limit``, or the value with which it began."""
+        """Return limits (N, …) of a generated motion: ``limit``, or its initial value."""
         begun = values[self.begin]
         begun[self.restarted] = 0
         return np.maximum(np.broadcast_to(limit, values.shape), begun)

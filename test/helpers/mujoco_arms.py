@@ -22,11 +22,11 @@ from eom_dynamics.elastic import DriveCommand
 from eom_dynamics.robot.inertia import steiner
 
 Command = Callable[[float], tuple[Array, Array, Array]]
-"""From the time at which it is computed, s, to effort, position and velocity of the motors."""
+"""Function from the time of computation, s, to effort, position and velocity of the motors."""
 
 
 HARD_FRICTION = 'solreffriction="2e-4 1" solimpfriction="0.9999 0.9999 0.001"'
-"""Solver parameters with which a motor under less than its Coulomb friction stops within 0.2 ms."""
+"""Solver parameters for motors that stop within 0.2 ms below their Coulomb friction."""
 
 
 def text(numbers: ArrayLike) -> str:
@@ -34,7 +34,7 @@ def text(numbers: ArrayLike) -> str:
 
 
 def sent(arm: ElasticArm, motion: Any, t: Array) -> DriveCommand:
-    """What is sent to the drives for a motion at times t (N,), with references for the times at which they measure."""
+    """Drive commands for a motion at times t (N,), with references for the times of the measurements."""
     states = motion.derivatives(t)
     command = arm.feedforward(*states)
     if arm.side.presliding.any():
@@ -50,7 +50,7 @@ def commands(arm: ElasticArm, motion: Any, duration: float, period: float) -> Co
 
 
 def held(period: float, *rows: Array) -> Command:
-    """Commands of effort, position and velocity, each (N, n), at multiples of a period, and the last one after them."""
+    """Commands of effort, position and velocity, each (N, n), at multiples of a period; the last command is held."""
     return lambda t: (lambda k: (rows[0][k], rows[1][k], rows[2][k]))(min(max(round(t / period), 0), len(rows[0]) - 1))
 
 
@@ -59,7 +59,7 @@ class DriveLoop:
 
     Attributes:
         period: s.
-        delay: mean age of what it measures.
+        delay: mean age of its measurements.
     """
 
     def __init__(self, period: float, time_constant: float | None = None, *, noise: float = 0.0) -> None:
@@ -80,7 +80,7 @@ class DriveLoop:
         self.restart()
 
     def restart(self) -> None:
-        """Forget all samples, and repeat the noise: the first velocity of a run is exact."""
+        """Clear all samples, and repeat the noise: the first velocity of a run is exact."""
         self._last: tuple[Array, Array] | None = None
         self._random = np.random.default_rng(0)
 
@@ -95,12 +95,12 @@ class DriveLoop:
 
 
 class MujocoArm:
-    """An arm of springs of type linear or cubic, with the parameters of its file, or perturbed ones.
+    """Arm with linear or cubic springs, with the parameters of its file, or perturbed.
 
     Attributes:
         step: of the integrator, RK4, s.
-        state: positions and velocities (2, 2 n) of links and motors at the time of the command that is computed.
-        measured: those of the motors (2, n).
+        state: positions and velocities (2, 2 n) of links and motors at the computation of the command.
+        measured: positions and velocities of the motors (2, n).
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class MujocoArm:
             step: of the integrator, s.
             natural_frequency: of the PD, rad/s.
             stiffness, mass, friction, rotor_inertia: factors of the parameters, not of the PD's gains.
-            stiction: (n,) Coulomb friction with the sign of the velocity in place of the smooth one, N m or N.
+            stiction: (n,) Coulomb friction with the sign of the velocity, not smoothed, N m or N.
             hard: whether that is :data:`HARD_FRICTION`, not MuJoCo's default, which creeps.
             damping_ratio: of springs with their motors, which the robot's file does not have.
         """
@@ -220,10 +220,10 @@ class MujocoArm:
             duration: s.
             period: of the commands, s; a multiple of the step.
             delay: from a command to its effect, s; a multiple of the step.
-            interpolates: whether the drives move in a straight line from the last but one command to the last one, in
-                each step by its middle, and do not hold the last one.
+            interpolates: True if the drives interpolate linearly from the previous to the last command (to the middle
+                of each step); False if they hold the last command.
             drive: how the drives measure; by default without samples.
-            start: positions and velocities of the motors at time 0; by default those of the nominal arm.
+            start: positions and velocities of the motors at time 0; by default from the nominal arm.
 
         Returns:
             Times (T,), and positions of links (T, n) and motors (T, n) then.

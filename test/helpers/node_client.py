@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real node in a process of its own, and a client in this one that talks to it over DDS."""
+"""The real node in its own process, and a client in this process that communicates with it over DDS."""
 
 import itertools
 import os
@@ -24,7 +24,7 @@ PATIENCE = 60.0
 fork_server = cache(ForkServer)  # one for all
 
 EACH_WARNING, FEW_WARNINGS = ({"robot_node.WARNING_PERIOD": period} for period in (0.0, 60.0))
-"""Constants of nodes that log each warning, or one of its kind."""
+"""Constants of nodes that log every warning, or every warning of a kind."""
 
 NOT_NICED = {"running.NICENESS": 0}
 """Constants of planning nodes that the workers of a test run do not keep from running."""
@@ -36,10 +36,10 @@ OFTEN = {"robot_node.DIAGNOSTIC_PERIOD": 0.1}
 class NodeProcess:
     """``dynamics_node`` or another as a process; ``log`` is its output.
 
-    It is a fork of a prepared process (:mod:`forks`), where a ``patch``, Python code, runs before the node; or with a
-    ``prefix`` to its command a process of its own from the start. It has its own namespace, ``{namespace}`` in its
-    arguments, unless ``beside`` another node. A dict among the arguments has other values of constants of
-    :mod:`eom_dynamics.ros`, such as EACH_WARNING, in a fork.
+    It is a fork of a prepared process (:mod:`forks`), in which a ``patch``, Python code, runs before the node; or, with
+    a ``prefix`` to its command, a separate process from the start. It has its own namespace, ``{namespace}`` in its
+    arguments, unless ``beside`` another node. A dict among the arguments sets constants of :mod:`eom_dynamics.ros`,
+    such as EACH_WARNING, in a fork.
     """
 
     _numbers = itertools.count(1)
@@ -55,7 +55,7 @@ class NodeProcess:
         self.namespace = beside.namespace if beside else f"/{self.name}"
         self._log = (folder / f"{self.name}.log").open("a+b")  # reading moves the place of a process that shares it
         if module == "dynamics_node" and not any("safety" in str(argument) for argument in ros_arguments):
-            # Tests of a function send what they need, and need not wait for others in a namespace of their own.
+            # Tests of a function send their own inputs, and need not wait for nodes in other namespaces.
             ros_arguments = ("-p", "safety:=permissive", "-p", "allow_other_publishers:=true", *ros_arguments)
         module = f"eom_dynamics.ros.{module}"
         arguments = [
@@ -71,7 +71,7 @@ class NodeProcess:
 
     @property
     def log(self):
-        # Without seeking: the process shares the place in the file, and moves it to the end by what it writes.
+        # Without seeking: the process shares the position in the file, and moves it to the end by writing.
         text = os.pread(self._log.fileno(), os.fstat(self._log.fileno()).st_size, 0)
         return processes.own_lines(text.decode(errors="replace"))
 
@@ -104,7 +104,7 @@ def ended(module, folder, *arguments, patch=""):
 
 
 def refusals_at_start(folder, cases, module="dynamics_node"):
-    """Start nodes at once, each with arguments that it refuses; yields exit code, log and reason of each."""
+    """Start nodes together, each with refused arguments; yields exit code, log and reason of each."""
     nodes = [(NodeProcess(folder, *arguments, module=module), reason) for arguments, reason in cases]
     for node, reason in nodes:
         yield node.process.wait(PATIENCE), node.log, reason
@@ -115,7 +115,7 @@ class Client:
     """A node of this process, in the namespace of a :class:`NodeProcess`: its diagnostics, services and topics."""
 
     takes_events = False
-    """Whether it has the events executor, in half the time for many messages; with an action client, that crashes."""
+    """True for the events executor, which needs half the time for many messages; it crashes with an action client."""
 
     def __init__(self, rclpy, process):
         from diagnostic_msgs.msg import DiagnosticArray
@@ -149,7 +149,7 @@ class Client:
         self._subscriptions.append(self.node.create_subscription(message_type, topic, callback, self._qos))
 
     def collect(self, message_type, topic):
-        """A list that grows by what is published on a topic."""
+        """List of the messages published on a topic, growing."""
         messages = []
         self._subscribe(message_type, topic, messages.append)
         return messages
@@ -190,7 +190,7 @@ class Client:
             self._executor.spin_once(timeout_sec=0.02)
 
     def repeat(self, action, condition, what):
-        """Do something at once and ten times a second, until a condition holds."""
+        """Run an action now and ten times a second, until a condition holds."""
         done = False
 
         def act():
@@ -254,7 +254,7 @@ class Client:
     def state(self):
         from lifecycle_msgs.srv import GetState
 
-        # A node answers before it has met the reader of a client that is new: such an answer is lost.
+        # A node answers before it has discovered the reader of a new client: such an answer is lost.
         client, asked = self.client(GetState, "get_state"), []
         self.repeat(
             lambda: asked.append(client.call_async(GetState.Request())),
@@ -264,7 +264,7 @@ class Client:
         return next(future for future in asked if future.done()).result().current_state.label
 
     def set_parameter(self, name, value):
-        """Set a parameter; None removes it. Returns the reason of a refusal, empty where there was none."""
+        """Set a parameter; None removes it. Returns the reason of a refusal, or ""."""
         return self.set_parameters({name: value})
 
     def set_parameters(self, values):
@@ -293,20 +293,20 @@ class Client:
         return status_of(self.diagnostics[-1])[2]
 
     def next_diagnostics(self):
-        """Level, message and values of a diagnostic status that the node makes after this call."""
-        # Some may be on their way already, with figures from before: many, where this process was held up.
+        """Level, message and values of a diagnostic status created after this call."""
+        # Older messages may still arrive, with older figures: many, if this process was held up.
         count, now = len(self.diagnostics), time.time()
 
         def made_since():
             stamps = [m.header.stamp.sec + m.header.stamp.nanosec * 1e-9 for m in self.diagnostics[count:]]
-            # Of a simulation's clock, which has another origin, all count.
+            # Messages with the clock of a simulation, which has another origin, all count.
             return sum(stamp >= now or stamp < now / 2 for stamp in stamps)
 
         self.wait(lambda: made_since() >= 2, "two diagnostic messages")
         return status_of(self.diagnostics[-1])
 
     def wait_for_diagnostics(self, condition, what):
-        """The first diagnostic status from now on for which ``condition(level, message, values)`` holds."""
+        """The next diagnostic status for which ``condition(level, message, values)`` holds."""
         start = len(self.diagnostics)
         self.wait(lambda: any(condition(*status_of(m)) for m in self.diagnostics[start:]), what)
         return next(status_of(m) for m in self.diagnostics[start:] if condition(*status_of(m)))
@@ -336,7 +336,7 @@ class StreamClient(Client):
         super().wait_for_node()
 
     frame = ""
-    """Frame of all setpoints; by default that of :func:`frame_of`."""
+    """Frame of all setpoints; by default from :func:`frame_of`."""
 
     def publish(self, state=None, *, at=None, seconds=1_700_000_000, **fields):
         """Publish a setpoint: q … qdddd (5, n), and fields; returns the number in its stamp, ``at`` or the next, ns."""
@@ -353,7 +353,7 @@ class StreamClient(Client):
         self._setpoints.publish(data)
 
     def answers_to(self, number):
-        """What came on the three topics for the setpoint of that number."""
+        """Messages on the three topics for the setpoint with this number."""
         feedforward, motor_setpoint = Search(self.feedforward, number), Search(self.motor_setpoint, number)
         self.wait(
             lambda: feedforward.found and motor_setpoint.found and len(self.effort_command) >= len(self.motor_setpoint),
@@ -376,7 +376,7 @@ def frame_of(number):
 
 
 class Search:
-    """The first message of a growing list with a number in its stamp; each one is looked at once."""
+    """Search for the first message of a growing list with a number in its stamp; each message is read once."""
 
     def __init__(self, messages, number):
         self._messages, self._number = messages, number
@@ -401,7 +401,7 @@ class Starter:
     def __call__(self, *ros_arguments, discovered=True, client=StreamClient, depth=1000, **options):
         """Start a node; a ``depth`` of its outputs other than the default counts every command.
 
-        Arms are stopped and trajectories played at a low rate, unless another one is given.
+        Stops and trajectories run at a low rate by default.
         """
         topics = ["feedforward", *(("motor_setpoint", "effort_command") if issubclass(client, StreamClient) else ())]
         arguments = []
@@ -420,7 +420,7 @@ class Starter:
         return self(NOT_NICED, *ros_arguments, module="planning_node", client=Client, **options)
 
     def replace(self, client):
-        """End a client whose node another one replaces: its readers would go on to receive each message."""
+        """End a client whose node is replaced: its readers would continue to receive each message."""
         self._clients.remove(client)
         processes.end(client.process.process)
         client.close()
@@ -473,8 +473,8 @@ def stamp_of(message):
 
 
 def assert_no_step(commands):
-    """Velocities of an arm with stiff springs change as a smooth motion within its limits has it."""
+    """Velocities of an arm with stiff springs change like a smooth motion within its limits."""
     velocity = np.array([m.motor_velocity for m in commands])
     acceleration = np.diff(velocity, axis=0) / (1e-9 * np.diff([stamp_of(m) for m in commands]))[:, np.newaxis]
-    # A step would be some 100 rad/s²; that of the motor is the joint's, up to 15 rad/s², and that of the deflection.
+    # A step would be some 100 rad/s²; the motor has the joint's, up to 15 rad/s², and the deflection's acceleration.
     assert np.max(np.abs(acceleration)) < 30

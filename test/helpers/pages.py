@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The code blocks of a page of docs, run one after the other in one folder, as a reader would.
 
-Blocks of ``python`` share their variables. In blocks of ``console``, lines that begin with ``$`` are commands of a
-shell, and the lines after one are what it prints, with ``…`` for what differs from run to run. Robots of ``yaml`` are
-loaded, and parameters compared with those of their node; blocks of ``cpp`` are compiled, all of a page together, with
-the headers in ``code/ros2_control/include``; ``xml`` is parsed. HTML comments of the form
-``<!--- invisible-code-block: python`` check results: names that they assign are gone after them, so that a page runs as
-it is rendered. Those of ``cpp`` declare what is the reader's, such as drives.
+Blocks of ``python`` share their variables. In blocks of ``console``, lines that start with ``$`` are commands of a
+shell, followed by their output, with ``…`` for text that differs from run to run. Robots of ``yaml`` are
+loaded, and parameters compared with parameters of their node; blocks of ``cpp`` are compiled, all of a page together,
+with the headers in ``code/ros2_control/include``; ``xml`` is parsed. HTML comments of the form
+``<!--- invisible-code-block: python`` check results: names that they assign are deleted after them, so that a page runs
+as it is rendered. Comments of ``cpp`` declare the reader's code, such as drives.
 
-``<!--- skip: next "reason" -->`` leaves a block out, for a reason of `SKIPPED`. What is left out is checked: Python is
-compiled, and commands must take their arguments (:mod:`commands`). So are commands that start nodes or build. A
-`patient` run leaves out `PATIENT` blocks no longer: of their commands, those that never end are started, and ended by
+``<!--- skip: next "reason" -->`` skips a block, for a reason of `SKIPPED`. Skipped blocks are checked: Python is
+compiled, and commands must accept their arguments (:mod:`commands`). So are commands that start nodes or build. A
+`patient` run also runs `PATIENT` blocks: their commands that never end are started, and ended by
 Ctrl-C once the block has run.
 """
 
@@ -49,11 +49,11 @@ SKIPPED = (
     *("takes minutes", "runs until ended", "needs ROS 2", "needs a robot", "needs a node"),
     *("needs a recording", "needs a download"),
 )
-"""Reasons to leave a block out; another one is a mistake."""
+"""Reasons to skip a block; any other reason is a mistake."""
 
 PATIENT = ("takes minutes", "runs until ended", "needs a node")
 
-LANGUAGES = {"python", "console", "yaml", "xml", "cpp", "text"}  # blocks of other languages are mistakes, too
+LANGUAGES = {"python", "console", "yaml", "xml", "cpp", "text"}  # blocks of other languages are mistakes
 
 # A command that needs no shell runs in this process, which saves the start of Python.
 _PLAIN = re.compile(r"eom_dynamics [^|&;<>$`*]*|python examples/\w+\.py")
@@ -77,8 +77,8 @@ def run_page(
 ) -> dict[str, Any]:
     """Run the blocks of docs/`name`.md, or of the README, in a folder; returns the variables of its Python code.
 
-    Like a checkout, the folder has config and examples. Before each block, `before` is called with whether it is of
-    Python, in place of commands.
+    Like a checkout, the folder has config and examples. Before each block, `before` is called with True for Python, and
+    False for commands.
     """
     for there in ("config", "examples"):
         shutil.copytree(ROOT / there, folder / there)
@@ -106,7 +106,7 @@ def run_page(
 
 
 def _check(example: Example) -> None:
-    """Check a block that is left out."""
+    """Check a skipped block."""
     if example.region.evaluator is _run_commands:
         for command, _ in _commands(example):
             _check_command(example, command)
@@ -122,14 +122,14 @@ def _check_command(example: Example, command: str) -> None:
 
 
 def _commands(example: Example) -> Iterator[tuple[str, str]]:
-    """Commands, without their comments, and what they print."""
+    """Commands, without their comments, and their output."""
     source = re.sub(r"\\\n\s*", "", str(example.parsed))
     for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", source + "\n", re.MULTILINE):
         yield re.sub(r"\s+#\s.*", "", command), expected
 
 
 def _run_python(example: Example) -> None:
-    """Run a block; what a hidden one assigns is forgotten."""
+    """Run a block; assignments of hidden blocks are deleted."""
     hidden = example.document.text.startswith("<!--", example.start)
     before = dict(example.namespace)
     PythonEvaluator()(example)
@@ -158,7 +158,7 @@ def _run_command(example: Example, command: str, expected: str) -> None:
 
 
 def _run_until_ended(example: Example) -> None:
-    """Run a block whose commands may never end: those run on until it has, and each has said something by then."""
+    """Run a block with commands that may never end: they run until it has ended, and must have printed output."""
     if example.region.evaluator is not _run_commands:
         example.region.evaluator(example)
         return
@@ -269,7 +269,7 @@ def _parse_xml(example: Example) -> None:
 
 
 def _collect_cpp(example: Example) -> None:
-    """Keep the code of a function, or what a hidden block declares before it."""
+    """Store the code of a function, or the declarations of a hidden block before it."""
     hidden = example.document.text.startswith("<!--", example.start)
     blocks = example.namespace.setdefault("cpp", [])
     blocks.append(str(example.parsed) if hidden else f"void block_{example.line}()\n{{\n{example.parsed}\n}}\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Play setpoints to a node while something happens, and count the answers that are not those of the library."""
+"""Play setpoints to a node during other events, and count the answers that differ from the library."""
 
 import json
 
@@ -45,7 +45,7 @@ class Play:
 
 
 def swings(n, count, rate):
-    """Setpoints of a motion of n joints within the limits of ``urdf_arm``, of which the last one rests."""
+    """Setpoints of a motion of n joints within the limits of ``urdf_arm``, ending at rest."""
     t, omega = np.arange(count)[:, np.newaxis] / rate, np.linspace(1.0, 3.0, n)
     motion = {name: 0.5 * omega**k * np.sin(omega * t + k * np.pi / 2) for k, name in enumerate(STATE_NAMES)}
     for name in STATE_NAMES[1:]:
@@ -66,13 +66,13 @@ def played(client, folder, arrays, rate, meanwhile):
 
 
 def wrong_answers(arms, arrays, record, rounding=0.0):
-    """Number of answers of which not all numbers are those of the library for one of the arms.
+    """Number of answers that differ from the library for each of the arms.
 
     Args:
-        arms: of which the node may have had any.
+        arms: arms that the node may have had.
         arrays: setpoints.
-        record: of the player.
-        rounding: difference that is allowed, relative to the largest number of the field; by default none.
+        record: record of the player.
+        rounding: allowed difference, relative to the largest number of the field; zero by default.
     """
     answered = np.isfinite(record["round_trip"])
     right = np.any([answers_of(arm, arrays, record, rounding) for arm in arms], axis=0)
@@ -80,7 +80,7 @@ def wrong_answers(arms, arrays, record, rounding=0.0):
 
 
 def answers_of(arm, arrays, record, rounding=0.0):
-    """Whether all numbers of each answer are those of the library for an arm; none is where there is no answer."""
+    """True for answers with all numbers of the library for an arm; False without an answer."""
     fits = np.isfinite(record["round_trip"])
     for name, values in zip(COMMAND_FIELDS, arm.feedforward(*arrays.values()), strict=True):
         fits &= np.abs(record[name] - values).max(axis=1) <= rounding * np.abs(values).max(initial=0.0)

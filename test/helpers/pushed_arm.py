@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A MuJoCo arm that is pushed at a body while it follows a motion, and what its sensors and MuJoCo say of it."""
+"""MuJoCo arm with a push on a body during a motion, and its measurements by sensors and MuJoCo."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from eom_dynamics import ElasticArm
 from eom_dynamics.arrays import Array
 
 Push = Callable[[float], tuple[int, Array]]
-"""From a time, s, to the index of a body, and force and moment (6,) at its centre of mass in the frame of the world."""
+"""Function from time, s, to the index of a body, and force and moment (6,) at its center of mass in the world frame."""
 
 
 class SensorRecord(NamedTuple):
@@ -33,7 +33,7 @@ class SensorRecord(NamedTuple):
 
 
 class PushedArm(MujocoArm):
-    """A plant with a push, whose sensors are sampled with each command."""
+    """Plant with a push, and sensors that are sampled with each command."""
 
     lossy = True  # so that its losses, and the push with them, are computed in each stage
 

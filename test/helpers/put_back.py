@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loop with a change of its headers, to see that the oracle of what is sent finds a fault that is put back.
+"""Loop with a change of its headers, to show that the oracle of drive commands finds the fault.
 
-``python test/helpers/put_back.py HEADER OLD NEW [FIRST:LAST]`` prints what random scenes find with the text OLD of
+``python test/helpers/put_back.py HEADER OLD NEW [FIRST:LAST]`` prints the findings of random scenes with OLD in
 eom/HEADER replaced by NEW.
 """
 
@@ -25,7 +25,7 @@ from eom_dynamics.control.library import NAME, library
 
 @contextmanager
 def changed(*replacements: tuple[str, str, str]) -> Iterator[None]:
-    """Load a library with texts in headers of eom/ replaced, each of which must be there once: header, old, new."""
+    """Load a library with replaced texts in headers of eom/; each text must occur once: header, old, new."""
     texts = loop_sources()
     for header, old, new in replacements:
         path = f"include/eom/{header}"

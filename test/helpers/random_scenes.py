@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random sequences of every input of a control loop, for ten arms, and what the oracle finds in what is sent.
+"""Random sequences of every input of a control loop, for ten arms, with the findings of the oracle.
 
 ``python test/helpers/random_scenes.py SEED [SEED …]`` runs scenes again, and prints their findings.
 """
@@ -43,7 +43,7 @@ def _limited(robot: Robot, name: str, *rows: dict[str, float]) -> Robot:
 
 
 MOTORS_ALONE = {"velocity": np.inf, "effort": np.inf}
-"""Limits of joints whose motors alone have limits."""
+"""Limits of joints, if only their motors have limits."""
 
 
 def _coupled() -> Robot:
@@ -99,13 +99,13 @@ QUIET = {
     "fourteen": 2 * [0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5],
     "dual_arm": 9 * [0.0],
 }
-"""Positions at which the arms begin; those of planar arms hang below."""
+"""Start positions of the arms; planar arms hang below."""
 
 WITH_CONTACT = ("panda", "sea_planar_2r", "slide", "ur5e", "iiwa")
 
 
 class Arm(NamedTuple):
-    """An arm of scenes: its oracle, how fast its joints may move (n,), and where it begins."""
+    """Arm of scenes: its oracle, joint speeds (n,), and start positions."""
 
     robot: Robot
     oracle: SentOracle
@@ -146,7 +146,7 @@ RARE = {"holding": 0.8, "lost": 0.8, "in contact": 0.5, "playing": 0.3}
 """Shares of the cycles of states that do not last with an input."""
 
 BUSY = 0.2
-"""The same of a stream that is followed, in each second scene of an arm: elsewhere, streams last."""
+"""Weights of inputs during a stream, in each second scene of an arm, so that streams last."""
 
 OFTEN = {"trajectory": 6.0, "stop": 4.0, "empty trajectory": 3.0, "loss": 6.0, "silence": 6.0}
 """Weights of inputs, by default 1."""
@@ -180,7 +180,7 @@ def state_of(numbers: Sequence[float]) -> str:
 
 
 def clean(start: Array, way: Array, rate: float, times: Array) -> Array:
-    """States (N, 5, n) at times, s, of a motion from rest to a place and back at a rate, rad/s: way/8 (1 - cos)³."""
+    """States (N, 5, n) at times, s, of a motion from rest and back at ``rate``, rad/s: way/8 (1 - cos)³."""
     t = times[:, None] * rate
     harmonics = np.array([0.0, 1.0, 2.0, 3.0])
     factors = np.array([2.5, -3.75, 1.5, -0.25]) / 8
@@ -191,7 +191,7 @@ def clean(start: Array, way: Array, rate: float, times: Array) -> Array:
 
 
 def steady(start: Array, joint: int, velocity: float, rise: float, t: Array) -> Array:
-    """States (N, 5, n) at times t, s, of a joint that speeds up from rest in a time, s, C⁴, to constant velocity."""
+    """States (N, 5, n) at times t, s, of a joint that accelerates from rest within ``rise`` s, C⁴, to ``velocity``."""
     u = np.minimum(t / rise, 1.0)
     left = u * (1 - u)
     way = u**6 * (21 - 60 * u + 67.5 * u**2 - 35 * u**3 + 7 * u**4) * rise + np.maximum(t - rise, 0)
@@ -268,7 +268,7 @@ class Scene:
         self.marks = Marks.none(cycles, len(arm.oracle.motor_joint))
         self.counts: Counter[tuple[str, str]] = Counter()
         self.state = "waiting"
-        # What is measured: where the arm is, in drive units, and away from what is commanded.
+        # Measured positions in drive units, at the arm and away from the command.
         scale, zero = arm.oracle.units["drive_position"]
         self._scale, self._zero = scale, zero
         self._to_drives = scale[:, None] * np.linalg.inv(arm.oracle.sides)
@@ -300,7 +300,7 @@ class Scene:
         self._hush, self._waits = 0, 0
         self._speeds = 0, 1
         self._early_at = -1
-        # Without limits, what is finite is followed, however large.
+        # Without limits, all finite numbers are followed.
         self._huge = () if limits == "ignore" else (1e154, 1e300)
         self._inputs = [x for x in self.inputs if self._has(x)]
         weights = np.array([OFTEN.get(x, 1.0) for x in self._inputs])
@@ -320,7 +320,7 @@ class Scene:
     # --- Cycles -------------------------------------------------------------------------
 
     def run(self) -> Record:
-        """Run all cycles; return what was commanded."""
+        """Run all cycles; returns the record."""
         rig, rng = self.rig, self.rng
         rig.restart(self._start() if rng.random() < 0.8 else None)
         if rig.number("valid"):
@@ -331,7 +331,7 @@ class Scene:
         while rig.count < self.length:
             k = rig.count
             self.state = state_of(rig.numbers[-1]) if k else "waiting"
-            if self._waits > 0:  # for an arm that has been moved to be elsewhere, when it is asked to move
+            if self._waits > 0:  # until a moved arm counts as elsewhere at its next motion
                 self._waits -= 1
                 if self._waits == 0:
                     self._input(str(rng.choice(["target", "trajectory"])))
@@ -367,7 +367,7 @@ class Scene:
         return 1e-3 * np.arange(count)
 
     def _further_settings(self, effort: Array) -> dict[str, Any]:
-        """Settings beside those of all scenes, of an arm whose joints have ``effort``, N m (n,)."""
+        """Additional settings of a scene, for joints with ``effort``, N m (n,)."""
         return {}
 
     def _velocity(self, k: int) -> Array | float:
@@ -375,7 +375,7 @@ class Scene:
         return 0.0
 
     def _start(self) -> Array:
-        """Where the arm begins: at times with a joint near a limit of its position."""
+        """Start positions, sometimes with a joint near a position limit."""
         q, rng, oracle = self._began, self.rng, self.arm.oracle
         joint, below = rng.integers(len(q)), rng.random() < 0.5
         limit = (oracle.lower if below else oracle.upper)[joint]
@@ -441,21 +441,21 @@ class Scene:
         self.counts[self.state, kind] += 1
 
     def _is_found(self) -> bool:
-        """Whether the arm is commanded to be where it has been moved."""
+        """True if the arm is commanded at the position that it was moved to."""
         away = np.abs(self.rig.loop.sent["drive_position"] - self._at)
         return bool((away < 0.01 * np.abs(self._scale)).all())
 
     def _return(self) -> None:
-        """The arm is where it is commanded to be."""
+        """Put the arm back to its command."""
         self._is_moved = False
         self._offset[:], self._away[:] = 0, 0
 
     def _is_somewhere(self) -> bool:
-        """Whether positions of the motors are finite."""
+        """True if motor positions are finite."""
         return bool(self._at.dot(self._zeros) == 0)
 
     def _refer(self, stamp: int) -> None:
-        """Give what is written as the setpoint of the next cycle."""
+        """Use the written setpoint in the next cycle."""
         self.rig.library.loop_refer(self.rig.address, stamp)
         self.rig._refers = True
 
@@ -507,13 +507,13 @@ class Scene:
 
     @property
     def q(self) -> Array:
-        """Where the arm is commanded to be (n,), within reason."""
+        """Commanded positions (n,), bounded."""
         q = self.rig.q
         known = self.rig.count and self.rig.numbers[-1][_VALID] and np.isfinite(q).all()
         return np.clip(q, -10, 10) if known else self._began.copy()
 
     def _next_stream(self, to: Array | None = None, fast: bool = False) -> Array:
-        """A clean motion from where the arm is commanded to be; a fast one is close to limits of velocity."""
+        """Clean motion from the commanded positions; a fast one is close to velocity limits."""
         rng, start = self.rng, self.q
         lower, upper = np.maximum(self.arm.oracle.lower, start - 2), np.minimum(self.arm.oracle.upper, start + 2)
         to = rng.uniform(np.minimum(lower, upper), np.maximum(lower, upper)) if to is None else to
@@ -581,7 +581,7 @@ class Scene:
         self._once(x, "setpoint: jump")
 
     def _once(self, x: Array, kind: str, stamp: int | None = None) -> None:
-        """Give one setpoint in place of that of the stream."""
+        """Use a single setpoint in place of the stream's."""
         self._give(x, kind, stamp)
         self._cycle()
         self._stream_at += 1
@@ -600,7 +600,7 @@ class Scene:
         self._once(x, "setpoint: rates")
 
     def early(self) -> None:
-        """At times, amid a fast stream."""
+        """Early stamps, sometimes during a fast stream."""
         if self._early_at != self.rig.count and self.rng.random() < 0.3:
             self._begin_stream(self._next_stream(fast=True))
             self._every = 1
@@ -692,14 +692,14 @@ class Scene:
         self.rig.trajectory(self._spline(self.q), self.rig.now + int(self.rng.integers(-300, 300)) * MS)
 
     def empty_trajectory(self) -> None:
-        """Which stops trajectories and targets alone."""
+        """Empty trajectory, which stops trajectories and targets only."""
         self._silenced()
         last = self.rig.numbers[-1] if self.rig.count else _NONE
         self.marks.stop_asked[self.rig.count] = last[_PLAYING] or last[_AIMING]
         self.rig.empty_trajectory()
 
     def _silenced(self) -> None:
-        """End the stream at times, so that what begins now lasts."""
+        """End the stream sometimes, so that the next motion lasts."""
         if self.rng.random() < 0.5:
             self._stream = None
 
@@ -743,7 +743,7 @@ class Scene:
         self._stream = None
 
     def restart(self) -> None:
-        """Away from where it was: hands have moved it while the drives were off."""
+        """Restart at another position: the arm was moved by hand while the drives were off."""
         rng, rig = self.rng, self.rig
         way = rng.normal(size=len(self._away)) * rng.choice([0.0, 0.3])
         rig.now += int(rng.integers(1, 2000)) * MS
@@ -864,7 +864,7 @@ class Result(NamedTuple):
     counts: Counter[tuple[str, str]]
 
     def summary(self) -> str:
-        """Text: how often each rule fails, the scenes in which it fails first, and the worst case with its seed."""
+        """Text: number of failures by rule, first scenes with a failure, and worst case with its seed."""
         rows: dict[str, list[tuple[float, int, Finding]]] = {}
         first: dict[str, list[int]] = {}
         for seed, found in self.findings.items():

@@ -4,7 +4,7 @@
 from node_client import Client, message_fields
 
 BY_CLOCK = ("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock")
-"""Arguments of a robot whose time is that of /clock."""
+"""Arguments of a robot with the time of /clock."""
 
 
 class RobotClient(Client):
@@ -39,13 +39,13 @@ class RobotClient(Client):
 
     def start_clock(self):
         self.wait_for_diagnostics(lambda *s: s[1] == "waiting for /clock", "the robot")
-        # Readers of /clock do not ask for what was lost: the time is repeated.
+        # Readers of /clock do not request lost messages: the time is repeated.
         self.node.create_timer(0.1, lambda: self._clock.publish(self._time))
         self.tick(0, lambda: self.diagnostics[-1].status[0].message != "waiting for /clock")
-        self.next_diagnostics()  # by then it has counted from here
+        self.next_diagnostics()  # created after the first count
 
     def tick(self, milliseconds, condition):
-        """Set the time of /clock, and wait for what it brings about."""
+        """Set the time of /clock, and wait for its effect."""
         self._time.clock.sec, self._time.clock.nanosec = divmod(5 * 10**9 + milliseconds * 1_000_000, 10**9)
         self._clock.publish(self._time)
         self.wait(condition, "what the time brings about")

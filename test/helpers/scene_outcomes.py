@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What scenes are about: which setpoints are refused and why, how many motions, and where the arm rests at last."""
+"""Outcomes of scenes: refused setpoints with reasons, number of motions, and final position."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 
 class Outcome(NamedTuple):
-    """What comes of a scene.
+    """Outcome of a scene.
 
     Attributes:
-        refused: cycles whose setpoint, or motion that goes on, is refused, by the reason.
+        refused: cycles with a refused setpoint, or a refused command of a motion, by reason.
         rejected: how many targets, trajectories and chunks are refused.
-        rests: whether the arm rests at last.
-        ends: where its links do, rad; None where no setpoint or target says so.
+        rests: True if the arm is at rest at the end.
+        ends: final link positions, rad; None if no setpoint or target determines them.
     """
 
     refused: Mapping[str, Iterable[int]] = {}
@@ -29,7 +29,7 @@ def at(ends: Any, **others: Any) -> Outcome:
 SPOILED = {"not_finite": (0, 20, 40)}
 LOST = {"not_finite": (*range(20, 27), 60, 61)}
 FALLS = {"free_fall": (12, 50)}
-# Those of a lost stream on a base, which has none in some cycles.
+# Outcomes of a lost stream on a base, with cycles without a base motion.
 LOST_ON_A_BASE = {"not_finite": (11, *LOST["not_finite"]), "free_fall": (12,)}
 BUSY, STOPPED = Outcome({"busy": (20,)}), Outcome(rests=True)
 
@@ -84,4 +84,4 @@ OUTCOMES: dict[str, Outcome] = {
     "contact, stop": Outcome({"in_contact": range(283, 452)}, rejected=2),
     **dict.fromkeys(("contact on a path, stop", "contact on a path, retract"), STOPPED),
 }
-"""Of scenes by name; of others, nothing is refused, and they end in motion."""
+"""Outcomes by scene; in other scenes nothing is refused, and they end in motion."""

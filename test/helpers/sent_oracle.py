@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a control loop may send, by the numbers of the robot alone: an oracle that is written apart from the loop.
+"""Oracle of drive commands: bounds by the robot's parameters alone, written independently of the control loop.
 
 Every check is of the record of a run as a whole (loop_rig.Record), in SI units on the link side of the gears.
 """
@@ -20,19 +20,19 @@ LONGEST_STEP = 0.02
 """Longest step of time of a motion that the loop makes, s."""
 
 ELSEWHERE = 0.05 * (1 + 1e-9)
-"""Distance from its command beyond which an arm is elsewhere, rad or m."""
+"""Distance of a measured arm from its command beyond which it has lost tracking, rad or m."""
 
 RECENT = 0.1
-"""Time after which a pause has begun, s; the longest time between two setpoints without a timeout."""
+"""Start of a pause, s: the longest time between two setpoints without a timeout."""
 
 ABSURD = {"q": 1e6, "qd": 10.0, "qdd": 1e4, "qddd": 1e6, "qdddd": 1e8}
-"""Positions and rates of a setpoint, SI units, that no arm has; a node refuses the first ones."""
+"""Positions and rates of a setpoint, SI units, that are impossible for an arm; a node refuses the positions."""
 
 STAMPS_AHEAD = 0.021
-"""Time by which stamps of setpoints may be ahead of their arrival, with their jitter, s."""
+"""Maximum lead of stamps over their arrival, with jitter, s."""
 
 CHANGE = 0.02
-"""Share of its limit by which the effort of a motor may change when another source leads."""
+"""Maximum effort change of a motor at a change of the command source, relative to its limit."""
 
 FRESH, HELD, STOPPING, WAITING, LOST = range(5)
 POSITION, IMPEDANCE, GRAVITY = range(3)
@@ -47,20 +47,20 @@ REFUSALS = (
     "cannot_stop",
     "far_from_hold",
 )
-"""Those of setpoints alone."""
+"""Counts of setpoints."""
 
 COMMANDS = ("over_limits", "motor_step", "not_finite", "far_beyond_limits")
-"""Those of commands, also of motions that the loop makes."""
+"""Counts of commands, also of motions of the loop."""
 
 NOBODY, STREAM, PLAYING, AIMING, STOP, IMPEDANT, LED = range(7)
 """Sources that lead."""
 
 OWN = (PLAYING, AIMING, STOP)
-"""Those whose motion the loop makes."""
+"""Sources whose motion the loop generates."""
 
 
 class Finding(NamedTuple):
-    """A check that failed: in which cycle, of which motor or joint, the value and its bound."""
+    """Failed check: cycle, motor or joint, value and bound."""
 
     rule: str
     cycle: int
@@ -74,16 +74,16 @@ class Finding(NamedTuple):
 
 @dataclass
 class Marks:
-    """What happened before each of N cycles.
+    """Events before each of N cycles.
 
     Attributes:
-        restarted: the loop began anew.
-        moved: what is measured has jumped.
-        stop_asked: a stop was asked for.
+        restarted: the loop was restarted.
+        moved: a measured position has jumped.
+        stop_asked: a stop was requested.
         jumped: the clock jumped, or the process stalled.
-        posted: a target, a trajectory or a payload came, which may be refused.
-        lost: setpoints were said to be lost.
-        measured: positions of motors as they are measured (N, m), SI units, NaN for none.
+        posted: a target, a trajectory or a payload was sent, and may be refused.
+        lost: setpoints were reported lost.
+        measured: measured motor positions (N, m), SI units, NaN without measurement.
     """
 
     restarted: Array
@@ -121,17 +121,17 @@ class Settings:
 
 
 class SentOracle:
-    """Bounds of what motors may be sent.
+    """Bounds of drive commands.
 
     Attributes:
-        own_effort: largest effort of each motor by its own limits (m,), infinite without.
-        effort: the same, or that of its joint through the transmission.
-        pairs: joints with two motors, whose efforts count together.
-        speed: largest speed of motors by their own limits (m,).
+        own_effort: maximum effort of each motor by its own limits (m,), infinite without limits.
+        effort: maximum effort by the limits of motor and joint, through the transmission.
+        pairs: joints with two motors; their efforts count together.
+        speed: maximum speed of motors by their own limits (m,).
         joint_velocity, joint_effort, joint_effort_rate: limits of joints (n,).
         inertia, stiffness: of the rotors and of the springs at rest, by motor (m,).
         friction: the law of each motor.
-        loss: share of the effort of each motor by which it changes at most where its power changes the sign (m,).
+        loss: maximum relative effort change of each motor at a sign change of its power (m,).
     """
 
     def __init__(self, arm: ElasticArm) -> None:
@@ -188,7 +188,7 @@ class SentOracle:
         }
 
     def si(self, record: Record, name: str) -> Array:
-        """What is sent (N, m) in SI units."""
+        """Drive commands (N, m) in SI units."""
         scale, offset = self.units[name]
         return (record.sent[name] - offset) / scale
 
@@ -203,16 +203,16 @@ class SentOracle:
     # --- Checks -------------------------------------------------------------------------
 
     def findings(self, record: Record, settings: Settings, marks: Marks | None = None) -> list[Finding]:
-        """All that is wrong with a record, the worst place of each rule and cycle."""
+        """Failed checks of a record, the worst place for each rule and cycle."""
         marks = marks or Marks.none(len(record.time))
-        # What follows on numbers that no arm can have, which are followed where limits are only reported.
+        # Cycles after impossible numbers, which are followed if limits are only reported.
         for k in np.flatnonzero(absurd(record)):
             marks.restarted[k : k + 400] = True
-        # After a pause, the arm is held where it is measured, as after a restart.
+        # After a pause, the arm is held at its measured position, as after a restart.
         waits = record.numbers["status"] == WAITING
         marks.restarted[1:] |= waits[1:] & ~waits[:-1]
-        if marks.measured.shape[1]:  # also where it is measured elsewhere while it waits
-            # Springs of a command are loaded as they are there, those that were measured as where it was.
+        if marks.measured.shape[1]:  # also if the arm is measured elsewhere during a pause
+            # Springs of a command have the load at the command, springs of a measured arm the load there.
             theta = self.si(record, "drive_position")
             deflection = theta @ self.sides.T - record.setpoint["q"][:, self.motor_joint]
             loads = np.abs(np.diff(deflection, axis=0, prepend=deflection[:1]))
@@ -260,7 +260,7 @@ class SentOracle:
         rested = np.where(np.isfinite(shares), _rested(record, settings, shares), 0) * (leader[1:] == STREAM)[:, None]
         since = np.maximum(since[1:, None], rested)
         bound = self.speed * since
-        # Joint sides of the springs: what the springs take up is bounded by efforts and their rates.
+        # Joint sides of the springs: efforts and their rates bound the motion that springs absorb.
         sides = np.diff(theta @ self.sides.T, axis=0)
         tau = record.command["tau"][:, self.motor_joint]
         deflection = np.abs(np.diff(tau, axis=0)) / self.stiffness
@@ -269,15 +269,15 @@ class SentOracle:
         lead = float(settings.others.get("command_lead", 0.0)) * np.abs(record.setpoint["qdd"])[1:, self.motor_joint]
         allowed = (self.joint_velocity[self.motor_joint] + lead) * since + np.where(np.isfinite(rate), rate, deflection)
         by_motor = np.isfinite(self.speed)
-        # Steps of a stop that goes on are those of its velocities, as those of other motions where limits are reported.
+        # Steps of a continuing stop agree with its velocities, as for other motions if limits are reported.
         skip = _unsteady(record, marks) | ((leader[1:] == STOP) & (leader[:-1] == STOP))
-        if settings.limits != "refuse":  # nor are those of a payload beyond limits, which are reported
+        if settings.limits != "refuse":  # except steps of a payload beyond limits, which are reported
             skip |= np.any(np.diff(record.setpoint["P"], axis=0), axis=1)
         if settings.limits == "warn":
             skip |= np.isin(leader[1:], OWN)
         if settings.others.get("permissive"):
             skip |= leader[1:] == STREAM
-        # Where the arm complies, or is located after a pause, the motors are sent to where they are measured.
+        # In compliant modes and after a pause, motor commands are at the measured positions.
         skip |= (record.numbers["mode"] != POSITION)[1:]
         if marks.measured.shape[1]:
             skip |= (leader[1:] == NOBODY) & np.all(np.abs(theta - marks.measured)[1:] < 1e-4 + deflection, axis=1)
@@ -299,7 +299,7 @@ class SentOracle:
         position = record.numbers["mode"] == POSITION
         skip = _unsteady(record, marks) | ~(position[1:] & position[:-1])
         skip |= _entered(record)  # of a blend of modes
-        if settings.limits == "warn":  # what a payload is to change efforts by is reported
+        if settings.limits == "warn":  # effort changes by a payload are reported
             skip |= np.any(np.diff(record.setpoint["P"], axis=0), axis=1)
         skip |= (leader[1:] == STOP) & (leader[:-1] == STOP)
         if settings.others.get("permissive"):
@@ -309,11 +309,11 @@ class SentOracle:
         )
 
     def _leaders(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
-        """The change of efforts when another source leads, beside what the last command's own rates predict."""
+        """Effort changes at a change of the source, beyond the prediction by the last command's rates."""
         if len(record.time) < 2:
             return
         since, leader = times(record, settings)
-        # Whose command stands while nobody leads: a stream goes on after setpoints that were refused.
+        # Without a source, the command is constant: a stream continues after refused setpoints.
         stands = leader.copy()
         for k in range(1, len(stands)):
             if stands[k] == NOBODY and not marks.restarted[k]:
@@ -322,14 +322,14 @@ class SentOracle:
         changes |= marks.restarted[1:] & (record.numbers["status"][1:] == STOPPING)
         if settings.limits == "ignore":
             changes &= leader[1:] != STREAM
-        # Payloads change while nobody leads, too.
+        # Payloads also change without a source.
         changes &= (leader[1:] != NOBODY) | ~np.any(np.diff(record.setpoint["P"], axis=0), axis=1)
         skip = _unsteady(record, marks) | ~(np.isfinite(record.command["motor_effort"]).all(axis=1))[1:]
-        # Where limits are clipped or reported, motors are braked that are to be faster than they, or joints, can.
+        # If limits are clipped or reported, motors beyond their speed or joint limits are decelerated.
         too_fast = np.any(np.abs(record.command["motor_velocity"]) > self.speed, axis=1)
         if settings.limits != "refuse":
             too_fast |= self._too_fast(record)
-            # So are efforts that are computed beyond what motors are for.
+            # Computed efforts beyond motor limits are clipped as well.
             too_fast |= np.any(np.abs(record.command["motor_effort"]) > 0.999 * self.own_effort, axis=1)
         skip |= too_fast[1:] | too_fast[:-1]
         rows = np.flatnonzero(changes & ~skip)
@@ -340,7 +340,7 @@ class SentOracle:
         if settings.feedback:  # which the record does not tell from the rest
             return
         h, command = np.clip(since, 0, LONGEST_STEP), record.command
-        # Rotors on soft springs have more jerk than their links: as much as beside this cycle.
+        # Rotors on soft springs have more jerk than their links: compare with the cycles around.
         spin = np.abs(np.diff(command["motor_acceleration"], axis=0)) / np.maximum(h[1:, None], 1e-9)
         beside = np.maximum(spin[np.maximum(rows - 1, 0)], spin[np.minimum(rows + 1, len(spin) - 1)])
         predicted = self.predicted(record, np.append(h[1:], h[-1:]))[rows] + self.inertia * beside * h[rows + 1, None]
@@ -351,19 +351,19 @@ class SentOracle:
                 most = float(np.max(law.static)) if law.has_state or not settings.limits else 0.0
                 compliant = ~(moved[rows] & moved[rows + 1])
                 friction[:, i] = np.abs(after - last) + most + compliant * 2 * float(np.max(law.static))
-        # Gears lose power by the computed effort or by the load; losses change at once.
+        # Gears lose power by the computed effort or by the load; losses change in one cycle.
         load = np.abs(command["tau"])[rows + 1][:, self.motor_joint]
         computed = np.maximum(np.abs(command["motor_effort"])[rows + 1], load)
         loss = self.loss * np.maximum(np.maximum(np.abs(effort[rows]), np.abs(effort[rows + 1])), computed)
-        # What is left of changes before may pass, of two that differ in sign at their rate, and what is beyond limits.
+        # Allowed: remainders of earlier changes, two with opposite sign at their rate, and effort beyond limits.
         left = np.abs(effort[rows] - command["motor_effort"][rows])
         passes = np.where(left > 1e-9, np.maximum(left, np.abs(effort[rows] - effort[np.maximum(rows - 1, 0)])), 0)
         passes += np.maximum(np.abs(effort[rows]) - np.where(np.isfinite(self.scale), self.scale, np.inf), 0)
-        if settings.limits != "refuse":  # also of those that share joints, where they are clipped in another mode
+        if settings.limits != "refuse":  # also pairs that share joints, if they are clipped in another mode
             sums = np.array([self.arm.side.motor_sums(list(row)) for row in effort[rows]])
             sums = np.maximum(np.abs(sums), np.abs(record.sent["sent_effort"][rows]))
             passes += np.maximum(sums - self.joint_effort, 0)[:, self.motor_joint] @ np.abs(self.loads).T
-        # Rates of a payload that begins to change, or passes in a long cycle, are not those of the cycles beside.
+        # Rates of a payload that starts to change, or blends in a long cycle, differ from adjacent cycles.
         carries = np.any(np.diff(record.setpoint["P"], axis=0)[rows], axis=1) | np.any(
             record.setpoint["Pd"][rows + 1], axis=1
         )
@@ -377,7 +377,7 @@ class SentOracle:
             )
 
     def _own_motion(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
-        """Positions of a motion that the loop makes are those of its velocities, by the rule of trapezoids."""
+        """Positions of a generated motion agree with its velocities, by the trapezoidal rule."""
         if len(record.time) < 2:
             return
         _, leader = times(record, settings)
@@ -386,18 +386,18 @@ class SentOracle:
         theta, rate = self.si(record, "drive_position"), self.si(record, "drive_velocity")
         h = np.clip(np.diff(record.time) * 1e-9, 0, LONGEST_STEP)
         regular = (h > 0) & (h < 2.5e-3) & ~marks.jumped[1:] & ~marks.stop_asked[1:]
-        # The first command of a stop repeats that of a setpoint; at a limit, a joint may rest at once.
+        # The first command of a stop repeats the last setpoint; at a limit, a joint may stop in one cycle.
         rests = np.all([record.setpoint[name] == 0 for name in tuple(ABSURD)[1:]], axis=0)
         at_once = np.any(rests[1:] & ~rests[:-1], axis=1)
         regular &= ~at_once & ~(record.given & (record.code <= 0))[:-1]
-        # Contact in the cycle of a target stops what has just begun; the next command repeats the last one.
+        # Contact in the cycle of a target stops the new motion; the next command repeats the last.
         regular &= ~(marks.posted & (record.numbers["touched"] > 0))[1:]
-        # Where a command of a motion is refused, the last one is repeated, as where setpoints are lost; a motion begins
-        # where it is planned, which is near the last command.
-        begun = marks.posted | (record.numbers["touched"] > 0)  # contact has the arm go back
+        # If a command of a motion is refused, the last command is repeated, as for lost setpoints; a motion starts
+        # at its plan, near the last command.
+        begun = marks.posted | (record.numbers["touched"] > 0)  # contact makes the arm retract
         blocked = np.isin(record.code, [Refusal[name] for name in COMMANDS]) & (~record.given | begun)
         regular &= ~blocked[1:] & ~marks.lost[1:] & ~(np.diff(record.numbers["playing"]) > 0)
-        if settings.limits != "refuse":  # nor where motors are to be faster than they can
+        if settings.limits != "refuse":  # except motors that would exceed their speed
             regular &= ~self._too_fast(record)[:-1]
         steady = own[1:] & own[:-1] & (leader[1:] == leader[:-1]) & regular & ~_unsteady(record, marks)
         P, Pd = record.setpoint["P"], record.setpoint["Pd"]
@@ -424,13 +424,13 @@ class SentOracle:
         # Within the periods of a motion to targets, snap counts as linear: soft springs have motors 1 mrad/s
         # faster by that.
         allowed = h**2 * third + 2e-6 * (1 + np.abs(theta[rows]))
-        # A stop by the joints may turn its jerk within a period, where motors of soft springs turn at once.
+        # A joint stop may reverse its jerk within a period, and motors of soft springs reverse in one cycle.
         bent = np.abs(
             np.diff(rate, axis=0)[rows]
             - h * 0.5 * (record.command["motor_acceleration"][rows] + record.command["motor_acceleration"][rows + 1])
         )
         allowed += (leader[rows + 1] == STOP)[:, None] * h * 0.5 * bent
-        # They stop at a limit of a joint, or where they were beyond it, and leave it.
+        # Joints stop at a position limit, or at their position beyond it, and leave it.
         offset = theta - record.command["motor_position"]
         # Commands are for the setpoint at the lead, here by its Taylor polynomial.
         lead = float(settings.others.get("command_lead", 0.0))
@@ -454,8 +454,8 @@ class SentOracle:
         beyond = np.maximum(np.maximum(q - self.upper, self.lower - q), 0)
         position = (record.numbers["mode"] == POSITION)[1:] & (record.numbers["mode"] == POSITION)[:-1]
         skip = ~position | _unsteady(record, marks)
-        # A stop runs out, at first along its path, where it begins beyond a limit, as hands have led it there, or where
-        # a trajectory is to pass the limit.
+        # A stop from beyond a limit continues on its path at first, after hand guiding, or for a trajectory that would
+        # exceed the limit.
         speed, stops = np.abs(record.setpoint["qd"]), leaders(record) == STOP
         passes = (record.code[:-1] == Refusal["over_limits"]) & ~record.given[:-1] & stops[:-1]
         h = np.clip(np.diff(record.time) * 1e-9, 1e-3, LONGEST_STEP)[:, None]
@@ -463,7 +463,7 @@ class SentOracle:
         yield from _beyond("range", np.where(skip[:, None], 0, beyond[1:]), beyond[:-1] + 1.1 * runs + 1e-6, first=1)
 
     def _room(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
-        """From a setpoint that is followed, joints with limits of acceleration can stop within those of position."""
+        """From an accepted setpoint, joints with acceleration limits can stop within their position limits."""
         if settings.limits != "refuse" or len(record.time) < 2:
             return
         q, qd = record.setpoint["q"], record.setpoint["qd"]
@@ -485,15 +485,15 @@ class SentOracle:
                 yield Finding("held, but moves", int(k), int(np.argmax(rate)), float(rate.max()), 0.0)
 
     def _noise(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
-        """From a stream, whose jerk and snap may be noise, a stop leads at most 2.5 times as far as the other rates.
+        """A stop after a stream with noisy jerk and snap moves at most 2.5 times as far as without jerk and snap.
 
-        Or as jerk and snap that would lead less far than these within the duration of stops, and are none.
+        Or as far as jerk and snap would move it within the duration of stops, if this is less.
         """
         if len(record.time) < 2:
             return
         leader = leaders(record)
         excluded = np.append(False, _unsteady(record, marks)) | (record.numbers["mode"] != POSITION)
-        excluded |= (record.numbers["touched"] > 0) | marks.posted  # that of a target is another
+        excluded |= (record.numbers["touched"] > 0) | marks.posted  # stops of targets differ
         q, rates = record.setpoint["q"], [np.abs(record.setpoint[name]) for name in STATE_NAMES[1:]]
 
         def ways(T: float, k: int) -> tuple[Array, Array]:
@@ -507,14 +507,14 @@ class SentOracle:
             if excluded[k:end].any() or not np.isfinite(T):
                 continue
             h = np.clip(np.diff(record.time[k:end]) * 1e-9, 0, LONGEST_STEP)
-            T = max(T, float(h.sum()))  # longer where limits need it
+            T = max(T, float(h.sum()))  # longer if limits require it
             way = np.abs(q[k:end] - q[k - 1]).max(axis=0)
             whole, noise = ways(float(settings.others.get("stop_duration", 0.3)), k - 1)
             most = 2.5 * np.maximum(*(x * kept for x, kept in zip(ways(T, k - 1), (1, noise <= whole), strict=True)))
             yield from _beyond("way of a stop", way[None], most[None] + 1e-6, first=int(k))
 
     def _speeds(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
-        """A motion to targets keeps to its limits of velocity, or to what it begins with."""
+        """A motion to targets meets its velocity limits, or its initial velocity."""
         most = settings.others.get("target_velocity")
         if most is None or len(record.time) < 2:
             return
@@ -531,7 +531,7 @@ class SentOracle:
             yield from _beyond("speed of a target", qd[k:end].max(axis=0)[None], bound[None], first=int(k))
 
     def _elsewhere(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
-        """An arm whose rates have been zero for 0.1 s begins no motion while it is measured elsewhere."""
+        """An arm with zero rates for 0.1 s starts no motion while it is measured elsewhere."""
         numbers = record.numbers
         if marks.measured.shape[1] == 0 or len(record.time) < 2:
             return
@@ -542,12 +542,12 @@ class SentOracle:
         theta, q = self.si(record, "drive_position"), record.setpoint["q"]
         clock = 1e-9 * np.concatenate(([0], np.cumsum(np.maximum(np.diff(record.time), 0))))
         for k in 1 + np.flatnonzero(begins):
-            # What is measured jumps for 0.1 s before it is believed.
+            # Measured positions that jump are accepted after 0.1 s.
             moved = np.any(np.abs(q[:k] - q[k - 1]) > 1e-8, axis=1) | marks.restarted[:k] | marks.moved[1 : k + 1]
             moved |= np.any([record.setpoint[name][:k] != 0 for name in STATE_NAMES[1:]], axis=(0, 2))
             rests = np.flatnonzero(moved)
             since = clock[k - 1] - clock[min(rests[-1] + 1, k - 1) if len(rests) else 0]
-            # A host has a target begin before it measures in this cycle.
+            # A host starts a target before it measures in this cycle.
             asked, away, now = (np.abs(marks.measured[j] - theta[i]) for j, i in ((k - 1, k - 1), (k, k - 1), (k, k)))
             if np.any(np.diff(record.time[max(k - 100, 0) : k + 1]) < 0):  # samples are of the time before
                 continue
@@ -555,7 +555,7 @@ class SentOracle:
                 yield Finding("begins elsewhere", int(k), int(np.argmax(away)), float(away.max()), ELSEWHERE)
 
     def _blends(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
-        """In a cycle that comes late, efforts of another mode pass on by what they do in 20 of 300 ms at most."""
+        """In a late cycle, efforts of another mode blend by at most their change in 20 of 300 ms."""
         if len(record.time) < 2 or settings.feedback:
             return
         leader, effort = leaders(record), self.si(record, "drive_effort")
@@ -584,7 +584,7 @@ class SentOracle:
             resumes = record.numbers["status"][k] != record.numbers["status"][k - 1]
             if others or resumes:
                 continue
-            # Those of another leader pass in less, at half the limit of effort rates.
+            # Blends at a change of the source are shorter, at half the effort rate limit.
             begins = recent.start + np.flatnonzero(leader[recent] != leader[k])
             passes = slice(int(begins[-1]) + 1 if len(begins) else k, k)
             joints = np.abs(record.sent["sent_effort"][passes] - record.command["tau"][passes])
@@ -616,20 +616,20 @@ class SentOracle:
         given = record.given | np.concatenate(([False], record.code[:-1] == Refusal["early"]))
         for k in np.flatnonzero((record.code == Refusal["motor_step"]) & ~given):
             goes_on = k > 1 and leader[k - 1] in (PLAYING, AIMING) and leader[k - 2] == leader[k - 1]
-            others = marks.posted[k] or record.numbers["touched"][k]  # a target, or that of a contact, is blocked
+            others = marks.posted[k] or record.numbers["touched"][k]  # a target, also from a contact, is blocked
             # In a late cycle, a payload has all its time, as efforts of the motion have.
             others = others or (marks.jumped[k] and np.any(record.setpoint["Pd"][k - 1 : k + 1]))
             if goes_on and not (others or marks.restarted[k - 2 : k + 1].any()):
                 yield Finding("motion is blocked", int(k), 0, 1.0, 0.0)
 
     def _too_fast(self, record: Record) -> Array:
-        """Whether motors, or joints at them, are to be faster than they can (N,)."""
+        """True for cycles (N,) in which motors, or joints at them, would exceed their speed limits."""
         rate = np.abs(record.command["motor_velocity"])
         sides = np.abs(record.command["motor_velocity"] @ self.sides.T)
         return np.any((rate > self.speed) | (sides > self.joint_velocity[self.motor_joint]), axis=1)
 
     def _status(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
-        """A command is fresh only where something leads, and setpoints are recent."""
+        """A command is fresh only with a source, and with recent setpoints."""
         numbers = record.numbers
         fresh = (numbers["status"] == FRESH) & (numbers["valid"] > 0)
         leads = (numbers["playing"] > 0) | (numbers["aiming"] > 0) | (numbers["mode"] != POSITION)
@@ -642,9 +642,9 @@ class SentOracle:
         stale = fresh & ~leads & (age > timeout + 2e-3 + LONGEST_STEP * (timeout < np.inf))
         stale |= fresh & (last < 0) & ~leads
         of_setpoints = np.isin(record.code, [Refusal[name] for name in REFUSALS])
-        # At rest, commands pass to another payload, whatever comes.
+        # At rest, commands blend to another payload, whatever arrives.
         passes = np.any(np.diff(record.setpoint["P"], axis=0, prepend=record.setpoint["P"][:1]), axis=1)
-        # A trajectory that has waited may be refused where a setpoint is followed.
+        # A queued trajectory may be refused while a setpoint is followed.
         waits = np.concatenate(([False], numbers["waiting"][:-1] > 0))
         repeats = ~np.any(np.diff(record.state, axis=0, prepend=record.state[:1]), axis=(1, 2))
         others = marks.posted | waits | passes | repeats
@@ -654,7 +654,7 @@ class SentOracle:
                 yield Finding(rule, int(k), 0, float(age[k]), timeout)
 
     def _stops(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
-        """A stop that was asked for holds: it rests by its end, and nothing else leads before."""
+        """A requested stop is at rest by its end, and no other source commands the arm before."""
         numbers = record.numbers
         _, leader = times(record, settings)
         clock = np.concatenate(([0.0], np.cumsum(np.clip(np.diff(record.time) * 1e-9, 0, LONGEST_STEP))))
@@ -673,7 +673,7 @@ class SentOracle:
                 continue
             ends = np.flatnonzero(leader[k:] != STOP)
             end = k + int(ends[0]) if len(ends) else len(leader)
-            # What a target or a trajectory, which may be refused at once, ends in is another stop.
+            # A target or a trajectory that is refused ends in another stop.
             others = marks.posted[k + 1 : end + 1].any() or marks.lost[k + 1 : end + 1].any()
             before = np.flatnonzero(excluded[k:end] | marks.jumped[k:end] | others)
             streams = end < len(leader) and leader[end] == STREAM and not (excluded[end] or len(before))
@@ -699,12 +699,12 @@ def absurd(record: Record) -> Array:
 
 
 def leaders(record: Record) -> Array:
-    """Which source leads in each cycle (N,)."""
+    """Command source in each cycle (N,)."""
     numbers = record.numbers
     made = np.diff(numbers["followed"], prepend=0) > 0
     stops = numbers["status"] == STOPPING
     conditions = (numbers["mode"] == GRAVITY, numbers["mode"] == IMPEDANCE, stops, numbers["playing"] > 0)
-    # One that is early is followed a cycle later, or once its time has come.
+    # An early setpoint is followed one cycle later, or at its time.
     waited = record.given | (record.code == Refusal.early)  # type: ignore[attr-defined]
     given = record.given | np.concatenate(([False], waited[:-1]))
     accepted = made & given & (numbers["status"] == FRESH)
@@ -730,18 +730,18 @@ def times(record: Record, settings: Settings) -> tuple[Array, Array]:
     before = np.concatenate(([0], last[:-1]))
     clock = np.concatenate(([0], np.cumsum(np.maximum(np.diff(record.time), 0))))
     stream = leader == STREAM
-    # A stream has the time of its silence, also where a payload goes on in it.
+    # A stream has the time of its silence, also while a payload blends.
     answered = np.maximum.accumulate(np.where(record.given | ~stream, index, 0))
     before = np.where(stream, np.minimum(before, np.concatenate(([0], answered[:-1]))), before)
     passed = (clock - clock[before]) * 1e-9
     longest = np.where(stream, settings.setpoint_timeout or RECENT, LONGEST_STEP)
-    # A cycle that follows nothing new repeats the last command, but for what fades.
+    # A cycle without a new reference repeats the last command, except for blends.
     # Stamps of a stream may run ahead of its arrival.
     return np.minimum(np.maximum(passed, 1e-3), longest) + np.where(stream, STAMPS_AHEAD, 0), leader
 
 
 def _rested(record: Record, settings: Settings, shares: Array) -> Array:
-    """Time for which motors have rested at each step, s (N - 1, m), by the least time that each step takes, s.
+    """Time for which motors have been at rest at each step, s (N - 1, m), with the minimum time of each step, s.
 
     A motor that is moved by less than a fiftieth of its speed since the last command rests; the time of setpoints
     counts until they are lost.
@@ -758,22 +758,22 @@ def _rested(record: Record, settings: Settings, shares: Array) -> Array:
 
 
 def _follows_another(leader: Array, rows: slice) -> bool:
-    """Whether what leads in some cycles has begun after another leader, of the same mode."""
+    """True if the source of some cycles replaced another source of the same mode."""
     return rows.start > 0 and rows.start < rows.stop and int(leader[rows.start - 1]) not in (IMPEDANT, LED)
 
 
 def _unsteady(record: Record, marks: Marks) -> Array:
-    """Steps (N - 1,) from or to no command, of a restart, or by a jump of what is measured."""
+    """Steps (N - 1,) from or to no command, of a restart, or by a jump of a measured position."""
     valid = record.numbers["valid"] > 0
     away = marks.moved & (record.numbers["mode"] != POSITION)
     away |= np.concatenate(([False], away[:-1]))
-    # After a pause of the process the arm is where it is measured.
+    # After a pause of the process, the arm is at its measured position.
     paused = np.diff(record.time) > 1e9 * RECENT
     return ~(valid[1:] & valid[:-1]) | marks.restarted[1:] | away[1:] | paused
 
 
 def _entered(record: Record) -> Array:
-    """Steps (N - 1,) within 0.3 s of a change of the mode, in which efforts pass over."""
+    """Steps (N - 1,) within 0.3 s of a mode change, during the blend of efforts."""
     mode = record.numbers["mode"]
     changed = np.concatenate(([False], mode[1:] != mode[:-1]))
     at = np.maximum.accumulate(np.where(changed, np.arange(len(mode)), -(10**6)))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who answers scenes of setpoints: hosts of the control loop.
+"""Engines that answer scenes of setpoints: hosts of the control loop.
 
-Hosts are the node, in two ways, Python, a controller, and replay. Each turns the cycles of a scene into rows: a status,
-then taud, taudd, and what drives are sent, in the robot's order, and the number of findings of plausibility checks.
-Where a cycle sends nothing, its row is that before; status -1 is that of a stream that has not begun.
+Hosts are the node, in two ways, Python, a controller, and replay. Each converts cycles of a scene into rows: status,
+taud, taudd, drive commands in the robot's order, and the number of failed stream checks. A cycle without a command has
+the row of the cycle before; status -1 means that the stream has not started.
 """
 
 import ctypes
@@ -50,7 +50,7 @@ PAYLOAD = "eom_dynamics/msg/Payload"
 
 FIELDS = (*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS)
 
-# Scenes of one robot share what is traced for it.
+# Scenes of a robot share its traced code.
 arm_of, exported = cache(ElasticArm), cache(ExportedTable)
 limits_of = cache(lambda arm: motion_limits(arm, MOTION))
 
@@ -86,7 +86,7 @@ def row_of(scene: Scene, feedforward: Any, motor_setpoint: Any, effort_command: 
     efforts = [np.asarray(getattr(feedforward, field))[joints] for field in EFFORT_FIELDS]
     sent = [np.asarray(x)[motors] for x in (y.position, y.velocity, y.effort)]
     np.testing.assert_array_equal(effort_command.data, sent[2])
-    of_joints = np.full(robot.n, np.nan)  # of what is sent, which messages do not have
+    of_joints = np.full(robot.n, np.nan)  # joint efforts of the drive command, which messages do not have
     return np.concatenate([[feedforward.status], *efforts, *sent, of_joints])
 
 
@@ -95,7 +95,7 @@ def row_of(scene: Scene, feedforward: Any, motor_setpoint: Any, effort_command: 
 
 @contextmanager
 def unspun_node(space: str, **parameters: str) -> Iterator[Any]:
-    """A node in a namespace whose executor does not spin, active if it has a robot."""
+    """Node in a namespace, with an executor that does not spin; active if it has a robot."""
     from eom_dynamics.ros.dynamics.node import DynamicsNode
     from eom_dynamics.ros.executors import end_workers
 
@@ -105,7 +105,7 @@ def unspun_node(space: str, **parameters: str) -> Iterator[Any]:
     node.start_up()
     try:
         yield node
-    finally:  # or it would keep the next one from its topics
+    finally:  # otherwise it would block the topics of the next node
         end_workers(node, 2.0)
         node.destroy_node()
 
@@ -140,7 +140,7 @@ def target_message(robot: Robot, target: Target) -> Any:
 
 
 def identity(stamp: int = 0, request: str = "") -> Any:
-    """Header and identity of a trajectory whose time 0 is at a stamp, ns."""
+    """Header and request of a trajectory with its time 0 at ``stamp``, ns."""
     from eom_dynamics.ros.interfaces import TrajectoryStatus, set_stamp
 
     status = TrajectoryStatus(request=request)
@@ -149,7 +149,7 @@ def identity(stamp: int = 0, request: str = "") -> Any:
 
 
 class NodeEngine:
-    """A node whose executor does not spin: each cycle sets its clock, and calls what subscriptions and timers call."""
+    """Node with an executor that does not spin: each cycle sets its clock, and calls subscriptions and timers."""
 
     def __init__(self, node: Any) -> None:
         self.node, self.stream = node, node._stream
@@ -220,7 +220,7 @@ class NodeEngine:
                 stream.answer_bytes(bytes(STORE.serialize_cdr(setpoint_message(scene, k), SETPOINT)))
             supervision._observe()
             stream.stops._tick()
-            # The last command that does not repeat another one.
+            # The last command that is not a repetition.
             fresh = [row for row in self.rows if row[0] != Status.HELD] or self.rows
             before = fresh[-1] if fresh else before
             if before is not None and not fresh and stream.statistics.refused > refused:
@@ -293,7 +293,7 @@ class Publisher:
 
 
 def kept_commands(node: Any) -> list[Any]:
-    """Messages of the commands that a node makes from now on, in place of its publishers."""
+    """List that receives the commands of a node in place of its publishers."""
     commands, sent = node._stream._commands, list[Any]()
     commands._publishers = [Publisher(type(message), sent) for message in commands._messages]
     commands.count_listeners()
@@ -301,7 +301,7 @@ def kept_commands(node: Any) -> list[Any]:
 
 
 class RowPublisher(Publisher):
-    """In the place of one of the publishers of a command, the last of which completes it."""
+    """Replacement for one of the publishers of a command; the last of them completes the command."""
 
     complete: Callable[[], None] = staticmethod(lambda: None)
 
@@ -313,7 +313,7 @@ class RowPublisher(Publisher):
 
 
 def filled(rows: Sequence[Array | None]) -> Array:
-    """Rows, with status -1 where nothing has been sent yet."""
+    """Rows, with status -1 before the first command."""
     width = next(len(row) for row in rows if row is not None)
     nothing = np.zeros(width)
     nothing[0] = -1
@@ -324,7 +324,7 @@ def filled(rows: Sequence[Array | None]) -> Array:
 
 
 class Played(NamedTuple):
-    """Rows of a scene, and what the loop has commanded."""
+    """Rows of a scene, and the commands of the loop."""
 
     rows: Array
     record: Record
@@ -363,7 +363,7 @@ def called(scene: Scene) -> Played:
 
 
 def aims(scene: Scene) -> bool:
-    """Whether it has motions to targets."""
+    """True if the scene has motions to targets."""
     return scene.on_contact == "retract" or any(cycle.target for cycle in scene.cycles)
 
 
@@ -373,7 +373,7 @@ def limit_motion(scene: Scene, loop: ControlLoop) -> None:
 
 
 def watched(arm: ElasticArm, loop: ControlLoop | None = None) -> ContactThresholds:
-    """Thresholds by the spread of the robot of scenes, which a loop has from now on."""
+    """Contact thresholds by the spread of the scenes' robot, set in the loop."""
     thresholds = ContactThresholds(ExternalEffortObserver(arm, sensors="torque", loop=loop))
     if loop:
         thresholds.observer.watch(*thresholds.rows())
@@ -381,7 +381,7 @@ def watched(arm: ElasticArm, loop: ControlLoop | None = None) -> ContactThreshol
 
 
 def sensor_of(scene: Scene, loop: ControlLoop) -> Callable[[Cycle, int], None]:
-    """What has a loop take what is sensed in a cycle of a time, ns."""
+    """Function that makes a loop process the sensor sample of a cycle at a time, ns."""
     if scene.on_contact == "ignore":
         return lambda cycle, now: None
     sensed = loop.vectors("sensed", dict.fromkeys(("q", "qd", "tau"), scene.robot.n))
@@ -450,9 +450,9 @@ def replayed(scene: Scene, folder: Path) -> Array:
 
 
 def looped(scene: Scene, *, in_front: bool = False) -> Played:
-    """A scene by a loop with the library of its robot, to which messages come as to that of a controller.
+    """Run a scene by a loop with the library of its robot, with messages as for a controller.
 
-    Targets may be those of a controller in front, which writes the last one in each cycle; others then are refused.
+    Targets may come from a chained controller, which writes the last target in each cycle; others are then refused.
     """
     robot = scene.robot
     table: Any = exported(robot)
@@ -513,11 +513,11 @@ def looped(scene: Scene, *, in_front: bool = False) -> Played:
     return Played(filled(rows), Record(recorder))
 
 
-# --- What a scene tells the oracle ----------------------------------------------------------
+# --- Inputs of the oracle -------------------------------------------------------------------
 
 
 def settings_for(scene: Scene) -> Settings:
-    """Settings of the loop on which bounds of what is sent depend."""
+    """Settings of the loop that affect the bounds of drive commands."""
     timeout, arm = TIMEOUT if scene.loss != "none" else 0.0, arm_of(scene.robot)
     lag = arm.damped.any() or arm.robot.drive_feedback_delay != NO_FEEDBACK_DELAY
     others: dict[str, Any] = {"permissive": True, "lag": lag, "stop_duration": STOP}
@@ -528,7 +528,7 @@ def settings_for(scene: Scene) -> Settings:
 
 
 def marks_of(scene: Scene) -> Marks:
-    """What happens before each cycle."""
+    """Events before each cycle."""
     marks = Marks.none(len(scene.cycles))
     for k, cycle in enumerate(scene.cycles):
         marks.stop_asked[k], marks.jumped[k] = cycle.spline is STOPS, cycle.jump != 0

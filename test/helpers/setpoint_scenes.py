@@ -58,12 +58,12 @@ REFUSED = {0: {"position": np.nan}, 20: {"jerk": np.inf}, 21: {"snap": 1e300}, 4
 
 
 def refusals(arm: Robot) -> Scene:
-    """Not finite, and too large; the first one has no command before it."""
+    """Not finite, and too large; the first setpoint has no command before it."""
     return Scene(arm, spoiled(cycles(arm), REFUSED))
 
 
 def stamps(arm: Robot) -> Scene:
-    """That go back, jump ahead, are repeated, and are missing, with dampers and bristles, and refused setpoints."""
+    """Stamps that go back, jump ahead, repeat, and are missing, with dampers and bristles, and refused setpoints."""
     given = spoiled(cycles(arm, 0.05), REFUSED)
     for k, stamp in {10: 0, 25: time_of(20), 30: time_of(30 + 500), 31: time_of(31 + 500), 45: time_of(44)}.items():
         given[k] = given[k]._replace(stamp=stamp)
@@ -111,7 +111,7 @@ def commanded_stiffness(arm: Robot) -> Scene:
 
 
 def payload(arm: Robot) -> Scene:
-    """One that comes, another one amid its blend, with refused setpoints, an impossible one, and none."""
+    """A payload, another one during its blend, with refused setpoints, an impossible payload, and no payload."""
     given = spoiled(cycles(arm, 0.1), {0: {"position": np.nan}, 8: {"jerk": np.nan}, 25: {"snap": 1e300}})
     for k, carried in {
         5: Carried(0.3, (0.1, 0.0, 0.0), (0.01, 0.0, 0.0, 0.01, 0.0, 0.01), 0.02),
@@ -124,7 +124,7 @@ def payload(arm: Robot) -> Scene:
 
 
 def payload_at_rest(arm: Robot) -> Scene:
-    """References end at rest amid a blend; two others come without references, which are back amid the last one."""
+    """References end at rest during a blend; two payloads come without references, which return during a blend."""
     given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(230))]
     for k in range(20):
         fields = given[k].fields
@@ -150,7 +150,7 @@ def loss(policy: str, limits: str = "ignore") -> Any:
 
 
 def noisy_loss(arm: Robot) -> Scene:
-    """The last snap of the first joint is a little too large to be that of its motion, of others not quite."""
+    """The last snap of the first joint is slightly too large for its motion, the snaps of others are not."""
     scene = loss("hold")(arm)
     x = scene.cycles[19].fields
     move = np.abs(x["velocity"]) / 2 + STOP * 3 * np.abs(x["acceleration"]) / 28
@@ -177,7 +177,7 @@ def suspect_stamps(arm: Robot) -> Scene:
 
 
 def jumps(policy: str) -> Any:
-    """Of position, and of velocity, for one setpoint and for long; the motion then returns."""
+    """Jumps of position and velocity, for one setpoint and for long; the motion then returns."""
 
     def scene(arm: Robot) -> Scene:
         given = cycles(arm)
@@ -189,7 +189,7 @@ def jumps(policy: str) -> Any:
 
 
 def return_far_from_the_stop(arm: Robot) -> Scene:
-    """Setpoints are lost and come back near the last one, which is too far from where the arm is held, then closer."""
+    """Setpoints are lost and return near the last setpoint, too far from the held position, then closer."""
     given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(230)), *cycles(arm, 0.0, 40)]
     for k in range(250, 290):
         given[k].fields["position"] += motion(arm.n, 19, 0.1)["position"]
@@ -213,7 +213,7 @@ def other_order(arm: Robot) -> Scene:
 
 
 def on_a_base(scene: Scene) -> Scene:
-    """The setpoints of a scene, but for some, on a base that turns and accelerates.
+    """Setpoints of a scene on a base that turns and accelerates, except some setpoints.
 
     A specific force of exactly zero is refused, and so are numbers that are not finite.
     """
@@ -241,7 +241,7 @@ def base_in_doubt(arm: Robot) -> Scene:
 
 
 def free_fall(arm: Robot) -> Scene:
-    """A stop at whose end the specific force is exactly zero, f + T fd / 2, which is no reason not to stop."""
+    """A stop that ends with a specific force of exactly zero, f + T fd / 2, which must not prevent the stop."""
     scene = on_a_base(loss("hold")(arm))
     rows = np.zeros((7, 3))
     rows[4:6, 1] = STOP * 4.0, -8.0
@@ -250,7 +250,7 @@ def free_fall(arm: Robot) -> Scene:
 
 
 def measured(arm: Robot, given: list[Cycle], away: float) -> list[Cycle]:
-    """With motors near those of the setpoints."""
+    """Cycles with measured motors near the setpoints."""
     elastic, found = ElasticArm(arm), []
     for k, cycle in enumerate(given):
         y = elastic.feedforward(*(cycle.fields[name] for name in STATE_FIELDS))

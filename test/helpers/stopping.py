@@ -9,8 +9,8 @@ from eom_dynamics.control.settings import BRAKING_SLACK, STOP_HASTE
 
 
 def brake(q: float, v: float, a: float, A: float, J: float) -> list[float]:
-    """Positions at which the fastest motion to rest has no velocity: where it turns, and where it ends."""
-    side = 1.0 if v + a * abs(a) / (2 * J) > 0 else -1.0  # of the velocity once its acceleration is over
+    """Positions with zero velocity in the fastest motion to rest: reversal, and end."""
+    side = 1.0 if v + a * abs(a) / (2 * J) > 0 else -1.0  # of the velocity at zero acceleration
     q, v, a = side * q, side * v, side * a
     peak = min(np.sqrt(max(J * v + a**2 / 2, 0.0)), A)
     rise = -np.sign(a + peak) * J
@@ -28,20 +28,20 @@ def brake(q: float, v: float, a: float, A: float, J: float) -> list[float]:
 
 
 def stopping_position(arm: ElasticArm, joint: int, q: float, v: float, a: float, haste: float = STOP_HASTE) -> float:
-    """Where a joint rests, or turns, in a stop with ``haste`` times A: two averages of a motion ahead by their delay.
+    """Rest or reversal position of a stop with ``haste`` times A: two averages of a motion ahead by their delay.
 
-    It is no sooner than with constant acceleration, of which setpoints may make use.
+    It is at least as far as with constant acceleration, which setpoints may use.
     """
     A, J, _, delay = stop_limits(arm)[joint, 3:7]  # two averages of this length
     variance, side = delay**2 / 6, np.sign(v)
     led = q + delay * v + (delay**2 - variance) / 2 * a
     ends = brake(led, v + delay * a, a, haste * A, haste**2 * J)
-    behind = 1.25 * max(-side * a, 0.0) * variance / 2  # an average of what slows down
+    behind = 1.25 * max(-side * a, 0.0) * variance / 2  # average of the deceleration
     return float(side * max(*(side * x - behind for x in ends), side * q + v**2 / (2 * BRAKING_SLACK * A)))
 
 
 def can_stop(arm: ElasticArm, joint: int, q: float, v: float, a: float, haste: float = STOP_HASTE) -> bool:
-    """Whether a joint within its range can come to rest there, by default as hard as it may."""
+    """True if a joint within its range can stop within it, by default as hard as permitted."""
     limits = arm.robot.independent_joints[joint].limits
     if v == 0 or not limits.lower <= q <= limits.upper:
         return True

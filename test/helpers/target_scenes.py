@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenes of targets, of chunks of them, and of contact: reactions to it, what is refused meanwhile, and its end."""
+"""Scenes of targets, of chunks of targets, and of contact: reactions, refusals during contact, and its end."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def at_rest(arm: Robot, q: float) -> Cycle:
 
 
 def aimed(k: int, *positions: float, **others: Any) -> tuple[int, Cycle]:
-    """A cycle in which a target comes."""
+    """Cycle with a target."""
     return k, Cycle(target=Target(np.array(positions), **others))
 
 
@@ -31,7 +31,7 @@ def scene_of_targets(arm: Robot, given: list[Cycle], *changes: tuple[int, Cycle]
 
 
 def target_from_rest(arm: Robot) -> Scene:
-    """The first one comes too early; one joint turns back, the other one moves on; setpoints lead again near rest."""
+    """The first target is too early; one joint reverses, the other continues; setpoints are followed near rest."""
     given = [Cycle(), *(at_rest(arm, 0.1) for _ in range(4)), *(Cycle() for _ in range(595))]
     busy = [(k, at_rest(arm, 0.1)) for k in (60, 61)]
     returns = [(k, at_rest(arm, q)) for k, q in ((520, 0.5), (530, 0.2), (531, 0.2))]
@@ -41,7 +41,7 @@ def target_from_rest(arm: Robot) -> Scene:
 
 
 def target_amid_a_stream(arm: Robot) -> Scene:
-    """Setpoints go on, and are refused; the lead is that of the motion to the target."""
+    """Setpoints continue, and are refused; the lead is the lead of the motion to the target."""
     late = varied(arm, drive_delay=2.5e-3)
     return scene_of_targets(late, cycles(arm, 0.05, 300), aimed(10, *np.linspace(0.1, 0.2, arm.n)))
 
@@ -55,7 +55,7 @@ def target_after_a_loss(arm: Robot) -> Scene:
 
 
 def targets_of_a_controller(arm: Robot) -> Scene:
-    """Amid a stop; one joint turns back, the other one moves on."""
+    """During a stop; one joint reverses, the other continues."""
     given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(580))]
     targets = [aimed(60, 0.3, -0.1), aimed(90, 0.2, np.nan), aimed(420, 0.2, 0.15)]
     targets += [aimed(150, 0.2, 0.0, velocities=np.array([0.0, 0.3]))]
@@ -63,7 +63,7 @@ def targets_of_a_controller(arm: Robot) -> Scene:
 
 
 def target_amid_a_trajectory(arm: Robot) -> Scene:
-    """It takes over, and a trajectory from that; the second one is ended by an empty trajectory."""
+    """It takes over, and a trajectory from it; the second target is ended by an empty trajectory."""
     given = streamed(arm, 10, 740)
     played = [(10, Cycle(spline=spline(arm, 10, [0.0, 0.3]))), (60, Cycle(spline=spline(arm, 160, [0.1, 0.3])))]
     targets = aimed(40, 0.05, 0.05), aimed(340, 0.3, 0.3)
@@ -79,7 +79,7 @@ def target_in_a_pause(arm: Robot) -> Scene:
 
 
 def stopped_targets(arm: Robot) -> Scene:
-    """Amid a motion, with late cycles: a target, then a trajectory, then setpoints lead before the arm is at rest."""
+    """During a motion with late cycles: a target, a trajectory, and setpoints take over before the arm is at rest."""
     given = [*(at_rest(arm, 0.1) for _ in range(5)), *(Cycle() for _ in range(395))]
     stops = [(k, Cycle(spline=STOPPED)) for k in (45, 150, 280)]
     late = [(k, Cycle(jump=jump)) for k, jump in ((50, 450_000), (160, 2 * 10**8), (290, -300_000))]
@@ -91,15 +91,15 @@ def stopped_targets(arm: Robot) -> Scene:
 
 
 def refused_target(arm: Robot) -> Scene:
-    """Limits refuse the command amid the motion; setpoints near the stop lead again."""
+    """Limits refuse the command during the motion; setpoints near the stop are followed again."""
     given = [*(at_rest(arm, 0.2) for _ in range(5)), *(Cycle() for _ in range(395))]
     back = [(k, at_rest(arm, 0.25)) for k in (380, 381)]
     return scene_of_targets(arm, given, aimed(5, 0.4, 0.2), *back, limits="refuse")
 
 
 def chunks(arm: Robot) -> Scene:
-    """One too late, one that has just ended, two that follow on each other, an older one, and one too far ahead."""
-    times = 1e-9 * (20_000_000 * np.arange(10))  # as of a message
+    """A late chunk, one that has just ended, two consecutive ones, an older one, and one too far ahead."""
+    times = 1e-9 * (20_000_000 * np.arange(10))  # as from a message
     rows = 0.1 + 0.1 * np.sin(np.outer(times, [8.0, 11.0]))
     given = [*(at_rest(arm, 0.1) for _ in range(5)), *(Cycle() for _ in range(495))]
     comes = {5: -0.69, 10: -0.67, 40: -0.01, 100: 0.05, 120: -0.16, 170: 100.0}
@@ -133,12 +133,12 @@ TARGETS: dict[str, tuple[str, Any]] = {
 
 # --- Contact ----------------------------------------------------------------------------
 
-# Cycles in which the second joint is pushed, after the observer has settled.
+# Cycles with a push on the second joint, after the observer has settled.
 BEGIN, END = 280, 360
 
 
 def pushed(arm: Robot, given: list[Cycle], reaction: str) -> Scene:
-    """Cycles with torques of a smooth motion, whatever is commanded, and of a push."""
+    """Cycles with torques of a smooth motion, independent of the commands, and of a push."""
     dynamics, sensed = Dynamics(arm), []
     for k, cycle in enumerate(given):
         rows = [motion(arm.n, k, 0.05)[name] for name in STATE_FIELDS]
@@ -148,7 +148,7 @@ def pushed(arm: Robot, given: list[Cycle], reaction: str) -> Scene:
 
 
 def amid_setpoints(reaction: str) -> Any:
-    """Which are refused until contact has ended, also a target and a trajectory, and are followed again."""
+    """Setpoints are refused until contact has ended, as well as a target and a trajectory, and are followed again."""
 
     def scene(arm: Robot) -> Scene:
         given = cycles(arm, 0.05, 760)
@@ -160,7 +160,7 @@ def amid_setpoints(reaction: str) -> Any:
 
 
 def amid_a_trajectory(reaction: str) -> Any:
-    """From the middle of its path; where it is held there, it goes on after a resumption, while contact lasts."""
+    """From the middle of its path; if it is held there, it continues after a resumption during contact."""
 
     def scene(arm: Robot) -> Scene:
         given = streamed(arm, 210, 480)

@@ -2,7 +2,7 @@
 """Goals of FollowJointTrajectory for one arm, sent to joint_trajectory_controller and to planning_node alike.
 
 A case is a function of a :class:`Follower` at home, which sends goals and returns the outcome of each: ``rejected``, or
-the status and error code of its result, and where the arm is left.
+the status and error code of its result, and the final position of the arm.
 """
 
 import time
@@ -84,7 +84,7 @@ class Follower:
         return self.send(self.goal(*arguments, **options)).end()
 
     def place(self):
-        """Where the arm is left, once it rests."""
+        """Position of the arm at rest."""
         last = np.full(7, np.inf)
         self.spin(0.1)
         while np.max(np.abs(self.position - last)) > 1e-6:
@@ -246,7 +246,7 @@ _second("another goal, near", lambda arm: arm.goal([1.0], [NEAR]))
 _second("another goal, 1 rad away", lambda arm: arm.goal([2.0], [FAR - np.eye(7)[0] * 1.3]))
 _second("another goal, with a stamp to come", lambda arm: arm.goal([1.0], [NEAR], stamp=0.2))
 _second("another goal, which is refused", lambda arm: arm.goal(names=["elbow", *NAMES[1:]]))
-# On a long way and past the first place, so that the arm is between places where this process was held up for a second.
+# A long motion beyond the first position, so that the arm is between positions if this process is held up for a second.
 _second("no points on the way", lambda arm: arm.goal([], []), seconds=5.0, past=NEAR + 0.02)
 
 

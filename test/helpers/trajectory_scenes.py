@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenes of trajectories: their start, pace, pause, stop, and jumps of the clock amid them."""
+"""Scenes of trajectories: start, pace, pause, stop, and clock jumps during them."""
 
 from dataclasses import replace
 from typing import Any
@@ -37,7 +37,7 @@ def spline(arm: Robot, start: int, times: list[float], away: float = 0.0, rest: 
 
 
 def trajectory(arm: Robot) -> Scene:
-    """From a stream to a trajectory, which another one replaces; setpoints meanwhile are refused."""
+    """From a stream to a trajectory, which is replaced; setpoints in the meantime are refused."""
 
     given = streamed(arm, 10, 60)
     given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.04, 0.3], rest=False))
@@ -47,13 +47,13 @@ def trajectory(arm: Robot) -> Scene:
 
 
 def lead_of_a_trajectory(arm: Robot) -> Scene:
-    """Commands for its motion 2.5 ms later, up to its end, where polynomials of a message round most."""
+    """Commands 2.5 ms ahead of its motion, up to its end, with the largest rounding of message polynomials."""
     scene = trajectory(varied(arm, drive_delay=2.5e-3))
     return replace(scene, cycles=[*scene.cycles, *[Cycle()] * 256])
 
 
 def beside_a_trajectory(arm: Robot) -> Scene:
-    """Wrenches and commanded stiffness come to rest in a trajectory, and are as they were then in its stop."""
+    """Wrenches and commanded stiffness come to rest in a trajectory, and stay constant in its stop."""
     given = [*trajectory(arm).cycles, *[Cycle()] * 200]
     given[:10] = [x._replace(fields=x.fields | wrenches(arm, k) | stiffness(arm, k)) for k, x in enumerate(given[:10])]
     given[100] = Cycle(spline=STOPPED)
@@ -61,7 +61,7 @@ def beside_a_trajectory(arm: Robot) -> Scene:
 
 
 def payload_of_another_clock(arm: Robot) -> Scene:
-    """It changes from setpoints, whose stamps are far ahead, to a trajectory, and on by the time of the cycles."""
+    """Payload change during setpoints with stamps far ahead, and a trajectory; continued by the time of the cycles."""
     given = [*trajectory(arm).cycles]
     given[:10] = [x._replace(stamp=time_of(k + 200)) for k, x in enumerate(given[:10])]
     given[5] = given[5]._replace(payload=Carried(0.3, (0.1, 0.0, 0.0), blend_time=0.04))
@@ -69,7 +69,7 @@ def payload_of_another_clock(arm: Robot) -> Scene:
 
 
 def checked_trajectory(arm: Robot) -> Scene:
-    """Setpoints that jump from the end of a trajectory are followed, as nothing was expected any more."""
+    """Setpoints that jump from the end of a trajectory are followed, because no setpoint was expected."""
     scene = trajectory(arm)
     given = [*scene.cycles, *(Cycle() for _ in range(326 - len(scene.cycles))), *cycles(arm, 0.05, 20)]
     checks = Settings("refuse", "refuse")
@@ -77,7 +77,7 @@ def checked_trajectory(arm: Robot) -> Scene:
 
 
 def return_after_a_trajectory(arm: Robot) -> Scene:
-    """Setpoints come back where a jump of the clock has ended a trajectory: too far away, then closer."""
+    """Setpoints return after a clock jump has ended a trajectory: too far away, then closer."""
     given = [Cycle() for _ in range(310)]
     states = np.zeros((5, 2, arm.n))
     states[0, 1], states[1] = 5e-4, 1e-3
@@ -89,7 +89,7 @@ def return_after_a_trajectory(arm: Robot) -> Scene:
 
 
 def slowed_transition(arm: Robot) -> Scene:
-    """To a trajectory that starts 4 mrad away, and one that replaces it, with knots soon."""
+    """Transition to a trajectory that starts 4 mrad away, and to its replacement, with early knots."""
     given = streamed(arm, 10, 540)
     given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.02, 0.4], 4e-3))
     given[60] = Cycle(spline=spline(arm, 60, [0.0, 0.01, 0.5], 9e-3))
@@ -97,7 +97,7 @@ def slowed_transition(arm: Robot) -> Scene:
 
 
 def refused_trajectories(arm: Robot) -> Scene:
-    """While another one is played: one that starts elsewhere, and one that has ended."""
+    """During another trajectory: a trajectory that starts elsewhere, and one that has ended."""
     given = streamed(arm, 10, 90)
     given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.3]))
     given[30] = Cycle(spline=spline(arm, 30, [0.0, 0.3], 0.05))
@@ -126,7 +126,7 @@ def waiting_for_nothing(arm: Robot) -> Scene:
 
 
 def paced(arm: Robot, *changes: tuple[int, Cycle], silent: int = 490, end: float = 0.6, **options: Any) -> Scene:
-    """A trajectory from setpoints, amid which its pace changes, and which has not ended at last."""
+    """Trajectory after setpoints, with changes of pace, which has not ended at the end of the scene."""
     given = streamed(arm, 10, silent)
     given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.04, end]))
     for k, cycle in changes:
@@ -135,26 +135,26 @@ def paced(arm: Robot, *changes: tuple[int, Cycle], silent: int = 490, end: float
 
 
 def override(arm: Robot) -> Scene:
-    """Amid the transition, a search and a change before; above the pace 1, where limits may allow a part; to rest."""
+    """Speed changes during the transition, a search and a change; above pace 1, with partial changes; to rest."""
     steps = {15: 0.5, 120: 0.9, 123: 0.8, 150: 0.6, 250: 1.5, 350: 1.0, 400: 0.0}
     return paced(arm, *((k, Cycle(speed=factor)) for k, factor in steps.items()))
 
 
 def pause(arm: Robot) -> Scene:
-    """And resume, where setpoints in the pause are refused; again, with another speed after it, and resumed amid it."""
+    """Pause and resumption, with refused setpoints in the pause; again with another speed, resumed during it."""
     steps = [(40, Cycle(pauses=True)), (260, Cycle(motion(arm.n, 20, 0.05))), (300, Cycle(pauses=False))]
     again = [(400, Cycle(pauses=True)), (420, Cycle(speed=0.7)), (440, Cycle(pauses=False))]
     return paced(arm, *steps, *again, silent=590)
 
 
 def begun_in_a_pause(arm: Robot) -> Scene:
-    """A trajectory that waits meanwhile is planned anew, and one that begins in the pause stays at its start."""
+    """A queued trajectory is planned again, and a trajectory that starts in the pause stays at its start."""
     waits = (30, Cycle(spline=spline(arm, 10, [0.0, 0.3], 2e-3), begin=time_of(200)))
     return paced(arm, waits, (60, Cycle(pauses=True)), (420, Cycle(pauses=False)), checks=NEAR)
 
 
 def stop_on_the_path(k: int) -> Any:
-    """From there on, an empty trajectory stops; one after it, amid the stop, continues."""
+    """An empty trajectory stops from cycle k on; a trajectory during the stop continues."""
 
     def scene(arm: Robot) -> Scene:
         late = Cycle(spline=spline(arm, 60, [0.0, 0.45], 3e-3))
@@ -171,19 +171,19 @@ def stop_before_a_moving_end(arm: Robot) -> Scene:
 
 
 def stop_in_a_pause(arm: Robot) -> Scene:
-    """Amid the change to it, and a stop amid the change to another speed."""
+    """Stop during the change to a pause, and stop during a change of speed."""
     return paced(arm, (60, Cycle(pauses=True)), (100, Cycle(spline=STOPPED)))
 
 
 def payload_beside_changes_of_pace(arm: Robot) -> Scene:
-    """One amid which the pace changes, one that comes amid that change and lasts until a stop, and one amid it."""
+    """Payload changes: before a change of pace, during it until a stop, and during the stop."""
     bodies = [Cycle(payload=Carried(mass, (0.1, 0.0, 0.0), blend_time=0.1)) for mass in (0.5, 0.1, 0.2)]
     steps = (70, Cycle(speed=0.7)), (290, Cycle(spline=STOPPED))
     return paced(arm, *zip((60, 75, 300), bodies, strict=True), *steps, silent=590)
 
 
 def refused_on_the_path(arm: Robot) -> Scene:
-    """Limits of velocity refuse a command: the arm comes to rest on the path, as where a trajectory is cancelled."""
+    """Velocity limits refuse a command: the arm stops on the path, as for a canceled trajectory."""
     states = np.zeros((5, 3, arm.n))
     states[0] = spline(arm, 10, [0.0]).derivatives(0.0, 0)[0]
     states[0, 2] += 0.3
@@ -191,7 +191,7 @@ def refused_on_the_path(arm: Robot) -> Scene:
 
 
 def clock_jumps(jump: float) -> Any:
-    """Of the clock, s, amid a trajectory, and again later."""
+    """Clock jumps, s, during a trajectory, and again later."""
 
     def scene(arm: Robot) -> Scene:
         given = streamed(arm, 10, 195)
