@@ -346,7 +346,7 @@ def _result(estimate: CurveEstimate, equation: _Equation, cutoff: float, gear_ra
         constant = gain / abs(gear_ratio), std / abs(gear_ratio)
         lines.append("torque_constant: only k_t N is measured; k_t is that over the gear ratio given")
     if np.isnan(estimates.get("smoothing_velocity", (0.0, 0.0))[1]):
-        lines.append("smoothing_velocity: friction at reversals is not tanh(v/v_0); that of the file stays")
+        lines.append("smoothing_velocity: friction at reversals is not tanh(v/v_0); file value kept")
     if "coulomb" in estimates and "offset" in estimates:
         lines.append("offset: the sum of sensor offset and direction-dependent dry friction")
     return MotorFit(
