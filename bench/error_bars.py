@@ -68,7 +68,7 @@ def error_bars(section: Section, settings: Settings) -> None:
     """Identify all arms and count."""
     arms = 8 if settings.quick else 40
     found: dict[bool, list[Score]] = {sensors: [] for sensors in SENSORS}
-    for _, of_arm in in_parallel(scores, [(seed,) for seed in range(1, arms + 1)], optimised=False):
+    for _, of_arm in in_parallel(scores, [(seed,) for seed in range(1, arms + 1)], optimized=False):
         for sensors, rows in of_arm.items():
             found[sensors] += rows
     for sensors, rows in found.items():

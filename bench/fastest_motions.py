@@ -80,7 +80,7 @@ def minimum_time(section: Section, settings: Settings) -> None:
     section.text.append(
         f"Smoothest curves through {WAYPOINTS} random waypoints in the middle 40 % of the ranges of joints; violations "
         f"are relative, at {RATE:g} Hz. TOPP-RA: toppra from PyPI, {GRID} intervals, constraints by interpolation, "
-        "solver seidel, with velocities and efforts from its own parameterisation. "
+        "solver seidel, with velocities and efforts from its own parameterization. "
         "Rotor inertia is zero, since TOPP-RA does not model motors."
     )
 
@@ -302,7 +302,7 @@ def fastest_tracking(section: Section, settings: Settings) -> None:
         "All motions meet limits of velocity, acceleration and effort; minimum_time meets limits of jerk and effort "
         "rate, too. All have feedforward by flatness; stepped accelerations have the derivatives between the steps. "
         f"Springs are {100 * ERROR:g} % softer and links {100 * ERROR:g} % heavier than "
-        "modelled. Commands are held, and ahead by half a period; the drives' PD of "
+        "modeled. Commands are held, and ahead by half a period; the drives' PD of "
         f"{FREQUENCY:g} rad/s has velocities by differences, and references for their ages. Overshoot: largest "
         "distance of the tool from its rest after the end of the motion. Residual vibration: its root mean square "
         "from 50 to 250 ms after the end."

@@ -343,14 +343,14 @@ def timed(task: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def in_parallel(
-    function: Callable[..., Any], cases: Iterable[tuple[Any, ...]], *, optimised: bool = True
+    function: Callable[..., Any], cases: Iterable[tuple[Any, ...]], *, optimized: bool = True
 ) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """Arguments and results of a function of a module in processes, in order of completion.
 
     Compilers optimize or not: arms that are evaluated a few times are faster without.
     """
     start = time.perf_counter()
-    with ProcessPoolExecutor(initializer=None if optimised else _compile_quickly) as pool:
+    with ProcessPoolExecutor(initializer=None if optimized else _compile_quickly) as pool:
         tasks = {pool.submit(function, *case): case for case in cases}
         for done, task in enumerate(as_completed(tasks), start=1):
             minutes = (time.perf_counter() - start) / 60

@@ -78,7 +78,7 @@ def identification_cases(section: Section, settings: Settings) -> None:
     )
     found: dict[tuple[str, int], list[Outcome]] = {}
     keys, took = list(product(arms, range(len(CASES)))), 0.0
-    for (name, k, _), (outcomes, spent) in in_parallel(_outcomes, [(*key, seeds) for key in keys], optimised=False):
+    for (name, k, _), (outcomes, spent) in in_parallel(_outcomes, [(*key, seeds) for key in keys], optimized=False):
         found[name, k] = outcomes
         took += spent
         for seed, each in enumerate(outcomes):
@@ -263,7 +263,7 @@ class Found(NamedTuple):
 def foreign_friction(section: Section, settings: Settings) -> None:
     """Identify random arms with different recorded sides, held-out shares and rates."""
     arms = 8 if settings.quick else FOREIGN
-    found = {seed: x for (seed,), x in in_parallel(identified, [(seed,) for seed in range(arms)], optimised=False)}
+    found = {seed: x for (seed,), x in in_parallel(identified, [(seed,) for seed in range(arms)], optimized=False)}
     table = section.table(
         "Random arms on MuJoCo, friction that is not the model's",
         *("recorded", "arms", "error relative to the given file", "worse joints", "not identified", "false verdicts"),

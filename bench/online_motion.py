@@ -365,7 +365,7 @@ def write_picture() -> None:
             path_axes.plot(*tip(links[REST:]).T, color="#AA3377", lw=1.3, label="tip of the arm")
             path_axes.set(title=name, aspect="equal")
             errors = []
-            springs = (links, "#AA3377", "springs as modelled"), (other, "#CCBB44", "springs 10 % stiffer")
+            springs = (links, "#AA3377", "springs as modeled"), (other, "#CCBB44", "springs 10 % stiffer")
             for q, color, label in springs:
                 away = 1e3 * np.linalg.norm(tip(q) - tip(states[:, 0]), axis=1)[REST:]
                 axes.semilogy(PERIOD * np.arange(len(away)), away, color=color, label=label)

@@ -82,7 +82,7 @@ def one_state(section: Section, settings: Settings) -> None:
         table.add(name, gives, times.cell(name), times.middle_half(name), *ratios, ", ".join(map(error, found)))
     section.text.append(
         "Errors are against the closed form, relative to the largest effort of all states. Pinocchio's differences "
-        "are central, along the motion of the state, with the step that minimises the error of "
+        "are central, along the motion of the state, with the step that minimizes the error of "
         f"taudd: {seconds(pinocchio.steps[2])} for 2 points, {seconds(pinocchio.steps[4])} for 4; "
         f"with a step of 1 ms, the period of many controllers, the errors are {error(pinocchio.error(1e-3, 2))} and "
         f"{error(pinocchio.error(1e-3, 4))}."

@@ -194,7 +194,7 @@ def figures(comparison: Comparison, joints: Sequence[str]) -> dict[str, Any]:
 
 def sections(comparison: Comparison, robot: eom.Robot, routes: dict[str, float]) -> list[ResultSection]:
     """Sections of the page, with times of :data:`EVALUATIONS` by route, s."""
-    titles = {"link": "link frame", "com": "centre of mass"}
+    titles = {"link": "link frame", "com": "center of mass"}
     readings = [
         [titles[frame], "10 sin(π t)" if wrench else "none", *map(number, x)]
         for (frame, wrench), x in comparison.models.items()
@@ -209,7 +209,7 @@ def sections(comparison: Comparison, robot: eom.Robot, routes: dict[str, float])
     return [
         ResultSection(
             "Which figure takes which model",
-            caption="Table 1 gives inertias about the centres of mass, and so does the packaged robot. The figures "
+            caption="Table 1 gives inertias about the centers of mass, and so does the packaged robot. The figures "
             "of τ, τ̇ and τ̈ are those of the published program, which takes the same numbers about the origins of "
             'the link frames, as no physical body has them: load_robot("iiwa", inertia_reference="link"), with the '
             "wrench paper_wrench(), 10 sin(π t) in all components, at the tool. By default, efforts differ by up "
@@ -227,7 +227,7 @@ def sections(comparison: Comparison, robot: eom.Robot, routes: dict[str, float])
         ResultSection("Differences", tables=[TextTable((*of_differences, "from differences, relative"), apart_from)]),
         ResultSection(
             "Table 1: inertial parameters",
-            caption="Of each body in its frame; inertias about the centre of mass.",
+            caption="Of each body in its frame; inertias about the center of mass.",
             tables=[inertial_table(robot)],
         ),
         ResultSection(

@@ -309,5 +309,5 @@ def test_a_base_without_mass() -> None:
     empty = tuple(replace(joint, mass=0.0, inertia_about_origin=np.zeros((3, 3))) for joint in robot.joints)
     weightless = numpy_base(replace(robot, joints=empty))
     for call in (weightless.center_of_mass, lambda *x: weightless.centroidal_momentum(*x, NU)):
-        with pytest.raises(RobotDescriptionError, match="centre"):
+        with pytest.raises(RobotDescriptionError, match="center"):
             call(EYE, Q)

@@ -42,7 +42,7 @@ SECTIONS_OF_CARON = """
 Definition; Example; Assumptions: rigid bodies; Assumptions: D'Alembert's principle; Figure: whole-body dynamics;
 Case of manipulators; Inertia matrix and Coriolis tensor; Gravity torques and external forces; Case of legged robots;
 Point contacts and contact forces; Surface contacts and contact wrenches; To go further: Wieber;
-To go further: centre of mass; To go further: Coulomb friction cones; To go further: wrench friction cones
+To go further: center of mass; To go further: Coulomb friction cones; To go further: wrench friction cones
 """
 
 SLIDES_OF_DE_LUCA = """

@@ -266,8 +266,8 @@ _DEGREES = 180.0 / np.pi
 _MEANINGS = (
     (_DEGREES, "degrees instead of radians"),
     (1.0 / _DEGREES, "degrees instead of radians before"),
-    (1e3, "millimetres, or milliseconds"),
-    (1e-3, "millimetres, or milliseconds, before"),
+    (1e3, "millimeters, or milliseconds"),
+    (1e-3, "millimeters, or milliseconds, before"),
     (-1.0, "opposite sign"),
 )
 _CLOSE = 0.02

@@ -131,7 +131,7 @@ def _about_center(
     M = body.U[0].T @ body.inertia @ body.U[0]  # inertia of the whole robot in this configuration, in the base frame
     mass = M[5, 5]
     if mass == 0:
-        raise RobotDescriptionError(f"{robot.name} has no mass, and thus no centre of mass")
+        raise RobotDescriptionError(f"{robot.name} has no mass, and thus no center of mass")
     moment = np.array([M[2, 4], M[0, 5], M[1, 3]])
     p = [h[3:] for h in momentum]
     center = [pose[:3, :3] @ (moment / mass) + pose[:3, 3], *(rate / mass for rate in p)]

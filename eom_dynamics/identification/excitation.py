@@ -231,7 +231,7 @@ class Excitation:
         )
         begun = self._within(first, self._fine)
         if begun is None:
-            raise TrajectoryError(f"{self.robot.name}: the start of the optimisation exceeds the limits")
+            raise TrajectoryError(f"{self.robot.name}: the start of the optimization exceeds the limits")
         best, before = begun, self.information(self.trajectory(begun))
         after = before
         for x in (kept, answer.x):

@@ -326,7 +326,7 @@ class Kinematics(CompiledMethods):
         call = self._calls.get(key)
         if call is None:
             if not sum(joint.mass for joint in self.robot.joints):
-                raise RobotDescriptionError(f"{self.robot.name} has no mass, and thus no centre of mass")
+                raise RobotDescriptionError(f"{self.robot.name} has no mass, and thus no center of mass")
             recipe = programs.center_of_mass_program(quantity, orders)
             call = self._keep(key, recipe, self.signature(f"{quantity}_derivatives", orders))
         levels = call(*states)

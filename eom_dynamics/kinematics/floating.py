@@ -44,7 +44,7 @@ def state_vectors(robot: Robot) -> dict[str, Vector]:
         | vectors((), T="kinetic energy, J", U="potential energy, J")
         | vectors((6,), h="centroidal momentum, angular first, N m s and N s")
         | vectors((6, m), A="h = A nu")
-        | vectors((3, m), J="velocity of the centre of mass is J nu")
+        | vectors((3, m), J="velocity of the center of mass is J nu")
     )
 
 
@@ -144,7 +144,7 @@ class FloatingKinematics(CompiledMethods):
 
     def _require_mass(self) -> None:
         if not self.total_mass:
-            raise RobotDescriptionError(f"{self.robot.name} has no mass, and thus no centre of mass")
+            raise RobotDescriptionError(f"{self.robot.name} has no mass, and thus no center of mass")
 
     def _jacobians(
         self, pose: ArrayLike | None, states: tuple[ArrayLike, ...], frame: str | Frame | None, reference: str

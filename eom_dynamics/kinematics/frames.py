@@ -55,8 +55,8 @@ def signature_of(method: str, states: tuple[Vector, ...], orders: int, columns: 
         "pose": ("V", (6,), ""),
         "motion": ("V", (6,), "body twist of the frame, rad/s and m/s"),
         "jacobian": ("J", (6, columns), "maps rates to the twist of the frame"),
-        "center_of_mass": ("c", (3,), "centre of mass, m"),
-        "center_of_mass_jacobian": ("J", (3, columns), "maps rates to the velocity of the centre of mass"),
+        "center_of_mass": ("c", (3,), "center of mass, m"),
+        "center_of_mass_jacobian": ("J", (3, columns), "maps rates to the velocity of the center of mass"),
     }[quantity]
     first = (pose,) if quantity in ("pose", "motion") else ()
     names = derivative_names(name, orders + 1 - len(first))

@@ -133,7 +133,7 @@ def assemble(
     all_bodies = [("base", bodies.base), *((joint.name, joint.inertial) for joint in bodies.joints)]
     names = [name for name, body in all_bodies if part.inertia_reference == "link" and body_violation(body)]
     if names:
-        reason = f"link gives physically inconsistent inertia about the centre of mass ({', '.join(names)}); try com"
+        reason = f"link gives physically inconsistent inertia about the center of mass ({', '.join(names)}); try com"
         violations.append(_Violation(f"{part.prefix}inertia_reference", reason))
     for x in violations:
         warnings.warn(f"{part.source}: {x.where}: {x.reason}", RobotDescriptionWarning, stacklevel=3)

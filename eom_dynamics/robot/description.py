@@ -80,7 +80,7 @@ class PayloadEntries(NamedTuple):
         np.zeros(3)
     )
     inertia: Annotated[
-        Array, Entry("xx xy xz yy yz zz about the centre of mass", "kg m²", size=6, example=[0.0] * 6)
+        Array, Entry("xx xy xz yy yz zz about the center of mass", "kg m²", size=6, example=[0.0] * 6)
     ] = np.zeros(6)
 
 

@@ -72,7 +72,7 @@ def _identified(robot: Robot, bags: Path, stiffness_error: float, mass_error: fl
                 tasks[step] = bars.add_task(step, total=1.0)
             bars.update(tasks[step], completed=done)
 
-        motions = plan(robot, progress=lambda done: show("optimise the excitation", done))
+        motions = plan(robot, progress=lambda done: show("optimize the excitation", done))
         task = IdentificationTask(motions, stiffness_error, mass_error)
 
         def report(step: str, sent: int, received: int) -> None:

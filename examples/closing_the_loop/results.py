@@ -96,7 +96,7 @@ def circle_result(result: IdentificationResult, page: Path) -> Result:
         sections=[
             ResultSection(
                 caption=f"A simulated arm that differs from its file: {deviation_in_words(result)}. The node, with the "
-                f"file, streamed an excitation of {plan.excitation.end:g} s over ROS 2, whose optimisation made "
+                f"file, streamed an excitation of {plan.excitation.end:g} s over ROS 2, whose optimization made "
                 f"parameters {number(plan.gain)} times as certain; joint_states and motor_states, with noise of "
                 "encoders and of efforts, were recorded in a bag; and from the bag followed masses, inertias, springs, "
                 f"rotors and friction. Then the node got the new file. On another motion of {plan.judged.end:g} s, "

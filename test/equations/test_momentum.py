@@ -117,7 +117,7 @@ def test_momentum_about_the_centre_of_mass_needs_mass() -> None:
     empty = tuple(replace(joint, mass=0.0, inertia_about_origin=np.zeros((3, 3))) for joint in robot.joints)
     weightless = replace(robot, joints=empty)
     assert not np.any(spatial_momentum(weightless, [0.1, 0.2], [1.0, 2.0]))
-    with pytest.raises(RobotDescriptionError, match=r"planar_2r.*centre"):
+    with pytest.raises(RobotDescriptionError, match=r"planar_2r.*center"):
         spatial_momentum(weightless, [0.1, 0.2], [1.0, 2.0], about="center_of_mass")
     with pytest.raises(StateError, match=r"origin.*center_of_mass.*'base'"):
         spatial_momentum(robot, [0.1, 0.2], [1.0, 2.0], about="base")

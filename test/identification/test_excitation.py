@@ -83,7 +83,7 @@ test_what_is_refused = refusals(
 
 
 def test_start_beyond_the_limits(task: Excitation) -> None:
-    with pytest.raises(TrajectoryError, match="optimisation"):
+    with pytest.raises(TrajectoryError, match="optimization"):
         task.optimize(start=np.full(task.series.shape, 9.0), iterations=1)
 
 

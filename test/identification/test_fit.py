@@ -293,7 +293,7 @@ def test_bodies_are_possible_where_efforts_have_the_wrong_sign(monkeypatch: pyte
     values = np.linalg.eigvalsh(pseudo_inertia_of(found.parameters.reshape(-1, 10)))
     # Far above the rounding errors of the largest eigenvalue.
     assert np.all(values[:, 0] > 1e-13 * values[:, -1]) and np.all(values[:, -1] > 0)
-    stopped = "the optimiser stopped before it converged"
+    stopped = "the optimizer stopped before it converged"
     assert stopped not in found.notes
     monkeypatch.setattr("eom_dynamics.identification.links.consistent._MOST_STEPS", 3)
     assert stopped in fit(robot, source, options=options).notes

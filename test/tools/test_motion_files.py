@@ -78,7 +78,7 @@ def test_tables(tmp_path: Path, run) -> None:
     """Files of one seed are equal, except for archives, which contain the time of writing."""
     command = ["excite", ROBOT, *RANGE, *QUICK, "-o"]
     text = run(*command, tmp_path / "a").out
-    for part in ("start  optimised", "condition number", "log det", "motor torque", "joint_2", "90% of the limits"):
+    for part in ("start  optimized", "condition number", "log det", "motor torque", "joint_2", "90% of the limits"):
         assert part in text, part
     said = run(*command, tmp_path / "b", "--json").json
     assert said["within_limits"] and said["optimized"]["smallest"] > said["start"]["smallest"]

@@ -151,7 +151,7 @@ def find_solution(
     deviations = np.where(identifiable, np.hypot(solution.term_deviations, common), np.inf)
     terms = np.where(of_file, file, solution.terms)
     deviations = np.where(fixed, 0.0, deviations)
-    notes = () if solution.converged else ("the optimiser stopped before it converged",)
+    notes = () if solution.converged else ("the optimizer stopped before it converged",)
     unknown = np.full_like(solution.parameters, np.nan)
     return Solution(solution.parameters, unknown, terms, deviations, of_file, weight, notes)
 
@@ -257,7 +257,7 @@ def _payload_alone(data: TrainingData, joint: str) -> Solution:
     center = ", ".join(f"{x:.4g}" for x in pi[1:4] / pi[0])
     inertia = ", ".join(f"{x:.3g} ± {spread:.1g}" for x, spread in zip(pi[4:], s[4:], strict=True))
     words = (
-        f"payload on {joint}: mass {pi[0]:.4g} ± {s[0]:.2g} kg, centre of mass [{center}] m, inertia about the origin "
+        f"payload on {joint}: mass {pi[0]:.4g} ± {s[0]:.2g} kg, center of mass [{center}] m, inertia about the origin "
         f"of the body [{inertia}] kg m²"
     )
     result, rows = _as_in_file(data), np.array(offsets, dtype=int) - k

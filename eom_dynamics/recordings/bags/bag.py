@@ -103,7 +103,7 @@ class Bag:
             BagError: the messages are not serialized as CDR, or cannot be read.
         """
         if topic.encoding != "cdr":
-            raise BagError(f"topic {topic.name}: messages are serialised as {topic.encoding!r:.40}, not cdr")
+            raise BagError(f"topic {topic.name}: messages are serialized as {topic.encoding!r:.40}, not cdr")
         read, total = 0, max(1, sum(file.count(topic) for file in self._files))
         for file in self._files:
             for times, messages in file.blocks(topic, compressed=self._compressed_messages):

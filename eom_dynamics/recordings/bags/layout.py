@@ -199,7 +199,7 @@ class Layout:
             known = _flat(value).astype(place.dtype.newbyteorder("="), copy=False)
             same = known.tobytes() == self.numbers(rows, path).tobytes()
         if not same:
-            raise LayoutError(f"a message of type {name} is not serialised as CDR specifies")
+            raise LayoutError(f"a message of type {name} is not serialized as CDR specifies")
 
 
 @dataclass(frozen=True)

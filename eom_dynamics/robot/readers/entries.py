@@ -258,5 +258,5 @@ def _read(name: str, known: Sequence[str], payloads: Section) -> Inertial:
         if section.has_errors:
             return Inertial.massless()
         if violation := body_violation(payload):
-            section.refuse("inertia", f"{violation}; the order is xx xy xz yy yz zz, about the centre of mass")
+            section.refuse("inertia", f"{violation}; the order is xx xy xz yy yz zz, about the center of mass")
     return payload

@@ -87,7 +87,7 @@ class DescriptionFile(NamedTuple):
         """Refuse the option ``inertia_reference`` unless a parameter file gives the inertias."""
         if self.inertia_reference is not None:
             raise RobotDescriptionError(
-                f"{self.label}: inertia_reference is for parameter files; other inertias are about the centre of mass"
+                f"{self.label}: inertia_reference is for parameter files; other inertias are about the center of mass"
             )
 
 

@@ -188,7 +188,7 @@ def _gains(optimum: OptimalExcitation, parameters: int) -> TextTable:
     )
     rows = [(name, number(old), number(new), f"{number(gain)} ×") for name, old, new, gain in figures]
     rows.append(("log det of the information", number(before.log_det), number(after.log_det), ""))
-    return TextTable(("", "start", "optimised", "gain"), rows)
+    return TextTable(("", "start", "optimized", "gain"), rows)
 
 
 def _used(optimum: OptimalExcitation) -> TextTable:

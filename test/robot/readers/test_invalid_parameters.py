@@ -384,7 +384,7 @@ def broken() -> dict[str, Any]:
     joints["left_lift"] |= {"mass": -1.0, "screw": [0.0, 0.0, 2.0, 0.0, 0.0, 0.0]}
     joints["left_elbow"]["actuator"] = {"friction": {"coulomb": -1.0}, "limits": {"current": 1.0}}
     parameters["payloads"] = {"foot": {"mass": 1.0}, "right_hand": {"mass": 0.0}}
-    return parameters | {"colour": "red"}
+    return parameters | {"color": "red"}
 
 
 LINES = (
@@ -394,7 +394,7 @@ LINES = (
     "joints.left_elbow.actuator.friction.coulomb: must not be negative, is -1",
     "payloads.foot: there is no link or tool of this name",
     "payloads.right_hand.mass: must be positive, is 0",
-    "colour: unknown entry",
+    "color: unknown entry",
 )
 
 
@@ -427,10 +427,10 @@ def test_all_errors_of_additions_to_a_urdf_are_one_exception() -> None:
 
 def test_an_error_hides_no_entry_from_the_check_of_names() -> None:
     group = {"joints": ["shoulder", "elbow"], "matrix": [1.0, 0.0, 0.0, 1.0]}
-    section = {"coupled_stiffness": {**group, "matrix": [1.0]}, "transmission": group, "colour": "red"}
+    section = {"coupled_stiffness": {**group, "matrix": [1.0]}, "transmission": group, "color": "red"}
     with pytest.raises(RobotDescriptionError) as error:
         robot_from_urdf(urdf_arm(), section)
-    assert [line.split(": ")[1] for line in error.value.errors] == ["urdf.coupled_stiffness.matrix", "urdf.colour"]
+    assert [line.split(": ")[1] for line in error.value.errors] == ["urdf.coupled_stiffness.matrix", "urdf.color"]
 
 
 def test_a_file_of_nothing_but_errors_gives_a_bounded_message() -> None:

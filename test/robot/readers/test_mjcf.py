@@ -62,7 +62,7 @@ ARMS = {
     "reference positions": chain(
         '<joint name="s" type="slide" ref=".3"/>', '<joint name="t" axis="0 1 1" ref="-.7" pos=".1 0 .2"/>'
     ),
-    "ball off its centre": chain('<joint name="socket" type="ball" pos=".1 -.2 .05"/>'),
+    "ball off its center": chain('<joint name="socket" type="ball" pos=".1 -.2 .05"/>'),
     "ball behind a hinge": chain('<joint name="a" axis="1 0 1"/><joint name="socket" type="ball" pos=".1 -.2 .05"/>'),
     "free": chain('<freejoint name="float"/>'),
     "fixed bodies": chain(TURN, f'<joint name="last"/><body name="tool" pos="0 0 .1" euler="1 0 0">{BODY}</body>'),
