@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Online trajectory of a joint: from targets that may change in each cycle to motion with continuous snap, within limits.
+// Online trajectory of a joint: targets that may change in each cycle in, motion with continuous snap within limits out.
 //
-// A follower goes to the target in the least time under limits of velocity, acceleration and jerk. Two exact moving averages
-// of whole cycles, T1 = 2 J / S and `smoothing`, make its motion C4; they keep hull, velocity, acceleration and jerk.
+// A time-optimal follower moves to the target under limits of velocity, acceleration and jerk. Two exact moving averages
+// of whole cycles, T1 = 2 J / S and `smoothing`, make its motion C4; they preserve hull, velocity, acceleration and jerk.
 #ifndef EOM_JOINT_TRAJECTORY_HPP
 #define EOM_JOINT_TRAJECTORY_HPP
 
@@ -17,7 +17,7 @@
 
 namespace eom {
 
-/// Limits of a joint, length of the second average, s, and the period of cycles, s.
+/// Limits of a joint, length of the second average, s, and cycle period, s.
 struct MotionLimits {
     double lower, upper, velocity, acceleration, jerk, snap, smoothing, period;
 };
@@ -28,12 +28,12 @@ class JointTrajectory {
     /// q ... qdddd
     using State = MovingAverages::State;
 
-    /// Most cycles of all averages together.
+    /// Maximum number of cycles of all averages together.
     static constexpr double MOST_CYCLES = 100000;
-    /// Time for which a target accelerates at most, s.
+    /// Maximum time of a target acceleration, s.
     static constexpr double HORIZON = 0.05;
 
-    /// Takes limits, and rests at zero; returns what is wrong with them, or null. Allocates.
+    /// Set limits, and start at rest at zero; returns an error, or null. Allocates.
     const char *configure(const MotionLimits &limits)
     {
         for (const double x : {limits.velocity, limits.acceleration, limits.jerk, limits.snap, limits.period})
@@ -42,7 +42,7 @@ class JointTrajectory {
         if (!(limits.lower < limits.upper) || !(limits.smoothing >= 0))
             return "the lower limit must be less than the upper one, and the smoothing >= 0";
         const double h = limits.period;
-        const auto whole = [](double cycles) { return std::max(1.0, std::ceil(cycles - 1e-9)); }; // allows for rounding
+        const auto whole = [](double cycles) { return std::max(1.0, std::ceil(cycles - 1e-9)); }; // tolerance for rounding
         const double n1 = whole(2 * limits.jerk / limits.snap / h), n2 = whole(limits.smoothing / h);
         if (!(n1 + n2 <= MOST_CYCLES))
             return "the limit of snap is too small, or the smoothing too long, for the period";
@@ -56,24 +56,24 @@ class JointTrajectory {
 
     double period() const noexcept { return limits_.period; }
     double limit() const noexcept { return limits_.velocity; } // of velocity
-    /// Delay of the averages, half their length, s.
+    /// Returns the delay of the averages, half their length, s.
     double delay() const noexcept { return averages_.delay(); }
-    /// Length of the shorter one, s, and the largest jerk and snap behind both.
+    /// Returns the length of the shorter average, s; below, the maximum jerk and snap after both averages.
     double shorter() const noexcept { return averages_.shorter(); }
     double largest_jerk() const noexcept { return limits_.jerk; }
     double largest_snap() const noexcept { return 2 * limits_.jerk / averages_.longer(); }
-    /// Time in which the acceleration rises, s.
+    /// Returns the rise time of the acceleration, s.
     double ramp() const noexcept { return limits_.acceleration / limits_.jerk; }
     const State &state() const noexcept { return averages_.state(); }
-    /// The state within the last cycle, by a time back from its end, s, at most 0. The snap counts as linear there, which is not
-    /// to lead beyond limits that both ends of the cycle keep.
+    /// Returns the state within the last cycle, at time `back` (at most 0, s) from its end. Snap is assumed linear; values are
+    /// clamped to limits that hold at both ends of the cycle.
     State state(double back) const noexcept
     {
         const auto [q, qd, qdd, qddd, qdddd] = averages_.state();
         const double f = averages_.fifth();
         const auto velocity = [&](double t) { return qd + t * (qdd + t / 2 * (qddd + t / 3 * (qdddd + t / 4 * f))); };
         const auto acceleration = [&](double t) { return qdd + t * (qddd + t / 2 * (qdddd + t / 3 * f)); };
-        const auto held = [this](double x, double limit, double most) { // beyond it, it comes back within it, or hurries
+        const auto held = [this](double x, double limit, double most) { // beyond the limit, it returns, or is urgent
             return most <= limit && hardest() <= 1 ? std::clamp(x, -limit, limit) : x;
         };
         const auto of_ends = [h = limits_.period](const auto &of) { return std::max(std::fabs(of(0)), (1 - 1e-6) * std::fabs(of(-h))); };
@@ -81,15 +81,15 @@ class JointTrajectory {
                 held(velocity(back), limits_.velocity, of_ends(velocity)), held(acceleration(back), limits_.acceleration, of_ends(acceleration)),
                 held(qddd + back * (qdddd + back / 2 * f), limits_.jerk, std::fabs(qddd)), qdddd + back * f};
     }
-    /// The target, at present.
+    /// Returns the present target.
     double target() const noexcept { return asked_.p; }
     double rest_of(double position) const noexcept { return inside(position); } // of a target
-    /// Whether the target moves on.
+    /// Returns true if the target moves.
     bool moves_on() const noexcept { return target_.v != 0 || target_.a != 0; }
-    /// Whether it rests at its target.
+    /// Returns true if the joint is at rest at its target.
     bool arrived() const noexcept { return averages_.rests() && !moves_on() && now_.v == 0 && now_.p == target_.p; }
 
-    /// Rests at a position, which becomes the target.
+    /// Restart at rest at a position, which becomes the target.
     void rest(double q) noexcept
     {
         now_ = target_ = asked_ = {q};
@@ -98,9 +98,9 @@ class JointTrajectory {
         averages_.settle(now_);
     }
 
-    /// Continues from a state, as from that past of a jerk of +-j whose averages have this jerk and snap, for the least j, and
-    /// comes to rest until there is a target. Position and velocity are kept, acceleration whole or, as jerk and snap, as far as
-    /// a motion within limits has them. Returns by how much these are, or the motion may be, beyond limits, relative to them.
+    /// Continue from a state, and stop unless a target is set. The past is a jerk of +-j with averages that match jerk and snap, for
+    /// the smallest j. Position and velocity are continuous; acceleration is kept entirely, or like jerk and snap as far as a motion
+    /// within limits allows. Returns the relative excess of the given values or of the motion over limits.
     double take_over(const State &from, bool whole = false) noexcept
     {
         if (from == State{from[0]}) {
@@ -122,7 +122,7 @@ class JointTrajectory {
         const Moment first{0, 0, 0, rises ? -j : j};
         plan_.join(first, first.after(span - ago).with(-first.j), span - ago);
         fill(span, {});
-        // What is missing is a parabola, whose average lags by the delay, and bends by the variance of the kernel.
+        // The difference is a parabola; its average lags by the delay, and bends by the variance of the kernel.
         const double D = delay(), c = x[2] - state()[2], b = x[1] - state()[1] + c * D;
         fill(span, {x[0] - state()[0] + b * D - c / 2 * (D * D + variance_), b, c, 0});
         now_ = averages_.past(0);
@@ -137,7 +137,7 @@ class JointTrajectory {
         return excess;
     }
 
-    /// Takes a target, clamped to the limits, which moves on, and accelerates for a while. Averages do not lag behind it.
+    /// Set a target, clamped to the limits, with velocity and a limited time of acceleration. Averages do not lag behind it.
     void aim(double position, double velocity, double acceleration = 0) noexcept
     {
         const double D = delay(), v = std::clamp(velocity, -limits_.velocity, limits_.velocity);
@@ -145,7 +145,7 @@ class JointTrajectory {
         const Moment led{inside(position) + D * v + (D * D - averages_.variance()) / 2 * a, v + D * a, a};
         chase({inside(position), v, a}, {inside(led.p), led.v, led.a}, HORIZON);
     }
-    /// Takes the place, a delay ahead, of a target that is followed in each cycle.
+    /// Set a target that is updated in every cycle; its state is one averaging delay ahead.
     void follow(const Moment &ahead) noexcept
     {
         const double p = ahead.p - averages_.variance() / 2 * ahead.a;
@@ -153,7 +153,8 @@ class JointTrajectory {
         chase({inside(ahead.p)}, stays ? Moment{p, ahead.v, ahead.a} : Moment{inside(p)}, limits_.period);
     }
 
-    /// Comes to rest in a duration, s, or as soon as limits allow; up to `haste` times as hard where it would leave its range.
+    /// Stop within a duration, s, or as soon as limits allow. A joint that would leave its range decelerates up to `haste` times as
+    /// hard.
     void stop(double duration = 0, double haste = 1) noexcept
     {
         widen();
@@ -168,16 +169,16 @@ class JointTrajectory {
             return plan_.end() >= time;
         };
         while (lasts(stop_part_, std::max(LONGEST_STOP, most)) && stop_part_ < HARDEST)
-            stop_part_ *= 2; // of numbers that no arm can have
+            stop_part_ *= 2; // for impossibly large numbers
         const bool waits = !lasts(1, most);
         for (double step = LEAST_PART; waits && step < 1 - 1e-4; step = std::sqrt(step)) // bisection of the logarithm
             stop_part_ *= lasts(stop_part_ * step, most) ? 1 : step;
         brake();
     }
-    /// Where the follower, and what is commanded, rest after a stop that begins now, and where they turn before.
+    /// Returns rest positions of follower and command for a stop that starts now, and their reversal positions.
     std::array<double, 2> brake_positions() const noexcept { return eom::brake_positions(now_, bounds()); }
 
-    /// Largest velocity of the state and of the plan, whose averages have none larger.
+    /// Returns the largest velocity of the state and of the plan; averages do not exceed it.
     double fastest() const noexcept
     {
         double most = std::fabs(state()[1]);
@@ -190,8 +191,8 @@ class JointTrajectory {
         return most;
     }
 
-    /// Part of jerk with one of the acceleration: where limits have many times more room for jerk and snap than these take, more of
-    /// it; where less, that of a slower clock.
+    /// Returns the jerk fraction for an acceleration fraction: larger if limits leave more room for jerk and snap, smaller (slower
+    /// clock) if they leave less.
     void spare(double room) noexcept { room_ = room; }
     double jerk_part(double part) const noexcept
     {
@@ -199,10 +200,10 @@ class JointTrajectory {
         return part * std::clamp(room_, root, 1 / root);
     }
 
-    /// Time from now to the end of the motion to the target, s.
+    /// Returns the remaining time of the motion to the target, s.
     double left() const noexcept { return std::max(plan_.end() - time_, 0.0) + 2 * delay(); }
 
-    /// Prepares a cycle: moves the target on, and returns to the plan after a cycle that was slower.
+    /// Prepare a cycle: move the target, and return to the plan after a slowed cycle.
     void prepare() noexcept
     {
         widen();
@@ -217,22 +218,22 @@ class JointTrajectory {
         is_late_ = is_late_ && leaves(now_, brake_);
     }
     bool stops_late() const noexcept { return is_late_; } // beyond the target
-    /// Brakes of this cycle may pass the target.
+    /// Allow the stop after this cycle to pass the target.
     void allow_overshoot() noexcept
     {
         widen();
         is_late_ = true;
     }
 
-    /// By which setpoints are judged.
+    /// Returns the viability check of setpoints.
     Viability viability() const noexcept { return {limits_.acceleration, limits_.jerk, delay(), averages_.variance()}; }
 
-    /// Whether a cycle that is prepared changes nothing.
+    /// Returns true if a prepared cycle changes nothing.
     bool rests() const noexcept { return averages_.rests() && now_.v == 0 && !moves_on() && time_ >= plan_.end(); }
 
-    /// Proposes the next cycle as planned, or slower: with a part of the acceleration, in (0, 1], or as part of the brake that was
-    /// possible after the cycle before, 0; and a brake after it, with a part of the acceleration, or more where it would end beyond
-    /// limits of position.
+    /// Propose the next cycle as planned, or slowed down to the acceleration fraction `part` in (0, 1]; 0: as part of the stop that
+    /// was possible after the last cycle. The stop after it has the acceleration fraction `gentle`, or more if it would end beyond
+    /// position limits.
     void propose(double part, double gentle) noexcept
     {
         const double h = limits_.period;
@@ -250,11 +251,11 @@ class JointTrajectory {
         const Moment next = slowed_ ? trial_.at(h) : plan_.at(time_ + h);
         part_ = part;
         if (part > 0 && !escape(next, gentle) && slowed_ && !leaves(now_, bounds(hardest(), now_)))
-            propose(1, gentle); // it is too late for less
+            propose(1, gentle); // too late for a smaller fraction
         else if (part == 0)
             escape_.brake(next, next_brake_ = brake_);
     }
-    /// Proposes a cycle of a brake that begins with it, with a part of the acceleration, or more as above.
+    /// Propose a cycle of a stop that starts with it, with the acceleration fraction `gentle`, or more as above.
     void brake(double gentle) noexcept
     {
         if (hurries_)
@@ -265,13 +266,13 @@ class JointTrajectory {
         trial_.brake(now_, next_brake_);
         escape_.brake(trial_.at(limits_.period), next_brake_);
     }
-    /// Another brake after the cycle that is proposed.
+    /// Replace the stop after the proposed cycle.
     void escape(double gentle) noexcept
     {
         if (part_ > 0 && gentle_ < gentle)
             escape(escape_.at(0), gentle);
     }
-    /// Part of the limit of jerk in the brake after the cycle that is proposed.
+    /// Returns the fraction of the jerk limit in the stop after the proposed cycle.
     double brake_jerk() const noexcept { return jerk_part(gentle_); }
     /// Length, s, of plan or brake after the proposed cycle; calls f with the times of largest snap of each piece.
     enum class Way { plan, brake };
@@ -287,7 +288,7 @@ class JointTrajectory {
             }
     }
 
-    /// A cycle: the state at its end.
+    /// Run a cycle; returns the state at its end.
     void step() noexcept
     {
         const double h = limits_.period;
@@ -304,22 +305,23 @@ class JointTrajectory {
             averages_.settle(now_);
     }
 
-    /// Computes position and velocity from the window, so that rounding does not add up.
+    /// Compute position and velocity from the window, so that rounding errors do not accumulate.
     void anchor() noexcept { averages_.anchor(); }
 
-    /// Predicts the state after so many cycles, by the plan, or the brake after the cycle that is proposed.
+    /// Predict the state after `k` cycles, by the plan, or by the stop after the proposed cycle.
     State predicted(long k, Way way) const noexcept
     {
         return averages_.predicted(k, [this, way](long cycles) { return moment(cycles, way); });
     }
 
   private:
-    /// Least and largest part of acceleration in a stop; longest stop, s; distance beyond a range from which a joint comes back, rad or m.
+    // Smallest and largest acceleration fraction in a stop; longest stop, s; largest distance of a returning joint from its range,
+    // rad or m.
     static constexpr double LEAST_PART = 1e-3, HARDEST = 1e9, LONGEST_STOP = 10, FARTHEST = 0.2, LONGEST_RISE = 0.01;
-    /// Largest shares of limits that targets have, so that there is room to reach them.
+    // Largest fractions of limits for targets, so that the motion can reach them.
     static constexpr double FASTEST = 0.999, STRONGEST = 0.9;
 
-    /// Brakes may end within the whole range.
+    /// Allow stops to end within the whole range.
     void widen() noexcept { range_ = {limits_.lower, limits_.upper}; }
     double inside(double p) const noexcept { return std::clamp(p, limits_.lower, limits_.upper); }
 
@@ -328,19 +330,19 @@ class JointTrajectory {
         const double V = limits_.velocity, A = limits_.acceleration;
         return {-V, V, -A, A, limits_.jerk};
     }
-    /// With a part of acceleration, and one of jerk, where that leads neither beyond the limit of velocity nor to a turn.
+    /// Returns bounds with fractions of acceleration and jerk that cause neither an excess of velocity nor a reversal.
     Bounds bounds(double part, const Moment &from) const noexcept
     {
         const double V = limits_.velocity, A = part * limits_.acceleration, speed = std::fabs(from.v);
         const double room = std::max(from.v * from.a > 0 ? V - speed : speed, 0.0);
         double least = from.a != 0 ? from.a * from.a / (2 * room) : 0;
-        if (stops_) // an acceleration at its start ends soon
+        if (stops_) // an initial acceleration ends within rise_
             least = std::max(least, std::fabs(from.a) / rise_);
         // A slower stop is the same motion on a slower clock: jerk scales with the square.
         const double jerk = (stops_ ? part * part : jerk_part(part)) * limits_.jerk;
         return {-V, V, -A, A, part > 1 ? jerk : std::min(std::max(jerk, least), limits_.jerk)};
     }
-    /// In the frame of a target that moves on in a while, s.
+    /// Returns bounds in the frame of a target that moves for `horizon` s.
     Bounds relative(const Moment &frame, Bounds most, double horizon) const noexcept
     {
         const auto [low, high] = std::minmax({frame.v, frame.v + horizon * frame.a});
@@ -350,18 +352,18 @@ class JointTrajectory {
         most.least -= frame.a;
         return most;
     }
-    /// A target that follows where only a part of the acceleration is left.
+    /// Returns a target that can be followed with a fraction of the acceleration.
     Moment slower(double part) const noexcept
     {
         return std::fabs(target_.a) <= STRONGEST * part * limits_.acceleration ? target_ : Moment{target_.p, target_.v};
     }
-    /// Returns whether the brake ends within limits.
+    /// Returns true if the stop ends within limits.
     bool escape(const Moment &from, double gentle) noexcept
     {
         next_brake_ = bounds(gentle_ = gentle, from);
         bool leaves = this->leaves(from, next_brake_);
         while (gentle_ < hardest() && leaves) {
-            // The part of the plan ends at the target, or before it.
+            // The slowed part of the plan ends at the target, or before it.
             const double harder = std::min(2 * gentle_, hardest());
             next_brake_ = bounds(gentle_ = gentle_ < part_ && part_ < harder ? part_ : harder, from);
             leaves = this->leaves(from, next_brake_);
@@ -370,9 +372,9 @@ class JointTrajectory {
         return !leaves;
     }
 
-    /// Largest part of acceleration and jerk.
+    /// Returns the largest fraction of acceleration and jerk.
     double hardest() const noexcept { return stops_ ? haste_ : 1; }
-    /// Plans a stop from now on with its part, or more where it would end beyond limits.
+    /// Plan a stop with its acceleration fraction, or more if it would end beyond limits.
     void brake() noexcept
     {
         Bounds most = bounds(stop_part_, now_);
@@ -383,12 +385,12 @@ class JointTrajectory {
         hurries_ = stop_part_ == haste_ && state()[0] == inside(state()[0]) && leaves(now_, most);
         const double over = target_.p - inside(target_.p), most_behind = limits_.acceleration * averages_.variance();
         if (hurries_ && std::fabs(over) < FARTHEST) {
-            target_ = asked_ = {inside(target_.p) - std::clamp(over, -most_behind, most_behind)}; // the average stays behind
+            target_ = asked_ = {inside(target_.p) - std::clamp(over, -most_behind, most_behind)}; // the average lags behind
             plan_.reach(now_, target_, most);
         }
     }
 
-    /// Sets a target that moves on in a while, s, without leaving limits.
+    /// Set a target that moves for `horizon` s, without leaving limits.
     void chase(const Moment &asked, const Moment &target, double horizon) noexcept
     {
         const double V = FASTEST * limits_.velocity;
@@ -410,7 +412,7 @@ class JointTrajectory {
         time_ = 0;
     }
 
-    /// Moves the target on. It stops at a limit, or before the motion to it could not stop within limits any more.
+    /// Move the target. It stops at a limit, or before its motion could no longer stop within limits.
     void move_target() noexcept
     {
         if (!moves_on())
@@ -436,10 +438,10 @@ class JointTrajectory {
         }
     }
 
-    /// Whether a stop of a follower ends beyond limits, or turns there.
+    /// Returns true if a stop of the follower ends or reverses beyond limits.
     bool leaves(const Moment &x) const noexcept { return leaves(x, bounds()); }
     bool leaves(const Moment &x, const Bounds &brake) const noexcept { return range_.excludes(x, brake); }
-    /// Fills the window with what the plan has until a time, and a parabola about it.
+    /// Fill the window from the plan up to time `until`, with a parabola `more` added.
     void fill(double until, const Moment &more) noexcept
     {
         time_ = 0;
@@ -447,9 +449,9 @@ class JointTrajectory {
     }
 
     const FollowerPlan &of(Way way) const noexcept { return way == Way::brake ? escape_ : slowed_ ? trial_ : plan_; }
-    /// When it begins on its way: a brake after the next cycle.
+    /// Returns the start time; a stop starts after the next cycle.
     double begin_of(Way way) const noexcept { return way == Way::brake ? -limits_.period : slowed_ ? 0 : time_; }
-    /// The follower so many cycles later, or earlier.
+    /// Returns the follower state `cycles` later, or earlier.
     Moment moment(long cycles, Way way) const noexcept
     {
         return cycles > 0 ? of(way).at(begin_of(way) + limits_.period * static_cast<double>(cycles))
@@ -458,20 +460,20 @@ class JointTrajectory {
 
     MotionLimits limits_{};
     MovingAverages averages_;
-    // Largest velocity relative to the target; and room for jerk and snap.
+    // Room for jerk and snap, relative to their present size.
     double room_ = 1;
     FollowerPlan plan_;
-    // Proposed cycle, if it is slower, and the brake after it; their parts of acceleration; bounds of that and of the last brake.
+    // Slowed proposal, and the stop after it; their acceleration fractions; bounds of this stop and of the last stop.
     FollowerPlan trial_, escape_;
     double part_ = 1, gentle_ = 1, stop_part_ = 1, haste_ = 1;
     Bounds next_brake_{}, brake_{};
-    // Whether the last or proposed cycle is slower; whether the plan is a stop; whether it may not be slower, or would leave the range.
+    // Flags: the last or proposed cycle is slowed; the plan is a stop; slowing is not allowed, or would leave the range.
     bool slowed_ = false, stops_ = false, hurries_ = false;
     BrakeRange range_{};
-    bool is_late_ = false; // whether the brake after the last cycle passes the target, which is new, or could be passed
-    // Since the plan began, for which its target accelerates, and in which an acceleration at the start of a stop ends at least, s.
+    bool is_late_ = false; // the stop after the last cycle passes the target, because it is new or may be passed
+    // Time since the start of the plan; time of target acceleration; minimum time to end an initial acceleration in a stop, s.
     double time_ = 0, horizon_ = 0, rise_ = 0;
-    // The follower, its target, which is ahead by the delay, and the target without that.
+    // Follower; its target, ahead by the delay; target without delay.
     Moment now_, target_, asked_;
 };
 
