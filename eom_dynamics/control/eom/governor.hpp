@@ -161,7 +161,7 @@ class Governor {
         const bool follows = (follows_ && since_ < APART) || motion.follows();
         if (!follows && std::exchange(is_new_, false)) {
             motion.propose(1);
-            fits_ = fits(motion, commander, Way::plan);
+            fits_ = largest(motion, commander, Way::plan, 1) <= CLOSE; // commands between instants may take more
         }
         if (follows || fits_) {
             motion.allow_overshoot(true);
