@@ -44,9 +44,9 @@ to a target. `phase` and `cause` of the loop's record are row numbers below, fro
 |---|---|
 | setpoint | topic `setpoint` |
 | target | topics `target`, `target_trajectory` |
-| trajectory, empty | topic `spline_trajectory`; the planning node publishes it for its topic and its action |
+| trajectory, empty | topics `joint_trajectory` and `spline_trajectory`, action `~/follow_joint_trajectory` |
 | pause, resume | service `~/pause` |
-| stop | no topic: deactivation, shutdown, a lost `trajectory_lease` |
+| stop | no topic: deactivation, shutdown |
 | hands, mode | parameter `mode` |
 """
 

@@ -29,7 +29,7 @@ from ..codegen.native import extension
 from ..elastic import ElasticArm
 from ..elastic.drive_programs import DRIVE_NAMES
 from ..elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
-from ..exceptions import KernelError
+from ..exceptions import KernelError, StateError
 from .control_loop import ControlLoop
 from .fields import BASE_FIELD, BASE_SHAPE, STIFFNESS_FIELDS, WRENCH_FIELDS, getter
 from .joint_order import JointOrder
@@ -45,6 +45,46 @@ def stamp_of(message: bytes) -> int:
     """Stamp, ns, of a serialized message that starts with a header; any number if the message is too short."""
     seconds = int.from_bytes(message[_START : _START + 4], "little", signed=True)
     return seconds * 1_000_000_000 + int.from_bytes(message[_START + 4 : _START + 8], "little")
+
+
+class TrajectoryOutline(NamedTuple):
+    """Beginning of a serialised ``JointTrajectory`` or ``SplineTrajectory``, which takes little time to read."""
+
+    stamp: int  # ns
+    frame_id: str
+    length: int  # number of points or knots
+    first: float  # time of the first point, s; 0 for knots
+
+
+def trajectory_outline(message: bytes, *, of_points: bool) -> TrajectoryOutline:
+    """Read the outline of a message; StateError if it ends before."""
+    position = _START + 8
+
+    def number(code: str, size: int = 4) -> Any:
+        nonlocal position
+        position += (_START - position) % size + size
+        return struct.unpack_from(code, message, position - size)[0]
+
+    def text() -> str:
+        nonlocal position
+        length = number("<I")
+        position += length
+        return message[position - length : position - 1].decode(errors="replace")
+
+    first = 0.0
+    try:
+        frame_id = text()
+        for _ in range(number("<I")):
+            text()
+        if (length := number("<I")) and of_points:
+            for _ in range(4):  # positions, velocities, accelerations, effort
+                if entries := number("<I"):
+                    number("<d", _DOUBLE)
+                    position += _DOUBLE * (entries - 1)
+            first = number("<i") + 1e-9 * number("<I")
+    except struct.error:
+        raise StateError("the message is incomplete") from None
+    return TrajectoryOutline(stamp_of(message), frame_id, length, first)
 
 
 @dataclass

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trajectory messages of joints and of a tool as arrays and splines, and back, and the identity of a message."""
+"""Trajectory messages of joints and of a tool as arrays and splines, and back."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
-from zlib import crc32
 
 import numpy as np
 
@@ -189,29 +188,6 @@ def _twists(points: Any, place: int, pose: Array) -> list[Array]:
     return twists
 
 
-class RequestNames:
-    """Names of the trajectories of a topic, in the order of their arrival."""
-
-    def __init__(self, topic: str) -> None:
-        self._topic, self._count = topic, 0
-
-    def next(self, message: Any) -> str:
-        """Name of a message that has arrived: its own ``request``, or topic, number and checksum."""
-        self._count += 1
-        return getattr(message, "request", "") or f"{self._topic}/{self._count}/{checksum(message):08x}"
-
-
-def checksum(message: Any) -> int:
-    """CRC-32 of the positions of a trajectory, which its sender can compute as well.
-
-    The positions are little-endian 64-bit floating-point numbers: the field ``position`` of a SplineTrajectory, or the
-    positions of a JointTrajectory point by point.
-    """
-    is_spline = hasattr(message, "position")
-    rows = [message.position] if is_spline else [np.zeros(0), *(point.positions for point in message.points)]
-    return crc32(np.concatenate(rows).astype("<f8").tobytes())
-
-
 MAX_ENTRIES = 50_000
 """The constant of the same name in the message."""
 
@@ -273,14 +249,6 @@ def write_spline(message: Any, motion: Spline, joint_names: Sequence[str]) -> No
     message.joint_names = list(joint_names)
     message.knots = doubles(motion.t)
     write(message, STATE_FIELDS, [*motion.states])
-
-
-def limits_digest(motion: Spline, robot: Robot) -> str:
-    """Digest of everything that affects a check of limits: motion and robot, with its limits and payloads.
-
-    Computed from class names, numbers and texts of the robot, and times and states of the knots; see :func:`.digest`.
-    """
-    return digest(robot_digest(robot), motion.t.tobytes(), motion.states.tobytes())
 
 
 @lru_cache(maxsize=8)

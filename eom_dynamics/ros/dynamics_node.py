@@ -37,10 +37,12 @@ examples:
   dynamics_node --ros-args -r __ns:=/left -p limits:=warn             namespace and a parameter
   dynamics_node --ros-args -p robot_source_node:=/robot_state_publisher
 
-topics and services (relative to the namespace):
+topics, services and action (relative to the namespace):
   setpoint             in     eom_dynamics/msg/JointTrajectorySetpoint, positions and four derivatives
   joint_states         in     sensor_msgs/msg/JointState, measured links, where motion starts; publishers are merged
-  spline_trajectory    in     eom_dynamics/msg/SplineTrajectory, motion to play, as from planning_node
+  joint_trajectory     in     trajectory_msgs/msg/JointTrajectory, to fit and play
+  spline_trajectory    in     eom_dynamics/msg/SplineTrajectory, to check and play
+  ~/follow_joint_trajectory  action control_msgs/action/FollowJointTrajectory, if installed
   speed_scaling        in     std_msgs/msg/Float64, speed factor of trajectories, 0 to 1.5
   ~/speed_scaling_input  in   control_msgs/msg/SpeedScalingFactor, the same factor, transient local, if installed
   target               in     sensor_msgs/msg/JointState, target positions of some or all joints, at any rate
@@ -48,15 +50,13 @@ topics and services (relative to the namespace):
   payload              in     eom_dynamics/msg/Payload, body that a tool carries
   robot_description    in     std_msgs/msg/String, URDF, if no parameter gives the robot
   motor_states         in     sensor_msgs/msg/JointState, in the units of the drives, for external efforts
-  external_wrench      out    geometry_msgs/msg/WrenchStamped, at the first tool, if external_effort.sensors is set
-  contact              out    eom_dynamics/msg/Contact, with external efforts, if external_effort.sensors is set
-  trajectory_status    out    eom_dynamics/msg/TrajectoryStatus, trajectories accepted, refused, finished or stopped
-  path_time            out    sensor_msgs/msg/TimeReference, time on the active or waiting trajectory
-  commanded_motion     out    eom_dynamics/msg/JointTrajectorySetpoint of the links, during trajectories
-  trajectory_lease     in     std_msgs/msg/String, request of a trajectory that ends with its sender
-  feedforward          out    eom_dynamics/msg/FeedforwardCommand, commands, joints in the order of the setpoint
-  motor_setpoint       out    sensor_msgs/msg/JointState, commands for motor controllers, in the units of the drives
-  effort_command       out    std_msgs/msg/Float64MultiArray, efforts for effort controllers, in the robot's order
+  external_wrench      out    geometry_msgs/msg/WrenchStamped at the first tool, with external_effort.sensors
+  contact              out    eom_dynamics/msg/Contact and external efforts, with external_effort.sensors
+  trajectory_status    out    eom_dynamics/msg/TrajectoryStatus: accepted, refused, finished or stopped
+  ~/controller_state   out    control_msgs/msg/JointTrajectoryControllerState of the links, if installed
+  feedforward          out    eom_dynamics/msg/FeedforwardCommand, joints in the order of the setpoint
+  motor_setpoint       out    sensor_msgs/msg/JointState for motor controllers, in the units of the drives
+  effort_command       out    std_msgs/msg/Float64MultiArray for effort controllers, in the robot's order
   /diagnostics         out    diagnostic_msgs/msg/DiagnosticArray, status <node>: feedforward
   ~/inverse_dynamics   serves eom_dynamics/srv/ComputeInverseDynamics, efforts or matrices of up to 100 states
   ~/set_payload        serves eom_dynamics/srv/SetPayload, sets or estimates a payload

@@ -7,9 +7,9 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any
 from weakref import WeakSet
 
@@ -18,7 +18,6 @@ from rclpy.clock_type import ClockType
 from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.logging import get_logger
 from rclpy.node import Node
-from rclpy.task import Future
 from rclpy.timer import Timer
 
 
@@ -145,20 +144,6 @@ class Worker:
         """Queue a job; the node's executor calls ``done`` with its result, or with the exception that it raises."""
         self._jobs.put((job, done))
 
-    def compute(self, job: Callable[[], Any], patience: float = 0.0) -> Future:
-        """Queue a job; return a future to await in the node's executor, where an exception of the job is raised.
-
-        The executor waits here for ``patience`` s at most: its turns would take the processor that the job needs.
-        """
-        future: Future = Future()
-
-        def complete(result: Any) -> None:
-            future.set_exception(result) if isinstance(result, Exception) else future.set_result(result)
-
-        self.submit(job, complete)
-        self._finish(patience)
-        return future
-
     def _run(self) -> None:
         while True:
             job, done = self._jobs.get()
@@ -172,10 +157,9 @@ class Worker:
             if not self._ending and (executor := self._node.executor) is not None:
                 executor.create_task(self._finish)  # not `done`: rclpy does not run tasks in order
 
-    def _finish(self, patience: float = 0.0) -> None:
-        with suppress(Empty):  # it was waited for
-            done, result = self._results.get(timeout=patience)
-            done(result)
+    def _finish(self) -> None:
+        done, result = self._results.get_nowait()
+        done(result)
 
 
 def end_workers(node: Node, timeout: float) -> bool:

@@ -45,15 +45,10 @@ __all__ = [
     "subscribe_joint_states",
 ]
 
-# Name of the action, with which identities of the motions of its goals begin.
 GOAL_ACTION = "follow_joint_trajectory"
 
 GOALS_AT_ONCE = 100
-"""Goals of an action that wait to be taken; the middleware silently drops those beyond."""
-
-# All statuses of the longest burst of goals, for a node that is held up meanwhile: a goal has two at most, when it is
-# accepted and when it ends.
-_STATUSES = 2 * GOALS_AT_ONCE
+"""Goals of an action, or requests, that wait to be received; the middleware silently drops those beyond."""
 
 # The middleware allocates this many messages; larger depths overflow.
 _LARGEST_DEPTH = 1_000_000
@@ -87,7 +82,7 @@ def stream_qos(depth: int, *, watched: bool = False, latched: bool = False) -> d
 
 def status_qos() -> QoSProfile:
     """Quality of ``trajectory_status``: a node that starts late receives the last messages."""
-    return QoSProfile(depth=_STATUSES, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    return QoSProfile(depth=GOALS_AT_ONCE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 def subscribe_joint_states(

@@ -26,7 +26,7 @@ LEVELS = ["debug", "info", "warn", "error", "fatal"]
 
 TOPICS = {
     "setpoint": "setpoints received (eom_dynamics/msg/JointTrajectorySetpoint)",
-    "joint_trajectory": "trajectories received by the planning node (trajectory_msgs/msg/JointTrajectory)",
+    "joint_trajectory": "trajectories received (trajectory_msgs/msg/JointTrajectory)",
     "target": "target positions received (sensor_msgs/msg/JointState)",
     "payload": "payload received (eom_dynamics/msg/Payload)",
     "joint_states": "measured joint states (sensor_msgs/msg/JointState)",
@@ -72,7 +72,7 @@ def stack_arguments() -> list[DeclareLaunchArgument]:
             "true",
         ),
         switch("respawn", "Restart the feedforward node, too, when it ends.", "false"),
-        switch("planning", "Start the planning node, for services and trajectories.", "true"),
+        switch("planning", "Start the planning node, for its services.", "true"),
         rviz_switch(),
         switch("use_sim_time", "Take the time from the topic /clock.", "false"),
         argument("log_level", "Minimum severity to log.", "info", LEVELS),

@@ -248,15 +248,8 @@ def _objection_to_value(parameter: Parameter, definition: Setting) -> str:
     return ""
 
 
-def dynamics_parameters(safety: object) -> Table:
-    """Parameters of the dynamics node, with the defaults of a safety level; an unknown level counts as strict."""
-    defaults = SAFETY.get("off" if safety is False else str(safety), SAFETY["strict"])  # YAML reads off as false
-    return {name: replace(x, default=defaults.get(name, x.default)) for name, x in {**SETTINGS, **COMMON}.items()}
-
-
-DYNAMICS = dynamics_parameters("strict")
-
-PLANNING: Table = {
+# Parameters of trajectories and goals.
+GOALS: Table = {
     GOAL_TIME: Setting(
         0.0,
         "time after the end of a goal without goal_time_tolerance to meet goal tolerances, in s, 0 for unlimited; "
@@ -270,8 +263,19 @@ PLANNING: Table = {
         "meets them (slow_down), report it (warn), or no check (ignore); fastest retimes every trajectory",
         choices=("refuse", "slow_down", "fastest", "warn", "ignore"),
     ),
-    **COMMON,
 }
+
+
+def dynamics_parameters(safety: object) -> Table:
+    """Parameters of the dynamics node, with the defaults of a safety level; an unknown level counts as strict."""
+    defaults = SAFETY.get("off" if safety is False else str(safety), SAFETY["strict"])  # YAML reads off as false
+    table = {**SETTINGS, **GOALS, **COMMON}
+    return {name: replace(x, default=defaults.get(name, x.default)) for name, x in table.items()}
+
+
+DYNAMICS = dynamics_parameters("strict")
+
+PLANNING = COMMON
 
 # Standard deviations of sensors; and all arrays, with one entry, or one for each joint or motor.
 NOISE = ("position_noise", "velocity_noise", "effort_noise")

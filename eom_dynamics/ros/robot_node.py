@@ -9,7 +9,6 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from inspect import iscoroutinefunction
 from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
@@ -48,9 +47,6 @@ class RobotNode(Node):
         refused_robot: why a replacement of the robot was refused.
         punctual: timers that go on in a flood of messages.
     """
-
-    takes_events = True
-    """True if the process has the events executor, which takes less processor time per message."""
 
     read_only_while = "there is a robot: restart the node to change it"
     """Condition that makes the robot's parameters read-only, and how to end it; completes a message."""
@@ -93,8 +89,7 @@ class RobotNode(Node):
                     )
                 return response
 
-        answers = callback if iscoroutinefunction(callback) else answer
-        return super().create_service(srv_type, srv_name, answers, **options)
+        return super().create_service(srv_type, srv_name, answer, **options)
 
     def create_subscription(
         self, msg_type: Any, topic: str, callback: Callable[[Any], None], qos_profile: Any, **options: Any

@@ -20,7 +20,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import pairwise, takewhile
@@ -169,7 +169,7 @@ def run(program: Executable, make: Callable[[StopSignals], RobotNode], args: lis
         gc.enable()
     for text in _files_without_effect(sys.argv if args is None else args, node.get_fully_qualified_name()):
         node.get_logger().warning(printable(text))
-    executor = make_executor(events=node.takes_events)
+    executor = make_executor(events=True)
     executor.add_node(node)
     node.start_up()
     _spin(executor, node, lambda: stop.came)
@@ -306,8 +306,8 @@ NICENESS, RESERVED_CORES = 10, 1
 """Nice value of a process that gives way, and CPU cores that it leaves to others, if there are more."""
 
 
-def give_way() -> None:
-    """Lower the priority of all threads and leave a core to other processes; Linux only.
+def give_way(threads: Iterable[int] | None = None) -> None:
+    """Lower the priority of threads, by default all, and leave a core to other processes; Linux only.
 
     Threads that linear algebra libraries have started are included, since Linux sets both per thread.
     """
@@ -315,7 +315,7 @@ def give_way() -> None:
         return
     cores = sorted(os.sched_getaffinity(0))
     used = cores[min(RESERVED_CORES, len(cores) - 1) :]
-    for thread in map(int, os.listdir("/proc/self/task")):
+    for thread in map(int, os.listdir("/proc/self/task")) if threads is None else threads:
         with contextlib.suppress(ProcessLookupError):  # it has ended
             if os.getpriority(os.PRIO_PROCESS, thread) < NICENESS:
                 os.setpriority(os.PRIO_PROCESS, thread, NICENESS)

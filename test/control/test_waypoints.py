@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trajectory messages: paths of tools, bad messages by place, and the identity of trajectories with the same header."""
+"""Trajectory messages: paths of tools, and bad messages by place."""
 
 from types import SimpleNamespace
-from zlib import crc32
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from refusals import refusals
 from tool_messages import transform, twist, world_aligned
 
 from eom_dynamics import StateError, TrajectoryError, lie
-from eom_dynamics.control.trajectories import RequestNames, checksum, read_tool_trajectory
+from eom_dynamics.control.trajectories import read_tool_trajectory
 
 TIMES = (0.5, 1.0, 2.5)
 POSES = [lie.exp(x) for x in np.random.default_rng(2).uniform(-0.5, 0.5, (3, 6))]
@@ -82,28 +81,3 @@ test_bad_messages = refusals(StateError, *BAD, call=lambda change: read_tool_tra
 def test_half_a_turn_is_refused():
     with pytest.raises(TrajectoryError, match="half a turn"):
         read_tool_trajectory(message(poses=[POSES[0], POSES[0] @ lie.exp([np.pi, 0, 0, 0, 0, 0]), POSES[2]]))
-
-
-def joints(*rows):
-    return SimpleNamespace(points=[SimpleNamespace(positions=row) for row in rows])
-
-
-def test_a_sender_can_compute_the_checksum():
-    rows = [[0.1, 0.2], [0.3, -0.4]]
-    assert checksum(joints(*rows)) == crc32(np.array(rows, dtype="<f8").tobytes())
-    assert checksum(SimpleNamespace(position=np.array([1.0, 2.0]))) == crc32(np.array([1.0, 2.0]).tobytes())
-    assert checksum(joints()) == 0
-
-
-def test_names_tell_equal_and_different_trajectories_apart():
-    names = RequestNames("joint_trajectory")
-    one, other = joints([0.1]), joints([0.2])
-    first, again, third = names.next(one), names.next(one), names.next(other)
-    assert first == f"joint_trajectory/1/{checksum(one):08x}"
-    assert len({first, again, third}) == 3
-    assert first.rpartition("/")[2] == again.rpartition("/")[2] != third.rpartition("/")[2]
-
-
-def test_a_name_of_its_own_stays():
-    message = SimpleNamespace(position=np.zeros(3), request="6f1e")
-    assert RequestNames("spline_trajectory").next(message) == "6f1e"

@@ -9,7 +9,7 @@ import numpy as np
 from control_msgs.action import FollowJointTrajectory
 from control_msgs.msg import JointTolerance
 from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint, TrajectoryStatus
-from node_client import FEW_WARNINGS, StreamClient, joint_trajectory, stamp_of
+from node_client import FEW_WARNINGS, NOT_NICED, StreamClient, joint_trajectory, stamp_of
 from paths import CONFIG
 from rclpy.action import ActionClient
 from rclpy.qos import QoSProfile
@@ -43,30 +43,21 @@ class ActingClient(StreamClient):
 
 
 class FollowingArm:
-    """The nodes of an arm, a client of the action, and joint states that follow the commands."""
+    """The node of an arm, a client of its action, and joint states that follow the commands."""
 
     def __init__(self, start, robot="panda", names=NAMES, home=HOME):
         self._arguments = ("--params-file", CONFIG / f"{robot}.yaml", FEW_WARNINGS, "-p", "limits:=refuse")
         self.follows, self.feedback, self.position, self.statuses, self.names = True, [], home, [], list(names)
         self.publishes = True
         self.start_node(start)
-        self.start_planning(start)
 
     def start_node(self, start, **options):
-        """Start a dynamics node with its client."""
-        self.node = start(*self._arguments, client=ActingClient, **options)
+        """Start a node with its client."""
+        self.node = start(NOT_NICED, *self._arguments, client=ActingClient, **options)
         self._states = self.node.node.create_publisher(JointState, "joint_states", 10)
         self.node.node.create_subscription(TrajectoryStatus, "trajectory_status", self.statuses.append, 10)
         self.node.node.create_timer(0.01, self._publish_state)
-
-    def start_planning(self, start):
-        """Start a planning node in the same namespace."""
-        self.planning = start.planning(*self._arguments, beside=self.node.process)
-        self.connect()
-
-    def connect(self):
-        """Use the action of the planning node."""
-        name = f"{self.planning.process.name}/follow_joint_trajectory"
+        name = f"{self.node.process.name}/follow_joint_trajectory"
         queues = (f"{service}_service_qos_profile" for service in ("goal", "result", "cancel"))
         quality = dict.fromkeys(queues, QoSProfile(depth=100))
         self._action = ActionClient(self.node.node, FollowJointTrajectory, name, **quality)
@@ -91,15 +82,14 @@ class FollowingArm:
         self.node.spin(0.1)  # until the nodes know it
 
     @contextmanager
-    def setting(self, name, value, node=None):
-        """A value of a parameter of the dynamics node, or another, until the end of the context."""
-        node = node or self.node
-        before = node.get_parameter(name)
-        assert node.set_parameter(name, value) == ""
+    def setting(self, name, value):
+        """A value of a parameter of the node until the end of the context."""
+        before = self.node.get_parameter(name)
+        assert self.node.set_parameter(name, value) == ""
         try:
             yield
         finally:
-            assert node.set_parameter(name, before) == ""
+            assert self.node.set_parameter(name, before) == ""
 
     def send(self, times, positions, *, path=0.0, goal=0.0, goal_time=0, velocity=None):
         """Send a goal; returns its handle. ``velocity`` is the velocity of all joints at the last point."""
@@ -118,7 +108,7 @@ class FollowingArm:
                 self.node.spin(0.01)
             if future.done():
                 return future.result()
-        raise AssertionError(f"no answer to a goal: {self.planning.process.log}")
+        raise AssertionError(f"no answer to a goal: {self.node.process.log}")
 
     def result(self, handle):
         assert handle.accepted
@@ -135,9 +125,9 @@ class FollowingArm:
         handle = self.send(*given, **options)
         status, code, reason = self.result(handle)
         assert (status, code) == (ABORTED, CODES.INVALID_GOAL)
-        name = f"follow_joint_trajectory/{bytes(handle.goal_id.uuid).hex()}"
-        self.node.wait(lambda: [x for x in self.statuses if x.request == name], "its status")
-        (status,) = (x for x in self.statuses if x.request == name)
+        name = bytes(handle.goal_id.uuid).hex()
+        self.node.wait(lambda: [x for x in self.statuses if x.goal_id == name], "its status")
+        (status,) = (x for x in self.statuses if x.goal_id == name)
         assert status.status == status.REFUSED and reason.startswith(status.message)
-        self.node.wait(lambda: f"refused: {status.message}" in self.planning.process.log, "the reason in the log")
+        self.node.wait(lambda: f"refused: {status.message}" in self.node.process.log, "the reason in the log")
         return reason

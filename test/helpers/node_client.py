@@ -32,6 +32,9 @@ NOT_NICED = {"running.NICENESS": 0}
 OFTEN = {"robot_node.DIAGNOSTIC_PERIOD": 0.1}
 """Constants of nodes that publish diagnostics ten times a second."""
 
+FOR_TRAJECTORIES = {"dynamics.trajectory_topics._START_DELAY": 1e6}
+"""Constants of nodes that start their planner process with the first trajectory."""
+
 
 class NodeProcess:
     """``dynamics_node`` or another as a process; ``log`` is its output.
@@ -405,11 +408,13 @@ class Starter:
         """
         topics = ["feedforward", *(("motor_setpoint", "effort_command") if issubclass(client, StreamClient) else ())]
         arguments = []
+        constants = OFTEN
         if options.get("module", "dynamics_node") == "dynamics_node":
+            constants = OFTEN | FOR_TRAJECTORIES
             arguments += ["stream_rate:=250.0"]
             arguments += [f"qos_overrides.{{namespace}}/{x}.publisher.depth:={depth}" for x in topics if depth]
         words = [word for value in arguments for word in ("-p", value)]
-        process = NodeProcess(self._folder, OFTEN, *words, *ros_arguments, **options)
+        process = NodeProcess(self._folder, constants, *words, *ros_arguments, **options)
         self._clients.append(client(self._rclpy, process))
         if discovered:
             self._clients[-1].wait_for_node()

@@ -4,6 +4,7 @@
 import subprocess
 import time
 from contextlib import suppress
+from pathlib import Path
 
 # Fast DDS writes these to stderr when another process holds, or has left behind, a port in shared memory.
 _MIDDLEWARE = ("RTPS_TRANSPORT_SHM", "RTPS_SHM")
@@ -40,6 +41,12 @@ def end(*processes):
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def planners(node):
+    """Numbers of the planner processes of a node, by its own."""
+    children = Path(f"/proc/{node}/task/{node}/children").read_text().split()
+    return [int(x) for x in children if "spawn_main" in Path(f"/proc/{x}/cmdline").read_text()]
 
 
 def own_lines(text):

@@ -139,13 +139,14 @@ def target_message(robot: Robot, target: Target) -> Any:
     return message
 
 
-def identity(stamp: int = 0, request: str = "") -> Any:
-    """Header and request of a trajectory with its time 0 at ``stamp``, ns."""
-    from eom_dynamics.ros.interfaces import TrajectoryStatus, set_stamp
+def goal_at(stamp: int = 0, statuses: list[Any] | None = None) -> Any:
+    """Goal of a trajectory whose time 0 is at a stamp, ns; its statuses are added to a list."""
+    from eom_dynamics.ros.dynamics.goals import Goal
+    from eom_dynamics.ros.interfaces import set_stamp
 
-    status = TrajectoryStatus(request=request)
-    set_stamp(status.header.stamp, stamp)
-    return status
+    goal = Goal([].append if statuses is None else statuses.append)
+    set_stamp(goal.header.stamp, stamp)
+    return goal
 
 
 class NodeEngine:
@@ -211,7 +212,7 @@ class NodeEngine:
                 stream.end_trajectory("an empty one")
             elif cycle.spline:
                 with suppress(EomDynamicsError):
-                    player.play(cycle.spline, identity(cycle.begin or now))
+                    player.play(cycle.spline, goal_at(cycle.begin or now))
             player._tick()
             if cycle.target:
                 stream.targets.receive(target_message(scene.robot, cycle.target))

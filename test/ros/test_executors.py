@@ -12,7 +12,7 @@ from rclpy.clock_type import ClockType
 from rclpy.parameter import Parameter
 from rclpy.time import Time
 from robot_client import RobotClient
-from setpoint_engines import identity
+from setpoint_engines import goal_at
 
 import eom_dynamics as eom
 from eom_dynamics.control.setpoint_loop import SetpointLoop
@@ -51,7 +51,7 @@ def test_a_trajectory_leaves_no_setpoint_out(ros, events):
     )
     player.take(SetpointLoop(SetpointEvaluator(eom.ElasticArm(eom.load_robot(CONFIG / "planar_2r.yaml")))))
     motion = through([0.0, 1.0], [[0.0, 0.0], [0.4, 0.2]])
-    player.play(motion, identity())
+    player.play(motion, goal_at())
     advance()
     # Queued before the timer is called: the clock advances four times.
     advance(*(START + PERIOD + k for k in range(4)))
@@ -118,18 +118,6 @@ def test_workers_end_after_their_present_job(ros, node):
     assert others._thread.is_alive()
     assert end_workers(other, 60)
     other.destroy_node()
-
-
-def test_an_exception_of_a_job_is_raised_where_its_result_is_awaited(ros, node):
-    worker = Worker(node, "failing")
-    failed = worker.compute(lambda: 1 // 0)
-    ros.spin_until_future_complete(node, failed, timeout_sec=60)
-    assert isinstance(failed.exception(), ZeroDivisionError)
-    after = worker.compute(lambda: 2)
-    ros.spin_until_future_complete(node, after, timeout_sec=60)
-    assert after.result() == 2
-    assert worker.compute(lambda: 3, patience=60.0).result() == 3  # without a turn of the executor
-    assert end_workers(node, 60)
 
 
 def test_a_node_with_an_endless_job_ends_and_is_forgotten(start, tmp_path):

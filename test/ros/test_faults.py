@@ -30,7 +30,7 @@ def test_the_node_runs_without_standard_streams(start):
 # A transition whose file exists fails once.
 FAILING_TRANSITIONS = """
 import os
-from eom_dynamics.ros.dynamics.spline_topic import SplineTopic
+from eom_dynamics.ros.dynamics.node import DynamicsNode
 from eom_dynamics.ros.dynamics.supervision import Supervision
 from eom_dynamics.ros.robot_sources import RobotSupply
 def failing(name, function):
@@ -42,7 +42,7 @@ def failing(name, function):
     return fail
 RobotSupply.load = failing("configure", RobotSupply.load)
 Supervision.begin = failing("activate", Supervision.begin)
-SplineTopic.stop = failing("deactivate", SplineTopic.stop)
+DynamicsNode._end = failing("deactivate", DynamicsNode._end)
 RobotSupply.resume = failing("cleanup", RobotSupply.resume)
 RobotSupply.pause = failing("unconfigured_shutdown", RobotSupply.pause)
 """
@@ -153,8 +153,8 @@ def test_interfaces_that_are_not_built_are_an_error_that_says_what_to_do(ros, mo
 
 
 NODES = {
-    "dynamics_node": ("~/inverse_dynamics", "spline_trajectory", "setpoint_timeout"),
-    "planning_node": ("~/trajectory_feedforward", "joint_trajectory", "constraints.goal_time"),
+    "dynamics_node": ("~/inverse_dynamics", "joint_trajectory", "constraints.goal_time"),
+    "planning_node": ("~/trajectory_feedforward", "payload"),
     "simulated_robot_node": ("motor_setpoint", "joint_states", "natural_frequency"),
 }
 

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Action follow_joint_trajectory: goals are played, observed, canceled and refused as by a trajectory controller."""
 
+import os
 import signal
-import time
 
 import numpy as np
 import pytest
 from control_msgs.action import FollowJointTrajectory
-from eom_dynamics.msg import TrajectoryStatus
 from following_arm import ABORTED, CODES, HOME, NAMES, SUCCEEDED, TARGET, FollowingArm
-from node_client import assert_no_step, joint_trajectory, stamp_of
-from paths import CONFIG
-from rclpy.action import ActionClient
+from node_client import assert_no_step, joint_trajectory
+from processes import planners
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +18,7 @@ def arm(start_shared):
 
 
 def discovered(start):
-    """An arm whose nodes know each other: without it the planning node finds nobody who plays."""
+    """An arm that has followed a goal."""
     arm = FollowingArm(start)
     assert any(arm.ask([0.0, 0.1], [HOME, HOME])[1] == CODES.SUCCESSFUL for _ in range(20))
     arm.feedback.clear()
@@ -63,7 +61,7 @@ def test_a_goal_is_followed_with_feedback(at_home):
 
 
 def test_each_goal_of_a_burst_is_answered(at_home):
-    """Of 20, six were not. A dynamics node that is held up keeps the last ten; the others were sent again, and won."""
+    """Also if the node is held up meanwhile."""
     goal = FollowJointTrajectory.Goal(trajectory=joint_trajectory(NAMES, [0.0, 0.5], [HOME, HOME]))
     at_home.node.process.process.send_signal(signal.SIGSTOP)
     futures = [at_home.send_async(goal) for _ in range(20)]
@@ -96,7 +94,8 @@ def test_a_goal_without_a_limit_of_time_waits_until_it_is_reached(at_home, goal_
 def assert_stopped_before_the_target(arm):
     commands = arm.node.feedforward
     # The stop is held by further commands.
-    arm.node.wait(lambda: np.max(np.abs(commands[-1].motor_velocity)) < 1e-6, "rest")
+    while np.max(np.abs(commands[-1].motor_velocity)) > 1e-6:
+        arm.node.spin(0.02)
     position, velocity = (np.array([getattr(m, f"motor_{x}") for m in commands]) for x in ("position", "velocity"))
     assert np.all(position[-1] < TARGET - 0.05) and np.max(np.abs(velocity[-1])) < 1e-6
     assert_no_step(commands[-500:])
@@ -125,22 +124,6 @@ def test_a_goal_of_continuous_joints_leads_to_the_nearest_turn(start):
     assert all(abs(x) < 0.5 for m in arm.feedback for x in m.error.positions)
 
 
-def test_a_goal_ends_with_the_node_that_plays_it(start):
-    arm = discovered(start)
-    future = arm.send([0.0, 20.0], [HOME, HOME]).get_result_async()
-    arm.node.wait(lambda: len(arm.feedback) > 5, "feedback")
-    arm.planning.join(arm.node)
-    arm.node.process.process.kill()
-    killed = time.monotonic()
-    arm.planning.wait(future.done, "the result")
-    # The middleware notices after 20 s. Others than tests have the processor for themselves: 1 s.
-    assert time.monotonic() < killed + 5.0
-    result = future.result().result
-    assert (result.error_code, result.error_string[:35]) == (CODES.INVALID_GOAL, "the node that played it is gone: ha")
-    arm.node, arm.follows = arm.planning, False
-    assert "no node has answered" in arm.refusal([0.0, 1.0], [HOME, TARGET])
-
-
 def under_way(arm, seconds=4.0):
     """A goal of which the arm has gone a part."""
     arm.feedback.clear()
@@ -165,49 +148,45 @@ def test_a_goal_ends_with_the_joint_states_of_the_arm(at_home):
 @pytest.mark.parametrize("kind", ["trajectory", "goal"])
 def test_constraints_are_the_tolerances_of_goals_without_them(at_home, kind):
     name = f"constraints.{NAMES[1]}.{kind}"
-    assert at_home.planning.set_parameter(name, 0.05) == ""
-    with at_home.setting("constraints.goal_time", 0.1, at_home.planning):
+    assert at_home.node.set_parameter(name, 0.05) == ""
+    with at_home.setting("constraints.goal_time", 0.1):
         at_home.follows, at_home.position = False, HOME
         status, _, text = at_home.ask([0.0, 1.0], [HOME, TARGET])
         assert status == ABORTED and text.startswith(f"position of {NAMES[1]} ") and "tolerance 0.05" in text
         at_home.position, at_home.follows = HOME, True
-    assert at_home.planning.set_parameter(name, 0.0) == ""
+    assert at_home.node.set_parameter(name, 0.0) == ""
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGSTOP])
-def test_a_motion_ends_with_the_planning_node_of_its_goal(start, number):
-    """The arm went on, without an answer; after a restart of the node, its next goal was taken for the one before."""
+def test_a_goal_ends_with_its_node(start):
+    """At rest, with an answer."""
     arm = discovered(start)
-    handle = under_way(arm)
-    future = handle.get_result_async()
-    arm.planning.process.process.send_signal(number)
-    begun = time.time_ns()
-    arm.node.wait(lambda: np.max(np.abs(arm.node.feedforward[-1].motor_velocity)) < 1e-6, "rest")
-    # By its stamp: a client on a busy machine takes it later. Others than tests have the processor for themselves: 1 s.
-    assert stamp_of(arm.node.feedforward[-1]) < begun + 2_000_000_000, arm.node.process.log[-1000:]
-    assert_stopped_before_the_target(arm)
-    if number == signal.SIGINT:
-        arm.node.wait(future.done, "the result")
-        result = future.result().result
-        assert (result.error_code, result.error_string) == (CODES.INVALID_GOAL, "the planning node has ended")
-    else:
-        assert "its sender is gone: 0.5 s without its identity on trajectory_lease" in arm.node.process.log
-        arm.planning.process.process.send_signal(signal.SIGCONT)
-        assert arm.result(handle)[0] == ABORTED
+    future = under_way(arm).get_result_async()
+    arm.node.process.process.send_signal(signal.SIGINT)
+    while not future.done():
+        arm.node.spin(0.01)
+    result = future.result().result
+    assert (result.error_code, result.error_string) == (CODES.INVALID_GOAL, "the process ends")
+    assert arm.node.process.process.wait(60.0) == 0
+    arm.node.catch_up()
+    last = arm.node.feedforward[-1]
+    assert np.all(np.array(last.motor_position) < TARGET - 0.05) and not np.any(last.motor_velocity)
 
 
-def test_without_a_node_that_plays(start):
-    planning = start.planning("--params-file", CONFIG / "panda.yaml")
-    action = ActionClient(planning.node, FollowJointTrajectory, f"{planning.process.name}/follow_joint_trajectory")
-    planning.wait(action.server_is_ready, "the action")
-    goal = FollowJointTrajectory.Goal()
-    goal.trajectory = joint_trajectory(NAMES, [0.0], [HOME])
-    statuses = []
-    planning.node.create_subscription(TrajectoryStatus, "trajectory_status", statuses.append, 10)
-    future = action.send_goal_async(goal)
-    planning.wait(future.done, "the goal")
-    result = future.result().get_result_async()
-    planning.wait(result.done, "the result")
-    assert result.result().status == ABORTED
-    planning.wait(lambda: statuses, "its status")
-    assert statuses[0].message.startswith("no node has answered on trajectory_status"), statuses[0].message
+def test_a_goal_ends_with_the_planner_process(start):
+    """And the next one is played: the node starts another process."""
+    arm = discovered(start)
+    (planner,) = planners(arm.node.process.process.pid)
+    os.kill(planner, signal.SIGSTOP)
+    handle = arm.send([0.0, 1.0], [HOME, TARGET])
+    os.kill(planner, signal.SIGKILL)
+    status, code, text = arm.result(handle)
+    assert (status, code) == (ABORTED, CODES.INVALID_GOAL) and "the planner process has ended" in text
+    assert_succeeded(arm.ask([0.0, 0.5], [HOME, HOME]))
+
+
+def test_goals_of_an_inactive_node_are_aborted(at_home):
+    at_home.node.transition("deactivate")
+    try:
+        assert "the node is inactive; it plays trajectories only when active" in at_home.refusal([1.0], [TARGET])
+    finally:
+        at_home.node.transition("activate")

@@ -3,16 +3,13 @@
 
 import numpy as np
 import pytest
-from eom_dynamics.msg import Payload, SplineTrajectory, TrajectoryStatus
+from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
 from node_client import EACH_WARNING, joint_trajectory, status_of
 from paths import CONFIG
-from tool_messages import payload_message, spline_message
-from trajectory_msgs.msg import JointTrajectory
+from tool_messages import spline_message
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import STATE_FIELDS
-from eom_dynamics.control.trajectories import limits_digest, read_spline
-from eom_dynamics.robot.payload import payload_parameters, with_parameters
 from eom_dynamics.trajectory import Samples, check, minimum_time, rest_to_rest, through
 
 ROBOT = eom.load_robot(CONFIG / "panda.yaml")
@@ -161,27 +158,3 @@ def test_what_has_no_timing_is_refused_in_one_line(planning):
     for options, reason in NO_TIMING:
         answer = timed(planning, **options)
         assert not answer.success and reason in answer.message and "\n" not in answer.message
-
-
-def test_a_planner_says_with_which_payload_a_motion_meets_limits(planning):
-    received = planning.collect(SplineTrajectory, "spline_trajectory")
-    publisher = planning.publisher(JointTrajectory, "joint_trajectory")
-    payloads = planning.publisher(Payload, "payload")
-    planning.wait(lambda: publisher.get_subscription_count() and payloads.get_subscription_count(), "the planner")
-
-    def digest(duration):
-        received.clear()
-        publisher.publish(joint_trajectory(NAMES, [0.0, duration], [HOME, HOME + 0.1]))
-        planning.wait(lambda: received, "the spline")
-        return received[0].limits_digest, read_spline(received[0], NAMES)
-
-    carried = eom.Payload(1.0, [0.0, -0.0, 0.1])
-    robot = with_parameters(ROBOT, payload_parameters(ROBOT, [carried]))
-    payloads.publish(payload_message(carried))
-    planning.wait_for_diagnostics(lambda *status: "payload" in status[2], "the payload")
-    found, motion = digest(2.0)
-    assert found == limits_digest(motion, robot) != limits_digest(motion, ROBOT)
-    assert planning.set_parameter("trajectory_limits", "warn") == ""
-    assert digest(0.05)[0] == ""
-    assert planning.set_parameter("trajectory_limits", "refuse") == ""
-    payloads.publish(payload_message(eom.Payload(0.0)))

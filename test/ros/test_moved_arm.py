@@ -195,11 +195,8 @@ def spline(arm: MovedArm, start: Any) -> None:
 
 def fitted(arm: MovedArm, start: Any) -> None:
     """A trajectory of a planner."""
-    planning = start.planning("-p", "robot_file:=panda", beside=arm.client.process)
-    planning.join(arm.client)
     statuses = arm.client.collect(TrajectoryStatus, "trajectory_status")
     publisher = arm.client.publisher(JointTrajectory, "joint_trajectory")
-    planning.wait_for_diagnostics(lambda *status: status[1] == "ready" and status[2]["robot"], "the planning node")
     publisher.publish(joint_trajectory(NAMES, [0.0, 1.0], [HOME, HOME + 0.1]))
     arm.client.wait(lambda: [x for x in statuses if x.status == TrajectoryStatus.FINISHED], "the end")
 

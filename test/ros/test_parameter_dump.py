@@ -98,3 +98,23 @@ def test_a_value_that_is_set_again_acts_as_at_first(iiwa: Any) -> None:
     assert iiwa.set_parameter("stop_duration", iiwa.get_parameter("stop_duration")) == ""
     assert "read-only while the node is active" in iiwa.set_parameter("stop_duration", 0.123)
     assert "read-only" in iiwa.set_parameters({"stream_rate": 123.0})
+
+
+def test_constraints_name_joints_of_the_robot_and_are_not_negative(start: Any) -> None:
+    given = ("constraints.iiwa_joint_1.goal:=0.02", "constraints.elbow.goal:=0.02", "constraints.goal_time:=2")
+    client = start("--params-file", CONFIG / "iiwa.yaml", *(word for value in given for word in ("-p", value)))
+    log = client.process.log
+    assert "parameter constraints.elbow.goal has no effect: the robot has no such joint" in log
+    assert "unknown parameter" not in log
+    assert client.get_parameter("constraints.iiwa_joint_1.goal") == 0.02
+    assert client.get_parameter("constraints.goal_time") == 2.0
+    for name, value, reason in (
+        ("iiwa_joint_2.trajectory", 0.1, ""),
+        ("iiwa_joint_2.trajectory", 1, ""),
+        ("iiwa_joint_2.trajectory", -0.1, "must be a number of at least 0, is -0.1"),
+        ("iiwa_joint_2.trajectory", "wide", "must be a number of at least 0, is 'wide'"),
+        ("iiwa_joint_9.goal", 0.1, "the robot has no joint 'iiwa_joint_9'; did you mean"),
+        ("iiwa_joint_2.path", 0.1, "is not a parameter of this node"),
+    ):
+        answer = client.set_parameter(f"constraints.{name}", value)
+        assert reason in answer and bool(answer) == bool(reason)

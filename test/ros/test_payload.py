@@ -11,7 +11,7 @@ from eom_dynamics.srv import SetPayload
 from paths import CONFIG
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
-from setpoint_engines import identity, unspun_node
+from setpoint_engines import goal_at, unspun_node
 from tool_messages import payload_message, spline_message
 
 import eom_dynamics as eom
@@ -219,5 +219,5 @@ def test_a_transition_that_is_too_fast_or_too_heavy_is_refused_by_its_limits(mas
         states = np.zeros((5, 1, 7))
         states[0, 0] = q + 0.5 * np.eye(7)[5]
         with pytest.raises(eom.TrajectoryError, match=reason):
-            node._stream.player.play(Spline([T], states), identity())
+            node._stream.player.play(Spline([T], states), goal_at())
         assert loop.loop.number("refused") == 1

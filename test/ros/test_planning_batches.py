@@ -212,36 +212,8 @@ def test_payloads_of_requests_and_of_the_topic(node, stream, rng):
 
 
 def test_a_robot_without_limits_has_no_fastest_motion(start, tmp_path):
-    from eom_dynamics.msg import TrajectoryStatus
-    from trajectory_msgs.msg import JointTrajectory
-
     path = joint_trajectory(NAMES, [0.0, 1.0], [[0.0] * N, [0.3] * N])
     node = start.planning("--params-file", without_limits(tmp_path))
     answer = node.trajectory_feedforward(trajectory=path, timing="fastest")
     reason = "there are no limits, hence no shortest duration; give limits of velocity and effort"
     assert (answer.success, answer.message) == (False, reason)
-    assert node.set_parameter("trajectory_limits", "fastest") == ""
-    publisher = node.publisher(JointTrajectory, "joint_trajectory")
-    publisher.publish(path)
-    node.wait(lambda: f"trajectory refused: {reason}" in node.process.log, "the refusal")
-    assert node.trajectory_feedforward(trajectory=path).success
-    # At the pace that it has, it is refused, too, where there is no dynamics node.
-    statuses = node.collect(TrajectoryStatus, "trajectory_status")
-    assert node.set_parameter("trajectory_limits", "refuse") == ""
-    path.header.frame_id = "alone"
-    node.repeat(lambda: publisher.publish(path), lambda: statuses, "the refusal")
-    assert statuses[-1].header.frame_id == "alone" and "nobody subscribes to" in statuses[-1].message
-
-
-def test_a_trajectory_soon_after_the_start_waits_for_the_node_that_plays_it(start):
-    from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
-    from trajectory_msgs.msg import JointTrajectory
-
-    node = start.planning("--params-file", CONFIG / "iiwa.yaml", {"planning_node.DISCOVERY": 60.0})
-    statuses = node.collect(TrajectoryStatus, "trajectory_status")
-    path = joint_trajectory(NAMES, [0.0, 1.0], [[0.0] * N, [0.3] * N])
-    node.publisher(JointTrajectory, "joint_trajectory").publish(path)
-    node.spin(1.0)
-    motions = node.collect(SplineTrajectory, "spline_trajectory")
-    node.wait(lambda: motions, "the motion")
-    assert not statuses

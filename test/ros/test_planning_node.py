@@ -39,14 +39,10 @@ def cores(pid):
 
 
 def test_names_quality_of_service_priority_and_end(start):
-    from rclpy.qos import ReliabilityPolicy
-
-    override = "qos_overrides.{namespace}/joint_trajectory.subscription"
     client = start.planning(
         *IIWA,
         *("-r", "~/inverse_kinematics:=positions", "-r", "~/inverse_dynamics:={namespace}_terms"),
         *("-p", "use_sim_time:=true", {"running.NICENESS": 7}),
-        *("-p", f"{override}.reliability:=best_effort", "-p", f"{override}.depth:=3"),
     )
     space = client.process.namespace
     own = f"{space}/{client.process.name}"
@@ -63,37 +59,12 @@ def test_names_quality_of_service_priority_and_end(start):
     assert (status[2]["last refusal"], status[2]["robot source"]) == (bad.message, "parameters robot.*")
     assert client.diagnostics[-1].status[0].name == f"{space[1:]}/{client.process.name}: planning"
     assert client.set_parameter("robot.name", "x").startswith("robot.name is read-only while there is a robot")
-    (subscription,) = client.node.get_subscriptions_info_by_topic(f"{space}/joint_trajectory")
-    assert subscription.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
-    assert client.get_parameter(f"{override}.depth".format(namespace=space)) == 3
-
     pid = client.process.process.pid
     assert nice_values(pid) == {max(7, os.getpriority(os.PRIO_PROCESS, os.getpid()))}
     own = os.sched_getaffinity(0)
     assert cores(pid) == {frozenset(own - {min(own)} or own)}
     assert client.process.stop(signal.SIGINT) == 0
     assert "Traceback" not in client.process.log
-
-
-def test_constraints_name_joints_of_the_robot_and_are_not_negative(start):
-    given = ("constraints.iiwa_joint_1.goal:=0.02", "constraints.elbow.goal:=0.02", "constraints.goal_time:=2")
-    client = start.planning(*IIWA, *(word for value in given for word in ("-p", value)))
-    client.wait_for_diagnostics(lambda *x: x[1] == "ready", "the robot")
-    log = client.process.log
-    assert "parameter constraints.elbow.goal has no effect: the robot has no such joint" in log
-    assert "unknown parameter" not in log
-    assert client.get_parameter("constraints.iiwa_joint_1.goal") == 0.02
-    assert client.get_parameter("constraints.goal_time") == 2.0
-    for name, value, reason in (
-        ("iiwa_joint_2.trajectory", 0.1, ""),
-        ("iiwa_joint_2.trajectory", 1, ""),
-        ("iiwa_joint_2.trajectory", -0.1, "must be a number of at least 0, is -0.1"),
-        ("iiwa_joint_2.trajectory", "wide", "must be a number of at least 0, is 'wide'"),
-        ("iiwa_joint_9.goal", 0.1, "the robot has no joint 'iiwa_joint_9'; did you mean"),
-        ("iiwa_joint_2.path", 0.1, "is not a parameter of this node"),
-    ):
-        answer = client.set_parameter(f"constraints.{name}", value)
-        assert reason in answer and bool(answer) == bool(reason)
 
 
 def test_it_waits_for_a_robot_and_follows_a_new_one(start, describe):

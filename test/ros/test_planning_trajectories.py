@@ -15,9 +15,7 @@ from eom_dynamics.trajectory import paper_motion, through
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
-from eom_dynamics.msg import SplineTrajectory
 from sensor_msgs.msg import JointState
-from trajectory_msgs.msg import JointTrajectory
 
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 NAMES = list(ROBOT.joint_names)
@@ -203,19 +201,3 @@ def test_joints_that_a_trajectory_does_not_name_are_held_where_they_are_measured
     assert answer.success, answer.message
     assert answer.joint_names == answer.trajectory.joint_names == [*NAMED, *(x for x in NAMES if x not in NAMED)]
     assert answer == wanted
-    splines = node.collect(SplineTrajectory, "spline_trajectory")
-    assert node.set_parameter("trajectory_limits", "ignore") == ""
-    publisher = node.publisher(JointTrajectory, "joint_trajectory")
-    for point in named.points:  # which end in motion
-        point.velocities = point.accelerations = array("d")
-    node.repeat(lambda: publisher.publish(named), lambda: splines, "the motion")
-    # The dynamics node holds the others, and checks limits where they are.
-    assert (list(splines[0].joint_names), splines[0].limits_digest) == (NAMED, "")
-    fitted = through(TIMES, MOTION[0][:, [4, 0]])
-    for field, values in zip(STATE_FIELDS, fitted.states, strict=True):
-        found = np.reshape(getattr(splines[0], field), (-1, 2))
-        # Times in a message are whole nanoseconds.
-        np.testing.assert_allclose(found, values, rtol=0, atol=1e-6 * np.abs(values).max())
-    publisher.publish(message(names=[*NAMES[:-1], "finger"]))
-    reason = "joint_names[6]: the robot has no joint 'finger'"
-    node.wait(lambda: reason in node.values.get("last refused trajectory", ""), "the refusal")

@@ -10,8 +10,7 @@ from eom_dynamics.msg import JointTrajectorySetpoint, SplineTrajectory, Trajecto
 from node_client import FEW_WARNINGS, stamp_of
 from paths import CONFIG
 from rclpy.time import Time
-from setpoint_engines import Publisher, identity, unspun_node
-from std_msgs.msg import String
+from setpoint_engines import goal_at, unspun_node
 from std_srvs.srv import SetBool
 
 import eom_dynamics as eom
@@ -149,38 +148,6 @@ def test_splines_are_played_as_they_are(node, publisher, statuses):
     node.wait(arrived, "the goal")
 
 
-@pytest.mark.parametrize("request_of_stop", ["mine", "another"])
-def test_an_empty_one_stops_the_one_of_its_identity(node, publisher, statuses, anew, request_of_stop):
-    command(node, START)
-    publisher.publish(rest_to_rest(request="mine"))
-    node.wait(lambda: (statuses[-1].request, statuses[-1].status) == ("mine", TrajectoryStatus.ACCEPTED), "acceptance")
-    publisher.publish(SplineTrajectory(request=request_of_stop))
-    node.wait(lambda: statuses[-1].status != TrajectoryStatus.ACCEPTED, "the end")
-    expected = TrajectoryStatus.FINISHED if request_of_stop == "another" else TrajectoryStatus.STOPPED
-    assert statuses[-1].status == expected
-
-
-def test_one_of_a_goal_that_comes_twice_is_played_once(node, publisher, statuses, anew):
-    """The planning node sends it again where it discovers a subscriber before the answer."""
-    command(node, START)
-    request, count = "follow_joint_trajectory/twice", len(statuses)
-    for _ in range(3):
-        publisher.publish(rest_to_rest(request=request))
-    node.wait(lambda: (statuses[-1].request, statuses[-1].status) == (request, TrajectoryStatus.FINISHED), "the end")
-    assert [x.status for x in statuses[count:]] == [TrajectoryStatus.ACCEPTED, TrajectoryStatus.FINISHED]
-
-
-def test_one_whose_sender_has_a_lease_ends_with_its_sender(node, publisher, statuses, anew):
-    lease = node.publisher(String, "trajectory_lease")
-    command(node, START)
-    lease.publish(String(data="leased"))
-    publisher.publish(rest_to_rest(request="leased", knots=array("d", [0.0, 2.0])))
-    stopped = "leased", TrajectoryStatus.STOPPED
-    node.wait(lambda: (statuses[-1].request, statuses[-1].status) == stopped, "the end")
-    assert statuses[-1].message == "its sender is gone: 0.5 s without its identity on trajectory_lease"
-    node.wait(lambda: np.abs(node.feedforward[-1].motor_velocity).max() < 1e-6, "rest")
-
-
 def test_who_comes_late_knows_what_became_of_the_last_ones(node, statuses):
     late = []
     node.node.create_subscription(TrajectoryStatus, "trajectory_status", late.append, status_qos())
@@ -237,8 +204,7 @@ def test_what_cannot_be_played_is_refused_by_name(node, publisher):
 def test_a_single_waypoint_requires_the_position_of_the_arm():
     with unspun_node("/unknown", robot_file="planar_2r") as node:
         player = node._stream.player
-        player.reports._status = Publisher(TrajectoryStatus, sent := [])
-        player.play(Spline([0.02], np.zeros((5, 1, 2))), identity())
+        player.play(Spline([0.02], np.zeros((5, 1, 2))), goal_at(statuses=(sent := [])))
         time.sleep(0.04)
         player._tick()
     assert [status.status for status in sent] == [TrajectoryStatus.ACCEPTED, TrajectoryStatus.STOPPED]
@@ -251,7 +217,6 @@ def test_a_stream_goes_on_where_the_clock_ends_a_trajectory_that_waits():
     begin, v = 10**9, np.array([0.1, 0.1])
     with unspun_node("/behind", robot_file="planar_2r", use_sim_time="true") as node:
         stream = node._stream
-        stream.player.reports._status = Publisher(TrajectoryStatus, sent := [])
 
         def answer(k, back=0):
             now = begin + 5_000_000 * k - back
@@ -264,7 +229,7 @@ def test_a_stream_goes_on_where_the_clock_ends_a_trajectory_that_waits():
             return stream.answer(setpoint)
 
         assert all(answer(k) for k in range(5))
-        stream.player.play(Spline([0.0, 1.0], np.zeros((5, 2, 2))), identity(2 * begin))
+        stream.player.play(Spline([0.0, 1.0], np.zeros((5, 2, 2))), goal_at(2 * begin, sent := []))
         assert all(answer(k, back=3 * 10**8 * (k > 7)) for k in range(5, 20))
     assert [x.status for x in sent] == [TrajectoryStatus.ACCEPTED, TrajectoryStatus.STOPPED]
     assert sent[-1].message.startswith("the clock went back by 0.29")
@@ -277,8 +242,7 @@ def test_a_trajectory_that_is_refused_midway_says_why():
     fast[2, 2] = 1e140
     with unspun_node("/midway", robot_file="planar_2r", limits="ignore") as node:
         player = node._stream.player
-        player.reports._status = Publisher(TrajectoryStatus, sent := [])
-        player.play(Spline([0.0, 0.1, 0.2], fast), identity())
+        player.play(Spline([0.0, 0.1, 0.2], fast), goal_at(statuses=(sent := [])))
         for _ in range(20):
             time.sleep(0.02)
             player._tick()

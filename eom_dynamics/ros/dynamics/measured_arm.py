@@ -11,7 +11,7 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
 from ...arrays import Array, unit
-from ...control.measured import MEASURED_TOPICS, MeasuredMotion, measured_joints
+from ...control.measured import MEASURED_TOPICS, MeasuredJoint, MeasuredMotion, measured_joints
 from ...control.setpoint_loop import SetpointLoop
 from ...control.settings import ELSEWHERE, LONGEST_GAP
 from ...exceptions import StateError
@@ -76,9 +76,14 @@ class MeasuredArm:
         except StateError:
             return None
 
-    def catch_up(self) -> None:
-        """Read all that has come, so that the next :meth:`read` takes less time."""
-        self._joints.read()
+    def joints(self) -> dict[str, MeasuredJoint]:
+        """Latest state of each joint, however old."""
+        return self._joints.read()
+
+    @property
+    def topic(self) -> str:
+        """Topic of the positions."""
+        return self._joints.topic
 
     def hold(self, loop: SetpointLoop) -> None:
         """Have a loop hold the arm there, so that its first reference is checked; log once where it cannot be."""

@@ -25,24 +25,21 @@ from ...exceptions import EomDynamicsError, StateError, TrajectoryError
 from ...terminal import printable
 from ..diagnostics import Level, StatusReport
 from ..executors import LateAnswers, StopSignals, steady_timer
-from ..parameter_tables import ROBOT, URDF, dynamics_parameters, start_value
+from ..parameter_tables import ROBOT, URDF, dynamics_parameters, start_value, without_joint
 from ..robot_node import RobotNode
 from ..robot_sources import NOT_LOADED, LoadedRobot
-from ..running import freeze_objects, keep_memory, schedule
+from ..running import freeze_objects, schedule
 from . import NODE
 from .command_topics import CommandTopics
 from .rivals import Rivals
 from .services import PayloadTopic, serve_inverse_dynamics
 from .setpoint_stream import SetpointStream
-from .spline_topic import SplineTopic
 from .statistics import STATUS_NAME
 from .stops import GAINS
+from .trajectory_topics import TrajectoryTopics
 
 # Between looks at other nodes that command the same motors, s.
 _BETWEEN_LOOKS = 0.2
-
-# Freed memory that is kept for the check of the next trajectory, MiB; each maps and clears as much as it takes.
-_KEPT_MEMORY = 32
 
 _Callback = Callable[[Any, LifecycleState], TransitionCallbackReturn]
 
@@ -168,7 +165,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self.rivals = Rivals(self, self._commands.topics, lambda: self.diagnostics.publish(), discovering_since)
         deactivate = partial(self.switch_off, "the node deactivates itself", self.trigger_deactivate)
         self._stream = SetpointStream(self, self._commands, deactivate)
-        self._trajectories = SplineTopic(self, self._stream, self._loop_to_play)
+        self._trajectories = TrajectoryTopics(self, self._stream, self._loop_to_play)
         takes = partial(self._loop_in_use, "it takes payloads once it has a robot")
         self._payloads = PayloadTopic(
             self, takes, self._stream.contact, self._stream.measured, self._stream.targets.go_on
@@ -244,6 +241,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def switch_off(self, reason: str, then: Callable[[], None]) -> None:
         """Bring the arm to rest, send the last command, and call ``then``: at once, or later from the executor."""
         if self.active:
+            self._trajectories.stop(reason)
             self._stream.switch_off(reason, then)
         else:
             then()
@@ -266,10 +264,13 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._warn_of_payload("the new robot begins without the payload of the one before: set it again")
         self._stream.take(loop.renewed())
         self._trajectories.stop("the stream begins anew")
+        self._trajectories.take(loop)
         self._payloads.begin()
         arm = loop.arm
         origin = f"from {self.supply.source}, computed by {arm.dynamics.backend}"
         self.announce(loaded, arm.robot, f": {', '.join(arm.robot.joint_names)}; {origin}")
+        for name in without_joint(self, arm.robot.joint_names):
+            self.get_logger().warning(f"parameter {printable(name)} has no effect: the robot has no such joint")
         if advice := feedforward_advice(arm):
             self.get_logger().info(f"least expected link error by the uncertainty of the robot: {advice}")
 
@@ -340,12 +341,12 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self.get_logger().error(self.failed_transition)
             return TransitionCallbackReturn.FAILURE
         self._waits = False
-        keep_memory(_KEPT_MEMORY)
         freeze_objects()
         self._schedule()
         self.active = True
         self._trajectories.stop("the stream begins anew")
         self._stream.begin()
+        self._trajectories.begin()
         return super().on_activate(state)
 
     @reported
@@ -433,6 +434,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self._stream.end()
             self._commands.deliver(_DELIVERY)
         self._stream.measured.close()
+        self._trajectories.planner.close()
         self.rivals.close()
         super().destroy_node()
         self._state_machine.destroy_when_not_in_use()

@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Playback of trajectories by the control loop, at the rate of the stream: status, speed, pause."""
+"""Playback of trajectories by the control loop, at the rate of the stream: speed, pause, end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from sensor_msgs.msg import TimeReference
 from std_msgs.msg import Float64
 from std_srvs.srv import SetBool
 
-from ...arrays import Array
 from ...control.control_loop import REFUSALS, OffPath, Refusal
-from ...control.fields import STATE_FIELDS, doubles
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
 from ...control.settings import FASTEST_PACE, LARGEST_CORRECTION, LONGEST_GAP, MODES, SHARED_MESSAGES
@@ -23,44 +20,12 @@ from ...terminal import printable
 from ...trajectory import Spline
 from ..diagnostics import present
 from ..executors import keep_pace, steady_timer
-from ..interfaces import JointTrajectorySetpoint, TrajectoryStatus, nanoseconds, set_stamp, status_qos
+from ..interfaces import TrajectoryStatus, nanoseconds
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
+from .goals import Goal, Phase
 from .measured_arm import MeasuredArm
 from .stops import Stops
-
-
-class TrajectoryReports:
-    """Publishers of the topics, by header and identity of a trajectory."""
-
-    def __init__(self, node: RobotNode) -> None:
-        self._path_time = node.create_publisher(TimeReference, "path_time", 10)
-        self._motion = node.create_publisher(JointTrajectorySetpoint, "commanded_motion", 10)
-        self._status = node.create_publisher(TrajectoryStatus, "trajectory_status", status_qos())
-
-    def tell(self, identity: TrajectoryStatus, status: int, message: str = "") -> None:
-        """Publish a status of the trajectory of an identity."""
-        self._status.publish(
-            TrajectoryStatus(header=identity.header, request=identity.request, status=status, message=message)
-        )
-
-    def time(self, identity: TrajectoryStatus, at: int, t: int) -> None:
-        """Publish the time on a motion, ns, at a time of the clock, ns; negative while it waits."""
-        message = TimeReference(source=identity.request)
-        set_stamp(message.header.stamp, at)
-        set_stamp(message.time_ref, t)
-        self._path_time.publish(message)
-
-    def motion(self, names: Sequence[str], states: Array, at: int) -> None:
-        """Publish the commanded motion of the links, q … qdddd (5, n), of a time of the clock, ns."""
-        if not self._motion.get_subscription_count():
-            return
-        message = JointTrajectorySetpoint(joint_names=list(names))
-        set_stamp(message.header.stamp, at)
-        for field, values in zip(STATE_FIELDS, states, strict=True):
-            setattr(message, field, doubles(values))
-        self._motion.publish(message)
-
 
 # Time that a motion loses in late cycles, s, from which on that is reported.
 _LATE = 0.1
@@ -197,7 +162,7 @@ _WATCH_PERIOD = 0.02
 class TrajectoryPlayer:
     """Topics and services around the trajectories of the control loop, which plans, plays, paces and ends them.
 
-    The last accepted trajectory has a status. All methods are called by the node's executor.
+    All methods are called by the node's executor.
 
     Args:
         clock, measured: clock of the loop; measured arm, for starts.
@@ -207,7 +172,6 @@ class TrajectoryPlayer:
 
     Attributes:
         pace: their speed, and whether they pause.
-        reports: topics of what becomes of them.
         skipped: number of commands left out since startup by late cycles.
     """
 
@@ -222,15 +186,15 @@ class TrajectoryPlayer:
         self._node, self._clock, self._measured, self._stops, self._publish = node, clock, measured, stops, publish
         self._period = round(_SECOND / node.get_parameter("stream_rate").value)
         self._host: SetpointLoop | None = None
-        # Headers and identities of the active motion, and of the last accepted one: active or waiting.
-        self._played: TrajectoryStatus | None = None
-        self._accepted: TrajectoryStatus | None = None
+        # Goals of the active motion, and of the last accepted one: active or waiting.
+        self._played: Goal | None = None
+        self._accepted: Goal | None = None
         # On the clock, ns: time 0 of the last accepted motion; an instant of the periodic commands; the last
         # one, and the latest time. And the clock less the time of the loop.
         self._begin = self._origin = self._last = self._latest = self._ahead = 0
         # Numbers of trajectories begun by the loop before the last plan, and finished before the active one.
         self._begun = self._finished = self.skipped = 0
-        self.pace, self.reports = TrajectoryPace(node, clock, measured), TrajectoryReports(node)
+        self.pace = TrajectoryPace(node, clock, measured)
         # On the node's clock, so that the motion pauses with /clock.
         self._timer = node.punctual.create(node, self._period / _SECOND, self._tick)
         self._watch_timer = steady_timer(node, _WATCH_PERIOD, self._observe, autostart=False)
@@ -246,9 +210,9 @@ class TrajectoryPlayer:
         return self._accepted is not self._played and self._accepted is not None
 
     @property
-    def request(self) -> str | None:
-        """Identity of the trajectory that was accepted last, while it waits or is played."""
-        return self._accepted.request if self._accepted is not None else None
+    def goal(self) -> Goal | None:
+        """Goal that was accepted last, while it waits or is played."""
+        return self._accepted
 
     def take(self, host: SetpointLoop) -> None:
         """Play by a loop from now on."""
@@ -262,12 +226,12 @@ class TrajectoryPlayer:
         phase = "under way" if self.playing else "waits for its start" if self.waiting else ""
         return present({"trajectory": phase, "trajectory commands left out": self.skipped}) | self.pace.values
 
-    def play(self, motion: Spline, identity: TrajectoryStatus, held: NDArray[np.bool_] | None = None) -> None:
+    def play(self, motion: Spline, goal: Goal, held: NDArray[np.bool_] | None = None) -> None:
         """Play a motion, or let it wait for its start; it replaces a waiting one.
 
         Args:
             motion: motion of the joints in the robot's order; its time 0 is at the stamp of the header, or now.
-            identity: header and request, for its statuses.
+            goal: goal, which gets its statuses.
             held: joints (n,) that stay where they are commanded at its start.
 
         Raises:
@@ -279,17 +243,17 @@ class TrajectoryPlayer:
             raise TrajectoryError("there is no time on /clock yet")
         if self.pace.held_by:
             raise TrajectoryError(self.pace.standstill)
-        begin = nanoseconds(identity.header.stamp) or now
+        begin = nanoseconds(goal.header.stamp) or now
         if self._instant(self._host, now) < now:  # a late command belongs to the motion before
             self._command(self._host, now)
         loop.send_trajectory(motion, begin - self._ahead, held)
         if (why := self._plan(self._host, now, begin)) is not None:
             raise self._host.refusal(why)
         if self._accepted is not None:
-            self.reports.tell(self._accepted, TrajectoryStatus.STOPPED, "replaced by another trajectory")
-        self._accepted, self._begin = identity, begin
-        self._take_over(self._host, now)
-        self.reports.tell(identity, TrajectoryStatus.ACCEPTED, self.pace.standstill)
+            self._accepted.tell(TrajectoryStatus.STOPPED, "replaced by another trajectory")
+        self._accepted, self._begin = goal, begin
+        goal.tell(TrajectoryStatus.ACCEPTED, self.pace.standstill)
+        self._take_over(goal, self._host, now)
         self._timer.reset()
         self._watch_timer.reset()
         self._command(self._host, now)
@@ -314,23 +278,24 @@ class TrajectoryPlayer:
         self._begun = host.record.begun
         return host.plan(at, self._period / _SECOND, sag)
 
-    def _take_over(self, host: SetpointLoop, now: int) -> None:
+    def _take_over(self, goal: Goal, host: SetpointLoop, now: int) -> None:
         """Note the begin of the last accepted motion, ns on the clock, if it has begun."""
         record = host.record
         if record.begun == self._begun:
             return
         if not self.playing:
             self._origin, self._last = now, 0
-        self._played, self._finished, self._clock.pauses = self._accepted, record.finished, True
+        self._played, self._finished, self._clock.pauses = goal, record.finished, True
+        goal.phase = Phase.PLAYING
         if reason := self.pace.standstill:
             self._node.get_logger().info(f"trajectory waits: {reason}")
 
     def _end(self, status: int, reason: str = "") -> None:
         self._timer.cancel()
         self._watch_timer.cancel()
-        identity, self._played, self._accepted, self._clock.pauses = self._accepted, None, None, False
-        if identity is not None:
-            self.reports.tell(identity, status, reason)
+        goal, self._played, self._accepted, self._clock.pauses = self._accepted, None, None, False
+        if goal is not None:
+            goal.tell(status, reason)
 
     def _now(self) -> int:
         """Time of the clock, ns; what waits keeps to it, and motions end where it goes back."""
@@ -362,8 +327,8 @@ class TrajectoryPlayer:
     def _command(self, host: SetpointLoop, now: int) -> None:
         """Send the command that is due at a time of the clock, ns, if one is, and begin what waits for that time."""
         at = self._instant(host, now)
-        if self.waiting and at >= self._begin:
-            self._start(host, at)
+        if self._accepted is not None and self.waiting and at >= self._begin:
+            self._start(self._accepted, host, at)
         if self._played is None or not host.record.playing:
             self._find_end(host)
         if self._played is None or at <= self._last:
@@ -385,11 +350,11 @@ class TrajectoryPlayer:
         at = now - (now - (self._begin if self._played is None else self._origin)) % self._period
         return now if self._played is None and at - self._ahead < host.record.latest else at
 
-    def _start(self, host: SetpointLoop, now: int) -> None:
+    def _start(self, goal: Goal, host: SetpointLoop, now: int) -> None:
         """Begin the waiting motion; after a refusal, an active one ends, too, since it was reported as replaced."""
         why = self._plan(host, now, self._begin)
         if why is None:
-            self._take_over(host, now)
+            self._take_over(goal, host, now)
             return
         text = refusal_reason(host.refusal(why))
         if why.name == "ended" and not host.record.valid:  # a single waypoint
@@ -414,14 +379,6 @@ class TrajectoryPlayer:
             self._end(TrajectoryStatus.STOPPED, f"{taken} takes over")
 
     def _observe(self) -> None:
-        now = self._now()
-        if self._host is None or not (self.playing or self.waiting):
-            return
-        at = self._last if self._played is not None and self._last else now
-        if self._host.record.valid:
-            self.reports.motion(self._host.arm.robot.joint_names, self._host.loop.state, at)
+        self._now()
         if self._played is not None:
-            self.reports.time(self._played, at, round(self._host.record.path_time * _SECOND))
             self.pace.warn_of_standstill()
-        if self.waiting and self._accepted is not None:
-            self.reports.time(self._accepted, now, now - self._begin)

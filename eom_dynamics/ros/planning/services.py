@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.qos import QoSProfile
 
 from ...control.fields import doubles, read_samples, write
@@ -23,7 +22,7 @@ from ...kinematics.compiled import kinematics_of
 from ...kinematics.inverse import ALL
 from ...terminal import printable
 from ..diagnostics import payload_values
-from ..executors import Worker
+from ..executors import LateAnswers, Worker
 from ..interfaces import GOALS_AT_ONCE, Payload, srv, stream_qos
 from ..inverse_dynamics import answer_inverse_dynamics
 from ..loaded_arm import MAX_PAYLOADS, loaded_arm, request_payload
@@ -142,14 +141,14 @@ class PlanningServices:
         self.last_refusal = ""
         self.worker = Worker(node, "services")
         workers = {"trajectory_feedforward": Worker(node, "trajectories")}
-        # Answers are awaited; a mutually exclusive group would receive no other request meanwhile.
-        group = ReentrantCallbackGroup()
+        self._answers: dict[str, LateAnswers] = {}
         for name, (kind, _) in SERVICES.items():
             on_request = partial(self._on_request, name, workers.get(name, self.worker))
-            node.create_service(kind, f"~/{name}", on_request, qos_profile=_QOS, callback_group=group)
+            self._answers[name] = LateAnswers(node.create_service(kind, f"~/{name}", on_request, qos_profile=_QOS))
 
-    async def _on_request(self, name: str, worker: Worker, request: Any, response: Any) -> Any:
-        return await worker.compute(partial(self._answer, name, request))
+    def _on_request(self, name: str, worker: Worker, request: Any, response: Any) -> Any:
+        worker.submit(partial(self._answer, name, request), self._answers[name].later(response))
+        return response
 
     def _answer(self, name: str, request: Any) -> Any:
         """Compute the answer to a request of a service, or the answer that refuses it; runs in a worker's thread."""

@@ -17,14 +17,13 @@ pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 from rclpy.parameter import Parameter
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
-from setpoint_engines import MOTION, Publisher, identity, state_message, unspun_node
+from setpoint_engines import MOTION, Publisher, goal_at, state_message, unspun_node
 
 import eom_dynamics as eom
 from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.robot.model import EffortSpread
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.ros.diagnostics import Level
-from eom_dynamics.ros.interfaces import TrajectoryStatus
 from eom_dynamics.trajectory import Spline
 
 START, MS = 1_700_000_000 * 10**9, 10**6
@@ -153,8 +152,7 @@ def test_what_is_refused_in_contact_and_what_ends_it_is_said(
             return str(status.message)
 
         run(1, 0.0)
-        stream.player.reports._status = Publisher(TrajectoryStatus, statuses := [])
-        stream.player.play(path, identity())
+        stream.player.play(path, goal_at(statuses=(statuses := [])))
         run(400, 0.0)
         message = run(50, 5.0)
         assert len(statuses) == 2 and statuses[-1].message.startswith("contact at joint_2: ")
@@ -162,7 +160,7 @@ def test_what_is_refused_in_contact_and_what_ends_it_is_said(
             return
         assert message.startswith("contact at joint_2: ") and message.endswith(UNTIL)
         with pytest.raises(eom.EomDynamicsError, match=f"contact at joint_2: {UNTIL}"):
-            stream.player.play(path, identity())
+            stream.player.play(path, goal_at())
         message = run(1500, 0.0)
         assert ("the arm returns to" in capfd.readouterr().err) == (reaction == "retract")
         assert message.startswith(

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motions of trajectories, fitted and checked in the worker process of the dynamics node."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import scipy.linalg  # noqa: F401 -- now, rather than with the first trajectory
+from rclpy.serialization import deserialize_message
+from trajectory_msgs.msg import JointTrajectory
+
+from ...arrays import STATE_NAMES, Array
+from ...control.joint_order import JointOrder
+from ...control.trajectories import check_waypoints, hold_others, read_spline, read_times, rest_at_the_end
+from ...elastic import ElasticArm
+from ...elastic.limit_violations import question_of_speed
+from ...exceptions import StateError, TrajectoryError
+from ...trajectory import Spline, Verdict
+from ...trajectory.feedforward import CHECK_RATE, checked
+from ..interfaces import SplineTrajectory, srv
+from ..loaded_arm import loaded_arm
+from .jobs import PlannedMotion, PlanningJob
+from .trajectories import Start, fitted, path_of, timed
+
+_Constants = srv.ComputeTrajectoryFeedforward.Request
+_FIT_OPTIONS = _Constants()
+
+# Extra duration of a slower motion, because its own samples differ.
+_MARGIN = 1e-3
+
+_MOST_ATTEMPTS = 3
+
+
+def plan(job: PlanningJob) -> PlannedMotion:
+    """Fit and check the motion of a trajectory; EomDynamicsError if it is refused."""
+    arm = loaded_arm(_arm(job.robot), job.payload)
+    try:
+        message = deserialize_message(job.message, SplineTrajectory if job.is_spline else JointTrajectory)
+    except Exception as error:
+        raise StateError(f"the message cannot be read: {error}") from None
+    names = arm.robot.joint_names
+    held = np.array([name not in (message.joint_names or names) for name in names])
+    if job.is_spline:
+        # Unknown names are refused before positions are needed.
+        holds = held.any() and {*message.joint_names} <= {*names}
+        motion = read_spline(message, names, _positions(job)[held] if holds else None)
+    else:
+        motion = _fitted(arm, message, job)
+    motion, notes = _within_limits(job, motion, lambda x: checked(arm, x, CHECK_RATE, _Constants.MAX_SAMPLES))
+    return PlannedMotion(motion, held, notes)
+
+
+@lru_cache(maxsize=1)
+def _arm(robot: bytes) -> ElasticArm:
+    arm = ElasticArm(pickle.loads(robot))
+    arm.feedforward(*np.zeros((len(STATE_NAMES), 2, arm.robot.n)))  # compile batches
+    return arm
+
+
+def _positions(job: PlanningJob) -> Array:
+    if job.positions is None:
+        raise StateError("no position of the joints without a name is known: publish joint_states, or name all joints")
+    return job.positions
+
+
+def _fitted(arm: ElasticArm, message: Any, job: PlanningJob) -> Spline:
+    """Motion through the points of a JointTrajectory."""
+    names = arm.robot.joint_names
+    check_waypoints(len(message.points), arm.robot.n)  # before the work of the fit
+    hold_others(message, names, lambda others: _positions(job)[[names.index(name) for name in others]])
+    rest_at_the_end(message)
+    start = None
+    if job.begin is not None:
+        start = Start(job.begin, dict(zip(names, _positions(job), strict=True)) if job.is_at_rest else {})
+        message.joint_names = message.joint_names or list(names)
+    order = JointOrder.of(arm, list(message.joint_names))
+    motion = fitted(message, read_times(message), order, _FIT_OPTIONS, start, arm.robot.continuous)
+    if motion.end > motion.start and job.trajectory_limits == _Constants.FASTEST:
+        waypoints = path_of(message, motion, _FIT_OPTIONS)
+        motion = timed(arm, motion, motion.t, _Constants.FASTEST, waypoints=waypoints)[1]
+    return motion
+
+
+def _within_limits(
+    job: PlanningJob, motion: Spline, check: Callable[[Spline], Verdict]
+) -> tuple[Spline, tuple[str, ...]]:
+    """The motion, or with ``slow_down`` a slower one, and notes; TrajectoryError if it is refused for its limits."""
+    policies = {job.limits} if job.is_spline else {job.limits, job.trajectory_limits}
+    verdict, duration, notes = check(motion), motion.end - motion.start, []
+    for _ in range(_MOST_ATTEMPTS if "slow_down" in policies else 0):
+        scaling = verdict.time_scaling
+        if verdict.ok or scaling is None:
+            break
+        motion = motion.stretched(scaling * (1.0 + _MARGIN))
+        verdict = check(motion)
+    if (slower := motion.end - motion.start) > duration:
+        notes.append(f"trajectory slowed down from {duration:.4g} s to {slower:.4g} s, to meet limits")
+    if not verdict.ok and policies != {"ignore"}:
+        reason = f"exceeds limits: {verdict}{question_of_speed(verdict.exceeded)}"
+        if verdict.in_degrees or policies & {"refuse", "slow_down", "fastest"}:
+            raise TrajectoryError(verdict.in_degrees or reason)
+        notes.append(f"trajectory {reason}")
+    return motion, tuple(notes)

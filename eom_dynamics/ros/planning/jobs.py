@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs of the worker process that plans trajectories, and its answers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from ...arrays import Array
+from ...trajectory import Spline
+
+
+class PlanningJob(NamedTuple):
+    """Trajectory to plan, as plain data.
+
+    Attributes:
+        robot: pickled robot.
+        payload: parameters of the payloads at its tools.
+        message: serialized message; an empty one has the process load the robot.
+        is_spline: True for a ``SplineTrajectory``, False for a ``JointTrajectory``.
+        positions: present positions (n,), rad or m, None if unknown; joints without a name are held there.
+        begin: start time on the trajectory, s; None for its first point.
+        is_at_rest: True if the motion then starts from ``positions``, else from the first later point.
+        limits, trajectory_limits: values of these parameters; the latter is for a ``JointTrajectory``.
+    """
+
+    robot: bytes
+    payload: Array
+    message: bytes = b""
+    is_spline: bool = False
+    positions: Array | None = None
+    begin: float | None = None
+    is_at_rest: bool = False
+    limits: str = "refuse"
+    trajectory_limits: str = "refuse"
+
+
+class PlannedMotion(NamedTuple):
+    """Motion of a trajectory.
+
+    Attributes:
+        motion: motion of all joints in the robot's order.
+        held: joints (n,) without a name in the trajectory.
+        notes: lines for the log.
+    """
+
+    motion: Spline
+    held: NDArray[Any]
+    notes: tuple[str, ...] = ()
