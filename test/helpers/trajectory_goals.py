@@ -9,7 +9,7 @@ import time
 from functools import partial
 
 import numpy as np
-from node_client import joint_trajectory
+from node_client import StreamClient, joint_trajectory
 
 NAMES = [f"fer_joint{k}" for k in range(1, 8)]
 HOME = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0])
@@ -25,6 +25,24 @@ CASES = {}
 def case(function):
     CASES[function.__name__] = function
     return function
+
+
+class FollowedArm(StreamClient):
+    """Client of a dynamics node, whose motor setpoints come back as joint states."""
+
+    takes_events = False
+
+    def _connect(self):
+        from sensor_msgs.msg import JointState
+
+        self._states = self.node.create_publisher(JointState, "joint_states", 10)
+        self._state = JointState(name=NAMES, position=HOME.tolist(), velocity=[0.0] * len(NAMES))
+        self.node.create_subscription(JointState, "motor_setpoint", self._keep, 10)
+        self.node.create_timer(0.004, lambda: self._states.publish(self._state))
+        super()._connect()
+
+    def _keep(self, message):
+        self._state = type(message)(name=message.name, position=message.position, velocity=message.velocity)
 
 
 class Follower:
@@ -123,7 +141,12 @@ class Sent:
 # --- One goal ---------------------------------------------------------------------------------------------------------
 
 
+ALONE = []
+"""Names of the cases of one goal without tolerances."""
+
+
 def _alone(name, *arguments, **options):
+    ALONE.append(name)
     CASES[name] = lambda arm: arm.ask(*arguments, **options)
 
 

@@ -14,14 +14,12 @@ import managed_arm
 import mock_arm
 import processes
 import pytest
-from node_client import StreamClient
 from paths import CONFIG
 
 pytest.importorskip("control_msgs.action", reason="control_msgs is not installed")
 
 from rclpy.executors import SingleThreadedExecutor
-from sensor_msgs.msg import JointState
-from trajectory_goals import CASES, HOME, NAMES, Follower, Sent, answers
+from trajectory_goals import CASES, HOME, FollowedArm, Follower, Sent, answers
 
 RECORDED = Path(__file__).with_name("jtc_answers.json")
 
@@ -51,22 +49,6 @@ DIFFERENT = {
     "cancelled before its stamp": "canceled 0; home",
 }
 """Answers of the node; docs/play.md says why."""
-
-
-class FollowedArm(StreamClient):
-    """Client of a dynamics node, whose motor setpoints come back as joint states."""
-
-    takes_events = False
-
-    def _connect(self):
-        self._states = self.node.create_publisher(JointState, "joint_states", 10)
-        self._state = JointState(name=NAMES, position=HOME.tolist(), velocity=[0.0] * len(NAMES))
-        self.node.create_subscription(JointState, "motor_setpoint", self._keep, 10)
-        self.node.create_timer(0.004, lambda: self._states.publish(self._state))
-        super()._connect()
-
-    def _keep(self, message):
-        self._state = JointState(name=message.name, position=message.position, velocity=message.velocity)
 
 
 @pytest.mark.timeout(300)

@@ -51,7 +51,7 @@ def plan(job: PlanningJob) -> PlannedMotion:
     else:
         motion = _fitted(arm, message, job)
     motion, notes = _within_limits(job, motion, lambda x: checked(arm, x, CHECK_RATE, _Constants.MAX_SAMPLES))
-    return PlannedMotion(motion, held, notes)
+    return PlannedMotion(Spline(motion.t, motion.states), held, notes)  # without what it has computed
 
 
 @lru_cache(maxsize=1)
