@@ -18,7 +18,7 @@ from sensor_msgs.msg import JointState
 COUNT = int(os.environ.get("GOALS", "40"))
 
 # Duration of each motion, and the longest time from what ends a goal to its answer on a busy machine, s.
-DURATION, ANSWER = 1.5, 15.0
+DURATION, ANSWER = 1.5, 60.0
 
 # Largest distance of a link that rests from its motor, by its weight, rad.
 FOLLOWING = 0.04
