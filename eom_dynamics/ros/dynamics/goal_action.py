@@ -162,12 +162,12 @@ class GoalAction:
         """Measured joints."""
         return self._stream.measured.joints()
 
-    def stop(self, goal: ActionGoal, reason: str) -> None:
-        """Stop the motion of a goal on its path, or cancel it before its start."""
-        if self._stream.player.goal is goal:
-            self._stream.drop_trajectory(reason)
-        else:
-            goal.tell(TrajectoryStatus.STOPPED, reason)
+    def stop(self, goal: ActionGoal, reason: str) -> bool:
+        """Stop the motion of a goal on its path, or cancel it before its start; return whether it had one."""
+        has_motion = self._stream.player.goal is goal
+        if has_motion:
+            self._stream.drop_trajectory(reason)  # reports it to the goal
+        return has_motion
 
     def compare(self, names: Sequence[str], joints: Mapping[str, MeasuredJoint], ended: Spline | None) -> States:
         """Desired state, actual state and deviation of joints; desired is the command, or the end of ``ended``."""

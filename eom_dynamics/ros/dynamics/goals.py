@@ -141,12 +141,12 @@ class ActionGoal(Goal):
     def _end(self, code: int, reason: str) -> None:
         """End with a code, and stop the motion."""
         self._code = code
-        if self._finished is None and self.phase in (Phase.WAITING, Phase.PLAYING):
-            self._action.stop(self, reason)  # which tells it
-        elif self._finished is None and self.phase is not Phase.DONE:
-            self.tell(TrajectoryStatus.STOPPED, reason)
-        elif self.phase is not Phase.DONE:
+        if self.phase is Phase.DONE:
+            return
+        if self._finished is not None:
             self._answer(GoalStatus.STATUS_ABORTED, code, reason)
+        elif not self._action.stop(self, reason):
+            self.tell(TrajectoryStatus.STOPPED, reason)
 
     def _answer(self, status: int, code: int, text: str) -> None:
         """Send the result."""

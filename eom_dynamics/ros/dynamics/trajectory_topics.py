@@ -99,8 +99,8 @@ class TrajectoryTopics:
 
     def _start_planner(self) -> None:
         self._prepare.cancel()
-        if self._node.arm is not None:
-            job = PlanningJob(self._robot, self._loop().evaluator.payload.copy())
+        if (loop := self._stream.loop) is not None:
+            job = PlanningJob(self._robot, loop.evaluator.payload.copy())
             self._worker.submit(partial(self.planner.compute, job), lambda _: None)
 
     def _withdraw(self, goals: list[Goal], reason: str) -> None:
@@ -164,10 +164,16 @@ class TrajectoryTopics:
         except Exception as error:
             self._refuse(goal, error)
             return
-        rests, limits = positions is not None and not moves, self._node.get_parameter("trajectory_limits").value
         job = PlanningJob(
-            *(self._robot, loop.evaluator.payload.copy(), message.data, message.is_spline, positions, begin, rests),
-            *(self._stream.limit_policy, limits),
+            self._robot,
+            loop.evaluator.payload.copy(),
+            message.data,
+            message.is_spline,
+            positions,
+            begin,
+            is_at_rest=positions is not None and not moves,
+            limits=self._stream.limit_policy,
+            trajectory_limits=self._node.get_parameter("trajectory_limits").value,
         )
 
         def is_wanted() -> bool:
