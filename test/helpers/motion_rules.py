@@ -243,7 +243,8 @@ class _Rows:
         h: time since the cycle before, at most LONGEST_STEP, s; ``clock`` sums it.
         leader: source of the command.
         own: a generated motion in position mode; ``steady`` if it goes on from the cycle before.
-        first: cycle of the first command of the same motion; ``begin`` of the last one before, except for restarts.
+        first: cycle of the first command of the same motion.
+        begin: cycle of the state in which it begins: the last command before, or ``first`` if the arm was measured.
     """
 
     def __init__(self, record: Record, settings: Settings, marks: Inputs, oracle: SentOracle) -> None:
@@ -271,7 +272,8 @@ class _Rows:
         restarted = marks.restarted & np.append(True, away | ~self.valid[:-1])  # else the motion before is stopped
         self.first = np.maximum.accumulate(np.where(same & ~restarted, 0, np.arange(len(same))))
         self.restarted = restarted[self.first] & self.own
-        self.begin = np.maximum(self.first - ~self.restarted, 0)
+        before = np.maximum(self.first - 1, 0)
+        self.begin = np.where(self.restarted | ~self.position[before], self.first, before)
         self.rests = np.all([record.setpoint[name] == 0 for name in STATE_NAMES[1:]], axis=(0, 2)) & self.position
         P = record.setpoint["P"]
         self.carries = np.append(False, np.any(np.diff(P, axis=0), axis=1)) | np.any(record.setpoint["Pd"], axis=1)
