@@ -275,11 +275,6 @@ class MeasuredJoints:
         """Destroy the reader; destroying the node does not."""
         self._reader.destroy()
 
-    @property
-    def published(self) -> bool:
-        """True if anybody publishes states."""
-        return bool(self._reader.get_publisher_count())
-
     def read(self) -> dict[str, MeasuredJoint]:
         """Latest state of each joint, however old, without wrong samples: see :class:`.JointStates`."""
         with self._lock:
@@ -295,31 +290,20 @@ class MeasuredJoints:
         """Positions (n,) and the age of the oldest one; StateError as of :func:`.present_positions`."""
         return present_positions(self.read(), names, time.time_ns())
 
-    def wait(
-        self, names: Sequence[str], is_enough: Callable[[dict[str, MeasuredJoint]], bool] = bool
-    ) -> dict[str, MeasuredJoint]:
-        """Present states, once they are enough and have all joints of these names that were ever measured.
-
-        After a timeout, the positions known so far; called in a thread.
-        """
-        end = time.monotonic() + _PATIENCE
-        while True:
-            joints, since = self.read(), time.time_ns() - PRESENT
-            present = {name: joint for name, joint in joints.items() if joint.time >= since}
-            complete = present and joints.keys() & {*names} <= present.keys() and is_enough(present)
-            if complete or time.monotonic() > end:
-                return present
-            time.sleep(_BETWEEN_READS)
-
     def positions(self, names: Sequence[str]) -> Array:
-        """Joint positions (n,); called in a thread.
+        """Joint positions (n,), once all are present or after a timeout; called in a thread.
 
         Raises:
             StateError: one is not measured.
         """
+        end = time.monotonic() + _PATIENCE
         try:
-            present = self.wait(names, lambda positions: {*names} <= positions.keys())
-            return present_positions(present, names, time.time_ns())[0]
+            while True:
+                since, joints = time.time_ns() - PRESENT, self.read()
+                present = {name: joints[name] for name in names if name in joints and joints[name].time >= since}
+                if len(present) == len(names) or time.monotonic() > end:
+                    return present_positions(present, names, time.time_ns())[0]
+                time.sleep(_BETWEEN_READS)
         except StateError as error:
             remedy = "publish it on joint_states, or give a request the positions at which the motion starts"
             raise StateError(f"{error} after {_PATIENCE:g} s: {remedy}") from None

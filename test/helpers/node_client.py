@@ -27,7 +27,7 @@ EACH_WARNING, FEW_WARNINGS = ({"robot_node.WARNING_PERIOD": period} for period i
 """Constants of nodes that log every warning, or every warning of a kind."""
 
 NOT_NICED = {"running.NICENESS": 0}
-"""Constants of planning nodes that the workers of a test run do not keep from running."""
+"""Constants of nodes whose planning is not delayed by the workers of a test run."""
 
 OFTEN = {"robot_node.DIAGNOSTIC_PERIOD": 0.1}
 """Constants of nodes that publish diagnostics ten times a second."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Goals of FollowJointTrajectory for one arm, sent to joint_trajectory_controller and to planning_node alike.
+"""Goals of FollowJointTrajectory for one arm, sent to joint_trajectory_controller and to dynamics_node alike.
 
 A case is a function of a :class:`Follower` at home, which sends goals and returns the outcome of each: ``rejected``, or
 the status and error code of its result, and the final position of the arm.
