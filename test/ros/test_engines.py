@@ -66,6 +66,12 @@ def limited_rates(arm: Robot) -> Robot:
     return replace(arm, joints=(replace(first, limits=Limits(velocity=0.7, acceleration=20.0)), second))
 
 
+def accelerating(arm: Robot) -> Robot:
+    """With the limits of acceleration that targets need with joint friction."""
+    joints = (replace(joint, limits=replace(joint.limits, acceleration=100.0)) for joint in arm.joints)
+    return replace(arm, joints=tuple(joints))
+
+
 def strong(arm: Robot) -> Robot:
     """With motors without limits, so that targets are not slowed down for them."""
     unlimited = dict.fromkeys(("torque_limit", "speed_limit", "current_limit", "voltage_limit"), np.inf)
@@ -90,7 +96,7 @@ ROBOTS = {
     "slow efforts": lambda: slow(robot("sea_planar_2r"), effort_rate=26.0),
     "variable": lambda: robot("vsa_planar_2r"),
     "damped, coupled, sticking": lambda: robot("shared"),
-    "own drives": lambda: robot("drives"),
+    "own drives": lambda: accelerating(robot("drives")),
     "both sides": lambda: robot("sides"),
     "measured": lambda: measured(robot("sea_planar_2r")),
     "two tools": lambda: robot("scissors"),
