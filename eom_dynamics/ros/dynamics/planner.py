@@ -4,30 +4,24 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 import threading
 import time
-import traceback
 from collections.abc import Callable
-from contextlib import suppress
-from multiprocessing import connection, resource_tracker
+from multiprocessing import resource_tracker
 from typing import Any
 
-from ...control.setpoint_to_command import refusal_reason
-from ...exceptions import EomDynamicsError, TrajectoryError
+from ...exceptions import TrajectoryError
 from ..planning.jobs import PlannedMotion, PlanningJob
-from ..running import give_way, keep_memory
+from ..planning.serving import serve
+from ..running import give_way
 
 # Longest time without an answer, s; then the process counts as hanging. The fastest motion through thousands of points
 # takes minutes.
 LONGEST_JOB = 300.0
 
 # Time between looks whether a plan is still needed, s.
-_LOOK = 1.0
-
-# Freed memory that is kept for the next trajectory, MiB.
-_KEPT_MEMORY = 256
+_LOOK = 0.1
 
 # A fork of a process with the threads of the middleware may deadlock.
 _PROCESSES = multiprocessing.get_context("spawn")
@@ -66,7 +60,8 @@ class PlannerProcess:
         except (EOFError, OSError):
             fault = "has ended"
         self._kill()
-        self._start()
+        if is_wanted():
+            self._start()
         raise TrajectoryError(f"the planner process {fault} and is started again: send the trajectory again")
 
     def close(self) -> None:
@@ -86,12 +81,15 @@ class PlannerProcess:
         if self._process is not None and self._process.is_alive():
             return
         self._connection, theirs = _PROCESSES.Pipe()
-        self._process = _PROCESSES.Process(target=_serve, args=(theirs,), name="planner", daemon=True)
+        process = _PROCESSES.Process(target=serve, args=(theirs,), name="planner", daemon=True)
         # In another thread: the process inherits priority, processors and blocked signals of the thread.
-        thread = threading.Thread(target=_start_beside, args=(self._process,))
+        thread = threading.Thread(target=_start_beside, args=(process,))
         thread.start()
         thread.join()
         theirs.close()
+        self._process = process
+        if self._closed:
+            self._kill()
 
 
 def _start_beside(process: Any) -> None:
@@ -100,28 +98,3 @@ def _start_beside(process: Any) -> None:
     resource_tracker.ensure_running()  # before, since it unblocks signals
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     process.start()
-
-
-def _serve(jobs: Any) -> None:
-    """Answer jobs until the node ends; runs in the process."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    from ..planning.fits import plan  # not imported by the node
-
-    keep_memory(_KEPT_MEMORY)
-    with suppress(EOFError, OSError):  # the node has ended
-        while True:
-            job = jobs.recv()
-            try:
-                answer: PlannedMotion | str = plan(job)
-            except Exception as error:
-                if not isinstance(error, EomDynamicsError):
-                    traceback.print_exc()
-                answer = refusal_reason(error)
-            jobs.send(answer)
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    connection.wait([parent.sentinel])
-    os._exit(0)

@@ -101,7 +101,7 @@ class TrajectoryTopics:
         self._prepare.cancel()
         if (loop := self._stream.loop) is not None:
             job = PlanningJob(self._robot, loop.evaluator.payload.copy())
-            self._worker.submit(partial(self.planner.compute, job), lambda _: None)
+            self._worker.submit(lambda: self.planner.compute(job, lambda: not self._node.stop.came), lambda _: None)
 
     def _withdraw(self, goals: list[Goal], reason: str) -> None:
         """End goals that the player does not have."""
