@@ -69,18 +69,23 @@ def test_a_process_that_ends_is_started_again(process: PlannerProcess, monkeypat
 
 
 PARENT = """
-import pickle, time, eom_dynamics as eom
+import pickle, time
 from eom_dynamics.ros.dynamics.planner import PlannerProcess
+from eom_dynamics.ros.planning.jobs import PlanningJob
+class Endless:
+    def __reduce__(self):
+        return time.sleep, (600,)
 if __name__ == "__main__":
     process = PlannerProcess()
     process._start()
+    process._connection.send(PlanningJob(pickle.dumps(Endless()), b""))
     print(process._process.pid, flush=True)
     time.sleep(600)
 """
 
 
 def test_the_process_ends_with_its_node(tmp_path: Path) -> None:
-    """With kill -9, while it starts."""
+    """With kill -9, during its start and an endless job."""
     (tmp_path / "parent.py").write_text(PARENT)
     with subprocess.Popen([sys.executable, tmp_path / "parent.py"], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
