@@ -3,6 +3,9 @@
 #ifndef EOM_FEEDBACK_HPP
 #define EOM_FEEDBACK_HPP
 
+#include <cmath>
+#include <limits>
+
 #include "impedance.hpp"
 
 namespace eom {
@@ -24,7 +27,12 @@ class Feedback {
     }
 
     /// Return to position control.
-    void forget() noexcept { mode_ = Mode::position; }
+    void forget() noexcept
+    {
+        mode_ = Mode::position;
+        motor_rates_.fill(NONE);
+        link_rates_.fill(NONE);
+    }
 
     Mode mode() const noexcept { return mode_; }
     const Impedance<Robot> &impedance() const noexcept { return impedance_; }
@@ -77,8 +85,7 @@ class Feedback {
             measured_efforts_ = free ? impedance_.guide(time) : MotorVector<Robot>{};
         for (std::size_t i = 0; usable && measured.motors && i < robot_.motor_count(); ++i)
             if (std::count(robot_.motor_joint.begin(), robot_.motor_joint.end(), robot_.motor_joint[i]) > 1)
-                measured_efforts_[i] += pd(parameters_.motor_kp[i], y.motor_position[i] - measured.motor_position[i],
-                                           parameters_.motor_kd[i], y.motor_velocity[i] - measured.motor_velocity[i]);
+                measured_efforts_[i] += motor_pd(i, y.motor_position[i], y.motor_velocity[i], measured);
         for (std::size_t i = 0; i < m; ++i)
             output.motor_effort[i] += measured_efforts_[i];
         return usable;
@@ -90,8 +97,7 @@ class Feedback {
         output.joint_effort = output.command.tau;
         if (measured.motors && reads_motors_)
             for (std::size_t i = 0; i < m; ++i) {
-                const Scalar feedback = pd(parameters_.motor_kp[i], motor_position_[i] - measured.motor_position[i],
-                                           parameters_.motor_kd[i], motor_velocity_[i] - measured.motor_velocity[i]);
+                const Scalar feedback = motor_pd(i, motor_position_[i], motor_velocity_[i], measured);
                 if (std::isfinite(feedback))
                     output.motor_effort[i] += feedback;
             }
@@ -99,10 +105,19 @@ class Feedback {
             add_links(output, measured);
     }
 
-    /// PD of errors, NaN if one that counts is not measured.
-    static Scalar pd(Scalar kp, Scalar position, Scalar kd, Scalar velocity) noexcept
+    /// Returns the PD effort of errors; NaN if an error that counts is not measured. A rejected velocity has the `last` error.
+    static Scalar pd(Scalar kp, Scalar position, Scalar kd, Scalar velocity, Scalar &last) noexcept
     {
-        return (kp > 0 ? kp * position : 0) + (kd > 0 ? kd * velocity : 0);
+        if (std::isfinite(velocity))
+            last = velocity;
+        return (kp > 0 ? kp * position : 0) + (kd > 0 ? kd * last : 0);
+    }
+
+    /// Returns the PD effort of motor `i` for its reference.
+    Scalar motor_pd(std::size_t i, Scalar position, Scalar velocity, const Measurement<Robot> &measured) noexcept
+    {
+        return pd(parameters_.motor_kp[i], position - measured.motor_position[i], parameters_.motor_kd[i],
+                  velocity - measured.motor_velocity[i], motor_rates_[i]);
     }
 
     void add_links(LoopOutput<Robot> &output, const Measurement<Robot> &measured) noexcept
@@ -110,7 +125,7 @@ class Feedback {
         JointVector<Robot> feedback{};
         for (std::size_t i = 0; i < n; ++i) {
             const Scalar effort = pd(parameters_.link_kp[i], output.setpoint.q[i] - measured.q[i], parameters_.link_kd[i],
-                                     output.setpoint.qd[i] - measured.qd[i]);
+                                     output.setpoint.qd[i] - measured.qd[i], link_rates_[i]);
             feedback[i] = std::isfinite(effort) ? effort : 0;
         }
         add_joints(output, feedback);
@@ -124,10 +139,15 @@ class Feedback {
         robot_.add_at_joints(feedback, output.motor_effort);
     }
 
+    static constexpr Scalar NONE = std::numeric_limits<Scalar>::quiet_NaN();
+
     Robot robot_;
     LoopParameters<Robot> parameters_;
     bool reads_motors_ = false;
     MotorVector<Robot> motor_position_{}, motor_velocity_{};
+    // Last measured errors of velocities, rad/s or m/s; NONE before.
+    MotorVector<Robot> motor_rates_{};
+    JointVector<Robot> link_rates_{};
     Impedance<Robot> impedance_;
     Mode mode_ = Mode::position;
     // Efforts of hand guiding, and of motors that hold a stiffness, in the last cycle with usable measurements.
