@@ -413,7 +413,12 @@ class ControlLoop:
         self._library.loop_post_mode(self.address, MODES.index(mode))
 
     def measure(self, q: Array | None = None, motors: Array | None = None) -> None:
-        """Set measured positions and velocities of links (2, n), and motors (2, m) in drive units, for later cycles."""
+        """Set measured positions and velocities of links (2, n), and motors (2, m) in drive units, for later cycles.
+
+        The code that converts from drive units is compiled at the first call with motors.
+        """
+        if motors is not None:
+            self.table.prepare_drive_states()
         for rows, names in ((q, ("q", "qd")), (motors, ("motor_position", "motor_velocity"))):
             if rows is not None:
                 measured = self.vectors("measured", dict.fromkeys(names, len(rows[0])))

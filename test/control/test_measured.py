@@ -161,3 +161,14 @@ def test_samples_are_those_of_drives_at_the_older_time() -> None:
     found = loop.vectors("observed", dict.fromkeys(wanted._fields, m))
     for row, name in zip(wanted, wanted._fields, strict=True):
         np.testing.assert_allclose(found[name], row, rtol=1e-12, err_msg=name)
+
+
+def test_a_host_measures_motors_in_drive_units() -> None:
+    """The code that converts them is prepared at the first call."""
+    loop = ControlLoop(RobotTable(ElasticArm(robot("drives"))))
+    loop.restart(np.array([0.3, -0.2]))
+    sent = loop.sent["drive_position"].copy()
+    loop.measure(motors=np.stack([sent, 0 * sent]))
+    loop._library.loop_restart(loop.address, 2**63 - 1)
+    assert loop.record.valid
+    np.testing.assert_allclose(loop.sent["drive_position"], sent, rtol=1e-9)
