@@ -136,10 +136,11 @@ class ControlLoop:
         setpoint: vectors of the present setpoint, with the same names.
         given_state, state: q … qdddd (5, n) of ``given`` and ``setpoint``.
         settings: present settings.
-        command: command vectors, EFFORT_NAMES and MOTOR_NAMES.
+        command: computed command vectors, EFFORT_NAMES and MOTOR_NAMES; without feedback, and before the gate, which
+            makes changes of mode and source continuous.
         exceeded: last command beyond limits, before it was clipped or refused, with its state and stiffness.
         released: final command, written by the action ``release``.
-        sent, sent_last: drive commands of ``command`` and ``released``, DRIVE_NAMES and SENT_NAMES.
+        sent, sent_last: what drives get for ``command`` and ``released``, DRIVE_NAMES and SENT_NAMES.
     """
 
     def __init__(self, table: RobotTable) -> None:
